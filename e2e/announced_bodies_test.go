@@ -16,7 +16,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 )
 
-// refusalTimeout is how long a refusal may take, on a machine that is busy. Without it, there is none.
+// refusalTimeout is how long a refusal may take on a busy machine. A server that waits for the body sends none.
 const refusalTimeout = 30 * time.Second
 
 // announceBody announces a body and sends none. It returns the status of the response; the connection stays open.

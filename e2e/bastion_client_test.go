@@ -20,7 +20,7 @@ type sshProgram struct {
 	ended chan struct{}
 }
 
-// runsSSH starts one, and returns when its command runs on the node.
+// runsSSH starts "gardenlite ssh", and returns when its command runs on the node.
 func (s *shoot) runsSSH(t *testing.T, flags ...string) *sshProgram {
 	t.Helper()
 	args := append([]string{"ssh", "--data-dir", s.l.dir, "dev/" + s.name}, flags...)
@@ -53,7 +53,7 @@ func (s *shoot) runsSSH(t *testing.T, flags ...string) *sshProgram {
 	return c
 }
 
-// ends sends a signal, and returns the status that the client ends with.
+// ends sends a signal to the client, and returns its exit status.
 func (c *sshProgram) ends(t *testing.T, signal syscall.Signal) int {
 	t.Helper()
 	must(t, c.cmd.Process.Signal(signal))
@@ -65,8 +65,8 @@ func (c *sshProgram) ends(t *testing.T, signal syscall.Signal) int {
 	return c.cmd.ProcessState.ExitCode()
 }
 
-// clientEnds ends clients in the ways that there are: the Bastion goes with each, but with one that is killed. Then it is
-// there until it expires, which is up to TestBastionRules.
+// clientEnds ends clients by signals. Each client deletes its Bastion, except after SIGKILL. Then the Bastion stays
+// until it expires, which TestBastionRules covers.
 func (s *shoot) clientEnds(t *testing.T, address string) {
 	for _, end := range []struct {
 		signal syscall.Signal

@@ -16,7 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// inSeed is the Bastion of the seed that was made for one of the garden.
+// inSeed returns the Bastion of the seed that was created for this Bastion of the garden.
 func (b *bastion) inSeed(ctx context.Context) (*unstructured.Unstructured, error) {
 	data, err := b.s.l.seeds["local"].CoreV1().RESTClient().Get().
 		AbsPath("/apis/extensions.gardener.cloud/v1alpha1/namespaces", b.s.id(), "bastions", b.name).DoRaw(ctx)
@@ -33,7 +33,8 @@ func (b *bastion) patch(t *testing.T, patch string) {
 	must(t, err)
 }
 
-// goes waits until the Bastion is gone from the garden. It is gone from the seed by then, and has no listener.
+// goes waits until the Bastion is gone from the garden. By then it has to be gone from the seed, and to have no
+// listener.
 func (b *bastion) goes(t *testing.T) {
 	t.Helper()
 	eventually(t, shootTimeout, func(ctx context.Context) error {
@@ -54,8 +55,7 @@ func (b *bastion) goes(t *testing.T) {
 	}
 }
 
-// failureIsTold: what goes wrong with the provider stands in the garden, is tried again, and is not in the way of a
-// deletion.
+// failureIsTold: an error of the provider is reported in the garden, is retried, and does not prevent a deletion.
 func (s *shoot) failureIsTold(t *testing.T) {
 	const quota = "always:ERR_INFRA_QUOTA_EXCEEDED no public address is left"
 	once := s.wantBastion(t, "once", map[string]any{"gardenlite.dev/fail": "once"}, "127.0.0.0/8")
@@ -88,7 +88,7 @@ func (s *shoot) failureIsTold(t *testing.T) {
 	}
 }
 
-// machineGoesDown: a bastion that a user has powered off from within is not ready, and can be deleted.
+// machineGoesDown: a bastion that a user has powered off from within is not ready, and can still be deleted.
 func (s *shoot) machineGoesDown(t *testing.T) {
 	b, other := s.newBastion(t, "down", "127.0.0.0/8"), s.newBastion(t, "up", "127.0.0.0/8")
 	client, err := login(t.Context(), b.address, "", ssh.PublicKeys(b.signer))
@@ -123,7 +123,7 @@ func (b *bastion) comesBack(t *testing.T, other net.Listener) {
 }
 
 // goesWithBastions deletes the Shoot, which has a Bastion with an open session, and one that the provider fails to
-// delete: it waits for both, says so, and leaves nothing behind.
+// delete. The Shoot waits for both, reports that, and leaves nothing behind.
 func (s *shoot) goesWithBastions(t *testing.T) {
 	used, stuck := s.newBastion(t, "used", "127.0.0.0/8"), s.newBastion(t, "stuck", "127.0.0.0/8")
 	client, err := login(t.Context(), used.address, "", ssh.PublicKeys(used.signer))
@@ -155,7 +155,7 @@ func (s *shoot) goesWithBastions(t *testing.T) {
 		}
 		return nil
 	})
-	if err := asks(t, s.admin(t)); err != nil { // who looks for what keeps it needs a kubeconfig
+	if err := asks(t, s.admin(t)); err != nil { // needed to find out what blocks the deletion
 		t.Errorf("a kubeconfig of a Shoot that is being deleted: %v", err)
 	}
 	stuck.patch(t, `{"metadata":{"annotations":{"gardenlite.dev/fail":null}}}`)

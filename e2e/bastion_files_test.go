@@ -22,15 +22,15 @@ import (
 )
 
 const (
-	// cargoSize is how many bytes the file has that is copied.
+	// cargoSize is the size of the copied file, in bytes.
 	cargoSize = 5 << 20
 	cargoMode = 0o640
 )
 
-// cargoTime is when it was changed.
+// cargoTime is the modification time of the copied file.
 var cargoTime = time.Unix(1_700_000_000, 0)
 
-// cargo is a file, and the way to a node that it is copied to and from.
+// cargo is a file that is copied to a node and back, and the way to the node.
 type cargo struct {
 	s             *shoot
 	node, address string
@@ -58,7 +58,7 @@ func (s *shoot) copiesFiles(t *testing.T, node, address string) {
 	c.keepsAlive(t)
 }
 
-// keepsAlive expects that OpenSSH's sessions through a Bastion that was made before prolong its life.
+// keepsAlive expects that sessions of OpenSSH through an existing Bastion prolong its life.
 func (c *cargo) keepsAlive(t *testing.T) {
 	name := filepath.Base(filepath.Dir(c.config))
 	first := ""
@@ -79,7 +79,7 @@ func (c *cargo) keepsAlive(t *testing.T) {
 	})
 }
 
-// run runs a program that has more to do than others.
+// run runs a program with a longer timeout than others.
 func (c *cargo) run(t *testing.T, program string, args ...string) result {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
@@ -94,7 +94,7 @@ func (c *cargo) run(t *testing.T, program string, args ...string) result {
 	return result{Stdout: stdout.String(), Stderr: stderr.String(), Code: cmd.ProcessState.ExitCode()}
 }
 
-// is says whether a file on this host is the one that was sent, if need be with its mode and time.
+// is expects that a file on this host has the content that was sent and, with kept, its mode and time.
 func (c *cargo) is(t *testing.T, name string, kept bool) {
 	t.Helper()
 	content, err := os.ReadFile(name)
@@ -109,7 +109,7 @@ func (c *cargo) is(t *testing.T, name string, kept bool) {
 	}
 }
 
-// thereAndBack copies by the ways that scp has, with the options given.
+// thereAndBack copies the file to the node and back with scp and the given options.
 func (c *cargo) thereAndBack(t *testing.T, name string, options []string) {
 	scp := func(args ...string) result {
 		t.Helper()
@@ -133,7 +133,7 @@ func (c *cargo) thereAndBack(t *testing.T, name string, options []string) {
 	}
 }
 
-// folder copies a folder to the node by one protocol, and back by the other.
+// folder copies a folder to the node with one protocol, and back with the other one.
 func (c *cargo) folder(t *testing.T) {
 	from, to := filepath.Join(t.TempDir(), "tree"), filepath.Join(t.TempDir(), "tree")
 	must(t, os.MkdirAll(filepath.Join(from, "in", "side"), 0o750))
@@ -153,7 +153,7 @@ func (c *cargo) folder(t *testing.T) {
 	}
 }
 
-// byProxyCommand has scp go the way that gardenlite ssh prints for ssh.
+// byProxyCommand makes scp connect with the options that "gardenlite ssh --print" prints for ssh.
 func (c *cargo) byProxyCommand(t *testing.T) {
 	name := filepath.Base(filepath.Dir(c.config))
 	line := strings.TrimSpace(
@@ -169,7 +169,7 @@ func (c *cargo) byProxyCommand(t *testing.T) {
 	c.is(t, back, false)
 }
 
-// sftp does what people do with sftp.
+// sftp runs common commands of sftp.
 func (c *cargo) sftp(t *testing.T) {
 	dir := t.TempDir()
 	batch := filepath.Join(dir, "batch")
@@ -199,7 +199,8 @@ rmdir ../sub
 	c.is(t, filepath.Join(dir, "back"), true)
 }
 
-// byLibrary does the same with golang.org/x/crypto/ssh, and looks whether the bastion itself gives more by files than by a shell.
+// byLibrary copies the file with golang.org/x/crypto/ssh, and expects that neither the bastion nor the node opens
+// files of this host or of root.
 func (c *cargo) byLibrary(t *testing.T) {
 	b := c.s.newBastion(t, "files", "127.0.0.0/8")
 	client, err := login(t.Context(), b.address, "", ssh.PublicKeys(b.signer))
@@ -241,7 +242,7 @@ func (c *cargo) byLibrary(t *testing.T) {
 	b.delete(t)
 }
 
-// fileSession is a client of SFTP that knows just enough.
+// fileSession is a minimal client of SFTP.
 type fileSession struct {
 	t       *testing.T
 	channel ssh.Channel
@@ -261,7 +262,7 @@ func newFileSession(t *testing.T, client *ssh.Client) *fileSession {
 	return f
 }
 
-// ask sends a packet, and returns the answer's type and what comes after its number.
+// ask sends a packet, and returns the answer's type and its content after the request ID.
 func (f *fileSession) ask(kind byte, fields any) (byte, []byte) {
 	f.t.Helper()
 	body := append([]byte{kind}, ssh.Marshal(fields)...)
@@ -285,7 +286,7 @@ func (f *fileSession) open(name string, flags uint32) (byte, []byte) {
 	}{1, name, flags, 0})
 }
 
-// refusal is why a file does not open, 0 if it does.
+// refusal returns the status code with which a file does not open, or 0 if it opens.
 func (f *fileSession) refusal(name string) uint32 {
 	f.t.Helper()
 	kind, answer := f.open(name, 1)

@@ -41,7 +41,7 @@ func (s *shoot) halfOpens(t *testing.T) {
 		hello := []string{"", "SSH-2.0-half\r\n", "SSH-2.0-half\r\n\x00\x00\x00\x0c\x0a\x14"}[i%3]
 		_, err = io.WriteString(conn, hello)
 		must(t, err)
-		if i%100 == 50 { // also while they come
+		if i%100 == 50 { // also while the connections are opened
 			s.logsIn(t, b)
 		}
 	}
@@ -64,7 +64,7 @@ func (s *shoot) halfOpens(t *testing.T) {
 	})
 }
 
-// logsIn logs in, at once.
+// logsIn expects that a login with the key succeeds at once.
 func (s *shoot) logsIn(t *testing.T, b *bastion) {
 	t.Helper()
 	client, err := login(t.Context(), b.address, "", ssh.PublicKeys(b.signer))

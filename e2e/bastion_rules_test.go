@@ -28,8 +28,8 @@ const (
 	shortMaxLifetime = 30 * time.Second
 )
 
-// TestBastionRules goes through what GEP-15 says of Bastions: who may make them and for what, where they lead to, for how
-// long, and what becomes of them when something fails.
+// TestBastionRules tests what GEP-15 says of Bastions: who may create them and for which Shoots, where they lead to,
+// how long they live, and what becomes of them when something fails.
 func TestBastionRules(t *testing.T) {
 	t.Parallel()
 	l := newLandscape(t)
@@ -71,7 +71,7 @@ func isCut(t *testing.T, why string, ended <-chan error) {
 	}
 }
 
-// isProhibited wants a forward to be refused by a rule, not by chance.
+// isProhibited expects that a rule refuses a forward, and no other error occurs.
 func isProhibited(t *testing.T, client *ssh.Client, target string) {
 	t.Helper()
 	conn, err := client.Dial("tcp", target)
@@ -102,8 +102,8 @@ func onNode(client *ssh.Client, address string, key ssh.Signer, command string) 
 	return strings.TrimSpace(string(output)), err
 }
 
-// leadsNowhereElse: the Bastion of one Shoot leads to its nodes, and not to those of another one of the same project, whose
-// keys are of no use, either.
+// leadsNowhereElse: the Bastion of a Shoot leads to the nodes of this Shoot, and not to those of another Shoot of
+// the same project. It refuses the keys of the other Shoot, too.
 func (s *shoot) leadsNowhereElse(t *testing.T, address string, other *shoot, elsewhere string) {
 	mine, theirs := s.newBastion(t, "mine", "127.0.0.0/8"), other.newBastion(t, "theirs", "127.0.0.0/8")
 	for _, test := range []struct {
@@ -132,8 +132,8 @@ func (s *shoot) leadsNowhereElse(t *testing.T, address string, other *shoot, els
 	theirs.delete(t)
 }
 
-// isNoGateway: what a client may ask of an SSH server beside a forward to port 22 of a node is refused, and programs on
-// the bastion reach no address. One key is on it.
+// isNoGateway: a bastion refuses everything but a forward to port 22 of a node, and programs on it reach no address.
+// One key is authorized on it.
 func (s *shoot) isNoGateway(t *testing.T, address string) {
 	b := s.newBastion(t, "gateway", "127.0.0.0/8")
 	client, err := login(t.Context(), b.address, "", ssh.PublicKeys(b.signer))
@@ -206,7 +206,8 @@ func (s *shoot) manySessions(t *testing.T, address string) {
 	b.delete(t)
 }
 
-// otherRanges: ranges of IPv6 are accepted, and admit no client with an address of IPv4. Exceptions count.
+// otherRanges: ranges of IPv6 are accepted, and admit no client with an address of IPv4. Exceptions of a range are
+// refused.
 func (s *shoot) otherRanges(t *testing.T) {
 	b := s.newBastion(t, "six", "2001:db8::/32", "::/0")
 	letIn := func(source string) error {
@@ -264,8 +265,8 @@ func (l *landscape) newMember(t *testing.T, role string, names ...string) (users
 	return users
 }
 
-// isTheCreators: only administrators of a project create Bastions. The garden records the creator, who alone changes the
-// ingress. None of them writes the status.
+// isTheCreators: only administrators of a project create Bastions. The garden records the creator, and only the
+// creator can change the ingress. No user can write the status.
 func (s *shoot) isTheCreators(t *testing.T) {
 	admins := s.l.newMember(t, "admin", "alice", "bob")
 	viewer := s.l.newMember(t, "viewer", "vic")[0]
@@ -303,7 +304,7 @@ func (s *shoot) isTheCreators(t *testing.T) {
 	if by := made.GetAnnotations()["gardener.cloud/created-by"]; by != "alice" || strings.Contains(fmt.Sprint(made.Object["status"]), "2099") {
 		t.Errorf("created by %s: %v", by, made.Object["status"])
 	}
-	client, err := login(t.Context(), b.address, "127.0.0.1", ssh.PublicKeys(b.signer)) // where the garden says now
+	client, err := login(t.Context(), b.address, "127.0.0.1", ssh.PublicKeys(b.signer)) // at the address that the status has now
 	must(t, err)
 	ended := make(chan error, 1)
 	go func() { ended <- client.Wait() }()
@@ -333,20 +334,20 @@ func (s *shoot) isTheCreators(t *testing.T) {
 	isCut(t, "another administrator has deleted the Bastion", ended)
 }
 
-// ends is what became of Bastions, as they were last seen.
+// ends has the last known state of Bastions.
 type ends struct {
 	mu   sync.Mutex
 	last map[string]*unstructured.Unstructured
 }
 
-// follow notes what becomes of Bastions.
+// follow watches Bastions, and records their last known state.
 func (l *landscape) follow(t *testing.T) *ends {
 	t.Helper()
 	e := &ends{last: map[string]*unstructured.Unstructured{}}
 	bastions := l.at("bastions", shootNamespace)
 	now, err := bastions.List(t.Context(), metav1.ListOptions{})
 	must(t, err)
-	// A watch ends with the time that the client gives to a request; the next one goes on where it was.
+	// A watch ends with the client's timeout of a request; the next one continues where it ended.
 	events, err := watchtools.NewRetryWatcherWithContext(t.Context(), now.GetResourceVersion(), &cache.ListWatch{
 		WatchFuncWithContext: func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
 			return bastions.Watch(ctx, options)
@@ -366,7 +367,8 @@ func (l *landscape) follow(t *testing.T) *ends {
 	return e
 }
 
-// of is when a Bastion was created and deleted, and when it would have expired. It waits until the Bastion is being deleted.
+// of returns when a Bastion was created and deleted, and when it would have expired. It waits until the Bastion is
+// being deleted.
 func (e *ends) of(t *testing.T, name string) (created, deleted, expires time.Time) {
 	t.Helper()
 	eventually(t, shootTimeout, func(context.Context) error {
@@ -412,8 +414,9 @@ func (b *bastion) keepAlive(t *testing.T) (stop func()) {
 	return stop
 }
 
-// timeIsUp: a Bastion without heartbeats ends at its time, whatever else is done with it; one that is kept alive lives
-// on, also by a session of gardenlite ssh through it, and ends when it is too old. Each time, the session that is open is cut.
+// timeIsUp: a Bastion without heartbeats is deleted when it expires, whatever else is changed in it. A Bastion with
+// heartbeats, which a session of gardenlite ssh sends too, is deleted when it reaches its maximum lifetime. Each
+// time, the open session is cut.
 func (s *shoot) timeIsUp(t *testing.T) {
 	e := s.l.follow(t)
 	s.ssh(t, "--keep-bastion", "--", "true").OK(t)
@@ -454,7 +457,7 @@ func (s *shoot) timeIsUp(t *testing.T) {
 	}
 	select {
 	case err := <-keptEnded:
-		if time.Now().Before(created.Add(shortMaxLifetime)) { // the other one is not older
+		if time.Now().Before(created.Add(shortMaxLifetime)) { // kept is not older than left
 			t.Errorf("the Bastion that is kept alive has ended with the other one: %v", err)
 		}
 		keptEnded <- err

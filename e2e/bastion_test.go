@@ -41,7 +41,7 @@ func (s *shoot) newBastion(t *testing.T, name string, cidrs ...string) *bastion 
 	return b
 }
 
-// wantBastion creates a Bastion for the ranges given, and waits for nothing.
+// wantBastion creates a Bastion for the ranges given, and does not wait.
 func (s *shoot) wantBastion(t *testing.T, name string, annotations map[string]any, cidrs ...string) *bastion {
 	t.Helper()
 	b := &bastion{s: s, name: name, keyFile: filepath.Join(t.TempDir(), "key")}
@@ -81,7 +81,8 @@ func (b *bastion) ready(t *testing.T) {
 	b.address = net.JoinHostPort(ip, port)
 }
 
-// says waits until the condition BastionReady has a status, a reason and, in its message or codes, a text; "" is any.
+// says waits until the condition BastionReady has the status, the reason and, in its message or codes, the text; ""
+// matches any.
 func (b *bastion) says(t *testing.T, status, reason, text string) {
 	t.Helper()
 	eventually(t, shootTimeout, func(context.Context) error {
@@ -124,7 +125,7 @@ func handshake(conn net.Conn, address string, methods ...ssh.AuthMethod) (*ssh.C
 	return ssh.NewClient(c, channels, requests), nil
 }
 
-// nodeSigner is the key of the Shoot's nodes.
+// nodeSigner returns the private key for the Shoot's nodes.
 func (s *shoot) nodeSigner(t *testing.T) ssh.Signer {
 	t.Helper()
 	signer, err := ssh.ParsePrivateKey(s.sshKey(t)["id_rsa"])
@@ -132,7 +133,7 @@ func (s *shoot) nodeSigner(t *testing.T) ssh.Signer {
 	return signer
 }
 
-// nodeAddress is the address of the Shoot's first node.
+// nodeAddress returns the name and the address of the Shoot's first node.
 func (s *shoot) nodeAddress(t *testing.T) (name, address string) {
 	t.Helper()
 	nodes, err := clientOf(t, s.admin(t)).CoreV1().Nodes().List(t.Context(), metav1.ListOptions{})
@@ -188,7 +189,7 @@ func (s *shoot) ssh(t *testing.T, args ...string) result {
 	return command(t, "", binary, append([]string{"ssh", "--data-dir", s.l.dir, "dev/" + s.name}, args...)...)
 }
 
-// makesNoBastion: what cannot be reached is reported before a Bastion is made for it.
+// makesNoBastion: a node or a Bastion that does not exist is reported before a Bastion is created.
 func (s *shoot) makesNoBastion(t *testing.T) {
 	made := s.l.follow(t)
 	for says, args := range map[string][]string{
@@ -199,7 +200,7 @@ func (s *shoot) makesNoBastion(t *testing.T) {
 		}
 	}
 	s.newBastion(t, "first", "127.0.0.0/8").delete(t)
-	made.of(t, "first") // all that there was before it has been seen by then
+	made.of(t, "first") // the watch has reported all earlier Bastions by then
 	made.mu.Lock()
 	defer made.mu.Unlock()
 	if len(made.last) != 1 {
@@ -229,16 +230,16 @@ func (s *shoot) keepsBastion(t *testing.T, node string) {
 	eventually(t, shootTimeout, func(context.Context) error { return s.l.noBastions(t) })
 }
 
-// authorizedKeys is the file that says who may log in to a node.
+// authorizedKeys is the file with the keys that can log in to a node.
 const authorizedKeys = "/home/gardener/.ssh/authorized_keys"
 
-// addsKey adds a key to a node, as its user can.
+// addsKey adds a key on a node, as its user can.
 func (s *shoot) addsKey(t *testing.T, node string) {
 	s.ssh(t, node, "--", "echo 'ssh-ed25519 AAAA stranger' | sudo tee -a "+authorizedKeys+" > /dev/null && sudo cat "+authorizedKeys).OK(
 		t).Shows(t, "stranger")
 }
 
-// losesKey: some time later, without a rotation, the file has the key of the Shoot and no other one.
+// losesKey: some time later, without a rotation, the file has only the key of the Shoot.
 func (s *shoot) losesKey(t *testing.T, node string) {
 	eventually(t, shootTimeout, func(context.Context) error {
 		keys, want := s.ssh(t, node, "--", "sudo cat "+authorizedKeys).OK(t).Stdout, string(s.sshKey(t)["id_rsa.pub"])
@@ -264,7 +265,7 @@ func (l *landscape) resetsKeys(t *testing.T) {
 	}
 }
 
-// closesSSH: without SSH access there is no way in, and when it is on again there is one with other keys.
+// closesSSH: without SSH access nobody can connect. When it is enabled again, connections work with other keys.
 func (s *shoot) closesSSH(t *testing.T, node string) {
 	before := s.sshKey(t)
 	session := s.runsSSH(t)
@@ -426,7 +427,7 @@ func (s *shoot) forbidden(t *testing.T, address string) {
 	other.delete(t)
 }
 
-// ingressCounts: only who is in a range is let in, and is cut when the range changes.
+// ingressCounts: only clients in an allowed range are let in, and they are cut when the range changes.
 func (s *shoot) ingressCounts(t *testing.T) {
 	b := s.newBastion(t, "narrow", "127.0.0.2/32")
 	if client, err := login(t.Context(), b.address, "127.0.0.3", ssh.PublicKeys(b.signer)); err == nil {
@@ -468,7 +469,7 @@ func (s *shoot) deletionCuts(t *testing.T) {
 	}
 }
 
-// bastionRestarts: a Bastion has the address and the host key that it had.
+// bastionRestarts: a Bastion keeps its address and its host key when the landscape restarts.
 func (s *shoot) bastionRestarts(t *testing.T) {
 	b := s.newBastion(t, "stays", "127.0.0.0/8")
 	key := func() (found []byte) {

@@ -38,8 +38,8 @@ func commonName(name string) requestChange {
 	return subject(func(r *x509.CertificateRequest) { r.Subject.CommonName = name })
 }
 
-// TestBootstrapRequestForm asks, with a token that is good for it, for certificates that a gardenlet does not need. They
-// are not approved. At last the same token sends a correct request, and gets its certificate.
+// TestBootstrapRequestForm requests, with a valid token, certificates that a gardenlet does not need. They are not
+// approved. At the end, a correct request with the same token gets its certificate.
 func TestBootstrapRequestForm(t *testing.T) {
 	const seed = "boot-form"
 	const digital, encipher, client = certificatesv1.UsageDigitalSignature, certificatesv1.UsageKeyEncipherment, certificatesv1.UsageClientAuth
@@ -84,13 +84,13 @@ func TestBootstrapRequestForm(t *testing.T) {
 	}
 }
 
-// TestBootstrapForAnotherSeed has tokens and gardenlets ask for what is another one's.
+// TestBootstrapForAnotherSeed: tokens and gardenlets cannot request the certificate of another seed's gardenlet.
 func TestBootstrapForAnotherSeed(t *testing.T) {
 	token, other := newBootstrapToken(t, "boot-a"), newBootstrapToken(t, "boot-b")
 	expectDenial(t, asked(t, token.kube, seedRequest(t, "boot-b")), `the bootstrap token is for seed "boot-a", not "boot-b"`)
 	expectDenial(t, asked(t, token.kube, seedRequest(t, "local")), `the bootstrap token is for seed "boot-a", not "local"`)
 	expectDenial(t, asked(t, other.kube, seedRequest(t, "boot")), `the bootstrap token is for seed "boot-b", not "boot"`)
-	// It is its own seed's still: being denied takes nothing away.
+	// After a denial, the token still works for its own seed.
 	expectCertificate(t, asked(t, token.kube, seedRequest(t, "boot-a")))
 
 	gardenlet := clientOf(t, gardenletUser(t, suite.DataDir(), "boot-a").Config)
@@ -102,15 +102,16 @@ func TestBootstrapForAnotherSeed(t *testing.T) {
 	expectCertificate(t, asked(t, gardenlet, seedRequest(t, "boot-a")))
 }
 
-// TestBootstrapTokenWithoutSeed takes the seed out of a token's description: then it belongs to no seed.
+// TestBootstrapTokenWithoutSeed removes the seed from a token's description: then requests with the token are
+// denied.
 func TestBootstrapTokenWithoutSeed(t *testing.T) {
 	token := newBootstrapToken(t, "boot-nameless")
 	patchSecret(t, "kube-system", token.secret, map[string]string{"description": "A token."})
 	expectDenial(t, asked(t, token.kube, seedRequest(t, "boot-nameless")), "says for no seed that it is for it")
 }
 
-// TestBootstrapByUserWithoutRight has two users ask who may create requests; only one may create
-// certificatesigningrequests/seedclient too.
+// TestBootstrapByUserWithoutRight: of two users who may create requests, only the one who may create
+// certificatesigningrequests/seedclient too gets a certificate.
 func TestBootstrapByUserWithoutRight(t *testing.T) {
 	const resource = "certificatesigningrequests"
 	may := func(verbs []string, resources ...string) rbacv1.PolicyRule {
@@ -123,8 +124,8 @@ func TestBootstrapByUserWithoutRight(t *testing.T) {
 	expectNoDecision(t, first, "a request of who may not create certificatesigningrequests/seedclient")
 }
 
-// TestBootstrapApprovalWithoutRight approves and signs requests by those who may not: the author, a user who may write
-// decisions but decide for no signer, and the gardenlet of another seed.
+// TestBootstrapApprovalWithoutRight: requests cannot be approved or signed by their author, by a user who may write
+// decisions but not for this signer, or by gardenlets.
 func TestBootstrapApprovalWithoutRight(t *testing.T) {
 	token := newBootstrapToken(t, "boot-approval")
 	name := asked(t, token.kube, seedRequest(t, "boot-approval", usages(certificatesv1.UsageClientAuth))) // not approved automatically
@@ -157,7 +158,7 @@ func TestBootstrapApprovalWithoutRight(t *testing.T) {
 	expectNoDecision(t, name, "a request that only those approved who may not")
 }
 
-// userWith is a user with a certificate and a role of its own, which are gone after the test.
+// userWith returns the client of a user with a certificate and a role of its own, which is deleted after the test.
 func userWith(t *testing.T, name string, rules ...rbacv1.PolicyRule) kubernetes.Interface {
 	t.Helper()
 	roles, bindings := kube.RbacV1().ClusterRoles(), kube.RbacV1().ClusterRoleBindings()

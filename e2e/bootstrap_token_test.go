@@ -20,7 +20,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 )
 
-// deletion is what a test has left of a context when it is over.
+// deletion has what a deletion after a test needs, because the context of the test is canceled by then.
 type deletion struct {
 	ctx     context.Context
 	options metav1.DeleteOptions
@@ -37,7 +37,7 @@ func forget(t *testing.T, remove func(deletion) error) {
 	})
 }
 
-// awaitRight waits until the garden has seen a user's role.
+// awaitRight waits until a user has a right of a new role.
 func awaitRight(t *testing.T, client kubernetes.Interface, rule rbacv1.PolicyRule) {
 	t.Helper()
 	review := &authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{
@@ -79,7 +79,7 @@ func TestBootstrapTokenExpires(t *testing.T) {
 		t.Errorf("a request with a token that has expired: %v", err)
 	}
 	eventually(t, waitTimeout, func(ctx context.Context) error { return gone(ctx, token.secret) })
-	// A new one replaces it, and works.
+	// A new token replaces it, and works.
 	token = newBootstrapToken(t, "boot-expires")
 	expectCertificate(t, asked(t, token.kube, seedRequest(t, token.seed)))
 }
@@ -99,8 +99,8 @@ func gone(ctx context.Context, secret string) error {
 	return fmt.Errorf("Secret kube-system/%s is there: %w", secret, cmpError(err)) //nolint:staticcheck // a kind's name
 }
 
-// TestBootstrapTokenGoes looks for what the suite's gardenlet was bootstrapped with: its first request is that token's, and
-// the token is gone.
+// TestBootstrapTokenGoes: the suite's gardenlet got its certificate with its bootstrap token, and the token is
+// deleted.
 func TestBootstrapTokenGoes(t *testing.T) {
 	secret := bootstrapTokenOf("garden", "local")
 	user := "system:bootstrap:" + strings.TrimPrefix(secret, "bootstrap-token-")
@@ -116,7 +116,8 @@ func TestBootstrapTokenGoes(t *testing.T) {
 	eventually(t, waitTimeout, func(ctx context.Context) error { return gone(ctx, secret) })
 }
 
-// tokenMay is all that a bootstrap token allows. The first line is its own, the others are those of every user.
+// tokenMay has all that a bootstrap token allows. The first line is for bootstrap tokens, the others are for every
+// user.
 var tokenMay = map[string]string{
 	"certificates.k8s.io/certificatesigningrequests": "create get",
 
@@ -131,7 +132,8 @@ var tokenMay = map[string]string{
 	"apiextensions.k8s.io/customresourcedefinitions": "get list watch",
 }
 
-// TestBootstrapTokenMayNothingElse asks the garden for everything that it has, in every way, with a bootstrap token.
+// TestBootstrapTokenMayNothingElse sends a request for every verb of every resource of the garden with a bootstrap
+// token.
 func TestBootstrapTokenMayNothingElse(t *testing.T) {
 	token := newBootstrapToken(t, "boot-rights")
 	user := suite.NewUser(t, token.seed, token.config)
@@ -173,7 +175,7 @@ func methodOf(verb string) string {
 	return map[string]string{"create": "POST", "update": "PUT", "patch": "PATCH", "delete": "DELETE", "deletecollection": "DELETE"}[verb]
 }
 
-// pathOf is where a verb of a resource goes to, for an object "x" that there is none of.
+// pathOf returns the path of a request for a verb of a resource, for an object "x" that does not exist.
 func pathOf(path string, resource metav1.APIResource, verb string) string {
 	if resource.Namespaced {
 		path += "/namespaces/garden"

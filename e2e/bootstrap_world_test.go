@@ -19,14 +19,14 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 )
 
-// bootstrapToken is one made with "gardenlite token create", with a client that has nothing else.
+// bootstrapToken is a token of "gardenlite token create", with a client that uses it.
 type bootstrapToken struct {
 	seed, secret string
 	config       *rest.Config
 	kube         kubernetes.Interface
 }
 
-// newBootstrapToken makes a token in the suite's landscape. It is known there when this returns, and goes with the test.
+// newBootstrapToken creates a token in the suite's landscape, waits until it works, and deletes it after the test.
 func newBootstrapToken(t *testing.T, seed string) *bootstrapToken {
 	t.Helper()
 	config, err := clientcmd.RESTConfigFromKubeConfig(
@@ -49,7 +49,7 @@ func clientOf(t *testing.T, config *rest.Config) kubernetes.Interface {
 	return client
 }
 
-// works says whether the garden knows the token.
+// works returns an error unless the garden accepts the token.
 func (b *bootstrapToken) works(ctx context.Context) error {
 	_, err := b.kube.CoreV1().RESTClient().Get().AbsPath("/api").DoRaw(ctx)
 	return err
@@ -57,7 +57,7 @@ func (b *bootstrapToken) works(ctx context.Context) error {
 
 type requestChange func(*x509.CertificateRequest, *certificatesv1.CertificateSigningRequestSpec)
 
-// seedRequest asks for the client certificate of a seed's gardenlet, but for the changes.
+// seedRequest returns the request for the client certificate of a seed's gardenlet, with changes.
 func seedRequest(t *testing.T, seed string, changes ...requestChange) *certificatesv1.CertificateSigningRequest {
 	t.Helper()
 	spec := certificatesv1.CertificateSigningRequestSpec{
@@ -92,7 +92,7 @@ func ask(t *testing.T, client kubernetes.Interface, csr *certificatesv1.Certific
 	return csr, err
 }
 
-// asked is ask that has to succeed; it returns the request's name.
+// asked is ask for a request that has to succeed. It returns the request's name.
 func asked(t *testing.T, client kubernetes.Interface, csr *certificatesv1.CertificateSigningRequest) string {
 	t.Helper()
 	csr, err := ask(t, client, csr)
@@ -100,7 +100,7 @@ func asked(t *testing.T, client kubernetes.Interface, csr *certificatesv1.Certif
 	return csr.Name
 }
 
-// decision is what became of a request: its certificate, or why it was denied; nothing without a decision.
+// decision returns the certificate of a request, or why it was denied, and whether it was approved.
 func decision(ctx context.Context, t *testing.T, name string) (certificate, denied string, approved bool) {
 	t.Helper()
 	csr, err := kube.CertificatesV1().CertificateSigningRequests().Get(ctx, name, metav1.GetOptions{})
@@ -119,7 +119,7 @@ func decision(ctx context.Context, t *testing.T, name string) (certificate, deni
 	return string(csr.Status.Certificate), denied, approved
 }
 
-// expectCertificate waits for the certificate.
+// expectCertificate waits for the certificate of a request.
 func expectCertificate(t *testing.T, name string) (certificate string) {
 	t.Helper()
 	eventually(t, waitTimeout, func(ctx context.Context) error {
@@ -147,7 +147,8 @@ func expectDenial(t *testing.T, name, because string) {
 	})
 }
 
-// expectNoDecision is for when requests that were made later have been decided on: the controller takes them in order.
+// expectNoDecision expects that a request has no decision. Call it after later requests have been decided on: the
+// controller takes requests in order.
 func expectNoDecision(t *testing.T, name, what string) {
 	t.Helper()
 	certificate, denied, approved := decision(t.Context(), t, name)

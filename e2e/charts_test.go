@@ -29,7 +29,7 @@ import (
 
 const helmChart = "application/vnd.cncf.helm.chart.content.v1.tar+gzip"
 
-// chart are the files of the chart of these tests, with others over them.
+// chart returns an archive of these tests' chart, with other files that are added or replaced.
 func chart(t *testing.T, others map[string]string) []byte {
 	t.Helper()
 	folder, files := os.DirFS(filepath.Join("testdata", "chart")), map[string]string{}
@@ -68,7 +68,7 @@ func (l *landscape) registerChart(t *testing.T, name string, helm map[string]any
 	must(t, err)
 }
 
-// setHelm changes fields of helm of a ControllerDeployment.
+// setHelm changes fields below helm in a ControllerDeployment.
 func (l *landscape) setHelm(t *testing.T, name string, helm map[string]any) {
 	t.Helper()
 	patch, err := json.Marshal(map[string]any{"helm": helm})
@@ -77,7 +77,8 @@ func (l *landscape) setHelm(t *testing.T, name string, helm map[string]any) {
 	must(t, err)
 }
 
-// expectCondition waits until a condition of the installation of an extension says something.
+// expectCondition waits until a condition of an extension's installation has the status, the reason and, in its
+// message, the text.
 func (l *landscape) expectCondition(t *testing.T, registration, kind, status, reason, says string) {
 	t.Helper()
 	eventually(t, waitTimeout, func(ctx context.Context) error {
@@ -119,7 +120,7 @@ func TestCharts(t *testing.T) {
 	l.refusesNothing(t)
 }
 
-// checkChart wants the chart's Pods to run, with access to the garden, and what the chart is told.
+// checkChart expects that the chart's Pods run and have access to the garden, and that the chart got its values.
 func (l *landscape) checkChart(t *testing.T, installation string) {
 	t.Helper()
 	seed, namespace := l.seeds["local"], "extension-"+installation
@@ -159,7 +160,7 @@ func (l *landscape) checkChart(t *testing.T, installation string) {
 	}
 }
 
-// breakAndRepair wants each defect to be named, and the extension to be well again after each.
+// breakAndRepair expects that each defect is reported, and that the extension is healthy after each repair.
 func (l *landscape) breakAndRepair(t *testing.T, name string) {
 	t.Helper()
 	l.setHelm(t, name, rawChart(chart(t, map[string]string{"templates/more.yaml": "{{ nope }}"})))
@@ -197,7 +198,8 @@ func (l *landscape) seedDynamic(t *testing.T) dynamic.Interface {
 	return client
 }
 
-// TestChartsFromRegistries installs extensions from a registry that wants credentials, and from a folder of the landscape.
+// TestChartsFromRegistries installs extensions from a registry that requires credentials, and from a folder of the
+// landscape.
 func TestChartsFromRegistries(t *testing.T) {
 	t.Parallel()
 	l := newLandscape(t)

@@ -61,7 +61,7 @@ func TestDiskFull(t *testing.T) {
 	}
 }
 
-// printsToFullDisk: commands whose output does not fit fail, and all say so in the same way.
+// printsToFullDisk: commands whose output does not fit fail, all with the same message.
 func printsToFullDisk(t *testing.T, dir string) {
 	t.Helper()
 	for _, args := range [][]string{

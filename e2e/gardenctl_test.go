@@ -22,7 +22,8 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 )
 
-// asGardenctl makes the requests of gardenctl-v2's commands target and ssh, and of gardenlogin, as they make them.
+// asGardenctl sends the requests of gardenctl-v2's commands target and ssh, and of gardenlogin, as these programs
+// send them.
 func (s *shoot) asGardenctl(t *testing.T, node, address string) {
 	identity, err := s.l.kube.CoreV1().ConfigMaps("kube-system").Get(t.Context(), "cluster-identity", metav1.GetOptions{})
 	if must(t, err); identity.Data["cluster-identity"] == "" {
@@ -71,7 +72,8 @@ func (s *shoot) targetSeed(t *testing.T, shoot *unstructured.Unstructured) {
 	}
 }
 
-// gardenlogin takes addresses from the Shoot, its authority from the project, and a certificate for 15 minutes.
+// gardenlogin returns a client with addresses of the Shoot, its authority from the project, and a certificate for 15
+// minutes, as the program gardenlogin does.
 func (s *shoot) gardenlogin(t *testing.T, shoot *unstructured.Unstructured) kubernetes.Interface {
 	t.Helper()
 	data, err := s.kubeconfig(t.Context(), s.l.kube, "Admin", 900)
@@ -102,7 +104,7 @@ func (s *shoot) gardenlogin(t *testing.T, shoot *unstructured.Unstructured) kube
 	return client
 }
 
-// onePEM wants one block without headers, and nothing around it: gardenlogin refuses all else.
+// onePEM expects one PEM block without headers, and nothing around it: gardenlogin refuses anything else.
 func onePEM(t *testing.T, data []byte, kind string) {
 	t.Helper()
 	block, rest := pem.Decode(data)
@@ -112,8 +114,9 @@ func onePEM(t *testing.T, data []byte, kind string) {
 	}
 }
 
-// sshAsGardenctl does what "ssh" does: an RSA key of its own, a Bastion that is kept alive from its creation on, the first
-// key pair of the two Secrets that the node takes, and the Machines of the control plane for the names of nodes.
+// sshAsGardenctl does what "ssh" does: it makes an RSA key, creates a Bastion with a heartbeat from the beginning,
+// logs in to the node with the key pairs of the two Secrets, and reads the names of nodes from the Machines of the
+// control plane.
 func (s *shoot) sshAsGardenctl(t *testing.T, address string) {
 	t.Helper()
 	var nodeKeys []ssh.Signer

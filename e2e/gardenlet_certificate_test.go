@@ -30,7 +30,7 @@ import (
 )
 
 // TestGardenletCertificateExpiredWhileDown starts a landscape whose gardenlet has a certificate that expired in the
-// meantime: it bootstraps anew, and what it needed for that is gone afterwards.
+// meantime: it bootstraps again, and its bootstrap token is deleted afterwards.
 func TestGardenletCertificateExpiredWhileDown(t *testing.T) {
 	t.Parallel()
 	l := newLandscape(t)
@@ -74,7 +74,7 @@ func TestGardenletCertificateExpiredWhileDown(t *testing.T) {
 	l.checkNothingForbidden(t)
 }
 
-// storeExpired puts a certificate of the garden's authority that has expired in place of the gardenlet's.
+// storeExpired replaces the gardenlet's certificate by an expired one of the garden's authority.
 func (l *landscape) storeExpired(t *testing.T) {
 	t.Helper()
 	pki := filepath.Join(l.dir, "pki", "garden")
@@ -109,8 +109,8 @@ func (l *landscape) storeExpired(t *testing.T) {
 	}
 }
 
-// TestGardenletCertificateRotatedUnderLoad has the gardenlet renew its certificate while it reconciles all the time.
-// None of its requests fails.
+// TestGardenletCertificateRotatedUnderLoad makes the gardenlet renew its certificate while it reconciles all the
+// time. None of its requests fails.
 func TestGardenletCertificateRotatedUnderLoad(t *testing.T) {
 	t.Parallel()
 	const rotations = 2
@@ -147,7 +147,8 @@ func TestGardenletCertificateRotatedUnderLoad(t *testing.T) {
 	t.Logf("reconciliations %v", served)
 }
 
-// renew asks for a new certificate as Gardener's operators do, and waits until the gardenlet has it and the Seed says so.
+// renew requests a new certificate as Gardener's operators do, and waits until the gardenlet has it and the Seed
+// shows it.
 func (l *landscape) renew(t *testing.T, last *x509.Certificate) (next *x509.Certificate) {
 	t.Helper()
 	_, err := l.seeds["local"].CoreV1().Secrets("garden").Patch(t.Context(), "gardenlet-kubeconfig", types.MergePatchType,
@@ -167,7 +168,7 @@ func (l *landscape) renew(t *testing.T, last *x509.Certificate) (next *x509.Cert
 	return next
 }
 
-// keepReconciling has a bucket and the Seed reconciled, again and again, until the context ends.
+// keepReconciling triggers the reconciliation of a bucket and the Seed, again and again, until the context ends.
 func (l *landscape) keepReconciling(ctx context.Context, t *testing.T, bucket *unstructured.Unstructured) (served int) {
 	for ; ctx.Err() == nil; served++ {
 		l.annotate(t, "backupbuckets", "", bucket.GetName())
@@ -177,8 +178,7 @@ func (l *landscape) keepReconciling(ctx context.Context, t *testing.T, bucket *u
 	return served
 }
 
-// failures are the lines of the log that say that a request of the gardenlet failed, but for those about two who write the
-// same object.
+// failures returns the lines of the log about failed requests of the gardenlet, except for conflicts of two writers.
 func (l *landscape) failures(t *testing.T, from int64) []string {
 	t.Helper()
 	return slices.DeleteFunc(l.logged(t, from, "level=ERROR", "ended by itself", "forbidden something", "Unauthorized",
@@ -189,7 +189,7 @@ func (l *landscape) failures(t *testing.T, from int64) []string {
 		})
 }
 
-// logged are the lines of the log, from a place on, with one of the words.
+// logged returns the lines of the log, from an offset on, that contain one of the words.
 func (l *landscape) logged(t *testing.T, from int64, words ...string) (lines []string) {
 	t.Helper()
 	data, err := os.ReadFile(filepath.Join(l.dir, "gardenlite.log"))
@@ -209,7 +209,8 @@ func (l *landscape) logSize(t *testing.T) int64 {
 	return info.Size()
 }
 
-// startedControllers is how often the gardenlet has started a controller: no more after it has begun, if it is the same one.
+// startedControllers returns how many controllers the gardenlet has started. The number grows only if the gardenlet
+// starts again.
 func (l *landscape) startedControllers(t *testing.T) (n int) {
 	t.Helper()
 	n = len(l.logged(t, 0, `msg="Starting workers" logger="gardenlet local"`))
@@ -219,7 +220,8 @@ func (l *landscape) startedControllers(t *testing.T) (n int) {
 	return n
 }
 
-// seedIsReady says why a Seed is not ready, or does not tell until when its gardenlet's certificate is valid.
+// seedIsReady returns an error if a Seed is not ready, or does not show when the certificate of its gardenlet
+// expires.
 func (l *landscape) seedIsReady(ctx context.Context, name string, expires time.Time) error {
 	seed, err := l.at("seeds", "").Get(ctx, name, metav1.GetOptions{})
 	if err != nil {

@@ -31,7 +31,7 @@ func certificateIn(t *testing.T, text string) *x509.Certificate {
 	return certificate
 }
 
-// seedAdmin is the administrator's client for a seed of a landscape.
+// seedAdmin returns the administrator's client for a seed of a landscape.
 func seedAdmin(t *testing.T, dir, seed string) kubernetes.Interface {
 	t.Helper()
 	config, err := clientcmd.RESTConfigFromKubeConfig([]byte(gardenlite(t, dir, "kubeconfig", "seed", seed).OK(t).Stdout))
@@ -39,7 +39,8 @@ func seedAdmin(t *testing.T, dir, seed string) kubernetes.Interface {
 	return clientOf(t, config)
 }
 
-// gardenletConfig is what the gardenlet of a seed asks the garden with: it is in the seed.
+// gardenletConfig returns the client configuration of a seed's gardenlet for the garden, which the gardenlet keeps
+// in the seed.
 func gardenletConfig(t *testing.T, seedClient kubernetes.Interface) (*rest.Config, *x509.Certificate) {
 	t.Helper()
 	secret, err := seedClient.CoreV1().Secrets("garden").Get(t.Context(), "gardenlet-kubeconfig", metav1.GetOptions{})
@@ -49,8 +50,8 @@ func gardenletConfig(t *testing.T, seedClient kubernetes.Interface) (*rest.Confi
 	return config, certificateIn(t, string(config.CertData))
 }
 
-// TestGardenletIdentity takes the certificate out of the seed: it is that seed's gardenlet's and nothing more, to RBAC it is
-// anybody.
+// TestGardenletIdentity takes the certificate from the seed: it is that of the seed's gardenlet, and RBAC grants it
+// only what every authenticated user has.
 func TestGardenletIdentity(t *testing.T) {
 	config, certificate := gardenletConfig(t, seedAdmin(t, suite.DataDir(), "local"))
 	if certificate.Subject.CommonName != gardenletOf("local") ||
@@ -81,7 +82,7 @@ func TestGardenletIdentity(t *testing.T) {
 	}
 }
 
-// everybodysRoles are bound to everybody who is authenticated.
+// everybodysRoles are the roles that are bound to all authenticated users.
 var everybodysRoles = []string{
 	"gardener.cloud:system:read-cluster-identity-configmap", "gardener.cloud:system:read-gardener-info-configmap",
 	"gardener.cloud:system:read-global-resources", "gardener.cloud:system:user-auth",
@@ -89,7 +90,7 @@ var everybodysRoles = []string{
 	"system:basic-user", "system:discovery", "system:public-info-viewer",
 }
 
-// checkBindings looks at every binding of RBAC: a gardenlet has what everybody has.
+// checkBindings checks every binding of RBAC: a gardenlet has only the roles of all authenticated users.
 func checkBindings(t *testing.T, user authenticationv1.UserInfo) {
 	t.Helper()
 	var everybodys []string

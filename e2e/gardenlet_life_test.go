@@ -28,7 +28,7 @@ func (l *landscape) at(resource, namespace string) dynamic.ResourceInterface {
 	return all.Namespace(namespace)
 }
 
-// create makes an object as soon as admission knows what it refers to.
+// create creates an object as soon as admission knows the objects that it refers to.
 func (l *landscape) create(t *testing.T, resource string, object map[string]any) *unstructured.Unstructured {
 	t.Helper()
 	obj := &unstructured.Unstructured{Object: object}
@@ -68,7 +68,7 @@ func (l *landscape) delete(t *testing.T, resource string, obj *unstructured.Unst
 	})
 }
 
-// succeeds waits until the last operation has.
+// succeeds waits until the last operation of an object has succeeded.
 func (l *landscape) succeeds(t *testing.T, resource string, obj *unstructured.Unstructured) {
 	t.Helper()
 	eventually(t, waitTimeout, func(ctx context.Context) error {
@@ -83,7 +83,7 @@ func (l *landscape) succeeds(t *testing.T, resource string, obj *unstructured.Un
 	})
 }
 
-// annotate has an object reconciled.
+// annotate requests the reconciliation of an object.
 func (l *landscape) annotate(t *testing.T, resource, namespace, name string) {
 	t.Helper()
 	if _, err := l.at(resource, namespace).Patch(t.Context(), name, types.MergePatchType,
@@ -92,7 +92,8 @@ func (l *landscape) annotate(t *testing.T, resource, namespace, name string) {
 	}
 }
 
-// checkNothingForbidden asks the status: every component has got what it asked for, and runs.
+// checkNothingForbidden checks in the status that no request of a component was forbidden, and that every component
+// runs.
 func (l *landscape) checkNothingForbidden(t *testing.T) {
 	t.Helper()
 	components := componentsOf(t, l.dir)
@@ -110,8 +111,8 @@ func (l *landscape) checkNothingForbidden(t *testing.T) {
 	}
 }
 
-// TestGardenletLifeWithoutRefusals goes through the life of a landscape of two seeds. At no time is anything forbidden that
-// one of its components asks for: they have the rights that they need, and ask for nothing else.
+// TestGardenletLifeWithoutRefusals goes through the life of a landscape with two seeds. No request of its components
+// is forbidden: they have the rights that they need, and request nothing else.
 func TestGardenletLifeWithoutRefusals(t *testing.T) {
 	t.Parallel()
 	l := sharedLandscape(t)
@@ -153,7 +154,7 @@ func TestGardenletLifeWithoutRefusals(t *testing.T) {
 	l.checkNothingForbidden(t)
 }
 
-// reconciled waits until what annotate asked for is done.
+// reconciled waits until a reconciliation that annotate requested is done.
 func (l *landscape) reconciled(t *testing.T, resource string, obj *unstructured.Unstructured) {
 	t.Helper()
 	eventually(t, waitTimeout, func(ctx context.Context) error {
@@ -166,7 +167,7 @@ func (l *landscape) reconciled(t *testing.T, resource string, obj *unstructured.
 	l.succeeds(t, resource, obj)
 }
 
-// installed waits until an extension is installed, and healthy, in as many seeds.
+// installed waits until an extension is installed and healthy in as many seeds.
 func (l *landscape) installed(t *testing.T, registration string, seeds int) {
 	t.Helper()
 	eventually(t, waitTimeout, func(ctx context.Context) error {
@@ -201,7 +202,7 @@ func conditionsOf(obj *unstructured.Unstructured) (conditions []map[string]any) 
 	return conditions
 }
 
-// scheduleShoot creates the sample and waits until it has a seed.
+// scheduleShoot creates the sample Shoot, and waits until it has a seed.
 func (l *landscape) scheduleShoot(t *testing.T) {
 	t.Helper()
 	command(t, "", kubectlBinary, "--kubeconfig", filepath.Join(l.dir, "kubeconfig"), "--cache-dir", t.TempDir(), "apply",

@@ -19,11 +19,12 @@ import (
 	"github.com/gardenlite/gardenlite/internal/testutil"
 )
 
-// takeover is within what time another process does what a killed one did, on a machine that does nothing else.
+// takeover is how long another process may take to do the work of a killed one, on a machine that does nothing else.
 const takeover = 15 * time.Second
 
-// TestTwoProcesses runs one landscape by two processes on one datastore. Either may be killed: the other one goes on with
-// what only one does at a time, as soon as the leases allow that. The soak measures how long it takes.
+// TestTwoProcesses runs one landscape by two processes on one datastore. Each of them is killed once: the other one
+// takes over what only one process does at a time, as soon as the leases expire. The soak measures how long that
+// takes.
 func TestTwoProcesses(t *testing.T) {
 	t.Parallel()
 	timeout := waitTimeout
@@ -52,14 +53,14 @@ func TestTwoProcesses(t *testing.T) {
 	}
 }
 
-// leasesAreShort wants that no leader is waited for longer than takeover after it was killed.
+// leasesAreShort expects that the Lease of a killed leader expires within takeover.
 func (l *landscape) leasesAreShort(t *testing.T) {
 	t.Helper()
 	leases, err := l.kube.CoordinationV1().Leases("").List(t.Context(), metav1.ListOptions{})
 	must(t, err)
 	count := 0
 	for _, lease := range leases.Items {
-		if lease.Spec.LeaseTransitions == nil { // no leader is elected by it
+		if lease.Spec.LeaseTransitions == nil { // it is not for leader election
 			continue
 		}
 		count++
@@ -72,7 +73,7 @@ func (l *landscape) leasesAreShort(t *testing.T) {
 	}
 }
 
-// sampleShoot is the sample that comes with the program, with another name.
+// sampleShoot returns the sample Shoot with another name.
 func sampleShoot(t *testing.T, name string) *unstructured.Unstructured {
 	t.Helper()
 	data, err := os.ReadFile("../manifests/samples/shoot.yaml")
@@ -83,7 +84,7 @@ func sampleShoot(t *testing.T, name string) *unstructured.Unstructured {
 	return shoot
 }
 
-// oneLandscape: what is written through one is read through the other, with the clients of the one.
+// oneLandscape: the second process has the same objects, and accepts the clients of the first one.
 func oneLandscape(t *testing.T, first, second *landscape) {
 	t.Helper()
 	crossed := rest.CopyConfig(first.admin)

@@ -15,7 +15,7 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// checkInSeed wants what belongs to an installation: the extension's namespace in the seed with its access to the garden.
+// checkInSeed expects the extension's namespace in the seed, and its access to the garden.
 func (l *landscape) checkInSeed(t *testing.T, registration, installation string) {
 	t.Helper()
 	namespace, err := l.seeds["local"].CoreV1().Namespaces().Get(t.Context(), "extension-"+installation, metav1.GetOptions{})
@@ -36,7 +36,7 @@ func (l *landscape) checkInSeed(t *testing.T, registration, installation string)
 	}
 }
 
-// extensionConfig is an extension's access to the garden, with the token that is in the seed.
+// extensionConfig returns an extension's client configuration for the garden, with its token from the seed.
 func (l *landscape) extensionConfig(t *testing.T, installation string) *rest.Config {
 	t.Helper()
 	var secret *corev1.Secret
@@ -52,7 +52,8 @@ func (l *landscape) extensionConfig(t *testing.T, installation string) *rest.Con
 	return config
 }
 
-// checkIdentities has an extension ask for its own things, for another's, and for those of another seed.
+// checkIdentities sends requests of an extension for its own objects, for those of another extension, and for those
+// of another seed.
 func (l *landscape) checkIdentities(t *testing.T, installation, another string) {
 	t.Helper()
 	const other = "e2e-elsewhere"

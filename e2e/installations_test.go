@@ -23,7 +23,8 @@ func (l *landscape) core(resource, namespace string) dynamic.ResourceInterface {
 	return r
 }
 
-// register makes a ControllerRegistration of a policy for Extensions of a type, both named alike.
+// register creates a ControllerRegistration with a policy for Extensions of a type, which is named like the
+// registration.
 func (l *landscape) register(t *testing.T, name, policy string) {
 	t.Helper()
 	_, err := l.core("controllerdeployments", "").Create(t.Context(), &unstructured.Unstructured{Object: map[string]any{
@@ -43,7 +44,8 @@ func (l *landscape) register(t *testing.T, name, policy string) {
 	must(t, err)
 }
 
-// installations are the names of the ControllerInstallations, by their registrations. The landscape's own is left out.
+// installations returns the ControllerInstallations by the names of their registrations, without that of
+// provider-local.
 func (l *landscape) installations(ctx context.Context) (map[string]*unstructured.Unstructured, error) {
 	list, err := l.core("controllerinstallations", "").List(ctx, metav1.ListOptions{})
 	if err != nil {
@@ -64,7 +66,7 @@ func (l *landscape) installations(ctx context.Context) (map[string]*unstructured
 	return found, nil
 }
 
-// expect waits until exactly these registrations are installed, and all is well with them.
+// expect waits until exactly these registrations are installed and healthy, and returns their installations.
 func (l *landscape) expect(t *testing.T, registrations ...string) map[string]*unstructured.Unstructured {
 	t.Helper()
 	var found map[string]*unstructured.Unstructured
@@ -93,7 +95,7 @@ func (l *landscape) expect(t *testing.T, registrations ...string) map[string]*un
 	return found
 }
 
-// conditionOf is a condition in the status of an object, empty if it has none of that type.
+// conditionOf returns the condition of a type in an object's status, or an empty one.
 func conditionOf(obj *unstructured.Unstructured, kind string) map[string]any {
 	conditions, _, _ := unstructured.NestedSlice(obj.Object, "status", "conditions")
 	for _, c := range conditions {
@@ -104,7 +106,7 @@ func conditionOf(obj *unstructured.Unstructured, kind string) map[string]any {
 	return map[string]any{}
 }
 
-// TestInstallations has extensions come and go with what they are registered for.
+// TestInstallations: extensions are installed and removed with what needs them.
 func TestInstallations(t *testing.T) {
 	t.Parallel()
 	l := newLandscape(t)
@@ -112,8 +114,8 @@ func TestInstallations(t *testing.T) {
 	t.Run("in use", l.registrationInUseStays)
 }
 
-// followPolicies registers an extension with each policy, and has a Shoot come and go that needs the one that is there on
-// demand.
+// followPolicies registers an extension with each policy, and creates and deletes a Shoot that needs those that are
+// installed on demand.
 func (l *landscape) followPolicies(t *testing.T) {
 	const always, withShoots, demanded, byDefault, unused = "e2e-a-always", "e2e-b-except-no-shoots", "e2e-c-demanded",
 		"e2e-d-default", "e2e-e-unused"
@@ -151,7 +153,7 @@ func (l *landscape) followPolicies(t *testing.T) {
 	l.checkAllGone(t, "e2e-")
 }
 
-// registrationInUseStays deletes a registration that a Shoot needs: it goes once that does.
+// registrationInUseStays deletes a registration that a Shoot needs: it stays until the Shoot is gone.
 func (l *landscape) registrationInUseStays(t *testing.T) {
 	const name = "e2e-in-use"
 	l.register(t, name, "OnDemand")
@@ -159,7 +161,7 @@ func (l *landscape) registrationInUseStays(t *testing.T) {
 	installation := l.expect(t, name)[name]
 	registrations := l.core("controllerregistrations", "")
 	must(t, registrations.Delete(t.Context(), name, metav1.DeleteOptions{}))
-	// Another extension comes and is installed, so the registration's deletion has been looked at.
+	// When another extension is installed, the deletion of the registration has been processed as well.
 	l.register(t, "e2e-later", "Always")
 	if now := l.expect(t, name, "e2e-later")[name]; now.GetUID() != installation.GetUID() || now.GetDeletionTimestamp() != nil {
 		t.Error("what the Shoot needs was removed")
@@ -178,7 +180,7 @@ func (l *landscape) registrationInUseStays(t *testing.T) {
 	})
 }
 
-// createShoot makes a Shoot in the seed, with Extensions of these types.
+// createShoot creates a Shoot on the seed, with Extensions of these types.
 func (l *landscape) createShoot(t *testing.T, name string, extensions ...string) {
 	t.Helper()
 	all := []any{}
@@ -215,7 +217,8 @@ func (l *landscape) deleteShoot(t *testing.T, name string) {
 	})
 }
 
-// checkAllGone wants nothing left behind in seed or garden whose name begins like this, and no registration.
+// checkAllGone waits until the seed and the garden have no objects and no registrations with this prefix in their
+// names.
 func (l *landscape) checkAllGone(t *testing.T, prefix string) {
 	t.Helper()
 	eventually(t, waitTimeout, func(ctx context.Context) error {

@@ -27,7 +27,7 @@ func TestKilledUnderWrites(t *testing.T) {
 		rounds = 20
 	}
 	l := stoppedLandscape(t)
-	l.names = nil                       // the garden is what is written to
+	l.names = nil                       // only the garden is written to
 	acknowledged := map[string]string{} // name to UID
 	lastVersion := uint64(0)
 	var watched cache.Store

@@ -14,8 +14,9 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// TestKilledAnywhere asks a Shoot for one thing after the other, whatever comes, and kills the process each time: often before
-// the thing before is over. When one is over, there are the machines that were asked for last, and Nodes of no others.
+// TestKilledAnywhere requests random changes of a Shoot, one after the other, and kills the process after each:
+// often before an earlier change is completed. When a change is completed, the Shoot has the machines that were
+// requested last, and no Nodes of other machines.
 func TestKilledAnywhere(t *testing.T) {
 	t.Parallel()
 	rounds := 4
@@ -44,15 +45,15 @@ func TestKilledAnywhere(t *testing.T) {
 	w.come(t)
 }
 
-// wishes are what a Shoot is to be like.
+// wishes are the requested properties of a Shoot.
 type wishes struct {
 	k                *killedShoot
 	seed             string
 	asleep, large    bool
-	machines, second int // of the first pool and of the second one, which is not there if it has none
+	machines, second int // of the first pool and of the second one, which does not exist without machines
 }
 
-// next is the next thing to ask for, and how to do so.
+// next returns the next random change, and a function that requests it.
 func (w *wishes) next(random *rand.Rand) (what string, ask func(*testing.T)) {
 	switch n := random.IntN(10); {
 	case n < 3:
@@ -103,7 +104,7 @@ func (w *wishes) change(t *testing.T, patch string) {
 	})
 }
 
-// move has the Shoot go to another seed, as soon as that is allowed.
+// move moves the Shoot to another seed, as soon as that is allowed.
 func (w *wishes) move(t *testing.T) {
 	eventually(t, shootTimeout, func(context.Context) error {
 		obj := w.k.s.must(t)
@@ -113,7 +114,7 @@ func (w *wishes) move(t *testing.T) {
 	})
 }
 
-// come waits until all is as it is to be.
+// come waits until the Shoot is as requested.
 func (w *wishes) come(t *testing.T) {
 	t.Helper()
 	k, machines := w.k, w.machines+w.second

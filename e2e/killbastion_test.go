@@ -30,9 +30,9 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 )
 
-// TestKilledUnderBastions kills the process at each of the eight steps of a Bastion's way (docs/bastion.md). After the
-// next start it is ready, or gone, as it should be; one that a client has seen keeps its address and host key; and
-// nothing listens for those that are gone.
+// TestKilledUnderBastions kills the process at each of the eight steps of a Bastion's life (docs/bastion.md). After
+// the next start, the Bastion is ready or gone, as expected. A Bastion that a client has seen keeps its address and
+// host key, and nothing listens at the addresses of Bastions that are gone.
 func TestKilledUnderBastions(t *testing.T) {
 	t.Parallel()
 	random := killMoments(t)
@@ -66,7 +66,7 @@ func TestKilledUnderBastions(t *testing.T) {
 	t.Run("6 session", k.whileUsed)
 	t.Run("8 deletion", k.whileDeleted)
 	t.Run("7 expiry", k.whileExpiring)
-	k.clear(t) // the time of others may be over as well
+	k.clear(t) // others may have expired as well
 	if testutil.Soaking() {
 		k.create(t, "stays").see(t)
 		for round := range 15 {
@@ -87,7 +87,7 @@ type killedBastions struct {
 	alive   map[string]*killedBastion
 }
 
-// killedBastion is one of them, with what a client has seen of it.
+// killedBastion is one of these Bastions, with what a client has seen of it.
 type killedBastion struct {
 	k       *killedBastions
 	name    string
@@ -96,7 +96,7 @@ type killedBastion struct {
 	hostKey []byte
 }
 
-// object is what a user creates.
+// object returns the Bastion that a user creates.
 func (b *killedBastion) object() *unstructured.Unstructured {
 	return &unstructured.Unstructured{
 		Object: meta("operations.gardener.cloud/v1alpha1", "Bastion", shootNamespace, b.name, map[string]any{"spec": map[string]any{
@@ -104,7 +104,7 @@ func (b *killedBastion) object() *unstructured.Unstructured {
 			"ingress": []any{map[string]any{"ipBlock": map[string]any{"cidr": "127.0.0.0/8"}}}}})}
 }
 
-// expect makes the key of a Bastion, which is to be there from now on.
+// expect makes the key of a Bastion, and records that the Bastion has to exist from now on.
 func (k *killedBastions) expect(t *testing.T, name string) *killedBastion {
 	t.Helper()
 	_, key, err := ed25519.GenerateKey(rand.Reader)
@@ -116,7 +116,7 @@ func (k *killedBastions) expect(t *testing.T, name string) *killedBastion {
 	return b
 }
 
-// create creates a Bastion; that it is there already is all right, for the process may have been killed before it said so.
+// create creates a Bastion. It may exist already, because the process may have been killed before it answered.
 func (k *killedBastions) create(t *testing.T, name string) *killedBastion {
 	t.Helper()
 	b := k.alive[name]
@@ -131,7 +131,7 @@ func (k *killedBastions) inGarden(*testing.T) dynamic.ResourceInterface {
 	return k.l.at("bastions", shootNamespace)
 }
 
-// inSeed are the Bastions of the Shoot in its seed, whose port changes from start to start.
+// inSeed returns the client for the Shoot's Bastions in its seed, whose port changes from start to start.
 func (k *killedBastions) inSeed(t *testing.T) dynamic.ResourceInterface {
 	t.Helper()
 	config, err := clientcmd.RESTConfigFromKubeConfig([]byte(gardenlite(t, k.l.dir, "kubeconfig", "seed", "local").OK(t).Stdout))
@@ -143,7 +143,8 @@ func (k *killedBastions) inSeed(t *testing.T) dynamic.ResourceInterface {
 		Resource: "bastions"}).Namespace(k.s.id())
 }
 
-// reaches waits until a Bastion looks like that, and returns what it looked like. Each state that it has is seen.
+// reaches calls ask, waits until a Bastion has reached a state, and returns the Bastion of then. It sees each state
+// of the Bastion.
 func reaches(t *testing.T, bastions dynamic.ResourceInterface, name string, ask func(),
 	reached func(*unstructured.Unstructured) bool) *unstructured.Unstructured {
 	t.Helper()
@@ -182,7 +183,8 @@ func endpoint(obj *unstructured.Unstructured) string {
 	return net.JoinHostPort(ip, port)
 }
 
-// until creates a Bastion, kills the process as soon as it has come so far, and looks for it after the next start.
+// until creates a Bastion, kills the process as soon as the Bastion has reached a state, and checks it after the
+// next start.
 func (k *killedBastions) until(t *testing.T, name string, where func(*testing.T) dynamic.ResourceInterface,
 	reached func(*unstructured.Unstructured) bool) {
 	bastions, b := where(t), k.expect(t, name)
@@ -204,7 +206,7 @@ func (k *killedBastions) restart(t *testing.T, args ...string) {
 	k.l.up(t, args...)
 }
 
-// look sees all Bastions that are to be there: they are as they were.
+// look expects all Bastions that have to exist, with their former addresses and host keys.
 func (k *killedBastions) look(t *testing.T) {
 	t.Helper()
 	for _, b := range k.alive {
@@ -272,8 +274,8 @@ func (k *killedBastions) loginNode(through *ssh.Client) (*ssh.Client, error) {
 	return handshake(conn, k.node, ssh.PublicKeys(k.nodeKey))
 }
 
-// whileCreated kills the process while it is asked for a Bastion. If its creation was not acknowledged, it may be
-// missing; then nothing is in the way of another try.
+// whileCreated kills the process during the creation of a Bastion. If the creation was not acknowledged, the Bastion
+// may be missing; then it can be created again.
 func (k *killedBastions) whileCreated(t *testing.T, delay time.Duration) {
 	b := k.expect(t, "created")
 	answered := make(chan error)
@@ -310,8 +312,8 @@ func (k *killedBastions) whileUsed(t *testing.T) {
 	k.look(t)
 }
 
-// whileDeleted kills the process when a deletion has come to the seed. "expires" gets its delay before that, so that the next
-// step can be seen.
+// whileDeleted kills the process when a deletion has reached the seed. Before that, the Bastion "expires" gets its
+// delay, so that the next step can be seen.
 func (k *killedBastions) whileDeleted(t *testing.T) {
 	delay := k.alive["expires"]
 	delay.annotate(t, `{"gardenlite.dev/delay":"1h"}`)
@@ -330,7 +332,7 @@ func (k *killedBastions) whileDeleted(t *testing.T) {
 	k.gone(t, b)
 }
 
-// whileExpiring kills the process when the controller manager has deleted a Bastion whose time is over.
+// whileExpiring kills the process when the controller-manager has deleted an expired Bastion.
 func (k *killedBastions) whileExpiring(t *testing.T) {
 	b := k.alive["expires"]
 	deleted := func(ctx context.Context) error {
@@ -374,7 +376,7 @@ func (k *killedBastions) delete(t *testing.T, b *killedBastion) {
 	}
 }
 
-// clear deletes all Bastions, of which some may have gone.
+// clear deletes all Bastions, some of which may be gone already.
 func (k *killedBastions) clear(t *testing.T) {
 	t.Helper()
 	for _, b := range maps.Clone(k.alive) {
@@ -383,7 +385,7 @@ func (k *killedBastions) clear(t *testing.T) {
 	}
 }
 
-// gone waits until a Bastion that is being deleted is no more, in the garden and in the seed.
+// gone waits until a Bastion that is being deleted is gone from the garden and from the seed.
 func (k *killedBastions) gone(t *testing.T, b *killedBastion) {
 	t.Helper()
 	inSeed := k.inSeed(t)
@@ -405,8 +407,8 @@ func (k *killedBastions) gone(t *testing.T, b *killedBastion) {
 	delete(k.alive, b.name)
 }
 
-// nothingElseListens compares what the process listens on in the range of bastions with the addresses of those that are
-// there, which are all ready.
+// nothingElseListens compares the addresses in the range of bastions at which the process listens with those of the
+// existing Bastions, which are all ready.
 func (k *killedBastions) nothingElseListens(t *testing.T) {
 	t.Helper()
 	listening, known := listeners(t, k.l.cmd.Process.Pid)
@@ -430,10 +432,10 @@ func (k *killedBastions) nothingElseListens(t *testing.T) {
 	}
 }
 
-// bastionRange is where the addresses of bastions are from, if the host has them.
+// bastionRange is the range of the bastions' addresses, if the host has them.
 var bastionRange = netip.MustParsePrefix("127.64.0.0/10")
 
-// listeners are the addresses of IPv4 that a process listens on, where the host tells.
+// listeners returns the IPv4 addresses at which a process listens. known is false where the host does not tell them.
 func listeners(t *testing.T, pid int) (addresses []netip.AddrPort, known bool) {
 	t.Helper()
 	table, err := os.ReadFile(fmt.Sprintf("/proc/%d/net/tcp", pid))

@@ -16,14 +16,14 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// The fate of a project, as far as the client knows that asked for it.
+// The state of a project, as far as its client knows.
 const (
 	projectMade    = "created"
 	projectGone    = "deleted"
 	projectUnknown = "asked for, not answered"
 )
 
-// fates are those of all projects by name.
+// fates are the states of all projects, by name.
 type fates struct {
 	sync.Mutex
 	of map[string]string
@@ -35,8 +35,8 @@ func (f *fates) set(name, fate string) {
 	f.of[name] = fate
 }
 
-// TestKilledUnderProjects kills the process while projects are created and deleted, ten at a time. What was acknowledged
-// happens: a project has everything that one has in an undisturbed landscape, or nothing of it is left.
+// TestKilledUnderProjects kills the process while projects are created and deleted, ten at a time. Acknowledged
+// requests take effect: a project has everything that it has in an undisturbed landscape, or nothing of it is left.
 func TestKilledUnderProjects(t *testing.T) {
 	t.Parallel()
 	random := killMoments(t)
@@ -51,7 +51,7 @@ func TestKilledUnderProjects(t *testing.T) {
 		if err := l.projectIsReady(ctx, example); err != nil {
 			return err
 		}
-		all, err := l.inventory(ctx) // afterwards, so that nothing is missing
+		all, err := l.inventory(ctx) // read after the project is ready, so that nothing is missing
 		whole = partsOf(all, example)
 		for _, late := range []string{"serviceaccounts garden-PROJECT/default", "configmaps garden-PROJECT/kube-root-ca.crt"} {
 			if err == nil && !strings.Contains(whole, late) { // Kubernetes makes it for the namespace, at any time
@@ -80,8 +80,8 @@ func TestKilledUnderProjects(t *testing.T) {
 	l.refusesNothing(t)
 }
 
-// workUntilKilled creates ten projects, deletes every other one of them as soon as it is there, and those of the round
-// before.
+// workUntilKilled creates ten projects, deletes every other one of them as soon as it exists, and deletes those that
+// are left from earlier rounds.
 func (l *landscape) workUntilKilled(t *testing.T, round int, delay time.Duration, projects *fates) {
 	t.Helper()
 	var workers sync.WaitGroup
@@ -148,7 +148,7 @@ func (l *landscape) projectIsReady(ctx context.Context, name string) error {
 	return nil
 }
 
-// partsOf are all objects of a project or in its namespace, with PROJECT for its name.
+// partsOf returns all objects of a project or in its namespace, with PROJECT for its name.
 func partsOf(inventory map[string]bool, name string) string {
 	parts := map[string]bool{}
 	for key := range inventory {
@@ -159,7 +159,7 @@ func partsOf(inventory map[string]bool, name string) string {
 	return strings.Join(slices.Sorted(maps.Keys(parts)), "\n")
 }
 
-// checkProjects waits until what was acknowledged is so.
+// checkProjects waits until all acknowledged requests have taken effect.
 func (l *landscape) checkProjects(t *testing.T, projects *fates, whole string) {
 	t.Helper()
 	n := map[string]int{}
@@ -168,7 +168,7 @@ func (l *landscape) checkProjects(t *testing.T, projects *fates, whole string) {
 	}
 	t.Logf("projects: %v", n)
 	eventually(t, waitTimeout, func(context.Context) error {
-		ctx := t.Context() // so that the last error is not that the time is up
+		ctx := t.Context() // so that the last error is not the timeout
 		all, err := l.inventory(ctx)
 		if err != nil {
 			return err

@@ -57,7 +57,8 @@ func TestKilledWhileStarting(t *testing.T) {
 	}
 }
 
-// hasOneSeed waits until the landscape is as it is to be with one seed, and nothing of the bootstrapping is left.
+// hasOneSeed waits until the landscape has one ready seed and what belongs to it, and nothing of the bootstrapping
+// is left.
 func (l *landscape) hasOneSeed(t *testing.T) {
 	t.Helper()
 	eventually(t, waitTimeout, func(ctx context.Context) error {
@@ -82,7 +83,7 @@ func (l *landscape) hasOneSeed(t *testing.T) {
 	})
 }
 
-// seedIsReady says whether a Seed's conditions, of which there are the four that count at least, are all good.
+// seedIsReady reports whether a Seed has at least the four conditions that count, and all its conditions are true.
 func seedIsReady(seed unstructured.Unstructured) bool {
 	conditions, _, _ := unstructured.NestedSlice(seed.Object, "status", "conditions")
 	for _, condition := range conditions {
@@ -93,8 +94,8 @@ func seedIsReady(seed unstructured.Unstructured) bool {
 	return len(conditions) >= 4
 }
 
-// nothingBootstraps is an error while there are bootstrap tokens, or more than one request for a certificate without
-// a decision.
+// nothingBootstraps returns an error while there are bootstrap tokens, or more than one request for a certificate
+// without a decision.
 func (l *landscape) nothingBootstraps(ctx context.Context) error {
 	secrets, err := l.list(ctx, "", "v1", "secrets")
 	if err != nil {
@@ -141,8 +142,9 @@ func (l *landscape) installationsOnce(ctx context.Context) error {
 	return nil
 }
 
-// TestKilledUnderSeeds kills the process while it registers a second seed, and again while that is removed as a user does:
-// its Seed is deleted while its gardenlet runs, and then it is not started any more. Nothing of it is left in the garden.
+// TestKilledUnderSeeds kills the process while it registers a second seed, and again while a user removes that seed:
+// the Seed is deleted while its gardenlet runs, and then the seed is not started any more. Nothing of it is left in
+// the garden.
 func TestKilledUnderSeeds(t *testing.T) {
 	t.Parallel()
 	random := killMoments(t)
@@ -176,7 +178,7 @@ func TestKilledUnderSeeds(t *testing.T) {
 			l.stop(t)
 			l.up(t, "--seeds", "1")
 		}
-		if l.hasSeed(t, "local-2") { // it is needed for its removal
+		if l.hasSeed(t, "local-2") { // its gardenlet is needed for the removal
 			l.stop(t)
 			l.start(t, "--seeds", "2")
 			l.seedGoes(t, "local-2")
@@ -223,8 +225,8 @@ func (l *landscape) seedGoes(t *testing.T, name string) {
 	})
 }
 
-// deleteSecretsOf deletes what an operator makes for a Seed, and only the operator removes: the landscape's own were
-// made by "up". Nothing holds them any more.
+// deleteSecretsOf deletes the Secrets that an operator creates for a Seed, and only the operator deletes. For the
+// landscape's own seeds, "up" has created them. Nothing holds them any more.
 func (l *landscape) deleteSecretsOf(t *testing.T, name string) {
 	t.Helper()
 	secrets := l.dyn.Resource(schema.GroupVersionResource{Version: "v1", Resource: "secrets"}).Namespace("garden")

@@ -18,7 +18,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 )
 
-// shootKills is how often each operation is killed: 50 times in all in the long form.
+// shootKills returns how often each operation is killed: 50 times in total in the soak.
 func shootKills() int {
 	if testutil.Soaking() {
 		return 10
@@ -26,8 +26,8 @@ func shootKills() int {
 	return 1
 }
 
-// TestKilledUnderShoots kills the process at random moments of a Shoot's operations. After the next start each of them
-// completes; addresses and certificates are as before; and in the end nothing is left.
+// TestKilledUnderShoots kills the process at random moments of a Shoot's operations. After the next start each
+// operation completes, addresses and certificates are as before, and in the end nothing is left.
 func TestKilledUnderShoots(t *testing.T) {
 	t.Parallel()
 	random := killMoments(t)
@@ -44,8 +44,8 @@ func TestKilledUnderShoots(t *testing.T) {
 	l.refusesNothing(t)
 }
 
-// TestKilledWhileRolling kills the process while machines of a Shoot are replaced one after the other. When
-// that is over there are as many Nodes as machines, all of them ready: none stays of a machine that has gone.
+// TestKilledWhileRolling kills the process while machines of a Shoot are replaced one after the other. When that is
+// over there are as many Nodes as machines, all of them ready: no Node of a deleted machine is left.
 func TestKilledWhileRolling(t *testing.T) {
 	t.Parallel()
 	const machines = 4
@@ -68,7 +68,7 @@ func TestKilledWhileRolling(t *testing.T) {
 	}
 }
 
-// killedShoot is a Shoot that is disturbed in everything it does.
+// killedShoot is a Shoot whose operations are disturbed.
 type killedShoot struct {
 	l      *landscape
 	random *rand.Rand
@@ -111,8 +111,8 @@ func (k *killedShoot) live(t *testing.T, round int) {
 	k.s.goes(t)
 }
 
-// explains has a test that fails log what there is of BackupEntries in the garden and the seeds, and what the log says of them: a
-// migration waits for them last.
+// explains makes a failed test log the BackupEntries in the garden and the seeds, and the lines of the log about
+// them: a migration waits for them last.
 func (k *killedShoot) explains(t *testing.T) {
 	t.Cleanup(func() {
 		if !t.Failed() || !k.l.isRunning() {
@@ -128,7 +128,7 @@ func (k *killedShoot) explains(t *testing.T) {
 	})
 }
 
-// disturb asks for something, kills the process a while later, and starts it again.
+// disturb requests something, kills the process a while later, and starts it again.
 func (k *killedShoot) disturb(t *testing.T, what string, most time.Duration, ask func()) {
 	t.Helper()
 	ask()
@@ -138,7 +138,7 @@ func (k *killedShoot) disturb(t *testing.T, what string, most time.Duration, ask
 	k.l.up(t)
 }
 
-// isAsBefore waits until an operation has completed, and looks for what must not have changed.
+// isAsBefore waits until an operation has completed, and checks what must not have changed.
 func (k *killedShoot) isAsBefore(t *testing.T, after string) {
 	t.Helper()
 	if now := addresses(k.s.succeeds(t)); !reflect.DeepEqual(k.addresses, now) {

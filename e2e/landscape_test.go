@@ -29,8 +29,8 @@ import (
 	"github.com/gardenlite/gardenlite/internal/testutil"
 )
 
-// landscape is one with seeds. It is the one that the tests of the package share, or one of a test's own, in a process
-// that the test can stop, kill and start again.
+// landscape is a landscape with seeds. It is the one that the tests of the package share, or a test's own, in a
+// process that the test can stop, kill and start again.
 type landscape struct {
 	dir   string
 	names []string // of its seeds
@@ -47,7 +47,7 @@ type landscape struct {
 	output bytes.Buffer // to be read when the process has ended
 }
 
-// sharedLandscape is the one that the tests of the package run in.
+// sharedLandscape returns the landscape that the tests of the package share.
 func sharedLandscape(t *testing.T) *landscape {
 	t.Helper()
 	l := &landscape{dir: suite.DataDir(), names: sharedSeeds}
@@ -63,7 +63,7 @@ func newLandscape(t *testing.T, flags ...string) *landscape {
 	return l
 }
 
-// stoppedLandscape is one that has not been started yet.
+// stoppedLandscape returns a landscape that has not been started yet.
 func stoppedLandscape(t *testing.T) *landscape {
 	t.Helper()
 	l := &landscape{dir: filepath.Join(t.TempDir(), "landscape"), names: []string{"local"}}
@@ -88,7 +88,7 @@ func (l *landscape) up(t *testing.T, flags ...string) {
 	l.connect(t)
 }
 
-// start starts the process, and waits for nothing. Without the flag --seeds the landscape has as many seeds as before.
+// start starts the process, and does not wait. Without the flag --seeds the landscape has as many seeds as before.
 func (l *landscape) start(t *testing.T, flags ...string) {
 	t.Helper()
 	if at := slices.Index(flags, "--seeds"); at >= 0 {
@@ -139,7 +139,7 @@ func (l *landscape) connect(t *testing.T) {
 	}
 }
 
-// isRunning says whether the process runs.
+// isRunning reports whether the process runs.
 func (l *landscape) isRunning() bool {
 	if l.cmd == nil {
 		return false
@@ -181,14 +181,14 @@ func (l *landscape) stop(t *testing.T) {
 	}
 }
 
-// log is the end of the process' log.
+// log returns the end of the process's log.
 func (l *landscape) log() string {
 	data, _ := os.ReadFile(filepath.Join(l.dir, "gardenlite.log"))
 	lines := strings.Split(string(data), "\n")
 	return strings.Join(lines[max(0, len(lines)-40):], "\n")
 }
 
-// crash is how the process ended, if it did so by itself.
+// crash returns what the log and the output say about a crash of the process.
 func (l *landscape) crash() string {
 	log, err := os.ReadFile(filepath.Join(l.dir, "gardenlite.log"))
 	if err != nil {
@@ -203,7 +203,7 @@ func (l *landscape) crash() string {
 	return "the landscape did not crash"
 }
 
-// componentState is what the status says of a component of the process.
+// componentState is the state of a component in the status.
 type componentState struct {
 	Name, State, Message string
 	Forbidden            int
@@ -216,8 +216,8 @@ func componentsOf(t *testing.T, dir string) []componentState {
 	return status.Components
 }
 
-// refusesNothing wants no component to have been forbidden anything since the process started. Each landscape that runs when
-// its test ends is asked.
+// refusesNothing expects that no request of a component was forbidden since the process started. It is called for
+// each landscape that still runs when its test ends.
 func (l *landscape) refusesNothing(t *testing.T) {
 	t.Helper()
 	forbidden, err := suite.Forbidden(l.dir)
@@ -228,7 +228,7 @@ func (l *landscape) refusesNothing(t *testing.T) {
 	}
 }
 
-// killMoments are the random numbers for the moments of kills.
+// killMoments returns the random numbers for the moments of kills.
 func killMoments(t *testing.T) *rand.Rand {
 	t.Helper()
 	return rand.New(rand.NewPCG(testutil.Seed(t), 0))
@@ -256,12 +256,12 @@ func listableIn(t *testing.T, config *rest.Config) (kinds []schema.GroupVersionR
 	return kinds
 }
 
-// isTemporary says whether objects of a resource are deleted after some time.
+// isTemporary reports whether objects of a resource are deleted after some time.
 func isTemporary(resource string) bool {
 	return resource == "events" || resource == "certificatesigningrequests" || resource == "componentstatuses"
 }
 
-// inventory is everything there is in the garden, but what is temporary: "resource.group namespace/name".
+// inventory returns all objects of the garden, except temporary ones, as "resource.group namespace/name".
 func (l *landscape) inventory(ctx context.Context) (map[string]bool, error) {
 	return inventory(ctx, l.dyn, l.listable)
 }
@@ -277,11 +277,11 @@ func inventory(ctx context.Context, client dynamic.Interface, kinds []schema.Gro
 			all[kind.GroupResource().String()+" "+item.GetNamespace()+"/"+item.GetName()] = true
 		}
 	}
-	delete(all, "configmaps garden/deleted-seeds") // says which certificates are refused, and stays
+	delete(all, "configmaps garden/deleted-seeds") // it lists refused certificates, and stays
 	return all, nil
 }
 
-// mustInventory is the inventory of a landscape that is known to be ready.
+// mustInventory returns the inventory of a landscape that is known to be ready.
 func (l *landscape) mustInventory(t *testing.T) map[string]bool {
 	t.Helper()
 	if l.listable == nil {
@@ -301,11 +301,11 @@ func (l *landscape) mustInventory(t *testing.T) map[string]bool {
 	return all
 }
 
-// becomes waits until there is exactly what there was.
+// becomes waits until there are exactly the objects of before.
 func (l *landscape) becomes(t *testing.T, before map[string]bool, when string) {
 	t.Helper()
 	eventually(t, shootTimeout, func(context.Context) error {
-		now, err := l.inventory(t.Context()) // so that the last error is not that the time is up
+		now, err := l.inventory(t.Context()) // so that the last error is not the timeout
 		if err != nil {
 			return err
 		}
@@ -316,7 +316,7 @@ func (l *landscape) becomes(t *testing.T, before map[string]bool, when string) {
 	})
 }
 
-// difference says what is missing and what is there in addition.
+// difference lists the missing and the additional objects.
 func difference(want, got map[string]bool) string {
 	var lines []string
 	for _, key := range slices.Sorted(maps.Keys(want)) {
@@ -332,7 +332,7 @@ func difference(want, got map[string]bool) string {
 	return strings.Join(lines, "\n")
 }
 
-// counts are how many there are of each kind.
+// counts returns the number of objects of each resource.
 func counts(inventory map[string]bool) map[string]int {
 	n := map[string]int{}
 	for key := range inventory {

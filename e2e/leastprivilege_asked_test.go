@@ -26,11 +26,11 @@ type lesser struct {
 	dyn  dynamic.Interface
 }
 
-// unlogged are rights of the controller-manager for which no request asks, but admission and RBAC itself when they look at a
-// request: the log says nothing of them.
+// unlogged are rights of the controller-manager that admission and RBAC check for other requests. The audit log does
+// not show these checks.
 var unlogged = []struct {
 	verb, resource string
-	refusal        string // what only who looks at the request says
+	refusal        string // only the check says this
 	request        func(context.Context, *lesser) error
 }{
 	{"escalate", "clusterroles", "attempting to grant RBAC permissions not currently held", func(ctx context.Context, a *lesser) error {
@@ -71,8 +71,8 @@ var unlogged = []struct {
 
 var dryRun = metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}}
 
-// askWithLess asks for each of them as a user who has all rights of the controller-manager, and as one who has all
-// but that one.
+// askWithLess makes each of these requests as a user with all rights of the controller-manager, and as one with all
+// of them but the one in question.
 func (l *life) askWithLess(t *testing.T) {
 	t.Helper()
 	role, err := l.kube.RbacV1().ClusterRoles().Get(t.Context(), leastprivilege.ControllerManager, metav1.GetOptions{})
@@ -90,7 +90,7 @@ func (l *life) askWithLess(t *testing.T) {
 	}
 }
 
-// asker is a new user with rules.
+// asker creates a user with rules.
 func (l *life) asker(t *testing.T, name string, rules []rbacv1.PolicyRule) *lesser {
 	t.Helper()
 	_, err := l.kube.RbacV1().ClusterRoles().Create(

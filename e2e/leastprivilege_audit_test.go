@@ -12,7 +12,7 @@ import (
 	"github.com/gardenlite/gardenlite/internal/landscape/leastprivilege"
 )
 
-// audit is what an audit log says of components: what they asked for and got, and what they were forbidden.
+// audit has the requests of components in an audit log: those that were allowed, and those that were forbidden.
 type audit struct {
 	seen      map[leastprivilege.Request]bool
 	forbidden map[leastprivilege.Component][]string
@@ -50,7 +50,7 @@ func (a *audit) add(cluster string, event *auditv1.Event) {
 	status := event.ResponseStatus
 	switch refused := status != nil && status.Code == 403; {
 	case refused && strings.Contains(status.Message, "because it is being terminated"):
-		// A namespace that goes takes nothing new from anybody.
+		// A namespace that is being deleted accepts no new objects.
 	case refused:
 		a.forbidden[c] = append(a.forbidden[c], event.Verb+" "+event.RequestURI+": "+status.Message)
 	case known:

@@ -16,7 +16,7 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// askAsGardenlet asks for what a gardenlet may not create or delete, for which the admission controller reads objects.
+// askAsGardenlet sends requests that a gardenlet is refused, and for which the admission controller reads objects.
 func (l *life) askAsGardenlet(t *testing.T) {
 	t.Helper()
 	admin := filepath.Join(l.dir, "kubeconfig")
@@ -44,7 +44,7 @@ func (l *life) askAsGardenlet(t *testing.T) {
 		command(t, l.resolve(t, object), kubectlBinary, "--kubeconfig", admin, "create", "--validate=false", "-f", "-",
 			"--as=gardener.cloud:system:seed:local", "--as-group=gardener.cloud:system:seeds")
 	}
-	// What the graph does not have is looked at before its deletion.
+	// The admission controller reads objects that are not in the graph before they are deleted.
 	for _, object := range []string{"secret/x", "configmap/x", "internalsecret/x", "shootstate/x", "backupentry/x"} {
 		command(t, "", kubectlBinary, "--kubeconfig", admin, "delete", object, "-n", "garden",
 			"--as=gardener.cloud:system:seed:local", "--as-group=gardener.cloud:system:seeds")
@@ -62,7 +62,7 @@ func (l *life) askAsGardenlet(t *testing.T) {
 	}
 }
 
-// extend has an extension come and go, and gives its ServiceAccount the rights that it asks for.
+// extend installs and removes an extension, and gives a ServiceAccount the rights that extensions get.
 func (l *life) extend(t *testing.T) {
 	t.Helper()
 	l.register(t, "lpx", "Always")
@@ -78,7 +78,7 @@ func (l *life) extend(t *testing.T) {
 	l.remove(t, "controllerdeployment/lpx")
 }
 
-// changeSecrets changes what is copied to seeds, and what the Seed refers to.
+// changeSecrets changes a Secret that is copied to seeds, and the references of the Seed.
 func (l *life) changeSecrets(t *testing.T) {
 	t.Helper()
 	l.await(t, "secret/internal-domain -n seed-local", "{.metadata.name}", "internal-domain")
@@ -105,7 +105,7 @@ func (l *life) useProject(t *testing.T) {
 	l.await(t, "managedseedset/lp -n garden", "", "")
 }
 
-// changeInSeed changes a Shoot, and waits until extensions are told so.
+// changeInSeed changes a Shoot, and waits until the Cluster in the seed has the change.
 func (l *life) changeInSeed(t *testing.T) {
 	t.Helper()
 	tells := func(what string) {
@@ -122,7 +122,7 @@ func (l *life) changeInSeed(t *testing.T) {
 	tells(`"purpose":"evaluation"`)
 }
 
-// changeMembers has the roles of members made, changed and removed, one that points to another role among them.
+// changeMembers adds, changes and removes roles of members, and replaces a binding that points to another role.
 func (l *life) changeMembers(t *testing.T) {
 	t.Helper()
 	const binding = "gardener.cloud:system:project:lp"
@@ -164,7 +164,7 @@ func (l *life) removeProject(t *testing.T) {
 	eventuallyGone(t, l.kube, "garden-lp")
 }
 
-// removeSeed removes the seed.
+// removeSeed renews the certificate of the seed's gardenlet, and deletes the seed.
 func (l *life) removeSeed(t *testing.T) {
 	t.Helper()
 	expires := func(ctx context.Context) string {

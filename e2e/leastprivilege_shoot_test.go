@@ -10,8 +10,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// put puts something into an object, by its path: it goes behind what is in a list where that ends with a dash. It tries again
-// what is refused: whether a Shoot may be sent to sleep is looked at after an operation.
+// put adds a value at a path of an object. A path that ends with a dash appends to a list. A refused request is
+// retried, because a Shoot cannot be hibernated during an operation.
 func (l *life) put(t *testing.T, what, path, value string) {
 	t.Helper()
 	resource, name := l.object(t, what)
@@ -22,7 +22,7 @@ func (l *life) put(t *testing.T, what, path, value string) {
 	})
 }
 
-// provideMore has the local provider look after extension resources of all kinds that a Shoot can have.
+// provideMore makes the local provider responsible for all kinds of extension resources that a Shoot can have.
 func (l *life) provideMore(t *testing.T) {
 	t.Helper()
 	for _, kind := range []string{"ContainerRuntime", "Extension"} {
@@ -31,9 +31,9 @@ func (l *life) provideMore(t *testing.T) {
 	l.put(t, "cloudprofile/local", "/spec/machineImages/0/versions/0/cri/0/containerRuntimes", `[{"type":"local"}]`)
 }
 
-// liveShoot waits until the Shoot is there, has its machine replaced by one of another type, opens a way to it and
-// closes that, sends it to sleep, and wakes it. In between its objects in the seed are altered, and the machine type
-// changes.
+// liveShoot waits until the Shoot is ready, replaces its machine by one of another type, opens and deletes a
+// Bastion, hibernates the Shoot, and wakes it. In between it alters the Shoot's objects in the seed, and the machine
+// type.
 func (l *life) liveShoot(t *testing.T) {
 	t.Helper()
 	l.succeeds(t)
@@ -51,7 +51,7 @@ func (l *life) liveShoot(t *testing.T) {
 	}
 }
 
-// useBastion has a Bastion come to the Shoot, be kept alive, let in others than before, and go.
+// useBastion creates a Bastion for the Shoot, keeps it alive, changes its ingress, and deletes it.
 func (l *life) useBastion(t *testing.T) {
 	t.Helper()
 	const bastion = "bastion/lp"
@@ -76,7 +76,7 @@ func (l *life) useBastion(t *testing.T) {
 // bastionKey is a public key without a private one.
 const bastionKey = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIAbGSz9p0pPsEoWLmKQrOqkYkzzHVWfRg/sfkoh8jy7D lp"
 
-// succeeds waits until the last operation of the Shoot has, for the spec of now.
+// succeeds waits until the last operation of the Shoot has succeeded, for its current spec.
 func (l *life) succeeds(t *testing.T) {
 	t.Helper()
 	shoots, name := l.object(t, "shoot/lp")

@@ -25,10 +25,10 @@ import (
 	"github.com/gardenlite/gardenlite/internal/landscape/leastprivilege"
 )
 
-// recordEnv, if set, has TestLeastPrivilege write the recording that it otherwise compares with.
+// recordEnv, if set, makes TestLeastPrivilege write the recording that it otherwise compares with.
 const recordEnv = "LEASTPRIVILEGE_RECORD"
 
-// life is what goes on in a landscape.
+// life is a landscape whose life the test goes through.
 type life struct {
 	*landscape
 	mapper apimeta.RESTMapper
@@ -36,9 +36,9 @@ type life struct {
 
 const recording = "../internal/landscape/leastprivilege/requests.txt"
 
-// TestLeastPrivilege has the components of a landscape do all that they do. It finds in the audit logs that none is
-// forbidden anything, and that all is asked for that is recorded: package leastprivilege proves from the recording that
-// every right of their roles is needed.
+// TestLeastPrivilege makes the components of a landscape do everything that they do. The audit logs show that no
+// request is forbidden, and that all recorded requests are made: package leastprivilege proves from the recording
+// that every right of their roles is needed.
 func TestLeastPrivilege(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "audit")
@@ -67,7 +67,7 @@ func TestLeastPrivilege(t *testing.T) {
 	}
 }
 
-// live goes through what happens to a landscape, as far as it goes well.
+// live goes through the life of a landscape, until a part of it fails.
 func (l *life) live(t *testing.T) {
 	_ = t.Run("begin", l.begin) && t.Run("together", func(t *testing.T) {
 		for name, tell := range map[string]func(*testing.T){
@@ -100,7 +100,7 @@ func (l *life) testdata(t *testing.T, name string) string {
 	return l.resolve(t, string(data))
 }
 
-// resolve puts in the name of the seed's backup bucket.
+// resolve replaces BUCKET by the name of the seed's backup bucket.
 func (l *life) resolve(t *testing.T, manifest string) string {
 	t.Helper()
 	seed, err := l.core("seeds", "").Get(t.Context(), "local", metav1.GetOptions{})
@@ -113,7 +113,8 @@ func (l *life) kubectl(t *testing.T, stdin string, args ...string) result {
 	return command(t, stdin, kubectlBinary, append([]string{"--kubeconfig", filepath.Join(l.dir, "kubeconfig")}, args...)...).OK(t)
 }
 
-// object is where an object of the garden is that is named as for kubectl, in the project's namespace if in none.
+// object returns the client and the name of an object that is named as for kubectl, in the project's namespace by
+// default.
 func (l *life) object(t *testing.T, what string) (dynamic.ResourceInterface, string) {
 	t.Helper()
 	what, namespace, found := strings.Cut(what, " -n ")
@@ -133,7 +134,7 @@ func (l *life) object(t *testing.T, what string) (dynamic.ResourceInterface, str
 	return l.dyn.Resource(resource).Namespace(namespace), name
 }
 
-// await waits until an object of the garden says something, "" for being gone.
+// await waits until the value at a JSONPath of an object contains a text or, with "", until the object is gone.
 func (l *life) await(t *testing.T, what, path, contains string) {
 	t.Helper()
 	resource, name := l.object(t, what)
@@ -175,7 +176,7 @@ func (l *life) remove(t *testing.T, what string) {
 	must(t, ctrlclient.IgnoreNotFound(resource.Delete(t.Context(), name, metav1.DeleteOptions{})))
 }
 
-// prepareSeed gives the backup entry a control plane's namespace.
+// prepareSeed creates the namespace of a control plane for the backup entry.
 func (l *life) prepareSeed(t *testing.T) {
 	t.Helper()
 	_, err := l.seeds["local"].CoreV1().Namespaces().Create(

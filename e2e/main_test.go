@@ -16,11 +16,11 @@ import (
 	"github.com/gardenlite/gardenlite/internal/testutil"
 )
 
-// waitTimeout is how long a test waits for what is to happen.
+// waitTimeout is how long a test waits for something to happen.
 const waitTimeout = suite.Timeout
 
 var (
-	// config is the administrator's.
+	// config is the administrator's client configuration.
 	config *rest.Config
 	kube   kubernetes.Interface
 	dyn    dynamic.Interface
@@ -66,7 +66,7 @@ var (
 	bootstrapTokenOf = suite.BootstrapTokenOf
 
 	created = metav1.CreateOptions{}
-	// confirmed is the patch without which much cannot be deleted.
+	// confirmed is the patch that confirms a deletion, which many objects need.
 	confirmed = []byte(`{"metadata":{"annotations":{"confirmation.gardener.cloud/deletion":"true"}}}`)
 
 	seedsResource    = schema.GroupVersionResource{Group: "core.gardener.cloud", Version: "v1beta1", Resource: "seeds"}

@@ -17,13 +17,13 @@ import (
 	"k8s.io/client-go/kubernetes"
 )
 
-// attempt is something that the parent's gardenlet asks the garden for to bootstrap a seed.
+// attempt is a request with which the parent's gardenlet bootstraps a seed.
 type attempt struct {
 	what, method string
 	do           func(context.Context, kubernetes.Interface) error
 }
 
-// attempts are everything by which a seed could be bootstrapped, in an order in which they succeed.
+// attempts returns all requests with which a seed could be bootstrapped, in an order in which they succeed.
 func (m *managedSeed) attempts(t *testing.T) []attempt {
 	secret, account, binding := &corev1.Secret{}, &corev1.ServiceAccount{}, &rbacv1.ClusterRoleBinding{}
 	content := tokenObject(m.tokenSecret(), "seedmanagement.gardener.cloud/v1alpha1.ManagedSeed resource garden/"+m.name)
@@ -63,15 +63,15 @@ func (m *managedSeed) attempts(t *testing.T) []attempt {
 	}
 }
 
-// mayBootstrap is while a seed has no identity: its parent may do everything that its method needs. What that has left is
-// removed, by a user who may.
+// mayBootstrap expects, while a seed has no identity, that its parent is allowed all requests of its bootstrap
+// method. The administrator removes what these requests have created.
 func (m *managedSeed) mayBootstrap(t *testing.T, l *landscape, parent kubernetes.Interface) {
 	t.Helper()
 	for _, a := range m.attempts(t) {
 		if a.method != m.method {
 			continue
 		}
-		eventually(t, waitTimeout, func(ctx context.Context) error { // the graph hears of the ManagedSeed in a while
+		eventually(t, waitTimeout, func(ctx context.Context) error { // the graph has the ManagedSeed after a while
 			if err := a.do(ctx, parent); err != nil && !apierrors.IsAlreadyExists(err) {
 				return fmt.Errorf("to %s of %s: %w", a.what, m.name, err)
 			}
@@ -86,11 +86,12 @@ func (m *managedSeed) mayBootstrap(t *testing.T, l *landscape, parent kubernetes
 	must(t, l.kube.RbacV1().ClusterRoleBindings().Delete(t.Context(), m.binding(), metav1.DeleteOptions{}))
 }
 
-// mustNotBootstrap is when a seed has its identity: its parent is refused everything, whether it is there or not.
+// mustNotBootstrap expects, when a seed has its identity, that its parent is refused all requests, whether the
+// objects exist or not.
 func (m *managedSeed) mustNotBootstrap(t *testing.T, parent kubernetes.Interface) {
 	t.Helper()
 	for _, a := range m.attempts(t) {
-		eventually(t, waitTimeout, func(ctx context.Context) error { // the graph hears of the Seed in a while
+		eventually(t, waitTimeout, func(ctx context.Context) error { // the graph has the Seed after a while
 			if err := a.do(ctx, parent); !apierrors.IsForbidden(err) {
 				return fmt.Errorf("to %s of %s, which has its identity: %w", a.what, m.name, errors.Join(errors.New("not refused"), err))
 			}
@@ -99,7 +100,7 @@ func (m *managedSeed) mustNotBootstrap(t *testing.T, parent kubernetes.Interface
 	}
 }
 
-// hasNothingToBootstrap waits until there is nothing in the garden any more by which a seed could be bootstrapped.
+// hasNothingToBootstrap waits until the garden has no object with which the seed could be bootstrapped.
 func (m *managedSeed) hasNothingToBootstrap(t *testing.T, l *landscape) {
 	t.Helper()
 	eventually(t, waitTimeout, func(ctx context.Context) error {
@@ -115,7 +116,8 @@ func (m *managedSeed) hasNothingToBootstrap(t *testing.T, l *landscape) {
 	})
 }
 
-// deployItself makes the Gardenlet of the seed local: its configuration as it is, with a label, and quicker controllers.
+// deployItself creates the Gardenlet of the seed local: with its current configuration, a label, and quicker
+// controllers.
 func (l *landscape) deployItself(t *testing.T) {
 	t.Helper()
 	seed, err := l.at("seeds", "").Get(t.Context(), "local", metav1.GetOptions{})

@@ -26,9 +26,10 @@ const (
 	doNotRenew = `{"metadata":{"annotations":{"gardener.cloud/operation":null}}}`
 )
 
-// TestManagedSeeds has the gardenlet of the seed local, which runs as its Gardenlet says, bootstrap two further ones,
-// by a token and by a ServiceAccount. What it may do for that it may do only until they are bootstrapped, and again
-// when a user requests that. They come back when the process does, and go with their ManagedSeeds and without a trace.
+// TestManagedSeeds: the gardenlet of the seed local, which is deployed by its Gardenlet, bootstraps two further
+// seeds, one with a token and one with a ServiceAccount. It is allowed the necessary requests only until the seeds
+// are bootstrapped, and again when a user requests a renewal. The seeds run again when the process is restarted, and
+// are gone without a trace after their ManagedSeeds are deleted.
 func TestManagedSeeds(t *testing.T) {
 	t.Parallel()
 	begin := time.Now()
@@ -76,7 +77,7 @@ func TestManagedSeeds(t *testing.T) {
 	phase("removed")
 }
 
-// bootstrapChildren makes ManagedSeeds, whose gardenlets their parent bootstraps when their Shoots are there.
+// bootstrapChildren creates ManagedSeeds, whose gardenlets their parent bootstraps when their Shoots are ready.
 func (l *landscape) bootstrapChildren(t *testing.T, children []*managedSeed) {
 	t.Helper()
 	parent := l.parent(t)
@@ -112,14 +113,14 @@ func (l *landscape) bootstrapChildren(t *testing.T, children []*managedSeed) {
 	l.checkNothingForbidden(t)
 }
 
-// parent is the gardenlet of the seed local as the garden knows it.
+// parent returns a client with the identity of the gardenlet of the seed local.
 func (l *landscape) parent(t *testing.T) kubernetes.Interface {
 	t.Helper()
 	config, _ := gardenletConfig(t, l.seeds["local"])
 	return clientOf(t, config)
 }
 
-// certificate is what the gardenlet of a child has.
+// certificate returns the certificate of a child's gardenlet.
 func (l *landscape) certificate(t *testing.T, name string) *x509.Certificate {
 	t.Helper()
 	_, certificate := gardenletConfig(t, l.seeds[name])
@@ -156,7 +157,7 @@ func (l *landscape) restart(t *testing.T, args ...string) {
 	l.connect(t)
 }
 
-// renewed waits until a child has a new identity, and that there is no request for one any more.
+// renewed waits until a child has a new identity, and the request for it is gone.
 func (l *landscape) renewed(t *testing.T, m *managedSeed, parent kubernetes.Interface, last *big.Int) {
 	t.Helper()
 	eventually(t, waitTimeout, func(context.Context) error {

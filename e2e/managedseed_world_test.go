@@ -19,13 +19,14 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// managedSeed is a seed that the gardenlet of the seed local makes of a Shoot.
+// managedSeed is a seed that the gardenlet of the seed local creates from a Shoot.
 type managedSeed struct {
 	name, method string
 	objects      map[string]*unstructured.Unstructured // by kind
 }
 
-// newManagedSeed reads what makes a seed; create makes it. Its networks are below net, like "10.2".
+// newManagedSeed reads the manifests of a managed seed, which create creates. Its networks are below net, such as
+// "10.2".
 func newManagedSeed(t *testing.T, name, method, net string) *managedSeed {
 	t.Helper()
 	data, err := os.ReadFile("testdata/managedseed.yaml")
@@ -51,7 +52,7 @@ func (m *managedSeed) create(t *testing.T, l *landscape, kinds ...string) {
 	}
 }
 
-// tokenSecret is how the garden wants the Secret with the token named by which the gardenlet bootstraps.
+// tokenSecret returns the name that the garden requires of the Secret with the gardenlet's bootstrap token.
 func (m *managedSeed) tokenSecret() string {
 	sum := sha256.Sum256([]byte("garden--" + m.name))
 	return "bootstrap-token-" + hex.EncodeToString(sum[:3])
@@ -63,7 +64,7 @@ func (m *managedSeed) binding() string {
 	return "gardener.cloud:system:seed-bootstrapper:garden:" + m.account()
 }
 
-// conditionIs says why a condition of an object has not that status.
+// conditionIs returns an error unless a condition of an object has the status.
 func (l *landscape) conditionIs(ctx context.Context, resource, name, kind, status string) error {
 	obj, err := l.at(resource, "garden").Get(ctx, name, metav1.GetOptions{})
 	if err != nil {
@@ -87,7 +88,7 @@ func (l *landscape) patch(t *testing.T, resource, name, patch string, subresourc
 	must(t, err)
 }
 
-// isManaged waits until a ManagedSeed says that it has done everything.
+// isManaged waits until a ManagedSeed is completely reconciled.
 func (l *landscape) isManaged(t *testing.T, name string) {
 	t.Helper()
 	eventually(t, shootTimeout, func(context.Context) error {
@@ -105,7 +106,7 @@ func (l *landscape) runs(t *testing.T, name string) {
 	})
 }
 
-// isListed says what the status does not list of a seed that runs.
+// isListed returns an error for each component of a running seed that the status does not list as ready.
 func (l *landscape) isListed(t *testing.T, name string) error {
 	t.Helper()
 	ready := map[string]string{}

@@ -14,8 +14,8 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 )
 
-// A control plane that moves is at a place between 0 and 300: with the old seed until 100, with none until 200, and with the
-// new one.
+// The places of a control plane during a migration, between 0 and 300: it belongs to the old seed until 100, to none
+// until 200, and then to the new seed.
 const (
 	leaving  = 0
 	between  = 100
@@ -23,7 +23,7 @@ const (
 	arrived  = 300
 )
 
-// placeOf says how far a Shoot has come on its way to a seed; -1 before the migration begins.
+// placeOf returns how far a Shoot's migration to a seed has come, or -1 before the migration begins.
 func placeOf(shoot *unstructured.Unstructured, to string) int {
 	kind, state, _ := lastOperation(shoot)
 	percent, _, _ := unstructured.NestedInt64(shoot.Object, "status", "lastOperation", "progress")
@@ -41,10 +41,10 @@ func placeOf(shoot *unstructured.Unstructured, to string) int {
 	return -1
 }
 
-// stateWritten is the moment at which the garden has all that the new seed needs of the old one.
+// stateWritten stands for the moment at which the garden has all that the new seed needs of the old one.
 const stateWritten = -2
 
-// migrationKills are the places at which the process is killed, move for move: 4 in all, in the long form 20.
+// migrationKills returns for each migration the places at which the process is killed: 4 in total, in the soak 20.
 func migrationKills() [][]int {
 	if testutil.Soaking() {
 		return [][]int{
@@ -56,8 +56,8 @@ func migrationKills() [][]int {
 	return [][]int{{leaving + 1, between}, {stateWritten, arriving + 50}}
 }
 
-// TestKilledUnderMigration kills the process when a control plane that moves has come to certain places. After the next start
-// it arrives, with all that is the Shoot's, and nothing of it is left behind.
+// TestKilledUnderMigration kills the process at certain places of a migration. After the next start the migration
+// completes, the Shoot has all that it had, and nothing is left on the old seed.
 func TestKilledUnderMigration(t *testing.T) {
 	t.Parallel()
 	l := newLandscape(t, "--seeds", "2")
@@ -68,7 +68,7 @@ func TestKilledUnderMigration(t *testing.T) {
 	})
 	k.addresses = addresses(k.s.succeeds(t))
 	k.key = k.s.sshKey(t)
-	k.client = clientOf(t, k.s.admin(t)) // of before, for all that comes
+	k.client = clientOf(t, k.s.admin(t)) // it has to work after each migration
 	nodes := k.s.nodes(t, k.client, 1)
 	keep(t, k.client)
 	token, ca := serviceAccountToken(t, k.client), k.s.ca(t)
@@ -95,7 +95,7 @@ func TestKilledUnderMigration(t *testing.T) {
 	l.refusesNothing(t)
 }
 
-// stateVersion is that of the ShootState, "" if there is none.
+// stateVersion returns the resource version of the ShootState, or "" if there is none.
 func (k *killedShoot) stateVersion(t *testing.T) string {
 	t.Helper()
 	state, err := k.l.at("shootstates", shootNamespace).Get(t.Context(), k.s.name, metav1.GetOptions{})
@@ -106,8 +106,8 @@ func (k *killedShoot) stateVersion(t *testing.T) string {
 	return state.GetResourceVersion()
 }
 
-// killAt kills the process as soon as the Shoot has come to a place or is beyond it, and starts it again. before is the
-// version of the ShootState from before the move.
+// killAt kills the process as soon as the migration has reached a place or is beyond it, and starts it again. before
+// is the version of the ShootState from before the migration.
 func (k *killedShoot) killAt(t *testing.T, place int, to, before string) {
 	t.Helper()
 	resource, name := "shoots", k.s.name
@@ -116,7 +116,7 @@ func (k *killedShoot) killAt(t *testing.T, place int, to, before string) {
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), shootTimeout)
 	defer cancel()
-	// The first events are what there is already.
+	// The watch begins with the existing objects.
 	watched, err := k.l.at(resource, shootNamespace).Watch(ctx, metav1.ListOptions{FieldSelector: "metadata.name=" + name})
 	must(t, err)
 	defer watched.Stop()
@@ -136,7 +136,7 @@ func (k *killedShoot) killAt(t *testing.T, place int, to, before string) {
 	t.Fatalf("Shoot %s does not come to %d: %v", k.s.name, place, k.s.must(t).Object["status"])
 }
 
-// leftNothingOn looks for what a seed still has of the Shoot.
+// leftNothingOn waits until a seed has no object of the Shoot.
 func (k *killedShoot) leftNothingOn(t *testing.T, seed, after string) {
 	t.Helper()
 	api := k.l.seeds[seed].CoreV1().RESTClient()

@@ -14,18 +14,19 @@ import (
 	"k8s.io/utils/ptr"
 )
 
-// podAttempt is what a Pod tries.
+// podAttempt is something that a Pod tries, with the expected result.
 type podAttempt struct {
 	name, image string
 	change      func(*corev1.PodSpec)
 	args        []string
-	// What comes of it: the API server refuses the Pod with refused; the container is not started, with a reason and a message;
-	// or it is simulated if its image is not mapped, and a process whose log never has the word otherwise.
+	// The expected result: the API server refuses the Pod with the message refused; or the container is not started,
+	// with the reason notStarted and the message says; or it runs. Then it is simulated if its image is not mapped,
+	// and otherwise a process whose log does not contain never.
 	refused, notStarted, says string
 	never                     string
 }
 
-// volumeOf mounts a volume.
+// volumeOf returns a change that mounts a volume.
 func volumeOf(source corev1.VolumeSource, mount corev1.VolumeMount) func(*corev1.PodSpec) {
 	return func(spec *corev1.PodSpec) {
 		mount.Name = "v"
@@ -34,12 +35,13 @@ func volumeOf(source corev1.VolumeSource, mount corev1.VolumeMount) func(*corev1
 	}
 }
 
-// target is what attempts are after: a word, in a file of this machine, and in a Secret of another namespace that a Pod of a Node has.
+// target is what attempts want to read: a word, in a file of this machine and in a Secret of another namespace,
+// which a Pod on node uses.
 type target struct{ self, word, file, node string }
 
 const hiddenSecret = "../../other/secrets/hidden"
 
-// podAttempts are those of Pods to get a process, another one, or more than their own.
+// podAttempts returns attempts of Pods to run as a process or another program, or to get more than they may.
 func podAttempts(at target) (all []podAttempt) {
 	for _, image := range []string{
 		"example.com/program2", "example.com/programs/program", "example.org/program", "program", "library/example.com/program",
@@ -106,7 +108,8 @@ func podAttempts(at target) (all []podAttempt) {
 	}...)
 }
 
-// notByItself shows that Pods do not get a process, another one, or more than their own, by what they say.
+// notByItself expects that Pods cannot make themselves run as a process or another program, or get more than they
+// may.
 func (p *programs) notByItself(t *testing.T) {
 	self, err := os.Executable()
 	must(t, err)
@@ -149,7 +152,7 @@ func (p *programs) notByItself(t *testing.T) {
 	})
 }
 
-// hide has a Pod of another namespace use a Secret, and returns its Node: it may read this Secret.
+// hide creates a Pod in another namespace that uses a Secret, and returns its Node, which can read this Secret.
 func (p *programs) hide(t *testing.T, word string) (node string) {
 	t.Helper()
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "other"}}
@@ -178,7 +181,7 @@ func (p *programs) hide(t *testing.T, word string) (node string) {
 	return node
 }
 
-// came waits for what comes of an attempt that was not refused.
+// came waits for the expected result of an attempt that was not refused.
 func (p *programs) came(t *testing.T, name string, a podAttempt) {
 	t.Helper()
 	if a.notStarted != "" {
@@ -199,7 +202,7 @@ func (p *programs) came(t *testing.T, name string, a podAttempt) {
 	}
 }
 
-// changes shows that a ConfigMap that changes below a mount has the process read another text, and no other file.
+// changes expects that a process reads the new text of a mounted ConfigMap that changes, and no other file.
 func (p *programs) changes(t *testing.T, at target) {
 	configMaps := p.client.CoreV1().ConfigMaps("default")
 	cm, err := configMaps.Create(t.Context(), &corev1.ConfigMap{

@@ -29,7 +29,7 @@ func (p *programs) create(ctx context.Context, name, image string, change func(*
 	return p.client.CoreV1().Pods("default").Create(ctx, pod, metav1.CreateOptions{})
 }
 
-// until waits until the first container of a Pod is as it should be.
+// until waits until is returns true for the first container of a Pod.
 func (p *programs) until(t *testing.T, name, what string, is func(corev1.ContainerStatus) bool) corev1.ContainerStatus {
 	t.Helper()
 	var status corev1.ContainerStatus
@@ -54,8 +54,8 @@ func (p *programs) remove(t *testing.T, names ...string) {
 	}
 }
 
-// fails shows what is seen of containers that do not run: one that fails again and again, and ones whose program is gone or
-// cannot be executed.
+// fails checks the status of containers that do not run: one that fails again and again, and ones whose program is
+// gone or cannot be executed.
 func (p *programs) fails(t *testing.T) {
 	_, err := p.create(t.Context(), "crashes", programImage, nil, "--exit=7")
 	must(t, err)
@@ -93,7 +93,7 @@ func (p *programs) fails(t *testing.T) {
 	p.remove(t, "crashes", "missing", "not-executable")
 }
 
-// loses shows that a process is refused once its ServiceAccount is gone.
+// loses expects that a process is refused once its ServiceAccount is gone.
 func (p *programs) loses(t *testing.T) {
 	accounts := p.client.CoreV1().ServiceAccounts("default")
 	_, err := accounts.Create(t.Context(), &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: "short"}}, created)
@@ -107,7 +107,8 @@ func (p *programs) loses(t *testing.T) {
 	p.remove(t, "loses")
 }
 
-// soon wants the quickest of some attempts to take two seconds at most: what another program delays is not measured.
+// soon expects that the quickest of three attempts takes at most two seconds, so that delays by other programs do
+// not count.
 func soon(t *testing.T, what string, attempt func(i int) time.Duration) {
 	t.Helper()
 	const attempts, limit = 3, 2 * time.Second
@@ -121,7 +122,7 @@ func soon(t *testing.T, what string, attempt func(i int) time.Duration) {
 	}
 }
 
-// follows shows how soon a file has what is in its Secret.
+// follows measures how soon a file has the new content of its Secret.
 func (p *programs) follows(t *testing.T) {
 	secrets := p.client.CoreV1().Secrets("default")
 	secret, err := secrets.Create(t.Context(), &corev1.Secret{
@@ -147,7 +148,7 @@ func (p *programs) follows(t *testing.T) {
 	p.remove(t, "follows")
 }
 
-// comesBack shows how soon a webhook is called again whose process was killed, once the Pod is ready again.
+// comesBack measures how soon a webhook is called again when its Pod is ready again, after its process was killed.
 func (p *programs) comesBack(t *testing.T) {
 	before := p.pod(t, "hook")
 	for _, process := range p.running(t) {

@@ -20,8 +20,9 @@ import (
 	"github.com/gardenlite/gardenlite/internal/testutil"
 )
 
-// killed kills a landscape with ten processes, in a Shoot and in a seed, at random moments. After each start all Pods run again,
-// with one process each, and one that listens has its port again. Nothing is left in the process table after down and Ctrl-C.
+// killed kills a landscape with ten processes, in a Shoot and in a seed, at random moments. After each start all
+// Pods run again with one process each, and the process that listens has its port again. No process is left after
+// down, and none after Ctrl-C.
 func (p *programs) killed(t *testing.T, inSeed *programs) {
 	if runtime.GOOS != "linux" {
 		t.Skip("the process table is read from /proc")
@@ -66,7 +67,7 @@ func (p *programs) killed(t *testing.T, inSeed *programs) {
 		if left := processesOf(t, l.dir); len(left) > 0 {
 			t.Errorf("after %s, of the processes %v there are %v", how, before, left)
 		}
-		// What is stubborn is ended after its grace period, not after the most that the landscape waits.
+		// A stubborn process is killed after its grace period, and not only when the landscape stops waiting.
 		if took := time.Since(begin); took > 25*time.Second {
 			t.Errorf("%s took %s, with a grace period of %d s", how, took, stubbornGrace)
 		}
@@ -76,7 +77,8 @@ func (p *programs) killed(t *testing.T, inSeed *programs) {
 	ends("Ctrl-C", func() { l.stop(t) })
 }
 
-// runsOnce waits until there are as many processes as there are to be, none of them from before, and all Pods are ready with one.
+// runsOnce waits until there are as many processes as wanted, none of them from before, and each of them belongs to
+// a ready Pod.
 func (l *landscape) runsOnce(t *testing.T, before map[int]string, wanted int, clusters ...*programs) {
 	t.Helper()
 	eventually(t, waitTimeout, func(ctx context.Context) error {
@@ -110,7 +112,7 @@ func (l *landscape) runsOnce(t *testing.T, before map[int]string, wanted int, cl
 	})
 }
 
-// processesOf are the processes of this machine that have their home in a landscape's folder, with when they were started.
+// processesOf returns the processes of this machine whose HOME is in a landscape's folder, with their start times.
 func processesOf(t *testing.T, dir string) map[int]string {
 	t.Helper()
 	all := map[int]string{}

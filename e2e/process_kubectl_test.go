@@ -18,7 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 )
 
-// kubectl has kubectl do in a Shoot what it does in any cluster.
+// kubectl expects that kubectl works in a Shoot as in any cluster.
 func (p *programs) kubectl(t *testing.T, s *shoot) {
 	data, err := s.kubeconfig(t.Context(), s.l.kube, "Admin", 3600)
 	must(t, err)
@@ -54,7 +54,7 @@ func (k *kubectl) describes(t *testing.T, what string, words ...string) {
 	})
 }
 
-// simulated is the life of a Deployment whose Pods are simulated.
+// simulated goes through the life of a Deployment whose Pods are simulated.
 func (k *kubectl) simulated(t *testing.T) {
 	k.run(t, "create", "deployment", "web", "--image=nginx", "--replicas=2")
 	k.run(t, "rollout", "status", "deployment/web", "--timeout=2m").Shows(t, "successfully rolled out")
@@ -110,7 +110,7 @@ func (k *kubectl) gracePeriod(t *testing.T) {
 	}
 }
 
-// process shows the log, the usage and a port of a Pod that is a process.
+// process checks the log, the usage and a port of a Pod that is a process.
 func (k *kubectl) process(t *testing.T) {
 	port := freePortOf(t)
 	_, err := k.programs.create(t.Context(), "shown", programImage, func(spec *corev1.PodSpec) {
@@ -139,7 +139,7 @@ func (k *kubectl) process(t *testing.T) {
 	k.run(t, "delete", "pod", "shown", "--grace-period=5")
 }
 
-// background starts kubectl, and returns its output until the test ends.
+// background starts kubectl, which runs until the test ends, and returns its output.
 func (k *kubectl) background(t *testing.T, args ...string) *bufio.Scanner {
 	t.Helper()
 	cmd := exec.Command(kubectlBinary, append([]string{"--kubeconfig", k.kubeconfig}, args...)...)

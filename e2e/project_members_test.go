@@ -23,7 +23,8 @@ type projectWorld struct {
 	users           map[string]*accessUser
 }
 
-// newProjectWorld makes a Project, which goes when the test ends, and waits until each member has the role's rights.
+// newProjectWorld creates a Project, which is deleted when the test ends, and waits until each member has the rights
+// of its role.
 func newProjectWorld(t *testing.T, name string) *projectWorld {
 	t.Helper()
 	w := &projectWorld{name: "pr-" + name, namespace: "garden-pr-" + name, users: map[string]*accessUser{}}
@@ -91,7 +92,7 @@ func removeProject(t *testing.T, name string) {
 	}
 }
 
-// patch changes the Project as a user.
+// patch patches the spec of the Project as a user.
 func (w *projectWorld) patch(t *testing.T, user *accessUser, change map[string]any) answer {
 	t.Helper()
 	data, err := json.Marshal(map[string]any{"spec": change})
@@ -102,7 +103,7 @@ func (w *projectWorld) patch(t *testing.T, user *accessUser, change map[string]a
 	return a
 }
 
-// members are those of the Project as it is, as the API has them.
+// members returns the current members of the Project, as the API has them.
 func (w *projectWorld) members(t *testing.T) []any {
 	t.Helper()
 	project, err := dyn.Resource(projectsResource).Get(t.Context(), w.name, metav1.GetOptions{})
@@ -112,7 +113,7 @@ func (w *projectWorld) members(t *testing.T) []any {
 	return members
 }
 
-// TestProjectMembersComeAndGo changes the members of a Project while it runs: their rights follow, in both directions.
+// TestProjectMembersComeAndGo changes the members of a Project: rights are granted and revoked accordingly.
 func TestProjectMembersComeAndGo(t *testing.T) {
 	t.Parallel()
 	w := newProjectWorld(t, "come")
@@ -180,7 +181,8 @@ func (w *projectWorld) groupsAndAccounts(t *testing.T, before []any) {
 	w.waitFor(t, "developer", secrets, false)
 }
 
-// TestProjectIsChangedByWhoMay has each member change what more than the right to patch the Project is needed for.
+// TestProjectIsChangedByWhoMay makes each member change fields of the Project that need more than the right to patch
+// it.
 func TestProjectIsChangedByWhoMay(t *testing.T) {
 	w := newProjectWorld(t, "change")
 	members := w.members(t)
@@ -217,7 +219,8 @@ func TestProjectIsChangedByWhoMay(t *testing.T) {
 	}
 }
 
-// TestProjectMembersCannotEscalate has an admin bind others to roles: to those that the admin has, and to no more.
+// TestProjectMembersCannotEscalate: an admin can bind others to roles with rights that the admin has, and to no
+// others.
 func TestProjectMembersCannotEscalate(t *testing.T) {
 	w := newProjectWorld(t, "escal")
 	for role, may := range map[string]bool{

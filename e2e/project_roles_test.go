@@ -19,13 +19,13 @@ import (
 // The users of testdata/project-roles.txt, in the order of its columns.
 var projectUsers = []string{"owner", "admin", "viewer", "uam", "sam", "stranger"}
 
-// specialVerbs are those that Gardener asks for beside Kubernetes' own.
+// specialVerbs are the verbs of Gardener and RBAC besides the usual ones.
 var specialVerbs = []string{
 	"manage-members", "modify-spec-tolerations-whitelist", "modify-spec-kubernetes", "modify-spec-machineimages",
 	"modify-spec-providerconfig", "mark-self-hosted", "bind", "escalate", "impersonate",
 }
 
-// roleTable is what each user may do, by "where resource".
+// roleTable has what each user may do, by "where resource".
 type roleTable map[string][]roleCell
 
 type roleCell map[string]bool
@@ -72,7 +72,7 @@ func readRoleTable(t *testing.T) roleTable {
 	return table
 }
 
-// says is the cell of a user for a resource in a place, with what holds everywhere.
+// says reports whether a user may use a verb for a resource in a place, or everywhere.
 func (r roleTable) says(where, resource string, user int, verb string) bool {
 	for _, key := range []string{where + " " + resource, "all " + resource} {
 		if cells := r[key]; cells != nil && cells[user][verb] {
@@ -93,7 +93,7 @@ func (r roleResource) String() string {
 	return schema.GroupResource{Group: r.group, Resource: r.name}.String()
 }
 
-// roleResources are all that the garden serves, and what else the table names.
+// roleResources returns all resources that the garden serves, and the others that the table names.
 func roleResources(t *testing.T, table roleTable) []roleResource {
 	t.Helper()
 	_, lists, err := kube.Discovery().ServerGroupsAndResources()
@@ -124,7 +124,7 @@ func roleResources(t *testing.T, table roleTable) []roleResource {
 	return all
 }
 
-// rolePass asks everything about everything.
+// rolePass compares the garden's answers to all requests with the table.
 type rolePass struct {
 	table            roleTable
 	project, other   string // Projects; their namespaces are "garden-" + name
@@ -140,7 +140,7 @@ func (p *rolePass) report(format string, args ...any) {
 	p.wrong = append(p.wrong, fmt.Sprintf(format, args...))
 }
 
-// rolePlace is where something is asked for: the table's word, and the namespace and name that it means.
+// rolePlace is where a request goes to: the table's word, and the namespace and name that it stands for.
 type rolePlace struct{ where, namespace, name string }
 
 func (p *rolePass) places(r roleResource) []rolePlace {
@@ -221,13 +221,13 @@ func (p *rolePass) review(ctx context.Context, user int, r roleResource, place r
 	}
 }
 
-// mayDo says whether a user is authorized.
+// mayDo reports whether a user is authorized.
 func mayDo(ctx context.Context, user *accessUser, attributes authorizationv1.ResourceAttributes) (bool, error) {
 	allowed, _, err := user.May(ctx, attributes)
 	return allowed, err
 }
 
-// request makes real requests, which change nothing: of objects that are not there, or without a valid body. A user
+// request sends real requests that change nothing: for objects that do not exist, or without a valid body. A user
 // without the right is refused with 403 before that is checked.
 func (p *rolePass) request(ctx context.Context, user int, r roleResource, place rolePlace) {
 	resource, sub, _ := strings.Cut(r.name, "/")
@@ -238,7 +238,7 @@ func (p *rolePass) request(ctx context.Context, user int, r roleResource, place 
 		}
 		if strings.Contains(verb, "delete") && place.name != "" || place.where != "own" &&
 			(verb == "create" || verb == "list" || verb == "watch") && place.namespace == "" {
-			continue // it would do it, or is no request for this object
+			continue // it would change something, or is no request for this object
 		}
 		path := "/apis/" + r.group + "/" + r.version
 		if r.group == "" {
@@ -274,7 +274,7 @@ func (p *rolePass) request(ctx context.Context, user int, r roleResource, place 
 	}
 }
 
-// TestProjectRoles has everybody ask for everything, each with a certificate.
+// TestProjectRoles makes all requests as each of the users, who have certificates.
 func TestProjectRoles(t *testing.T) {
 	t.Parallel()
 	w := newProjectWorld(t, "roles")

@@ -23,9 +23,9 @@ import (
 	"github.com/gardenlite/gardenlite/internal/testutil"
 )
 
-// TestSSHKeyRotations rotates the key pair of a Shoot with three pools, kills the process on the way, and, in the long form,
-// has the Shoot hibernate, wake up and migrate. After each rotation every node takes the new key and the one before, and no
-// older one; and a prober that logs in all the time finds no node that takes neither key of the project.
+// TestSSHKeyRotations rotates the key pair of a Shoot with three pools, kills the process meanwhile, and, in the
+// long form, hibernates, wakes and migrates the Shoot. After each rotation every node takes the new key and the one
+// before, and no older one. A prober that logs in all the time finds no node that refuses both keys of the project.
 func TestSSHKeyRotations(t *testing.T) {
 	t.Parallel()
 	nodes, rounds := 1, 2
@@ -67,7 +67,7 @@ func renamed(worker map[string]any, name string) map[string]any {
 	return other
 }
 
-// dayLong is an administrator's access to the Shoot's cluster that is valid for the whole of a long test.
+// dayLong returns an administrator's client for the Shoot's cluster that is valid for the whole of a long test.
 func (s *shoot) dayLong(t *testing.T) kubernetes.Interface {
 	t.Helper()
 	data, err := s.kubeconfig(t.Context(), s.l.kube, "Admin", 86400)
@@ -86,7 +86,7 @@ type rotationDrill struct {
 	keys    []ssh.Signer // of the past, the current one last
 }
 
-// through makes a Bastion, which is not there any more after a migration, and waits for logins by it.
+// through creates a Bastion, which is gone after a migration, and makes the prober log in through it.
 func (d *rotationDrill) through(t *testing.T) {
 	t.Helper()
 	d.bastion = d.s.newBastion(t, fmt.Sprintf("drill-%d", len(d.keys)), "127.0.0.0/8")
@@ -96,7 +96,7 @@ func (d *rotationDrill) through(t *testing.T) {
 	}
 }
 
-// rotate asks for a rotation, and kills the process some time later if it is to.
+// rotate requests a rotation and, with kill, kills the process some time later.
 func (d *rotationDrill) rotate(t *testing.T, kill bool) {
 	t.Helper()
 	ask := func() { d.s.patch(t, `{"metadata":{"annotations":{"gardener.cloud/operation":"rotate-ssh-keypair"}}}`) }
@@ -111,7 +111,7 @@ func (d *rotationDrill) rotate(t *testing.T, kill bool) {
 	d.check(t)
 }
 
-// check logs in at every node with the current key and the one before, and wants all older ones refused.
+// check logs in at every node with the current key and the one before, and expects that older ones are refused.
 func (d *rotationDrill) check(t *testing.T) {
 	t.Helper()
 	now := len(d.keys) - 1
@@ -235,7 +235,7 @@ func (p *keyProber) probe(ctx context.Context, t *testing.T, through *ssh.Client
 	}
 }
 
-// keys are the key pairs in the project.
+// keys returns the key pairs in the project.
 func (p *keyProber) keys(ctx context.Context) (keys []ssh.Signer, err error) {
 	for _, suffix := range []string{".ssh-keypair", ".ssh-keypair.old"} {
 		secret, err := p.garden.Load().(kubernetes.Interface).CoreV1().Secrets(shootNamespace).Get(ctx, p.s.name+suffix, metav1.GetOptions{})
@@ -254,7 +254,7 @@ func (p *keyProber) keys(ctx context.Context) (keys []ssh.Signer, err error) {
 	return keys, nil
 }
 
-// sees waits until the prober has logged in at so many nodes from now on.
+// sees waits until the prober has logged in at as many nodes from now on.
 func (p *keyProber) sees(t *testing.T, nodes int) {
 	t.Helper()
 	p.mu.Lock()
@@ -301,7 +301,7 @@ func loginAt(through *ssh.Client, address string, keys ...ssh.Signer) error {
 	return client.Close()
 }
 
-// refusesKeys says whether an SSH server has refused the keys, and did not just end the connection.
+// refusesKeys reports whether an SSH server has refused the keys, and has not just ended the connection.
 func refusesKeys(err error) bool {
 	return err != nil && strings.Contains(err.Error(), "unable to authenticate")
 }

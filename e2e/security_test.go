@@ -12,7 +12,7 @@ import (
 	"github.com/gardenlite/gardenlite/e2e/internal/suite"
 )
 
-// TestFilesArePrivate looks at the landscape's directory.
+// TestFilesArePrivate checks the modes of all files and folders in the landscape's directory.
 func TestFilesArePrivate(t *testing.T) {
 	count := 0
 	must(t, filepath.WalkDir(suite.DataDir(), func(path string, entry fs.DirEntry, err error) error {

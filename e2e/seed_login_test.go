@@ -13,8 +13,8 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 )
 
-// TestSeedLogin: the Secret that gardenctl reads for a seed has a kubeconfig for its administrator, which administrators of
-// the garden read and no one else, and goes with the Seed.
+// TestSeedLogin: the Secret that gardenctl reads for a seed has a kubeconfig for the seed's administrator. Only
+// administrators of the garden can read it, and it is deleted with the Seed.
 func TestSeedLogin(t *testing.T) {
 	l := newLandscape(t, "--seeds", "2")
 	secrets := l.kube.CoreV1().Secrets("garden")

@@ -10,11 +10,12 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// seedMonitorPeriod is shorter than Gardener's 40 s, and longer than a busy machine keeps a gardenlet from renewing.
+// seedMonitorPeriod is shorter than Gardener's 40 s, and longer than a busy machine delays the renewals of a
+// gardenlet.
 const seedMonitorPeriod = 8 * time.Second
 
-// TestLeaseThatStops stops the gardenlet of a seed: once its lease is older than the monitor period, and no sooner,
-// GardenletReady is Unknown. When the gardenlet is back it is True again.
+// TestLeaseThatStops stops the gardenlet of a seed: GardenletReady becomes Unknown once the lease is older than the
+// monitor period, and no sooner. It is True again when the gardenlet is back.
 func TestLeaseThatStops(t *testing.T) {
 	t.Parallel()
 	l := newLandscape(t, "--seed-monitor-period", seedMonitorPeriod.String())
@@ -55,7 +56,7 @@ func TestLeaseThatStops(t *testing.T) {
 	}
 }
 
-// restart stops the landscape and starts it again.
+// restartWithPeriod stops the landscape and starts it again.
 func (l *landscape) restartWithPeriod(t *testing.T, args ...string) {
 	t.Helper()
 	l.stop(t)
@@ -69,7 +70,7 @@ func (l *landscape) lease(t *testing.T) *coordinationv1.Lease {
 	return lease
 }
 
-// waitGardenletReady waits until the Seed's condition has a status.
+// waitGardenletReady waits until the Seed's condition GardenletReady has a status, and returns the condition.
 func (l *landscape) waitGardenletReady(t *testing.T, status string) (condition map[string]any) {
 	t.Helper()
 	last := any(nil)

@@ -19,7 +19,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 )
 
-// counted is what there is of a landscape: objects in all of its clusters, files, edges, goroutines.
+// counted has what exists in a landscape: objects in all of its clusters, files, edges, goroutines.
 type counted struct {
 	objects    map[string]map[string]bool // by cluster
 	files      map[string]bool
@@ -28,7 +28,7 @@ type counted struct {
 	stacks     map[string]int // of goroutines, by where they stand
 }
 
-// everything counts what there is now.
+// everything counts what exists now.
 func (l *landscape) everything(t *testing.T) counted {
 	t.Helper()
 	all := counted{objects: map[string]map[string]bool{}, files: map[string]bool{}}
@@ -49,7 +49,7 @@ func (l *landscape) everything(t *testing.T) counted {
 		if err == nil && !entry.IsDir() && !strings.Contains(entry.Name(), ".log") {
 			all.files[strings.TrimPrefix(path, l.dir)] = true
 		}
-		return nil // what goes while it is looked at is gone
+		return nil // files can be deleted meanwhile
 	}))
 	var edges struct{ Edges []any }
 	must(t, json.Unmarshal([]byte(gardenlite(t, l.dir, "graph", "-o", "json").OK(t).Stdout), &edges))
@@ -61,8 +61,8 @@ func (l *landscape) everything(t *testing.T) counted {
 	return all
 }
 
-// stacks counts the landscape's goroutines by the functions that they are in. Left out are those that every list leaves
-// behind in an API server for three seconds: to look is to make hundreds.
+// stacks counts the landscape's goroutines by the functions that they are in. It leaves out those that every list
+// leaves behind in an API server for three seconds: everything alone causes hundreds.
 func (l *landscape) stacks(t *testing.T) map[string]int {
 	t.Helper()
 	profile, err := l.kube.CoreV1().RESTClient().Get().AbsPath("/debug/pprof/goroutine").Param("debug", "1").DoRaw(t.Context())
@@ -90,7 +90,8 @@ func (l *landscape) stacks(t *testing.T) map[string]int {
 	return counts
 }
 
-// sameOf says what is there now and was not before. Goroutines come and go with requests: a Shoot's are hundreds.
+// sameOf returns an error about what is missing or additional now. A few goroutines more are accepted, because they
+// come and go with requests; a Shoot's are hundreds.
 func sameOf(before, now counted) error {
 	var problems []string
 	for cluster, objects := range before.objects {
@@ -115,7 +116,7 @@ func sameOf(before, now counted) error {
 	return fmt.Errorf("%s", strings.Join(problems, "\n"))
 }
 
-// lacks is nil if nothing has a text in its name.
+// lacks returns an error if a name contains a text.
 func (c counted) lacks(text string) error {
 	for _, names := range append(slices.Collect(maps.Values(c.objects)), c.files) {
 		for name := range names {
@@ -127,7 +128,7 @@ func (c counted) lacks(text string) error {
 	return nil
 }
 
-// moreOf names the stacks that most goroutines have come to.
+// moreOf lists the stacks with the most additional goroutines.
 func moreOf(before, now map[string]int) string {
 	stacks := slices.SortedFunc(maps.Keys(now), func(a, b string) int { return (now[b] - before[b]) - (now[a] - before[a]) })
 	var text strings.Builder
@@ -139,7 +140,7 @@ func moreOf(before, now map[string]int) string {
 	return text.String()
 }
 
-// listensAt says whether the landscape's process listens at an address: another process may have the port by now.
+// listensAt reports whether the landscape's process listens at an address: another process may have the port by now.
 func (l *landscape) listensAt(t *testing.T, address string) bool {
 	t.Helper()
 	listening, known := listeners(t, l.cmd.Process.Pid)
@@ -149,7 +150,7 @@ func (l *landscape) listensAt(t *testing.T, address string) bool {
 	return slices.ContainsFunc(listening, func(at netip.AddrPort) bool { return at.String() == address })
 }
 
-// answers says whether a process listens at an address.
+// answers reports whether a process listens at an address.
 func answers(address string) bool {
 	dialer := net.Dialer{Timeout: time.Second}
 	connection, err := dialer.DialContext(context.Background(), "tcp", address)

@@ -13,8 +13,8 @@ import (
 	"github.com/gardenlite/gardenlite/internal/datastore/datastoretest"
 )
 
-// TestShootInSharedDatastore: where a landscape's data is in a datastore of others, a Shoot's is there too, beside the garden's
-// and those of the seeds. It survives a kill, and a Shoot that is deleted leaves nothing there.
+// TestShootInSharedDatastore: if a landscape's data is in a shared datastore, a Shoot's data is there too, beside
+// the garden's and those of the seeds. It survives a kill, and is gone when the Shoot is deleted.
 func TestShootInSharedDatastore(t *testing.T) {
 	t.Parallel()
 	endpoint := datastoretest.StartEtcd(t)

@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// lastError waits until a Shoot tells of an error that has such a code, and returns the state of its last operation.
+// lastError waits until a Shoot has an error with a code, and returns the state of its last operation.
 func (s *shoot) lastError(t *testing.T, code string) (state string) {
 	t.Helper()
 	eventually(t, shootTimeout, func(context.Context) error {
@@ -43,8 +43,8 @@ func (l *landscape) newShootWith(t *testing.T, name string, annotations map[stri
 	return &shoot{l: l, name: name}
 }
 
-// TestShootFails has the simulated cloud be slow, fail once, and fail for good: the Shoot says why, with Gardener's codes,
-// it is tried again, and it can be deleted at any time.
+// TestShootFails makes the simulated cloud slow, fail once, and fail for good: the Shoot reports why, with
+// Gardener's codes, the operation is retried, and the Shoot can be deleted at any time.
 func TestShootFails(t *testing.T) {
 	t.Parallel()
 	l := sharedLandscape(t)

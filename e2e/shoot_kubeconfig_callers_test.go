@@ -19,7 +19,8 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 )
 
-// knows checks that the Shoot's API server knows who has a kubeconfig by this name, and the garden's by no other group.
+// knows expects that a kubeconfig identifies its user to the Shoot's API server by this name, and by no group of the
+// garden.
 func (s *shoot) knows(t *testing.T, kubeconfig []byte, name string) {
 	t.Helper()
 	if cert := certificate(t, kubeconfig); cert.Subject.CommonName != name ||
@@ -35,7 +36,7 @@ func (s *shoot) knows(t *testing.T, kubeconfig []byte, name string) {
 	}
 }
 
-// may lets a subject create or do something else in the project.
+// may grants a subject verbs for a resource in the project.
 func (l *landscape) may(t *testing.T, subject rbacv1.Subject, resource string, verbs ...string) {
 	t.Helper()
 	name := strings.ReplaceAll(subject.Name+"-"+resource, "/", "-")
@@ -47,7 +48,7 @@ func (l *landscape) may(t *testing.T, subject rbacv1.Subject, resource string, v
 	must(t, err)
 }
 
-// gets waits until a right counts, and returns the kubeconfig.
+// gets waits until a right is effective, and returns the kubeconfig.
 func (s *shoot) gets(t *testing.T, who kubernetes.Interface, kind string) (data []byte) {
 	t.Helper()
 	eventually(t, 2*time.Minute, func(ctx context.Context) (err error) {
@@ -57,7 +58,7 @@ func (s *shoot) gets(t *testing.T, who kubernetes.Interface, kind string) (data 
 	return data
 }
 
-// refused checks that a user may not have a kubeconfig, and is told what right is missing.
+// refused expects that a user gets no kubeconfig, and that the error names the missing right.
 func (s *shoot) refused(t *testing.T, who kubernetes.Interface, kind string) {
 	t.Helper()
 	_, err := s.kubeconfig(t.Context(), who, kind, 3600)
@@ -94,7 +95,7 @@ func (s *shoot) rbacDecides(t *testing.T) {
 	}
 }
 
-// serviceAccount asks with the token of a service account of the project, as a pipeline does.
+// serviceAccount requests kubeconfigs with the token of a service account of the project, as a pipeline does.
 func (s *shoot) serviceAccount(t *testing.T) {
 	accounts := s.l.kube.CoreV1().ServiceAccounts(shootNamespace)
 	_, err := accounts.Create(t.Context(), &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: "pipeline"}}, created)
@@ -113,8 +114,7 @@ func (s *shoot) serviceAccount(t *testing.T) {
 	}
 }
 
-// impersonation: the certificate is for the user as whom the garden authenticates the caller; to impersonate needs the
-// right.
+// impersonation: the certificate is for the user that the garden authenticates. Impersonation needs the right to it.
 func (s *shoot) impersonation(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "alice")
 	must(t, os.WriteFile(file, []byte(gardenlite(t, s.l.dir, "kubeconfig", "--user", "alice@example.com").OK(t).Stdout), 0o600))

@@ -18,7 +18,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 )
 
-// asks asks the Shoot's API server for something, over a connection of its own.
+// asks sends a request to the Shoot's API server, over a connection of its own.
 func asks(t *testing.T, config *rest.Config) error {
 	t.Helper()
 	client := clientOf(t, config)
@@ -26,7 +26,7 @@ func asks(t *testing.T, config *rest.Config) error {
 	return err
 }
 
-// rotates has one step of a rotation done, after which it is in a phase.
+// rotates runs one step of a rotation, and expects its phase afterwards.
 func (s *shoot) rotates(t *testing.T, what, rotation, wanted string, flags ...string) {
 	t.Helper()
 	s.rotateByCommand(t, what, flags...)
@@ -36,8 +36,8 @@ func (s *shoot) rotates(t *testing.T, what, rotation, wanted string, flags ...st
 	}
 }
 
-// rotatesAuthorities: until the rotation is completed, kubeconfigs of before it work, and afterwards only those that were made
-// since it began. It returns one that works. The other credentials are rotated with them.
+// rotatesAuthorities: until the rotation is completed, kubeconfigs from before it work, and afterwards only those
+// that were made since it began. It returns a kubeconfig that works. The other credentials are rotated, too.
 func (s *shoot) rotatesAuthorities(t *testing.T) *rest.Config {
 	t.Helper()
 	before := s.admin(t)
@@ -67,7 +67,7 @@ func (s *shoot) rotatesAuthorities(t *testing.T) *rest.Config {
 	return after
 }
 
-// endsWithShoot: there is no Shoot, and its kubeconfig is good for nothing.
+// endsWithShoot: after the Shoot is deleted, its kubeconfig is useless, and there is no other one.
 func (s *shoot) endsWithShoot(t *testing.T, last *rest.Config) {
 	t.Helper()
 	if err := asks(t, last); err == nil || apierrors.ReasonForError(err) == metav1.StatusReasonForbidden {
@@ -78,8 +78,8 @@ func (s *shoot) endsWithShoot(t *testing.T, last *rest.Config) {
 	}
 }
 
-// traces are what the private key of a kubeconfig looks like: as it is, in PEM, in the kubeconfig, and in the answer that had
-// the kubeconfig. Each line of PEM counts: a datastore may part what is long.
+// traces returns what the private key of a kubeconfig looks like: as it is, in PEM, in the kubeconfig, and in the
+// answer with the kubeconfig. Each line of PEM is a trace of its own, because a datastore may split long values.
 func traces(t *testing.T, kubeconfig []byte) (all [][]byte) {
 	t.Helper()
 	config, err := clientcmd.RESTConfigFromKubeConfig(kubeconfig)
@@ -103,7 +103,7 @@ func traces(t *testing.T, kubeconfig []byte) (all [][]byte) {
 	return all
 }
 
-// found are the files below folders that have one of the traces.
+// found returns the files below folders that have one of the traces, and how many files it has read.
 func found(t *testing.T, traces [][]byte, folders ...string) (with []string, looked int) {
 	t.Helper()
 	for _, folder := range folders {
@@ -127,8 +127,8 @@ func found(t *testing.T, traces [][]byte, folders ...string) (with []string, loo
 	return with, looked
 }
 
-// isNowhereElse looks for the keys of kubeconfigs in everything that the landscape writes: logs, audit logs, and the datastores,
-// in which events are as well.
+// isNowhereElse looks for the keys of kubeconfigs in everything that the landscape writes: logs, audit logs, and the
+// datastores, which have the events as well.
 func (s *shoot) isNowhereElse(t *testing.T, audit string) {
 	var keys [][]byte
 	var last []byte
@@ -136,10 +136,10 @@ func (s *shoot) isNowhereElse(t *testing.T, audit string) {
 		data, err := s.kubeconfig(t.Context(), s.l.kube, kind, 3600)
 		must(t, err)
 		keys, last = append(keys, traces(t, data)...), data
-		if config, err := clientcmd.RESTConfigFromKubeConfig(data); err != nil || asks(t, config) != nil { // so that the Shoot can write of it
+		if config, err := clientcmd.RESTConfigFromKubeConfig(data); err != nil || asks(t, config) != nil { // so that it could be logged
 			t.Errorf("%s: %v", kind, err)
 		}
-		bad, err := s.kubeconfig(t.Context(), s.l.kube, kind, 599) // and the garden of an error
+		bad, err := s.kubeconfig(t.Context(), s.l.kube, kind, 599) // and the garden could write it in an error
 		if err == nil || bytes.Contains([]byte(err.Error()), []byte("PRIVATE KEY")) {
 			t.Errorf("%s: %s, %v", kind, bad, err)
 		}
@@ -158,7 +158,7 @@ func (s *shoot) isNowhereElse(t *testing.T, audit string) {
 		t.Errorf("of %d files, these have the key: %v", looked, with)
 	}
 
-	proof := t.TempDir() // the traces are found where they are
+	proof := t.TempDir() // the traces are found in files that have them
 	for name, data := range map[string][]byte{"kubeconfig": last, "answer": []byte(base64.StdEncoding.EncodeToString(last))} {
 		must(t, os.WriteFile(filepath.Join(proof, name), data, 0o600))
 		if with, _ := found(t, keys, filepath.Join(proof, name)); len(with) < 2 {

@@ -25,7 +25,7 @@ import (
 	"k8s.io/client-go/util/retry"
 )
 
-// as is a client of the garden that impersonates a user.
+// as returns a client of the garden that impersonates a user.
 func (l *landscape) as(t *testing.T, user string, groups ...string) kubernetes.Interface {
 	t.Helper()
 	config := rest.CopyConfig(l.config(t))
@@ -33,7 +33,7 @@ func (l *landscape) as(t *testing.T, user string, groups ...string) kubernetes.I
 	return clientOf(t, config)
 }
 
-// certificate is the client certificate of a kubeconfig's first user.
+// certificate returns the client certificate of a kubeconfig's first user.
 func certificate(t *testing.T, kubeconfig []byte) *x509.Certificate {
 	t.Helper()
 	config, err := clientcmd.RESTConfigFromKubeConfig(kubeconfig)
@@ -47,7 +47,8 @@ func certificate(t *testing.T, kubeconfig []byte) *x509.Certificate {
 	return cert
 }
 
-// TestShootKubeconfigs holds the kubeconfigs of a Shoot to GEP-16. The Shoot has no workers, so that it rotates in no time.
+// TestShootKubeconfigs tests the kubeconfigs of a Shoot against GEP-16. The Shoot has no workers, so that it rotates
+// quickly.
 func TestShootKubeconfigs(t *testing.T) {
 	t.Parallel()
 	audit := filepath.Join(t.TempDir(), "audit.log")
@@ -98,7 +99,7 @@ func TestShootKubeconfigs(t *testing.T) {
 	l.checkNothingForbidden(t)
 }
 
-// member makes a user a member of the project, and waits until that counts.
+// member makes a user a member of the project, and waits until that is effective.
 func (l *landscape) member(t *testing.T, user, role string) {
 	t.Helper()
 	// The controller manager writes the Project as well.
@@ -269,7 +270,8 @@ func (s *shoot) manyAtOnce(t *testing.T) {
 	}
 }
 
-// cannotBe asks for kubeconfigs of Shoots that have no address, because one was never awake and the other has no seed.
+// cannotBe expects errors for kubeconfigs of Shoots without an address: one was never awake, and the other one has
+// no seed.
 func (l *landscape) cannotBe(t *testing.T, asleep, homeless *shoot) {
 	asleep.succeeds(t)
 	missing := &shoot{l: l, name: "missing"}

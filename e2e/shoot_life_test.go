@@ -37,7 +37,7 @@ func keep(t *testing.T, client kubernetes.Interface) {
 	isKept(t, client)
 }
 
-// isKept checks what keep created: the Pods of the Deployment run, on Nodes that there are.
+// isKept checks what keep created: the Pods of the Deployment run, on existing Nodes.
 func isKept(t *testing.T, client kubernetes.Interface) {
 	t.Helper()
 	if kept, err := client.CoreV1().ConfigMaps("default").Get(t.Context(), "kept", metav1.GetOptions{}); err != nil || kept.Data["a"] != "b" {
@@ -68,7 +68,7 @@ func addresses(obj *unstructured.Unstructured) any {
 	return obj.Object["status"].(map[string]any)["advertisedAddresses"]
 }
 
-// TestShootHibernates sends a Shoot to sleep and wakes it: its cluster is as it was, and reached as before.
+// TestShootHibernates hibernates a Shoot and wakes it: its cluster is as it was, at the same addresses.
 func TestShootHibernates(t *testing.T) {
 	t.Parallel()
 	l := sharedLandscape(t)
@@ -116,7 +116,7 @@ func TestShootHibernates(t *testing.T) {
 	l.checkNothingForbidden(t)
 }
 
-// machines are the Shoot's Machine objects in its seed.
+// machines returns the names of the Shoot's Machines in its seed.
 func (s *shoot) machines(t *testing.T) (names []string) {
 	t.Helper()
 	seed, _, _ := unstructured.NestedString(s.must(t).Object, "status", "seedName")
@@ -200,7 +200,7 @@ func TestShootWorkersAndVersions(t *testing.T) {
 	l.checkNothingForbidden(t)
 }
 
-// TestShootRestarts stops and starts the landscape: Shoots are where they were, with the certificates that they had.
+// TestShootRestarts stops and starts the landscape: Shoots have the addresses and the certificates that they had.
 func TestShootRestarts(t *testing.T) {
 	t.Parallel()
 	l := newLandscape(t)
@@ -211,7 +211,7 @@ func TestShootRestarts(t *testing.T) {
 	names := s.nodes(t, client, 2)
 	keep(t, client)
 	lost := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "lost"}, Spec: corev1.NodeSpec{ProviderID: "local:///local-a/lost"}}
-	_, err := client.CoreV1().Nodes().Create(t.Context(), lost, metav1.CreateOptions{}) // of an instance that has gone: it goes
+	_, err := client.CoreV1().Nodes().Create(t.Context(), lost, metav1.CreateOptions{}) // it has no instance, and is deleted
 	must(t, err)
 	l.stop(t)
 	l.up(t)
@@ -229,7 +229,7 @@ func TestShootRestarts(t *testing.T) {
 	s.healthy(t)
 }
 
-// TestShootDeletionLeavesNothing counts what there is before and after Shoots have come and gone.
+// TestShootDeletionLeavesNothing compares what exists before and after Shoots are created and deleted.
 func TestShootDeletionLeavesNothing(t *testing.T) {
 	t.Parallel()
 	l := newLandscape(t)
@@ -264,9 +264,9 @@ func TestShootDeletionLeavesNothing(t *testing.T) {
 			}
 		}
 	}
-	round("warm") // what is made once and kept
+	round("warm") // for what is created once and kept
 	var before counted
-	eventually(t, shootTimeout, func(context.Context) error { // what is garbage goes a little after the Shoots
+	eventually(t, shootTimeout, func(context.Context) error { // garbage is deleted a little after the Shoots
 		before = l.everything(t)
 		return before.lacks("shoot--dev--warm")
 	})
@@ -275,7 +275,7 @@ func TestShootDeletionLeavesNothing(t *testing.T) {
 	l.checkNothingForbidden(t)
 }
 
-// TestShootsAtOnce has ten run beside each other.
+// TestShootsAtOnce runs ten Shoots at once.
 func TestShootsAtOnce(t *testing.T) {
 	t.Parallel()
 	l := sharedLandscape(t)
@@ -291,7 +291,7 @@ func TestShootsAtOnce(t *testing.T) {
 		config := s.admin(t)
 		seen[config.Host] = true
 		s.nodes(t, clientOf(t, config), 1)
-		// The kubeconfig of one is nothing to the other.
+		// One Shoot does not accept the kubeconfig of another one.
 		other := rest.CopyConfig(config)
 		other.Host = shoots[0].admin(t).Host
 		other.Insecure, other.CAData = true, nil

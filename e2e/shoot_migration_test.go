@@ -14,7 +14,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 )
 
-// moveTo asks for the control plane to be moved to another seed.
+// moveTo requests that the control plane is moved to another seed.
 func (s *shoot) moveTo(t *testing.T, seed string) {
 	t.Helper()
 	eventually(t, waitTimeout, func(context.Context) error {
@@ -25,7 +25,7 @@ func (s *shoot) moveTo(t *testing.T, seed string) {
 	})
 }
 
-// isOn waits until a Shoot is on a seed, and all there is of it.
+// isOn waits until a Shoot has completely moved to a seed.
 func (s *shoot) isOn(t *testing.T, seed string) {
 	t.Helper()
 	eventually(t, shootTimeout, func(context.Context) error {
@@ -42,7 +42,7 @@ func (s *shoot) isOn(t *testing.T, seed string) {
 	})
 }
 
-// sshKey is the key pair of the Shoot's nodes, as its users get it.
+// sshKey returns the Secret data with the key pair of the Shoot's nodes, as users get it.
 func (s *shoot) sshKey(t *testing.T) map[string][]byte {
 	t.Helper()
 	secret, err := s.l.kube.CoreV1().Secrets(shootNamespace).Get(t.Context(), s.name+".ssh-keypair", metav1.GetOptions{})
@@ -57,13 +57,13 @@ func (s *shoot) ca(t *testing.T) map[string]string {
 	return ca.Data
 }
 
-// TestShootMigrates moves a Shoot from seed to seed and back. Everything comes along, and nothing stays.
+// TestShootMigrates moves a Shoot from seed to seed and back. Everything is moved, and nothing is left.
 func TestShootMigrates(t *testing.T) {
 	t.Parallel()
 	l := newLandscape(t, "--seeds", "2")
 	s := l.newShoot(t, "mover", func(spec map[string]any) { spec["seedName"] = "local" })
 	before := addresses(s.succeeds(t))
-	client := clientOf(t, s.admin(t)) // the kubeconfig of before works after
+	client := clientOf(t, s.admin(t)) // this kubeconfig has to work after the moves
 	nodes := s.nodes(t, client, 2)
 	keep(t, client)
 	token := serviceAccountToken(t, client)
@@ -101,8 +101,8 @@ func TestShootMigrates(t *testing.T) {
 	l.checkNothingForbidden(t)
 }
 
-// isRefusedTo asks with the certificate of a seed's gardenlet for what there is of the Shoot: it gets nothing. (The Shoot itself
-// every gardenlet may read.)
+// isRefusedTo expects that the gardenlet of a seed gets none of the Shoot's objects. (Every gardenlet may read the
+// Shoot itself.)
 func (s *shoot) isRefusedTo(t *testing.T, seed string) {
 	t.Helper()
 	config, _ := gardenletConfig(t, s.l.seeds[seed])
@@ -110,7 +110,7 @@ func (s *shoot) isRefusedTo(t *testing.T, seed string) {
 	const gardener, core = "/apis/core.gardener.cloud/v1beta1/namespaces/" + shootNamespace, "/api/v1/namespaces/" + shootNamespace
 	for _, path := range []string{gardener + "/shootstates/" + s.name, gardener + "/internalsecrets/" + s.name + ".ca-client",
 		core + "/secrets/" + s.name + ".ssh-keypair", core + "/configmaps/" + s.name + ".ca-cluster", core + "/secrets/sample"} {
-		eventually(t, waitTimeout, func(context.Context) error { // the graph hears of the move a moment later
+		eventually(t, waitTimeout, func(context.Context) error { // the graph has the move a moment later
 			if err := gardenlet.Get().AbsPath(path).Do(t.Context()).Error(); !apierrors.IsForbidden(err) {
 				return fmt.Errorf("the gardenlet of %s asks for %s: %v", seed, path, err)
 			}
@@ -123,7 +123,7 @@ func (s *shoot) isRefusedTo(t *testing.T, seed string) {
 	}
 }
 
-// serviceAccountToken makes a token that lives long, as the data of a Secret, once.
+// serviceAccountToken creates a long-lived token in a Secret, once, and returns it.
 func serviceAccountToken(t *testing.T, client kubernetes.Interface) (token string) {
 	t.Helper()
 	secrets := client.CoreV1().Secrets("default")

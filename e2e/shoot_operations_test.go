@@ -25,7 +25,8 @@ import (
 
 const ownIssuer = "https://issuer.example.com/operations"
 
-// TestShootOperations does with one Shoot what its users ask for by annotations and settings, moves it, and deletes it by force.
+// TestShootOperations does with one Shoot what users request by annotations and settings, moves it, and deletes it
+// by force.
 func TestShootOperations(t *testing.T) {
 	t.Parallel()
 	l := sharedLandscape(t)
@@ -57,7 +58,7 @@ func TestShootOperations(t *testing.T) {
 	l.checkNothingForbidden(t)
 }
 
-// operate asks for an operation, and waits until it has been done.
+// operate requests an operation, and waits until it is done.
 func (s *shoot) operate(t *testing.T, operation string) *unstructured.Unstructured {
 	t.Helper()
 	s.patch(t, fmt.Sprintf(`{"metadata":{"annotations":{"gardener.cloud/operation":%q}}}`, operation))
@@ -70,7 +71,7 @@ func (s *shoot) rotateByCommand(t *testing.T, what string, flags ...string) resu
 	return command(t, "", binary, append([]string{"rotate", what, "--data-dir", s.l.dir, "dev/" + s.name, "--wait"}, flags...)...).OK(t)
 }
 
-// issues: tokens of service accounts are the issuer's of the Shoot's own choice, which its status tells.
+// issues: tokens of service accounts have the issuer that the Shoot specifies, and its status has it as well.
 func (s *shoot) issues(t *testing.T, client kubernetes.Interface) {
 	told := ""
 	for _, address := range addresses(s.must(t)).([]any) {
@@ -94,7 +95,7 @@ func (s *shoot) issues(t *testing.T, client kubernetes.Interface) {
 	}
 }
 
-// backsUp: the Shoot has its place in the bucket of a seed, and credentials for it there.
+// backsUp: the Shoot has a BackupEntry in the bucket of a seed, and credentials for the bucket there.
 func (s *shoot) backsUp(t *testing.T, seed string) {
 	t.Helper()
 	uid, _, _ := unstructured.NestedString(s.must(t).Object, "status", "uid")
@@ -102,7 +103,7 @@ func (s *shoot) backsUp(t *testing.T, seed string) {
 	bucket, err := s.l.at("seeds", "").Get(t.Context(), seed, metav1.GetOptions{})
 	must(t, err)
 	var in string
-	eventually(t, waitTimeout, func(ctx context.Context) error { // it may be looked after once more
+	eventually(t, waitTimeout, func(ctx context.Context) error { // it may be reconciled once more
 		entry, err := s.l.at("backupentries", shootNamespace).Get(ctx, name, metav1.GetOptions{})
 		if err != nil {
 			return err
@@ -123,7 +124,7 @@ func (s *shoot) backsUp(t *testing.T, seed string) {
 	}
 }
 
-// rotatesSSH: when the status tells that the key pair is another one, each node knows it already.
+// rotatesSSH: when the status shows the rotation, each node has the new key pair already.
 func (s *shoot) rotatesSSH(t *testing.T, client kubernetes.Interface) {
 	config, printed := "", ""
 	if _, err := exec.LookPath("ssh"); err == nil {
@@ -153,20 +154,21 @@ func (s *shoot) rotatesSSH(t *testing.T, client kubernetes.Interface) {
 	if len(nodes.Items) != 1 {
 		t.Fatalf("%d nodes", len(nodes.Items))
 	}
-	if config != "" { // of two rotations before: the key of the node is read when it is used
+	if config != "" { // from two rotations ago: the key of the node is read when it is used
 		for _, line := range []string{printed, "ssh -F " + config + " " + nodes.Items[0].Name + " hostname"} {
 			command(t, "", "sh", "-c", line).OK(t).Shows(t, nodes.Items[0].Name)
 		}
 	}
 }
 
-// Of confidential, the shoot keeps a Secret and, once it is told to encrypt them, a ConfigMap.
+// The Shoot's cluster has a confidential Secret and, once ConfigMaps are encrypted as well, a ConfigMap.
 const (
 	confidential     = "confidential"
 	confidentialText = "not readable in any file"
 )
 
-// rotatesEncryption: what is confidential is encrypted at rest, and is read after a rotation of the key as before.
+// rotatesEncryption: confidential objects are encrypted at rest, and can be read after a rotation of the key as
+// before.
 func (s *shoot) rotatesEncryption(t *testing.T, client kubernetes.Interface) {
 	key := func(name string) string {
 		secret, err := s.l.seeds["local"].CoreV1().Secrets(s.id()).Get(t.Context(), name, metav1.GetOptions{})
@@ -197,7 +199,7 @@ func (s *shoot) rotatesEncryption(t *testing.T, client kubernetes.Interface) {
 	s.isConfidential(t, client)
 }
 
-// isConfidential: what is confidential is read by its users, and is not in the files of the datastore.
+// isConfidential: users read the confidential objects, and their text is not in the files of the datastore.
 func (s *shoot) isConfidential(t *testing.T, client kubernetes.Interface) {
 	t.Helper()
 	secret, err := client.CoreV1().Secrets("default").Get(t.Context(), confidential, metav1.GetOptions{})
@@ -236,7 +238,7 @@ func (s *shoot) rotatesPassword(t *testing.T) {
 	}
 }
 
-// rollsOut: the pool that is named has another node afterwards, and has it after the next operation.
+// rollsOut: the named pool has another node afterwards, and keeps that node in the next operation.
 func (s *shoot) rollsOut(t *testing.T, client kubernetes.Interface) {
 	before := s.nodes(t, client, 1)
 	obj := s.operate(t, "rollout-workers=worker")
@@ -251,7 +253,8 @@ func (s *shoot) rollsOut(t *testing.T, client kubernetes.Interface) {
 	}
 }
 
-// goesByForce: a Shoot whose infrastructure cannot be deleted goes once its user has confirmed that, not before.
+// goesByForce: a Shoot whose infrastructure cannot be deleted is gone once its user has confirmed that, and not
+// before.
 func (s *shoot) goesByForce(t *testing.T) {
 	const force = `{"metadata":{"annotations":{"confirmation.gardener.cloud/force-deletion":"true"}}}`
 	refused := func() {

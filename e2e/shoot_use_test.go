@@ -89,7 +89,7 @@ func nodesAreComplete(t *testing.T, client kubernetes.Interface) {
 	}
 }
 
-// serviceAccountWorks makes an account with a role, and a token for it, and uses that.
+// serviceAccountWorks creates a ServiceAccount with a role and a token, and uses the token.
 func serviceAccountWorks(t *testing.T, config *rest.Config, client kubernetes.Interface) {
 	ctx := t.Context()
 	_, err := client.CoreV1().Namespaces().Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "mine"}}, created)
@@ -110,7 +110,7 @@ func serviceAccountWorks(t *testing.T, config *rest.Config, client kubernetes.In
 	anonymous := rest.AnonymousClientConfig(config)
 	anonymous.BearerToken, anonymous.WarningHandler = token.Status.Token, rest.NoWarnings{}
 	reader := clientOf(t, anonymous)
-	eventually(t, waitTimeout, func(context.Context) error { // the authorizer hears of roles a moment later
+	eventually(t, waitTimeout, func(context.Context) error { // the authorizer has new roles a moment later
 		configMaps, err := reader.CoreV1().ConfigMaps("mine").List(ctx, metav1.ListOptions{})
 		if err == nil && len(configMaps.Items) == 0 {
 			err = fmt.Errorf("no kube-root-ca.crt in a new namespace")
@@ -156,7 +156,7 @@ func watchSees(t *testing.T, client kubernetes.Interface) {
 	}
 }
 
-// kubectlWorks uses kubectl as its users do, custom resources among it.
+// kubectlWorks uses kubectl as its users do, also for custom resources.
 func (s *shoot) kubectlWorks(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "kubeconfig")
 	must(t, os.WriteFile(file, []byte(gardenlite(t, s.l.dir, "kubeconfig", "shoot", "dev/"+s.name).OK(t).Stdout), 0o600))

@@ -23,13 +23,13 @@ const (
 	shootTimeout   = waitTimeout
 )
 
-// shoot is a Shoot of a test, in a landscape of its own.
+// shoot is a Shoot of a test.
 type shoot struct {
 	l    *landscape
 	name string
 }
 
-// newShoot creates a Shoot like the sample, and waits for nothing.
+// newShoot creates a Shoot like the sample, and does not wait.
 func (l *landscape) newShoot(t *testing.T, name string, change func(spec map[string]any)) *shoot {
 	t.Helper()
 	object := sampleShoot(t, name).Object
@@ -40,7 +40,7 @@ func (l *landscape) newShoot(t *testing.T, name string, change func(spec map[str
 	return &shoot{l: l, name: name}
 }
 
-// id is the Shoot's technical ID.
+// id returns the Shoot's technical ID.
 func (s *shoot) id() string { return "shoot--dev--" + s.name }
 
 func (s *shoot) get(ctx context.Context) (*unstructured.Unstructured, error) {
@@ -60,7 +60,7 @@ func (s *shoot) patch(t *testing.T, patch string) {
 	must(t, err)
 }
 
-// hibernate sends the Shoot to sleep, as soon as its constraints allow that: they are looked at after an operation.
+// hibernate hibernates the Shoot as soon as its constraints allow that: they are checked after an operation.
 func (s *shoot) hibernate(t *testing.T) {
 	t.Helper()
 	eventually(t, waitTimeout, func(context.Context) error {
@@ -70,7 +70,7 @@ func (s *shoot) hibernate(t *testing.T) {
 	})
 }
 
-// lastOperation says what a Shoot's last operation is, and whether it is about the spec of now.
+// lastOperation returns the type and state of a Shoot's last operation, and whether it is for the current spec.
 func lastOperation(obj *unstructured.Unstructured) (kind, state string, current bool) {
 	kind, _, _ = unstructured.NestedString(obj.Object, "status", "lastOperation", "type")
 	state, _, _ = unstructured.NestedString(obj.Object, "status", "lastOperation", "state")
@@ -78,7 +78,7 @@ func lastOperation(obj *unstructured.Unstructured) (kind, state string, current 
 	return kind, state, observed == obj.GetGeneration() && obj.GetAnnotations()["gardener.cloud/operation"] == ""
 }
 
-// succeeds waits until the last operation has, for the spec of now.
+// succeeds waits until the last operation has succeeded, for the current spec.
 func (s *shoot) succeeds(t *testing.T) *unstructured.Unstructured {
 	t.Helper()
 	var obj *unstructured.Unstructured
@@ -117,14 +117,14 @@ func (s *shoot) healthy(t *testing.T) {
 	})
 }
 
-// delete deletes the Shoot, and waits for nothing.
+// delete deletes the Shoot, and does not wait.
 func (s *shoot) delete(t *testing.T) {
 	t.Helper()
 	s.patch(t, `{"metadata":{"annotations":{"confirmation.gardener.cloud/deletion":"true"}}}`)
 	must(t, s.l.at("shoots", shootNamespace).Delete(t.Context(), s.name, metav1.DeleteOptions{}))
 }
 
-// goes waits until the Shoot is no more.
+// goes waits until the Shoot is gone.
 func (s *shoot) goes(t *testing.T) {
 	t.Helper()
 	eventually(t, shootTimeout, func(context.Context) error {
@@ -139,7 +139,7 @@ func (s *shoot) goes(t *testing.T) {
 	})
 }
 
-// kubeconfig asks for a kubeconfig as a user does.
+// kubeconfig requests a kubeconfig as a user does.
 func (s *shoot) kubeconfig(ctx context.Context, garden kubernetes.Interface, kind string, seconds int) ([]byte, error) {
 	subresource := map[string]string{"Admin": "adminkubeconfig", "Viewer": "viewerkubeconfig"}[kind]
 	body := fmt.Sprintf(
@@ -165,7 +165,7 @@ func (s *shoot) kubeconfig(ctx context.Context, garden kubernetes.Interface, kin
 	return base64.StdEncoding.DecodeString(encoded)
 }
 
-// admin is an administrator's access to the Shoot's cluster.
+// admin returns an administrator's client configuration for the Shoot's cluster.
 func (s *shoot) admin(t *testing.T) *rest.Config {
 	t.Helper()
 	data, err := s.kubeconfig(t.Context(), s.l.kube, "Admin", 3600)
@@ -176,7 +176,8 @@ func (s *shoot) admin(t *testing.T) *rest.Config {
 	return config
 }
 
-// nodes waits until as many nodes are ready in the Shoot's cluster, and no more are there.
+// nodes waits until the Shoot's cluster has exactly as many nodes as wanted, all of them ready, and returns their
+// names.
 func (s *shoot) nodes(t *testing.T, client kubernetes.Interface, wanted int) (names []string) {
 	t.Helper()
 	eventually(t, shootTimeout, func(context.Context) error {

@@ -19,13 +19,15 @@ import (
 )
 
 const (
-	// withoutSUSECHost leaves TestSUSECHost out, which builds an extension: minutes, if it was not built before.
+	// withoutSUSECHost skips TestSUSECHost, which builds an extension: that takes minutes, if it was not built
+	// before.
 	withoutSUSECHost = "GARDENLITE_WITHOUT_SUSE_CHOST"
 	suseCHost        = "github.com/gardener/gardener-extension-os-suse-chost"
 )
 
-// TestSUSECHost installs a real extension from its published module and chart, both as they are: its image is mapped to its
-// program, and a Shoot with its operating system is healthy, with the user data that it wrote.
+// TestSUSECHost installs a real extension from its published module and chart, both unchanged: its image is mapped
+// to its program, and a Shoot with its operating system becomes healthy, with the user data that the extension
+// wrote.
 func TestSUSECHost(t *testing.T) {
 	if os.Getenv(withoutSUSECHost) == "1" {
 		t.Skip(withoutSUSECHost + " is 1")
@@ -56,8 +58,8 @@ func TestSUSECHost(t *testing.T) {
 	s.goes(t)
 }
 
-// buildSUSECHost builds the extension in a module of its own, and returns the folder of its module and its program. The program
-// serves no metrics and no health: it would on all addresses, at ports that others may have.
+// buildSUSECHost builds the extension in a module of its own, and returns the folder of its module and its program.
+// The program serves no metrics and no health: it would listen on all addresses, at ports that may be in use.
 func buildSUSECHost(t *testing.T) (module, program string) {
 	t.Helper()
 	begin := time.Now()
@@ -81,7 +83,7 @@ func buildSUSECHost(t *testing.T) (module, program string) {
 	return module, program
 }
 
-// imageOfChart is the image that the extension's chart names.
+// imageOfChart returns the image that the extension's chart names.
 func imageOfChart(t *testing.T, module string) string {
 	t.Helper()
 	data, err := os.ReadFile(filepath.Join(module, "charts", "gardener-extension-os-suse-chost", "values.yaml"))
@@ -91,7 +93,7 @@ func imageOfChart(t *testing.T, module string) string {
 	return values.Image.Repository
 }
 
-// addMachineImage adds an image to the CloudProfile, like the one that is there.
+// addMachineImage adds an image to the CloudProfile, like the existing one.
 func (l *landscape) addMachineImage(t *testing.T, name string) {
 	t.Helper()
 	profiles := l.core("cloudprofiles", "")
@@ -106,7 +108,7 @@ func (l *landscape) addMachineImage(t *testing.T, name string) {
 	must(t, err)
 }
 
-// checkSUSE wants the extension to have written the user data with which the machine has booted.
+// checkSUSE expects that the extension has written the user data with which the machine has booted.
 func (s *shoot) checkSUSE(t *testing.T) {
 	t.Helper()
 	osc := schema.GroupVersionResource{Group: "extensions.gardener.cloud", Version: "v1alpha1", Resource: "operatingsystemconfigs"}

@@ -14,8 +14,8 @@ import (
 	"github.com/gardenlite/gardenlite/e2e/internal/suite"
 )
 
-// TestUpgrade: a landscape with a Shoot and a Bastion, made by an older binary (OLDER in the Makefile), goes on with this
-// one: the same nodes, kubeconfig and Bastion.
+// TestUpgrade: a landscape with a Shoot and a Bastion that an older binary (OLDER in the Makefile) has created works
+// with this one: with the same nodes, kubeconfig and Bastion.
 func TestUpgrade(t *testing.T) {
 	t.Parallel()
 	older := filepath.Join(suite.Root, "bin", "older")

@@ -40,7 +40,7 @@ func measureAdmission(c config, l *landscape, a actors) error {
 	return nil
 }
 
-// creates makes a ConfigMap for every shoot, and deletes them as the administrator.
+// creates creates a ConfigMap for every shoot as one of the users, and deletes them as the administrator.
 func creates(admin *user, shoots int, by func(int) *user) (latencies, error) {
 	name := func(i int) string { return shootName(i) + ".ca-kubelet" }
 	took, err := oneAtATime(shoots, func(i int) error { return by(i).create(objects+"/configmaps", configMap(name(i))) })

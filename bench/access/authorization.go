@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// What the issue asks for.
+// The limits for a request of a gardenlet.
 const (
 	mostMedian = time.Millisecond
 	mostP99    = 5 * time.Millisecond
@@ -76,7 +76,7 @@ func printRoundTrip(when string, r load) error {
 	return nil
 }
 
-// atLeast is a share with what it has to be at least.
+// atLeast formats a share with its minimum, and marks it if it is lower.
 func atLeast(share, least float64) string {
 	mark := " "
 	if share < least {
@@ -85,7 +85,7 @@ func atLeast(share, least float64) string {
 	return fmt.Sprintf("%7.2f %% %s (to be at least %.0f %%)", 100*share, mark, 100*least)
 }
 
-// reviewer asks the webhook as the API server does.
+// reviewer sends reviews to the webhook as the API server does.
 type reviewer struct{ user *user }
 
 func newReviewer(l *landscape) (reviewer, error) {

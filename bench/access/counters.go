@@ -19,7 +19,7 @@ const (
 	restriction        = `name="seed-restriction.gardener.cloud"`
 )
 
-// counters reads what both sides have counted.
+// counters reads the metrics of the API server and of the admission controller.
 func counters(l *landscape, admin *user) (metrics, error) {
 	server, err := admin.scrape(l.host, "apiserver_authorization_", allDuration, cpuSeconds, admissionDuration,
 		admissionCondition, admissionExcluded)

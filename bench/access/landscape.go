@@ -15,7 +15,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 )
 
-// landscape is one that this program started, with its data in memory and a port of its own.
+// landscape is a landscape that this program started, with its data in memory and a port of its own.
 type landscape struct {
 	binary, dir string
 	host        string // of the API server
@@ -37,7 +37,7 @@ func startLandscape(binary string, flags ...string) (*landscape, error) {
 	return l, l.open()
 }
 
-// landscapes are those to stop, at the end or when this program is told to end: they run in the background.
+// landscapes has the landscapes to stop at the end or on a signal, because they run in the background.
 type landscapes struct {
 	mu  sync.Mutex
 	all []*landscape
@@ -68,7 +68,7 @@ func stopOnSignal() {
 	os.Exit(1)
 }
 
-// open reads where the landscape listens.
+// open reads the addresses of the landscape, and its kubeconfig.
 func (l *landscape) open() error {
 	data, err := os.ReadFile(filepath.Join(l.dir, "run.json"))
 	if err != nil {
@@ -97,7 +97,7 @@ func (l *landscape) stop() {
 	_ = os.RemoveAll(l.dir)
 }
 
-// run returns what the command writes to standard output; what it writes to standard error is part of the error.
+// run returns the standard output of a command. The standard error is part of the error.
 func (l *landscape) run(args ...string) ([]byte, error) {
 	out, err := exec.Command(l.binary, append(args, "--name=bench-access", "--data-dir="+l.dir)...).Output()
 	if exit := (*exec.ExitError)(nil); errors.As(err, &exit) {
@@ -109,10 +109,10 @@ func (l *landscape) run(args ...string) ([]byte, error) {
 	return out, nil
 }
 
-// administrator has the administrator's certificate.
+// administrator returns a client with the administrator's certificate.
 func (l *landscape) administrator() (*user, error) { return newUser("administrator", l.host, l.admin) }
 
-// user has a certificate for the name and the groups.
+// user returns a client with a certificate for the name and the groups.
 func (l *landscape) user(name string, groups ...string) (*user, error) {
 	config, err := l.certificate(name, groups...)
 	if err != nil {
@@ -121,7 +121,7 @@ func (l *landscape) user(name string, groups ...string) (*user, error) {
 	return newUser(name, l.host, config)
 }
 
-// webhookClient is who the webhooks answer: the API server.
+// webhookClient returns a client for the webhooks, which answer only the API server.
 func (l *landscape) webhookClient() (*user, error) {
 	const name = "gardenlite:apiserver"
 	config, err := l.certificate(name)

@@ -11,9 +11,9 @@ import (
 // latencies are how long requests took.
 type latencies []time.Duration
 
-// constantRate sends n requests, one every 1/rate seconds, whether or not those before it are answered. A request's time
-// begins when it should have been sent, so one that waits for another, here or there, counts with its wait. The second result
-// is how late they were sent: what the program itself, and not the server, added.
+// constantRate sends n requests, one every 1/rate seconds, without waiting for responses. The time of a request
+// begins when it should have been sent, so it includes the time that the request waits for others, in this program
+// or in the server. The second result is how late the requests were sent, which is the part of this program.
 func constantRate(rate, n int, send func(int) error) (took, late latencies, err error) {
 	took, late = make(latencies, n), make(latencies, n)
 	interval := time.Second / time.Duration(rate)
@@ -32,7 +32,8 @@ func constantRate(rate, n int, send func(int) error) (took, late latencies, err 
 	return took, late, group.Wait()
 }
 
-// oneAtATime sends n requests, each when the one before it is answered: nothing waits, so small differences show.
+// oneAtATime sends n requests, each after the response to the one before it: nothing waits, so small differences
+// show.
 func oneAtATime(n int, send func(int) error) (latencies, error) {
 	took := make(latencies, n)
 	for i := range n {
@@ -45,7 +46,7 @@ func oneAtATime(n int, send func(int) error) (latencies, error) {
 	return took, nil
 }
 
-// sixteenAtATime is for what is not measured.
+// sixteenAtATime sends n requests that are not measured.
 func sixteenAtATime(n int, send func(int) error) error {
 	var group errgroup.Group
 	group.SetLimit(16)
@@ -55,7 +56,7 @@ func sixteenAtATime(n int, send func(int) error) error {
 	return group.Wait()
 }
 
-// quantile is that of the nearest rank.
+// quantile returns the quantile by nearest rank.
 func (l latencies) quantile(q float64) time.Duration {
 	sorted := slices.Clone(l)
 	slices.Sort(sorted)

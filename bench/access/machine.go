@@ -10,8 +10,8 @@ import (
 // ticksPerSecond is the unit of /proc, the same on every Linux that Go supports.
 const ticksPerSecond = 100
 
-// cpuTimes are how long the machine's CPUs were busy, all together, and how long for this program; zero where there is no
-// /proc.
+// cpuTimes are how long the machine's CPUs were busy, all together, and how long they were busy for this program.
+// They are zero on systems without /proc.
 type cpuTimes struct{ all, own time.Duration }
 
 func readCPU() cpuTimes {

@@ -1,10 +1,11 @@
 // Command access measures scoped access in a landscape with the real API server and the real certificates: what the
-// authorization webhook adds to the requests of gardenlets, what it adds to those of everybody else (nothing), and what the
-// admission webhook adds to creates. The resource dependency graph alone is measured by hack/bench-authz.
+// authorization webhook adds to the requests of gardenlets, what it adds to the requests of other users (nothing),
+// and what the admission webhook adds to creates. The resource dependency graph alone is measured by
+// hack/bench-authz.
 //
-// Server, webhooks and this program share the machine. Whatever is compared is measured in turns, so that a busy moment meets
-// both, and what was measured in turns without other programs is printed besides. It fails only when it cannot measure;
-// numbers beyond their limits are marked with an exclamation mark.
+// Server, webhooks and this program share the machine. Whatever is compared is measured in turns, so that a busy
+// moment affects both sides, and the turns without other busy programs are also printed separately. The command
+// fails only when it cannot measure; numbers beyond their limits are marked with an exclamation mark.
 //
 //	go run ./access -gardenlite ../bin/gardenlite
 package main
@@ -77,5 +78,5 @@ func bench(c config) error {
 	return nil
 }
 
-// perTurn is how many requests are sent at the constant rate in a turn.
+// perTurn returns how many requests are sent at the constant rate in a turn.
 func (c config) perTurn() int { return int(c.duration.Seconds() * float64(c.rate) / float64(c.turns)) }

@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// metrics are what a /metrics page says, or the difference of two.
+// metrics are the values of a /metrics page by their series, or the difference of two pages.
 type metrics map[string]float64
 
 // scrape reads the metrics page; only lines that begin with one of the names are kept.
@@ -113,7 +113,7 @@ func (m metrics) histogram(name string, labels ...string) histogram {
 	return h
 }
 
-// histogram has the counts as Prometheus does, each with those below it.
+// histogram has cumulative counts by upper bound, as Prometheus does.
 type histogram struct {
 	atMost     map[float64]float64
 	sum, count float64
@@ -126,7 +126,7 @@ func (h histogram) mean() time.Duration {
 	return time.Duration(h.sum / h.count * float64(time.Second))
 }
 
-// within is the share that took at most so long, which has to be a bucket's bound.
+// within returns the share of requests that took at most bound, which has to be the bound of a bucket.
 func (h histogram) within(bound time.Duration) (float64, error) {
 	n, ok := h.atMost[bound.Seconds()]
 	if !ok || h.count == 0 {

@@ -6,7 +6,7 @@ import (
 	"slices"
 )
 
-// comparison is one kind of requests in both landscapes.
+// comparison compares one kind of requests in both landscapes.
 type comparison struct {
 	name string
 	n    int
@@ -58,7 +58,7 @@ func measureOrdinary(c config, with *landscape, a actors) error {
 	return nil
 }
 
-// turn sends the requests to both landscapes, now to the one first and now to the other.
+// turn sends the requests to both landscapes, and alternates which one is first.
 func (r *comparison) turn(c config, turn int, with, without actors) error {
 	measure := func(a actors) (latencies, error) {
 		return oneAtATime((r.n+c.turns-1)/c.turns, func(i int) error { return r.send(a, i) })
@@ -93,7 +93,8 @@ func (r *comparison) print(counted metrics) {
 	printExcluded("restriction", counted.sum(admissionExcluded, restriction), counted.histogram(admissionCondition, restriction))
 }
 
-// printExcluded prints what the match condition kept away from a webhook, which is all that the webhook costs then.
+// printExcluded prints how many requests the match condition kept away from a webhook, and what the condition took
+// for each: that is all that the webhook costs then.
 func printExcluded(webhook string, n float64, condition histogram) {
 	if n > 0 {
 		fmt.Printf("  %-46s %9.0f   requests, %.1f µs each\n", "  kept away from the "+webhook, n, condition.mean().Seconds()*1e6)

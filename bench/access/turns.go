@@ -5,11 +5,11 @@ import (
 	"time"
 )
 
-// mostOthers is how many CPUs other programs may keep busy in a turn that is called quiet: more is enough to hold up one
-// request in a hundred.
+// mostOthers is how many CPUs other programs may keep busy in a quiet turn: more is enough to hold up one request in
+// a hundred.
 const mostOthers = 0.05
 
-// turn is a part of a load. A busy moment of the machine is in some turns and not in others.
+// turn is a part of a load. A busy moment of the machine affects some turns and not others.
 type turn struct {
 	took, late latencies
 	counted    metrics
@@ -17,7 +17,7 @@ type turn struct {
 	others float64
 }
 
-// newTurn sends requests at the constant rate.
+// newTurn sends requests at the constant rate, and measures them.
 func newTurn(c config, l *landscape, admin *user, send func(int) error) (t turn, err error) {
 	before, err := counters(l, admin)
 	if err != nil {
@@ -38,7 +38,7 @@ func newTurn(c config, l *landscape, admin *user, send func(int) error) (t turn,
 	return t, nil
 }
 
-// load is what one kind of requests took, and what was counted meanwhile.
+// load has the turns of one kind of requests.
 type load []turn
 
 func (r load) took() (all latencies) {
@@ -63,7 +63,7 @@ func (r load) counted() metrics {
 	return all
 }
 
-// quiet are the turns in which the machine had nothing else to do.
+// quiet returns the turns in which the machine had nothing else to do.
 func (r load) quiet() (quiet load) {
 	for _, t := range r {
 		if t.others < mostOthers {

@@ -23,7 +23,7 @@ func newUser(name, host string, config *rest.Config) (*user, error) {
 	return &user{name: name, host: host, client: client}, nil
 }
 
-// send fails unless the answer has the status.
+// send sends a request, and returns an error unless the response has the given status.
 func (u *user) send(method, path string, body []byte, status int) error {
 	_, err := u.ask(method, u.host+path, body, status)
 	return err

@@ -9,16 +9,16 @@ const (
 	namespace = "garden-dev"
 	core      = "/apis/core.gardener.cloud/v1beta1"
 	objects   = "/api/v1/namespaces/" + namespace
-	// developers have all rights on the Secrets and ConfigMaps of the namespace, and nothing else.
+	// developers is a group with all rights on the Secrets and ConfigMaps of the namespace, and no others.
 	developers = "bench:developers"
 )
 
-// seeds are those of the gardenlets that are measured; the shoots are theirs in turn.
+// seeds are the seeds of the measured gardenlets; the shoots run on them in turn.
 var seeds = []string{"bench-a", "bench-b"}
 
 func shootName(i int) string { return fmt.Sprintf("s%04d", i) }
 
-// fill makes the seeds, and shoots on them with a Secret and a ConfigMap each as their gardenlet keeps them.
+// fill creates the seeds, and shoots on them with a Secret and a ConfigMap each, as their gardenlet keeps them.
 func fill(admin *user, shoots int) error {
 	if err := admin.createRights(); err != nil {
 		return err
@@ -80,7 +80,7 @@ func configMap(name string) []byte {
 	return fmt.Appendf(nil, `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":%q},"data":{"ca.crt":"not a certificate"}}`, name)
 }
 
-// ownObject is the path of a Secret or a ConfigMap of a shoot, in turn; request i is for the seed i%len(seeds).
+// ownObject returns the path of a Secret or a ConfigMap of a shoot, in turn; request i is for the seed i%len(seeds).
 func ownObject(i, shoots int) string {
 	shoot := shootName(i % shoots)
 	if i/len(seeds)%2 == 0 {
@@ -89,16 +89,16 @@ func ownObject(i, shoots int) string {
 	return objects + "/configmaps/" + shoot + ".ca-cluster"
 }
 
-// actors are those who send requests.
+// actors are the users who send requests.
 type actors struct {
 	admin *user
-	// gardenlets are one a seed.
+	// gardenlets has one user for each seed.
 	gardenlets []*user
-	// developer may by RBAC do what the gardenlets do; stranger may do nothing.
+	// developer may do by RBAC what the gardenlets do; stranger may do nothing.
 	developer, stranger *user
 }
 
-// newActors fills the landscape and makes certificates. It returns when everybody gets the answers that are measured.
+// newActors fills the landscape, and creates the users with their certificates.
 func newActors(l *landscape, shoots int) (a actors, err error) {
 	if a.admin, err = l.administrator(); err != nil {
 		return a, err
@@ -122,10 +122,11 @@ func newActors(l *landscape, shoots int) (a actors, err error) {
 	return a, nil
 }
 
-// gardenlet is the one that object i belongs to.
+// gardenlet returns the gardenlet that object i belongs to.
 func (a actors) gardenlet(i int) *user { return a.gardenlets[i%len(a.gardenlets)] }
 
-// check fails unless a gardenlet reads what is its own and not what is another's: or the webhook would not be measured.
+// check returns an error unless each gardenlet can read its own objects, and not those of the other one. Otherwise
+// the webhook would not be measured.
 func (a actors) check(shoots int) error {
 	for i := range 2 * shoots {
 		if err := a.gardenlet(i).get(ownObject(i, shoots)); err != nil {

@@ -17,7 +17,7 @@ import (
 	"github.com/gardenlite/gardenlite/bench/internal/harness"
 )
 
-// bastion is a Bastion that is ready, and the key that opens it.
+// bastion is a ready Bastion, with the key that opens it.
 type bastion struct {
 	name, address string
 	key           ssh.Signer
@@ -68,7 +68,7 @@ func (l *landscape) object(b *bastion) *unstructured.Unstructured {
 	}}
 }
 
-// read takes from a Bastion that is ready what a client needs.
+// read reads what a client needs of a Bastion, and reports whether the Bastion is ready.
 func (b *bastion) read(obj *unstructured.Unstructured) (ready bool) {
 	conditions, _, _ := unstructured.NestedSlice(obj.Object, "status", "conditions")
 	for _, condition := range conditions {

@@ -11,10 +11,10 @@ import (
 	"github.com/gardenlite/gardenlite/bench/internal/harness"
 )
 
-// timeToLive is how long the Bastions live whose end is waited for.
+// timeToLive is the time to live of the Bastions that expire.
 const timeToLive = time.Minute
 
-// expiry measures how long a session goes on when its Bastion has expired.
+// expiry measures how long a session goes on after its Bastion has expired.
 func expiry(ctx context.Context, l *landscape, p *plain, c config) error {
 	base, err := plainCut(ctx, l, p, c.expiring)
 	if err != nil {

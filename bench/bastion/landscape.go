@@ -31,7 +31,7 @@ var (
 	bastions = schema.GroupVersionResource{Group: "operations.gardener.cloud", Version: "v1alpha1", Resource: "bastions"}
 )
 
-// landscape is one with a seed and a Shoot with a node, which runs until Stop.
+// landscape is a landscape with a seed and a Shoot with one node. It runs until Stop.
 type landscape struct {
 	*harness.Landscape
 	kube kubernetes.Interface
@@ -54,7 +54,7 @@ func startLandscape(ctx context.Context, binary string, flags ...string) (*lands
 	return l, nil
 }
 
-// open makes clients and the Shoot.
+// open creates the clients and the Shoot.
 func (l *landscape) open(ctx context.Context) error {
 	config, err := l.Config()
 	if err != nil {
@@ -86,7 +86,7 @@ spec:
     - {name: worker, minimum: 1, maximum: 1, machine: {type: local, image: {name: local, version: 1.0.0}}, zones: [local-a]}
 `
 
-// openShoot makes the Shoot, and finds its node with the key.
+// openShoot creates the Shoot, and finds its node and the key for it.
 func (l *landscape) openShoot(ctx context.Context) error {
 	shoot := &unstructured.Unstructured{}
 	if err := yaml.Unmarshal([]byte(shootManifest), &shoot.Object); err != nil {
@@ -144,7 +144,7 @@ func (l *landscape) findNode(ctx context.Context) error {
 	})
 }
 
-// configMap creates a ConfigMap, waits until a watch tells about it, and leaves it.
+// configMap creates a ConfigMap, and waits until a watch reports it.
 func (l *landscape) configMap(ctx context.Context, name string) error {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
@@ -166,7 +166,7 @@ func (l *landscape) configMap(ctx context.Context, name string) error {
 	return errors.New("the watch has ended")
 }
 
-// deleteConfigMap returns how long it takes until a watch tells that it is gone.
+// deleteConfigMap deletes a ConfigMap, and returns how long it takes until it is gone.
 func (l *landscape) deleteConfigMap(ctx context.Context, name string) (time.Duration, error) {
 	maps := l.kube.CoreV1().ConfigMaps(namespace)
 	begin := time.Now()

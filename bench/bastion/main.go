@@ -1,7 +1,7 @@
-// Command bastion measures Bastions: how long it takes from creating one to a prompt on the node, what 200 of them cost, how
-// soon a session is cut when its Bastion has expired, and what 50 sessions move at once. Beside each it measures, in the same
-// run, the same with what there is without gardenlite's bastions: ConfigMaps in place of Bastions, and SSH servers of
-// golang.org/x/crypto, one reached through the other, in place of machines.
+// Command bastion measures Bastions: how long it takes from creating one to a prompt on the node, what 200 of them
+// cost, how soon a session is cut when its Bastion has expired, and what 50 sessions move at once. In the same run,
+// it measures a baseline for each: ConfigMaps in place of Bastions, and SSH servers of golang.org/x/crypto, one
+// reached through the other, in place of machines.
 //
 //	go run ./bastion -gardenlite ../bin/gardenlite
 package main
@@ -68,7 +68,7 @@ func bench(ctx context.Context, c config) error {
 	return nil
 }
 
-// header and row print a table: what was measured, beside the baseline, and whether it is as it is to be.
+// header and row print a table: what was measured, its ratio to the baseline, and whether it is within its limit.
 func header(title string) { fmt.Printf("\n%-66s %12s %8s\n", title, "", "ratio") }
 
 func row(what, value string, ratio float64, limit string, met bool) {

@@ -8,10 +8,10 @@ import (
 	"time"
 )
 
-// atOnce is how many clients create at a time.
+// atOnce is how many clients create objects in parallel.
 const atOnce = 16
 
-// inParallel calls a function for each number, by atOnce at a time.
+// inParallel calls f for each number, atOnce calls at a time.
 func inParallel(count int, f func(i int) error) error {
 	numbers, errs := make(chan int), make(chan error, count)
 	var group sync.WaitGroup
@@ -35,7 +35,7 @@ func inParallel(count int, f func(i int) error) error {
 	return errors.Join(all...)
 }
 
-// many measures what bastions cost that are there at once. Each of them is used in the end.
+// many measures what many Bastions at once cost. Each of them is used at the end.
 func many(ctx context.Context, l *landscape, _ *plain, c config) error {
 	begin := time.Now()
 	if err := inParallel(c.many, func(i int) error { return l.configMap(ctx, fmt.Sprintf("many%d", i)) }); err != nil {

@@ -10,8 +10,8 @@ import (
 	"golang.org/x/crypto/ssh"
 )
 
-// plain are two SSH servers of golang.org/x/crypto as they come, the second one reached through the first one: the least that
-// bastions could cost.
+// plain has two SSH servers of golang.org/x/crypto without additions, the second one reached through the first one:
+// the least that bastions could cost.
 type plain struct {
 	key      ssh.Signer
 	config   *ssh.ServerConfig
@@ -72,7 +72,7 @@ func (p *plain) cut() {
 	p.open = nil
 }
 
-// track keeps a connection for cut.
+// track records a connection for cut.
 func (p *plain) track(conn net.Conn) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -103,7 +103,7 @@ func (p *plain) accept(l net.Listener, serve func(ssh.NewChannel)) {
 	}
 }
 
-// forward passes a connection on.
+// forward forwards a channel to the address that the client asks for.
 func forward(channel ssh.NewChannel) {
 	var to struct {
 		Host       string
@@ -137,7 +137,7 @@ func forward(channel ssh.NewChannel) {
 	up.Wait()
 }
 
-// session prompts, takes bytes or gives them.
+// session serves a shell, which only prompts, or a command that takes or gives bytes.
 func (p *plain) session(channel ssh.NewChannel) {
 	client, requests, err := channel.Accept()
 	if err != nil {

@@ -11,8 +11,8 @@ import (
 	"golang.org/x/crypto/ssh"
 )
 
-// route is a way to a node: through a first SSH server to a second one. Both the Bastions' and the baseline's are used by the
-// same code.
+// route is a way to a node: through a first SSH server to a second one. Bastions and the baseline are measured with
+// the same code.
 type route struct {
 	bastion, node       string // addresses with ports
 	bastionKey, nodeKey ssh.Signer
@@ -61,7 +61,7 @@ func login(conn net.Conn, address string, key ssh.Signer) (*ssh.Client, error) {
 	return ssh.NewClient(c, channels, requests), nil
 }
 
-// prompt goes to the node and returns when its shell asks for a command.
+// prompt connects to the node, and returns when its shell prompts.
 func (r route) prompt() error {
 	t, err := r.dial()
 	if err != nil {

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// throughput measures what sessions through one bastion move at once.
+// throughput measures how many bytes a second simultaneous sessions through one bastion move.
 func throughput(ctx context.Context, l *landscape, p *plain, c config) error {
 	b, err := l.newBastion(ctx, "throughput")
 	if err != nil {
@@ -32,7 +32,8 @@ func throughput(ctx context.Context, l *landscape, p *plain, c config) error {
 
 func rate(r float64) string { return fmt.Sprintf("%.0f MB/s", r/1e6) }
 
-// move opens as many connections, and returns how many bytes a second all of them together move to the node, and from it.
+// move opens c.sessions connections, and returns how many bytes a second all of them together move to the node, and
+// from it.
 func (r route) move(c config) (up, down float64, err error) {
 	tunnels := make([]*tunnel, c.sessions)
 	for i := range tunnels {

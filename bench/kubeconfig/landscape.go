@@ -17,11 +17,11 @@ import (
 const (
 	project   = "/apis/core.gardener.cloud/v1beta1/projects/dev"
 	shootPath = "/apis/core.gardener.cloud/v1beta1/namespaces/garden-dev/shoots/bench"
-	// members is the group of those who ask.
+	// members is the group of the users who request kubeconfigs.
 	members = "bench"
 )
 
-// landscape is one with a Shoot, and with a group whose members administrate its project.
+// landscape is a landscape with a Shoot, and with a group whose members administrate its project.
 type landscape struct{ *harness.Landscape }
 
 func startLandscape(ctx context.Context, binary, algorithm string) (_ *landscape, err error) {
@@ -40,7 +40,7 @@ func startLandscape(ctx context.Context, binary, algorithm string) (_ *landscape
 	return l, nil
 }
 
-// addMembers makes the group administrate the project, and waits until that counts.
+// addMembers makes the group an administrator of the project, and waits until its members have access.
 func (l *landscape) addMembers(ctx context.Context) error {
 	config, err := l.Config()
 	if err != nil {
@@ -65,7 +65,7 @@ func (l *landscape) addMembers(ctx context.Context) error {
 	})
 }
 
-// users are clients of a user each.
+// users returns the clients of several users.
 func (l *landscape) users(ctx context.Context, count int) ([]rest.Interface, error) {
 	var clients []rest.Interface
 	for i := range count {
@@ -86,7 +86,7 @@ func (l *landscape) users(ctx context.Context, count int) ([]rest.Interface, err
 	return clients, nil
 }
 
-// key is the private key in the answer to a request for a kubeconfig.
+// key returns the private key in the response to a request for a kubeconfig.
 func key(answer []byte) (string, error) {
 	var request struct {
 		Status struct{ Kubeconfig []byte }

@@ -29,7 +29,7 @@ const (
 	tokenRequest   = `{"apiVersion":"authentication.k8s.io/v1","kind":"TokenRequest","spec":{"expirationSeconds":3600}}`
 	tokenPath      = "/api/v1/namespaces/%s/serviceaccounts/default/token"
 	serviceAccount = `{"apiVersion":"v1","kind":"ServiceAccount","metadata":{"name":"default"}}`
-	// keyPause is how long after a request the next key lies ready.
+	// keyPause is the pause after a request in which the next key gets ready.
 	keyPause = 2 * time.Second
 )
 
@@ -108,7 +108,7 @@ func newClient(config *rest.Config) (rest.Interface, error) {
 	return client.CoreV1().RESTClient(), nil
 }
 
-// post sends a request, again if the server says that it should be.
+// post sends a request. client-go retries it if the server asks for that.
 func post(ctx context.Context, client rest.Interface, path, body string) ([]byte, error) {
 	data, err := client.Post().AbsPath(path).SetHeader("Content-Type", "application/json").Body([]byte(body)).DoRaw(ctx)
 	if err != nil {
@@ -133,7 +133,7 @@ func single(ctx context.Context, client rest.Interface, count int, name, path, b
 	return nil
 }
 
-// many prints how long requests for kubeconfigs take that are made at once, with the times that they are sent again.
+// many prints how long simultaneous requests for kubeconfigs take, retries included.
 func many(ctx context.Context, users []rest.Interface, f flags) error {
 	took, keys, errs := make([]time.Duration, f.calls), make([]string, f.calls), make([]error, f.calls)
 	var all sync.WaitGroup

@@ -139,7 +139,7 @@ func (c clients) createShoot(ctx context.Context, i int) error {
 	return err
 }
 
-// measure lists, gets and watches with everything there.
+// measure measures list, get and watch with all objects.
 func (c clients) measure(ctx context.Context) error {
 	shoots := c.dyn.Resource(shootResource).Namespace(namespace)
 	for _, m := range []struct {

@@ -18,7 +18,7 @@ import (
 
 const shootsPath = "/apis/core.gardener.cloud/v1beta1/namespaces/garden-dev/shoots"
 
-// landscape is one with a seed, which runs until Stop.
+// landscape is a landscape with a seed. It runs until Stop.
 type landscape struct {
 	*harness.Landscape
 	client *http.Client
@@ -71,7 +71,7 @@ type shoot struct {
 	}
 }
 
-// succeeded is how many of the shoots with that prefix have.
+// succeeded returns how many shoots with that prefix have succeeded.
 func (l *landscape) succeeded(prefix string) (count int) {
 	data, err := harness.Read(l.client, l.host+shootsPath, "")
 	if err != nil {
@@ -86,7 +86,7 @@ func (l *landscape) succeeded(prefix string) (count int) {
 			count++
 		}
 	}
-	time.Sleep(time.Duration(len(list.Items)) * time.Millisecond) // a long list is not asked for all the time
+	time.Sleep(time.Duration(len(list.Items)) * time.Millisecond) // a long list is requested less often
 	return count
 }
 

@@ -1,5 +1,5 @@
-// Command shoot measures how long a first shoot takes beside a bare kube-apiserver with etcd, what running shoots cost, and
-// what those cost that are hibernated from birth, all in one run.
+// Command shoot measures how long a first shoot takes, with a bare kube-apiserver with etcd as the baseline, what
+// running shoots cost, and what shoots cost that are created hibernated, all in one run.
 //
 //	go run ./shoot -gardenlite ../bin/gardenlite -baseline ../bin/baseline
 package main
@@ -132,7 +132,7 @@ func running(ctx context.Context, gardenlite, baseline string) error {
 	return nil
 }
 
-// asleep prints what shoots cost that are hibernated from birth.
+// asleep prints what shoots cost that are created hibernated.
 func asleep(ctx context.Context, gardenlite string, count int) error {
 	if count == 0 {
 		return nil
@@ -160,7 +160,7 @@ func asleep(ctx context.Context, gardenlite string, count int) error {
 	return nil
 }
 
-// createMany makes shoots until there are count, eight at a time, and waits until all have succeeded.
+// createMany creates shoots until there are count, eight at a time, and waits until all have succeeded.
 func (l *landscape) createMany(ctx context.Context, prefix string, from, count int, hibernated bool) error {
 	numbers := make(chan int)
 	errs := make(chan error, count)

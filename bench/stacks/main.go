@@ -1,5 +1,5 @@
-// Command stacks measures how long a stack takes to be installed, beside a Deployment that is created, and what stacks cost
-// that are installed and idle, all in one landscape.
+// Command stacks measures how long a stack takes to be installed, with the creation of a Deployment as the baseline,
+// and what installed and idle stacks cost, all in one landscape.
 //
 //	go run ./stacks -gardenlite ../bin/gardenlite -programs ../bin -packages ../manifests/stacks
 package main
@@ -116,7 +116,7 @@ func (b *bench) install(ctx context.Context, flags ...string) (time.Duration, er
 	return took, err
 }
 
-// idle prints what namespace stacks cost that have nothing to do.
+// idle prints what idle namespace stacks cost.
 func (b *bench) idle(ctx context.Context) error {
 	if _, err := b.landscape.Run(ctx, "stack", "install", filepath.Join(b.packages, "mysql"), "--namespace=infra"); err != nil {
 		return err

@@ -28,13 +28,13 @@ var gardenResources = []string{
 	"seedmanagement.gardener.cloud/v1alpha1/managedseedsets",
 }
 
-// gardenClient asks a garden with its administrator's kubeconfig.
+// gardenClient sends requests to a garden as its administrator.
 type gardenClient struct {
 	client *http.Client
 	host   string
 }
 
-// openGarden returns a client once the process has written where it listens.
+// openGarden returns a client, or nil while the process has not written its address.
 func openGarden(dir string, pid int) *gardenClient {
 	data, err := os.ReadFile(filepath.Join(dir, "run.json"))
 	if err != nil {
@@ -58,12 +58,12 @@ func openGarden(dir string, pid int) *gardenClient {
 	return &gardenClient{client: client, host: run.URL}
 }
 
-// listAll says whether the API server is ready and every resource can be listed.
+// listAll reports whether the API server is ready and every resource can be listed.
 func (g *gardenClient) listAll() bool {
 	if harness.Get(g.client, g.host+"/readyz", "") != nil {
 		return false
 	}
-	// Side by side: a consistent list waits up to 100 ms for the watch cache, in every kube-apiserver.
+	// In parallel: a consistent list waits up to 100 ms for the watch cache, in every kube-apiserver.
 	failed := make(chan bool, len(gardenResources))
 	for _, resource := range gardenResources {
 		go func() { failed <- harness.Get(g.client, g.host+"/apis/"+resource, "") != nil }()
@@ -75,7 +75,7 @@ func (g *gardenClient) listAll() bool {
 	return ok
 }
 
-// seedReady says whether the Seed's gardenlet has its identity, and all conditions of the Seed are good.
+// seedReady reports whether the Seed's gardenlet has its certificate, and all conditions of the Seed are good.
 func (g *gardenClient) seedReady(name string) bool {
 	body, err := harness.Read(g.client, g.host+"/apis/core.gardener.cloud/v1beta1/seeds/"+name, "")
 	if err != nil {

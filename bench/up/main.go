@@ -1,5 +1,5 @@
-// Command up measures how long a landscape takes to start, cold and warm, beside a bare kube-apiserver with etcd in the
-// same run, and prints the ratio.
+// Command up measures how long a landscape takes to start, cold and warm, with a bare kube-apiserver with etcd in
+// the same run as the baseline, and prints the ratio.
 //
 //	go run ./up -gardenlite ../bin/gardenlite -baseline ../bin/baseline -runs 5
 package main
@@ -76,7 +76,7 @@ func report(what string, s sample) {
 	}
 }
 
-// measureTwice starts a landscape that is new, and then again.
+// measureTwice measures the first start of a new landscape, and the second one.
 func measureTwice(ctx context.Context, binary string, seeds int) (first, second sample, err error) {
 	dir, err := os.MkdirTemp("", "bench-up-")
 	if err != nil {
@@ -97,8 +97,8 @@ type sample struct {
 	status      harness.Status
 }
 
-// measureUp starts a landscape, and returns when it is ready and every resource of the Gardener API can be listed, and with
-// a seed when that is ready.
+// measureUp starts a landscape, and waits until every resource of the Gardener API can be listed and, with a seed,
+// the Seed is ready.
 func measureUp(ctx context.Context, binary, dir string, seeds int) (s sample, err error) {
 	begin := time.Now()
 	up, err := harness.Start(dir, binary, "up", fmt.Sprintf("--seeds=%d", seeds), "--port=0", "--name=bench", "--data-dir="+dir)

@@ -18,8 +18,8 @@ import (
 	"github.com/gardenlite/gardenlite/bench/internal/harness"
 )
 
-// kwok returns how long Pods take from their creation until all are Running, by KWOK's controller. There is no scheduler: they
-// are created for Nodes.
+// kwok returns how long Pods take with KWOK's controller from their creation until all are Running. There is no
+// scheduler: they are created with their Nodes.
 func kwok(ctx context.Context, folder string, count int) (took time.Duration, err error) {
 	err = harness.Bare(ctx, folder, func(s harness.BareServer) error {
 		s.Config.QPS = -1

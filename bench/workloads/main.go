@@ -1,5 +1,5 @@
-// Command workloads measures how long Pods take to be ready and what they cost, in a Shoot, beside KWOK's own controller
-// with a bare kube-apiserver and etcd, all in one run.
+// Command workloads measures how long Pods in a Shoot take to be ready and what they cost, with KWOK's own
+// controller, a bare kube-apiserver and etcd as the baseline, all in one run.
 //
 //	go run ./workloads -gardenlite ../bin/gardenlite -baseline ../bin/baseline
 package main
@@ -16,7 +16,7 @@ import (
 
 const (
 	few, many = 100, 5000
-	// nodes is how many the Shoot has: 250 Pods fit on each, in a range of 256 addresses.
+	// nodes is the number of nodes of the Shoot: 250 Pods fit on each, in a range of 256 addresses.
 	nodes       = 20
 	podsPerNode = 250
 	idle        = time.Minute

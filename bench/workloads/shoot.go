@@ -70,7 +70,7 @@ func ready(nodes []corev1.Node) (count int) {
 	return count
 }
 
-// scale has a Deployment have as many Pods, and returns how long it took until all were ready.
+// scale scales the Deployment to a number of Pods, and returns how long it took until all were ready.
 func scale(ctx context.Context, client kubernetes.Interface, count int) (time.Duration, error) {
 	begin, deployments := time.Now(), client.AppsV1().Deployments("default")
 	_, err := deployments.Create(ctx, harness.Deployment(int32(count)), metav1.CreateOptions{})
@@ -88,8 +88,8 @@ func scale(ctx context.Context, client kubernetes.Interface, count int) (time.Du
 	return time.Since(begin), err
 }
 
-// calls returns how many requests about Pods the API servers of the process answer in an idle minute, other than those that
-// this one makes.
+// calls returns how many requests about Pods the API servers of the process answer in an idle minute, in which this
+// program sends none.
 func calls(ctx context.Context, client kubernetes.Interface) (float64, error) {
 	before, err := harness.Requests(ctx, client, "pods")
 	if err != nil {

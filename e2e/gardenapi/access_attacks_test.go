@@ -21,7 +21,7 @@ type attackStep struct {
 	says string      // in a refusal
 }
 
-// accessAttack is a story.
+// accessAttack is a sequence of requests by which an attacker wants the prize.
 type accessAttack struct {
 	name  string
 	given func(*testing.T, *accessWorld) // what is there beforehand
@@ -33,7 +33,7 @@ const (
 	done    = http.StatusOK
 	made    = http.StatusCreated
 	denied  = http.StatusForbidden
-	invalid = http.StatusUnprocessableEntity // what the API forbids to everybody
+	invalid = http.StatusUnprocessableEntity // what the API forbids to all users
 )
 
 func reading(resource, namespace, name string) accessRequest {
@@ -54,7 +54,7 @@ func deleting(resource, namespace, name string) accessRequest {
 	return accessRequest{verb: "delete", resource: resource, namespace: namespace, name: name, forReal: true}
 }
 
-// rawJSON is a body as it is written.
+// rawJSON is a body that is sent as it is.
 type rawJSON string
 
 func (r rawJSON) MarshalJSON() ([]byte, error) { return []byte(r), nil }
@@ -68,9 +68,9 @@ func (s attackStep) of(who *accessUser) attackStep {
 	return s
 }
 
-// TestAccessAttacks tells the stories of "Closing holes": each is a sequence of requests, none of them a dry run, of a gardenlet
-// or an extension of seed a that wants what is b's. The first ones may succeed; the last ends denied, and what was wanted
-// cannot be read, neither before nor afterwards.
+// TestAccessAttacks makes the attacks of "Closing holes": each is a sequence of requests, none of them a dry run, of
+// a gardenlet or an extension of seed a that wants an object of seed b. The first requests may succeed; the last one
+// is denied, and the prize cannot be read, neither before nor afterwards.
 func TestAccessAttacks(t *testing.T) {
 	w := newAccessWorld(t, "at", suite.DataDir(), config)
 	w.settle(t)
@@ -109,7 +109,7 @@ func (s attackStep) expects(a answer) bool {
 	return a.Code == s.want && strings.Contains(a.Message, s.says)
 }
 
-// answeredBy is the answer to a user, once the graph has the objects of the previous steps.
+// answeredBy returns the answer to a user, once the graph has the objects of the previous steps.
 func (s attackStep) answeredBy(t *testing.T, by *accessUser) (a answer) {
 	t.Helper()
 	eventually(t, waitTimeout, func(context.Context) error {
@@ -121,7 +121,7 @@ func (s attackStep) answeredBy(t *testing.T, by *accessUser) (a answer) {
 	return a
 }
 
-// cannot wants that neither the gardenlet nor the extension of a may do something.
+// cannot expects that neither the gardenlet nor the extension of a may make a request.
 func (w *accessWorld) cannot(t *testing.T, prize accessRequest) {
 	t.Helper()
 	if prize.verb == "" {
@@ -139,7 +139,8 @@ func (w *accessWorld) cannot(t *testing.T, prize accessRequest) {
 	}
 }
 
-// attacksThroughReferences make something of a's own refer to what is b's, so that the graph would have a path to it.
+// attacksThroughReferences returns attacks that make an object of a refer to an object of b, so that the graph would
+// have a path to it.
 func attacksThroughReferences(w *accessWorld) []accessAttack {
 	a, b, p := w.a.name, w.b.name, w.project()
 	backup := reading("secrets", "garden", b+"-backup")
@@ -230,7 +231,7 @@ func attacksThroughReferences(w *accessWorld) []accessAttack {
 	}
 }
 
-// attacksThroughReferencesOfShoots do that with what serves a shoot, and with ServiceAccounts.
+// attacksThroughReferencesOfShoots returns such attacks with objects of shoots, and with ServiceAccounts.
 func attacksThroughReferencesOfShoots(w *accessWorld) []accessAttack {
 	a, b, p := w.a.name, w.b.name, w.project()
 	backup := reading("secrets", "garden", b+"-backup")
@@ -266,7 +267,7 @@ func attacksThroughReferencesOfShoots(w *accessWorld) []accessAttack {
 					step(patching("controllerinstallations", "", "", a, `{"spec":{"deploymentRef":{"name":%q}}}`, b), denied, " cannot ").of(w.extensionA),
 					step(patching("controllerinstallations", "", "", a, `{"spec":{"deploymentRef":{"name":%q}}}`, b), denied, "specification"),
 					step(patching("controllerinstallations", "", "", a, `{"spec":{"seedRef":{"name":%q}}}`, b), invalid, "immutable"),
-					// of the specification nothing is taken
+					// changes of the specification are ignored here
 					step(patching("controllerinstallations", "status", "", a,
 						`{"spec":{"deploymentRef":{"name":%q}},"metadata":{"annotations":{"x":"y"}}}`, b), done, ""),
 					step(reading("controllerdeployments", "", b), denied, ""),
@@ -291,7 +292,7 @@ func attacksThroughReferencesOfShoots(w *accessWorld) []accessAttack {
 	}
 }
 
-// attacksOnIdentities give a another identity.
+// attacksOnIdentities returns attacks that give a another identity.
 func attacksOnIdentities(w *accessWorld) []accessAttack {
 	a, b, p := w.a.name, w.b.name, w.project()
 	const role = "gardener.cloud:system:seed-bootstrapper"
@@ -370,7 +371,7 @@ func attacksOnIdentities(w *accessWorld) []accessAttack {
 	}
 }
 
-// attacksOnOthers change or delete what others rely on.
+// attacksOnOthers returns attacks that change or delete objects that others rely on.
 func attacksOnOthers(w *accessWorld) []accessAttack {
 	a, b, p := w.a.name, w.b.name, w.project()
 	return []accessAttack{
@@ -395,7 +396,7 @@ func attacksOnOthers(w *accessWorld) []accessAttack {
 					step(patching("bastions", "", p, a, `{"metadata":{"annotations":{"gardener.cloud/created-by":"bob"}}}`), invalid, "immutable"),
 					step(patching("bastions", "", p, a, `{"spec":{"sshPublicKey":"ssh-ed25519 `+
 						`AAAAC3NzaC1lZDI1NTE5AAAAIAbGSz9p0pPsEoWLmKQrOqkYkzzHVWfRg/sfkoh8jy7E mine"}}`), invalid, "immutable"),
-					// the API server knows better: that of its shoot
+					// the API server keeps the seed of the Bastion's shoot
 					step(patching("bastions", "", p, a, `{"spec":{"seedName":%q}}`, b), done, ""),
 					step(patching("bastions", "", p, a, `{"metadata":{"annotations":{"still":"a's"}}}`), done, ""), // so it is still a's
 					step(patching("bastions", "", p, a, `{"spec":{"ingress":[{"ipBlock":{"cidr":"198.51.100.0/24"}}]}}`), denied, "spec.ingress"),

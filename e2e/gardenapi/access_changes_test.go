@@ -11,9 +11,9 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// Changes of a world, made by the administrator, with what they mean for the paths.
+// Changes of a world by the administrator, with their effect on the paths.
 
-// bind moves a shoot through the subresource binding.
+// bind moves a shoot with the subresource binding.
 func (w *accessWorld) bind(ctx context.Context, namespace, name, seed string) error {
 	shoots := w.at("shoots", namespace)
 	shoot, err := shoots.Get(ctx, name, metav1.GetOptions{})
@@ -27,7 +27,7 @@ func (w *accessWorld) bind(ctx context.Context, namespace, name, seed string) er
 	return err
 }
 
-// move brings the shoot of a to b, which a has not left yet, and that of b to a, where it is alone. What is returned moves
+// move binds the shoot of a to b, while its status still has a, and moves the shoot of b to a completely. undo moves
 // them back.
 func (w *accessWorld) move(t *testing.T) (undo func()) {
 	t.Helper()
@@ -56,7 +56,7 @@ func (w *accessWorld) move(t *testing.T) (undo func()) {
 	}
 }
 
-// removeSome deletes objects that others have paths through. What is returned makes them again.
+// removeSome deletes objects through which others have paths. again creates them again.
 func (w *accessWorld) removeSome(t *testing.T) (again func()) {
 	t.Helper()
 	project := "garden-" + w.name
@@ -84,7 +84,7 @@ func (w *accessWorld) removeSome(t *testing.T) (again func()) {
 	}
 }
 
-// remove deletes an object, without its finalizers, which no controller handles here.
+// remove deletes an object and its finalizers, which no controller handles here. again creates it again.
 func (w *accessWorld) remove(t *testing.T, o accessObject) (again func()) {
 	t.Helper()
 	client := w.at(o.resource, o.namespace)
@@ -111,7 +111,7 @@ func (w *accessWorld) remove(t *testing.T, o accessObject) (again func()) {
 		t.Helper()
 		new := &unstructured.Unstructured{Object: withoutStatus(fresh(obj.Object))}
 		if o.resource == "bastions" {
-			new.SetOwnerReferences(nil) // its shoot, which is another one by now
+			new.SetOwnerReferences(nil) // its shoot has another UID by now
 		}
 		w.create(t, new, of)
 		if caused {

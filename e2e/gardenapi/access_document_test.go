@@ -5,12 +5,12 @@ import (
 	"strings"
 )
 
-// The document's rules, written down a second time: nothing here is taken from the code that it tests.
+// The rules of the document, written down a second time: nothing here is taken from the tested code.
 
-// documentRow is a row of "The rules"; within are verbs for what is in namespaces that lead to the seed.
+// documentRow is a row of "The rules". within has the verbs for objects in namespaces that lead to the seed.
 type documentRow struct{ resources, free, graph, within, sub string }
 
-// rulesOfDocument are those for gardenlets.
+// rulesOfDocument are the rules for gardenlets.
 var rulesOfDocument = []documentRow{
 	{"backupbuckets", "create get list watch", "update patch delete", "", "status"},
 	{"backupentries", "get list watch", "update patch delete", "create", "status"},
@@ -33,7 +33,7 @@ var rulesOfDocument = []documentRow{
 	{"workloadidentities", "", "get list watch create", "", "token"},
 }
 
-// exceptionsForExtensions replace rows for extensions.
+// exceptionsForExtensions replace rows of rulesOfDocument for extensions.
 var exceptionsForExtensions = []documentRow{
 	{"certificatesigningrequests", "", "get list watch", "", ""},
 	{"clusterrolebindings serviceaccounts", "", "get", "", ""},
@@ -43,7 +43,7 @@ var exceptionsForExtensions = []documentRow{
 	{"workloadidentities", "", "get list watch create", "", "token"},
 }
 
-// accessKind is what a user is to the SeedAuthorizer.
+// accessKind is the kind of a user in the SeedAuthorizer.
 type accessKind int
 
 const (
@@ -66,7 +66,7 @@ func rowFor(kind accessKind, resource string) documentRow {
 		}
 	}
 	row, _ := find(rulesOfDocument)
-	if kind == anExtension { // extensions read
+	if kind == anExtension { // extensions may only read
 		row.free, row.graph, row.within = reads(row.free), reads(row.graph), ""
 	}
 	return row
@@ -78,7 +78,7 @@ func reads(verbs string) string {
 
 func hasWord(words, word string) bool { return slices.Contains(strings.Fields(words), word) }
 
-// besides says what is allowed beside "Implemented Rules".
+// besides reports whether a request is allowed by other rules than those of "Implemented Rules".
 func besides(kind accessKind, seed string, landscape paths, r accessRequest) bool {
 	bootstrapAccount := "gardenlet-bootstrap-" + seed
 	inOwnNamespace := r.namespace == "seed-"+seed
@@ -97,8 +97,8 @@ func besides(kind accessKind, seed string, landscape paths, r accessRequest) boo
 		return r.sub == "" && (inOwnNamespace && hasWord("get list watch", r.verb) ||
 			kind == aGardenlet && r.verb == "delete" && r.namespace == "kube-system" && r.name == bootstrapTokenOf("garden", seed))
 	case "serviceaccounts":
-		// ServiceAccounts in `seed-<seed>`: every verb free (gardenlet), tokens are what they are for.
-		// A bootstrap account's token as long as the graph has the account.
+		// ServiceAccounts in `seed-<seed>`: every verb is free for the gardenlet, and so are tokens. A token of a
+		// bootstrap account is allowed as long as the graph has the account.
 		if kind == aGardenlet && r.sub == "token" && r.verb == "create" && r.namespace == "garden" &&
 			strings.HasPrefix(r.name, "gardenlet-bootstrap-") {
 			return landscape.leads(r.resource, r.namespace, r.name, seed)
@@ -117,7 +117,7 @@ func besides(kind accessKind, seed string, landscape paths, r accessRequest) boo
 	return false
 }
 
-// everybody says what RBAC gives to all who are authenticated.
+// everybody reports whether RBAC allows a request to all authenticated users.
 func everybody(r accessRequest) bool {
 	reads := r.sub == "" && hasWord("get list watch", r.verb)
 	return reads && (hasWord("cloudprofiles controllerregistrations exposureclasses seeds", r.resource) ||
@@ -126,11 +126,11 @@ func everybody(r accessRequest) bool {
 
 // paths is what the rules need to know of the landscape.
 type paths interface {
-	// leads says whether there is a path from an object to a seed.
+	// leads reports whether there is a path from an object to a seed.
 	leads(resource, namespace, name, seed string) bool
 }
 
-// documentSays decides on a request.
+// documentSays reports whether the document allows a request.
 func documentSays(kind accessKind, seed string, landscape paths, r accessRequest) bool {
 	if everybody(r) {
 		return true

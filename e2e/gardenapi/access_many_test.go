@@ -16,7 +16,7 @@ import (
 	"github.com/gardenlite/gardenlite/internal/testutil"
 )
 
-// copiedResources are those of which the garden of TestAccessManyReferences has many objects.
+// copiedResources are the resources of which TestAccessManyReferences creates many objects.
 var copiedResources = []string{
 	"secrets", "configmaps", "serviceaccounts", "internalsecrets", "workloadidentities", "secretbindings", "credentialsbindings",
 	"exposureclasses", "controllerdeployments", "cloudprofiles", "seeds", "backupbuckets", "backupentries", "shoots",
@@ -73,7 +73,7 @@ func TestAccessManyReferences(t *testing.T) {
 	}
 }
 
-// seedWithReferences is a patch of a Seed.
+// seedWithReferences returns a patch of a Seed with as many references.
 func seedWithReferences(count int) string {
 	var defaults []string
 	for i := range count {
@@ -84,7 +84,7 @@ func seedWithReferences(count int) string {
 	return fmt.Sprintf(`{"spec":{"dns":{"defaults":[%s]}}}`, strings.Join(defaults, ","))
 }
 
-// fill copies an object of seed b.
+// fill copies an object of seed b many times.
 func (w *accessWorld) fill(t *testing.T, resource string, count int) {
 	t.Helper()
 	at := slices.IndexFunc(w.objects, func(o accessObject) bool {
@@ -109,7 +109,7 @@ func (w *accessWorld) fill(t *testing.T, resource string, count int) {
 	must(t, group.Wait())
 }
 
-// createCopy tries again where the server asks for that.
+// createCopy creates an object, and retries if the server asks for that.
 func (w *accessWorld) createCopy(ctx context.Context, resource string, obj *unstructured.Unstructured) error {
 	for {
 		_, err := w.at(resource, obj.GetNamespace()).Create(ctx, obj, created)

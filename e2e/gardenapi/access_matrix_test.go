@@ -20,7 +20,8 @@ import (
 // leastRequests is how many requests the matrix has to make (issue "Scoped access").
 const leastRequests = 20_000
 
-// subresourcesOf are those that are asked for: those of "Implemented Rules", and some that no rule names.
+// subresourcesOf returns the subresources that are tested: those of "Implemented Rules", and some that no rule
+// names.
 func subresourcesOf(resource string) []string {
 	all := append([]string{""}, strings.Fields(rowFor(aGardenlet, resource).sub)...)
 	more := map[string][]string{
@@ -85,7 +86,7 @@ func (m *matrix) check(t *testing.T, pass string, withSubresources bool) {
 	m.wrong = nil
 }
 
-// matrixObjects are those that are there, some that are not, and the requests that name no object.
+// matrixObjects returns the existing objects, some that do not exist, and the requests that name no object.
 func (w *accessWorld) matrixObjects() []accessObject {
 	all := slices.Clone(w.objects)
 	all = append(all, accessObject{"namespaces", "", "garden", ""}, accessObject{"configmaps", "kube-system", "cluster-identity", ""},
@@ -124,7 +125,7 @@ func (m *matrix) review(ctx context.Context, pass string, who asker, o accessObj
 	}
 }
 
-// try makes the request itself, for an object that is there; those that change something are dry runs.
+// try sends the request itself, for an existing object. Requests that change something are dry runs.
 func (m *matrix) try(ctx context.Context, pass string, who asker, o accessObject, body map[string]any) {
 	for _, verb := range accessVerbs {
 		r := accessRequest{verb: verb, resource: o.resource, namespace: o.namespace, name: o.name}
@@ -155,8 +156,8 @@ func (m *matrix) try(ctx context.Context, pass string, who asker, o accessObject
 	}
 }
 
-// judge compares an answer to what is expected. No user of a seed may change another seed's objects, whatever
-// authorizes it.
+// judge compares an answer with the expected one. No user of a seed may change another seed's objects, whatever
+// authorizes the request.
 func (m *matrix) judge(pass string, who asker, o accessObject, r accessRequest, want bool, a answer) {
 	reads := r.verb == "get" || r.verb == "list"
 	switch {
@@ -176,7 +177,7 @@ func everybodysLease(r accessRequest) bool {
 	return r.resource == "leases" && r.name == "gardenlet-leader-election"
 }
 
-// bodies are the objects as the administrator reads them.
+// bodies returns the objects as the administrator reads them.
 func (m *matrix) bodies(t *testing.T) map[string]map[string]any {
 	t.Helper()
 	all := map[string]map[string]any{}
@@ -188,7 +189,7 @@ func (m *matrix) bodies(t *testing.T) map[string]map[string]any {
 	return all
 }
 
-// fresh is an object as if it were new.
+// fresh returns a copy of an object as if it were new.
 func fresh(object map[string]any) map[string]any {
 	obj := (&unstructured.Unstructured{Object: object}).DeepCopy()
 	obj.SetResourceVersion("")
@@ -197,7 +198,8 @@ func fresh(object map[string]any) map[string]any {
 	return obj.Object
 }
 
-// TestAccessMatrix tries every verb on every object of two seeds as everybody, before and after the landscape changes.
+// TestAccessMatrix tries every verb on every object of two seeds as every user, before and after the landscape
+// changes.
 func TestAccessMatrix(t *testing.T) {
 	w := newAccessWorld(t, "mx", suite.DataDir(), config)
 	m := &matrix{w: w}
@@ -224,11 +226,11 @@ func TestAccessMatrix(t *testing.T) {
 	}
 }
 
-// settle waits until the graph has what the API server has: all that the rules allow to read is allowed, and
+// settle waits until the graph has what the API server has: everything that the rules allow to read is allowed, and
 // nothing else.
 func (w *accessWorld) settle(t *testing.T) {
 	t.Helper()
-	var last error // what is not as it should be says more than that there was no time left to ask
+	var last error // it tells more than the error of the deadline
 	eventually(t, waitTimeout, func(ctx context.Context) error {
 		for _, o := range w.objects {
 			for _, who := range w.askers()[:2] {

@@ -14,8 +14,8 @@ import (
 	"github.com/gardenlite/gardenlite/internal/testutil"
 )
 
-// TestAccessRandomRequests draws objects of seed b, and objects of seed a in which a name is b's, and writes them as the
-// gardenlet of a: nothing that is b's is changed, and nothing comes to refer to it. All are dry runs.
+// TestAccessRandomRequests writes random objects of seed b, and objects of seed a with one name replaced by b's, as
+// users of a: no object of b is changed, and none comes to be referred to. All requests are dry runs.
 func TestAccessRandomRequests(t *testing.T) {
 	w := newAccessWorld(t, "rr", suite.DataDir(), config)
 	w.settle(t)
@@ -55,7 +55,7 @@ func TestAccessRandomRequests(t *testing.T) {
 	must(t, group.Wait())
 }
 
-// mixed is an object of a with one of the names in its specification replaced by that of b.
+// mixed returns an object of a with one of the names in its specification replaced by that of b.
 func (w *accessWorld) mixed(t *testing.T, random *rand.Rand, object map[string]any) map[string]any {
 	t.Helper()
 	mixed := (&unstructured.Unstructured{Object: object}).DeepCopy().Object

@@ -14,10 +14,10 @@ import (
 	authorizationv1 "k8s.io/api/authorization/v1"
 )
 
-// Requests of gardenlets and extensions as they go over the wire: one HTTP request each, no client-side limits or retries,
-// so that what is asked is what is written in the test.
+// Requests of gardenlets and extensions as they are sent: one HTTP request each, without client-side limits or
+// retries, so that exactly the request in the test is sent.
 
-// accessRequest is a request for an object, or for those of a namespace, or all, of a resource.
+// accessRequest is a request for an object, for the objects of a namespace, or for all objects of a resource.
 type accessRequest struct {
 	verb, resource, sub string
 	namespace, name     string
@@ -33,7 +33,7 @@ func (r accessRequest) String() string {
 	return what + " " + strings.TrimPrefix(r.namespace+"/"+r.name, "/")
 }
 
-// accessUser is one who asks.
+// accessUser is a user who sends requests.
 type accessUser struct{ *suite.User }
 
 func gardenletUser(t *testing.T, dir, seed string) *accessUser {
@@ -46,7 +46,7 @@ func tokenUser(t *testing.T, w *accessWorld, namespace, account string) *accessU
 	return &accessUser{suite.TokenUser(t, w.kube, w.config, namespace, account)}
 }
 
-// do sends a request. The error says that there was no answer.
+// do sends a request. It returns an error if there was no answer.
 func (u *accessUser) do(ctx context.Context, r accessRequest) (answer, error) {
 	method, path := r.target()
 	var body io.Reader
@@ -60,7 +60,7 @@ func (u *accessUser) do(ctx context.Context, r accessRequest) (answer, error) {
 	return u.Send(ctx, method, path, body, r.verb == "patch", r.verb == "watch")
 }
 
-// target is the method and path of a request.
+// target returns the method and path of a request.
 func (r accessRequest) target() (method, path string) {
 	in := accessResources[r.resource]
 	path = in.Path
@@ -115,7 +115,7 @@ func (u *accessUser) must(t *testing.T, r accessRequest) answer {
 	return a
 }
 
-// isAuthorized is an error unless a user may do something.
+// isAuthorized returns an error unless a user may make a request.
 func (w *accessWorld) isAuthorized(ctx context.Context, who *accessUser, verb, resource, namespace, name string) error {
 	r := accessRequest{verb: verb, resource: resource, namespace: namespace, name: name}
 	allowed, why, err := who.may(ctx, r)

@@ -19,7 +19,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 )
 
-// upForWorlds starts a landscape for worlds that are made by hand: none of its components changes them.
+// upForWorlds starts a landscape for worlds that tests create: none of its components changes them.
 func upForWorlds(t *testing.T, dir string, without ...string) {
 	t.Helper()
 	selection := "*,-controller-manager,-scheduler"
@@ -39,8 +39,8 @@ func landscapeOfItsOwn(t *testing.T, world string, without ...string) (dir strin
 	return dir, newAccessWorld(t, world, dir, admin)
 }
 
-// TestAccessAfterRestart stops a landscape and starts it again: nothing is allowed that was not, at no time, and all that was
-// is again.
+// TestAccessAfterRestart stops a landscape and starts it again: nothing that was not allowed is allowed at any time,
+// and everything that was allowed is allowed again.
 func TestAccessAfterRestart(t *testing.T) {
 	dir, w := landscapeOfItsOwn(t, "rs")
 	w.settle(t)
@@ -78,7 +78,8 @@ func TestAccessAfterRestart(t *testing.T) {
 	w.settle(t)
 }
 
-// forbiddenFruit asks for a secret of b as a, over and over; it returns what is wrong when the context ends.
+// forbiddenFruit requests a secret of b as a, again and again. It returns at once if it gets the secret, and with ""
+// when the context ends.
 func (w *accessWorld) forbiddenFruit(ctx context.Context, answered *atomic.Int64) string {
 	for ctx.Err() == nil {
 		a, err := w.gardenletA.do(ctx, reading("secrets", w.project(), w.b.name+".ssh-keypair"))
@@ -93,7 +94,7 @@ func (w *accessWorld) forbiddenFruit(ctx context.Context, answered *atomic.Int64
 	return ""
 }
 
-// compare asks once for everything that is there.
+// compare checks once for every object and user whether they are authorized as the document says.
 func (w *accessWorld) compare(ctx context.Context) error {
 	for _, o := range w.objects {
 		for _, who := range w.askers() {
@@ -110,8 +111,8 @@ func (w *accessWorld) compare(ctx context.Context) error {
 	return nil
 }
 
-// TestAdmissionControllerDown runs a garden without an admission controller, and one alone beside it, which is stopped and
-// started again.
+// TestAdmissionControllerDown runs a garden without an admission controller, and then with one in a process of its
+// own, which is stopped and started again.
 func TestAdmissionControllerDown(t *testing.T) {
 	dir, w := landscapeOfItsOwn(t, "dn", "admission-controller")
 	own, foreign := reading("secrets", w.project(), w.a.name+".ssh-keypair"), reading("secrets", w.project(), w.b.name+".ssh-keypair")
@@ -123,7 +124,7 @@ func TestAdmissionControllerDown(t *testing.T) {
 		t.Helper()
 		for _, who := range []*accessUser{w.gardenletA, w.extensionA} {
 			for _, r := range []accessRequest{own, foreign, {verb: "list", resource: "shoots"}} {
-				// An API server answers 500 where no authorizer allows, and one of them could not be asked.
+				// An API server answers 500 if no authorizer allows a request and one of them could not be asked.
 				if a := who.must(t, r); !a.NoOpinion() && a.Code != http.StatusInternalServerError {
 					t.Errorf("%s: %s %s: %s", when, who.Name, r, a)
 				}
@@ -161,7 +162,7 @@ func TestAdmissionControllerDown(t *testing.T) {
 	w.settle(t)
 }
 
-// recovers waits until a may read what is its own, and wants that it never may what is b's.
+// recovers waits until a may read its own object, and expects that a may never read the object of b.
 func (w *accessWorld) recovers(t *testing.T, when string, own, foreign accessRequest) {
 	t.Helper()
 	begin := time.Now()
@@ -177,7 +178,7 @@ func (w *accessWorld) recovers(t *testing.T, when string, own, foreign accessReq
 	t.Logf("%s: works after %s", when, time.Since(begin).Round(time.Millisecond))
 }
 
-// othersWork makes requests of those whom neither webhook is for.
+// othersWork makes requests of users for whom neither webhook is called.
 func (w *accessWorld) othersWork(t *testing.T, when string) {
 	t.Helper()
 	begin := time.Now()
@@ -198,7 +199,7 @@ func (w *accessWorld) othersWork(t *testing.T, when string) {
 	}
 }
 
-// letCreateConfigMaps gives a rights in RBAC, so that only the restriction is in its way.
+// letCreateConfigMaps grants a a right in RBAC, so that only the restriction can refuse the request.
 func (w *accessWorld) letCreateConfigMaps(t *testing.T) {
 	t.Helper()
 	const group = "rbac.authorization.k8s.io"
@@ -210,7 +211,7 @@ func (w *accessWorld) letCreateConfigMaps(t *testing.T) {
 		"subjects": []any{map[string]any{"kind": "User", "apiGroup": group, "name": "gardener.cloud:system:seed:" + w.a.name}}})}, "")
 }
 
-// aloneController is `gardenlite admission-controller`, where the garden of a landscape looks for one.
+// aloneController is "gardenlite admission-controller", at the port at which the garden of a landscape expects one.
 type aloneController struct {
 	cmd    *exec.Cmd
 	output *bytes.Buffer
@@ -243,7 +244,7 @@ func startAdmissionController(t *testing.T, dir string) *aloneController {
 	return c
 }
 
-// stop ends it as Ctrl-C does.
+// stop ends the process as Ctrl-C does.
 func (c *aloneController) stop(t *testing.T) {
 	t.Helper()
 	must(t, c.cmd.Process.Signal(os.Interrupt))

@@ -24,7 +24,7 @@ type restrictionRow struct {
 
 const foreignObject = "object does not belong to seed"
 
-// TestAccessRestriction has every row of SeedRestriction, with dry runs. What may be updated is in access_attacks_test.go.
+// TestAccessRestriction tests every row of SeedRestriction with dry runs. access_attacks_test.go tests updates.
 func TestAccessRestriction(t *testing.T) {
 	w := newAccessWorld(t, "cr", suite.DataDir(), config)
 	w.settle(t)
@@ -72,7 +72,7 @@ func (w *accessWorld) tryRestriction(t *testing.T, row restrictionRow) {
 	}
 }
 
-// creations are rows for CREATE by the gardenlet of a.
+// creation returns a row for a creation by the gardenlet of a.
 func (w *accessWorld) creation(what string, object map[string]any, outcome, because string) restrictionRow {
 	return restrictionRow{what, w.gardenletA, "create", object, outcome, because}
 }
@@ -173,7 +173,7 @@ func bindingRows(w *accessWorld, _ *testing.T) []restrictionRow {
 	}
 }
 
-// ofShoots has a row for what may be made for each seed's second shoot.
+// ofShoots returns rows for objects of each seed's second shoot.
 func (w *accessWorld) ofShoots(object func(name string) map[string]any, suffixes ...string) (rows []restrictionRow) {
 	for _, suffix := range suffixes {
 		rows = append(rows,
@@ -403,7 +403,7 @@ func deletionRows(w *accessWorld, t *testing.T) []restrictionRow {
 	return nil
 }
 
-// nameOfSeed is the name of a Seed's BackupBucket.
+// nameOfSeed returns the name of a Seed's BackupBucket, which is the Seed's UID.
 func (w *accessWorld) nameOfSeed(t *testing.T, seed string) string {
 	t.Helper()
 	obj, err := w.at("seeds", "").Get(t.Context(), seed, metav1.GetOptions{})

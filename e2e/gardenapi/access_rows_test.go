@@ -55,7 +55,7 @@ func (w *accessWorld) tryRow(t *testing.T, fields []string) {
 	}
 }
 
-// objectOfRow replaces what stands for the world's names.
+// objectOfRow replaces the placeholders of a row by the world's names.
 func (w *accessWorld) objectOfRow(resource, text string) (namespace, name string) {
 	namespace, name, namespaced := strings.Cut(text, "/")
 	if !namespaced {
@@ -94,7 +94,8 @@ func (w *accessWorld) nameOfRow(text string) string {
 	return text
 }
 
-// outcome makes a request with the object as it is for a body. What has no request of its own is reviewed.
+// outcome makes a request with the existing object as its body, and returns what came of it. Requests that cannot be
+// made like this are reviewed.
 func (w *accessWorld) outcome(t *testing.T, who *accessUser, r accessRequest, review bool) (outcome, detail string) {
 	t.Helper()
 	if review || r.sub == "seedclient" || r.sub == "finalizers" || r.sub == "token" && r.resource == "workloadidentities" {
@@ -127,7 +128,7 @@ func (w *accessWorld) outcome(t *testing.T, who *accessUser, r accessRequest, re
 	return fmt.Sprint(a.Code), a.Message
 }
 
-// fillBody gives a request the body that it needs: what is there, or the least there can be.
+// fillBody sets the body that a request needs: the existing object, or a minimal one.
 func (w *accessWorld) fillBody(ctx context.Context, r *accessRequest) error {
 	switch {
 	case r.verb == "patch":
@@ -147,7 +148,7 @@ func (w *accessWorld) fillBody(ctx context.Context, r *accessRequest) error {
 	}
 	obj, err := w.at(r.resource, r.namespace).Get(ctx, r.name, metav1.GetOptions{})
 	if err != nil {
-		if r.verb == "update" { // of what is not there
+		if r.verb == "update" { // the object does not exist
 			r.body = map[string]any{"metadata": map[string]any{"name": r.name}}
 			return nil
 		}

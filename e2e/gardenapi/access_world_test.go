@@ -22,9 +22,10 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// A world is two seeds with everything that seeds can have (testdata/access*.yaml), and who may ask for it.
+// accessWorld has two seeds with every object that seeds can have (testdata/access*.yaml), and the users who request
+// them.
 type accessWorld struct {
-	name, dir string // of the landscape it is in
+	name, dir string // of the world, and of its landscape
 	config    *rest.Config
 	kube      kubernetes.Interface
 	dyn       dynamic.Interface
@@ -36,16 +37,16 @@ type accessWorld struct {
 	*accessPaths
 }
 
-// accessSeed is a seed of the world, with what is in the names of its objects.
+// accessSeed is a seed of the world, with the UIDs that are in the names of its objects.
 type accessSeed struct{ name, uid, shootUID string }
 
-// accessObject is an object that is there.
+// accessObject is an existing object.
 type accessObject struct {
 	resource, namespace, name string
 	of                        string // the seed that it is made for, "" if none
 }
 
-// newAccessWorld makes a world in a landscape.
+// newAccessWorld creates a world in a landscape.
 func newAccessWorld(t *testing.T, name, dir string, admin *rest.Config) *accessWorld {
 	t.Helper()
 	w := &accessWorld{name: name, dir: dir, config: rest.CopyConfig(admin), a: accessSeed{name: name + "-a"},
@@ -76,7 +77,7 @@ func (w *accessWorld) users(t *testing.T) {
 	w.elsewhere = tokenUser(t, w, "garden-"+w.name, "extension-elsewhere")
 }
 
-// asker is a user, with its kind in "Implemented Rules".
+// asker is a user, with its kind in "Implemented Rules" and its seed.
 type asker struct {
 	*accessUser
 	kind accessKind
@@ -105,7 +106,7 @@ func (w *accessWorld) read(t *testing.T, file, seed string) []*unstructured.Unst
 	}
 }
 
-// at is the administrator's client for the objects of a resource.
+// at returns the administrator's client for the objects of a resource.
 func (w *accessWorld) at(resource, namespace string) dynamic.ResourceInterface {
 	in := accessResources[resource]
 	version := in.Path[strings.LastIndex(in.Path, "/")+1:]
@@ -116,7 +117,7 @@ func (w *accessWorld) at(resource, namespace string) dynamic.ResourceInterface {
 	return all.Namespace(namespace)
 }
 
-// create makes an object; admission looks at others that came just before, and may not know them yet.
+// create creates an object. It retries, because admission may not know yet what was created just before.
 func (w *accessWorld) create(t *testing.T, obj *unstructured.Unstructured, seed string) {
 	t.Helper()
 	resource := resourceOf(obj.GetKind())
@@ -137,7 +138,8 @@ func (w *accessWorld) create(t *testing.T, obj *unstructured.Unstructured, seed 
 	}
 }
 
-// merge does what a controller does with a NamespacedCloudProfile: shoots go by what its status has of its parent.
+// merge does what a controller does with a NamespacedCloudProfile: it copies the parent's spec into the status,
+// which counts for shoots.
 func (w *accessWorld) merge(t *testing.T, namespace, name string) {
 	t.Helper()
 	parent, err := w.at("cloudprofiles", "").Get(t.Context(), name, metav1.GetOptions{})
@@ -147,7 +149,7 @@ func (w *accessWorld) merge(t *testing.T, namespace, name string) {
 	w.patchStatus(t, "namespacedcloudprofiles", namespace, name, string(status))
 }
 
-// finish makes what is named after UIDs, and what is made with keys.
+// finish creates the objects that are named after UIDs, and those with keys.
 func (w *accessWorld) finish(t *testing.T, seed *accessSeed) {
 	t.Helper()
 	project := "garden-" + w.name
@@ -210,7 +212,7 @@ func (w *accessWorld) patchStatus(t *testing.T, resource, namespace, name, patch
 	must(t, err)
 }
 
-// accessPaths is the landscape as the test sees it: edges by the object that causes them.
+// accessPaths are the paths that the test expects: edges by the object that causes them.
 type accessPaths struct {
 	mu     sync.RWMutex
 	causes map[string]edgesOf
@@ -220,7 +222,7 @@ type edgesOf struct{ from, to []string }
 
 func newAccessPaths() *accessPaths { return &accessPaths{causes: map[string]edgesOf{}} }
 
-// describe adds what access-paths.txt says for a seed.
+// describe adds the edges in access-paths.txt for a seed.
 func (p *accessPaths) describe(t *testing.T, world string, seed accessSeed) {
 	t.Helper()
 	data, err := os.ReadFile("testdata/access-paths.txt")
@@ -257,7 +259,7 @@ func (p *accessPaths) add(object string, from, to []string) {
 	p.causes[object] = edgesOf{append(was.from, from...), append(was.to, to...)}
 }
 
-// remove forgets an object, and returns what it caused.
+// remove removes an object, and returns the edges that it caused.
 func (p *accessPaths) remove(object string) (was edgesOf, found bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -266,7 +268,7 @@ func (p *accessPaths) remove(object string) (was edgesOf, found bool) {
 	return was, found
 }
 
-// point changes where an object points to.
+// point changes the objects that an object points to.
 func (p *accessPaths) point(object string, to ...string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -18,14 +18,15 @@ const (
 	accessWriters = 50
 )
 
-// changingEdge is an edge to seed a that a writer makes and takes away again; through it, a may do something.
+// changingEdge is an edge to seed a that a writer makes and takes away again. Users of a are allowed the prize
+// through it.
 type changingEdge struct {
 	make, take func(context.Context) error
 	prize      accessRequest
 }
 
-// TestAccessWhileWriting has writers change the landscape, and asks all the while: what is gone becomes refused (in the soak,
-// within a second), what is a's stays allowed, and nothing of b's ever is.
+// TestAccessWhileWriting checks requests while writers change the landscape: without its edge a prize becomes
+// refused (in the soak, within a second), objects of a stay allowed, and those of b are never allowed.
 func TestAccessWhileWriting(t *testing.T) {
 	w := newAccessWorld(t, "wr", suite.DataDir(), config)
 	w.settle(t)
@@ -60,9 +61,9 @@ func TestAccessWhileWriting(t *testing.T) {
 		len(gone), accessWriters, asked, gone[len(gone)/2], gone[len(gone)-1], come[len(come)/2], come[len(come)-1])
 }
 
-// delays are those until a change shows.
+// delays are the times until changes show in answers.
 type delays struct {
-	staleAfter time.Duration // is how long an allow may outlive the edge that it came of
+	staleAfter time.Duration // how long a prize may stay allowed without its edge
 	mu         sync.Mutex
 	gone, come []time.Duration
 }
@@ -99,8 +100,8 @@ func (w *accessWorld) changeAndAsk(t *testing.T, edge changingEdge, rounds int, 
 	}
 }
 
-// until asks until the answer is as it should be, and says how long after the change the first right answer was asked for.
-// It is an error if a later question has the wrong answer.
+// until reviews a request until the answer is as wanted, and returns how long after the change that review began.
+// The test fails if the answer is still wrong after timeout.
 func (w *accessWorld) until(t *testing.T, prize accessRequest, want bool, timeout time.Duration) (time.Duration, bool) {
 	begin := time.Now()
 	for {
@@ -119,7 +120,7 @@ func (w *accessWorld) until(t *testing.T, prize accessRequest, want bool, timeou
 	}
 }
 
-// askWhatStays asks for what no writer changes, and returns how often.
+// askWhatStays reviews requests that no writer affects, and returns how many.
 func (w *accessWorld) askWhatStays(ctx context.Context, t *testing.T, first int) (asked int) {
 	for i := first; ctx.Err() == nil; i++ {
 		o := w.objects[i%len(w.objects)]
@@ -136,7 +137,7 @@ func (w *accessWorld) askWhatStays(ctx context.Context, t *testing.T, first int)
 	return asked
 }
 
-// changingEdge is the edge of a writer: each fifth is of a kind.
+// changingEdge returns the edge of a writer, of five kinds in turn.
 func (w *accessWorld) changingEdge(t *testing.T, i int) changingEdge {
 	t.Helper()
 	name := fmt.Sprintf("%s-w%d", w.name, i)
@@ -186,7 +187,8 @@ func (w *accessWorld) comesAndGoes(object map[string]any, prize accessRequest) c
 	}
 }
 
-// neutral is the binding, and the Secret, of shoots that move: what they share with others must not move with them.
+// neutral is the name of the binding, and of the Secret, of shoots that move: what they share with others must not
+// move.
 const neutral = "neutral"
 
 func (w *accessWorld) createNeutralBinding(t *testing.T) {
@@ -202,7 +204,7 @@ func (w *accessWorld) createNeutralBinding(t *testing.T) {
 	}
 }
 
-// anotherShoot is one like a's first, on its own.
+// anotherShoot creates a Shoot like a's first one, without references of its own.
 func (w *accessWorld) anotherShoot(t *testing.T, name string) {
 	t.Helper()
 	shoots := w.at("shoots", w.project())

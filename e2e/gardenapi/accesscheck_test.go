@@ -40,8 +40,8 @@ func accessCheck(t *testing.T, dir string, code int, args ...string) (report che
 	return report
 }
 
-// TestAccessCheck runs the catalogue against a landscape that withstands it, and against one in which RBAC gives
-// attackers all.
+// TestAccessCheck runs the attacks against a landscape that withstands them, and against one in which RBAC allows
+// attackers everything.
 func TestAccessCheck(t *testing.T) {
 	dir, w := landscapeOfItsOwn(t, "ck")
 	w.entryName(t, w.b.name) // gives the shoot its technical ID
@@ -82,8 +82,7 @@ func TestAccessCheck(t *testing.T) {
 	}
 }
 
-// everything is the names of all objects that a check may have to do with, with their generations or versions of
-// their data.
+// everything returns the names of all objects that a check may affect, with their resource versions.
 func (w *accessWorld) everything(t *testing.T) (all []string) {
 	t.Helper()
 	for resource := range accessResources {
@@ -120,8 +119,8 @@ func (w *accessWorld) expectUnchanged(t *testing.T, before []string) {
 	}
 }
 
-// TestAccessCheckInterrupted ends a check while it runs: after Ctrl-C nothing is left, and after a kill the next one
-// removes what is.
+// TestAccessCheckInterrupted ends a check while it runs: after Ctrl-C nothing is left, and after a kill the next
+// check removes what is left.
 func TestAccessCheckInterrupted(t *testing.T) {
 	dir, w := landscapeOfItsOwn(t, "ci")
 	before := w.everything(t)

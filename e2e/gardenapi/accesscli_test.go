@@ -33,7 +33,8 @@ func inLandscape(t *testing.T, args ...string) result {
 	return gardenlite(t, suite.DataDir(), args...)
 }
 
-// prepareAccess makes a seed of that name, and in namespace garden-NAME a shoot on it. It returns when the graph has it.
+// prepareAccess creates a seed of that name, and a shoot on it in the namespace garden-NAME. It waits until the
+// graph has them.
 func prepareAccess(t *testing.T, name string) {
 	t.Helper()
 	prepareProject(t, name)
@@ -47,7 +48,7 @@ func prepareAccess(t *testing.T, name string) {
 	})
 }
 
-// TestAccessCLIExplain asks what is allowed, what is not, and by whom. Each answer has its exit status.
+// TestAccessCLIExplain asks about allowed and refused requests of several users. Each answer has its exit status.
 func TestAccessCLIExplain(t *testing.T) {
 	const name = "explained"
 	prepareAccess(t, name)
@@ -132,7 +133,7 @@ func TestAccessCLIExplainForPrograms(t *testing.T) {
 	}
 }
 
-// TestAccessCLIFollowsChanges asks again after the way to the seed is gone, and is told where it ends now.
+// TestAccessCLIFollowsChanges asks again after the path to the seed is gone, and is told where it ends now.
 func TestAccessCLIFollowsChanges(t *testing.T) {
 	prepareAccess(t, "unbound")
 	ask := []string{"access", "explain", "--as-seed", "unbound", "get", "secret", "garden-unbound/credentials"}
@@ -148,7 +149,7 @@ func TestAccessCLIFollowsChanges(t *testing.T) {
 	})
 }
 
-// TestAccessCLIMatrix tries everything for a gardenlet and an extension; nothing is otherwise than the rules say.
+// TestAccessCLIMatrix tries every request of a gardenlet and of an extension: all answers are as the rules say.
 func TestAccessCLIMatrix(t *testing.T) {
 	prepareAccess(t, "matrix")
 	type matrix struct {
@@ -254,7 +255,7 @@ func TestGraphCommand(t *testing.T) {
 	}
 }
 
-// TestGraphOpensPage has a browser that writes down what it is to open.
+// TestGraphOpensPage uses a browser that writes down the address that it has to open.
 func TestGraphOpensPage(t *testing.T) {
 	folder := t.TempDir()
 	opened, script := filepath.Join(folder, "opened"), filepath.Join(folder, "browser")
@@ -274,7 +275,7 @@ func TestGraphOpensPage(t *testing.T) {
 	}
 	cookies, err := cookiejar.New(nil)
 	must(t, err)
-	// as one that was told to trust it
+	// like a browser that was told to trust the certificate
 	browser := &http.Client{Jar: cookies, Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}}
 	response, err := browser.Get(page)
 	must(t, err)
@@ -294,7 +295,7 @@ func TestGraphOpensPage(t *testing.T) {
 	}
 }
 
-// TestAccessCLIErrors makes what can go wrong go wrong, and wants words that say what to do.
+// TestAccessCLIErrors provokes errors, and expects messages that say what to do.
 func TestAccessCLIErrors(t *testing.T) {
 	nowhere := t.TempDir()
 	file := filepath.Join(nowhere, "kubeconfig")
@@ -378,7 +379,7 @@ type alone struct {
 	ended  chan error
 }
 
-// startAlone starts one, and returns when it is ready.
+// startAlone starts an admission controller, and returns when it is ready.
 func startAlone(t *testing.T, args ...string) *alone {
 	t.Helper()
 	a := &alone{cmd: exec.Command(binary, append([]string{"admission-controller"}, args...)...), ended: make(chan error, 1)}
@@ -409,7 +410,7 @@ func startAlone(t *testing.T, args ...string) *alone {
 	return a
 }
 
-// stop is Ctrl-C.
+// stop ends the process as Ctrl-C does.
 func (a *alone) stop(t *testing.T) {
 	t.Helper()
 	must(t, a.cmd.Process.Signal(os.Interrupt))
@@ -421,8 +422,8 @@ func (a *alone) stop(t *testing.T) {
 	}
 }
 
-// TestAdmissionControllerAlone runs one with certificates of its own, and asks it as a kube-apiserver would: with the
-// files that it has written.
+// TestAdmissionControllerAlone runs an admission controller with certificates of its own, and calls it as a
+// kube-apiserver would: with the files that it has written.
 func TestAdmissionControllerAlone(t *testing.T) {
 	prepareAccess(t, "alone")
 	files, dir := filepath.Join(t.TempDir(), "files"), filepath.Join(t.TempDir(), "state")
@@ -500,8 +501,8 @@ func reviewAt(t *testing.T, webhook *rest.Config, seed string) (bool, error) {
 	return review.Status.Allowed, err
 }
 
-// TestAdmissionControllerForGarden lets one that runs alone take the place of a landscape's own: with its certificates, on
-// its port, it is what the garden's API server asks.
+// TestAdmissionControllerForGarden runs an admission controller in the place of a landscape's own: the garden's API
+// server calls it, with the landscape's certificates and on its port.
 func TestAdmissionControllerForGarden(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "landscape")
 	up(t, dir, "--datastore", "memory", "--controllers", "*,-admission-controller").OK(t)

@@ -8,7 +8,8 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// TestAnonymous asks without credentials: only what Kubernetes' own RBAC gives to everybody may be answered.
+// TestAnonymous sends requests without credentials: only those that Kubernetes' own RBAC allows everybody are
+// answered.
 func TestAnonymous(t *testing.T) {
 	anonymous := rest.AnonymousClientConfig(config)
 	httpClient, err := rest.HTTPClientFor(anonymous)

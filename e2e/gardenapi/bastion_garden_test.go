@@ -24,7 +24,7 @@ import (
 	"k8s.io/utils/ptr"
 )
 
-// bastionClient is a client for the Bastions of a namespace, as a user who may do everything there.
+// bastionClient returns a client for the Bastions of a namespace, as a user with all rights there.
 func bastionClient(t *testing.T, user, namespace string) dynamic.ResourceInterface {
 	t.Helper()
 	c := rest.CopyConfig(config)
@@ -41,7 +41,7 @@ func bastionOf(t *testing.T, obj *unstructured.Unstructured) *operationsv1alpha1
 	return b
 }
 
-// prepareBastion has alice make a Bastion, who says of it all that is not hers to say.
+// prepareBastion makes alice create a Bastion, in which she sets every field that only the garden may set.
 func prepareBastion(t *testing.T, suffix string) (alice, bob dynamic.ResourceInterface, bastion *operationsv1alpha1.Bastion) {
 	t.Helper()
 	namespace := prepareProject(t, suffix)
@@ -63,7 +63,7 @@ func prepareBastion(t *testing.T, suffix string) (alice, bob dynamic.ResourceInt
 	return nil, nil, nil
 }
 
-// TestGardenBastionIsMade: what the garden knows better than the client is filled in.
+// TestGardenBastionIsMade: the garden sets the fields that it determines, whatever the client has sent.
 func TestGardenBastionIsMade(t *testing.T) {
 	begin := time.Now().Truncate(time.Second) // the API knows whole seconds
 	alice, _, b := prepareBastion(t, "bsm")
@@ -238,8 +238,8 @@ func TestGardenBastionTimes(t *testing.T) {
 	})
 }
 
-// TestGardenBastionShoot: a Bastion leads to a Shoot of its own namespace that is on a seed, is not being deleted, and has
-// nodes that SSH is allowed for.
+// TestGardenBastionShoot: a Bastion leads to a Shoot of its own namespace that has a seed, is not being deleted, and
+// has nodes with SSH access.
 func TestGardenBastionShoot(t *testing.T) {
 	_, _, b := prepareBastion(t, "bss")
 	elsewhere := prepareProject(t, "bse")
@@ -280,13 +280,13 @@ func TestGardenBastionShoot(t *testing.T) {
 	} {
 		made := meta("operations.gardener.cloud/v1alpha1", "Bastion", test.namespace, "", map[string]any{"spec": map[string]any{
 			"shootRef": map[string]any{"name": test.shoot}, "sshPublicKey": b.Spec.SSHPublicKey,
-			// Ranges of both kinds; who may come is not the garden's to judge.
+			// Ranges of IPv6 and IPv4: the garden does not restrict them.
 			"ingress": []any{map[string]any{"ipBlock": map[string]any{"cidr": "2001:db8::/64"}},
 				map[string]any{"ipBlock": map[string]any{"cidr": "192.0.2.7/32"}}}}})
 		metadata := made["metadata"].(map[string]any)
 		delete(metadata, "name")
 		metadata["generateName"] = "cli-"
-		eventually(t, waitTimeout, func(ctx context.Context) error { // admission may not know yet what was made of the Shoot
+		eventually(t, waitTimeout, func(ctx context.Context) error { // admission may not have the changed Shoot yet
 			got, err := bastionClient(t, "alice", test.namespace).Create(
 				ctx, &unstructured.Unstructured{Object: runtime.DeepCopyJSON(made)}, created)
 			if test.says == "" {

@@ -24,12 +24,13 @@ type fuzzer struct {
 
 func pick[T any](f fuzzer, from ...T) T { return from[f.Intn(len(from))] }
 
-// chance is true once in n times.
+// chance returns true once in n times.
 func (f fuzzer) chance(n int) bool { return f.Intn(n) == 0 }
 
 // ---- requests ----
 
-// request is one for an endpoint of the target: two in three with an object that is almost right, the others with anything.
+// request returns a request for an endpoint of the target: two in three with an object that is almost right, the
+// others with anything.
 func (f fuzzer) request(target fuzzTarget) fuzzRequest {
 	base := "/apis/" + target.gvr.GroupVersion().String() + "/"
 	if target.namespaced {
@@ -69,7 +70,7 @@ func (f fuzzer) request(target fuzzTarget) fuzzRequest {
 	return r
 }
 
-// subresource is a method and an object for a subresource, mostly those that it is for.
+// subresource returns a method and an object for a subresource, mostly those that it is for.
 func (f fuzzer) subresource(name string, parent map[string]any) (string, map[string]any) {
 	options := map[string]struct {
 		method string
@@ -133,7 +134,7 @@ func (f fuzzer) jsonPatch(obj map[string]any) any {
 	return operations
 }
 
-// pointer is a JSON pointer to a field that exists, or almost.
+// pointer returns a JSON pointer to a field that exists, or almost.
 func (f fuzzer) pointer(obj map[string]any) string {
 	pointer := ""
 	var node any = obj
@@ -147,7 +148,7 @@ func (f fuzzer) pointer(obj map[string]any) string {
 	}
 }
 
-// spoil does something to the request that has nothing to do with the object.
+// spoil changes the request in a way that does not depend on the object.
 func (f fuzzer) spoil(r *fuzzRequest) {
 	switch f.Intn(9) {
 	case 0:
@@ -182,8 +183,8 @@ func (f fuzzer) spoil(r *fuzzRequest) {
 	}
 }
 
-// query is a parameter with a bad value. A resource version of the far future is not among them: to answer that it is not
-// reached in time is right.
+// query returns a parameter with a bad value. A resource version of the far future is not among them, because the
+// right answer to it is that it is not reached in time.
 func (f fuzzer) query() string {
 	name := pick(f, "dryRun", "fieldManager", "fieldValidation", "limit", "continue", "resourceVersion",
 		"resourceVersionMatch", "labelSelector", "fieldSelector",
@@ -193,7 +194,7 @@ func (f fuzzer) query() string {
 		"metadata.name=a,spec.no=b", "\x00", "日本", "1e9", "{}", strings.Repeat("a", 3000)))
 }
 
-// garbage is a body that is no object at all.
+// garbage returns a body that is no object at all.
 func (f fuzzer) garbage() []byte {
 	const (
 		deep = 20_000
@@ -307,7 +308,7 @@ func (f fuzzer) graft(node any, schema map[string]any) {
 	}
 }
 
-// generate makes a value that fits the schema, with as much left out as possible.
+// generate returns a value that fits the schema, with as much left out as possible.
 func (f fuzzer) generate(schema map[string]any, depth int) any {
 	schema = f.schemas.resolve(schema)
 	switch schema["type"] {
@@ -355,7 +356,7 @@ func (f fuzzer) text() string {
 		"-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----", strings.Repeat("a", 64), strings.Repeat("long", 5000))
 }
 
-// junk is any value of JSON.
+// junk returns any JSON value.
 func (f fuzzer) junk(depth int) any {
 	switch f.Intn(9) {
 	case 0:

@@ -27,7 +27,7 @@ const (
 	maxFuzzFailures = 20
 )
 
-// fuzzRequest is something no client should send.
+// fuzzRequest is a request that no client should send.
 type fuzzRequest struct {
 	method, path, query string
 	contentType, accept string
@@ -102,7 +102,7 @@ func fuzzClient(t *testing.T) *http.Client {
 	return &withTimeout
 }
 
-// fuzzTargets makes an object of every resource.
+// fuzzTargets creates an object of every resource.
 func fuzzTargets(t *testing.T) []fuzzTarget {
 	t.Helper()
 	var targets []fuzzTarget
@@ -120,7 +120,8 @@ func fuzzTargets(t *testing.T) []fuzzTarget {
 	return targets
 }
 
-// send gives the code of the answer. An error is a connection that broke, a server error, or no answer in time.
+// send returns the status code of the answer. It returns an error if the connection broke, for a server error, or if
+// there was no answer in time.
 func send(ctx context.Context, httpClient *http.Client, r fuzzRequest) (int, error) {
 	request, err := http.NewRequestWithContext(ctx, r.method, config.Host+r.path+"?"+r.query, bytes.NewReader(r.body))
 	if err != nil {
@@ -143,7 +144,7 @@ func send(ctx context.Context, httpClient *http.Client, r fuzzRequest) (int, err
 	return response.StatusCode, fmt.Errorf("answered %s", abridged(answer))
 }
 
-// mayBeMissing says whether the endpoint is one that issues credentials, which some landscapes do not.
+// mayBeMissing reports whether the endpoint issues credentials, which some landscapes do not.
 func (r fuzzRequest) mayBeMissing() bool {
 	for _, subresource := range []string{"/adminkubeconfig", "/viewerkubeconfig", "/token"} {
 		if strings.HasSuffix(r.path, subresource) {
@@ -173,7 +174,7 @@ type fuzzCodes struct {
 	failures int
 }
 
-// add gives back whether the answer was a failure.
+// add counts an answer, and returns failed.
 func (c *fuzzCodes) add(code int, failed bool) bool {
 	c.Lock()
 	defer c.Unlock()

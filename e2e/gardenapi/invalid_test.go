@@ -19,31 +19,31 @@ import (
 // invalidCase is a valid object with something wrong in it, and the field that the server must name for it.
 type invalidCase struct {
 	what string
-	// field is the path of an error's cause; what lies below it will do, too. Empty for an object that is refused before
-	// its fields are looked at, because it cannot be decoded.
+	// field is the field that a cause of the error has to name; a field below it is accepted, too. It is empty for
+	// an object that cannot be decoded, so that its fields are not checked.
 	field string
 	// changes make the valid object invalid, see change.
 	changes []string
-	// update says that an object which exists is changed, rather than a new one made.
+	// update means that an existing object is changed, and no new one is created.
 	update bool
 }
 
-// bad is an object that must not be created.
+// bad returns the case of an object that must not be created.
 func bad(what, field string, changes ...string) invalidCase {
 	return invalidCase{what: what, field: field, changes: changes}
 }
 
-// fixed is a change of an existing object that must be refused at the very field.
+// fixed returns the case of a change of an existing object that must be refused with this very field.
 func fixed(field, value string) invalidCase {
 	return invalidCase{what: field + " does not change", field: field, changes: []string{field + "=" + value}, update: true}
 }
 
-// keeps is any other change of an existing object that must be refused.
+// keeps returns the case of any other change of an existing object that must be refused.
 func keeps(what, field string, changes ...string) invalidCase {
 	return invalidCase{what: what, field: field, changes: changes, update: true}
 }
 
-// undecodable is an object with a value of another type than its field's.
+// undecodable returns the case of an object with a value of another type than its field's.
 func undecodable(changes ...string) invalidCase {
 	return invalidCase{what: "wrong type: " + strings.Join(changes, ", "), changes: changes}
 }
@@ -110,7 +110,7 @@ func refused(t *testing.T, r resourceInfo, valid map[string]*unstructured.Unstru
 	}
 }
 
-// wrongRefusal says what is wrong with an error that should have named the field.
+// wrongRefusal returns what is wrong with an error that should name the field, or "".
 func wrongRefusal(err error, field string) string {
 	var status apierrors.APIStatus
 	switch {
@@ -124,7 +124,7 @@ func wrongRefusal(err error, field string) string {
 		}
 		return ""
 	case status.Status().Code < http.StatusUnprocessableEntity && strings.Contains(status.Status().Message, field):
-		return "" // an admission plugin was faster than the validation, and has no causes
+		return "" // an admission plugin refused it before the validation, and has no causes
 	case status.Status().Code != http.StatusUnprocessableEntity:
 		return fmt.Sprintf("code %d instead of 422: %v", status.Status().Code, err)
 	}
@@ -143,7 +143,7 @@ func wrongRefusal(err error, field string) string {
 
 var pathSegment = regexp.MustCompile(`[^.\[\]]+|\[[^\]]*\]`)
 
-// change does to an object what one of these says, with paths like those of field errors:
+// change changes an object as text says, with paths like those of field errors:
 //
 //	-path          removes a field or an item
 //	path=value     sets it to a value, written in YAML; an index one past the end appends, and missing parents are made
@@ -167,7 +167,7 @@ func change(obj map[string]any, text string) error {
 	return err
 }
 
-// replace gives the node with the field at path changed.
+// replace returns the node with the field at path changed.
 func replace(node any, path []string, value any, remove bool) (any, error) {
 	if len(path) == 0 {
 		return value, nil
@@ -223,7 +223,7 @@ func lookUp(node any, path []string) (any, error) {
 	return (&unstructured.Unstructured{Object: map[string]any{"copy": node}}).DeepCopy().Object["copy"], nil
 }
 
-// indexOf is the index that a segment like [0] stands for; segments like [key] are keys.
+// indexOf returns the index in a segment like [0]; segments like [key] are keys.
 func indexOf(segment string) (int, bool) {
 	if !strings.HasPrefix(segment, "[") {
 		return 0, false

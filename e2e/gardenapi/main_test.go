@@ -15,10 +15,10 @@ import (
 	"github.com/gardenlite/gardenlite/internal/testutil"
 )
 
-// waitTimeout is how long a test waits for what is to happen.
+// waitTimeout is how long a test waits for something to happen.
 const waitTimeout = suite.Timeout
 
-// withoutControllers are the flags of such a garden.
+// withoutControllers is the flag of such a garden.
 const withoutControllers = "--controllers=*,-controller-manager,-scheduler"
 
 var (

@@ -17,7 +17,7 @@ import (
 	"k8s.io/client-go/dynamic"
 )
 
-// resourceInfo is what the design says of a resource.
+// resourceInfo is the expected discovery information of a resource.
 type resourceInfo struct {
 	gvr        schema.GroupVersionResource
 	kind       string
@@ -87,7 +87,7 @@ func infoOf(t *testing.T, kind string) resourceInfo {
 	return resourceInfo{}
 }
 
-// client is the client for the objects of a resource.
+// client returns the client for the objects of a resource.
 func client(obj *unstructured.Unstructured, r resourceInfo) dynamic.ResourceInterface {
 	gvr := r.gvr
 	gvr.Version = obj.GroupVersionKind().Version
@@ -97,7 +97,7 @@ func client(obj *unstructured.Unstructured, r resourceInfo) dynamic.ResourceInte
 	return dyn.Resource(gvr)
 }
 
-// validObjects are the objects of testdata/objects.yaml, renamed so that those of one test are not those of another.
+// validObjects returns the objects of testdata/objects.yaml, renamed so that tests have objects of their own.
 func validObjects(t *testing.T, suffix string) []*unstructured.Unstructured {
 	t.Helper()
 	return readObjects(t, "testdata/objects.yaml", suffix)
@@ -121,8 +121,8 @@ func readObjects(t *testing.T, file, suffix string) []*unstructured.Unstructured
 	}
 }
 
-// prepareProject makes what the objects refer to and is none of them: the project's namespace, secrets, and in the
-// namespace garden the Shoot that becomes a seed.
+// prepareProject creates the other objects that these objects refer to: the project's namespace, secrets, and in the
+// namespace garden the Shoot that becomes a seed. It returns the namespace.
 func prepareProject(t *testing.T, suffix string) string {
 	t.Helper()
 	namespace := "garden-" + suffix

@@ -45,8 +45,8 @@ func TestDiscovery(t *testing.T) {
 	}
 }
 
-// TestLifeOfEveryResource creates one of each, does with it whatever the API can do, and deletes them in the opposite
-// order, because one refers to the other.
+// TestLifeOfEveryResource creates an object of each resource, does with it everything that the API can do, and
+// deletes the objects in the opposite order, because they refer to one another.
 func TestLifeOfEveryResource(t *testing.T) {
 	prepareProject(t, "life")
 	objects := validObjects(t, "life")
@@ -112,14 +112,14 @@ func liveOnce(t *testing.T, r resourceInfo, obj *unstructured.Unstructured) {
 	}
 }
 
-// checkStatus changes spec through status and status through the object, and neither must be seen.
+// checkStatus changes the spec through status and the status through the object, which must both have no effect.
 func checkStatus(t *testing.T, r resourceInfo, obj *unstructured.Unstructured) {
 	t.Helper()
 	ctx, c := t.Context(), client(obj, r)
 	patch := []byte(`{"metadata":{"labels":{"through":"status"}},"status":{"observedGeneration":7,"conditions":[]}}`)
 	viaObject, err := c.Patch(ctx, obj.GetName(), types.MergePatchType, patch, metav1.PatchOptions{})
 	must(t, err)
-	// Gardener takes a Gardenlet's status with the object
+	// Gardener accepts a Gardenlet's status with the object.
 	if got, _, _ := unstructured.NestedInt64(viaObject.Object, "status", "observedGeneration"); got == 7 && r.kind != "Gardenlet" {
 		t.Error("the status was changed through the object")
 	}
@@ -148,8 +148,8 @@ func expectEvent(t *testing.T, w watch.Interface, want watch.EventType) {
 	}
 }
 
-// remove deletes an object as its user would: confirmed where that is asked for, and without its finalizers, which are
-// the business of controllers that do not run here.
+// remove deletes an object as its user would: with the confirmation if it is needed, and without its finalizers,
+// which no controller removes here.
 func remove(t *testing.T, r resourceInfo, obj *unstructured.Unstructured) {
 	t.Helper()
 	ctx, c := t.Context(), client(obj, r)

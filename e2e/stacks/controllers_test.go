@@ -24,8 +24,8 @@ func (l *landscape) runs(t *testing.T, image, script string) {
 	suite.Gardenlite(t, l.dir, "image", "run", image, program).OK(t)
 }
 
-// TestControllerCrashes: the install says that the controller crashes, and that it is restarted with a back-off; the next
-// version runs.
+// TestControllerCrashes: the install reports that the controller crashes, and that it is restarted with a back-off;
+// the next version runs.
 func TestControllerCrashes(t *testing.T) {
 	t.Parallel()
 	shared.namespace(t, "crashes")
@@ -44,7 +44,8 @@ func TestControllerCrashes(t *testing.T) {
 	shared.ready(t, namespaceInstall, "crashes", "buckets", "0.2")
 }
 
-// waitsForFile ends a controller, once it is told to end, only when there is a file. A second controller beside it is noted.
+// waitsForFile is a controller that, once it is told to end, waits for a file. It records a second controller beside
+// it.
 const waitsForFile = `cd DIR
 trap 'ending=1; touch ending' TERM
 mkdir running || { touch overlap; exit 1; }

@@ -11,7 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// hostile are changes of a package that ask for more than a stack is given, and why they are refused.
+// hostile returns packages that ask for more than a stack is given, and why they are refused.
 func hostile(t *testing.T) map[string]struct {
 	files stackFiles
 	says  string
@@ -97,7 +97,7 @@ func TestHostilePackages(t *testing.T) {
 	}
 }
 
-// TestIdentitiesOfOthers: a stack cannot take the name of a ServiceAccount that is there, and with it what it may do.
+// TestIdentitiesOfOthers: a stack cannot take the name of an existing ServiceAccount, and with it its rights.
 func TestIdentitiesOfOthers(t *testing.T) {
 	t.Parallel()
 	shared.namespace(t, "identities")

@@ -29,17 +29,17 @@ func (r request) String() string {
 	return fmt.Sprintf("%s %s/%s %s/%s in %q", r.verb, r.resource, r.sub, r.version.Group, r.version.Version, r.namespace)
 }
 
-// isolation is what a stack may do, tried.
+// isolation compares what a stack may do with the table of "Allowed Resource Access".
 type isolation struct {
 	l *landscape
 	// own is the stack's namespace, other another one.
 	own, other  string
 	clusterWide bool
-	// crds are the groups of which it has the resources "buckets".
+	// crds are the groups whose resources "buckets" the stack may use.
 	crds []string
 }
 
-// allowed is the table of "Allowed Resource Access", and nothing more.
+// allowed reports whether the table allows a request.
 func (i *isolation) allowed(r request) bool {
 	if !r.namespaced || !i.clusterWide && r.namespace != i.own {
 		return false
@@ -50,7 +50,8 @@ func (i *isolation) allowed(r request) bool {
 	return slices.Contains(i.crds, r.version.Group) && r.resource == "buckets" && slices.Contains([]string{"", "status", "scale"}, r.sub)
 }
 
-// requests are every verb on every resource in both namespaces, in all of them, and at cluster scope, from discovery.
+// requests returns every verb on every resource of discovery: in both namespaces, in all of them, and at cluster
+// scope.
 func (i *isolation) requests(t *testing.T) (all []request) {
 	t.Helper()
 	_, lists, err := i.l.kube.Discovery().ServerGroupsAndResources()
@@ -78,7 +79,7 @@ func (i *isolation) requests(t *testing.T) (all []request) {
 	return all
 }
 
-// send sends a request as it goes over the wire. Nothing is changed by it.
+// send sends a request, which changes nothing.
 func (r request) send(ctx context.Context, user *suite.User) (suite.Answer, error) {
 	method := map[string]string{"create": http.MethodPost, "get": http.MethodGet, "list": http.MethodGet, "watch": http.MethodGet,
 		"update": http.MethodPut, "patch": http.MethodPatch, "delete": http.MethodDelete, "deletecollection": http.MethodDelete}[r.verb]
@@ -108,14 +109,14 @@ func (r request) send(ctx context.Context, user *suite.User) (suite.Answer, erro
 	return user.Send(ctx, method, path+query, strings.NewReader("{}"), r.verb == "patch", true)
 }
 
-// withoutRights are the requests that every ServiceAccount may make, from the roles that all of them have.
+// withoutRights reports whether every ServiceAccount may make a request, by the roles that all of them have.
 func withoutRights(ctx context.Context, user *suite.User, r request) (bool, error) {
 	answer, err := r.send(ctx, user)
 	return answer.Code != http.StatusForbidden, err
 }
 
-// check sends all requests as the stack. What is not in the table is refused, unless a ServiceAccount without any role may do
-// it as well. It returns how many were refused and allowed.
+// check sends all requests as the stack. A request that is not in the table has to be refused, unless a
+// ServiceAccount without any role may make it as well. It returns how many were refused and allowed.
 func (i *isolation) check(t *testing.T, stack, powerless *suite.User) (refused, allowed int) {
 	t.Helper()
 	requests := i.requests(t)
@@ -160,8 +161,8 @@ func (i *isolation) check(t *testing.T, stack, powerless *suite.User) (refused, 
 	return refused, allowed
 }
 
-// TestIsolation: a stack's token does what the table says, and nothing else, on every resource that there is: before an
-// upgrade, after it, and while another stack is installed ("Allowed Resource Access", "Cluster Stacks", "Namespace Stacks").
+// TestIsolation: a stack's token may do what the table says and nothing else, on every resource: before an upgrade,
+// after it, and while another stack is installed ("Allowed Resource Access", "Cluster Stacks", "Namespace Stacks").
 func TestIsolation(t *testing.T) {
 	t.Parallel()
 	for kind, scope := range scopes {
@@ -177,7 +178,7 @@ func TestIsolation(t *testing.T) {
 			i := &isolation{l, own, other, kind == clusterInstall, []string{group}}
 			stack := suite.TokenUser(t, l.kube, l.admin, own, "buckets")
 			powerless := suite.TokenUser(t, l.kube, l.admin, other, "default")
-			eventually(t, suite.Timeout, func(ctx context.Context) error { // the authorizer has heard of the role
+			eventually(t, suite.Timeout, func(ctx context.Context) error { // until the authorizer has the role
 				answer, err := request{"list", schema.GroupVersion{Group: group, Version: "v1alpha1"}, "buckets", "", own, true, false}.send(ctx, stack)
 				if err == nil && !answer.OK() {
 					err = fmt.Errorf("listing buckets: %s", answer)
@@ -206,7 +207,7 @@ func TestIsolation(t *testing.T) {
 
 			l.install(t, namespaceInstall, other, "second", l.write(t, other, bucketStack("second."+group, "Namespaced", "0.1")))
 			l.install(t, kind, own, "buckets", l.write(t, own+"-2", files.replace(t, "app.yaml", "version: 0.1", "version: 0.2")))
-			i.check(t, stack, powerless) // while both are going on; the stack's role is never another one
+			i.check(t, stack, powerless) // while both are installed; the stack's role never changes
 			l.ready(t, kind, own, "buckets", "0.2")
 			l.ready(t, namespaceInstall, other, "second", "0.1")
 			i.check(t, stack, powerless)
@@ -214,7 +215,7 @@ func TestIsolation(t *testing.T) {
 	}
 }
 
-// TestRolesForInstalls: who may install namespace stacks may not install cluster stacks ("Stack Install").
+// TestRolesForInstalls: users who may install namespace stacks may not install cluster stacks ("Stack Install").
 func TestRolesForInstalls(t *testing.T) {
 	t.Parallel()
 	shared.namespace(t, "roles")

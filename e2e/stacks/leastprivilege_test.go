@@ -16,7 +16,7 @@ import (
 	auditv1 "k8s.io/apiserver/pkg/apis/audit/v1"
 )
 
-// jobStack is a stack whose controller is a Job.
+// jobStack returns a stack whose controller is a Job.
 func jobStack(t *testing.T, group string) stackFiles {
 	t.Helper()
 	return bucketStack(group, "Namespaced", "0.1").with("install.yaml", `apiVersion: batch/v1
@@ -30,8 +30,8 @@ spec:
 `)
 }
 
-// TestLeastPrivilegeOfTheStackManager has the Stack Manager do all that it does: it is forbidden nothing, and each right of its
-// role is used.
+// TestLeastPrivilegeOfTheStackManager makes the Stack Manager do everything that it does: no request is forbidden,
+// and each right of its role is used.
 func TestLeastPrivilegeOfTheStackManager(t *testing.T) {
 	t.Parallel()
 	log := filepath.Join(t.TempDir(), "audit")
@@ -63,7 +63,7 @@ func TestLeastPrivilegeOfTheStackManager(t *testing.T) {
 		for _, resource := range rule.Resources {
 			for _, verb := range rule.Verbs {
 				right := verb + " " + resource
-				// RBAC asks for these when a role or a binding is written: no request does.
+				// RBAC checks these rights when a role or a binding is written: no request uses them.
 				if implied := slices.Contains([]string{"bind", "escalate"}, verb); !implied && !used[right] {
 					t.Errorf("the right to %s is not used", right)
 				}
@@ -72,7 +72,7 @@ func TestLeastPrivilegeOfTheStackManager(t *testing.T) {
 	}
 }
 
-// changeJob takes the label of the stack from its Job, which comes back.
+// changeJob removes the label of the stack from its Job, and waits until the label is back.
 func (l *landscape) changeJob(t *testing.T, job place) {
 	t.Helper()
 	before, err := l.get(t.Context(), job)
@@ -83,8 +83,8 @@ func (l *landscape) changeJob(t *testing.T, job place) {
 	l.isAgain(t, job, before)
 }
 
-// usedRights reads from the audit log what the Stack Manager has requested. What it watches it may list as well: it does so where
-// the API server refuses to stream the first state.
+// usedRights returns the rights that the Stack Manager has used, from the audit log. A watch counts as a list, too:
+// caches list if the API server refuses to stream the initial state.
 func usedRights(t *testing.T, log string) map[string]bool {
 	t.Helper()
 	data, err := os.ReadFile(log)

@@ -36,7 +36,7 @@ func rbacResource(resource string) schema.GroupVersionResource {
 	return rbacv1.SchemeGroupVersion.WithResource(resource)
 }
 
-// objectsOf are all objects of a stack ("Cluster Stacks", "Installation Flow"), but for its CRDs.
+// objectsOf returns all objects of a stack ("Cluster Stacks", "Installation Flow"), except its CRDs.
 func objectsOf(kind, namespace, name string) []place {
 	objects := []place{
 		{schema.GroupVersionResource{Version: "v1", Resource: "serviceaccounts"}, namespace, name},
@@ -54,7 +54,7 @@ func (l *landscape) get(ctx context.Context, p place) (*unstructured.Unstructure
 	return l.dyn.Resource(p.resource).Namespace(p.namespace).Get(ctx, p.name, metav1.GetOptions{})
 }
 
-// exists waits until all objects are there, or none.
+// exists waits until all objects exist, or none of them.
 func (l *landscape) exists(t *testing.T, objects []place, want bool) {
 	t.Helper()
 	eventually(t, suite.Timeout, func(ctx context.Context) error {
@@ -110,7 +110,7 @@ func (l *landscape) areOwned(t *testing.T, kind string, objects []place) {
 	}
 }
 
-// areRepaired changes each object so that it would give more or do less, and deletes it: it comes back as it was.
+// areRepaired changes each object so that it would grant more or do less, and deletes it: each time it is restored.
 func (l *landscape) areRepaired(t *testing.T, objects []place) {
 	t.Helper()
 	changes := map[string]string{
@@ -138,7 +138,7 @@ func (l *landscape) areRepaired(t *testing.T, objects []place) {
 	}
 }
 
-// isAgain waits until an object has the content that it had.
+// isAgain waits until an object has its former content.
 func (l *landscape) isAgain(t *testing.T, p place, before *unstructured.Unstructured) {
 	t.Helper()
 	eventually(t, suite.Timeout, func(ctx context.Context) error {
@@ -174,8 +174,8 @@ func TestScopeMismatch(t *testing.T) {
 	}
 }
 
-// TestSingleInstance: there is one instance of a cluster stack, whose change is for all namespaces ("Cluster Stack Single
-// Instance Version Limitation"); and one of a namespace stack in each namespace.
+// TestSingleInstance: a cluster stack has one instance, whose change is for all namespaces ("Cluster Stack Single
+// Instance Version Limitation"), and a namespace stack has one in each namespace.
 func TestSingleInstance(t *testing.T) {
 	t.Parallel()
 	for _, namespace := range []string{"single-1", "single-2"} {
@@ -266,8 +266,8 @@ func (l *landscape) hasField(t *testing.T, crd, field string) {
 	}
 }
 
-// TestUninstall: instances and stacks that depend on a CRD are in the way unless the deletion is confirmed, and instances of
-// a CRD that another stack owns stay.
+// TestUninstall: instances, and stacks that depend on a CRD, block a deletion unless it is confirmed. Instances of a
+// CRD that another stack owns stay.
 func TestUninstall(t *testing.T) {
 	t.Parallel()
 	group := "uninstall.example.org"
@@ -302,8 +302,8 @@ func TestUninstall(t *testing.T) {
 	shared.exists(t, append(objectsOf(namespaceInstall, "uninstall-2", "buckets"), place{crdResource, "", "buckets." + group}), false)
 }
 
-// TestDependencies: a stack waits for the CRDs that it depends on; those that are cluster-scoped give it nothing, and that is
-// said ("Allowed Resource Access").
+// TestDependencies: a stack waits for the CRDs that it depends on. Cluster-scoped ones grant it nothing, and its
+// status says so ("Allowed Resource Access").
 func TestDependencies(t *testing.T) {
 	t.Parallel()
 	shared.namespace(t, "depends")

@@ -75,7 +75,7 @@ type stackFiles map[string]string
 
 const crdPath = "resources/bucket.crd.yaml"
 
-// bucketStack is a small package of a stack of the scope with a CRD and a controller.
+// bucketStack returns a small package of a stack of the scope, with a CRD and a controller.
 func bucketStack(group, scope, version string) stackFiles {
 	files := stackFiles{
 		"app.yaml": "title: Buckets of GROUP\nversion: " + version + "\npermissionScope: " + scope + "\n",
@@ -114,7 +114,7 @@ spec:
 	return files.in(group)
 }
 
-// in puts a group into the files.
+// in replaces GROUP in the files by an API group.
 func (f stackFiles) in(group string) stackFiles {
 	files := stackFiles{}
 	for name, text := range f {
@@ -123,7 +123,7 @@ func (f stackFiles) in(group string) stackFiles {
 	return files
 }
 
-// replace changes a file, in which the old text must be.
+// replace replaces a text in a file, which has to contain it.
 func (f stackFiles) replace(t *testing.T, name, old, new string) stackFiles {
 	t.Helper()
 	if !strings.Contains(f[name], old) {
@@ -134,7 +134,7 @@ func (f stackFiles) replace(t *testing.T, name, old, new string) stackFiles {
 	return files
 }
 
-// with has another file.
+// with adds or replaces a file.
 func (f stackFiles) with(name, text string) stackFiles {
 	files := f.in("")
 	files[name] = text
@@ -160,7 +160,7 @@ func (files stackFiles) writeTo(t *testing.T, dir string) {
 	}
 }
 
-// install creates an install, or changes the package of the one that is there.
+// install creates an install, or changes the package of an existing one.
 func (l *landscape) install(t *testing.T, kind, namespace, name, reference string) {
 	t.Helper()
 	object := &unstructured.Unstructured{Object: map[string]any{
@@ -173,7 +173,7 @@ func (l *landscape) install(t *testing.T, kind, namespace, name, reference strin
 	must(t, err)
 }
 
-// condition is a condition of an install, of the generation that it has.
+// condition returns the status and the message of an install's condition, for its current generation.
 func (l *landscape) condition(ctx context.Context, kind, namespace, name, conditionType string) (status, message string, err error) {
 	object, err := l.dyn.Resource(stacksResource(kind)).Namespace(namespace).Get(ctx, name, metav1.GetOptions{})
 	if err != nil {
@@ -192,7 +192,7 @@ func (l *landscape) condition(ctx context.Context, kind, namespace, name, condit
 	return "", "", nil
 }
 
-// becomes waits until a condition of an install has a status, and its message what it is to say.
+// becomes waits until a condition of an install has a status, and its message contains a text.
 func (l *landscape) becomes(t *testing.T, kind, namespace, name, condition, status, says string) {
 	t.Helper()
 	eventually(t, suite.Timeout, func(ctx context.Context) error {

@@ -18,8 +18,8 @@ import (
 
 const stackManager = "gardenlite.dev:system:stack-manager"
 
-// TestPrivilegesOfTheStackManager: the Stack Manager itself cannot give out more than stacks have, whatever it is made to
-// write ("Stack Manager").
+// TestPrivilegesOfTheStackManager: the Stack Manager itself cannot grant more than stacks have, whatever it writes
+// ("Stack Manager").
 func TestPrivilegesOfTheStackManager(t *testing.T) {
 	t.Parallel()
 	shared.namespace(t, "privileges")
@@ -116,7 +116,7 @@ metadata: {name: s, namespace: privileges}`, "cannot create resource"},
 			}
 		})
 	}
-	// What is not a stack's it does not change and does not delete.
+	// It cannot delete objects that are not of a stack.
 	for _, p := range []place{{rbacResource("clusterroles"), "", "view"}, {rbacResource("clusterrolebindings"), "", "cluster-admin"},
 		{schema.GroupVersionResource{Version: "v1", Resource: "serviceaccounts"}, "privileges", "default"}} {
 		eventually(t, suite.Timeout, func(ctx context.Context) error { _, err := shared.get(ctx, p); return err })

@@ -16,7 +16,7 @@ import (
 	"github.com/gardenlite/gardenlite/internal/testutil"
 )
 
-// ownLandscape starts a landscape of the test's own.
+// ownLandscape starts a landscape of one test.
 func ownLandscape(t *testing.T, dir string, flags ...string) *landscape {
 	t.Helper()
 	suite.Up(t, dir, append([]string{"--seeds", "0"}, flags...)...).OK(t)
@@ -25,7 +25,7 @@ func ownLandscape(t *testing.T, dir string, flags ...string) *landscape {
 	return newLandscape(dir, config)
 }
 
-// refusesNothing wants no component to have been forbidden anything since the process started.
+// refusesNothing expects that no request of a component was forbidden since the process started.
 func (l *landscape) refusesNothing(t *testing.T) {
 	t.Helper()
 	if forbidden, err := suite.Forbidden(l.dir); err != nil || len(forbidden) > 0 {
@@ -65,7 +65,7 @@ func TestKilledUnderStacks(t *testing.T) {
 	l.namespace(t, "killed")
 	references := []string{l.write(t, "first", first), l.write(t, "second", second)}
 	objects := append(objectsOf(clusterInstall, "killed", "buckets"), place{crdResource, "", "buckets.killed.example.org"},
-		place{stacksResource(clusterInstall), "killed", "buckets"}) // the last one: what is applied to it while it is deleted, is deleted with it
+		place{stacksResource(clusterInstall), "killed", "buckets"}) // last: an install applied during its deletion is deleted with it
 	for round := range rounds {
 		delay := func(part int) time.Duration { return time.Duration(7+23*(3*round+part)%331) * time.Millisecond }
 		l.install(t, clusterInstall, "killed", "buckets", references[0])
@@ -83,7 +83,7 @@ func TestKilledUnderStacks(t *testing.T) {
 	}
 }
 
-// TestWithoutStackManager: it is a component that can be left out.
+// TestWithoutStackManager: the Stack Manager is a component that can be left out.
 func TestWithoutStackManager(t *testing.T) {
 	t.Parallel()
 	l := ownLandscape(t, filepath.Join(t.TempDir(), "landscape"), "--controllers=*,-stack-manager")

@@ -84,7 +84,7 @@ func (s *samples) serves(t *testing.T, namespace, version string, has ...string)
 	return page
 }
 
-// claim is the database of the site of an environment: its claim and its Secret.
+// claim returns the database of an environment's site: the UID of its claim, and the password in its Secret.
 func (s *samples) claim(t *testing.T, namespace string) (types.UID, string) {
 	t.Helper()
 	claim, err := s.dyn.Resource(mysqlInstances).Namespace(namespace).Get(t.Context(), "blog", metav1.GetOptions{})

@@ -23,7 +23,7 @@ import (
 	"github.com/gardenlite/gardenlite/e2e/internal/suite"
 )
 
-// imageOf is the image of a package.
+// imageOf returns the OCI image of a package.
 func imageOf(t *testing.T, files stackFiles) containerregistry.Image {
 	t.Helper()
 	var content bytes.Buffer

@@ -24,9 +24,10 @@ import (
 	"github.com/gardenlite/gardenlite/internal/authz/graph"
 )
 
-// landscape makes the objects of a landscape in which all shoots are of one project, and use the same profiles, bindings,
-// exposure class and resources: the worst case for an index. The last tenth of the seeds has no shoots; they are
-// ManagedSeeds whose own shoots run on the last seed. So that one is reached by many seeds, and by nothing that shoots share.
+// landscape creates the objects of a landscape in which all shoots are of one project, and use the same profiles,
+// bindings, exposure class and resources: the worst case for an index. The last tenth of the seeds has no shoots;
+// they are ManagedSeeds whose own shoots run on the last seed. So many seeds have a path to the last seed, and no
+// object that shoots share has one.
 type landscape struct{ shoots, seeds int }
 
 const namespace = "garden-dev"
@@ -56,7 +57,7 @@ func (l landscape) shoot(i int, seed string) *gardencorev1beta1.Shoot {
 	return shoot
 }
 
-// objects visits every object.
+// objects calls visit for every object.
 func (l landscape) objects(visit func(any)) {
 	visit(&gardencorev1beta1.Project{ObjectMeta: meta("", "dev"), Spec: gardencorev1beta1.ProjectSpec{Namespace: ptr.To(namespace)}})
 	visit(&gardencorev1beta1.SecretBinding{ObjectMeta: meta(namespace, "binding"),
@@ -127,13 +128,13 @@ func certificateSigningRequest(seed string) *certificatesv1.CertificateSigningRe
 	}}
 }
 
-// noSeeds has no Seed, so that the edges for bootstrapping are there.
+// noSeeds finds no Seed, so that edges for bootstrapping are added.
 type noSeeds struct{}
 
 func (noSeeds) Seed(string) *gardencorev1beta1.Seed { return nil }
 func (noSeeds) Now() time.Time                      { return time.Time{} }
 
-// owned is an object with the edges that it causes.
+// owned is the vertex of an object, with the edges that the object adds.
 type owned struct {
 	vertex graph.Vertex
 	edges  []graph.Edge

@@ -67,7 +67,7 @@ func (t *table) measure(l landscape) {
 	t.measureChanges(l, g, largest)
 }
 
-// measureChecks checks the vertex of each kind with the most edges, and random ones.
+// measureChecks measures path checks of the vertex with the most edges of each kind, and of random ones.
 func (t *table) measureChecks(l landscape, g *graph.Graph) {
 	walk := walked{}
 	for _, e := range g.Snapshot().Edges {
@@ -75,7 +75,7 @@ func (t *table) measureChecks(l landscape, g *graph.Graph) {
 	}
 	largest := map[graph.Kind]graph.Vertex{}
 	for v, next := range walk {
-		// Every seed reads the garden's identity, so for that there is no miss.
+		// Every seed reads the garden's identity in kube-system, so there is no miss for it.
 		if v.Namespace != "kube-system" && len(next) > len(walk[largest[v.Kind]]) {
 			largest[v.Kind] = v
 		}
@@ -107,7 +107,8 @@ func (t *table) measureChecks(l landscape, g *graph.Graph) {
 	}
 }
 
-// pick returns a seed to which there is a path, or one to which there is none: the last, which many seeds reach, if it can.
+// pick returns a seed to which v has a path or, without hit, has none: then the last seed if possible, to which many
+// seeds have a path.
 func (l landscape) pick(walk walked, v graph.Vertex, hit bool) string {
 	if hit {
 		for v.Kind != graph.KindSeed && len(walk[v]) > 0 {
@@ -155,7 +156,7 @@ type move struct {
 	shoot int
 }
 
-// moves returns shoots with the edges that they have on another seed.
+// moves returns random shoots with the edges that they have on another seed.
 func (l landscape) moves(n int) []move {
 	moves := make([]move, n)
 	for i := range moves {
@@ -165,8 +166,9 @@ func (l landscape) moves(n int) []move {
 	return moves
 }
 
-// measureWriting measures how long each change takes, and so at most holds the lock, and how long path checks take meanwhile.
-// The latter depends on the scheduler as well: a reader that waited runs again when there is a processor for it.
+// measureWriting measures how long each change takes, which is the longest that it can hold the lock, and how long
+// path checks take meanwhile. The latter depends on the scheduler as well: a reader that waited goes on only when a
+// processor is free.
 func (t *table) measureWriting(g *graph.Graph, l landscape, when string, write func(set func(owned))) {
 	var held, waits []time.Duration
 	done := make(chan struct{})
@@ -204,7 +206,7 @@ func times(n int, do func(i int)) []time.Duration {
 	return samples
 }
 
-// batches returns the median over batches of what one call takes.
+// batches returns the median of the duration of one call, over batches of calls.
 func batches(do func(i int)) time.Duration {
 	const batch = 1000
 	return percentile(times(101, func(n int) {

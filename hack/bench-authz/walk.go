@@ -2,7 +2,7 @@ package main
 
 import "github.com/gardenlite/gardenlite/internal/authz/graph"
 
-// walked is the same graph as a plain depth-first walk needs it.
+// walked is the graph in the form that a plain depth-first walk needs.
 type walked map[graph.Vertex][]graph.Vertex
 
 func (w walked) hasPath(from graph.Vertex, seed string) bool {

@@ -30,15 +30,14 @@ import (
 )
 
 const (
-	// TagBastion is the tag of an instance that is a Bastion's, with the namespace of the Bastion.
+	// TagBastion is the tag of the instance of a Bastion. Its value is the namespace of the Bastion.
 	TagBastion = "extensions.gardener.cloud/bastion-namespace"
 	// BootTimeout is how long an operation waits for a bastion to boot, which takes milliseconds, before it is requeued.
 	BootTimeout = time.Second
-	// maxHostname is how long the name of a machine may be.
 	maxHostname = 63
 )
 
-// Cloud is what the provider needs of a cloud.
+// Cloud is the part of cloud.Cloud that the provider uses.
 type Cloud interface {
 	EnsureInstance(ctx context.Context, spec cloud.InstanceSpec) (cloud.Instance, error)
 	DeleteInstance(ctx context.Context, id string) error
@@ -64,8 +63,8 @@ func (b Provider) Reconcile(ctx context.Context, seed client.Client, bastion *ex
 		b.setReady(bastion, corev1beta1.ConditionFalse, "FailedReconciling", err.Error())
 		return err
 	}
-	// The port is there before the status says that there is something to connect to. The copy, because the status of the
-	// object is not written yet.
+	// The annotation with the port is written before the status, so that clients that see the status find the port. A
+	// copy is patched, because the status of the object is not written yet.
 	port := strconv.Itoa(int(address.Port()))
 	err = operation.Patch(ctx, seed, bastion.DeepCopy(), func(bastion *extensionsv1alpha1.Bastion) {
 		metav1.SetMetaDataAnnotation(&bastion.ObjectMeta, operation.AnnotationSSHPort, port)
@@ -78,8 +77,8 @@ func (b Provider) Reconcile(ctx context.Context, seed client.Client, bastion *ex
 	return nil
 }
 
-// Guard has the firewall of a Bastion's instance let in what the spec allows, and no client if the spec cannot be applied or the
-// Bastion is being deleted. Connections that it does not allow are cut.
+// Guard sets the firewall of a Bastion's instance to the ingress of the spec. The firewall admits no client if the spec
+// cannot be applied or the Bastion is being deleted. Guard cuts connections that the firewall does not allow any more.
 func (b Provider) Guard(ctx context.Context, bastion *extensionsv1alpha1.Bastion) error {
 	ingress, problem := ingressOf(bastion)
 	if bastion.DeletionTimestamp != nil {
@@ -95,7 +94,7 @@ func (b Provider) Guard(ctx context.Context, bastion *extensionsv1alpha1.Bastion
 	return problem
 }
 
-// ensure runs the instance as the Bastion specifies.
+// ensure updates the firewall, creates the instance, and returns its public address once it has booted.
 func (b Provider) ensure(ctx context.Context, seed client.Client, bastion *extensionsv1alpha1.Bastion) (netip.AddrPort, error) {
 	id := InstanceID(bastion)
 	if err := b.Guard(ctx, bastion); err != nil {
@@ -133,7 +132,7 @@ func (b Provider) ensure(ctx context.Context, seed client.Client, bastion *exten
 	return b.booted(ctx, bastion, instance)
 }
 
-// credentials are those of the shoot, without which no cloud would do anything.
+// credentials checks that the shoot has credentials, because a real cloud does nothing without them.
 func (b Provider) credentials(ctx context.Context, seed client.Reader, namespace string) error {
 	key := client.ObjectKey{Namespace: namespace, Name: constants.SecretNameCloudProvider}
 	if err := seed.Get(ctx, key, &corev1.Secret{}); err != nil {
@@ -142,7 +141,7 @@ func (b Provider) credentials(ctx context.Context, seed client.Reader, namespace
 	return nil
 }
 
-// booted waits for the instance, and says where it can be reached.
+// booted waits at most BootTimeout until the instance has booted, and returns its public address.
 func (b Provider) booted(ctx context.Context, bastion *extensionsv1alpha1.Bastion, instance cloud.Instance) (netip.AddrPort, error) {
 	if instance.State == cloud.Pending {
 		select {
@@ -211,7 +210,7 @@ func DeleteOrphans(ctx context.Context, seed client.Reader, c Cloud, namespace s
 	return nil
 }
 
-// ingressOf are the rules of the firewall.
+// ingressOf returns the firewall rules of spec.ingress.
 func ingressOf(bastion *extensionsv1alpha1.Bastion) (bastionspec.Ingress, error) {
 	blocks := make([]networkingv1.IPBlock, len(bastion.Spec.Ingress))
 	for i := range blocks {
@@ -225,8 +224,8 @@ func ingressOf(bastion *extensionsv1alpha1.Bastion) (bastionspec.Ingress, error)
 	return rules, nil
 }
 
-// InstanceID is the ID of a Bastion's instance. The hash tells apart what namespaces and names together do not, and what is
-// too long.
+// InstanceID returns the ID of a Bastion's instance. Its hash tells apart Bastions whose IDs would be equal after
+// namespace and name are joined and cut to the maximum length.
 func InstanceID(bastion metav1.Object) string {
 	sum := sha256.Sum256([]byte(bastion.GetNamespace() + "/" + bastion.GetName()))
 	hash := "-" + hex.EncodeToString(sum[:5])
@@ -234,7 +233,7 @@ func InstanceID(bastion metav1.Object) string {
 	return id[:min(len(id), cloud.MaxID-len(hash))] + hash
 }
 
-// bastionHostname is how the machine calls itself: as the instance if that is short enough.
+// bastionHostname returns the instance ID, or a shorter hostname if the ID is longer than maxHostname.
 func bastionHostname(id, name string) string {
 	if len(id) <= maxHostname {
 		return id

@@ -1,6 +1,6 @@
-// Package bastionsim is the Bastion controller of the simulated provider. Below it are the simulated cloud (cloud), with
-// networks, instances, public addresses and their firewall, and the machines that instances are (machine). It may import
-// what is below it, internal/fsutil, internal/garbage and internal/component.
+// Package bastionsim is the Bastion controller of the simulated provider. Its subpackages are the simulated cloud
+// (cloud), with networks, instances, public addresses and their firewall, and the machines of the instances (machine).
+// It may import its subpackages, internal/bastionspec, internal/fsutil, internal/garbage and internal/component.
 //
 // It promises:
 //

@@ -21,18 +21,18 @@ import (
 	"github.com/gardenlite/gardenlite/internal/component/conditions"
 )
 
-// watchPeriod is how often the instances of Bastions are compared with what their status says.
+// watchPeriod is how often the Watcher compares Bastions with their instances.
 const watchPeriod = time.Second
 
-// Watcher notices bastions that stop running, or run again, outside of an operation, since a cloud sends no events. Their
-// next operation reports it in the status.
+// Watcher enqueues Bastions whose instance stops running, or runs again, outside of an operation, so that their next
+// operation updates the status. It polls, because the cloud sends no events.
 type Watcher struct {
 	Provider
 	Cache  client.Reader
 	log    logr.Logger
 	events chan event.GenericEvent
-	// seen has what each instance did, and its status said, at the last comparison. A Bastion that is out of sync is
-	// enqueued once and not each time: operations that fail are retried with back-off.
+	// seen has the condition status and the instance state of each Bastion at the last comparison. A Bastion that is
+	// out of sync is enqueued once and not at each comparison: failed operations are retried with exponential backoff.
 	seen map[types.UID]string
 }
 
@@ -46,7 +46,7 @@ func (b Provider) Watch(controller *builder.Builder, mgr manager.Manager) error 
 	return nil
 }
 
-// run compares until ctx ends.
+// run compares Bastions with their instances until ctx ends.
 func (w *Watcher) run(ctx context.Context) error {
 	ticker := w.Clock.NewTicker(watchPeriod)
 	defer ticker.Stop()
@@ -91,8 +91,9 @@ func (w *Watcher) Compare(ctx context.Context) (changed []*extensionsv1alpha1.Ba
 	return changed, nil
 }
 
-// OutOfSync says that the instance of a Bastion runs and its status says that it does not, or the other way round. An
-// instance that boots is given time, and a Bastion that never had a status, or is being deleted, is left to its operation.
+// OutOfSync reports whether the instance of a Bastion runs although the status says that it does not, or the other way
+// round. It returns false while the instance boots, and for a Bastion that has no condition BastionReady yet or is
+// being deleted.
 func (b Provider) OutOfSync(obj extensionsv1alpha1.Object) bool {
 	bastion, ok := obj.(*extensionsv1alpha1.Bastion)
 	if !ok || bastion.DeletionTimestamp != nil {

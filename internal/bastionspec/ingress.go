@@ -17,17 +17,17 @@ const (
 	MaxExcept = 256
 )
 
-// Rule allows the addresses of a network, but for exceptions.
+// Rule allows the addresses in CIDR, but for those in Except.
 type Rule struct {
 	CIDR   netip.Prefix   `json:"cidr"`
 	Except []netip.Prefix `json:"except,omitempty"`
 }
 
-// Ingress says who may connect: those that one of the rules allows.
+// Ingress is a list of firewall rules. An address may connect if one of the rules allows it; an empty list allows none.
 type Ingress []Rule
 
-// ParseIngress reads spec.ingress of a Bastion. There are no rules if anything in it is wrong. As in Gardener, errors have
-// the path of the list, without an index.
+// ParseIngress parses spec.ingress of a Bastion. It returns no rules if one of them is invalid. As in Gardener, errors
+// have the path of the list, without an index.
 func ParseIngress(blocks []networkingv1.IPBlock, path *field.Path) (Ingress, field.ErrorList) {
 	if len(blocks) > MaxRules {
 		return nil, field.ErrorList{field.TooMany(path, len(blocks), MaxRules)}
@@ -44,7 +44,7 @@ func ParseIngress(blocks []networkingv1.IPBlock, path *field.Path) (Ingress, fie
 	return rules, nil
 }
 
-// parseRule wants what is excepted to be a part of the range, as Kubernetes does in a NetworkPolicy.
+// parseRule requires each exception to be a proper part of the CIDR, as Kubernetes does in a NetworkPolicy.
 func parseRule(block networkingv1.IPBlock, path *field.Path) (rule Rule, errs field.ErrorList) {
 	var err error
 	if rule.CIDR, err = parsePrefix(block.CIDR); err != nil {
@@ -68,7 +68,7 @@ func parseRule(block networkingv1.IPBlock, path *field.Path) (rule Rule, errs fi
 	return rule, errs
 }
 
-// parsePrefix is netip.ParsePrefix, with ranges of IPv4 that are written as IPv6 as what they are.
+// parsePrefix parses a CIDR like netip.ParsePrefix, and converts a range of IPv4-mapped IPv6 addresses to IPv4.
 func parsePrefix(text string) (netip.Prefix, error) {
 	prefix, err := netip.ParsePrefix(text)
 	if err != nil || !prefix.Addr().Is4In6() {
@@ -80,7 +80,7 @@ func parsePrefix(text string) (netip.Prefix, error) {
 	return netip.PrefixFrom(prefix.Addr().Unmap(), prefix.Bits()-96), nil
 }
 
-// Check says what is wrong with rules that were stored.
+// Check returns an error if a stored rule has an invalid CIDR.
 func (i Ingress) Check() error {
 	for _, rule := range i {
 		if !rule.CIDR.IsValid() || slices.ContainsFunc(rule.Except, func(except netip.Prefix) bool { return !except.IsValid() }) {
@@ -90,7 +90,7 @@ func (i Ingress) Check() error {
 	return nil
 }
 
-// Clone is a copy that shares nothing with the original.
+// Clone returns a deep copy.
 func (i Ingress) Clone() Ingress {
 	rules := slices.Clone(i)
 	for n := range rules {
@@ -99,7 +99,7 @@ func (i Ingress) Clone() Ingress {
 	return rules
 }
 
-// Allows says whether a connection from an address is let in. An address that cannot be understood is not.
+// Allows reports whether a client with the address may connect. It returns false if remote is not a TCP address.
 func (i Ingress) Allows(remote net.Addr) bool {
 	tcp, ok := remote.(*net.TCPAddr)
 	if !ok {

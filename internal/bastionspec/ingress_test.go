@@ -41,7 +41,7 @@ func TestIngress(t *testing.T) {
 	}
 }
 
-// TestIngressRefused: one wrong rule, and there are none.
+// TestIngressRefused verifies that one invalid rule makes ParseIngress return none.
 func TestIngressRefused(t *testing.T) {
 	fine := networkingv1.IPBlock{CIDR: "198.51.100.0/24"}
 	for name, test := range map[string]struct {

@@ -11,13 +11,13 @@ import (
 )
 
 const (
-	// MinRSABits is how long an RSA key must be.
+	// MinRSABits is the minimum size of an RSA key in bits.
 	MinRSABits = 2048
 	// MaxComment is how many bytes the comment of a public key may have.
 	MaxComment = 1 << 10
 )
 
-// keyTypes are those that a bastion's SSH server accepts.
+// keyTypes are the types of public keys that a bastion's SSH server accepts.
 var keyTypes = []string{
 	ssh.KeyAlgoED25519, ssh.KeyAlgoECDSA256, ssh.KeyAlgoECDSA384, ssh.KeyAlgoECDSA521,
 	ssh.KeyAlgoSKED25519, ssh.KeyAlgoSKECDSA256, ssh.KeyAlgoRSA,
@@ -45,7 +45,7 @@ func ParsePublicKey(text string) (ssh.PublicKey, error) {
 	return key, nil
 }
 
-// WeakKey is an RSA key that is too short.
+// WeakKey reports whether a key is an RSA key of less than MinRSABits.
 func WeakKey(key ssh.PublicKey) bool {
 	crypto, ok := key.(ssh.CryptoPublicKey)
 	if !ok {

@@ -6,7 +6,7 @@ import (
 	"github.com/gardenlite/gardenlite/internal/authz/inspect"
 )
 
-// exitNotAllowed is for a request that is not allowed, as "kubectl auth can-i" has it.
+// exitNotAllowed is the exit code for a request that is not allowed, as of "kubectl auth can-i".
 const exitNotAllowed = 1
 
 func newAccess(g *globals) *cobra.Command {
@@ -46,7 +46,7 @@ func addUserFlags(g *globals, cmd *cobra.Command, u *inspect.User) {
 	_ = cmd.RegisterFlagCompletionFunc("as-stack", complete(func(n *inspect.Names) []string { return n.Stacks }))
 }
 
-// namesToComplete asks the landscape what there is; nothing if it does not run.
+// namesToComplete returns the names that the landscape reports for shell completion, or none if it does not run.
 func namesToComplete(g *globals, cmd *cobra.Command) *inspect.Names {
 	client, err := g.inspector()
 	if err == nil {
@@ -59,7 +59,7 @@ func namesToComplete(g *globals, cmd *cobra.Command) *inspect.Names {
 	return &inspect.Names{}
 }
 
-// inspector asks the landscape about scoped access.
+// inspector returns a client for questions about scoped access.
 func (g *globals) inspector() (inspect.Client, error) {
 	client, _, err := g.connect()
 	if err != nil {

@@ -93,8 +93,7 @@ func accessCheck(ctx context.Context, g *globals, kubeconfig, victim, output str
 	return nil
 }
 
-// printCheck writes what came of each attack, with the request and the answer below it, and in the end how many there
-// were.
+// printCheck prints the outcome of each attack with its request and answer, and then the number of each outcome.
 func printCheck(out io.Writer, report *accesscheck.Report) {
 	fmt.Fprintf(out, "Garden    %s\nAttacker  seed %s: its gardenlet, and an extension on it\nVictim    seed %s\n\n",
 		report.Garden, report.Seed, report.Victim)

@@ -100,7 +100,7 @@ func explainAccess(ctx context.Context, g *globals, q inspect.Question, output s
 	return nil
 }
 
-// printExplanation writes the answer in the first line, and below why.
+// printExplanation prints the answer in the first line, and the reasons below it.
 func printExplanation(out io.Writer, e *inspect.Explanation) {
 	answer := "no"
 	if e.Allowed {
@@ -140,7 +140,7 @@ func printExplanation(out io.Writer, e *inspect.Explanation) {
 	}
 }
 
-// request is what was asked, as the garden understands it: "get secrets garden-dev/sample".
+// request returns the request as the garden understands it, such as "get secrets garden-dev/sample".
 func request(e *inspect.Explanation) string {
 	text := e.Verb + " " + e.Resource
 	if e.Group != "" {

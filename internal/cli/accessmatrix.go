@@ -81,7 +81,7 @@ func printMatrix(g *globals, m *inspect.Matrix, wide bool) error {
 	verbs := authorizer.AllVerbs()
 	var rows [][]string
 	left := 0
-	// By resource, those for some of its objects below the one for all.
+	// The sort is stable: rows for some objects of a resource stay below the row for all of them.
 	slices.SortStableFunc(m.Rows, func(a, b inspect.Row) int {
 		return cmp.Or(cmp.Compare(a.Resource, b.Resource), cmp.Compare(a.Group, b.Group), cmp.Compare(a.Subresource, b.Subresource))
 	})
@@ -118,14 +118,14 @@ func printMatrix(g *globals, m *inspect.Matrix, wide bool) error {
 	return nil
 }
 
-// ambiguous says whether another group has a resource of that name with something allowed.
+// ambiguous reports whether another API group has a resource of the same name with something allowed.
 func ambiguous(rows []inspect.Row, r inspect.Row) bool {
 	return slices.ContainsFunc(rows, func(other inspect.Row) bool {
 		return other.Resource == r.Resource && other.Group != r.Group && !other.Empty()
 	})
 }
 
-// cell is what stands in the table; nothing for a verb that the resource does not have.
+// cell returns the text of a table cell, which is empty for a verb that the resource does not have.
 func cell(access string) string {
 	if access == inspect.None {
 		return "-"

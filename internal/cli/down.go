@@ -31,7 +31,7 @@ func newDown(g *globals) *cobra.Command {
 
 func down(ctx context.Context, g *globals, timeout time.Duration) error {
 	client, dir, err := g.connect()
-	if isNotRunning(err) { // what was asked for is so
+	if isNotRunning(err) { // it has stopped already
 		fmt.Fprintf(g.out, "Landscape %q is not running.\n", g.name)
 		return nil
 	}
@@ -96,7 +96,8 @@ func reset(g *globals, yes bool) error {
 	return nil
 }
 
-// ask asks before something is done that cannot be undone. Any answer but yes is an error, and so is a missing terminal.
+// ask asks for confirmation before something is done that cannot be undone. Any answer but yes is an error, and so
+// is a missing terminal.
 func ask(g *globals, command, question string) error {
 	if file, ok := g.in.(*os.File); !ok || !term.IsTerminal(int(file.Fd())) {
 		return &landscape.UsageError{Err: fmt.Errorf("%s asks first, and there is no terminal to ask on: say --yes", command)}

@@ -19,7 +19,7 @@ import (
 	"github.com/gardenlite/gardenlite/internal/landscape"
 )
 
-// What exec puts into the environment of its command, beside KUBECONFIG.
+// The environment variables that exec sets for its command, besides KUBECONFIG.
 const (
 	envName       = "GARDENLITE_NAME"
 	envDataDir    = "GARDENLITE_DATA_DIR"
@@ -148,7 +148,7 @@ func runCommand(ctx context.Context, g *globals, reaper *reaper, program string,
 	return 0, nil
 }
 
-// reaper is a small process beside exec that cleans up if exec itself is killed: it ends when its standard input does.
+// reaper is a helper process that cleans up if exec itself is killed: it then sees the end of its standard input.
 type reaper struct {
 	cmd   *exec.Cmd
 	stdin io.WriteCloser
@@ -175,7 +175,7 @@ func startReaper(dir string) (*reaper, error) {
 // watch tells the reaper which process to end if exec is killed.
 func (r *reaper) watch(pid int) { fmt.Fprintln(r.stdin, pid) }
 
-// finish has everything cleaned up and waits for it. The command has ended by now.
+// finish makes the reaper clean up and waits for it. The command has ended by now.
 func (r *reaper) finish() {
 	fmt.Fprintln(r.stdin, 0)
 	_ = r.stdin.Close()
@@ -195,7 +195,8 @@ func newReaper() *cobra.Command {
 	}
 }
 
-// reap reads process ids, one a line, until the input ends; then it ends the last one named and deletes the directory.
+// reap reads process IDs, one per line, until the input ends. Then it ends the last of these processes and deletes
+// the directory.
 func reap(input io.Reader, dir string) error {
 	if !strings.HasPrefix(filepath.Base(dir), "gardenlite-exec-") {
 		return &landscape.UsageError{Err: errors.New("not a directory of gardenlite exec")}
@@ -213,7 +214,7 @@ func reap(input io.Reader, dir string) error {
 	return os.RemoveAll(dir)
 }
 
-// endProcess asks a process to end, and makes it if it has not in a while.
+// endProcess sends SIGTERM to a process, and SIGKILL if it has not ended after three seconds.
 func endProcess(pid int) {
 	process, err := os.FindProcess(pid)
 	if err != nil {

@@ -14,16 +14,17 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// fileKeys are the flags of "up" that a file may hold, by their names.
+// fileKeys are the names of the flags of "up" that a landscape file can set.
 var fileKeys = []string{"name", "data-dir", "port", "bind-address", "seeds", "datastore", "apply", "run-image",
 	"controllers", "ready-timeout", "log-format", "verbose",
 	"shoot-admin-kubeconfig-max-expiration", "shoot-viewer-kubeconfig-max-expiration", "shoot-kubeconfig-key-algorithm",
 	"bastion-time-to-live", "bastion-max-lifetime"}
 
-// maxFileBytes bounds what is read as a landscape file.
+// maxFileBytes is the largest size of a landscape file.
 const maxFileBytes = 1 << 20
 
-// applyFile sets the flags that the file has and the command line has not. Paths in it count from its own folder.
+// applyFile sets the flags that the landscape file contains and the command line does not. Relative paths in the
+// file are relative to its folder.
 func applyFile(cmd *cobra.Command, name string) error {
 	data, err := readFile(name)
 	if err != nil {
@@ -69,7 +70,7 @@ func readFile(name string) ([]byte, error) {
 	return data, err
 }
 
-// asFlagValues are the texts that a flag is set to, one after the other.
+// asFlagValues returns the texts to which a flag is set, one after the other.
 func asFlagValues(value any) ([]string, error) {
 	switch v := value.(type) {
 	case []any:

@@ -104,7 +104,7 @@ func newImageForget(g *globals) *cobra.Command {
 	}
 }
 
-// mappedImages are the references of mapped images, for completion.
+// mappedImages returns the references of mapped images, for completion.
 func mappedImages(ctx context.Context, g *globals) (references []string) {
 	ctx, cancel := context.WithTimeout(ctx, completionTimeout)
 	defer cancel()

@@ -84,7 +84,7 @@ func completeCluster(ctx context.Context, g *globals, args []string) []string {
 	return nil
 }
 
-// file is the kubeconfig that the arguments mean, "" for that of a seed elsewhere.
+// file returns the path of the kubeconfig for the arguments, or "" for a seed that runs elsewhere.
 func (k *kubeconfigFlags) file(g *globals, dir string, args []string) (string, error) {
 	garden, err := g.gardenKubeconfig()
 	if err != nil {

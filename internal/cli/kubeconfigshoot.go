@@ -13,9 +13,9 @@ import (
 )
 
 const (
-	// defaultShootExpiration is how long a kubeconfig for a shoot is valid if nothing is said.
+	// defaultShootExpiration is how long a kubeconfig for a shoot is valid without --expiration.
 	defaultShootExpiration = time.Hour
-	// minShootExpiration is the shortest time that the garden takes.
+	// minShootExpiration is the shortest expiration that the garden accepts.
 	minShootExpiration = 10 * time.Minute
 )
 
@@ -59,7 +59,8 @@ func (k *kubeconfigFlags) runShoot(ctx context.Context, g *globals, args []strin
 	return mergeKubeconfig(g, prefixed(config, "gardenlite-"+g.name+"-"))
 }
 
-// prefixed has names that no other landscape has.
+// prefixed returns the kubeconfig with a prefix before all names, which keeps them apart from those of other
+// landscapes.
 func prefixed(config *clientcmdapi.Config, prefix string) *clientcmdapi.Config {
 	renamed := clientcmdapi.NewConfig()
 	for name, cluster := range config.Clusters {

@@ -31,7 +31,7 @@ func addOutputFlag(cmd *cobra.Command, output *string, formats ...string) {
 	}
 }
 
-// printObject prints a value as JSON or YAML; false if the format is another.
+// printObject prints a value as JSON or YAML. It returns false if the format is another one.
 func printObject(out io.Writer, format string, value any) (bool, error) {
 	switch format {
 	case "json":
@@ -48,7 +48,7 @@ func printObject(out io.Writer, format string, value any) (bool, error) {
 	return false, nil
 }
 
-// table prints rows below a header.
+// table prints rows below a header, in which " | " separates the columns.
 func table(out io.Writer, header string, rows [][]string) error {
 	w := tabwriter.NewWriter(out, 0, 0, 3, ' ', 0)
 	fmt.Fprintln(w, strings.ReplaceAll(header, " | ", "\t"))
@@ -58,5 +58,5 @@ func table(out io.Writer, header string, rows [][]string) error {
 	return w.Flush()
 }
 
-// shellQuote makes one word of a text for a POSIX shell.
+// shellQuote quotes a text as one word of a POSIX shell.
 func shellQuote(text string) string { return sshclient.Quote(text) }

@@ -13,14 +13,16 @@ import (
 	"github.com/gardenlite/gardenlite/internal/landscape/control"
 )
 
-// progressMessage is what a process in the background tells the one that started it, a line of JSON each.
+// progressMessage is a message of the process in the background to the process that started it, one line of JSON
+// each.
 type progressMessage struct {
 	Event *control.Event `json:"event,omitempty"`
 	Ready time.Duration  `json:"ready,omitempty"`
 	Error string         `json:"error,omitempty"`
 }
 
-// progress shows how a start continues: on a terminal with a line that lives, else a line for each step.
+// progress shows the progress of a start: on a terminal in one line that is redrawn, otherwise in a line for each
+// step.
 type progress struct {
 	mu     sync.Mutex
 	out    io.Writer
@@ -30,7 +32,7 @@ type progress struct {
 	closed chan struct{}
 	ended  chan struct{}
 	title  string
-	// saying is what is in progress, behind the title.
+	// saying is the current step, which is shown behind the title.
 	saying string
 	begun  time.Time
 }
@@ -58,7 +60,7 @@ func (p *progress) begin(title string) {
 	go p.animate()
 }
 
-// animate redraws the line that says what is in progress, until close.
+// animate redraws the live line until close is called.
 func (p *progress) animate() {
 	defer close(p.ended)
 	ticker := time.NewTicker(100 * time.Millisecond)
@@ -107,7 +109,7 @@ func (p *progress) line(mark, colour, text string) {
 	fmt.Fprintf(p.out, "%s%s %s\n", start, mark, text)
 }
 
-// say says what is in progress: behind the title of the line that lives, or else in a line of its own.
+// say shows the current step: behind the title of the live line or, without one, in a line of its own.
 func (p *progress) say(text string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -126,7 +128,7 @@ func (p *progress) send(message progressMessage) {
 	_ = json.NewEncoder(p.pipe).Encode(message)
 }
 
-// close ends the live line. Can be called again.
+// close ends the live line. It can be called more than once.
 func (p *progress) close() {
 	select {
 	case <-p.closed:

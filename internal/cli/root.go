@@ -20,7 +20,7 @@ import (
 	"github.com/gardenlite/gardenlite/internal/landscape/statedir"
 )
 
-// Exit codes (design: the command line).
+// Exit codes.
 const (
 	exitFailed     = 1
 	exitUsage      = 2
@@ -29,7 +29,7 @@ const (
 	exitInterrupted = 130
 )
 
-// exitError ends the process with a code of its own and, if err is nil, without a word.
+// exitError makes the process exit with the given code and, if err is nil, without a message.
 type exitError struct {
 	code int
 	err  error
@@ -44,7 +44,7 @@ func (e *exitError) Error() string {
 
 func (e *exitError) Unwrap() error { return e.err }
 
-// streams are where a command reads and writes.
+// streams are the standard streams of a command.
 type streams struct {
 	in       io.Reader
 	out, err io.Writer
@@ -57,7 +57,7 @@ type globals struct {
 	noColor, verbose         bool
 }
 
-// dir is the state directory of the landscape that the flags choose.
+// dir returns the state directory of the landscape that the flags choose.
 func (g *globals) dir() (string, error) {
 	cfg := landscape.Config{Name: g.name, Dir: g.dataDir}
 	if err := cfg.Complete(); err != nil {
@@ -83,7 +83,8 @@ func (g *globals) notRunning() error {
 	return &exitError{exitNotRunning, fmt.Errorf("landscape %q is not running: start it with \"gardenlite up%s\"", g.name, g.nameFlag())}
 }
 
-// gardenKubeconfig is the file with the administrator's access to the garden, which is there once it has been ready.
+// gardenKubeconfig returns the path of the administrator's kubeconfig for the garden, which exists once the garden
+// has been ready.
 func (g *globals) gardenKubeconfig() (string, error) {
 	dir, err := g.dir()
 	if err != nil {
@@ -104,7 +105,7 @@ func (g *globals) starting() error {
 		fmt.Errorf("landscape %q is still starting: wait with \"gardenlite status --wait%s\"", g.name, g.nameFlag())}
 }
 
-// nameFlag is what has to be typed to mean the same landscape again.
+// nameFlag returns the flags that choose the same landscape in another command.
 func (g *globals) nameFlag() string {
 	flag := ""
 	if g.name != landscape.DefaultName {
@@ -123,15 +124,15 @@ func Main() int {
 	return run(ctx, os.Args[1:], streams{os.Stdin, os.Stdout, os.Stderr})
 }
 
-// isCobraUsageError says whether cobra refused a command, or flags that do not go together or miss one another. Its errors
-// have no type.
+// isCobraUsageError reports whether cobra refused an unknown command, or flags that exclude or require one another.
+// Its errors have no type.
 func isCobraUsageError(err error) bool {
 	return slices.ContainsFunc(
 		[]string{"if any flags in the group [", "at least one of the flags in the group [", "required flag(s) ", "unknown command "},
 		func(prefix string) bool { return strings.HasPrefix(err.Error(), prefix) })
 }
 
-// checkedWriter keeps the first error of its writes: most commands print without looking at it.
+// checkedWriter keeps the first error of its writes, because most commands ignore the errors of printing.
 type checkedWriter struct {
 	io.Writer
 	err error
@@ -143,11 +144,11 @@ func (w *checkedWriter) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// explainFullDisk names a full disk first, whether the system reports it or the answer of an API server does.
+// explainFullDisk prefixes an error with "the disk is full" if the system or an API server reports that.
 func explainFullDisk(err error) error {
 	text := err.Error()
 	switch {
-	case strings.Contains(text, "the disk is full: "), strings.Contains(text, "is full: make room"): // with what to do
+	case strings.Contains(text, "the disk is full: "), strings.Contains(text, "is full: make room"): // these say what to do
 		return err
 	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT),
 		strings.Contains(text, "disk is full"), strings.Contains(text, syscall.ENOSPC.Error()):
@@ -240,7 +241,7 @@ func newRoot(s streams) *cobra.Command {
 	return root
 }
 
-// wrapArgs makes wrong arguments a usage error, as wrong flags are, of all commands below one.
+// wrapArgs makes wrong arguments a usage error, as wrong flags are, for all commands below parent.
 func wrapArgs(parent *cobra.Command) {
 	for _, command := range parent.Commands() {
 		wrapArgsOf(command)

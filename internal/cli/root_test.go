@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// fullDisk is what a command prints to.
+// fullDisk is a standard output that cannot be written, because the disk is full.
 type fullDisk struct{}
 
 func (fullDisk) Write([]byte) (int, error) {

@@ -18,15 +18,16 @@ import (
 )
 
 const (
-	// checksumApplied, at a Node, is of the configuration that it has applied, and checksumWanted, at the Secret of its pool, of
-	// the one that it is to have. Both are Gardener's.
+	// checksumApplied is the annotation of a Node for the configuration that it has applied. checksumWanted is the
+	// annotation of the Secret of its pool for the configuration that it has to apply. Both are Gardener's.
 	checksumApplied = "checksum/cloud-config-data"
 	checksumWanted  = "checksum/data-script"
 	// rotationPoll is how often the nodes are read during a rotation.
 	rotationPoll = time.Second
 )
 
-// rotation is something that can be rotated: with one operation, or with one that prepares and one that completes it.
+// rotation is a rotation of credentials: with operation alone or, if complete is set, with a second operation that
+// completes it.
 type rotation struct{ name, short, operation, complete string }
 
 var rotations = []rotation{
@@ -129,8 +130,8 @@ func rotate(ctx context.Context, g *globals, name, operation string, timeout tim
 	return nil
 }
 
-// followNodes prints each node once it has applied another configuration than before, until ctx ends; then, those of the last
-// moment.
+// followNodes prints each node once it has applied another configuration than before. When ctx ends, it reads the
+// nodes for the last time.
 func followNodes(ctx context.Context, g *globals, client *shootclient.Client, key shootclient.Key, before map[string]string) {
 	seen := map[string]bool{}
 	for last := false; ; {
@@ -154,7 +155,8 @@ func followNodes(ctx context.Context, g *globals, client *shootclient.Client, ke
 	}
 }
 
-// updated are the nodes that have applied what their pool wants now, if that is not what it wanted before.
+// updated returns the nodes that have applied the current configuration of their pool, if that differs from the one
+// before.
 func updated(nodes []corev1.Node, before, wanted map[string]string) (names []string) {
 	for _, n := range nodes {
 		secret := n.Labels[constants.LabelWorkerPoolGardenerNodeAgentSecretName]
@@ -166,7 +168,8 @@ func updated(nodes []corev1.Node, before, wanted map[string]string) (names []str
 	return names
 }
 
-// nodeConfigurations are the checksums of what nodes are to have, by the names of their Secrets, and the nodes.
+// nodeConfigurations returns the checksums of the wanted configurations by the names of their Secrets, and the
+// nodes.
 func nodeConfigurations(ctx context.Context, client *shootclient.Client, key shootclient.Key) (map[string]string, []corev1.Node, error) {
 	data, _, err := client.Kubeconfig(ctx, key, false, 10*time.Minute)
 	if err != nil {

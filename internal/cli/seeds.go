@@ -20,7 +20,7 @@ import (
 	"github.com/gardenlite/gardenlite/internal/seed/seedhost"
 )
 
-// seedsElsewhere are the Seeds of the garden whose clusters are not the landscape's own.
+// seedsElsewhere returns the Seeds of the garden whose clusters are not the landscape's own.
 func seedsElsewhere(ctx context.Context, g *globals, dir string) ([]corev1beta1.Seed, error) {
 	ctx, cancel := context.WithTimeout(ctx, completionTimeout)
 	defer cancel()
@@ -36,7 +36,7 @@ func seedsElsewhere(ctx context.Context, g *globals, dir string) ([]corev1beta1.
 	return slices.DeleteFunc(seeds.Items, func(s corev1beta1.Seed) bool { return slices.Contains(known, s.Name) }), nil
 }
 
-// seedSummaries are what "gardenlite status" says of seeds elsewhere: what their gardenlets report to the garden.
+// seedSummaries returns the status of seeds that run elsewhere, as their gardenlets report it to the garden.
 func seedSummaries(ctx context.Context, g *globals, dir string) []control.Cluster {
 	seeds, err := seedsElsewhere(ctx, g, dir)
 	if err != nil {
@@ -62,7 +62,7 @@ func seedSummaries(ctx context.Context, g *globals, dir string) []control.Cluste
 	return all
 }
 
-// seedNames completes the names of seeds.
+// seedNames returns the names of all seeds, for completion.
 func seedNames(ctx context.Context, g *globals, dir string) []string {
 	names := statedir.KnownSeeds(dir)
 	seeds, _ := seedsElsewhere(ctx, g, dir)
@@ -110,8 +110,8 @@ func seedKubeconfig(ctx context.Context, g *globals, dir, name string) (*clientc
 		name, constants.GardenNamespace, name, seedhost.SeedLoginSuffix, seedhost.SeedLoginKey)
 }
 
-// gardenletKubeconfig returns the kubeconfig that a gardenlet on this machine has written, if it is of this very Seed:
-// another landscape can have one of the same name.
+// gardenletKubeconfig returns the kubeconfig that a gardenlet on this machine has written, or nil. It compares the
+// cluster identities, because another landscape can have a Seed of the same name.
 func gardenletKubeconfig(ctx context.Context, seed *corev1beta1.Seed) *clientcmdapi.Config {
 	dir, err := seedhost.DefaultGardenletDir(seed.Name)
 	if err != nil || seed.Status.ClusterIdentity == nil {

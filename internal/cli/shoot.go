@@ -19,9 +19,9 @@ import (
 )
 
 const (
-	// defaultProject is that of the default landscape.
+	// defaultProject is the project of the default landscape.
 	defaultProject = "dev"
-	// defaultShootTimeout is how long is waited for a Shoot.
+	// defaultShootTimeout is how long commands wait for a Shoot.
 	defaultShootTimeout = 10 * time.Minute
 	// completionTimeout bounds how long a shell waits for names.
 	completionTimeout = 2 * time.Second
@@ -38,7 +38,7 @@ func newShoot(g *globals) *cobra.Command {
 	return cmd
 }
 
-// gardenConfig is the administrator's access to the garden of the landscape, which has to run.
+// gardenConfig returns the administrator's client configuration for the garden. The landscape has to run.
 func (g *globals) gardenConfig(ctx context.Context) (*rest.Config, error) {
 	running, _, err := g.connect()
 	if err != nil {
@@ -60,7 +60,7 @@ func (g *globals) gardenConfig(ctx context.Context) (*rest.Config, error) {
 	return config, nil
 }
 
-// shootClient works with the landscape's Shoots as its administrator.
+// shootClient returns a client for the landscape's Shoots, as the administrator.
 func (g *globals) shootClient(ctx context.Context) (*shootclient.Client, error) {
 	config, err := g.gardenConfig(ctx)
 	if err != nil {
@@ -69,7 +69,7 @@ func (g *globals) shootClient(ctx context.Context) (*shootclient.Client, error) 
 	return shootclient.New(config)
 }
 
-// shootKey reads the name of a Shoot that the user gave.
+// shootKey parses the name of a Shoot that the user gave.
 func shootKey(text, project string) (shootclient.Key, error) {
 	key, err := shootclient.ParseKey(text, project)
 	if err != nil {
@@ -78,7 +78,7 @@ func shootKey(text, project string) (shootclient.Key, error) {
 	return key, nil
 }
 
-// shootNames completes the names of Shoots: with their projects, or those of one project.
+// shootNames returns the names of Shoots, for completion: of all projects as PROJECT/NAME, or those of one project.
 func shootNames(ctx context.Context, g *globals, project string) (names []string) {
 	ctx, cancel := context.WithTimeout(ctx, completionTimeout)
 	defer cancel()
@@ -101,7 +101,7 @@ func shootNames(ctx context.Context, g *globals, project string) (names []string
 	return names
 }
 
-// projectNames completes the names of projects that have Shoots, and the default one.
+// projectNames returns the projects that have Shoots, and the default one, for completion.
 func projectNames(ctx context.Context, g *globals) []string {
 	names := []string{defaultProject}
 	for _, name := range shootNames(ctx, g, "") {
@@ -112,7 +112,6 @@ func projectNames(ctx context.Context, g *globals) []string {
 	return slices.Compact(names)
 }
 
-// addProjectFlag adds --project, with completion.
 func addProjectFlag(g *globals, cmd *cobra.Command, project *string) {
 	cmd.Flags().StringVar(project, "project", defaultProject, "project of the shoot")
 	_ = cmd.RegisterFlagCompletionFunc("project", func(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
@@ -173,7 +172,7 @@ func firstLine(text string) string {
 	return line
 }
 
-// age is a time in its largest unit, as kubectl writes it.
+// age formats a duration in its largest unit, as kubectl does.
 func age(d time.Duration) string {
 	for _, unit := range []struct {
 		length time.Duration
@@ -257,7 +256,7 @@ func (d *shootDeleteFlags) run(ctx context.Context, g *globals, name string) err
 	return nil
 }
 
-// explainShoot says what to do about a Shoot that is not there.
+// explainShoot adds a hint to the error for a Shoot that does not exist.
 func explainShoot(g *globals, err error) error {
 	if errors.Is(err, shootclient.ErrNotFound) {
 		return fmt.Errorf("%w: \"gardenlite shoot list%s\" shows those that there are", err, g.nameFlag())

@@ -63,7 +63,7 @@ says so and ends with 0; if that one is otherwise, with 1.`,
 			if err != nil {
 				return nil, cobra.ShellCompDirectiveNoFileComp
 			}
-			versions, _ := client.KubernetesVersions(ctx) // nothing is completed then
+			versions, _ := client.KubernetesVersions(ctx) // after an error, nothing is completed
 			return versions, cobra.ShellCompDirectiveNoFileComp
 		})
 	return cmd
@@ -119,7 +119,7 @@ func (c *shootCreateFlags) run(ctx context.Context, g *globals, name string) err
 	return err
 }
 
-// shootProgress shows what happens to a Shoot that is waited for.
+// shootProgress shows the operation of a Shoot that a command waits for.
 type shootProgress struct{ *progress }
 
 func newShootProgress(g *globals, title string) shootProgress {
@@ -128,7 +128,7 @@ func newShootProgress(g *globals, title string) shootProgress {
 	return p
 }
 
-// report shows a change: in the line that lives, or else in one of its own.
+// report shows the state of the operation: in the live line or, without one, in a line of its own.
 func (p shootProgress) report(change shootclient.Progress) {
 	text := change.String()
 	if description := firstLine(change.Description); description != "" {

@@ -17,9 +17,9 @@ import (
 )
 
 const (
-	// defaultSSHTimeout is how long is waited for a bastion.
+	// defaultSSHTimeout is how long the command waits for a bastion.
 	defaultSSHTimeout = 2 * time.Minute
-	// exitConnectionLost is what ssh ends with when it does not know how the command ended.
+	// exitConnectionLost is the exit code of ssh if it does not know how the command ended.
 	exitConnectionLost = 255
 	// exitHangUp is what shells expect of a process whose terminal went away.
 	exitHangUp = 129
@@ -112,7 +112,7 @@ the private keys. The bastion expires unless it is kept alive.`,
 	return cmd
 }
 
-// check finds what does not go together.
+// check validates the flags and parses the forwards. cidr tells whether --cidr was given.
 func (s *sshFlags) check(cidr bool) error {
 	if s.print != "" && s.print != printCommand && s.print != printJump {
 		return fmt.Errorf("--print=%s: %s or %s", s.print, printCommand, printJump)
@@ -133,13 +133,13 @@ func (s *sshFlags) check(cidr bool) error {
 	return nil
 }
 
-// opensNothing says that OpenSSH is to go the way.
+// opensNothing reports whether the command only prints how OpenSSH connects.
 func (s *sshFlags) opensNothing() bool { return s.print != "" || s.config }
 
-// files says that keys of the bastion are written into files.
+// files reports whether the bastion has a folder for its keys.
 func (s *sshFlags) files() bool { return s.opensNothing() || s.keep || s.bastion != "" }
 
-// completeSSH completes shoots, and then the nodes of the one that was chosen.
+// completeSSH completes shoots and, behind a shoot, its nodes.
 func completeSSH(ctx context.Context, g *globals, args []string) []string {
 	switch len(args) {
 	case 0:
@@ -168,7 +168,7 @@ func completeSSH(ctx context.Context, g *globals, args []string) []string {
 	return nil
 }
 
-// sshClient works with the landscape's Bastions as its administrator.
+// sshClient returns a client for the landscape's Bastions, as the administrator.
 func (g *globals) sshClient(ctx context.Context) (*sshclient.Client, error) {
 	config, err := g.gardenConfig(ctx)
 	if err != nil {

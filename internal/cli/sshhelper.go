@@ -15,7 +15,7 @@ import (
 	"github.com/gardenlite/gardenlite/internal/sshclient"
 )
 
-// newSSHHelper is what OpenSSH runs with a configuration that "ssh --config" or "ssh --print" wrote.
+// newSSHHelper returns the command that OpenSSH runs with a configuration of "ssh --config" or "ssh --print".
 func newSSHHelper(g *globals) *cobra.Command {
 	helper := &cobra.Command{Use: "ssh-helper", Short: "What OpenSSH runs on the way through a bastion", Hidden: true}
 	helper.AddCommand(&cobra.Command{
@@ -51,7 +51,7 @@ func newSSHHelper(g *globals) *cobra.Command {
 	return helper
 }
 
-// helped is a client for the garden, and the Bastion that the helper is for.
+// helped returns a client for the garden, and the key of the Bastion that the argument names.
 func (g *globals) helped(cmd *cobra.Command, text string) (*sshclient.Client, types.NamespacedName, error) {
 	namespace, name, ok := strings.Cut(text, "/")
 	key := types.NamespacedName{Namespace: namespace, Name: name}
@@ -62,7 +62,7 @@ func (g *globals) helped(cmd *cobra.Command, text string) (*sshclient.Client, ty
 	return client, key, err
 }
 
-// sshHelper is the command line of the helper for this landscape.
+// sshHelper returns the command line of the helper for this landscape.
 func (g *globals) sshHelper(dir string) ([]string, error) {
 	program, err := os.Executable()
 	if err != nil {

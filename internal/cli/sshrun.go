@@ -20,10 +20,10 @@ import (
 	"github.com/gardenlite/gardenlite/internal/sshclient"
 )
 
-// deletionTimeout is how long the deletion of a bastion may take to be asked for, when everything else has ended.
+// deletionTimeout is how long the request to delete a bastion may take after the session has ended.
 const deletionTimeout = 10 * time.Second
 
-// run goes to a node, or writes how to go there.
+// run connects to a node, or writes how OpenSSH connects to it.
 func (s *sshFlags) run(ctx context.Context, g *globals) error {
 	key, err := shootKey(s.shoot, defaultProject)
 	if err != nil {
@@ -91,7 +91,7 @@ func (s *sshFlags) run(ctx context.Context, g *globals) error {
 	return s.open(ctx, g, client, way)
 }
 
-// keyPair is what opens the bastion: the user's, the one that was kept, or a new one.
+// keyPair returns the key pair for the bastion: the user's, the kept one, or a new one.
 func (s *sshFlags) keyPair() (sshclient.KeyPair, error) {
 	if s.publicFile != "" || s.privateFile != "" {
 		pair, err := sshclient.ReadKeyPair(s.publicFile, s.privateFile)
@@ -112,7 +112,7 @@ func (s *sshFlags) keyPair() (sshclient.KeyPair, error) {
 	return pair, err
 }
 
-// delete asks for the bastion to be deleted, also when the user has had enough.
+// delete requests the deletion of the bastion, also after ctx was canceled.
 func (s *sshFlags) delete(ctx context.Context, g *globals, client *sshclient.Client, bastion *operationsv1alpha1.Bastion) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), deletionTimeout)
 	defer cancel()
@@ -121,7 +121,7 @@ func (s *sshFlags) delete(ctx context.Context, g *globals, client *sshclient.Cli
 	}
 }
 
-// prepare waits for the bastion, and reads the keys of the nodes meanwhile.
+// prepare waits for the bastion, and meanwhile reads the private keys for the nodes.
 func (s *sshFlags) prepare(ctx context.Context, g *globals, client *sshclient.Client, shoot *corev1beta1.Shoot,
 	way *sshclient.OpenSSH) error {
 	bastion := way.Bastion
@@ -161,7 +161,7 @@ func (s *sshFlags) prepare(ctx context.Context, g *globals, client *sshclient.Cl
 	return err
 }
 
-// open goes the way, and keeps the bastion alive meanwhile.
+// open connects to the node and runs the session. Meanwhile it keeps the bastion alive.
 func (s *sshFlags) open(ctx context.Context, g *globals, client *sshclient.Client, way *sshclient.OpenSSH) error {
 	ctx, cancel := context.WithCancel(ctx)
 	report := func(err error) { fmt.Fprintf(g.err, "gardenlite: %v\r\n", err) }
@@ -197,7 +197,8 @@ func (s *sshFlags) open(ctx context.Context, g *globals, client *sshclient.Clien
 	return nil
 }
 
-// show prints how OpenSSH goes the way. If the key can be used here, the way is tried before, so that it knows the hosts.
+// show prints how OpenSSH connects. If the private key can be used here, it connects once before, so that the host
+// keys are known.
 func (s *sshFlags) show(ctx context.Context, g *globals, way *sshclient.OpenSSH) error {
 	if way.Key.Signer != nil {
 		tunnel, err := way.Dial(ctx)
@@ -232,7 +233,7 @@ func (s *sshFlags) show(ctx context.Context, g *globals, way *sshclient.OpenSSH)
 	return err
 }
 
-// tellKept says that there is a bastion that stays.
+// tellKept prints until when the bastion stays, and how to delete it.
 func (s *sshFlags) tellKept(g *globals, way *sshclient.OpenSSH) {
 	until := ""
 	if end := way.Bastion.Status.ExpirationTimestamp; end != nil {

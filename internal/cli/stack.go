@@ -25,7 +25,7 @@ package is a folder .registry, or an image that has one.`,
 	return cmd
 }
 
-// builtStack is what was built.
+// builtStack is the output of "gardenlite stack build".
 type builtStack struct {
 	File            string             `json:"file"`
 	Digest          string             `json:"digest"`

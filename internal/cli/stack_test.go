@@ -38,7 +38,7 @@ func TestStackBuild(t *testing.T) {
 	}
 }
 
-// TestStackBuildDefaultFile: the archive has the name of the folder, and warnings are no output.
+// TestStackBuildDefaultFile: the archive is named after the folder, and warnings go to standard error.
 func TestStackBuildDefaultFile(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "empty")
 	writeStackFile(t, dir, "app.yaml", "permissionScope: Namespaced\n")

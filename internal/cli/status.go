@@ -63,14 +63,16 @@ func status(ctx context.Context, g *globals, wait bool, timeout time.Duration, c
 	return client.Status(ctx, collect)
 }
 
-// statusWithShoots is what "gardenlite status" prints: what the process says of itself, and what its garden has.
+// statusWithShoots is the output of "gardenlite status": the status of the process, and the shoots and seeds of its
+// garden.
 type statusWithShoots struct {
 	*control.Status `json:",inline"`
 	Shoots          []shootclient.Summary `json:"shoots"`
 	SeedsElsewhere  []control.Cluster     `json:"seedsElsewhere,omitempty"`
 }
 
-// shootsOf are the landscape's shoots; none as long as the garden does not answer, which the rest of the status tells of.
+// shootsOf returns the landscape's shoots, or none while the garden does not answer: the rest of the status tells
+// why.
 func shootsOf(ctx context.Context, g *globals, s *control.Status) []shootclient.Summary {
 	ctx, cancel := context.WithTimeout(ctx, completionTimeout)
 	defer cancel()
@@ -151,7 +153,7 @@ type versions struct {
 	Kubernetes string `json:"kubernetes"`
 }
 
-// versionText is the versions in one line.
+// versionText returns the versions in one line.
 func versionText() string {
 	return fmt.Sprintf("%s (Gardener API %s, Kubernetes %s)", version.Version(), version.GardenerVersion, controlplane.KubernetesVersion)
 }

@@ -24,17 +24,18 @@ type upFlags struct {
 	file       string
 	progressFD int
 	images     []string
-	// given are the flags that were set.
+	// given has the names of the flags that were set.
 	given map[string]bool
 }
 
-// optionFlags are the flags that a landscape keeps until it is started again. The datastore's may have a password.
+// optionFlags are the flags whose values are kept while the landscape runs, for differences. --datastore is not
+// among them: its value can contain a password.
 var optionFlags = []string{
 	"bind-address", "seeds", "apply", "run-image", "controllers", "audit-log", "shoot-admin-kubeconfig-max-expiration",
 	"shoot-viewer-kubeconfig-max-expiration", "shoot-kubeconfig-key-algorithm", "bastion-time-to-live", "bastion-max-lifetime",
 }
 
-// readOptions notes how flags were set. Without --port, a port that was chosen by --port 0 is kept.
+// readOptions records which flags were set, and the values of optionFlags.
 func (u *upFlags) readOptions(cmd *cobra.Command) {
 	u.given, u.config.Options = map[string]bool{}, map[string]string{}
 	cmd.Flags().Visit(func(f *pflag.Flag) { u.given[f.Name] = true })
@@ -43,14 +44,15 @@ func (u *upFlags) readOptions(cmd *cobra.Command) {
 	}
 }
 
-// keepPort has the landscape take a port again that was chosen by --port 0.
+// keepPort sets the port to 0 if the last start chose a free port for --port 0 and --port is not set now. The
+// landscape then takes the same port again.
 func (u *upFlags) keepPort() {
 	if previous, err := statedir.ReadRun(u.config.Dir); err == nil && previous.PortChosen && !u.given["port"] {
 		u.config.Port = 0
 	}
 }
 
-// differences are the flags that were set otherwise than those that the running landscape was started with.
+// differences returns the flags that were set to other values than those of the running landscape.
 func (u *upFlags) differences(running statedir.Run) (all []string) {
 	for _, name := range optionFlags {
 		is, known := running.Options[name]
@@ -138,7 +140,7 @@ On a landscape that is running already, up says so and ends with 0, or with 1 if
 	return cmd
 }
 
-// completeControllers completes the last one of a list of controllers, each with or without "-".
+// completeControllers completes the last controller of a list, with and without "-".
 func completeControllers(_ *cobra.Command, _ []string, typed string) (all []string, _ cobra.ShellCompDirective) {
 	before := typed[:strings.LastIndex(typed, ",")+1]
 	for _, name := range append([]string{"*"}, landscape.ControllerNames()...) {
@@ -196,7 +198,8 @@ func (u *upFlags) run(ctx context.Context, g *globals) error {
 	return l.Stop()
 }
 
-// alreadyRunning waits until the landscape that another process holds is ready, and says where it is.
+// alreadyRunning waits until the landscape of another process is ready, and prints its address. It returns an error
+// if that landscape was started with other flags.
 func (u *upFlags) alreadyRunning(ctx context.Context, g *globals) error {
 	waitCtx, cancel := context.WithTimeout(ctx, u.config.ReadyTimeout)
 	defer cancel()

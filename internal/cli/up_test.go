@@ -14,7 +14,7 @@ import (
 	"github.com/gardenlite/gardenlite/internal/landscape/statedir"
 )
 
-// parsed are the flags of a command line of up.
+// parsed returns the flags of a command line of "up".
 func parsed(t *testing.T, line string) *upFlags {
 	t.Helper()
 	cmd := newUp(&globals{})
@@ -28,7 +28,7 @@ func parsed(t *testing.T, line string) *upFlags {
 	return flags
 }
 
-// TestDifferences: flags that say something else than those that the landscape runs with are named, and no others.
+// TestDifferences: the flags that contradict those of the running landscape are named, and no others.
 func TestDifferences(t *testing.T) {
 	running := statedir.Run{Port: 7443, Datastore: "sqlite", Options: parsed(t, "--seeds 2 --bastion-time-to-live 1m").config.Options}
 	for line, want := range map[string]string{

@@ -21,36 +21,40 @@ import (
 )
 
 const (
-	// reconciliationTimeout ends a reconciliation that hangs; Gardener's.
+	// reconciliationTimeout is the time after which a reconciliation is cancelled, as in Gardener.
 	reconciliationTimeout = 3 * time.Minute
-	// Requests in a second, and at once, where the client configuration does not say; Gardener's for its gardenlets, the
-	// most it has.
+	// defaultQPS and defaultBurst apply if the client configuration has no limits. They are the limits of Gardener's
+	// gardenlets, the highest that Gardener uses.
 	defaultQPS   = 100
 	defaultBurst = 130
-	// The leases are shorter than Gardener's (15 s, 10 s, 2 s), so that another one is at work 15 s after a leader died: who
-	// stands by sees its last renewal up to a period late, waits for as long as the lease, and looks again within a period.
+	// LeaseDuration, RenewDeadline and RetryPeriod are shorter than Gardener's (15 s, 10 s, 2 s), so that a standby
+	// takes over within 15 s after the leader died: it sees the leader's last renewal up to one RetryPeriod late, waits
+	// for LeaseDuration, and tries again within one RetryPeriod.
 	LeaseDuration = 6 * time.Second
 	RenewDeadline = 4 * time.Second
 	RetryPeriod   = time.Second
 )
 
-// Config is what a component is made of. Name, REST and AddToScheme are required.
+// Config is the configuration of a component. Name, REST and AddToScheme are required.
 type Config struct {
-	// Name is for people: it stands in errors.
+	// Name is the name of the component in error messages.
 	Name string
 	REST *rest.Config
-	// AddToScheme has the types that the component knows.
+	// AddToScheme registers the API types that the component uses.
 	AddToScheme runtime.SchemeBuilder
-	// Clock is the real one by default. By it, queues of controllers wait.
+	// Clock is the clock on which the queues of controllers wait. The default is the real clock.
 	Clock clock.WithTicker
 	Log   logr.Logger
-	// Concurrency is how many objects of a kind are worked on at a time; 5 if 0, as in most of Gardener.
+	// Concurrency is the number of objects that each controller reconciles at the same time; 5 if 0, as in most of
+	// Gardener.
 	Concurrency int
-	// Uncached is what is read live: a cache would hold all of it all the time, secrets among it.
+	// Uncached are the kinds that are read from the API server: a cache would hold all their objects, including
+	// Secrets.
 	Uncached []client.Object
-	// ByObject says of kinds that are cached which of their objects are.
+	// ByObject restricts which objects of a kind are cached.
 	ByObject map[client.Object]cache.ByObject
-	// Lease, if set, lets one of several of these components work at a time: the others stand by.
+	// Lease, if set, is the lease for leader election: of several such components one is active, and the others stand
+	// by.
 	Lease *client.ObjectKey
 }
 
@@ -63,7 +67,7 @@ type Manager struct {
 	synced atomic.Bool
 }
 
-// New makes a manager without controllers. It asks the API server for its API, and starts nothing.
+// New returns a manager without controllers. It discovers the API of the API server, and starts nothing.
 func New(cfg Config) (*Manager, error) {
 	if cfg.REST == nil {
 		return nil, fmt.Errorf("making the %s: it needs a client configuration", cfg.Name)
@@ -84,7 +88,7 @@ func New(cfg Config) (*Manager, error) {
 	return m, m.Add(standby(func(context.Context) error { m.synced.Store(true); return nil }))
 }
 
-// Limited is a client configuration with limits to the number of requests, where it has none.
+// Limited returns a copy of a client configuration, with the default QPS and burst if it has none.
 func Limited(c *rest.Config) *rest.Config {
 	c = rest.CopyConfig(c)
 	if c.QPS == 0 {
@@ -97,7 +101,7 @@ func options(cfg Config, scheme *runtime.Scheme) manager.Options {
 	o := manager.Options{
 		Scheme: scheme,
 		Logger: Quiet(cfg.Log),
-		// There are several managers in the process: none of them serves anything.
+		// Several managers run in this process, so none of them listens on a port.
 		Metrics:                metricsserver.Options{BindAddress: "0"},
 		HealthProbeBindAddress: "0",
 		PprofBindAddress:       "0",
@@ -136,13 +140,12 @@ func (m *Manager) Run(ctx context.Context) error {
 	return nil
 }
 
-// HasSynced says whether the component has read what it watches. It may still stand by for another one.
+// HasSynced reports whether the caches of the component have synced. The component may still wait for leadership.
 func (m *Manager) HasSynced() bool { return m.synced.Load() }
 
-// standby is run once the caches are there, whether or not its manager leads.
+// standby is a Runnable that runs after the caches have synced, whether or not the manager is the leader.
 type standby func(context.Context) error
 
 func (f standby) Start(ctx context.Context) error { return f(ctx) }
 
-// NeedLeaderElection is false.
 func (standby) NeedLeaderElection() bool { return false }

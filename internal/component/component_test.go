@@ -18,7 +18,7 @@ func TestOptions(t *testing.T) {
 	if !o.LeaderElection || o.LeaderElectionID != "lease" || o.LeaderElectionNamespace != "garden" {
 		t.Errorf("lease %s/%s", o.LeaderElectionNamespace, o.LeaderElectionID)
 	}
-	// Until a lease is seen to have ended, and is asked for once more (the period has a jitter of 20 %).
+	// A standby has to see that the lease has expired, and to try once more (the period has a jitter of 20 %).
 	if takesOver := *o.LeaseDuration + *o.RetryPeriod*6/5*2; takesOver > 15*time.Second {
 		t.Errorf("another one takes over after %s", takesOver)
 	}

@@ -11,12 +11,13 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
 
-// maxRetry is the longest delay between two attempts after errors. With the default of 1000 s an object whose errors came from a
-// slow start would be left alone for minutes.
+// maxRetry is the maximum delay between two attempts after errors. With the default of 1000 s an object whose errors
+// came from a slow start would not be reconciled for minutes.
 const maxRetry = 30 * time.Second
 
-// Controller begins a controller of a manager. Its queue waits and backs off on the clock of the component, unless the
-// options have another queue or another rate limiter. Every controller of the process is made here.
+// Controller returns a builder for a controller of the manager. Its queue waits and backs off on the clock of the
+// component, unless the options have another queue or another rate limiter. Every controller of the process is built
+// here.
 func Controller(mgr manager.Manager, name string, options ...controller.Options) *builder.Builder {
 	var o controller.Options
 	if len(options) > 0 {
@@ -35,7 +36,7 @@ func rateLimiter() workqueue.TypedRateLimiter[reconcile.Request] {
 	return workqueue.NewTypedWithMaxWaitRateLimiter(workqueue.DefaultTypedControllerRateLimiter[reconcile.Request](), maxRetry)
 }
 
-// ClockOf is the clock of a manager that New made, the real one of any other.
+// ClockOf returns the clock of a manager that New returned, and the real clock for any other manager.
 func ClockOf(mgr manager.Manager) clock.WithTicker {
 	if m, ok := mgr.(*Manager); ok {
 		return m.clock
@@ -43,7 +44,7 @@ func ClockOf(mgr manager.Manager) clock.WithTicker {
 	return clock.RealClock{}
 }
 
-// Queue makes queues that wait and back off on this clock, for the option NewQueue of a controller.
+// Queue returns a function for the option NewQueue of a controller: its queues wait and back off on the given clock.
 func Queue(clk clock.WithTicker) func(
 	string, workqueue.TypedRateLimiter[reconcile.Request]) workqueue.TypedRateLimitingInterface[reconcile.Request] {
 	return func(name string, limiter workqueue.TypedRateLimiter[reconcile.Request]) workqueue.TypedRateLimitingInterface[reconcile.Request] {
@@ -52,7 +53,7 @@ func Queue(clk clock.WithTicker) func(
 	}
 }
 
-// After is the result of a reconciliation that is repeated after a time, or with back-off after an error.
+// After returns the result of a reconciliation that is repeated after the given time, or with back-off after an error.
 func After(wait time.Duration, err error) (reconcile.Result, error) {
 	if err != nil {
 		return reconcile.Result{}, err

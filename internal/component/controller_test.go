@@ -21,8 +21,8 @@ import (
 	"github.com/gardenlite/gardenlite/internal/testutil"
 )
 
-// TestControllerWaitsOnTheClock: what a controller of a component wants to look at again later, it looks at when the
-// component's clock says so, and so it is with the back-off after errors.
+// TestControllerWaitsOnTheClock checks that RequeueAfter and the back-off after errors follow the clock of the
+// component.
 func TestControllerWaitsOnTheClock(t *testing.T) {
 	clk := clocktesting.NewFakeClock(time.Now())
 	m, err := New(Config{Name: "x", REST: &rest.Config{Host: "https://127.0.0.1:1"},
@@ -59,7 +59,7 @@ func TestControllerWaitsOnTheClock(t *testing.T) {
 			}
 			select {
 			case got = <-calls:
-			case <-time.After(10 * time.Millisecond): // it may not have begun to wait yet
+			case <-time.After(10 * time.Millisecond): // the queue may not have begun to wait yet
 			case <-t.Context().Done():
 				t.Fatal("it waits on")
 			}
@@ -83,7 +83,7 @@ func TestQueueWaitsOnTheClock(t *testing.T) {
 	go func() { queue.Get(); close(got) }()
 	deadline := time.After(testutil.Timeout)
 	for {
-		clk.Step(time.Hour) // it may not have begun to wait yet
+		clk.Step(time.Hour) // the queue may not have begun to wait yet
 		select {
 		case <-got:
 			return

@@ -7,16 +7,16 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 )
 
-// NotYet is an error of a reconciliation that will succeed once another component has done its part. It is retried with
-// back-off like any other error, and needs no attention.
+// NotYet wraps the error of a reconciliation that will succeed once another component has done its part. The
+// reconciliation is retried with back-off as after any other error, but the error needs no attention.
 func NotYet(err error) error { return &notYet{err} }
 
 type notYet struct{ error }
 
 func (e *notYet) Unwrap() error { return e.error }
 
-// Quiet is a log in which what is normal among several who write and wait for each other is no error: one was faster than
-// the other, or has not come so far. Both are tried again.
+// Quiet returns a logger that logs expected errors at verbosity 1 instead of as errors: conflicts with another writer,
+// and NotYet. Both are retried.
 func Quiet(log logr.Logger) logr.Logger {
 	if log.GetSink() == nil {
 		return log
@@ -26,7 +26,7 @@ func Quiet(log logr.Logger) logr.Logger {
 
 type sink struct{ logr.LogSink }
 
-// Error logs expected errors as details.
+// Error logs expected errors at verbosity 1.
 func (s *sink) Error(err error, message string, keysAndValues ...any) {
 	if !isNormal(err) {
 		s.LogSink.Error(err, message, keysAndValues...)
@@ -41,7 +41,7 @@ func (s *sink) WithValues(keysAndValues ...any) logr.LogSink {
 
 func (s *sink) WithName(name string) logr.LogSink { return &sink{s.LogSink.WithName(name)} }
 
-// isNormal says so of several errors only if it is true for each.
+// isNormal reports whether an error is expected; joined errors are only if each of them is.
 func isNormal(err error) bool {
 	if err == nil {
 		return false

@@ -8,8 +8,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 )
 
-// Stoppable has a manager end also while it waits for its first lists: controller-runtime (v0.24) waits on, and busily, for a
-// cache that says that it did not sync. The function that is returned is to be called when the manager is to end.
+// Stoppable lets a manager end also while it waits for its first lists: controller-runtime (v0.24) keeps waiting, in a
+// busy loop, for a cache that reports that it did not sync. The caller calls the returned function to end the manager.
 func Stoppable(o *manager.Options) context.CancelFunc {
 	base, cancel := context.WithCancel(context.Background())
 	o.BaseContext = func() context.Context { return base }
@@ -17,7 +17,7 @@ func Stoppable(o *manager.Options) context.CancelFunc {
 	return cancel
 }
 
-// NewCache makes a cache that reports that it has synced when its caller no longer waits for that.
+// NewCache returns a cache that also reports that it has synced if the context of the waiting caller has ended.
 func NewCache(config *rest.Config, opts cache.Options) (cache.Cache, error) {
 	c, err := cache.New(config, opts)
 	if err != nil {
@@ -28,7 +28,7 @@ func NewCache(config *rest.Config, opts cache.Options) (cache.Cache, error) {
 
 type givingUp struct{ cache.Cache }
 
-// WaitForCacheSync says whether there is nothing to wait for.
+// WaitForCacheSync reports whether the cache has synced or the context has ended.
 func (g *givingUp) WaitForCacheSync(ctx context.Context) bool {
 	return g.Cache.WaitForCacheSync(ctx) || ctx.Err() != nil
 }

@@ -26,20 +26,22 @@ import (
 )
 
 const (
-	// policyWriters write the bootstrap policy side by side. More do not help on two cores.
+	// policyWriters is how many objects of the bootstrap policy are written concurrently. More do not help on two
+	// cores.
 	policyWriters = 4
 
 	bootstrapRetry = 100 * time.Millisecond
 )
 
-// bootstrapHooks are the post-start hooks of kube-apiserver that create what every cluster has. Its own wait a second
-// before they begin, which is most of a start; these do the same at once, under the same names.
+// bootstrapHooks are the post-start hooks of kube-apiserver that create the objects of every cluster. kube-apiserver's
+// own hooks wait a second before they begin, which is most of a start; these do the same immediately, under the same
+// names.
 var bootstrapHooks = map[string]func(context.Context, kubernetes.Interface) error{
 	rbacrest.PostStartHookName:       reconcilePolicy,
 	schedulingrest.PostStartHookName: createPriorityClasses,
 }
 
-// addBootstrapHooks replaces kube-apiserver's hooks, which must have been disabled, on the last server of the chain.
+// addBootstrapHooks adds the hooks to the last server of the chain. kube-apiserver's own must have been disabled.
 func addBootstrapHooks(server *genericapiserver.GenericAPIServer) error {
 	for name, ensure := range bootstrapHooks {
 		err := server.AddPostStartHook(name, func(hook genericapiserver.PostStartHookContext) error {
@@ -52,8 +54,8 @@ func addBootstrapHooks(server *genericapiserver.GenericAPIServer) error {
 	return nil
 }
 
-// runBootstrapHook retries until the server ends: an error of a hook ends the process, in which there may be other control
-// planes. Meanwhile the server's readyz names the hook, and the log has the reason.
+// runBootstrapHook retries until the server ends: an error of a hook would end the process, in which other control
+// planes may run. Until the hook has succeeded, the server's /readyz names it, and the log has the reason.
 func runBootstrapHook(hook genericapiserver.PostStartHookContext, name string,
 	ensure func(context.Context, kubernetes.Interface) error) error {
 	client, err := kubernetes.NewForConfig(hook.LoopbackClientConfig)
@@ -82,7 +84,7 @@ func createPriorityClasses(ctx context.Context, client kubernetes.Interface) err
 	return nil
 }
 
-// reconcilePolicy goes through roles before bindings, because a binding to a role that is not there yet gives nothing.
+// reconcilePolicy creates roles before bindings, because a binding to a missing role grants nothing.
 func reconcilePolicy(ctx context.Context, client kubernetes.Interface) error {
 	roles, bindings, err := listPolicy(ctx, client)
 	if err != nil {
@@ -149,13 +151,13 @@ func policyBindings(client kubernetes.Interface, clusterRoleBindings rbacv1clien
 	return steps
 }
 
-// listPolicy reads all cluster roles and bindings at once. The clients that it returns know them, so that a start with
-// everything in place asks twice and not for each of them.
+// listPolicy lists all cluster roles and bindings. The clients that it returns answer from these lists, so that a start
+// at which nothing is missing makes two requests instead of one for each object.
 func listPolicy(ctx context.Context, client kubernetes.Interface) (rbacv1client.ClusterRoleInterface,
 	rbacv1client.ClusterRoleBindingInterface, error) {
 	roles := &knownClusterRoles{ClusterRoleInterface: client.RbacV1().ClusterRoles()}
 	bindings := &knownClusterRoleBindings{ClusterRoleBindingInterface: client.RbacV1().ClusterRoleBindings()}
-	fromCache := metav1.ListOptions{ResourceVersion: "0"} // of this very server, which has just read it
+	fromCache := metav1.ListOptions{ResourceVersion: "0"} // the cache of this server, which has just been filled
 	roleList, err := roles.List(ctx, fromCache)
 	if err != nil {
 		return nil, nil, err
@@ -173,7 +175,8 @@ func listPolicy(ctx context.Context, client kubernetes.Interface) (rbacv1client.
 	return roles, bindings, nil
 }
 
-// known are objects that were listed. Each answer is given once: who asks again has found it wrong.
+// known has objects that were listed. It answers once for each name: a caller that reads an object again has found it
+// outdated.
 type known[T interface{ DeepCopy() T }] struct {
 	mu      sync.Mutex
 	objects map[string]T
@@ -189,7 +192,7 @@ func (k *known[T]) put(name string, obj T) {
 
 type getter[T any] func(ctx context.Context, name string, options metav1.GetOptions) (T, error)
 
-// get returns what is known of an object, and the second time what there is.
+// get returns the listed object the first time, and reads the object from the API server after that.
 func (k *known[T]) get(ctx context.Context, resource, name string, options metav1.GetOptions, live getter[T]) (T, error) {
 	if !k.ask(name) {
 		return live(ctx, name, options)
@@ -201,7 +204,7 @@ func (k *known[T]) get(ctx context.Context, resource, name string, options metav
 	return obj.DeepCopy(), nil
 }
 
-// ask says whether it is the first time.
+// ask reports whether the name is read for the first time.
 func (k *known[T]) ask(name string) bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()

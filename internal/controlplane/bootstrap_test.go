@@ -17,7 +17,8 @@ import (
 	"k8s.io/kubernetes/plugin/pkg/auth/authorizer/rbac/bootstrappolicy"
 )
 
-// TestPolicyIsRepairedAndLeftAlone writes the policy, damages it, and counts what is written and read the next time.
+// TestPolicyIsRepairedAndLeftAlone writes the policy, checks that the next start only lists it, damages it, and checks
+// that it is repaired.
 func TestPolicyIsRepairedAndLeftAlone(t *testing.T) {
 	client := fake.NewClientset()
 	if err := reconcilePolicy(t.Context(), client); err != nil {
@@ -63,8 +64,8 @@ func TestPolicyIsRepairedAndLeftAlone(t *testing.T) {
 	}
 }
 
-// TestBootstrapHookOutlastsLoad: a server that needs minutes to create the policy, on a busy machine, does not end the
-// process, and one that ends meanwhile does not wait.
+// TestBootstrapHookOutlastsLoad checks that a server that needs minutes to create the policy, on a busy machine, does
+// not end the process, and that a server that is stopped meanwhile does not wait.
 func TestBootstrapHookOutlastsLoad(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
@@ -90,7 +91,7 @@ func TestBootstrapHookOutlastsLoad(t *testing.T) {
 	})
 }
 
-// TestKnownAnswersOnce: who asks a second time has found the first answer wrong.
+// TestKnownAnswersOnce checks that the second read of an object is not answered from the list.
 func TestKnownAnswersOnce(t *testing.T) {
 	client := fake.NewClientset(&rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "new"}})
 	roles := &knownClusterRoles{ClusterRoleInterface: client.RbacV1().ClusterRoles()}

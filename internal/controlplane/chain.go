@@ -32,38 +32,39 @@ import (
 
 // Extension adds further API groups to the chain, between kube-apiserver and aggregator.
 type Extension interface {
-	// Scheme has the groups' types.
+	// Scheme returns the scheme with the types of the groups.
 	Scheme() *runtime.Scheme
-	// OpenAPIDefinitions are the groups' OpenAPI models.
+	// OpenAPIDefinitions returns the OpenAPI models of the groups.
 	OpenAPIDefinitions(openapicommon.ReferenceCallback) map[string]openapicommon.OpenAPIDefinition
-	// Priorities says where discovery lists the group versions; one that is missing is not served.
+	// Priorities returns the positions of the group versions in discovery. A group version without a priority is not
+	// served.
 	Priorities() map[schema.GroupVersion]controlplaneapiserver.APIServicePriority
-	// New makes the server of the groups.
+	// New returns the server of the groups.
 	New(ExtensionInput) (*genericapiserver.GenericAPIServer, error)
 }
 
-// ExtensionInput is what an Extension makes its server of.
+// ExtensionInput is the input of Extension.New.
 type ExtensionInput struct {
-	// Generic is a copy of the kube-apiserver's configuration without its hooks and storage, to be changed at will.
+	// Generic is a copy of the kube-apiserver's configuration without its hooks and storage. The Extension may modify
+	// it.
 	Generic genericapiserver.Config
-	// Etcd are the options for the storage; the codec is to be set.
+	// Etcd are the options for the storage. The Extension has to set the codec.
 	Etcd serveroptions.EtcdOptions
-	// ShareStorage has what a getter is for use the connection to the datastore that the kube-apiserver has.
+	// ShareStorage makes the resources of a getter use the kube-apiserver's connection to the datastore.
 	ShareStorage func(registry.RESTOptionsGetter) registry.RESTOptionsGetter
-	// Informers are the kube-apiserver's own.
+	// Informers are the informers of the kube-apiserver.
 	Informers informers.SharedInformerFactory
-	// Delegate is who answers what the groups do not.
+	// Delegate serves the requests that the groups do not.
 	Delegate genericapiserver.DelegationTarget
 }
 
-// chain is the delegation chain, ready to run.
 type chain struct {
 	run     func(context.Context) error
 	handler http.Handler
 }
 
-// building is held while a chain is made: Kubernetes' options and registries, which several servers in one process have
-// in common, are not made for two at a time.
+// building is held while a chain is built: the options and registries of Kubernetes are shared by all servers of the
+// process, and are not safe for concurrent use.
 var building sync.Mutex
 
 func newChain(ctx context.Context, s *Server, listener net.Listener) (*chain, error) {
@@ -124,7 +125,7 @@ func newChain(ctx context.Context, s *Server, listener net.Listener) (*chain, er
 		handler = withReviewedWatches(quirks.WithClientFaults(handler), c.Authorization.Authorizer, s.cfg.WatchReview, s.cfg.Clock)
 		return httpserver.WithoutWaitingForBodies(filters(handler, c))
 	}
-	generic.SkipOpenAPIInstallation = true // see serveOpenAPI; the aggregator and the custom resources have their own copies
+	generic.SkipOpenAPIInstallation = true // see serveOpenAPI; the configurations of the aggregator and the custom resources are copies
 	in := ExtensionInput{Generic: *generic, Etcd: *opts.CompletedOptions.Etcd, ShareStorage: s.connection.share, Informers: versionedInformers}
 
 	extensionsServer, err := extensions.Complete().New(genericapiserver.NewEmptyDelegateWithCustomHandler(
@@ -194,8 +195,8 @@ func mergedDefinitions(all ...openapicommon.GetOpenAPIDefinitions) openapicommon
 	}
 }
 
-// servedPriorities are where discovery lists Kubernetes' groups: those of a generic control plane, and those that the
-// kube-apiserver adds to them (cmd/kube-apiserver/app keeps its own table to itself).
+// servedPriorities returns the positions of Kubernetes' groups in discovery: those of a generic control plane, and
+// those that the kube-apiserver adds (its table in cmd/kube-apiserver/app is not exported).
 func servedPriorities() map[schema.GroupVersion]controlplaneapiserver.APIServicePriority {
 	priorities := controlplaneapiserver.DefaultGenericAPIServicePriorities()
 	for gv, priority := range map[schema.GroupVersion]controlplaneapiserver.APIServicePriority{

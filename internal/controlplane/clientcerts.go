@@ -8,8 +8,8 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// clientAuthorities are the authorities of clients' certificates, in a file. A certificate has expired when the
-// landscape's clock says so.
+// clientAuthorities reads the certificate authorities of clients from a file. The expiry of client certificates is
+// checked with the clock of the landscape.
 type clientAuthorities struct {
 	*dynamiccertificates.DynamicFileCAContent
 	clock clock.PassiveClock

@@ -6,11 +6,12 @@ import (
 	"time"
 )
 
-// shutdownTimeout is for how long a server that is stopped waits for requests that are in progress: watches do so for
-// ever, as far as their clients are concerned. What is left then is cut.
+// shutdownTimeout is how long a server that is stopped waits for requests in progress. Watches would continue forever,
+// so the remaining requests are cut off.
 const shutdownTimeout = time.Second
 
-// connections is a listener that knows what it has accepted, so that nothing of it outlives the server.
+// connections is a listener that records the connections that it has accepted, so that none of them outlives the
+// server.
 type connections struct {
 	net.Listener
 	mu     sync.Mutex
@@ -39,7 +40,7 @@ func (c *connections) Accept() (net.Conn, error) {
 	return conn, nil
 }
 
-// cut closes whatever is open, and what may still come.
+// cut closes all open connections, and those that are accepted later.
 func (c *connections) cut() {
 	c.mu.Lock()
 	c.closed = true
@@ -58,7 +59,7 @@ type accepted struct {
 	of *connections
 }
 
-// Close closes the connection and forgets it.
+// Close closes the connection and removes it from the open ones.
 func (c *accepted) Close() error {
 	c.of.mu.Lock()
 	delete(c.of.open, c)

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// TestConnectionsAreCut: what clients hold open ends with the server, and what comes later ends at once.
+// TestConnectionsAreCut checks that cut closes open connections, and that later ones are closed immediately.
 func TestConnectionsAreCut(t *testing.T) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

@@ -10,11 +10,11 @@ import (
 	"github.com/gardenlite/gardenlite/internal/datastore"
 )
 
-// deleteBatch is how many keys are read at a time when a cluster's data is deleted.
+// deleteBatch is how many keys are read at a time to delete the data of a cluster.
 const deleteBatch = 500
 
-// DeleteData deletes what a cluster that does not run has in a shared datastore, below its prefix. What is kept in files
-// is the caller's to delete.
+// DeleteData deletes the data of a cluster that does not run from a shared datastore: all keys below its prefix. The
+// caller deletes the data in files.
 func DeleteData(ctx context.Context, endpoint, dir, prefix string) error {
 	config := datastore.Config{Endpoint: endpoint, Dir: dir}
 	if !config.Shared() {
@@ -40,7 +40,7 @@ func DeleteData(ctx context.Context, endpoint, dir, prefix string) error {
 			return fmt.Errorf("reading a cluster's data to delete it: %w", err)
 		}
 		for _, kv := range keys.Kvs {
-			// kine deletes one key at a time, and that if it has not changed.
+			// kine can delete only one key at a time, and only if it has not changed.
 			_, err := client.Txn(ctx).If(clientv3.Compare(clientv3.ModRevision(string(kv.Key)), "=", kv.ModRevision)).
 				Then(clientv3.OpDelete(string(kv.Key))).Else(clientv3.OpGet(string(kv.Key))).Commit()
 			if err != nil {

@@ -16,9 +16,9 @@ import (
 	"github.com/gardenlite/gardenlite/internal/controlplane/kubecontrollers"
 )
 
-// BenchmarkDensity starts one control plane after the other, with controllers, and tells what each costs: how long the
-// start took, and how much more heap, memory and goroutines the process has once garbage was collected. With
-// GARDENLITE_PROFILES, profiles are written to that folder.
+// BenchmarkDensity starts control planes with controllers, one after the other, and logs what each costs: how long the
+// start took, and the growth of the heap, the memory and the goroutines of the process after a garbage collection. With
+// GARDENLITE_PROFILES, it writes profiles to that folder.
 func BenchmarkDensity(b *testing.B) {
 	for b.Loop() {
 		density(b, 10)
@@ -43,7 +43,6 @@ func density(b *testing.B, count int) {
 	}
 }
 
-// encryption is how Shoots are encrypted.
 const encryption = `{"apiVersion":"apiserver.config.k8s.io/v1","kind":"EncryptionConfiguration",` +
 	`"resources":[{"resources":["secrets"],"providers":[` +
 	`{"aescbc":{"keys":[{"name":"key","secret":"MDEyMzQ1Njc4OTAxMjM0NTY3ODkwMTIzNDU2Nzg5MDE="}]}},{"identity":{}}]}]}`
@@ -81,7 +80,7 @@ type measured struct {
 	goroutines                          int
 }
 
-// measure waits for what a start leaves to be done.
+// measure waits until the work after a start has been done.
 func measure(b *testing.B) measured {
 	time.Sleep(5 * time.Second)
 	uncollected := resident(b)
@@ -92,7 +91,7 @@ func measure(b *testing.B) measured {
 		goroutines: runtime.NumGoroutine()}
 }
 
-// resident is the memory of the process that is not of files.
+// resident returns the anonymous resident memory of the process.
 func resident(b *testing.B) uint64 {
 	status, err := os.ReadFile("/proc/self/status")
 	if err != nil {

@@ -1,6 +1,6 @@
-// Package controlplane is one embedded kube-apiserver: a garden, a seed or a shoot, as many in one process as wanted.
+// Package controlplane runs an embedded kube-apiserver: a garden, a seed or a shoot, any number of them in one process.
 //
-// Start makes the datastore, the PKI and the server chain (apiextensions, kube-apiserver, an Extension's own groups,
-// aggregator) and returns when /readyz is ok; Stop gives everything back. Nothing in here knows of Gardener. It may
-// import datastore and what it has below itself.
+// Start creates the datastore, the PKI and the server chain (apiextensions, kube-apiserver, the API groups of an
+// Extension, aggregator) and returns when /readyz is ok; Stop releases everything. The package knows nothing of
+// Gardener. It may import datastore and the packages below itself.
 package controlplane

@@ -13,7 +13,7 @@ import (
 	"github.com/gardenlite/gardenlite/internal/datastore/datastoretest"
 )
 
-// TestExternalDatastores keeps two clusters at one endpoint, each with a prefix of its own, and restarts one.
+// TestExternalDatastores runs two clusters at one endpoint, each with its own prefix, and restarts one.
 func TestExternalDatastores(t *testing.T) {
 	for name, begin := range map[string]func(*testing.T) string{"PostgreSQL": datastoretest.StartPostgreSQL, "etcd": datastoretest.StartEtcd} {
 		t.Run(name, func(t *testing.T) {
@@ -43,8 +43,8 @@ func TestExternalDatastores(t *testing.T) {
 	}
 }
 
-// TestTwoProcessesAreOneCluster runs a cluster twice on one datastore, as two processes would: each accepts the clients and
-// the service account tokens of the other one.
+// TestTwoProcessesAreOneCluster runs a cluster twice on one datastore, as two processes would: each accepts the client
+// certificates and the service account tokens of the other one.
 func TestTwoProcessesAreOneCluster(t *testing.T) {
 	endpoint := datastoretest.StartEtcd(t)
 	dir := t.TempDir()

@@ -35,20 +35,21 @@ import (
 
 const (
 	informerResync = 10 * time.Minute
-	// loopbackLife is how long the certificate lives that the server shows to itself. It is made anew with each start.
+	// loopbackLife is the lifetime of the certificate for the server's connections to itself. Each start creates a new
+	// one.
 	loopbackLife = 3 * 366 * 24 * time.Hour
 )
 
-// generic is what the servers of the chain have in common.
+// generic is the configuration that the servers of the chain share.
 type generic struct {
 	config    *genericapiserver.Config
 	informers informers.SharedInformerFactory
 	storage   *serverstorage.DefaultStorageFactory
 }
 
-// newGeneric applies the options to a new configuration, in the order in which one needs the other. Kubernetes'
-// BuildGenericConfig does the same; that one makes two RSA keys for the connection of the server to itself, which is a
-// large part of a start, and ours an elliptic one. Egress and tracing, which no flag here turns on, are left out.
+// newGeneric applies the options to a new configuration, in the order of their dependencies. It does the same as
+// Kubernetes' BuildGenericConfig, which creates two RSA keys for the connection of the server to itself, a large part
+// of a start; newGeneric creates an elliptic curve key. It leaves out egress and tracing, which no flag here enables.
 func newGeneric(opts options.CompletedOptions, schemes []*runtime.Scheme, definitions openapicommon.GetOpenAPIDefinitions,
 	shared *sharedConnection) (*generic, error) {
 	c := genericapiserver.NewConfig(legacyscheme.Codecs)
@@ -143,7 +144,7 @@ func addAccess(c *genericapiserver.Config, opts options.CompletedOptions, client
 	return opts.Audit.ApplyTo(c)
 }
 
-// addLoopback makes the server answer itself under a name of its own, with a certificate of its own.
+// addLoopback configures the connection of the server to itself, with its own server name and certificate.
 func addLoopback(c *genericapiserver.Config) error {
 	const name = genericapiserver.LoopbackClientServerNameOverride
 	certPEM, keyPEM, err := selfSigned(name)
@@ -163,7 +164,7 @@ func addLoopback(c *genericapiserver.Config) error {
 	return nil
 }
 
-// selfSigned makes a serving certificate that only this process trusts.
+// selfSigned returns a serving certificate that only this process trusts.
 func selfSigned(name string) (certPEM, keyPEM []byte, err error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {

@@ -12,21 +12,21 @@ import (
 	"k8s.io/apiserver/pkg/storage"
 )
 
-// occupancy knows of which resources there are objects.
+// occupancy records which resources have objects.
 type occupancy struct {
 	mu        sync.Mutex
 	resources map[schema.GroupResource]*use
 }
 
-// use is what is known of a resource.
+// use is the state of a resource.
 type use struct {
 	prefix string
-	// used says that an object has been created, or was there; then wakes is empty.
+	// used is true once an object has been created or found; then wakes is empty.
 	used  bool
 	wakes []*func()
 }
 
-// of is what is known of a resource that is kept below a prefix.
+// of returns the state of a resource whose objects are stored below the prefix.
 func (u *occupancy) of(resource schema.GroupResource, prefix string) *use {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -39,7 +39,7 @@ func (u *occupancy) of(resource schema.GroupResource, prefix string) *use {
 	return u.resources[resource]
 }
 
-// begin notes that there is an object.
+// begin records that the resource has an object, and calls the waiting functions.
 func (u *occupancy) begin(use *use) {
 	u.mu.Lock()
 	wakes := use.wakes
@@ -50,8 +50,9 @@ func (u *occupancy) begin(use *use) {
 	}
 }
 
-// Idle says whether a resource has no objects, and if so, has wake called when the first one is created, which waits for
-// it. It says no as well if it does not know: of resources of others, and in a cluster that other processes run as well.
+// Idle reports whether a resource has no objects. If so, the creation of the first one calls wake and waits for it.
+// Idle also returns false if the server does not know: for resources of other servers, and in a cluster that other
+// processes serve as well.
 func (s *Server) Idle(resource schema.GroupResource, wake func()) bool {
 	if s.connection == nil || s.Shared() {
 		return false
@@ -61,7 +62,7 @@ func (s *Server) Idle(resource schema.GroupResource, wake func()) bool {
 	use := u.resources[resource]
 	known := use != nil && !use.used
 	if known {
-		use.wakes = append(use.wakes, &wake) // before it is asked what there is, so that nothing is missed
+		use.wakes = append(use.wakes, &wake) // before the datastore is read, so that no creation is missed
 	}
 	u.mu.Unlock()
 	if !known {
@@ -80,7 +81,7 @@ func (s *Server) Idle(resource schema.GroupResource, wake func()) bool {
 	return true
 }
 
-// noticing is a storage that notes when an object is created.
+// noticing is a storage that records when an object is created.
 type noticing struct {
 	storage.Interface
 	usage *occupancy
@@ -100,7 +101,7 @@ func (n *noticing) Create(ctx context.Context, key string, obj, out runtime.Obje
 	return err
 }
 
-// GuaranteedUpdate implements storage.Interface. It creates what is not there, if it is told to.
+// GuaranteedUpdate implements storage.Interface. With ignoreNotFound it creates missing objects.
 func (n *noticing) GuaranteedUpdate(ctx context.Context, key string, into runtime.Object, ignoreNotFound bool,
 	preconditions *storage.Preconditions, update storage.UpdateFunc, cached runtime.Object) error {
 	err := n.Interface.GuaranteedUpdate(ctx, key, into, ignoreNotFound, preconditions, update, cached)

@@ -18,15 +18,16 @@ import (
 // servicePort is the port of the service "kubernetes".
 const servicePort = 443
 
-// kubeConfig is the configuration of the kube-apiserver in the chain, with what others in the chain share with it.
+// kubeConfig is the configuration of the kube-apiserver in the chain, with the parts that other servers of the chain
+// share.
 type kubeConfig struct {
 	*controlplane.Config
 	services     aggregatorapiserver.ServiceResolver
 	initializers []admission.PluginInitializer
 }
 
-// newKubeConfig is Kubernetes' CreateKubeAPIServerConfig, but for how services are found: there is no network that routes
-// to them, so some have an address in this process.
+// newKubeConfig does the same as Kubernetes' CreateKubeAPIServerConfig, except for the resolution of services: no
+// network routes to their addresses, so some services have an address in this process.
 func newKubeConfig(opts options.CompletedOptions, g *generic, services map[string]*url.URL,
 	servesPod func(netip.AddrPort) bool) (*kubeConfig, error) {
 	capabilities.Setup(opts.AllowPrivileged, opts.MaxConnectionBytesPerSec)

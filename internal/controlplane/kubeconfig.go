@@ -4,8 +4,8 @@ import (
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 )
 
-// Kubeconfig makes a kubeconfig with one context of the name given, which is the current one. The certificate and key
-// are in it, so that the file can be moved.
+// Kubeconfig returns a kubeconfig with one context of the given name, which is the current one. The certificate and key
+// are embedded, so that the file can be moved.
 func Kubeconfig(name, url string, caPEM, certPEM, keyPEM []byte) *clientcmdapi.Config {
 	config := clientcmdapi.NewConfig()
 	config.Clusters[name] = &clientcmdapi.Cluster{Server: url, CertificateAuthorityData: caPEM}

@@ -27,7 +27,8 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// TestStartStopCycles starts and stops a further server beside one that stays, and looks at what is left.
+// TestStartStopCycles starts and stops a server repeatedly beside one that stays, and checks that it leaks neither
+// goroutines nor memory.
 func TestStartStopCycles(t *testing.T) {
 	if !testutil.OwnProcess(t) {
 		return
@@ -47,11 +48,11 @@ func TestStartStopCycles(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	// What a server makes when it is asked for, and would make at some time during the test.
+	// The OpenAPI documents are created on demand, which could otherwise happen at any time during the test.
 	if _, err := adminClient(t, stays).Discovery().RESTClient().Get().AbsPath(openAPIV2Path).DoRaw(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	cycle() // what is made once and kept
+	cycle() // creates what is created once per process
 	cycle()
 	before, growthBelow := liveHeap(), testutil.GoroutineGrowth(t)
 	round := func() (after, limit uint64) {
@@ -64,7 +65,7 @@ func TestStartStopCycles(t *testing.T) {
 		return after, before + before/10 + 8<<20
 	}
 	after, limit := round()
-	if after > limit { // where the first cycles were slow, something that is made once came later: what leaks grows again
+	if after > limit { // If the first cycles were slow, something that is created once came later. A leak grows again in the next round.
 		before = after
 		after, limit = round()
 	}
@@ -78,7 +79,6 @@ func TestStartStopCycles(t *testing.T) {
 	}
 }
 
-// liveHeap is what the garbage collector leaves.
 func liveHeap() uint64 {
 	debug.FreeOSMemory()
 	var stats runtime.MemStats

@@ -35,16 +35,16 @@ import (
 )
 
 const (
-	// metricsWindow is the time for which a kubelet says how much of a CPU is used.
+	// metricsWindow is the time over which a kubelet measures CPU usage.
 	metricsWindow = 10 * time.Second
-	// kubeletTimeout is how long a kubelet has to answer, and kubeletsAtOnce how many are asked at a time.
+	// kubeletTimeout is how long a kubelet may take to answer, and kubeletsAtOnce how many are asked concurrently.
 	kubeletTimeout = 5 * time.Second
 	kubeletsAtOnce = 16
-	// processPrefix is what the ID of a container begins with that is a process.
+	// processPrefix is the prefix of the ID of a container that is a process.
 	processPrefix = "process://"
 )
 
-// metricsPriority is where discovery lists metrics.k8s.io, as metrics-server asks for.
+// metricsPriority is the position of metrics.k8s.io in discovery; the value is that of metrics-server's APIService.
 var metricsPriority = controlplaneapiserver.APIServicePriority{Group: 100, Version: 100}
 
 var metricsScheme = newMetricsScheme()
@@ -62,7 +62,7 @@ func newMetricsScheme() *runtime.Scheme {
 	return scheme
 }
 
-// newMetricsGroup makes the API group metrics.k8s.io, from which kubectl top reads. Nothing is measured or kept for it:
+// newMetricsGroup returns the API group metrics.k8s.io, which kubectl top reads. Nothing is collected or stored for it:
 // each request asks the kubelets.
 func newMetricsGroup(loopback *restclient.Config, clk clock.PassiveClock, log klog.Logger) (*genericapiserver.APIGroupInfo, error) {
 	client, err := corev1client.NewForConfig(loopback)
@@ -79,18 +79,19 @@ func newMetricsGroup(loopback *restclient.Config, clk clock.PassiveClock, log kl
 	return &group, nil
 }
 
-// podStats are what the containers of Pods use, as a kubelet has measured it.
+// podStats is the usage of the containers of Pods, as a kubelet has measured it.
 type podStats map[types.UID][]stats.ContainerStats
 
-// usageSource knows what Pods use.
+// usageSource determines the resource usage of Pods.
 type usageSource struct {
 	client corev1client.CoreV1Interface
 	clock  clock.PassiveClock
 	log    klog.Logger
 }
 
-// of returns what each Pod uses that runs on a node which answers, in the order of the Pods. A container that is a process uses
-// what its kubelet has measured; a simulated one uses what it requests.
+// of returns the usage of those Pods that run on a node whose kubelet answers, in the order of the Pods. For a
+// container that is a process, the usage is what the kubelet has measured; for a simulated one, it is what the
+// container requests.
 func (s usageSource) of(ctx context.Context, pods []corev1.Pod) []metrics.PodMetrics {
 	nodes := sets.New[string]()
 	for i := range pods {
@@ -120,7 +121,7 @@ func (s usageSource) of(ctx context.Context, pods []corev1.Pod) []metrics.PodMet
 	return all
 }
 
-// askAll asks the kubelets of nodes. The result has those that answered.
+// askAll asks the kubelets of the nodes concurrently. The result contains the nodes whose kubelet has answered.
 func (s usageSource) askAll(ctx context.Context, nodes sets.Set[string]) map[string]podStats {
 	var (
 		mu     sync.Mutex
@@ -133,7 +134,7 @@ func (s usageSource) askAll(ctx context.Context, nodes sets.Set[string]) map[str
 			pods, err := s.ask(ctx, node)
 			if err != nil {
 				s.log.V(1).Info("A kubelet does not say what its Pods use", "node", node, "error", err.Error())
-				return nil // of the others it is known
+				return nil // the result has the other nodes
 			}
 			mu.Lock()
 			defer mu.Unlock()
@@ -145,7 +146,7 @@ func (s usageSource) askAll(ctx context.Context, nodes sets.Set[string]) map[str
 	return all
 }
 
-// ask asks one kubelet what it has measured.
+// ask reads the statistics of one kubelet.
 func (s usageSource) ask(ctx context.Context, node string) (podStats, error) {
 	ctx, cancel := context.WithTimeout(ctx, kubeletTimeout)
 	defer cancel()
@@ -164,7 +165,8 @@ func (s usageSource) ask(ctx context.Context, node string) (podStats, error) {
 	return pods, nil
 }
 
-// usageOf returns what the running containers of a Pod use, and false if that is not known yet of one that is a process.
+// usageOf returns the usage of the running containers of a Pod. ok is false if one of them is a process that has not
+// been measured yet.
 func usageOf(pod *corev1.Pod, measured []stats.ContainerStats) (all []metrics.ContainerMetrics, ok bool) {
 	for _, status := range slices.Concat(pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses) {
 		if status.State.Running == nil {
@@ -191,7 +193,7 @@ func usageOf(pod *corev1.Pod, measured []stats.ContainerStats) (all []metrics.Co
 	return all, true
 }
 
-// podMetrics serves what Pods use.
+// podMetrics serves the PodMetrics resource.
 type podMetrics struct {
 	rest.TableConvertor
 	source usageSource
@@ -223,7 +225,7 @@ func (m *podMetrics) Get(ctx context.Context, name string, _ *metav1.GetOptions)
 	}
 	all := m.source.of(ctx, []corev1.Pod{*pod})
 	if len(all) == 0 {
-		return nil, apierrors.NewNotFound(metrics.Resource("podmetrics"), name) // as metrics-server says it
+		return nil, apierrors.NewNotFound(metrics.Resource("podmetrics"), name) // the same error as metrics-server's
 	}
 	return &all[0], nil
 }
@@ -237,7 +239,7 @@ func (m *podMetrics) List(ctx context.Context, options *internalversion.ListOpti
 	return &metrics.PodMetricsList{Items: m.source.of(ctx, pods.Items)}, nil
 }
 
-// nodeMetrics serves what Nodes use, which is what their Pods do.
+// nodeMetrics serves the NodeMetrics resource: the usage of a Node is the sum of that of its Pods.
 type nodeMetrics struct {
 	rest.TableConvertor
 	source usageSource
@@ -287,7 +289,7 @@ func (m *nodeMetrics) List(ctx context.Context, options *internalversion.ListOpt
 	return &metrics.NodeMetricsList{Items: all}, nil
 }
 
-// of returns what the Pods that a field selector selects use on each of some nodes.
+// of returns the usage of the nodes by the Pods that match the field selector.
 func (m *nodeMetrics) of(ctx context.Context, nodes []corev1.Node, podSelector string) ([]metrics.NodeMetrics, error) {
 	pods, err := m.source.client.Pods(metav1.NamespaceAll).List(ctx, metav1.ListOptions{FieldSelector: podSelector})
 	if err != nil {
@@ -322,7 +324,7 @@ func (m *nodeMetrics) of(ctx context.Context, nodes []corev1.Node, podSelector s
 	return all, nil
 }
 
-// selected returns options with the selectors of a request.
+// selected returns list options with the selectors of a request.
 func selected(options *internalversion.ListOptions) metav1.ListOptions {
 	var selectors metav1.ListOptions
 	if options == nil {

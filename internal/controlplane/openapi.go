@@ -21,7 +21,7 @@ import (
 	generatedopenapi "k8s.io/kubernetes/pkg/generated/openapi"
 )
 
-// version3Models is before the name of a model in a reference of version 3.
+// version3Models is the prefix of a reference to a model in OpenAPI version 3.
 const version3Models = "#/components/schemas/"
 
 // The paths of the OpenAPI documents.
@@ -30,9 +30,9 @@ const (
 	openAPIV3Path = "/openapi/v3"
 )
 
-// serveOpenAPI serves a server's OpenAPI documents. To make them takes more than half of a start, so each is made when
-// a client requests it the first time: version 3 by group and version, and version 2 as a whole, which the aggregator
-// requests a second after the start. The server must have been configured to skip them.
+// serveOpenAPI serves a server's OpenAPI documents. Creating them takes more than half of a start, so each is created
+// when a client requests it for the first time: version 3 by group and version, and version 2 as a whole, which the
+// aggregator requests a second after the start. The server must have been configured to skip them.
 func serveOpenAPI(server *genericapiserver.GenericAPIServer, v2 *openapicommon.Config, v3 *openapicommon.OpenAPIV3Config) {
 	documents := server.Handler.NonGoRestfulMux
 	documents.Handle(openAPIV2Path, onDemand(func(paths *mux.PathRecorderMux) {
@@ -45,8 +45,8 @@ func serveOpenAPI(server *genericapiserver.GenericAPIServer, v2 *openapicommon.C
 	documents.HandlePrefix(openAPIV3Path+"/", http.HandlerFunc(version3.group))
 }
 
-// onDemand is a handler that installs what it serves at the first request. Documents are made of models that servers have
-// in common, and so for one server at a time.
+// onDemand returns a handler that installs its content at the first request. Documents are created from models that all
+// servers share, and so for one server at a time.
 func onDemand(install func(*mux.PathRecorderMux)) http.Handler {
 	handler := sync.OnceValue(func() http.Handler {
 		building.Lock()
@@ -58,7 +58,7 @@ func onDemand(install func(*mux.PathRecorderMux)) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { handler().ServeHTTP(w, r) })
 }
 
-// groupDocuments has a handler for each group version, by its path without the slash in front.
+// groupDocuments returns a handler for each group version, by its path without the leading slash.
 func groupDocuments(services []*restful.WebService, config *openapicommon.OpenAPIV3Config) map[string]http.Handler {
 	handlers := map[string]http.Handler{}
 	for _, service := range services {
@@ -76,7 +76,7 @@ type openAPIV3 struct {
 	services func() map[string]http.Handler
 }
 
-// root lists the documents. The aggregator asks for it while it is being made.
+// root lists the documents. The aggregator requests it while the aggregator is being created.
 func (o *openAPIV3) root(w http.ResponseWriter, _ *http.Request) {
 	index := handler3.OpenAPIV3Discovery{Paths: map[string]handler3.OpenAPIV3DiscoveryGroupVersion{}}
 	for group := range o.services() {
@@ -89,7 +89,7 @@ func (o *openAPIV3) root(w http.ResponseWriter, _ *http.Request) {
 	}
 	w.Header().Set("Content-Type", "application/json")
 	w.Header().Set("Etag", `"`+thisProgram()+`"`)
-	_, _ = w.Write(body) // the client is gone if it fails
+	_, _ = w.Write(body) // an error means that the client is gone
 }
 
 func (o *openAPIV3) group(w http.ResponseWriter, r *http.Request) {
@@ -99,14 +99,15 @@ func (o *openAPIV3) group(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if r.URL.Query().Get("hash") == thisProgram() {
-		// The hash in the index is not the document's, which is not known before it is made.
+		// The hash in the index is not that of the document, which is not known before the document has been created.
 		r = r.Clone(r.Context())
 		r.URL.RawQuery = ""
 	}
 	handler.ServeHTTP(w, r)
 }
 
-// thisProgram tells one build from another: the documents of one are always the same, and clients keep them by this.
+// thisProgram identifies the build of this program: the documents of a build are always the same, and clients cache
+// them by this hash.
 var thisProgram = sync.OnceValue(func() string {
 	about := "unknown"
 	if path, err := os.Executable(); err == nil {
@@ -118,8 +119,8 @@ var thisProgram = sync.OnceValue(func() string {
 	return strings.ToUpper(hex.EncodeToString(sum[:]))
 })
 
-// kubeDefinitions are Kubernetes' models. They are equal in all servers of the process, and so large that these share
-// them: one set for each way to refer to a model. Callers must not modify them.
+// kubeDefinitions returns Kubernetes' models. They are equal in all servers of the process, and so large that the
+// servers share them: one set for each form of references. Callers must not modify them.
 func kubeDefinitions(ref openapicommon.ReferenceCallback) map[string]openapicommon.OpenAPIDefinition {
 	const any = "io.k8s.api.core.v1.Namespace"
 	reference := ref(any)
@@ -135,8 +136,8 @@ func kubeDefinitions(ref openapicommon.ReferenceCallback) map[string]openapicomm
 
 var definitionsByReference sync.Map
 
-// wrapRefs does with all models what is done with each of version 3 that is used, so that there is nothing left to do and
-// no copy to make.
+// wrapRefs wraps the references in all models, as OpenAPI version 3 does with a copy of each model that it uses. Done
+// in advance, no copies are needed.
 func wrapRefs(definitions map[string]openapicommon.OpenAPIDefinition) {
 	for name, definition := range definitions {
 		definition.Schema = *openapiutil.WrapRefs(&definition.Schema)

@@ -25,21 +25,23 @@ import (
 const (
 	// issuer is the issuer of service account tokens.
 	issuer = "https://kubernetes.default.svc.cluster.local"
-	// authorizationModes are who is asked whether a request is allowed, in this order.
+	// authorizationModes are the authorizers, in the order in which they are asked.
 	authorizationModes = "RBAC,Node"
-	// kubeletClientName is the name of the certificate with which the API server is kubeletClientUser at kubelets.
+	// kubeletClientName is the name of the certificate with which the API server authenticates to kubelets as
+	// kubeletClientUser.
 	kubeletClientName = "kube-apiserver-kubelet"
 	kubeletClientUser = "system:kube-apiserver:kubelet"
 )
 
-// serviceRange is the range of the cluster's services; nothing routes to it. A seed has a Service for each shoot.
+// serviceRange is the range of the cluster IPs of services; no network routes to it. A seed has a Service for each
+// shoot.
 var serviceRange = netip.MustParsePrefix("10.0.0.0/16")
 
 func logger(cluster string) klog.Logger {
 	return klog.Background().WithName("controlplane").WithValues("cluster", cluster)
 }
 
-// serverOptions makes a kube-apiserver's options from flags, as its own command would.
+// serverOptions returns a kube-apiserver's options, parsed from flags as by its own command.
 func serverOptions(ctx context.Context, s *Server, listener net.Listener) (options.CompletedOptions, error) {
 	var none options.CompletedOptions
 	opts := options.NewServerRunOptions()
@@ -87,7 +89,7 @@ func (s *Server) args() []string {
 		"--etcd-prefix=" + s.cfg.Prefix,
 		"--bind-address=" + s.cfg.BindAddress,
 		"--advertise-address=" + s.advertiseAddress(),
-		// No client reaches the service "kubernetes" by its address: no network here routes to it.
+		// No client uses the cluster IP of the service "kubernetes": no network here routes to it.
 		"--endpoint-reconciler-type=none",
 		"--service-cluster-ip-range=" + s.cfg.ServiceCIDR.Masked().String(),
 		"--tls-cert-file=" + p.ServingCertFile(),
@@ -104,7 +106,7 @@ func (s *Server) args() []string {
 		"--proxy-client-key-file=" + p.FrontProxyClientKeyFile(),
 		"--enable-admission-plugins=NodeRestriction",
 		"--enable-bootstrap-token-auth=true",
-		"--allow-privileged=true", // as Gardener has it; privileged is no more than any other container here
+		"--allow-privileged=true", // as in Gardener; a privileged container has no more rights here than any other
 	}
 	for _, issuer := range s.cfg.Issuers {
 		args = append(args, "--service-account-issuer="+issuer)
@@ -113,21 +115,21 @@ func (s *Server) args() []string {
 		args = append(args, "--encryption-provider-config="+s.cfg.EncryptionConfig)
 	}
 	if s.cfg.Dense {
-		// As many requests as there are run at once: what they are for is small, and few ask.
+		// Priority and fairness is not needed: the cluster is small, and has few clients.
 		args = append(args, "--enable-priority-and-fairness=false", "--profiling=false")
 	}
 	if s.datastore.Kine {
 		// kine compacts its log itself.
 		args = append(args, "--etcd-compaction-interval=0")
 	}
-	// A file says more than the modes, and does not go with them.
+	// An authorization configuration file replaces the modes; the two flags exclude each other.
 	if !slices.ContainsFunc(s.extraArgs, func(arg string) bool { return strings.HasPrefix(arg, "--authorization-config=") }) {
 		args = append(args, "--authorization-mode="+authorizationModes)
 	}
 	return append(args, s.extraArgs...)
 }
 
-// advertiseAddress is the address in the API server's own records; it has to be one of the machine.
+// advertiseAddress returns the address in the API server's own records; it has to be one of the machine.
 func (s *Server) advertiseAddress() string {
 	if s.address.IP.IsUnspecified() {
 		return "127.0.0.1"
@@ -135,8 +137,8 @@ func (s *Server) advertiseAddress() string {
 	return s.address.IP.String()
 }
 
-// auditPolicy has every request logged once it was answered, and a watch when it begins: metadata only, for secrets and
-// tokens are in what is sent and returned.
+// auditPolicy logs every request after its response, and a watch when it begins. It logs metadata only, because
+// requests and responses contain secrets and tokens.
 const auditPolicy = `apiVersion: audit.k8s.io/v1
 kind: Policy
 omitStages: [RequestReceived]
@@ -144,7 +146,7 @@ rules:
 - level: Metadata
 `
 
-// auditArgs are the flags that have the API server write its audit log, if there shall be one.
+// auditArgs returns the flags for the audit log, none if it is disabled.
 func (c *Config) auditArgs() ([]string, error) {
 	if c.AuditLog == "" {
 		return nil, nil

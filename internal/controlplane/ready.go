@@ -12,16 +12,16 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// readyPoll is how often a starting server is asked whether it is ready.
+// readyPoll is how often the readiness of a starting server is checked.
 const readyPoll = 5 * time.Millisecond
 
-// settleTimeout is how long a server may take to become ready whose start was given up.
+// settleTimeout is how long a server whose start was aborted may take to become ready.
 const settleTimeout = 5 * time.Second
 
-// HealthUser is the user that asks for readiness: it is in no group, and needs none.
+// HealthUser is the user that checks readiness. It needs no group.
 const HealthUser = "gardenlite:health"
 
-// waitReady returns when /readyz is ok, the server has ended, or the context has.
+// waitReady waits until /readyz is ok, the server has ended, or the context has ended.
 func (s *Server) waitReady(ctx context.Context) error {
 	config, err := s.ClientConfig("health", HealthUser)
 	if err != nil {
@@ -49,15 +49,15 @@ func (s *Server) waitReady(ctx context.Context) error {
 	}
 }
 
-// settle gives a server whose start was given up some time to become ready all the same. One that is stopped before waits
-// longer: for its own requests, each of which waits ten seconds for what admission has to know and will not get any more.
+// settle lets a server whose start was aborted become ready for some time. A server that is stopped before it is ready
+// takes longer: its own requests wait ten seconds each for the caches of admission, which no longer sync.
 func (s *Server) settle(givenUp context.Context) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(givenUp), settleTimeout)
 	defer cancel()
 	_ = s.waitReady(ctx)
 }
 
-// Readyz asks an API server whether it is ready, and returns what is missing; nothing if it is ready.
+// Readyz reads the readiness of an API server. It returns the failed checks, an empty text if the server is ready.
 func Readyz(ctx context.Context, client *http.Client, url string) (missing string, err error) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url+"/readyz?verbose", nil)
 	if err != nil {

@@ -23,71 +23,72 @@ import (
 	"github.com/gardenlite/gardenlite/internal/datastore"
 )
 
-// renewalCheck is how often certificates are looked at while the server runs.
+// renewalCheck is how often the server checks whether certificates have to be renewed.
 const renewalCheck = time.Hour
 
-// ErrPortTaken says that another process listens on the port.
+// ErrPortTaken is the error if another process listens on the port.
 var ErrPortTaken = errors.New("the port is taken")
 
-// Config is what one control plane is made of.
+// Config is the configuration of one control plane.
 type Config struct {
-	// Name is the cluster's name: part of its authorities' names and of its kubeconfigs.
+	// Name is the name of the cluster. It is part of the names of its certificate authorities and of its kubeconfigs.
 	Name string
-	// PKIDir and DataDir are folders of the cluster's own for its certificates and its datastore.
+	// PKIDir and DataDir are the cluster's own folders for its certificates and its datastore.
 	PKIDir, DataDir string
 	// Datastore is an endpoint as in datastore.Config.
 	Datastore string
-	// Prefix is the cluster's own below a shared datastore endpoint. "/registry" if empty.
+	// Prefix is the key prefix of the cluster in a shared datastore. "/registry" if empty.
 	Prefix string
 	// BindAddress is the IP address to listen on, 127.0.0.1 if empty.
 	BindAddress string
-	// Port is the port to listen on; 0 takes a free one.
+	// Port is the port to listen on; 0 chooses a free one.
 	Port int
-	// Prepare, if set, is called once the certificates are there and before the API server is made. It returns further
-	// flags for the kube-apiserver, as it takes them.
+	// Prepare, if set, is called after the certificates have been created and before the API server is. It returns
+	// further flags for the kube-apiserver.
 	Prepare func(*pki.PKI) (args []string, err error)
-	// Services are services that this process serves, by namespace/name, and where: webhooks and aggregated APIs find them
-	// there. The serving certificate is for their names as well.
+	// Services maps the namespace/name of services that this process serves to their URLs, which webhooks and
+	// aggregated APIs use. The serving certificate is also valid for the names of these services.
 	Services map[string]*url.URL
 	// Extension adds API groups to the chain.
 	Extension Extension
-	// AuditLog, if set, is the file to which the API server writes who asked for what, and what came of it. Of what was in
-	// a request or a response it has nothing.
+	// AuditLog, if set, is the file to which the API server writes its audit log, with the metadata of requests only.
 	AuditLog string
-	// DialNode, if set, connects to an address and port of a Node, where its kubelet answers. Without it, Nodes are not reached,
-	// and there is no metrics.k8s.io.
+	// DialNode, if set, connects to the address and port of a kubelet. Without it, the API server does not reach Nodes,
+	// and does not serve metrics.k8s.io.
 	DialNode func(ctx context.Context, address string) (net.Conn, error)
-	// PrivateNodes says that nothing else reaches what DialNode connects to: the API server has no certificate for kubelets.
+	// PrivateNodes declares that only this process reaches what DialNode connects to: then the API server has no client
+	// certificate for kubelets.
 	PrivateNodes bool
-	// ServesPod, if set, says whether a process of this machine listens at the address and port of a Pod, in the cluster whose
-	// API server has a URL. Webhooks and aggregated APIs behind a Service with such Pods are called, at the loopback address.
+	// ServesPod, if set, reports whether a process of this machine listens at the address and port of a Pod, in the
+	// cluster with the given API server URL. Webhooks and aggregated APIs whose Service has such Pods are called at the
+	// loopback address.
 	ServesPod func(apiServer string, at netip.AddrPort) bool
-	// Authorities, if set, are certificate authorities and keys that others made and keep. Without them, the control plane
-	// makes its own.
+	// Authorities, if set, are certificate authorities and keys that the caller manages. Without them, the control
+	// plane creates its own.
 	Authorities *pki.Authorities
-	// Hosts are further names and addresses that the serving certificate is for.
+	// Hosts are further names and addresses in the serving certificate.
 	Hosts []string
-	// KubernetesVersion is the version that /version tells, with a leading v; KubernetesVersion if empty. The API is the
-	// same with each.
+	// KubernetesVersion is the version in /version, with a leading v; the constant KubernetesVersion if empty. It does
+	// not change the API.
 	KubernetesVersion string
 	// ServiceCIDR is the range of the cluster's Services; 10.0.0.0/16 if it is not valid.
 	ServiceCIDR netip.Prefix
-	// EncryptionConfig, if set, is the file with an EncryptionConfiguration: what is kept in the datastore is encrypted as it says.
+	// EncryptionConfig, if set, is the file with the EncryptionConfiguration for the datastore.
 	EncryptionConfig string
-	// Issuers are the issuers of service account tokens: the first is in new ones, those of all are accepted. The cluster's own
-	// name if there are none.
+	// Issuers are the issuers of service account tokens: new tokens have the first one, tokens of all are accepted. The
+	// default is the cluster's own name.
 	Issuers []string
-	// Dense is for one of many control planes in a process, each with little to do: what costs memory for throughput is
-	// left out.
+	// Dense is set for one of many control planes in a process, each with a low load: it saves memory at the cost of
+	// throughput.
 	Dense bool
-	// Authenticator, if set, is asked before Kubernetes' own authenticator, which is next.
+	// Authenticator, if set, wraps Kubernetes' own authenticator.
 	Authenticator func(next authenticator.Request) authenticator.Request
-	// WatchReview is the time after which the API server authorizes a watch of one object again, and ends it if its user
-	// is not allowed to watch any more; never if 0.
+	// WatchReview is how often the API server authorizes a watch of a single object again. It ends the watch if the
+	// user is no longer allowed to watch. 0 disables it.
 	WatchReview time.Duration
-	// Clock is the landscape's; the system's if nil.
+	// Clock is the clock of the landscape; the system clock if nil.
 	Clock clock.WithTicker
-	// OnPhase, if set, is called with how long each phase of the start took, in order.
+	// OnPhase, if set, is called after each phase of the start with the time that the phase took.
 	OnPhase func(name string, took time.Duration)
 }
 
@@ -118,7 +119,7 @@ func (c *Config) pkiConfig() pki.Config {
 	return pki.Config{Dir: c.PKIDir, Name: c.Name, Hosts: hosts, Given: c.Authorities, Clock: c.Clock}
 }
 
-// serviceIP is the address of the service "kubernetes", the first of the range.
+// serviceIP returns the cluster IP of the service "kubernetes", the first of the range.
 func (c *Config) serviceIP() string { return c.ServiceCIDR.Masked().Addr().Next().String() }
 
 // Server is a running control plane.
@@ -126,13 +127,12 @@ type Server struct {
 	cfg       Config
 	pki       *pki.PKI
 	datastore *datastore.Datastore
-	// connection is nil if the datastore is not of this process.
+	// connection is nil if the datastore does not run in this process.
 	connection *sharedConnection
 	chain      *chain
 	address    *net.TCPAddr
-	// clients are the connections of clients.
-	clients   *connections
-	extraArgs []string
+	clients    *connections
+	extraArgs  []string
 
 	cancel context.CancelFunc
 	ending sync.Once
@@ -140,7 +140,7 @@ type Server struct {
 	err    error
 }
 
-// Start starts a control plane and returns when it is ready. The context covers the start only. When it fails,
+// Start starts a control plane and returns when it is ready. The context covers the start only. If the start fails,
 // everything that was started is stopped again.
 func Start(ctx context.Context, cfg Config) (_ *Server, err error) {
 	cfg.complete()
@@ -210,7 +210,7 @@ func Start(ctx context.Context, cfg Config) (_ *Server, err error) {
 	return s, nil
 }
 
-// run serves until the context is cancelled, or for as long as it can.
+// run serves until the context is cancelled or the chain ends.
 func (s *Server) run(ctx context.Context) {
 	defer s.ended()
 	renewed := make(chan struct{})
@@ -248,13 +248,14 @@ func (s *Server) Stop() error {
 	return s.err
 }
 
-// Done is closed when the server has ended, by Stop or by itself; Err tells why in the second case.
+// Done returns a channel that is closed when the server has ended, by Stop or by itself. In the second case, Err
+// returns the reason.
 func (s *Server) Done() <-chan struct{} { return s.done }
 
-// Err is the error the server ended with. Call it after Done.
+// Err returns the error with which the server has ended. Call it after Done is closed.
 func (s *Server) Err() error { return s.err }
 
-// URL is where the API server is reached from this machine.
+// URL returns the URL of the API server for clients on this machine.
 func (s *Server) URL() string {
 	host := s.address.IP.String()
 	if s.address.IP.IsUnspecified() {
@@ -263,10 +264,11 @@ func (s *Server) URL() string {
 	return "https://" + net.JoinHostPort(host, strconv.Itoa(s.address.Port))
 }
 
-// Shared says whether other processes may run the same cluster, on the same datastore.
+// Shared reports whether other processes may serve the same cluster, on the same datastore.
 func (s *Server) Shared() bool { return s.cfg.shared() }
 
-// servesPod says of addresses and ports of Pods whether a process listens there; nil if none does.
+// servesPod returns a function that reports whether a process listens at the address and port of a Pod, nil if Pods are
+// no processes.
 func (s *Server) servesPod() func(netip.AddrPort) bool {
 	if s.cfg.ServesPod == nil {
 		return nil
@@ -274,14 +276,14 @@ func (s *Server) servesPod() func(netip.AddrPort) bool {
 	return func(at netip.AddrPort) bool { return s.cfg.ServesPod(s.URL(), at) }
 }
 
-// Port is the port that the API server listens on.
+// Port returns the port of the API server.
 func (s *Server) Port() int { return s.address.Port }
 
-// PKI is the server's PKI.
+// PKI returns the PKI of the server.
 func (s *Server) PKI() *pki.PKI { return s.pki }
 
-// ClientConfig makes a client config for a component: a certificate of its own, kept under the component's name and
-// renewed, for the user and groups.
+// ClientConfig returns a client configuration for a component. The component has its own client certificate for the
+// user and groups, which is stored under the component's name and renewed.
 func (s *Server) ClientConfig(component, user string, groups ...string) (*rest.Config, error) {
 	client, err := s.pki.Client(component, user, groups...)
 	if err != nil {
@@ -289,7 +291,7 @@ func (s *Server) ClientConfig(component, user string, groups ...string) (*rest.C
 	}
 	tls := rest.TLSClientConfig{CAFile: s.pki.CAFile(), CertFile: client.CertFile, KeyFile: client.KeyFile}
 	if s.cfg.Authorities != nil {
-		// A client that reads a file with an authority looks at it again only some time after another one is there.
+		// A client with a CA file notices a changed CA only after some time.
 		tls.CAFile, tls.CAData = "", s.pki.CAPEM()
 	}
 	return &rest.Config{Host: s.URL(), UserAgent: "gardenlite/" + component, TLSClientConfig: tls}, nil
@@ -335,7 +337,7 @@ func (p *phases) end(name string) {
 	p.last = now
 }
 
-// end has the server stop. It returns at once, and may be called again.
+// end tells the server to stop. It returns immediately, and may be called again.
 func (s *Server) end() {
 	s.ending.Do(quirks.BeginShutdown)
 	s.cancel()
@@ -343,7 +345,7 @@ func (s *Server) end() {
 
 // ended is called when the server has stopped.
 func (s *Server) ended() {
-	s.end() // it may have stopped by itself
+	s.end() // the server may have stopped by itself
 	quirks.EndShutdown()
 	close(s.done)
 }

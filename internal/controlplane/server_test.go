@@ -86,7 +86,7 @@ func TestTwoServersAtOnceAndRestart(t *testing.T) {
 	}
 }
 
-// assertPrivate fails for every file and folder that others than the owner can read.
+// assertPrivate fails for every file and folder that other users than the owner can access.
 func assertPrivate(t *testing.T, dir string) {
 	t.Helper()
 	err := filepath.WalkDir(dir, func(path string, entry os.DirEntry, err error) error {

@@ -20,11 +20,11 @@ import (
 	"k8s.io/utils/ptr"
 )
 
-// endpointTimeout is how long it may take to read the endpoints of a Service.
+// endpointTimeout is how long reading the endpoints of a Service may take.
 const endpointTimeout = 5 * time.Second
 
-// services finds where the Services of webhooks and aggregated APIs are reached: those that this process serves itself, and
-// those with Pods that are processes of this machine. Others that have a selector lead to nothing that could be reached.
+// services resolves the Services of webhooks and aggregated APIs: those that this process serves itself, and those
+// whose Pods are processes of this machine. Other Services with a selector are not reachable.
 type services struct {
 	local     map[string]*url.URL
 	client    kubernetes.Interface
@@ -46,7 +46,7 @@ func newServices(c *genericapiserver.Config, shared informers.SharedInformerFact
 	return &services{local, client, servesPod, aggregatorapiserver.NewLoopbackServiceResolver(others, loopback)}, nil
 }
 
-// ResolveEndpoint returns where a Service is reached.
+// ResolveEndpoint returns the URL of a Service.
 func (s *services) ResolveEndpoint(namespace, name string, port int32) (*url.URL, error) {
 	if at, ok := s.local[namespace+"/"+name]; ok && port == servicePort {
 		return at, nil
@@ -75,7 +75,7 @@ func (s *services) ResolveEndpoint(namespace, name string, port int32) (*url.URL
 	return nil, fmt.Errorf("service %s/%s has no ready Pod that runs as a process", namespace, name)
 }
 
-// endpoint returns the port at which a ready process listens that a Service leads to.
+// endpoint returns the port of a Pod behind the Service that is ready and is a process of this machine.
 func (s *services) endpoint(service *corev1.Service, all []discoveryv1.EndpointSlice, port int32) (int32, bool) {
 	name, found := "", false
 	for _, p := range service.Spec.Ports {

@@ -13,12 +13,13 @@ import (
 	"github.com/gardenlite/gardenlite/internal/controlplane/pki"
 )
 
-// sharedPKITimeout bounds the few requests with which processes agree on their authorities.
+// sharedPKITimeout is the timeout of all requests with which processes agree on their authorities.
 const sharedPKITimeout = 15 * time.Second
 
-// agreeOnPKI gives all processes that run a cluster on one shared datastore the same authorities and the same key for
-// service account tokens: the first one puts its own there, beside the cluster's prefix, the others take them from there.
-// A process that can read the datastore can read the cluster's Secrets as well, and write its objects.
+// agreeOnPKI makes all processes that serve a cluster on a shared datastore use the same authorities and the same key
+// for service account tokens: the first process writes its own to the datastore, beside the cluster's prefix, and the
+// others read them. This reveals nothing new: a process that can read the datastore can also read the cluster's
+// Secrets, and write its objects.
 func (s *Server) agreeOnPKI(ctx context.Context) error {
 	if !s.cfg.shared() || s.cfg.Authorities != nil {
 		return nil
@@ -66,7 +67,8 @@ func (s *Server) takePKI(data []byte) error {
 	return pki.Import(s.cfg.PKIDir, shared)
 }
 
-// sharedPKIKey is beside the prefix of the cluster's objects, below which is nothing but them.
+// sharedPKIKey returns the key of the shared authorities. It is beside the prefix of the cluster, which has only
+// objects of the cluster below it.
 func sharedPKIKey(prefix string) string {
 	return path.Join(path.Dir(prefix), "pki", path.Base(prefix))
 }

@@ -9,8 +9,8 @@ import (
 	"github.com/gardenlite/gardenlite/internal/controlplane/quirks"
 )
 
-// TestStoppedWhileItStarts stops servers at several moments of their start. What they had begun fails then, and Kubernetes'
-// code wants to end the process: it goes on.
+// TestStoppedWhileItStarts stops servers at several moments of their start. The work in progress then fails, and
+// Kubernetes' code would end the process, which must continue.
 func TestStoppedWhileItStarts(t *testing.T) {
 	dir := t.TempDir()
 	for _, after := range []time.Duration{0, 20 * time.Millisecond, 100 * time.Millisecond, 300 * time.Millisecond} {
@@ -22,7 +22,7 @@ func TestStoppedWhileItStarts(t *testing.T) {
 				}
 			}})
 		cancel()
-		if err == nil { // it was faster
+		if err == nil { // the start was faster
 			if err := server.Stop(); err != nil {
 				t.Fatal(err)
 			}

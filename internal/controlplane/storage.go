@@ -29,22 +29,22 @@ import (
 )
 
 const (
-	// dialTimeout ends the attempt to reach a datastore of this process.
+	// dialTimeout is the timeout for connecting to a datastore of this process.
 	dialTimeout = 20 * time.Second
 	// probeTimeout is how long the datastore may take to answer a health check.
 	probeTimeout = 2 * time.Second
 )
 
-// sharedConnection is the one that all resources of a server share. Kubernetes has one for each resource, which with kine in the
-// same process is most of what a server costs.
+// sharedConnection is the only connection of a server to the datastore, shared by all resources. Kubernetes has one for
+// each resource, which with kine in the same process is most of the cost of a server.
 type sharedConnection struct {
 	client *etcdkubernetes.Client
 	dense  bool
 	usage  occupancy
 }
 
-// connect connects to a datastore of this process. Of another one, which has certificates and needs to be compacted,
-// Kubernetes' own connections are used: it returns nil.
+// connect connects to a datastore of this process. For an external etcd, which has certificates and needs compaction,
+// it returns nil: Kubernetes' own connections are used.
 func (s *Server) connect(ctx context.Context) (*sharedConnection, error) {
 	if !s.datastore.Kine {
 		return nil, nil
@@ -61,11 +61,11 @@ func (s *Server) connect(ctx context.Context) (*sharedConnection, error) {
 
 func (c *sharedConnection) close() {
 	if c != nil {
-		_ = c.client.Close() // it tells that its context has ended, which is so
+		_ = c.client.Close() // Close returns the error that its context has been cancelled
 	}
 }
 
-// addChecks adds the checks of health and readiness that Kubernetes has of its own connections.
+// addChecks adds the health and readiness checks that Kubernetes has for its own connections.
 func (c *sharedConnection) addChecks(config *genericapiserver.Config, prefix string) {
 	probe := func(r *http.Request) error {
 		ctx, cancel := context.WithTimeout(r.Context(), probeTimeout)
@@ -79,7 +79,7 @@ func (c *sharedConnection) addChecks(config *genericapiserver.Config, prefix str
 	config.AddReadyzChecks(healthz.NamedGroupedCheck("etcd-readiness", "etcd-readiness", probe))
 }
 
-// share has the resources that a getter is for use the connection.
+// share makes the resources of the getter use this connection.
 func (c *sharedConnection) share(getter registry.RESTOptionsGetter) registry.RESTOptionsGetter {
 	if c == nil || getter == nil {
 		return getter
@@ -92,7 +92,7 @@ type sharedOptions struct {
 	connection *sharedConnection
 }
 
-// GetRESTOptions are the options of a resource, with its storage on the shared connection.
+// GetRESTOptions returns the options of a resource, with its storage on the shared connection.
 func (o *sharedOptions) GetRESTOptions(resource schema.GroupResource, example runtime.Object) (registry.RESTOptions, error) {
 	options, err := o.RESTOptionsGetter.GetRESTOptions(resource, example)
 	if err != nil {
@@ -109,8 +109,8 @@ func (o *sharedOptions) GetRESTOptions(resource schema.GroupResource, example ru
 	return options, nil
 }
 
-// rarelyRead are resources that have few objects, which few look at: in a server of many, a list of them is read from the
-// datastore, and a watch watches that.
+// rarelyRead are resources with few objects and few readers. In a dense server they have no watch cache: lists and
+// watches read from the datastore.
 var rarelyRead = sets.New(
 	schema.GroupResource{Resource: "limitranges"},
 	schema.GroupResource{Resource: "podtemplates"},
@@ -160,7 +160,7 @@ var rarelyRead = sets.New(
 	schema.GroupResource{Group: "storage.k8s.io", Resource: "volumeattributesclasses"},
 )
 
-// uncached is the storage of a resource in the datastore.
+// uncached returns the storage of a resource without a watch cache.
 func (c *sharedConnection) uncached(config *storagebackend.ConfigForResource, resourcePrefix string, _ func(runtime.Object) (string, error),
 	newFunc, newListFunc func() runtime.Object, _ storage.AttrFunc, _ storage.IndexerFuncs, _ *cache.Indexers) (
 	storage.Interface, factory.DestroyFunc, error) {
@@ -168,8 +168,9 @@ func (c *sharedConnection) uncached(config *storagebackend.ConfigForResource, re
 	return direct{store}, closeStore, err
 }
 
-// direct is the storage of a resource without a cache. Its watches have a stream of their own: on that of the caches they would be
-// told of the progress that caches ask for, and hand it to clients that did not ask for bookmarks.
+// direct is the storage of a resource without a watch cache. Its watches have their own gRPC stream: on the stream of
+// the caches they would receive the progress notifications that the caches request, and pass them to clients that did
+// not ask for bookmarks.
 type direct struct{ storage.Interface }
 
 // Watch implements storage.Interface.
@@ -192,7 +193,7 @@ func (c *sharedConnection) store(config *storagebackend.ConfigForResource, resou
 	return c.notice(store, config.GroupResource, config.Prefix, resourcePrefix), sync.OnceFunc(store.Close), nil
 }
 
-// cached is the storage of a resource in the datastore, with a cache that follows it.
+// cached returns the storage of a resource with a watch cache.
 func (c *sharedConnection) cached(config *storagebackend.ConfigForResource, resourcePrefix string,
 	keyFunc func(runtime.Object) (string, error),
 	newFunc, newListFunc func() runtime.Object, attributes storage.AttrFunc, triggers storage.IndexerFuncs,

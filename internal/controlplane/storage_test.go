@@ -12,8 +12,8 @@ import (
 	"github.com/gardenlite/gardenlite/internal/datastore"
 )
 
-// TestBookmarksOnlyOnRequest: a consistent list has the cache ask the datastore for its progress, of which clients that watch a
-// resource without a cache, such as Events, hear nothing.
+// TestBookmarksOnlyOnRequest checks that a watch of a resource without a watch cache, such as Events, receives no
+// bookmarks when a consistent list makes the watch cache of another resource request the progress of the datastore.
 func TestBookmarksOnlyOnRequest(t *testing.T) {
 	if testing.Short() {
 		t.Skip("starts an API server")

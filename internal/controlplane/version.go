@@ -8,10 +8,10 @@ import (
 	basecompatibility "k8s.io/component-base/compatibility"
 )
 
-// KubernetesVersion is the version of the Kubernetes code in this binary; a test holds it to go.mod.
+// KubernetesVersion is the version of the Kubernetes code in this binary; a test compares it with go.mod.
 const KubernetesVersion = "v1.36.3"
 
-// effectiveVersion answers /version with the version given. component-base takes its own from linker flags, and without
+// effectiveVersion reports the given version in /version. component-base takes its own from linker flags, and without
 // them has a placeholder that clients cannot parse.
 type effectiveVersion struct {
 	basecompatibility.EffectiveVersion

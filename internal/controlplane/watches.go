@@ -12,9 +12,9 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// withReviewedWatches authorizes watches of one object again and again, and ends those that are not allowed any more: an
-// API server does so once only, and a watch can last for hours. Authorizers that ask about objects, such as Gardener's
-// SeedAuthorizer, may decide otherwise by then.
+// withReviewedWatches authorizes watches of a single object periodically, and ends those that are no longer allowed: an
+// API server authorizes a watch only at its start, and a watch can last for hours. Authorizers that decide by objects,
+// such as Gardener's SeedAuthorizer, may have changed their decision by then.
 func withReviewedWatches(next http.Handler, a authorizer.Authorizer, every time.Duration, clock clock.WithTicker) http.Handler {
 	if every <= 0 || a == nil {
 		return next
@@ -37,7 +37,7 @@ func withReviewedWatches(next http.Handler, a authorizer.Authorizer, every time.
 	})
 }
 
-// reviewUntilRefused returns when the request of the context ends, or is not allowed any more.
+// reviewUntilRefused returns when the request of the context has ended, or is no longer allowed.
 func reviewUntilRefused(ctx context.Context, a authorizer.Authorizer, every time.Duration, clock clock.WithTicker) {
 	ticker := clock.NewTicker(every)
 	defer ticker.Stop()

@@ -16,7 +16,8 @@ import (
 	"github.com/gardenlite/gardenlite/internal/testutil"
 )
 
-// TestReviewedWatches: a watch of one object ends at the first review that does not allow it; other requests are not reviewed.
+// TestReviewedWatches checks that a watch of one object ends at the first review that does not allow it, and that other
+// requests are not reviewed.
 func TestReviewedWatches(t *testing.T) {
 	for name, test := range map[string]struct {
 		info     request.RequestInfo

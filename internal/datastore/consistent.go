@@ -7,16 +7,18 @@ import (
 	"github.com/k3s-io/kine/pkg/server"
 )
 
-// consistent gives what kine's backends answer the revision that it is of, as etcd does. An API server lists, and
-// watches from the list's revision on: of what happens between what it was given and the revision that this was said to
-// be of, no client of that API server would ever receive an event.
+// consistent wraps a kine backend so that each answer has the revision of its content, as with etcd. An API server
+// lists, and watches from the revision of the list on. If that revision were too high, no client of the API server
+// would ever receive the events between the content of the list and that revision.
 //
-//   - kine reads the revision of an empty list after the list. It is one from before here.
-//   - Of a list that a limit has cut, kine says the revision at which it counted the rest. It is that of the list here.
-//   - Of two writes at once, kine may remember the earlier one as the last. The last that a client was told of counts here.
+//   - kine reads the revision of an empty list after the list. consistent returns a revision from before the list.
+//   - For a list that a limit has cut, kine returns the revision at which it counted the rest. consistent returns that of
+//     the list.
+//   - With two concurrent writes, kine may take the earlier one for the last. consistent takes the highest revision that a
+//     client was told.
 type consistent struct {
 	server.Backend
-	// told is the highest revision that a client was told of.
+	// told is the highest revision that was returned to a client.
 	told atomic.Int64
 }
 
@@ -32,7 +34,7 @@ func (c *consistent) List(ctx context.Context, key, end string, limit, revision 
 	return c.remember(rev), found, err
 }
 
-// Count is asked with a revision for what a limit has cut from a list of that revision.
+// Count is called with a revision to count all keys of a list of that revision that a limit has cut.
 func (c *consistent) Count(ctx context.Context, key, end string, revision int64) (int64, int64, error) {
 	rev, n, err := c.Backend.Count(ctx, key, end, revision)
 	if c.remember(rev); err == nil && revision > 0 {
@@ -76,7 +78,7 @@ func (c *consistent) CurrentRevision(ctx context.Context) (int64, error) {
 	return max(c.remember(rev), c.told.Load()), nil
 }
 
-// remember remembers a revision that is going to be told, and returns it.
+// remember records a revision that is about to be returned to a client, and returns it.
 func (c *consistent) remember(rev int64) int64 {
 	for {
 		told := c.told.Load()

@@ -12,8 +12,9 @@ import (
 	"github.com/gardenlite/gardenlite/internal/testutil"
 )
 
-// TestEmptyListIsOfItsRevision lists folders while the first key in each of them is written. A list without the key has to be
-// of a revision before it: who lists, and watches from there, would never hear of the key.
+// TestEmptyListIsOfItsRevision lists folders while the first key in each of them is written. A list without the key
+// must have a revision before the write: otherwise a client that watches from the revision of the list never sees the
+// key.
 func TestEmptyListIsOfItsRevision(t *testing.T) {
 	client := sqliteClient(t)
 	for i := range 300 {
@@ -46,8 +47,8 @@ func TestEmptyListIsOfItsRevision(t *testing.T) {
 	}
 }
 
-// TestPageIsOfItsRevision lists keys page by page while the first of them is written again and again. The first page has to be of
-// the revision at which the others are listed then.
+// TestPageIsOfItsRevision lists keys page by page while the first of them is written repeatedly. The first page must
+// have the revision at which the other pages are then listed.
 func TestPageIsOfItsRevision(t *testing.T) {
 	client := sqliteClient(t)
 	for _, key := range []string{"/keys/a", "/keys/b"} {
@@ -103,7 +104,7 @@ func TestPageIsOfItsRevision(t *testing.T) {
 	}
 }
 
-// TestRevisionIsCurrent reads after each of many writes at once: what is read is of no revision before the write.
+// TestRevisionIsCurrent reads after each of many concurrent writes: a read must not return a revision before the write.
 func TestRevisionIsCurrent(t *testing.T) {
 	client := sqliteClient(t)
 	var all errgroup.Group
@@ -145,7 +146,8 @@ func sqliteClient(t *testing.T) *clientv3.Client {
 	return client
 }
 
-// write writes a key that was last written at a revision, 0 for one that is not there. It returns the revision of the write.
+// write writes a key that was last written at the given revision, 0 for a new key. It returns the revision of the
+// write.
 func write(ctx context.Context, client *clientv3.Client, key string, last int64) (int64, error) {
 	txn := client.Txn(ctx).If(clientv3.Compare(clientv3.ModRevision(key), "=", last)).Then(clientv3.OpPut(key, fmt.Sprint(last)))
 	if last > 0 {

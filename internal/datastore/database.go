@@ -16,14 +16,14 @@ import (
 )
 
 const (
-	// progressInterval is how often watches hear how far they are without having asked.
+	// progressInterval is how often watches receive unsolicited progress notifications.
 	progressInterval = 5 * time.Second
-	// maxConnections is how many connections a process has at most to a database outside, for all its clusters. Three
-	// processes stay below the 100 that PostgreSQL accepts as it comes, and MySQL's 151.
+	// maxConnections is the maximum number of connections of a process to an external database, for all its clusters.
+	// Three processes stay below the default limits of PostgreSQL (100) and MySQL (151).
 	maxConnections = 30
 )
 
-// Another process may make the tables at the same time, so an error of the database is tried again.
+// Another process may create the tables at the same time, so opening a database is retried.
 const (
 	openAttempts = 5
 	openRetry    = 200 * time.Millisecond
@@ -37,8 +37,8 @@ var driverConfig = drivers.Config{
 	PollBatchSize:    500,
 }
 
-// database is kine over one database: all clusters of this process that have their data in it use it together, so that
-// it is polled, compacted and watched once, with one pool of connections.
+// database is kine with one database. All clusters of this process that have their data in the database share it, so
+// that it is polled, compacted and watched once, with one connection pool.
 type database struct {
 	endpoint string
 	backend  server.Backend
@@ -47,19 +47,19 @@ type database struct {
 
 	cancel context.CancelFunc
 	kine   sync.WaitGroup
-	// users are how many clusters use it. Guarded by opening.
+	// users is the number of clusters that use the database. It is guarded by opening.
 	users int
 }
 
 var (
-	// opening is held while a database is opened: each opening makes the tables that are missing, and databases do not
-	// like two that do.
+	// opening is held while a database is opened: opening creates missing tables, which fails if done twice at the same
+	// time.
 	opening sync.Mutex
-	// inUse are the databases outside that are open, by their endpoints. Guarded by opening.
+	// inUse has the open external databases by endpoint. It is guarded by opening.
 	inUse = map[string]*database{}
 )
 
-// use opens a database, or takes part in the one that is open if it is shared. It is given back with release.
+// use opens a database, or returns the open one if it is shared. The caller returns it with release.
 func use(ctx context.Context, endpoint string, shared bool) (*database, error) {
 	opening.Lock()
 	defer opening.Unlock()
@@ -75,7 +75,7 @@ func use(ctx context.Context, endpoint string, shared bool) (*database, error) {
 	kineCtx, cancel := context.WithCancel(context.Background())
 	db := &database{endpoint: endpoint, cancel: cancel, users: 1}
 	if err := db.open(ctx, kineCtx, config); err != nil {
-		cancel() // and no waiting: kine may try for minutes before it notices
+		cancel() // do not wait: kine may try for minutes before it notices
 		return nil, err
 	}
 	if shared {
@@ -84,7 +84,7 @@ func use(ctx context.Context, endpoint string, shared bool) (*database, error) {
 	return db, nil
 }
 
-// release gives back what use returned. The last one closes it.
+// release ends the use of a database that use returned. The last call closes the database.
 func (db *database) release() {
 	opening.Lock()
 	db.users--
@@ -132,7 +132,8 @@ func (db *database) open(ctx, kineCtx context.Context, config drivers.Config) (e
 	return nil
 }
 
-// madeByOther says whether a table, an index or a database could not be made because another process has just made it.
+// madeByOther reports whether a table, an index or a database could not be created because another process has just
+// created it.
 func madeByOther(err error) bool {
 	for _, code := range []string{"SQLSTATE 23505", "SQLSTATE 42P04", "SQLSTATE 42P07", "Error 1050", "Error 1061", "Error 1007"} {
 		if strings.Contains(err.Error(), code) {
@@ -142,11 +143,12 @@ func madeByOther(err error) bool {
 	return false
 }
 
-// watchesItself says that the driver's watches know no common order of events: it has to serve them itself.
+// watchesItself reports whether kine's own watch service is used, because the watches of the driver have no common
+// order of events.
 func watchesItself(kineEndpoint string) bool { return strings.HasPrefix(kineEndpoint, "nats") }
 
-// openBackend opens the database. kine continues trying for minutes when a database refuses; a user should hear of it
-// sooner.
+// openBackend opens the database. kine would retry for minutes if a database refuses the connection; openBackend
+// returns an error after connectTimeout.
 func openBackend(ctx, kineCtx context.Context, kine *sync.WaitGroup, config drivers.Config) (server.Backend, error) {
 	type result struct {
 		backend server.Backend

@@ -1,8 +1,8 @@
-// Package datastore keeps the data of one cluster: kine in this process over a sqlite file or memory, or an endpoint
-// outside (PostgreSQL, MySQL, NATS through kine; etcd directly).
+// Package datastore keeps the data of one cluster: with kine in this process in a sqlite file or in memory, or in an
+// external datastore (PostgreSQL, MySQL and NATS with kine; etcd directly).
 //
-// It knows nothing of API servers. What Start returns is an etcd endpoint that a kube-apiserver can use, and Stop gives
-// back everything that Start took.
+// It knows nothing of API servers. Start returns an etcd endpoint that a kube-apiserver can use, and Stop releases
+// everything that Start has acquired.
 package datastore
 
 import (
@@ -28,19 +28,19 @@ const (
 	// connectTimeout is how long an external datastore may take to answer.
 	connectTimeout = 15 * time.Second
 
-	// sqliteParams: WAL, so that readers do not wait for the writer; NORMAL, which loses nothing when the process is
-	// killed; immediate transactions, so that two writers wait and do not fail. A VACUUM at each start would cost
-	// seconds with a large file.
+	// sqliteParams are WAL, so that readers do not wait for the writer; NORMAL, which loses nothing when the process is
+	// killed; and immediate transactions, so that one of two writers waits instead of failing. A VACUUM at each start
+	// would take seconds with a large file.
 	sqliteParams = "_journal_mode=WAL&_synchronous=NORMAL&_busy_timeout=30000&_txlock=immediate&_stmt_cache_size=20" +
 		"&cache=shared&_kine_disable_startup_vacuum=true"
 )
 
-// Config says where the data of one cluster is.
+// Config specifies where the data of one cluster is.
 type Config struct {
 	// Endpoint is SQLite (also if empty), Memory, or a URL: postgres://, mysql://, nats:// for kine, http:// or
 	// https:// for etcd.
 	Endpoint string
-	// Dir is a folder of the cluster's own, for the sqlite file and the socket. Created with mode 0700.
+	// Dir is the cluster's own folder, for the sqlite file and the socket. It is created with mode 0700.
 	Dir string
 }
 
@@ -48,19 +48,20 @@ type Config struct {
 type Datastore struct {
 	// Endpoint is the etcd endpoint for the API server.
 	Endpoint string
-	// Kine says that kine answers there: it compacts itself.
+	// Kine reports that kine serves the endpoint. It compacts itself.
 	Kine bool
 
 	stop func()
 }
 
-// Shared says whether further clusters, and other processes, have their data at the same endpoint, so that a cluster
-// needs a prefix of its own there.
+// Shared reports whether other clusters, and other processes, may have their data at the same endpoint, so that each
+// cluster needs its own prefix.
 func (c Config) Shared() bool {
 	return c.Endpoint != "" && c.Endpoint != SQLite && c.Endpoint != Memory
 }
 
-// PrefixOf keeps clusters and landscapes apart that share a datastore; empty for one that is not shared.
+// PrefixOf returns the key prefix that separates the clusters and landscapes that share a datastore, empty if the
+// datastore is not shared.
 func (c Config) PrefixOf(landscape, cluster string) string {
 	if !c.Shared() {
 		return ""
@@ -68,7 +69,8 @@ func (c Config) PrefixOf(landscape, cluster string) string {
 	return "/gardenlite/" + landscape + "/" + cluster
 }
 
-// Validate checks the endpoint's form without connecting. It never repeats the endpoint: it may carry a password.
+// Validate checks the form of the endpoint without connecting. Its errors never contain a URL: it may contain a
+// password.
 func (c Config) Validate() error {
 	if !c.Shared() {
 		return nil
@@ -114,10 +116,10 @@ func Start(ctx context.Context, c Config) (*Datastore, error) {
 	return startKine(ctx, kineEndpoint, c.Dir, c.Shared())
 }
 
-// Stop ends what Start started and waits for it. The API server must have been stopped before.
+// Stop stops the datastore and waits for its end. The API server must have been stopped before.
 func (d *Datastore) Stop() { d.stop() }
 
-// reachable connects to an external endpoint once, so that a wrong address is told at once and by name.
+// reachable connects to an external endpoint once, so that a wrong address is reported immediately and by name.
 func reachable(ctx context.Context, rawURL string) error {
 	hosts, err := hostsOf(rawURL)
 	if err != nil {

@@ -16,8 +16,8 @@ import (
 	"github.com/gardenlite/gardenlite/internal/testutil"
 )
 
-// TestOneDatabaseForAll: clusters with one database outside take no more connections than it has, however much they
-// write at once; each may end and begin again while the others go on.
+// TestOneDatabaseForAll checks that clusters with one external database use no more connections than the database
+// accepts, however much they write concurrently, and that each cluster may stop and start while the others continue.
 func TestOneDatabaseForAll(t *testing.T) {
 	endpoint := datastoretest.StartPostgreSQL(t)
 	dir := t.TempDir()

@@ -18,9 +18,9 @@ import (
 )
 
 const (
-	// emulatedEtcd is the version of etcd that API servers are told: it has what they ask for.
+	// emulatedEtcd is the version of etcd that is reported to API servers. It has all features that they use.
 	emulatedEtcd = "3.6.11"
-	// maxRequestBytes is etcd's limit for a request, and some room for what is around the value.
+	// maxRequestBytes is etcd's limit for a request, plus some room for the parts of the request besides the value.
 	maxRequestBytes = 2 << 20
 )
 
@@ -49,7 +49,7 @@ func startKine(ctx context.Context, kineEndpoint, dir string, shared bool) (*Dat
 	}}, nil
 }
 
-// newEtcd serves a database with etcd's API. Its limits are etcd's.
+// newEtcd returns a server with etcd's API for a database. Its limits are etcd's.
 func newEtcd(db *database) *grpc.Server {
 	etcd := grpc.NewServer(
 		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: 5 * time.Second}),

@@ -13,11 +13,11 @@ import (
 // sqliteMagic starts every sqlite file (sqlite.org/fileformat.html, section 1.3).
 var sqliteMagic = []byte("SQLite format 3\x00")
 
-// ErrCorrupt says that the sqlite file cannot be used.
+// ErrCorrupt is the error for a sqlite file that cannot be used.
 var ErrCorrupt = errors.New("the datastore is corrupt")
 
-// prepareFile makes sure that the file can be written, that no other user can read it (sqlite would create it by the
-// umask), and that it is a sqlite file.
+// prepareFile ensures that the file can be written, that no other user can read it (sqlite would create it according to
+// the umask), and that it is a sqlite file.
 func prepareFile(file string) error {
 	f, err := os.OpenFile(file, os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
@@ -42,7 +42,7 @@ func corrupt(file string, err error) error {
 	return fmt.Errorf("%w: %s: %v; put a copy back, or start anew with \"gardenlite reset\"", ErrCorrupt, file, err)
 }
 
-// explain gives the datastore's errors that a user can do something about words that say what.
+// explain adds to an error of the datastore what a user can do about it.
 func explain(err error) error {
 	text := err.Error()
 	switch {

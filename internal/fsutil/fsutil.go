@@ -10,7 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// WriteFile replaces a file's content in one step. The file has the mode given, whatever the umask.
+// WriteFile replaces a file's content atomically. The file has the given mode, whatever the umask.
 func WriteFile(name string, data []byte, mode os.FileMode) error {
 	tmp, err := os.CreateTemp(filepath.Dir(name), "."+filepath.Base(name)+".*")
 	if err != nil {
@@ -33,7 +33,7 @@ func WriteFile(name string, data []byte, mode os.FileMode) error {
 	return nil
 }
 
-// Free is how many bytes this user may still write to the file system that a folder is in.
+// Free returns how many bytes this user can still write to the file system of a folder.
 func Free(dir string) (uint64, error) {
 	var stat unix.Statfs_t
 	if err := unix.Statfs(dir, &stat); err != nil {

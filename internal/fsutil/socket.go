@@ -9,12 +9,13 @@ import (
 	"sync"
 )
 
-// maxSocketPath is what a unix socket's path may have on every system (macOS has the least: 104 with the final zero).
+// maxSocketPath is the maximum length of a unix socket's path on every system (macOS has the lowest: 104 with the
+// final zero).
 const maxSocketPath = 103
 
-// ListenSocket listens on a unix socket that only this user may use: in dir or, where that makes too long a path, in a
-// new private folder under the system's temporary one. An old socket of that name is replaced. Closing the listener,
-// which may be done more than once, removes what was made, but not what another process has put in its place since.
+// ListenSocket listens on a unix socket that only this user may use: in dir or, if that path is too long, in a new
+// private folder below the system's temporary one. An old socket of that name is replaced. The listener can be
+// closed more than once. Closing it removes the socket, unless another process has put another one in its place.
 func ListenSocket(dir, name string) (net.Listener, error) {
 	path, clean := filepath.Join(dir, name), func() error { return nil }
 	if len(path) > maxSocketPath {
@@ -40,7 +41,7 @@ type socket struct {
 
 func (s *socket) Close() error { return s.close() }
 
-// listenPrivate says what it has made as well, and leaves it to others to remove that.
+// listenPrivate also returns the file info of the new socket. Closing the listener does not remove the socket.
 func listenPrivate(path string) (*net.UnixListener, os.FileInfo, error) {
 	if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return nil, nil, fmt.Errorf("removing an old socket: %w", err)
@@ -60,7 +61,8 @@ func listenPrivate(path string) (*net.UnixListener, os.FileInfo, error) {
 	return listener, made, nil
 }
 
-// removeMade removes a file if it is still the one that was made. The number of a file that is gone can be given to another one.
+// removeMade removes a file if it is still the one that was made. It compares modification times too, because a file
+// system can use the inode number of a removed file again.
 func removeMade(path string, made os.FileInfo) error {
 	if now, err := os.Lstat(path); err != nil || !os.SameFile(made, now) || !made.ModTime().Equal(now.ModTime()) {
 		return nil

@@ -51,7 +51,8 @@ func TestListenSocket(t *testing.T) {
 	}
 }
 
-// A landscape that is still stopping leaves the sockets of a new one in the same folder alone.
+// TestListenSocketLeavesAnother: a landscape that is still stopping does not remove the socket of a new one in the
+// same folder.
 func TestListenSocketLeavesAnother(t *testing.T) {
 	dir, err := os.MkdirTemp("", "s")
 	if err != nil {

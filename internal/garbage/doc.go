@@ -1,2 +1,3 @@
-// Package garbage says how much garbage the process lets lie before it collects it. It imports nothing of the project.
+// Package garbage sets how much garbage the process accumulates before it is collected. It imports nothing of the
+// project.
 package garbage

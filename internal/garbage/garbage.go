@@ -8,33 +8,34 @@ import (
 )
 
 const (
-	// starting is the percentage of garbage with which the process begins: most of what is made then is needed no more at its
-	// end, and to collect it often costs time.
+	// starting is the percentage of garbage during the start: most of what is allocated then is garbage at its end,
+	// and frequent collections cost time.
 	starting = 100
-	// resting is that of afterwards, when most of the memory is in API servers that change little. What is made in between
-	// leaves holes that stay: at 40 a further shoot takes a tenth more.
+	// resting is the percentage after the start, when most of the memory is in API servers that change little.
+	// Temporary objects leave holes that stay: at 40, a further shoot takes a tenth more.
 	resting = 25
-	// crowded is that while many requests are answered at a time. At 25 a third of the processors' time goes into garbage then.
+	// crowded is the percentage while many requests are answered at a time. At 25, garbage collection takes a third
+	// of the processors' time then.
 	crowded = 150
-	// quiet is how long after the last of many requests garbage may lie; it can be twice as long.
+	// quiet is how long crowded stays after the last call of Crowd; it can be twice as long.
 	quiet = time.Second
-	// variable is Go's own. What it says counts.
+	// variable is Go's own environment variable. If it is set, the percentage does not change.
 	variable = "GOGC"
 )
 
-// Working is called when much is about to be made.
+// Working sets the percentage for the start. Call it before much is allocated.
 func Working() { process.begin(starting) }
 
-// Resting is called when that is done.
+// Resting sets the percentage for the time after the start.
 func Resting() { process.begin(resting) }
 
-// Crowd is called whenever many requests are being answered. What it changes goes back one or two seconds after the last call. It may
-// be called often.
+// Crowd raises the percentage while many requests are answered. Call it for each of them, as often as needed. The
+// percentage goes back one or two seconds after the last call.
 func Crowd() { process.crowd(time.Now()) }
 
 var process = collector{set: set, after: func(d time.Duration, f func()) { time.AfterFunc(d, f) }}
 
-// collector knows why how much garbage lies.
+// collector decides on the percentage.
 type collector struct {
 	set   func(percent int)
 	after func(time.Duration, func())
@@ -58,7 +59,7 @@ func (c *collector) crowd(now time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.last = now
-	if c.raised || c.usual >= crowded || c.usual == 0 { // Start was not called: this process is no landscape
+	if c.raised || c.usual >= crowded || c.usual == 0 { // Working was not called: this process is no landscape
 		return
 	}
 	c.raised = true
@@ -66,7 +67,7 @@ func (c *collector) crowd(now time.Time) {
 	c.after(quiet, func() { c.look(now) })
 }
 
-// look goes back if there was no other call since.
+// look goes back to the usual percentage if crowd was not called since.
 func (c *collector) look(since time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -10,13 +10,14 @@ import (
 	"k8s.io/apiserver/pkg/endpoints/responsewriter"
 )
 
-// drainTimeout is how long the rest of a request is waited for after its response was sent: a client that sends all of
-// its request before it reads the response gets the response then.
+// drainTimeout is how long the server waits for the rest of a request after its response was sent. A client that
+// sends all of its request before it reads the response still gets the response then.
 const drainTimeout = time.Second
 
-// WithoutWaitingForBodies has a response sent at once if the handler begins it without having read of the request's
-// body, for example because the client is not authenticated, and closes the connection afterwards. Without it, a server of
-// net/http waits for the body of an HTTP/1 request first, for as long as the client announces one and does not send it.
+// WithoutWaitingForBodies makes the server send a response at once if the handler begins it without having read the
+// request's body, for example because the client is not authenticated, and close the connection afterwards.
+// Otherwise a server of net/http waits for the body of an HTTP/1 request first, for as long as the client announces
+// one and does not send it.
 func WithoutWaitingForBodies(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.ProtoMajor != 1 || r.ContentLength == 0 {
@@ -32,7 +33,7 @@ func WithoutWaitingForBodies(next http.Handler) http.Handler {
 	})
 }
 
-// trackedBody notes whether the body was read.
+// trackedBody records whether the body was read.
 type trackedBody struct {
 	io.ReadCloser
 	read atomic.Bool
@@ -44,7 +45,7 @@ func (b *trackedBody) Read(p []byte) (int, error) {
 	return b.ReadCloser.Read(p)
 }
 
-// trackedWriter looks at the body when the response begins.
+// trackedWriter checks the body when the response begins.
 type trackedWriter struct {
 	http.ResponseWriter
 	body  *trackedBody

@@ -19,13 +19,13 @@ import (
 // admissionController is the name of the component, for the status and for --controllers.
 const admissionController = "admission-controller"
 
-// admission is the admission controller beside the garden.
+// admission is the admission controller of the landscape; controller is nil until it is started.
 type admission struct {
 	*server.Embedded
 	controller *server.Controller
 }
 
-// listenAdmission takes the port of the webhooks, the one of the last time if it is free.
+// listenAdmission listens on a port for the webhooks, the previous one if it is free.
 func (l *Landscape) listenAdmission(previous *statedir.Run) (err error) {
 	port := 0
 	if previous != nil && previous.AdmissionPort != 0 {
@@ -41,12 +41,12 @@ func (l *Landscape) listenAdmission(previous *statedir.Run) (err error) {
 	return nil
 }
 
-// prepareAdmission writes the files that the API server is started with.
+// prepareAdmission writes the files that the API server needs for the webhooks, and returns its flags.
 func (l *Landscape) prepareAdmission(p *pki.PKI) ([]string, error) {
 	return l.admission.WriteFiles(p, filepath.Join(l.cfg.Dir, statedir.AdmissionFolder))
 }
 
-// startAdmission starts the admission controller, and returns when it answers for all that is in the garden.
+// startAdmission starts the admission controller, and waits until it has synced with the garden.
 func (l *Landscape) startAdmission(ctx context.Context) error {
 	begin := time.Now()
 	if !l.selects(admissionController) {
@@ -88,8 +88,8 @@ func (l *Landscape) startAdmission(ctx context.Context) error {
 	return nil
 }
 
-// inspected is the controller that explains access to the garden. It is refused until the landscape is ready: what it needs
-// is written before that, by another goroutine.
+// inspected returns the controller that explains access to the garden. It returns an error until the landscape is
+// ready, because another goroutine writes these fields before.
 func (l *Landscape) inspected() (*server.Controller, *rest.Config, error) {
 	if state := l.board.State(); state != control.StateReady {
 		return nil, nil, fmt.Errorf("the landscape is not ready: it is %s; wait with \"gardenlite status --wait\"", state)

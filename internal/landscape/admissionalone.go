@@ -12,13 +12,13 @@ import (
 	"github.com/gardenlite/gardenlite/internal/landscape/statedir"
 )
 
-// DefaultAdmissionDir is the state folder of the admission controller that runs alone under that name.
+// DefaultAdmissionDir returns the state directory of an admission controller of that name that runs alone.
 func DefaultAdmissionDir(name string) (string, error) {
 	return statedir.DefaultDir("admission-controller-" + name)
 }
 
-// RunAdmissionController runs an admission controller for a garden elsewhere until the context ends. Its state folder is
-// locked, and has the log.
+// RunAdmissionController runs an admission controller for a garden elsewhere until the context ends. It locks its
+// state directory, and writes the log there.
 func RunAdmissionController(ctx context.Context, cfg server.AloneConfig, logFormat string, verbose bool) (err error) {
 	alone, err := server.NewAlone(ctx, cfg)
 	if err != nil {

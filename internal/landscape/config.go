@@ -32,25 +32,25 @@ const (
 	DefaultName = "default"
 	// DefaultPort is the port of the garden's API server.
 	DefaultPort = 6443
-	// DefaultBindAddress keeps the landscape on this machine.
+	// DefaultBindAddress makes the landscape reachable on this machine only.
 	DefaultBindAddress = "127.0.0.1"
 	// DefaultSeeds is how many seeds "gardenlite up" starts.
 	DefaultSeeds = 1
 	// DefaultReadyTimeout is how long a start may take.
 	DefaultReadyTimeout = 2 * time.Minute
-	// DefaultSeedMonitorPeriod is Gardener's.
+	// DefaultSeedMonitorPeriod is Gardener's default of SeedMonitorPeriod.
 	DefaultSeedMonitorPeriod = controllermanager.DefaultSeedMonitorPeriod
 	// DefaultMaxKubeconfigExpiration is how long kubeconfigs for Shoots are valid at most; Gardener's.
 	DefaultMaxKubeconfigExpiration = shootkubeconfig.DefaultMaxExpiration
 )
 
-// How long Bastions live, and what can be chosen: after a heartbeat, and in all. The defaults are Gardener's.
+// The default lifetimes of a Bastion, after a heartbeat and in total. They are Gardener's.
 const (
 	DefaultBastionTimeToLive  = operations.DefaultTimeToLive
 	DefaultBastionMaxLifetime = bastion.DefaultMaxLifetime
 )
 
-// Config is what a landscape is started with.
+// Config is the configuration of a landscape.
 type Config struct {
 	// Name tells landscapes apart: at most 40 characters, a DNS label.
 	Name string
@@ -66,32 +66,34 @@ type Config struct {
 	Datastore string
 	// Apply are folders or files with manifests that are applied once the landscape is ready.
 	Apply []string
-	// Images are mapped to programs, beside those that were mapped while the landscape ran.
+	// Images are mapped to programs, in addition to the images that are mapped while the landscape runs.
 	Images []process.Image
 	// Controllers selects controllers as kube-controller-manager's flag does: "*", "name", "-name".
 	Controllers []string
 	// ReadyTimeout is how long the start may take.
 	ReadyTimeout time.Duration
-	// Options are how it was started, for those who start it again: flags by their names.
+	// Options are the flags that the landscape was started with, by name. run.json keeps them.
 	Options map[string]string
-	// Log takes the log; the file gardenlite.log in the state directory if nil.
+	// Log receives the log. If it is nil, the log goes to the file gardenlite.log in the state directory.
 	Log io.Writer
 	// LogFormat is text or json.
 	LogFormat string
-	// AuditLog, if set, is where the garden's API server logs who asked for what; those of seeds do so beside it, in files
-	// with .seed-NAME behind.
+	// AuditLog, if set, is the file of the audit log of the garden's API server. The audit logs of seeds are in
+	// files beside it, with the suffix .seed-NAME.
 	AuditLog string
-	// SeedMonitorPeriod is how old the lease of a gardenlet may become until its Seed is Unknown.
+	// SeedMonitorPeriod is the age of a gardenlet's lease from which on its Seed is Unknown.
 	SeedMonitorPeriod time.Duration
-	// Kubeconfigs is about those that the garden makes for Shoots: how long they are valid at most, and their keys.
+	// Kubeconfigs configures the kubeconfigs that the garden issues for Shoots: their maximum validity and their
+	// keys.
 	Kubeconfigs shootkubeconfig.Options
-	// BastionTimeToLive is how long a Bastion lives after a heartbeat, BastionMaxLifetime how long in all.
+	// BastionTimeToLive is how long a Bastion lives after a heartbeat, BastionMaxLifetime how long it lives in
+	// total.
 	BastionTimeToLive, BastionMaxLifetime time.Duration
 	// Verbose writes the log to standard error as well.
 	Verbose bool
 	// Clock is the landscape's clock; the system's if nil.
 	Clock clock.WithTicker
-	// OnEvent is told of every step of the start. Called from one goroutine at a time.
+	// OnEvent is called for every step of the start, from one goroutine at a time.
 	OnEvent func(control.Event)
 }
 
@@ -170,7 +172,7 @@ func (c *Config) validate() error {
 	return nil
 }
 
-// checkRange is about a time that can be chosen; 0 is its default. The API knows no fractions of a second.
+// checkRange validates a duration, where 0 stands for its default. The API has no fractions of a second.
 func checkRange(flag string, d, least, most time.Duration) error {
 	if d == 0 || d >= least && d <= most && d%time.Second == 0 {
 		return nil
@@ -181,5 +183,5 @@ func checkRange(flag string, d, least, most time.Duration) error {
 // UsageError says that a value the user gave is wrong.
 type UsageError = usage.Error
 
-// ControllerNames are those that Config.Controllers can name.
+// ControllerNames returns the names that Config.Controllers can contain.
 func ControllerNames() []string { return slices.Concat(kubecontrollers.Names(), controllerNames()) }

@@ -1,5 +1,5 @@
-// Package landscape composes the process: Config is what a landscape is started with, Landscape starts the clusters and
-// components in order and shuts everything down. What runs in seeds is package seedhost's, the state directory statedir's,
-// the status, the log and the control socket control's, and the admission controller authz/server's. It may import garden,
-// seed, what they import, and manifests; the command line and pkg/testenv import it.
+// Package landscape composes the process: Landscape starts the clusters and components in order and shuts everything
+// down, and Config configures it. Package seedhost runs what is in seeds, statedir manages the state directory,
+// control has the status, the log and the control socket, and authz/server is the admission controller. This package
+// may import garden, seed, what they import, and manifests; the command line and pkg/testenv import it.
 package landscape

@@ -17,25 +17,26 @@ import (
 	"github.com/gardenlite/gardenlite/internal/seed/seedhost"
 )
 
-// The components beside the garden's API server, by their names in the status and for --controllers.
+// The names of components of the garden, in the status and for --controllers.
 const (
 	controllerManager = "controller-manager"
 	schedulerName     = "scheduler"
 )
 
-// syncedRunner is a component that can say when it has read what it watches.
+// syncedRunner is a component that reports whether its caches have synced.
 type syncedRunner interface {
 	supervisor.Runner
 	HasSynced() bool
 }
 
-// controllerNames are all names that --controllers can have beside Kubernetes' own.
+// controllerNames returns the names that --controllers can contain, except those of Kubernetes' controllers.
 func controllerNames() []string {
 	return append([]string{admissionController, controllerManager, schedulerName, stackmanager.Name},
 		append(seedhost.ComponentNames(), controllermanager.Names()...)...)
 }
 
-// shared says whether other processes may run the same landscape on the same datastore: then one of them leads.
+// shared reports whether other processes may run the same landscape on the same datastore, so that one of them has
+// to lead.
 func (l *Landscape) shared() bool {
 	return datastore.Config{Endpoint: l.cfg.Datastore}.Shared()
 }
@@ -68,8 +69,8 @@ func (l *Landscape) startStackManager(ctx context.Context) error {
 	})
 }
 
-// startInGarden starts a component that works in the garden as a user of its own, and waits until it has read what it
-// watches.
+// startInGarden starts a component that works in the garden as the given user, and waits until its caches have
+// synced.
 func (l *Landscape) startInGarden(ctx context.Context, name, user string, newComponent func(*rest.Config) (syncedRunner, error)) error {
 	if !garden.SelectsController(l.cfg.Controllers, name) {
 		return nil

@@ -41,17 +41,18 @@ type Landscape struct {
 	host       atomic.Pointer[seedhost.Host]
 	supervisor supervisor.Supervisor
 
-	// stop ends the landscape; done is closed when everything has ended, and err says why if it was not asked for.
+	// stop ends the landscape. done is closed when everything has ended; err is then the error with which it ended.
 	stop func()
 	done chan struct{}
 	err  error
 
-	// closers are what was started, undone in reverse order.
+	// closers undo what was started. They are called in reverse order.
 	closers []func() error
 }
 
-// Start takes the landscape's directory, starts everything and returns when it is ready. The context covers the start
-// only. If it fails, everything is stopped again. ErrLocked says that another process holds the landscape.
+// Start locks the state directory, starts everything and returns when the landscape is ready. The context covers the
+// start only. If the start fails, everything is stopped again. ErrLocked means that another process holds the
+// landscape.
 func Start(ctx context.Context, cfg Config) (*Landscape, error) {
 	if err := cfg.Complete(); err != nil {
 		return nil, err
@@ -65,14 +66,14 @@ func Start(ctx context.Context, cfg Config) (*Landscape, error) {
 	defer cancel()
 	startCtx, giveUp := context.WithCancelCause(startCtx)
 	defer giveUp(nil)
-	go func() { // a stop that is asked for during the start ends the start
+	go func() { // a stop during the start cancels the start
 		select {
 		case <-stopping:
 			giveUp(errStopped)
 		case <-startCtx.Done():
 		}
 	}()
-	// A start that is given up has begun to end.
+	// The shutdown begins as soon as the start is canceled.
 	goesOn := context.AfterFunc(startCtx, quirks.BeginShutdown)
 	if err := l.start(startCtx); err != nil {
 		if goesOn() {
@@ -83,7 +84,7 @@ func Start(ctx context.Context, cfg Config) (*Landscape, error) {
 		klog.Background().Error(err, "The landscape did not start")
 		return nil, errors.Join(l.explainStart(startCtx, err), l.close())
 	}
-	if !goesOn() { // just when it was ready
+	if !goesOn() { // the start was canceled just when it was ready
 		defer quirks.EndShutdown()
 	}
 	go l.run(stopping)
@@ -170,7 +171,7 @@ func (l *Landscape) start(ctx context.Context) error {
 	return nil
 }
 
-// takeLock is refused while another process holds the landscape.
+// takeLock locks the state directory. It fails while another process holds the landscape.
 func (l *Landscape) takeLock() error {
 	held, err := statedir.Lock(l.cfg.Dir)
 	if err != nil {
@@ -294,7 +295,7 @@ func (l *Landscape) applyManifests(ctx context.Context) error {
 	return nil
 }
 
-// run waits until the landscape is stopped, or something it cannot do without ends by itself.
+// run waits until the landscape is stopped or the garden ends by itself, and then shuts everything down.
 func (l *Landscape) run(stopping <-chan struct{}) {
 	defer close(l.done)
 	select {
@@ -336,18 +337,18 @@ func (l *Landscape) Done() <-chan struct{} { return l.done }
 // Err says why the landscape ended, if it was not stopped. Call it after Done.
 func (l *Landscape) Err() error { return l.err }
 
-// Status is the landscape's status now.
+// Status returns the current status of the landscape.
 func (l *Landscape) Status() control.Status { return l.status(false) }
 
-// Garden is the garden cluster.
+// Garden returns the garden cluster.
 func (l *Landscape) Garden() *garden.Garden { return l.garden }
 
-// SeedKubeconfigPath is the file with the administrator's kubeconfig for the cluster of a seed.
+// SeedKubeconfigPath returns the path of the administrator's kubeconfig for the cluster of a seed.
 func (l *Landscape) SeedKubeconfigPath(name string) string {
 	return statedir.SeedKubeconfigPath(l.cfg.Dir, name)
 }
 
-// KubeconfigPath is the file with the administrator's kubeconfig for the garden.
+// KubeconfigPath returns the path of the administrator's kubeconfig for the garden.
 func (l *Landscape) KubeconfigPath() string { return filepath.Join(l.cfg.Dir, statedir.KubeconfigFile) }
 
 func (l *Landscape) logPath() string {
@@ -357,10 +358,11 @@ func (l *Landscape) logPath() string {
 	return filepath.Join(l.cfg.Dir, statedir.LogFile)
 }
 
-// contextName is the name of the context for the garden in its kubeconfig; those of other clusters begin with it.
+// contextName returns the name of the garden's context in its kubeconfig. The names of other clusters' contexts
+// begin with it.
 func (l *Landscape) contextName() string { return "gardenlite-" + l.cfg.Name }
 
-// DatastoreKind is what can be said of a datastore without its password.
+// DatastoreKind returns the kind of a datastore, without the password that its endpoint can contain.
 func DatastoreKind(endpoint string) string {
 	kind, _, _ := strings.Cut(endpoint, "://")
 	if kind == "" {

@@ -12,11 +12,11 @@ import (
 	"github.com/gardenlite/gardenlite/internal/seed/seedhost"
 )
 
-// bootstrapTokenLife is how long the token lives with which a gardenlet of this process gets its certificate.
+// bootstrapTokenLife is how long the bootstrap token of a gardenlet of this process is valid.
 const bootstrapTokenLife = time.Hour
 
-// startHost makes what runs the seeds, with what runs containers as processes in all clusters. Those that an earlier process
-// has left behind are ended.
+// startHost creates the host of the seeds, with the runner of containers that are processes, for all clusters. Such
+// processes that an earlier gardenlite has left behind are ended.
 func (l *Landscape) startHost() error {
 	h, err := seedhost.New(seedhost.Config{
 		Name: l.cfg.Name, Dir: l.cfg.Dir, BindAddress: l.cfg.BindAddress, Datastore: l.cfg.Datastore, AuditLog: l.cfg.AuditLog,
@@ -30,12 +30,12 @@ func (l *Landscape) startHost() error {
 	return nil
 }
 
-// selects says whether --controllers has a component run.
+// selects reports whether --controllers selects a component.
 func (l *Landscape) selects(component string) bool {
 	return garden.SelectsController(l.cfg.Controllers, component)
 }
 
-// status is the landscape's status now; with collect, after a garbage collection.
+// status returns the current status of the landscape. With collect, garbage is collected before memory is measured.
 func (l *Landscape) status(collect bool) control.Status {
 	s := l.board.Snapshot(collect)
 	if h := l.host.Load(); h != nil {
@@ -44,7 +44,7 @@ func (l *Landscape) status(collect bool) control.Status {
 	return s
 }
 
-// startGardenlets starts in each seed what runs there, and returns when every Seed is ready.
+// startGardenlets starts the components of each seed, and returns when every Seed is ready.
 func (l *Landscape) startGardenlets(ctx context.Context) error {
 	begin := l.cfg.Clock.Now()
 	h := l.host.Load()
@@ -60,7 +60,7 @@ func (l *Landscape) startGardenlets(ctx context.Context) error {
 	return h.WaitReady(ctx, begin)
 }
 
-// gardenOfSeeds is the garden of this process, for its seeds.
+// gardenOfSeeds returns how the seeds of this process connect to its garden.
 func (l *Landscape) gardenOfSeeds() seedhost.Garden {
 	server, admin := l.garden.Server(), l.garden.AdminConfig()
 	return seedhost.Garden{

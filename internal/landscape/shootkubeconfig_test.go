@@ -18,7 +18,7 @@ import (
 	"github.com/gardenlite/gardenlite/internal/garden/shootclient"
 )
 
-// movedClock is the system's clock, but for what it is ahead.
+// movedClock is the system's clock, moved ahead.
 type movedClock struct {
 	clock.RealClock
 	ahead atomic.Int64
@@ -28,7 +28,7 @@ func (c *movedClock) Now() time.Time                  { return time.Now().Add(ti
 func (c *movedClock) Since(t time.Time) time.Duration { return c.Now().Sub(t) }
 func (c *movedClock) move(d time.Duration)            { c.ahead.Add(int64(d)) }
 
-// newConnection is a client with a connection of its own.
+// newConnection returns a client with a connection of its own.
 func newConnection(t *testing.T, config *rest.Config) kubernetes.Interface {
 	t.Helper()
 	config = rest.CopyConfig(config)
@@ -73,7 +73,8 @@ func TestShootKubeconfigs(t *testing.T) {
 	t.Run("expires", func(t *testing.T) { expires(ctx, t, garden, key, moved) })
 }
 
-// expires moves the landscape's clock: a kubeconfig for a Shoot works until it has expired by that, and a fresh one works then.
+// expires moves the landscape's clock: a kubeconfig for a Shoot works until it expires by that clock, and a fresh
+// one works afterwards.
 func expires(ctx context.Context, t *testing.T, garden *shootclient.Client, key shootclient.Key, moved *movedClock) {
 	ask := func() (client func() kubernetes.Interface, expires time.Time) {
 		t.Helper()

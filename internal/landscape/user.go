@@ -14,8 +14,8 @@ import (
 	"github.com/gardenlite/gardenlite/internal/landscape/statedir"
 )
 
-// UserKubeconfig makes a kubeconfig for another user of the garden, from the administrator's. It needs no running
-// landscape: the certificate is signed with the authority's key in the state directory.
+// UserKubeconfig returns a kubeconfig for another user of the garden, derived from the administrator's. It needs no
+// running landscape: the certificate is signed with the authority's key in the state directory.
 func UserKubeconfig(dir string, admin *clientcmdapi.Config, user string, groups []string, life time.Duration) (
 	*clientcmdapi.Config, error) {
 	context := admin.Contexts[admin.CurrentContext]

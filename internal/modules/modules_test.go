@@ -55,7 +55,7 @@ func TestInstall(t *testing.T) {
 	goCommand(t, t.TempDir(), env, "install", "-n", path+"/cmd/gardenlite@"+version.Version)
 }
 
-// TestNoReplace names the directive that the other tests would only fail of.
+// TestNoReplace names a replace directive, for which the other tests only fail.
 func TestNoReplace(t *testing.T) {
 	for _, replace := range replaces(t, root(t)) {
 		t.Errorf("go.mod replaces %s: a module that imports gardenlite would need that directive too", replace)
@@ -119,7 +119,8 @@ func (s source) Path() string                 { return s.path }
 func (s source) Lstat() (os.FileInfo, error)  { return os.Lstat(filepath.Join(s.root, s.path)) }
 func (s source) Open() (io.ReadCloser, error) { return os.Open(filepath.Join(s.root, s.path)) }
 
-// sources returns what a release of the working tree would have. Programs that were built in it are not part of that.
+// sources returns the files that a release of the working tree would contain, without the programs that were built
+// in it.
 func sources(t *testing.T) (files []zip.File) {
 	t.Helper()
 	list := exec.Command("git", "ls-files", "--cached", "--others", "--exclude-standard")

@@ -25,7 +25,7 @@ import (
 const (
 	// fieldManager is the field manager of all writes.
 	fieldManager = "gardenlite"
-	// They limit the wait for kube-system: a new API server creates its own namespaces only after it has become ready.
+	// namespaceRetry and namespaceTimeout limit the wait for kube-system, which a new API server creates after it is ready.
 	namespaceRetry   = 20 * time.Millisecond
 	namespaceTimeout = 30 * time.Second
 )

@@ -54,7 +54,7 @@ func TestEnsureIdentity(t *testing.T) {
 	}
 }
 
-// TestIdentityOfTwoStarts has the namespace come late, and another process make the identity first.
+// TestIdentityOfTwoStarts covers a namespace that is created late, and an identity that another process creates first.
 func TestIdentityOfTwoStarts(t *testing.T) {
 	client := fake.NewClientset(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "kube-system", UID: "uid"}})
 	missing := 2

@@ -29,15 +29,15 @@ import (
 )
 
 const (
-	// crdWriters write side by side. More do not help on two cores.
+	// crdWriters is the number of concurrent writes. More do not help on two cores.
 	crdWriters = 4
-	// servedRetry and servedTimeout: definitions are served some time after they have been written.
+	// servedRetry and servedTimeout limit the wait until the API server serves the definitions that have been written.
 	servedRetry   = 20 * time.Millisecond
 	servedTimeout = 30 * time.Second
 )
 
-// ensureCRDs makes sure of the custom resources of a seed, and returns when all of them are served and in discovery: a
-// client that looks for a kind too early would wait for seconds before it looks again.
+// ensureCRDs creates or updates the custom resource definitions of a seed, and returns when all of them are served and in
+// discovery: a client that looks up a kind too early would wait for seconds before it tries again.
 func ensureCRDs(ctx context.Context, client crdclient.CustomResourceDefinitionInterface, served discovery.DiscoveryInterface) error {
 	wanted, err := loadCRDs(manifests.Seed, "seed/crds")
 	if err != nil {
@@ -49,8 +49,8 @@ func ensureCRDs(ctx context.Context, client crdclient.CustomResourceDefinitionIn
 	return waitServed(ctx, client, served, wanted)
 }
 
-// loadCRDs reads the definitions of a folder, with the defaults that the API server gives them, so that they can be
-// compared with what it has.
+// loadCRDs reads the definitions in a folder. It sets the same defaults as the API server, so that they can be compared
+// with the definitions there.
 func loadCRDs(fsys fs.FS, dir string) (all []*apiextensionsv1.CustomResourceDefinition, err error) {
 	objects, err := manifest.LoadFS(fsys, dir)
 	if err != nil {
@@ -70,10 +70,10 @@ func loadCRDs(fsys fs.FS, dir string) (all []*apiextensionsv1.CustomResourceDefi
 	return all, nil
 }
 
-// writeCRDs writes what is not there as wanted. A restart has nothing to do but to list.
+// writeCRDs writes the definitions that are missing or not up to date. After a restart it usually only lists them.
 func writeCRDs(ctx context.Context, client crdclient.CustomResourceDefinitionInterface,
 	wanted []*apiextensionsv1.CustomResourceDefinition) error {
-	// From the watch cache as it is. Where that is behind, the definition is read again before it is written.
+	// The list may come from the watch cache and be stale: writeCRD reads a definition again before it updates it.
 	list, err := client.List(ctx, metav1.ListOptions{ResourceVersion: "0"})
 	if err != nil {
 		return fmt.Errorf("listing the custom resource definitions: %w", err)
@@ -119,7 +119,7 @@ func writeCRD(ctx context.Context, client crdclient.CustomResourceDefinitionInte
 	if err != nil || isEstablished(current) {
 		return err
 	}
-	// The API server establishes what it sees change, not what a process that was killed left in between.
+	// The API server establishes a definition when it changes, and not if a killed process left it unestablished.
 	return establish(ctx, client, current)
 }
 
@@ -131,7 +131,8 @@ func upToDate(current, wanted *apiextensionsv1.CustomResourceDefinition) bool {
 	return apiequality.Semantic.DeepEqual(current, merge(current, wanted))
 }
 
-// merge is what is there with what is wanted in it. Labels and annotations that others added stay.
+// merge returns the current definition with the wanted spec, labels and annotations. It keeps labels and annotations that
+// others added.
 func merge(current, wanted *apiextensionsv1.CustomResourceDefinition) *apiextensionsv1.CustomResourceDefinition {
 	merged := current.DeepCopy()
 	merged.Labels = union(current.Labels, wanted.Labels)
@@ -205,7 +206,8 @@ func names(resources sets.Set[schema.GroupVersionResource]) string {
 	return strings.Join(all, ", ")
 }
 
-// explain says why definitions are not established, as far as the API server says. The wait's context has ended.
+// explain returns the reasons why definitions are not established, if the API server knows any. It uses a new context,
+// because the context of the wait has ended.
 func explain(client crdclient.CustomResourceDefinitionInterface, missing sets.Set[schema.GroupVersionResource]) string {
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 	defer cancel()

@@ -80,7 +80,7 @@ func TestWriteCRDs(t *testing.T) {
 		there  *apiextensionsv1.CustomResourceDefinition
 		writes []string
 	}{
-		// The second one says in its status that it is established.
+		// The update is the one that sets the definition to established.
 		"none there":       {nil, []string{"create", "update"}},
 		"there as it is":   {changed(func(*apiextensionsv1.CustomResourceDefinition) {}), nil},
 		"not established":  {wanted[0], []string{"create", "update"}},
@@ -133,7 +133,7 @@ func TestWriteCRDsBesideOthers(t *testing.T) {
 	setEstablished(old)
 	old.Spec.Scope = ""
 	client := fake.NewSimpleClientset(old)
-	// The list is behind, and another client writes first.
+	// The list is stale, and another client writes first.
 	client.PrependReactor("list", "*", func(clienttesting.Action) (bool, runtime.Object, error) {
 		return true, &apiextensionsv1.CustomResourceDefinitionList{}, nil
 	})

@@ -12,12 +12,13 @@ import (
 	"k8s.io/client-go/util/retry"
 )
 
-// establishedBefore is more than for how long an API server sleeps in every request that creates an object of a kind that
-// was established just now: 2 s, for the sake of other API servers that may not know the kind yet.
+// establishedBefore is how long before its creation a definition is marked as established. It exceeds the 2 s for which an
+// API server delays every creation of an object of a newly established kind, for the sake of other API servers that may
+// not know the kind yet.
 const establishedBefore = 3 * time.Second
 
-// establish says of a definition that was just created that it has been established for a while. The seed is
-// not used until all its kinds are served, so its API server need not delay requests for them.
+// establish marks a new definition as established for a while. The seed is not used until all its kinds are served, so its
+// API server need not delay requests for them.
 func establish(ctx context.Context, client crdclient.CustomResourceDefinitionInterface,
 	crd *apiextensionsv1.CustomResourceDefinition) error {
 	err := retry.RetryOnConflict(retry.DefaultBackoff, func() error {
@@ -38,8 +39,8 @@ func establish(ctx context.Context, client crdclient.CustomResourceDefinitionInt
 	return nil
 }
 
-// setEstablished writes the conditions as the API server's controllers do, which leave them alone then, unless the names
-// belong to another definition: then they say so.
+// setEstablished sets the conditions as the controllers of the API server would, so that these do not change them. It does
+// nothing if the names were refused because they belong to another definition.
 func setEstablished(crd *apiextensionsv1.CustomResourceDefinition) {
 	for _, refused := range []apiextensionsv1.CustomResourceDefinitionConditionType{
 		apiextensionsv1.NamesAccepted, apiextensionsv1.Established} {

@@ -9,7 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// TestSetEstablished: requests for a new kind are not delayed, and a name that is refused stays so.
+// TestSetEstablished checks that requests for a new kind are not delayed, and that a refused name stays refused.
 func TestSetEstablished(t *testing.T) {
 	crd := wantedCRDs(t)[0].DeepCopy()
 	crd.CreationTimestamp = metav1.Now()

@@ -25,8 +25,8 @@ func deployment(name string, labels map[string]string) *appsv1.Deployment {
 	}}
 }
 
-// TestPodsRun: the Pods of a seed run on its one Node, which exists from the first Pod on, and again after a restart. Control
-// planes of shoots have no Pods.
+// TestPodsRun checks that the Pods of a seed run on its only Node, which exists from the first Pod on, also after a restart.
+// Deployments of shoots' control planes get no Pods.
 func TestPodsRun(t *testing.T) {
 	dir := t.TempDir()
 	cfg := Config{Name: "local", PKIDir: filepath.Join(dir, "pki"), DataDir: filepath.Join(dir, "data"), Region: "region", Zone: "zone"}

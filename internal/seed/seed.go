@@ -22,7 +22,7 @@ import (
 	"github.com/gardenlite/gardenlite/internal/node/singlenode"
 )
 
-// Config is what a seed cluster is made of; see controlplane.Config for what stands there as well.
+// Config configures a seed cluster; see controlplane.Config for fields with the same name.
 type Config struct {
 	// Name is the seed's name.
 	Name            string
@@ -35,20 +35,20 @@ type Config struct {
 	Region, Zone string
 	// Processes runs the containers whose images are mapped to programs; nil if all Pods are simulated.
 	Processes *process.Runner
-	// AuditLog is controlplane.Config's.
+	// AuditLog is passed on to controlplane.Config.
 	AuditLog string
 	Clock    clock.WithTicker
 	OnPhase  func(name string, took time.Duration)
 }
 
-// The administrator of the seed cluster, whom its kubeconfig is for.
+// User name and group of the seed cluster's administrator in its kubeconfig.
 const (
 	adminUser  = "gardenlite:admin"
 	adminGroup = "system:masters"
 )
 
-// clusterPrefix is before a seed's name in its cluster's name, as in its namespace in the garden: no name of a seed is
-// taken for the garden.
+// clusterPrefix precedes a seed's name in the name of its cluster, as in the name of its namespace in the garden, so that
+// the cluster of no seed is taken for the garden.
 const clusterPrefix = "seed-"
 
 // Cluster is a running seed cluster.
@@ -57,7 +57,7 @@ type Cluster struct {
 	identity string
 	server   *controlplane.Server
 	admin    *rest.Config
-	// http is what the set-up asks with.
+	// http is the client for the set-up.
 	http *http.Client
 
 	controllers *kubecontrollers.Running
@@ -90,8 +90,8 @@ func Start(ctx context.Context, cfg Config) (*Cluster, error) {
 	return c, nil
 }
 
-// setUp puts in place what a seed has, and then starts the controllers: those that deal with every resource would
-// otherwise begin anew when the custom ones come.
+// setUp creates the objects that every seed has, and then starts the controllers: those that handle every resource would
+// otherwise restart when the custom resources appear.
 func (c *Cluster) setUp(ctx context.Context, cfg Config) (err error) {
 	begin := cfg.Clock.Now()
 	if c.admin, err = c.server.ClientConfig("admin", adminUser, adminGroup); err != nil {
@@ -122,7 +122,7 @@ func (c *Cluster) startControllers(cfg Config) (err error) {
 		Workloads:    true,
 		PodCIDR:      singlenode.PodNetwork,
 		NodeMask:     singlenode.PodNetwork.Bits(),
-		// Those are control planes of shoots, which run in the process.
+		// It excludes the control planes of shoots, which run in the process.
 		DeploymentSelector:    constants.GardenRole + "!=" + constants.GardenRoleControlPlane,
 		Idle:                  c.server.Idle,
 		DeleteVolume:          func(volume types.UID) error { return cfg.Processes.DeleteVolume(clusterPrefix+cfg.Name, volume) },
@@ -135,19 +135,19 @@ func (c *Cluster) startControllers(cfg Config) (err error) {
 	return err
 }
 
-// Name is the seed's name.
+// Name returns the seed's name.
 func (c *Cluster) Name() string { return c.name }
 
-// Identity tells this cluster from all others; see the ConfigMap kube-system/cluster-identity.
+// Identity returns the identity of the cluster, which is in the ConfigMap kube-system/cluster-identity.
 func (c *Cluster) Identity() string { return c.identity }
 
-// Server is the seed's control plane.
+// Server returns the seed's control plane.
 func (c *Cluster) Server() *controlplane.Server { return c.server }
 
-// AdminConfig is a client config for the administrator, the caller's own.
+// AdminConfig returns a client configuration for the administrator, which the caller may change.
 func (c *Cluster) AdminConfig() *rest.Config { return rest.CopyConfig(c.admin) }
 
-// AdminKubeconfig is the administrator's kubeconfig, with a context of the name given.
+// AdminKubeconfig returns the administrator's kubeconfig, with a context of the given name.
 func (c *Cluster) AdminKubeconfig(contextName string) ([]byte, error) {
 	client, err := c.server.PKI().Client("admin", adminUser, adminGroup)
 	if err != nil {
@@ -164,18 +164,18 @@ func (c *Cluster) AdminKubeconfig(contextName string) ([]byte, error) {
 	return clientcmd.Write(*controlplane.Kubeconfig(contextName, c.server.URL(), c.server.PKI().CAPEM(), certPEM, keyPEM))
 }
 
-// Done is closed when the cluster has ended; Err tells why.
+// Done returns a channel that is closed when the cluster has ended; Err returns the reason.
 func (c *Cluster) Done() <-chan struct{} { return c.server.Done() }
 
-// Err is the error the cluster ended with. Call it after Done.
+// Err returns the error with which the cluster ended. Call it after Done.
 func (c *Cluster) Err() error { return c.server.Err() }
 
-// Stop stops the Node and the controllers, then the server, and waits for all.
+// Stop stops the Node, the controllers and the server, and waits for all.
 func (c *Cluster) Stop() error {
 	c.node.Stop()
 	c.controllers.Stop()
 	if c.http != nil {
-		// They would be kept for minutes, and the server's side of them too.
+		// Otherwise the idle connections would stay open for minutes, also in the server.
 		utilnet.CloseIdleConnectionsFor(c.http.Transport)
 	}
 	return c.server.Stop()

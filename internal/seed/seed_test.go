@@ -88,7 +88,7 @@ func start(t *testing.T, cfg Config) *Cluster {
 	return cluster
 }
 
-// checkCluster looks at what every seed cluster has, with the rights of its kubeconfig.
+// checkCluster checks what every seed cluster has, with the permissions of its kubeconfig.
 func checkCluster(t *testing.T, c *Cluster) {
 	t.Helper()
 	kubeconfig, err := c.AdminKubeconfig("seed-local")
@@ -118,7 +118,7 @@ func checkCluster(t *testing.T, c *Cluster) {
 		c.Identity() != want["cluster-identity"] {
 		t.Errorf("the identity is %v and the cluster says %s, want %v", identity.Data, c.Identity(), want)
 	}
-	// One that a controller makes.
+	// A controller creates this ConfigMap.
 	testutil.Eventually(t, testutil.Timeout, func(ctx context.Context) error {
 		_, err := client.CoreV1().ConfigMaps("garden").Get(ctx, "kube-root-ca.crt", metav1.GetOptions{})
 		return err
@@ -157,7 +157,7 @@ func createExtensionObjects(t *testing.T, c *Cluster) {
 			t.Fatal(err)
 		}
 	}
-	// The schema is the type's: a Bastion needs its fields.
+	// The definition has the schema of the type, in which fields of a Bastion are required.
 	wrong := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"type": "local"}}}
 	wrong.SetGroupVersionKind(extensionsv1alpha1.SchemeGroupVersion.WithKind(extensionsv1alpha1.BastionResource))
 	wrong.SetName("wrong")
@@ -175,7 +175,7 @@ func extensionObjects(t *testing.T, c *Cluster, resource schema.GroupVersionReso
 	return client.Resource(resource).Namespace("garden")
 }
 
-// definitions are the established CustomResourceDefinitions, with their resource versions.
+// definitions returns the established CustomResourceDefinitions, with their resource versions.
 func definitions(t *testing.T, c *Cluster) map[string]string {
 	t.Helper()
 	client, err := apiextensionsclient.NewForConfig(c.AdminConfig())
@@ -203,7 +203,7 @@ func definitions(t *testing.T, c *Cluster) map[string]string {
 	return versions
 }
 
-// TestNothingIsLeft starts and stops a cluster, and has starts fail, and looks at what still runs.
+// TestNothingIsLeft starts and stops a cluster, and lets starts fail, and checks that no goroutine is left.
 func TestNothingIsLeft(t *testing.T) {
 	if !testutil.OwnProcess(t) {
 		return
@@ -236,7 +236,7 @@ func TestNothingIsLeft(t *testing.T) {
 			t.Errorf("cancelled during the set-up, Start returns %v, %v", other, err)
 		}
 	}
-	cycle() // what is made once and kept
+	cycle() // creates what is kept until the process ends
 	const cycles = 2
 	growthBelow := testutil.GoroutineGrowth(t)
 	for range cycles {

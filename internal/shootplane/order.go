@@ -47,6 +47,7 @@ func (o Order) authorities() *pki.Authorities {
 // Phase is the phase of a control plane.
 type Phase string
 
+// The phases of a control plane.
 const (
 	// Stopped means that nothing is ordered to run.
 	Stopped Phase = "Stopped"

@@ -17,7 +17,7 @@ import (
 	"github.com/gardenlite/gardenlite/internal/garden/shootclient"
 )
 
-// User is who one is on bastions and on nodes.
+// User is the name of the user on bastions and nodes.
 const User = "gardener"
 
 // Client works with the Bastions of a garden.
@@ -27,7 +27,7 @@ type Client struct {
 	clock  clock.WithTicker
 }
 
-// New makes a client for the garden of this configuration. It asks nothing yet.
+// New returns a client for the garden of a configuration. It sends no requests yet.
 func New(config *rest.Config, clk clock.WithTicker) (*Client, error) {
 	config = rest.CopyConfig(config)
 	config.WarningHandler = rest.NoWarnings{}
@@ -46,7 +46,7 @@ func newClient(c client.WithWatch, clk clock.WithTicker) *Client {
 	return &Client{garden: c, shoots: &shootclient.Client{Client: c}, clock: clk}
 }
 
-// newScheme knows what the client works with.
+// newScheme returns a scheme with the types that the client uses.
 func newScheme() (*runtime.Scheme, error) {
 	scheme := runtime.NewScheme()
 	builder := runtime.NewSchemeBuilder(corev1.AddToScheme, corev1beta1.AddToScheme, authenticationv1alpha1.AddToScheme,
@@ -54,8 +54,8 @@ func newScheme() (*runtime.Scheme, error) {
 	return scheme, builder.AddToScheme(scheme)
 }
 
-// Shoot reads a Shoot that has nodes to go to. The error is shootclient.ErrNotFound if there is none of this name, and else
-// says what is missing.
+// Shoot returns a Shoot whose nodes can be reached. The error is shootclient.ErrNotFound if there is no Shoot of this
+// name; otherwise it says why the nodes cannot be reached.
 func (c *Client) Shoot(ctx context.Context, key shootclient.Key) (*corev1beta1.Shoot, error) {
 	shoot, err := c.shoots.Shoot(ctx, key)
 	if err != nil {
@@ -64,7 +64,7 @@ func (c *Client) Shoot(ctx context.Context, key shootclient.Key) (*corev1beta1.S
 	return shoot, reachable(key, shoot)
 }
 
-// reachable says why there is no way to the nodes of a Shoot.
+// reachable returns an error that says why the nodes of a Shoot cannot be reached.
 func reachable(key shootclient.Key, shoot *corev1beta1.Shoot) error {
 	settings := shoot.Spec.Provider.WorkersSettings
 	edit := fmt.Sprintf("\"kubectl -n %s edit shoot %s\"", shoot.Namespace, shoot.Name)

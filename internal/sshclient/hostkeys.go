@@ -17,17 +17,17 @@ import (
 	"github.com/gardenlite/gardenlite/internal/fsutil"
 )
 
-// maxKnownHosts is how large a file with host keys may be, in bytes.
+// maxKnownHosts is the maximum size of a file with host keys, in bytes.
 const maxKnownHosts = 1 << 20
 
-// HostKeys knows the keys that hosts have shown: from a file as OpenSSH has it, or for as long as it lives without one.
+// HostKeys are the keys that hosts have shown. They are stored in a file in OpenSSH's format, or only in memory.
 type HostKeys struct {
 	file string
 	mu   sync.Mutex
 	keys map[string]ssh.PublicKey
 }
 
-// NewHostKeys reads the host keys in a file, which may be missing. Without a name there is none.
+// NewHostKeys reads the host keys in a file, which may be missing. If file is empty, the keys are only in memory.
 func NewHostKeys(file string) (*HostKeys, error) {
 	h := &HostKeys{file: file, keys: map[string]ssh.PublicKey{}}
 	if file == "" {
@@ -57,7 +57,7 @@ func NewHostKeys(file string) (*HostKeys, error) {
 	return h, nil
 }
 
-// Check takes the first key that a host shows, and refuses each other one.
+// Check returns a callback that accepts the first key that a host shows, and refuses all others.
 func (h *HostKeys) Check(host string) ssh.HostKeyCallback {
 	return func(_ string, _ net.Addr, key ssh.PublicKey) error {
 		h.mu.Lock()

@@ -51,7 +51,8 @@ func TestCommandLines(t *testing.T) {
 	}
 }
 
-// TestConfig: ssh asks for the current keys of the nodes before it uses them, and connects through what keeps the bastion alive.
+// TestConfig verifies that ssh gets the current keys of the nodes before it uses them, and connects through the proxy,
+// which keeps the bastion alive.
 func TestConfig(t *testing.T) {
 	o := sampleWay(t, "/d a%h")
 	o.Key.File = "/d a%h/bastion.key"
@@ -137,7 +138,7 @@ func TestFiles(t *testing.T) {
 	}
 }
 
-// TestProxy: OpenSSH's connection with a bastion is what the proxy reads and writes, and a heartbeat is sent meanwhile.
+// TestProxy verifies that the proxy passes data on in both directions, and sends a heartbeat meanwhile.
 func TestProxy(t *testing.T) {
 	listener, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
 	if err != nil {

@@ -13,8 +13,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Proxy connects in and out with the address of a Bastion, and keeps the Bastion alive until the connection ends. It is for
-// OpenSSH's ProxyCommand.
+// Proxy connects in and out to the address of a Bastion, and keeps the Bastion alive until the connection ends. It
+// serves as OpenSSH's ProxyCommand.
 func (c *Client) Proxy(ctx context.Context, key client.ObjectKey, address string, in io.Reader, out io.Writer, report func(error)) error {
 	conn, err := (&net.Dialer{Timeout: connectTimeout}).DialContext(ctx, "tcp", address)
 	if err != nil {
@@ -40,7 +40,7 @@ func (c *Client) Proxy(ctx context.Context, key client.ObjectKey, address string
 	return nil
 }
 
-// CurrentNodeKeys are the private keys for the nodes of the Shoot that a Bastion leads to.
+// CurrentNodeKeys returns the private keys for the nodes of the Shoot that a Bastion leads to.
 func (c *Client) CurrentNodeKeys(ctx context.Context, key client.ObjectKey) ([][]byte, error) {
 	bastion := &operationsv1alpha1.Bastion{}
 	if err := c.garden.Get(ctx, key, bastion); err != nil {

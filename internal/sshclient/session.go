@@ -13,14 +13,14 @@ import (
 	"golang.org/x/term"
 )
 
-// ErrConnectionLost says that a session ended without saying how.
+// ErrConnectionLost means that a session ended without an exit status.
 var ErrConnectionLost = errors.New("the connection was lost")
 
-// Session is what happens on the node.
+// Session is a command or a shell to run on the node.
 type Session struct {
 	In       io.Reader
 	Out, Err io.Writer
-	// Command is what runs; a shell if it is empty.
+	// Command is the command to run; a shell if it is empty.
 	Command string
 	// TTY asks for a terminal even for a command. A shell gets one if In is a terminal.
 	TTY bool
@@ -65,8 +65,8 @@ func status(ctx context.Context, err error) (int, error) {
 	return 0, fmt.Errorf("%w: the bastion has expired or was deleted, or the machine has stopped (%w)", ErrConnectionLost, err)
 }
 
-// terminal gives a session the user's terminal, which it has for itself until restore is called. Changes of the window's size
-// are passed on.
+// terminal connects a session to the user's terminal, which is in raw mode until restore is called. Changes of the
+// window's size are passed on.
 func terminal(session *ssh.Session, file *os.File) (restore func(), err error) {
 	fd := int(file.Fd())
 	width, height, err := term.GetSize(fd)

@@ -13,22 +13,22 @@ import (
 	"golang.org/x/crypto/ssh"
 )
 
-// connectTimeout is how long one step of the way may take.
+// connectTimeout is the timeout of each step of a connection.
 const connectTimeout = 20 * time.Second
 
 // Route is the way to a node.
 type Route struct {
 	Bastion *operationsv1alpha1.Bastion
 	Key     KeyPair
-	// Node is where it leads, NodeKeys what opens that.
+	// Node is the target, and NodeKeys are the private keys for it.
 	Node     Node
 	NodeKeys [][]byte
-	// Network is the Shoot's technical ID: names of nodes are unique in it.
+	// Network is the Shoot's technical ID. The names of nodes are unique in it.
 	Network  string
 	HostKeys *HostKeys
 }
 
-// bastionAlias names the bastion for its host key: another Bastion of the same name is another machine.
+// bastionAlias returns the name for the bastion's host key. Another Bastion of the same name is another machine.
 func (r Route) bastionAlias() string { return "bastion-" + string(r.Bastion.UID) }
 
 func (r Route) nodeAlias(node Node) string { return node.Name + "." + r.Network }
@@ -40,7 +40,7 @@ type Tunnel struct {
 	stop          func() bool
 }
 
-// Dial goes to the node. The connections end with the context.
+// Dial connects to the node through the bastion. The connections end with the context.
 func (r Route) Dial(ctx context.Context) (*Tunnel, error) {
 	endpoint, err := Endpoint(r.Bastion)
 	if err != nil {
@@ -90,7 +90,7 @@ func (r Route) dialNode(ctx context.Context, bastion *ssh.Client) (*ssh.Client, 
 	return node, nil
 }
 
-// handshake logs in on a connection, which it closes if that fails.
+// handshake logs in on a connection, and closes the connection if that fails.
 func handshake(ctx context.Context, conn net.Conn, address string, check ssh.HostKeyCallback, signers ...ssh.Signer) (*ssh.Client, error) {
 	ctx, cancel := context.WithTimeout(ctx, connectTimeout)
 	defer cancel()
@@ -107,7 +107,7 @@ func handshake(ctx context.Context, conn net.Conn, address string, check ssh.Hos
 	return ssh.NewClient(c, channels, requests), nil
 }
 
-// explain says what to do about a bastion that does not let one in.
+// explain adds what the user can do about a bastion that refuses the login.
 func explain(err error) error {
 	switch {
 	case errors.Is(err, io.EOF) || strings.Contains(err.Error(), "connection reset"):

@@ -17,7 +17,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// sshServer is an SSH server that lets in one key. What it forwards goes to another listener, whatever the address is.
+// sshServer is an SSH server that accepts one key. It forwards all connections to one listener, whatever their address
+// is.
 type sshServer struct {
 	net.Listener
 	config  *ssh.ServerConfig
@@ -95,7 +96,7 @@ func (s *sshServer) pass(channel ssh.NewChannel) {
 	_ = here.Close()
 }
 
-// session says what the command is and ends with 7; "hang" does not end, "die" ends by a signal, "lose" without a status.
+// session writes the command and ends with 7. "hang" does not end, "die" ends by a signal, and "lose" without a status.
 func session(channel ssh.NewChannel) {
 	c, requests, err := channel.Accept()
 	if err != nil {
@@ -125,7 +126,7 @@ func session(channel ssh.NewChannel) {
 	}
 }
 
-// route is a way through a bastion to a node, both of which let in the right keys.
+// route returns a route through a bastion to a node, both of which accept its keys.
 func route(t *testing.T) (Route, *sshServer) {
 	t.Helper()
 	bastionKey, err := NewKeyPair()
@@ -251,7 +252,7 @@ func TestForward(t *testing.T) {
 	defer tunnel.Close()
 	reports := make(chan error, 10)
 	report := func(err error) { reports <- err }
-	// SSH of a node is reached from the bastion.
+	// Port 22 of a node is reached from the bastion.
 	address, stop, err := tunnel.Forward(ctx, Forward{"127.0.0.1:0", "10.0.0.9:22"}, report)
 	if err != nil {
 		t.Fatal(err)
@@ -269,7 +270,7 @@ func TestForward(t *testing.T) {
 		t.Error(err)
 	}
 	_ = conn.Close()
-	// All else is asked of the node, which refuses.
+	// Other ports are reached from the node, which refuses.
 	address, stop, err = tunnel.Forward(ctx, Forward{"127.0.0.1:0", "localhost:80"}, report)
 	if err != nil {
 		t.Fatal(err)

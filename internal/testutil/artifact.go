@@ -14,13 +14,13 @@ import (
 	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
 )
 
-// Artifact is an OCI artifact of two layers, for tests of what pulls charts.
+// Artifact is an OCI artifact of two layers, for tests of code that pulls charts.
 type Artifact struct {
 	Blobs    map[digest.Digest][]byte
 	Manifest ocispec.Descriptor
 }
 
-// NewArtifact makes an artifact whose second layer is a chart, with the media type and the size given.
+// NewArtifact returns an artifact whose second layer is a chart, with the given media type and size.
 func NewArtifact(t testing.TB, media string, size int64, chart []byte) Artifact {
 	t.Helper()
 	layer := ocispec.Descriptor{MediaType: media, Digest: digest.FromBytes(chart), Size: size}
@@ -37,7 +37,7 @@ func NewArtifact(t testing.TB, media string, size int64, chart []byte) Artifact 
 	}
 }
 
-// ServeHTTP is a registry with the artifact as x/c:1.
+// ServeHTTP serves the artifact as a registry does, as x/c:1.
 func (a Artifact) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	kind, name, _ := strings.Cut(strings.TrimPrefix(r.URL.Path, "/v2/x/c/"), "/")
 	if name == "1" {

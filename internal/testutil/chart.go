@@ -9,7 +9,8 @@ import (
 	"testing"
 )
 
-// PackChart makes an archive of the files of a chart, as helm package does. The names are those within its folder.
+// PackChart returns an archive of the files of a chart, as helm package creates it. Their names are relative to the
+// chart's folder.
 func PackChart(t testing.TB, name string, files map[string]string) []byte {
 	t.Helper()
 	var packed bytes.Buffer

@@ -1,3 +1,3 @@
-// Package testutil is for tests and imported by nothing else: polling with a deadline, goroutines that a test leaves, a
-// process of its own for a test, and seeds of random numbers. It imports nothing of the project.
+// Package testutil has helpers for tests, and only tests import it: polling with a deadline, checks for leaked
+// goroutines, tests in a process of their own, and seeds of random numbers. It imports nothing of the project.
 package testutil

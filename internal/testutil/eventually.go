@@ -7,17 +7,19 @@ import (
 	"time"
 )
 
-// Timeout is for conditions that hold within moments unless something is broken: long enough for a busy machine.
+// Timeout is for conditions that hold within moments unless something is broken. It is long enough for a busy
+// machine.
 const Timeout = time.Minute
 
 // maxPause is the longest pause between two checks.
 const maxPause = 500 * time.Millisecond
 
-// Eventually polls until check returns nil. If it does not within timeout, the test fails with the last error of check. A
-// check that takes long, such as one that runs a program, takes at most a fifth of the time of what it waits for.
+// Eventually polls until check returns nil. If that takes longer than timeout, the test fails with the last error of
+// check. The pause after a check is at least four times as long as the check, up to maxPause, so that slow checks,
+// such as those that run a program, do not slow down what they wait for.
 func Eventually(t testing.TB, timeout time.Duration, check func(context.Context) error) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), timeout) // also in a function of t.Cleanup
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), timeout) // t.Context is canceled in functions of t.Cleanup
 	defer cancel()
 	var last error
 	for interval := time.Millisecond; ; interval = min(2*interval, 20*time.Millisecond) {
@@ -37,7 +39,7 @@ func Eventually(t testing.TB, timeout time.Duration, check func(context.Context)
 	}
 }
 
-// EventuallyTrue is Eventually for a condition that has no error to tell: what says what is expected.
+// EventuallyTrue is Eventually for a condition without an error: what tells what is expected.
 func EventuallyTrue(t testing.TB, what string, condition func() bool) {
 	t.Helper()
 	Eventually(t, Timeout, func(context.Context) error {

@@ -28,9 +28,9 @@ func Goroutines(t testing.TB) (allEnded func(timeout time.Duration)) {
 	}
 }
 
-// GoroutineGrowth is for what is started and stopped again and again beside something that runs on. It returns a check that
-// waits until no line of code has started as many as limit more of the goroutines that run than it had at first. A leak in
-// every cycle grows by the number of cycles. Use it in a process of its own.
+// GoroutineGrowth returns a check for code that is started and stopped in cycles, beside other code that keeps
+// running. The check waits until, for each line of code that starts goroutines, fewer than limit more are running
+// than at first. A leak in every cycle grows by the number of cycles. Use it in a process of its own.
 func GoroutineGrowth(t testing.TB) (below func(limit int)) {
 	before := startedBy(stacks())
 	return func(limit int) {

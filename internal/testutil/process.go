@@ -11,8 +11,9 @@ import (
 
 const ownProcess = "GARDENLITE_TEST_PROCESS"
 
-// OwnProcess is for tests that measure the whole process. In the process of all tests it runs this one again in a process
-// of its own, with its result, and returns false: the caller returns. In that process it returns true.
+// OwnProcess runs a test that measures the whole process in a process of its own. In the process of all tests, it
+// runs the test again in a new process, reports its result and returns false: the caller returns. In the new process
+// it returns true.
 func OwnProcess(t *testing.T) bool {
 	t.Helper()
 	if os.Getenv(ownProcess) == t.Name() {

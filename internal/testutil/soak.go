@@ -7,10 +7,11 @@ import (
 	"testing"
 )
 
-// Soaking says whether these are the long forms of the tests (make soak), with GARDENLITE_SOAK=1.
+// Soaking reports whether the long forms of the tests run (make soak), with GARDENLITE_SOAK=1.
 func Soaking() bool { return os.Getenv("GARDENLITE_SOAK") == "1" }
 
-// Seed is where the random inputs of a test begin: always the same, but random in the soak. GARDENLITE_SEED repeats one.
+// Seed returns the seed for the random inputs of a test: always the same, but a random one in the soak.
+// GARDENLITE_SEED repeats one.
 func Seed(t testing.TB) uint64 {
 	t.Helper()
 	var seed uint64

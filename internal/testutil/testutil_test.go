@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// recorder is a test that fails for a test.
+// recorder is a testing.TB that records a failure and does not fail the test.
 type recorder struct {
 	testing.TB
 	failure string
@@ -22,7 +22,7 @@ func (r *recorder) Fatalf(format string, args ...any) {
 	panic(r)
 }
 
-// failureOf runs what may fail, and returns the message if it does.
+// failureOf calls run, and returns the message if run fails its test.
 func failureOf(t *testing.T, run func(testing.TB)) string {
 	r := &recorder{TB: t}
 	func() {

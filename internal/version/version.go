@@ -1,4 +1,4 @@
-// Package version says which gardenlite this is.
+// Package version has the version of gardenlite, and that of the Gardener API that it serves.
 package version
 
 import (
@@ -9,7 +9,7 @@ import (
 // version is set by the linker for releases.
 var version string
 
-// GardenerVersion is the version of Gardener whose API is served; a test holds it to go.mod.
+// GardenerVersion is the version of Gardener whose API is served; a test compares it with go.mod.
 const GardenerVersion = "v1.149.0"
 
 // Version is the version of this binary: the release's, else the commit it was built from.

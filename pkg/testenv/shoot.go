@@ -20,7 +20,7 @@ const (
 	credentialsLife = time.Hour
 )
 
-// Shoot is a Shoot of a landscape, which may or may not be there.
+// Shoot refers to a Shoot of a landscape, which need not exist.
 type Shoot struct {
 	env *Env
 	key shootclient.Key
@@ -34,31 +34,31 @@ type shootOptions struct {
 // ShootOption changes a default of CreateShoot.
 type ShootOption func(*shootOptions)
 
-// InProject creates it in a project; the default is "dev".
+// InProject creates the Shoot in a project; the default is "dev".
 func InProject(project string) ShootOption { return func(o *shootOptions) { o.Project = project } }
 
-// WithWorkers says how many nodes it has; the default is 2. With 0 it has no worker pools.
+// WithWorkers sets the number of nodes; the default is 2. With 0, the Shoot has no worker pools.
 func WithWorkers(count int32) ShootOption { return func(o *shootOptions) { o.Workers = &count } }
 
-// WithKubernetesVersion says which version of Kubernetes it has, one of the CloudProfile "local".
+// WithKubernetesVersion sets the version of Kubernetes, which has to be one of the CloudProfile "local".
 func WithKubernetesVersion(version string) ShootOption {
 	return func(o *shootOptions) { o.KubernetesVersion = version }
 }
 
-// OnSeed says which seed runs it, instead of the scheduler.
+// OnSeed sets the seed that runs the Shoot. By default the scheduler chooses one.
 func OnSeed(seed string) ShootOption { return func(o *shootOptions) { o.Seed = seed } }
 
-// WithChange changes the Shoot before it is created, in whatever the other options leave open: its annotations, with which
-// it fails or takes its time (docs/shoots.md), whether it is hibernated, its pools.
+// WithChange changes the Shoot before it is created, in fields that no other option sets: annotations that make it
+// fail or take its time (docs/shoots.md), hibernation, worker pools.
 func WithChange(change func(shoot *corev1beta1.Shoot)) ShootOption {
 	return func(o *shootOptions) { o.Change = change }
 }
 
-// WithoutWaiting returns as soon as the Shoot is created.
+// WithoutWaiting makes CreateShoot return as soon as the Shoot is created.
 func WithoutWaiting() ShootOption { return func(o *shootOptions) { o.dontWait = true } }
 
-// CreateShoot creates a Shoot like the sample and waits until it is ready, or the test ends. The test fails if it does not
-// become so. It goes with the landscape.
+// CreateShoot creates a Shoot like the sample and waits until it is ready. The test fails if the Shoot does not
+// become ready. The Shoot is not deleted when the test ends, but goes with the landscape.
 func (e *Env) CreateShoot(t testing.TB, name string, opts ...ShootOption) *Shoot {
 	t.Helper()
 	shoot, err := e.NewShoot(t.Context(), name, opts...)
@@ -68,8 +68,8 @@ func (e *Env) CreateShoot(t testing.TB, name string, opts ...ShootOption) *Shoot
 	return shoot
 }
 
-// NewShoot is CreateShoot for those who have no test at hand, or a deadline. A Shoot that is there already and is like it
-// is all right.
+// NewShoot is CreateShoot for callers without a test, or with a deadline. If the Shoot exists already and is as the
+// options say, that is no error.
 func (e *Env) NewShoot(ctx context.Context, name string, opts ...ShootOption) (*Shoot, error) {
 	o := shootOptions{Spec: shootclient.Spec{Key: shootclient.Key{Project: defaultProject, Name: name}}}
 	for _, opt := range opts {
@@ -89,7 +89,7 @@ func (e *Env) NewShoot(ctx context.Context, name string, opts ...ShootOption) (*
 	return shoot, shoot.Wait(ctx)
 }
 
-// Shoot is a Shoot by its project and name. Nothing is asked yet.
+// Shoot returns the Shoot with this project and name. It sends no request.
 func (e *Env) Shoot(project, name string) *Shoot {
 	return &Shoot{env: e, key: shootclient.Key{Project: project, Name: name}}
 }
@@ -103,8 +103,8 @@ func (s *Shoot) Get(ctx context.Context) (*corev1beta1.Shoot, error) {
 	return client.Shoot(ctx, s.key)
 }
 
-// Wait returns when the Shoot is as it is specified, also after changes of its specification. It fails when the Shoot has
-// failed for good, or with the context.
+// Wait waits until the Shoot is as it is specified, also after changes of its specification. It returns an error
+// when the Shoot has failed for good, or when the context ends.
 func (s *Shoot) Wait(ctx context.Context) error {
 	client, err := shootclient.New(s.env.config)
 	if err != nil {
@@ -114,11 +114,11 @@ func (s *Shoot) Wait(ctx context.Context) error {
 	return err
 }
 
-// Config is a client config for the administrator of the Shoot's cluster, by shoots/adminkubeconfig: valid for an hour. It
-// waits until the Shoot is ready.
+// Config returns a client configuration for the administrator of the Shoot's cluster, of shoots/adminkubeconfig,
+// which is valid for an hour. It waits until the Shoot is ready.
 func (s *Shoot) Config(ctx context.Context) (*rest.Config, error) { return s.config(ctx, false) }
 
-// ViewerConfig is Config for one who may only read, and no secrets.
+// ViewerConfig is Config for a user who may only read, and no Secrets.
 func (s *Shoot) ViewerConfig(ctx context.Context) (*rest.Config, error) { return s.config(ctx, true) }
 
 func (s *Shoot) config(ctx context.Context, viewer bool) (*rest.Config, error) {
@@ -136,7 +136,7 @@ func (s *Shoot) config(ctx context.Context, viewer bool) (*rest.Config, error) {
 	return clientcmd.RESTConfigFromKubeConfig(data)
 }
 
-// Delete deletes the Shoot and waits until it is gone. One that is not there is all right.
+// Delete deletes the Shoot and waits until it is gone. It is no error if the Shoot does not exist.
 func (s *Shoot) Delete(ctx context.Context) error {
 	client, err := shootclient.New(s.env.config)
 	if err != nil {

@@ -25,7 +25,7 @@ const (
 	olderVersion  = "1.35.2"
 )
 
-// TestShoots uses all that the package offers of Shoots, in one landscape of two seeds.
+// TestShoots uses every function of the package for Shoots, in one landscape with two seeds.
 func TestShoots(t *testing.T) {
 	env := testenv.Start(t, testenv.WithSeeds(2), testenv.WithReadyTimeout(4*time.Minute))
 	ctx, cancel := context.WithTimeout(t.Context(), 2*shootPatience)

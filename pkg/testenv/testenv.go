@@ -12,7 +12,7 @@
 //	shoot := env.CreateShoot(t, "my-shoot", testenv.WithWorkers(1))
 //	config, err := shoot.Config(t.Context())
 //
-// A module that imports it needs the replace directives for k8s.io in gardenlite's go.mod in its own.
+// A module that imports it needs no replace directives.
 package testenv
 
 import (
@@ -47,26 +47,27 @@ func WithManifests(path string) Option {
 	return func(o *options) { o.Apply = append(o.Apply, path) }
 }
 
-// WithDatastore keeps the data elsewhere: sqlite (in a directory that is deleted), or the URL of a datastore.
+// WithDatastore sets the datastore: sqlite (in a directory that is deleted), or the URL of one. By default the data
+// is in memory.
 func WithDatastore(datastore string) Option {
 	return func(o *options) { o.Datastore = datastore }
 }
 
-// WithSeeds says how many seeds there are, each with its gardenlet: "local", "local-2" and so on. The default is 1; with 0
-// there is the garden alone, which starts in less than half the time.
+// WithSeeds sets the number of seeds, each with its gardenlet: "local", "local-2" and so on. The default is 1; with
+// 0 there is the garden alone, which starts in less than half the time.
 func WithSeeds(count int) Option {
 	return func(o *options) { o.Seeds = count }
 }
 
-// WithImage runs containers of an image as a process: a program with arguments, which those of the container follow. Without a
-// tag and digest it means all of the image. Containers of other images are simulated.
+// WithImage runs containers of an image as a process: program with args, followed by the arguments of the container.
+// A reference without tag and digest stands for all versions of the image. Containers of other images are simulated.
 func WithImage(reference, program string, args ...string) Option {
 	return func(o *options) {
 		o.Images = append(o.Images, process.Image{Reference: reference, Program: program, Args: args})
 	}
 }
 
-// WithReadyTimeout says how long the start may take; the default is two minutes.
+// WithReadyTimeout sets how long the start may take; the default is two minutes.
 func WithReadyTimeout(timeout time.Duration) Option {
 	return func(o *options) { o.ReadyTimeout = timeout }
 }
@@ -86,7 +87,7 @@ func Start(t testing.TB, opts ...Option) *Env {
 	return env
 }
 
-// New is Start for those who have no test at hand, as in TestMain. Call Stop.
+// New is Start for callers without a test, such as TestMain. They have to call Stop.
 func New(ctx context.Context, opts ...Option) (*Env, error) {
 	o := options{landscape.Config{Datastore: "memory", Seeds: landscape.DefaultSeeds}}
 	for _, opt := range opts {
@@ -110,13 +111,14 @@ func New(ctx context.Context, opts ...Option) (*Env, error) {
 	return env, nil
 }
 
-// Config is a client config for the garden's administrator; the caller may change what it gets.
+// Config returns a client configuration for the garden's administrator; the caller may change it.
 func (e *Env) Config() *rest.Config { return rest.CopyConfig(e.config) }
 
-// Kubeconfig is the path of a kubeconfig file for the garden's administrator.
+// Kubeconfig returns the path of a kubeconfig file for the garden's administrator.
 func (e *Env) Kubeconfig() string { return e.landscape.KubeconfigPath() }
 
-// ConfigFor is a client config for another user of the garden, with a certificate that is valid for an hour.
+// ConfigFor returns a client configuration for another user of the garden, with a certificate that is valid for an
+// hour.
 func (e *Env) ConfigFor(user string, groups ...string) (*rest.Config, error) {
 	admin, err := clientcmd.LoadFromFile(e.landscape.KubeconfigPath())
 	if err != nil {
@@ -129,7 +131,7 @@ func (e *Env) ConfigFor(user string, groups ...string) (*rest.Config, error) {
 	return clientcmd.NewDefaultClientConfig(*config, nil).ClientConfig()
 }
 
-// Seed is a client config for the administrator of the cluster of a seed; the caller may change what it gets.
+// Seed returns a client configuration for the administrator of a seed's cluster; the caller may change it.
 func (e *Env) Seed(name string) (*rest.Config, error) {
 	config, err := clientcmd.BuildConfigFromFlags("", e.landscape.SeedKubeconfigPath(name))
 	if err != nil {
@@ -138,7 +140,7 @@ func (e *Env) Seed(name string) (*rest.Config, error) {
 	return config, nil
 }
 
-// Stop stops the landscape and deletes what it left.
+// Stop stops the landscape and deletes its data.
 func (e *Env) Stop() error {
 	err := e.landscape.Stop()
 	if removeErr := os.RemoveAll(e.dir); err == nil {

@@ -20,8 +20,8 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// Baseline starts etcd and kube-apiserver side by side, as they come, and returns when /readyz is ok, with what
-// kube-apiserver has resident then, in bytes.
+// Baseline starts etcd and kube-apiserver in parallel, with defaults. It returns how long it took until /readyz was
+// ok, and the resident memory of kube-apiserver then, in bytes.
 func Baseline(ctx context.Context, folder string) (took time.Duration, resident uint64, err error) {
 	err = Bare(ctx, folder, func(s BareServer) error {
 		took, resident = s.Took, s.Resident
@@ -30,17 +30,18 @@ func Baseline(ctx context.Context, folder string) (took time.Duration, resident 
 	return took, resident, err
 }
 
-// BareServer is a kube-apiserver with etcd, as they come, that runs.
+// BareServer is a running kube-apiserver with etcd, both with defaults.
 type BareServer struct {
-	// Took is how long it was until /readyz was ok, and Resident what kube-apiserver had resident then, in bytes.
+	// Took is how long it took until /readyz was ok, and Resident the resident memory of kube-apiserver then, in
+	// bytes.
 	Took     time.Duration
 	Resident uint64
-	// PID is kube-apiserver's process, and Config a client of a user who may do everything.
+	// PID is the process ID of kube-apiserver, and Config a client configuration for a user with all rights.
 	PID    int
 	Config *rest.Config
 }
 
-// Bare starts etcd and kube-apiserver side by side, calls fn once /readyz is ok, and ends them.
+// Bare starts etcd and kube-apiserver in parallel, calls fn once /readyz is ok, and ends them.
 func Bare(ctx context.Context, folder string, fn func(BareServer) error) error {
 	dir, err := os.MkdirTemp("", "bench-baseline-")
 	if err != nil {
@@ -85,7 +86,7 @@ func Bare(ctx context.Context, folder string, fn func(BareServer) error) error {
 		Host: fmt.Sprintf("https://127.0.0.1:%d", secure), BearerToken: files.token, TLSClientConfig: rest.TLSClientConfig{CAData: files.ca}}})
 }
 
-// credentials are what the bare kube-apiserver is given, so that it need not make them.
+// credentials are made for the bare kube-apiserver, so that it need not make them.
 type credentials struct {
 	cert, key, tokens, token string
 	ca                       []byte

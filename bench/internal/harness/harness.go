@@ -1,5 +1,5 @@
-// Package harness is what benchmarks have in common: programs that they start and end, the bare kube-apiserver that they
-// compare with, what a landscape says of itself, medians.
+// Package harness has what the benchmarks share: starting and ending programs, the bare kube-apiserver as a
+// baseline, the status of a landscape, medians.
 package harness
 
 import (
@@ -12,13 +12,13 @@ import (
 	"time"
 )
 
-// Get asks for a URL, and says what is wrong.
+// Get requests a URL, and returns an error unless the response is 200.
 func Get(client *http.Client, url, token string) error {
 	_, err := Read(client, url, token)
 	return err
 }
 
-// Read is what there is at a URL.
+// Read returns the body of the response for a URL.
 func Read(client *http.Client, url, token string) ([]byte, error) {
 	request, err := http.NewRequest(http.MethodGet, url, nil)
 	if err != nil {
@@ -42,7 +42,7 @@ func Read(client *http.Client, url, token string) ([]byte, error) {
 	return body, nil
 }
 
-// Status is what benchmarks read of "gardenlite status -o json".
+// Status is the part of the output of "gardenlite status -o json" that benchmarks read.
 type Status struct {
 	Memory struct {
 		Resident uint64 `json:"resident"`
@@ -55,10 +55,10 @@ type Status struct {
 	} `json:"phases"`
 }
 
-// Parse reads it.
+// Parse parses the output.
 func (s *Status) Parse(data []byte) error { return json.Unmarshal(data, s) }
 
-// Median is the middle one.
+// Median returns the median.
 func Median(values []time.Duration) time.Duration {
 	values = slices.Clone(values)
 	slices.Sort(values)

@@ -13,14 +13,14 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 )
 
-// Landscape is one in a process and a folder of its own.
+// Landscape is a landscape with a process and a folder of its own.
 type Landscape struct {
 	Dir     string
 	binary  string
 	Process *Process
 }
 
-// StartLandscape starts one with further flags of "gardenlite up", and waits until it is ready.
+// StartLandscape starts a landscape with further flags of "gardenlite up", and waits until it is ready.
 func StartLandscape(ctx context.Context, binary string, flags ...string) (*Landscape, error) {
 	dir, err := os.MkdirTemp("", "gardenlite-bench-")
 	if err != nil {
@@ -30,7 +30,7 @@ func StartLandscape(ctx context.Context, binary string, flags ...string) (*Lands
 	if l.Process, err = Start(dir, binary, append([]string{"up", "--port=0", "--name=bench", "--data-dir=" + dir}, flags...)...); err != nil {
 		return nil, errors.Join(err, os.RemoveAll(dir))
 	}
-	// The process may not have written yet where it is to be found.
+	// The process may not have written run.json yet, which "gardenlite status" needs.
 	if err := Poll(ctx, 2*time.Minute, func() (bool, error) {
 		_, err := l.Run(ctx, "status", "--wait")
 		return err == nil, nil
@@ -57,7 +57,7 @@ func (l *Landscape) Run(ctx context.Context, args ...string) ([]byte, error) {
 	return out, err
 }
 
-// Config is the administrator's.
+// Config returns a client configuration for the administrator.
 func (l *Landscape) Config() (*rest.Config, error) {
 	config, err := clientcmd.BuildConfigFromFlags("", filepath.Join(l.Dir, "kubeconfig"))
 	if err != nil {
@@ -67,7 +67,7 @@ func (l *Landscape) Config() (*rest.Config, error) {
 	return config, nil
 }
 
-// Memory is what the process has resident, once garbage is collected.
+// Memory returns the resident memory of the process after a garbage collection, in bytes.
 func (l *Landscape) Memory(ctx context.Context) (uint64, error) {
 	out, err := l.Run(ctx, "status", "--collect-garbage", "-o=json")
 	if err != nil {

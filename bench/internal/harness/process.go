@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// Process is a program that this one started, and that it ends.
+// Process is a program that the benchmark starts and ends.
 type Process struct {
 	cmd    *exec.Cmd
 	output *output
@@ -55,10 +55,10 @@ func Start(dir, program string, args ...string) (*Process, error) {
 
 func isAbsolute(path string) bool { return path != "" && path[0] == '/' }
 
-// PID is the process' id.
+// PID returns the process ID.
 func (p *Process) PID() int { return p.cmd.Process.Pid }
 
-// Ended says whether it has.
+// Ended reports whether the process has ended.
 func (p *Process) Ended() bool {
 	select {
 	case <-p.done:
@@ -68,7 +68,7 @@ func (p *Process) Ended() bool {
 	}
 }
 
-// Log is the end of what it has printed.
+// Log returns the end of the process's output.
 func (p *Process) Log() string {
 	p.output.mu.Lock()
 	defer p.output.mu.Unlock()
@@ -89,7 +89,7 @@ func (p *Process) End() {
 	})
 }
 
-// Poll asks until the condition is met, fails, or the time is up.
+// Poll calls condition until it is met, fails, or the time is up.
 func Poll(ctx context.Context, timeout time.Duration, condition func() (bool, error)) error {
 	deadline := time.Now().Add(timeout)
 	for {
@@ -103,7 +103,7 @@ func Poll(ctx context.Context, timeout time.Duration, condition func() (bool, er
 	}
 }
 
-// FreePort is a port without a listener.
+// FreePort returns a port without a listener.
 func FreePort() int {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -115,7 +115,7 @@ func FreePort() int {
 
 func httpURL(port int) string { return fmt.Sprintf("http://127.0.0.1:%d", port) }
 
-// Resident is how much memory the process has, in bytes; 0 where that is not told.
+// Resident returns the resident memory of the process in bytes, or 0 where the system does not tell.
 func (p *Process) Resident() uint64 {
 	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/statm", p.PID()))
 	if err != nil {

@@ -17,7 +17,7 @@ import (
 // DeploymentName is the name of the Deployment that benchmarks create.
 const DeploymentName = "bench"
 
-// Deployment is a Deployment of simulated Pods.
+// Deployment returns a Deployment of simulated Pods.
 func Deployment(replicas int32) *appsv1.Deployment {
 	labels := map[string]string{"app": DeploymentName}
 	return &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Name: DeploymentName}, Spec: appsv1.DeploymentSpec{

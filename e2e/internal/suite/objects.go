@@ -15,7 +15,7 @@ import (
 	"testing"
 )
 
-// Resource says where the objects of a resource of the garden are.
+// Resource is where the objects of a resource of the garden are.
 type Resource struct {
 	Path       string // below the server's address, up to the group's version
 	Group      string
@@ -23,7 +23,7 @@ type Resource struct {
 	Namespaced bool
 }
 
-// Resources are those that the rules of scoped API access name, by the names there.
+// Resources are the resources that the rules of scoped API access name, by their names there.
 var Resources = func() map[string]Resource {
 	all := map[string]Resource{
 		"events.events.k8s.io": {"/apis/events.k8s.io/v1", "events.k8s.io", "events", true},
@@ -50,7 +50,7 @@ var Resources = func() map[string]Resource {
 	return all
 }()
 
-// ResourceOf is the name of the resource of a kind.
+// ResourceOf returns the name of the resource of a kind.
 func ResourceOf(kind string) string {
 	plural := strings.ToLower(kind) + "s"
 	for _, ending := range [][2]string{{"entrys", "entries"}, {"identitys", "identities"}, {"classs", "classes"}} {
@@ -61,7 +61,7 @@ func ResourceOf(kind string) string {
 	return plural
 }
 
-// Meta is an object with a name and the fields given.
+// Meta returns an object with a name and the given fields.
 func Meta(apiVersion, kind, namespace, name string, fields map[string]any) map[string]any {
 	metadata := map[string]any{"name": name}
 	if namespace != "" {
@@ -78,19 +78,19 @@ func secretRef(name string) map[string]any {
 	return map[string]any{"apiVersion": "v1", "kind": "Secret", "namespace": "garden", "name": name}
 }
 
-// BucketObject is a BackupBucket.
+// BucketObject returns a BackupBucket.
 func BucketObject(name, seed, credentials string) map[string]any {
 	return Meta("core.gardener.cloud/v1beta1", "BackupBucket", "", name, map[string]any{"spec": map[string]any{
 		"provider": map[string]any{"type": "local", "region": "local"}, "credentialsRef": secretRef(credentials), "seedName": seed}})
 }
 
-// EntryObject is a BackupEntry.
+// EntryObject returns a BackupEntry.
 func EntryObject(namespace, name, seed, bucket string) map[string]any {
 	return Meta("core.gardener.cloud/v1beta1", "BackupEntry", namespace, name,
 		map[string]any{"spec": map[string]any{"bucketName": bucket, "seedName": seed}})
 }
 
-// SecretObject is a Secret, of a type if one is given.
+// SecretObject returns a Secret, of a type if one is given.
 func SecretObject(namespace, name, kind string) map[string]any {
 	object := Meta("v1", "Secret", namespace, name, map[string]any{"stringData": map[string]any{"key": "value"}})
 	if kind != "" {
@@ -99,7 +99,7 @@ func SecretObject(namespace, name, kind string) map[string]any {
 	return object
 }
 
-// TokenObject is the Secret of the bootstrap token for the gardenlet of an object.
+// TokenObject returns the Secret of the bootstrap token for the gardenlet of an object.
 func TokenObject(name, of string) map[string]any {
 	object := SecretObject("kube-system", name, "bootstrap.kubernetes.io/token")
 	object["stringData"] = map[string]any{
@@ -110,8 +110,8 @@ func TokenObject(name, of string) map[string]any {
 	return object
 }
 
-// RequestObject is a CertificateSigningRequest for the gardenlet of a seed, with changes; the seed "user" stands for a
-// user.
+// RequestObject returns a CertificateSigningRequest for the gardenlet of a seed, with changes; the seed "user"
+// stands for a user.
 func RequestObject(t *testing.T, name, seed string, change ...func(*x509.CertificateRequest)) map[string]any {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -133,7 +133,7 @@ func RequestObject(t *testing.T, name, seed string, change ...func(*x509.Certifi
 		"usages": []any{"key encipherment", "digital signature", "client auth"}}})
 }
 
-// BootstrapTokenOf is the Secret with the token that a gardenlet was bootstrapped with.
+// BootstrapTokenOf returns the name of the Secret with the token with which a gardenlet was bootstrapped.
 func BootstrapTokenOf(namespace, name string) string {
 	sum := sha256.Sum256([]byte(namespace + "--" + name))
 	return "bootstrap-token-" + hex.EncodeToString(sum[:])[:6]

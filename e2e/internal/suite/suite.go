@@ -1,5 +1,5 @@
-// Package suite is what the packages of end-to-end tests share: the landscape that all tests of a package run in, the
-// programs, and requests as a certain user. It imports nothing of the product.
+// Package suite has what the packages of end-to-end tests share: the landscape in which all tests of a package run,
+// the programs, and requests as a given user. It imports nothing of the product.
 package suite
 
 import (
@@ -27,16 +27,16 @@ const binaryEnv = "GARDENLITE_BINARY"
 // insideEnv has the name of the test program that already runs in its landscape.
 const insideEnv = "GARDENLITE_E2E_PROGRAM"
 
-// Timeout is how long tests wait for what is to happen: several landscapes may share a busy machine. It is no limit for the
-// product, and a test that succeeds never waits for it.
+// Timeout is how long tests wait for something to happen: several landscapes may share a busy machine. It is no
+// limit for the product, and a test that succeeds never waits for it.
 const Timeout = 3 * time.Minute
 
 var (
-	// Root is the repository.
+	// Root is the root folder of the repository.
 	Root = findRoot()
 	// Binary is the program under test.
 	Binary = cmp.Or(os.Getenv(binaryEnv), filepath.Join(Root, "bin", "gardenlite"))
-	// Kubectl is the kubectl that tests it.
+	// Kubectl is the kubectl that the tests run.
 	Kubectl = filepath.Join(Root, "bin", "kubectl")
 )
 
@@ -104,7 +104,8 @@ func exit(err error) {
 	os.Exit(1)
 }
 
-// Run runs the tests of a package. It fails, too, if a component of the landscape that they share was forbidden anything.
+// Run runs the tests of a package. It also fails if a request of a component of their shared landscape was
+// forbidden.
 func Run(m *testing.M) int {
 	code := m.Run()
 	forbidden, err := Forbidden(DataDir())
@@ -119,8 +120,8 @@ func Run(m *testing.M) int {
 	return code
 }
 
-// Forbidden is how many requests of which components of a landscape were forbidden since its process started. It can be read
-// after the end of a test, too.
+// Forbidden returns how many requests of a landscape's components were forbidden since its process started, by
+// component. It can be called after the end of a test, too.
 func Forbidden(dir string) (map[string]int, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), Timeout)
 	defer cancel()
@@ -149,7 +150,7 @@ func Forbidden(dir string) (map[string]int, error) {
 	return forbidden, nil
 }
 
-// DataDir is the state directory of the landscape that the tests of the package run in.
+// DataDir returns the state directory of the landscape in which the tests of the package run.
 func DataDir() string { return os.Getenv("GARDENLITE_DATA_DIR") }
 
 // Must fails the test if there is an error.
@@ -160,7 +161,7 @@ func Must(t *testing.T, err error) {
 	}
 }
 
-// Result is what a program printed, and its exit status.
+// Result is the output of a program, and its exit status.
 type Result struct {
 	Stdout, Stderr string
 	Code           int
@@ -197,7 +198,7 @@ func (r Result) OK(t *testing.T) Result {
 	return r
 }
 
-// Shows wants words in what the program printed.
+// Shows expects words in the standard output of the program.
 func (r Result) Shows(t *testing.T, words ...string) Result {
 	t.Helper()
 	for _, word := range words {
@@ -217,7 +218,7 @@ func Up(t *testing.T, dir string, flags ...string) Result {
 	return Gardenlite(t, dir, append([]string{"up", "-d", "--port", "0", "--ready-timeout", Timeout.String()}, flags...)...)
 }
 
-// Status is what "gardenlite status" says.
+// Status is the output of "gardenlite status".
 type Status struct {
 	PID        int    `json:"pid"`
 	State      string `json:"state"`
@@ -225,7 +226,7 @@ type Status struct {
 	Kubeconfig string `json:"kubeconfig"`
 }
 
-// StatusOf is the status of the landscape in a directory.
+// StatusOf returns the status of the landscape in a directory.
 func StatusOf(t *testing.T, dir string) (s Status) {
 	t.Helper()
 	Must(t, json.Unmarshal([]byte(Gardenlite(t, dir, "status", "-o", "json").OK(t).Stdout), &s))

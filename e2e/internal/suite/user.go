@@ -19,18 +19,18 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 )
 
-// Verbs are those of the Kubernetes API.
+// Verbs are the verbs of the Kubernetes API.
 var Verbs = []string{"create", "get", "list", "watch", "update", "patch", "delete", "deletecollection"}
 
-// User sends requests as they go over the wire: one HTTP request each, without limits or retries of a client, so that what
-// is sent is what is written in the test.
+// User sends requests as they are: one HTTP request each, without limits or retries of a client, so that exactly the
+// request in the test is sent.
 type User struct {
 	Name   string
 	Config *rest.Config
 	client *http.Client
 }
 
-// NewUser is the user of a configuration.
+// NewUser returns the user of a client configuration.
 func NewUser(t *testing.T, name string, config *rest.Config) *User {
 	t.Helper()
 	config = rest.CopyConfig(config)
@@ -40,7 +40,7 @@ func NewUser(t *testing.T, name string, config *rest.Config) *User {
 	return &User{name, config, client}
 }
 
-// CertificateUser has a client certificate, which "gardenlite kubeconfig" makes.
+// CertificateUser returns a user with a client certificate of "gardenlite kubeconfig".
 func CertificateUser(t *testing.T, dir, user string, groups ...string) *User {
 	t.Helper()
 	args := []string{"kubeconfig", "--user", user}
@@ -52,13 +52,13 @@ func CertificateUser(t *testing.T, dir, user string, groups ...string) *User {
 	return NewUser(t, user, config)
 }
 
-// GardenletUser is what the gardenlet of a seed is to the garden.
+// GardenletUser returns a user with the identity of a seed's gardenlet.
 func GardenletUser(t *testing.T, dir, seed string) *User {
 	t.Helper()
 	return CertificateUser(t, dir, "gardener.cloud:system:seed:"+seed, "gardener.cloud:system:seeds")
 }
 
-// TokenUser is a ServiceAccount, with a token from the subresource.
+// TokenUser returns a ServiceAccount as a user, with a token from the subresource.
 func TokenUser(t *testing.T, kube kubernetes.Interface, admin *rest.Config, namespace, account string) *User {
 	t.Helper()
 	token, err := kube.CoreV1().ServiceAccounts(namespace).CreateToken(
@@ -78,19 +78,19 @@ type Answer struct {
 
 func (a Answer) String() string { return fmt.Sprintf("%d %s", a.Code, a.Message) }
 
-// OK says whether the request succeeded.
+// OK reports whether the request succeeded.
 func (a Answer) OK() bool { return a.Code/100 == 2 }
 
-// NoOpinion says whether no authorizer allowed the request.
+// NoOpinion reports whether no authorizer allowed the request.
 func (a Answer) NoOpinion() bool {
 	return a.Code == http.StatusForbidden && strings.Contains(a.Message, " cannot ") &&
 		strings.Contains(a.Message, ` resource "`) && !a.Rejected()
 }
 
-// Rejected says whether the SeedRestriction refused the request.
+// Rejected reports whether the SeedRestriction refused the request.
 func (a Answer) Rejected() bool { return strings.Contains(a.Message, "denied the request") }
 
-// Send sends a request. The error says that there was no answer.
+// Send sends a request. It returns an error if there was no answer.
 func (u *User) Send(ctx context.Context, method, path string, body io.Reader, patch, headerOnly bool) (Answer, error) {
 	request, err := http.NewRequestWithContext(ctx, method, strings.TrimSuffix(u.Config.Host, "/")+path, body)
 	if err != nil {

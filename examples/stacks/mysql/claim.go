@@ -24,12 +24,12 @@ const (
 	serverKind = "MySQLServer"
 
 	finalizer = "database.example.org/server"
-	// claimLabel has the UID of the claim that a connection Secret is of.
+	// claimLabel is the label of a connection Secret with the UID of its claim.
 	claimLabel = "database.example.org/claim"
 	port       = "3306"
 )
 
-// reconciler gives each claim a server and a Secret with what is needed to connect to it.
+// reconciler creates a server for each claim, and a Secret with what is needed to connect to it.
 type reconciler struct{ client.Client }
 
 func (r *reconciler) addToManager(m manager.Manager) error {
@@ -45,7 +45,6 @@ func (r *reconciler) addToManager(m manager.Manager) error {
 
 func object(kind string) *unstructured.Unstructured { return sample.Object(sample.DatabaseGroup, kind) }
 
-// list lists a kind in a namespace.
 func (r *reconciler) list(ctx context.Context, kind, namespace string) ([]unstructured.Unstructured, error) {
 	list := &unstructured.UnstructuredList{}
 	list.SetGroupVersionKind(sample.DatabaseGroup.WithKind(kind + "List"))
@@ -53,7 +52,8 @@ func (r *reconciler) list(ctx context.Context, kind, namespace string) ([]unstru
 	return list.Items, err
 }
 
-// claimsOfClass are the claims in the namespace of a class: it may be, or no longer be, the default of each.
+// claimsOfClass returns all claims in the namespace of a class, which may have become their default or no longer be
+// it.
 func (r *reconciler) claimsOfClass(ctx context.Context, class client.Object) (requests []reconcile.Request) {
 	claims, err := r.list(ctx, claimKind, class.GetNamespace())
 	if err != nil {
@@ -82,7 +82,7 @@ func credentialsOf(class *unstructured.Unstructured) string {
 	return sample.String(class, "spec", "credentialsSecretRef", "name")
 }
 
-// Reconcile serves a claim, and says in its status how far that is.
+// Reconcile serves a claim, and reports in its status how far it has come.
 func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	claim := object(claimKind)
 	if err := r.Get(ctx, request.NamespacedName, claim); err != nil {
@@ -104,7 +104,7 @@ func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	return reconcile.Result{}, sample.PatchStatus(ctx, r, claim, status, "served by the class "+class, err)
 }
 
-// serverOf is the server of a claim, or nil.
+// serverOf returns the server of a claim, or nil.
 func (r *reconciler) serverOf(ctx context.Context, claim *unstructured.Unstructured) *unstructured.Unstructured {
 	server := object(serverKind)
 	if r.Get(ctx, client.ObjectKeyFromObject(claim), server) != nil || !metav1.IsControlledBy(server, claim) {
@@ -113,7 +113,7 @@ func (r *reconciler) serverOf(ctx context.Context, claim *unstructured.Unstructu
 	return server
 }
 
-// serve makes the server and the Secret of a claim, and returns the name of its class.
+// serve creates the server and the Secret of a claim, and returns the name of its class.
 func (r *reconciler) serve(ctx context.Context, claim *unstructured.Unstructured) (string, error) {
 	class, err := r.classOf(ctx, claim)
 	if err != nil {
@@ -129,7 +129,7 @@ func (r *reconciler) serve(ctx context.Context, claim *unstructured.Unstructured
 	return class.GetName(), r.publish(ctx, claim, address)
 }
 
-// classOf is the class that the claim names, or the default class of its namespace.
+// classOf returns the class that the claim names, or the default class of its namespace.
 func (r *reconciler) classOf(ctx context.Context, claim *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 	if name := sample.String(claim, "spec", "classRef", "name"); name != "" {
 		class := object(classKind)
@@ -174,7 +174,7 @@ func (r *reconciler) hasCredentials(ctx context.Context, class *unstructured.Uns
 	return err
 }
 
-// provision makes the server of a claim as its class says, and returns its address.
+// provision creates or updates the server of a claim as its class says, and returns its address.
 func (r *reconciler) provision(ctx context.Context, claim, class *unstructured.Unstructured) (string, error) {
 	server := object(serverKind)
 	server.SetNamespace(claim.GetNamespace())
@@ -197,7 +197,8 @@ func (r *reconciler) provision(ctx context.Context, claim, class *unstructured.U
 	return address, sample.PatchStatus(ctx, r, server, map[string]any{"address": address}, "", nil)
 }
 
-// publish writes the connection Secret of a claim. Its password is made once. A Secret of an earlier name is deleted.
+// publish writes the connection Secret of a claim. Its password is generated once. A Secret with an earlier name is
+// deleted.
 func (r *reconciler) publish(ctx context.Context, claim *unstructured.Unstructured, address string) error {
 	name := sample.String(claim, "spec", "writeConnectionSecretToRef", "name")
 	if name == "" {
@@ -218,7 +219,7 @@ func (r *reconciler) publish(ctx context.Context, claim *unstructured.Unstructur
 	return r.deleteSecrets(ctx, claim, name)
 }
 
-// deleteSecrets deletes the connection Secrets of a claim, but for one.
+// deleteSecrets deletes the connection Secrets of a claim, except for the one named but.
 func (r *reconciler) deleteSecrets(ctx context.Context, claim *unstructured.Unstructured, but string) error {
 	secrets := &metav1.PartialObjectMetadataList{}
 	secrets.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("SecretList"))
@@ -238,7 +239,7 @@ func (r *reconciler) deleteSecrets(ctx context.Context, claim *unstructured.Unst
 	return nil
 }
 
-// release deletes the server and the Secrets of a claim that is deleted, and lets it go.
+// release deletes the server and the Secrets of a claim that is being deleted, and then removes its finalizer.
 func (r *reconciler) release(ctx context.Context, claim *unstructured.Unstructured) error {
 	if err := r.deleteSecrets(ctx, claim, ""); err != nil {
 		return err

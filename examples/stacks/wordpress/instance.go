@@ -36,7 +36,7 @@ func (r *reconciler) addToManager(m manager.Manager) error {
 		Complete(r)
 }
 
-// Reconcile serves an instance, and says in its status how far that is.
+// Reconcile serves an instance, and reports in its status how far it has come.
 func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	instance := sample.Object(group, instanceKind)
 	if err := r.Get(ctx, request.NamespacedName, instance); err != nil || !instance.GetDeletionTimestamp().IsZero() {

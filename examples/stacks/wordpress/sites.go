@@ -37,7 +37,7 @@ var page = template.Must(template.New("page").Parse(`<!DOCTYPE html>
 // site is what a page shows.
 type site struct{ Title, Theme, Endpoint, Version string }
 
-// sites are the pages that are served, by the names of their instances.
+// sites are the pages by the names of their instances, and their server.
 type sites struct {
 	version  string
 	listener net.Listener
@@ -65,7 +65,7 @@ func (s *sites) Start(ctx context.Context) error {
 	return nil
 }
 
-// serve serves a site, or what it has become, and returns its address.
+// serve adds or replaces the page of a site, and returns its address.
 func (s *sites) serve(name string, of site) string {
 	of.Version = s.version
 	of.Title = cmp.Or(of.Title, name)
@@ -94,8 +94,8 @@ func cut(text string) string {
 	return text
 }
 
-// ServeHTTP answers with the page of a site. Another Host than the address itself is refused: a page of elsewhere whose name
-// leads to 127.0.0.1 reads nothing.
+// ServeHTTP answers with the page of a site. It refuses every Host but its own address, so that a web page of
+// another server whose name resolves to 127.0.0.1 cannot read anything.
 func (s *sites) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if r.Host != s.listener.Addr().String() {
 		http.Error(w, "unknown host", http.StatusMisdirectedRequest)

@@ -9,7 +9,7 @@ import (
 	"github.com/gardenlite/gardenlite/internal/authz/bootstraprules"
 )
 
-// As is what an attacker is.
+// As is the identity of an attacker.
 type As string
 
 // The attackers: the gardenlet of the throwaway seed, and an extension on it.
@@ -18,7 +18,7 @@ const (
 	Extension As = "extension"
 )
 
-// need is what an attack cannot be tried without.
+// need is a precondition of an attack.
 type need struct {
 	met     func(*world) bool
 	without string
@@ -39,19 +39,18 @@ var (
 		"needs a ManagedSeed that shares credentials with another seed"}
 )
 
-// attack is a row of the catalogue. Either it is one request, which has to be refused, or it has a way of its own to
-// be tried.
+// attack is a row of the catalogue: either one request that has to be refused, or a function that tries the attack.
 type attack struct {
-	door int // of docs/scoped-access.md, 0 for what is true of all
+	door int // number in docs/scoped-access.md; 0 for attacks of no particular kind
 	name string
 	as   As
-	// says is in the refusal, if it is refused for the reason that it has to be refused for.
+	// says is a part of the message of a refusal for the right reason.
 	says  string
 	needs []need
 
 	request func(*world) *request
 	try     func(context.Context, *runner) (Result, error)
-	// control is a request that has to be allowed: if it is not, refusals prove nothing.
+	// control marks a request that has to be allowed: if it is not, refusals prove nothing.
 	control bool
 }
 
@@ -63,7 +62,7 @@ const (
 
 func needs(all ...need) []need { return all }
 
-// catalogue has the attacks in the order in which they are tried: the last one takes the throwaway seed away.
+// catalogue returns the attacks in the order in which they are tried. The last one deletes the throwaway seed.
 func catalogue() []attack {
 	var all []attack
 	for _, group := range [][]attack{basics, backups, references, identities, answers, deletions, tokens} {
@@ -157,7 +156,7 @@ var backups = []attack{
 		needs: needs(managedSeed)},
 }
 
-// dns is a reference to credentials in a Seed.
+// dns returns a patch of a Seed that refers to a Secret with credentials for DNS.
 func (w *world) dns(secret string) object {
 	provider := object{"type": w.provider.Type, "credentialsRef": secretRef(secret)}
 	return object{"spec": object{"dns": object{"provider": provider}}}
@@ -224,7 +223,7 @@ func bootstrapToken(w *world) *request {
 	return post("/api/v1/namespaces/kube-system/secrets", tokenObject(bootstraprules.TokenSecret(garden, w.seed), w.seed))
 }
 
-// certificateFor asks for the certificate of the gardenlet of a seed; the request is not signed by a key that lasts.
+// certificateFor returns a request for the client certificate of a seed's gardenlet. The key is discarded.
 func certificateFor(seed func(*world) string) func(*world) *request {
 	return func(w *world) *request {
 		key, err := newKey()
@@ -272,7 +271,7 @@ var identities = []attack{
 		}},
 }
 
-// answers compare what is said of an object that there is with what is said of one that there is not.
+// answers are attacks that compare the answers for an existing object and for one that does not exist.
 var answers = []attack{
 	{door: 5, name: "learn by reading whether a Secret exists", as: Gardenlet,
 		needs: needs(victimBackup), try: tells(func(w *world) (string, string, pair) {
@@ -340,7 +339,7 @@ var tokens = []attack{
 		needs: needs(ownSeed), try: outliveSeed},
 }
 
-// identity is the user and the groups of an attacker.
+// identity returns the user and the groups of an attacker.
 func (w *world) identity(as As) (user string, groups []string) {
 	if as == Extension {
 		account := "system:serviceaccount:" + w.namespace() + ":" + extension

@@ -33,10 +33,10 @@ func annotated(o object, key, value string) object {
 	return o
 }
 
-// ref is what the throwaway Seed has as credentials: the Secret of its name.
+// ref returns a reference to the credentials of the throwaway Seed: the Secret of the same name.
 func (w *world) ref() object { return secretRef(w.seed) }
 
-// seedSpec is a valid specification with credentials for DNS.
+// seedSpec returns a valid Seed specification with the given credentials for DNS.
 func (w *world) seedSpec(dns object) object {
 	identity := object{
 		"apiVersion": "security.gardener.cloud/v1alpha1", "kind": "WorkloadIdentity", "namespace": garden, "name": w.seed}
@@ -60,7 +60,7 @@ func (w *world) seedObject(dns, more object) object {
 	return meta("core.gardener.cloud/v1beta1", "Seed", "", w.seed, object{"spec": spec})
 }
 
-// gardenletObject is the Gardenlet of the attacker's seed with credentials for DNS.
+// gardenletObject returns the Gardenlet of the attacker's seed with the given credentials for DNS.
 func (w *world) gardenletObject(dns object) object {
 	return meta("seedmanagement.gardener.cloud/v1alpha1", "Gardenlet", garden, w.seed, object{"spec": object{
 		"deployment": object{"helm": object{"ociRepository": object{"ref": "registry.example.com/gardenlet:v1.149.0"}}},
@@ -80,8 +80,8 @@ func entryObject(namespace, name, seed, bucket string) object {
 	return meta("core.gardener.cloud/v1beta1", "BackupEntry", namespace, name, object{"spec": spec})
 }
 
-// entryOfShoot is a BackupEntry of the victim's Shoot. It has a UID of its own, as the Shoot may have its BackupEntry
-// already.
+// entryOfShoot returns a BackupEntry of the victim's Shoot. It has a new UID, because the Shoot may already have a
+// BackupEntry.
 func (w *world) entryOfShoot() object {
 	uid := newUID()
 	o := entryObject(w.shoot.namespace, w.shootID+"--"+uid, w.seed, w.bucket)
@@ -90,15 +90,14 @@ func (w *world) entryOfShoot() object {
 	return o
 }
 
-// accountObject is a ServiceAccount in the attacker's namespace with labels that give it what another extension may
-// do.
+// accountObject returns a ServiceAccount in the attacker's namespace with labels that grant it the permissions of
+// another extension.
 func (w *world) accountObject() object {
 	o := meta("v1", "ServiceAccount", w.namespace(), "extension-more", nil)
 	o["metadata"].(object)["labels"] = object{"selected": "true"}
 	return o
 }
 
-// tokenObject is the Secret of a bootstrap token.
 func tokenObject(name, gardenlet string) object {
 	o := meta("v1", "Secret", "kube-system", name, object{"type": "bootstrap.kubernetes.io/token", "stringData": object{
 		"token-id": name[len("bootstrap-token-"):], "token-secret": "0123456789abcdef",
@@ -109,7 +108,7 @@ func tokenObject(name, gardenlet string) object {
 	return o
 }
 
-// identityToken asks for a token of the attacker's WorkloadIdentity that says for what it is.
+// identityToken requests a token of the attacker's WorkloadIdentity with the given context object.
 func (w *world) identityToken(kind string, about place, uid string) *request {
 	of := object{"apiVersion": "core.gardener.cloud/v1beta1", "kind": kind, "name": about.name, "uid": uid}
 	if about.namespace != "" {
@@ -119,7 +118,7 @@ func (w *world) identityToken(kind string, about place, uid string) *request {
 		meta("security.gardener.cloud/v1alpha1", "TokenRequest", garden, w.seed, object{"spec": object{"contextObject": of}}))
 }
 
-// csrObject asks for the client certificate of a seed's gardenlet.
+// csrObject returns a CertificateSigningRequest for the client certificate of a seed's gardenlet.
 func csrObject(name, seed string, key *ecdsa.PrivateKey) (object, error) {
 	subject := pkix.Name{Organization: []string{constants.SeedsGroup}, CommonName: constants.SeedUserNamePrefix + seed}
 	der, err := x509.CreateCertificateRequest(rand.Reader, &x509.CertificateRequest{Subject: subject}, key)
@@ -134,7 +133,6 @@ func csrObject(name, seed string, key *ecdsa.PrivateKey) (object, error) {
 
 func newKey() (*ecdsa.PrivateKey, error) { return ecdsa.GenerateKey(elliptic.P256(), rand.Reader) }
 
-// review is a SelfSubjectAccessReview.
 func review(verb, group, resource, subresource, namespace, name string) *request {
 	attributes := object{"verb": verb, "group": group, "resource": resource, "subresource": subresource,
 		"namespace": namespace, "name": name}

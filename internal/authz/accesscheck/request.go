@@ -14,13 +14,12 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// maxAnswer bounds what is read of an answer.
+// maxAnswer is the maximum size of a response body that is read.
 const maxAnswer = 32 << 20
 
-// object is one of the API as JSON has it.
+// object is an API object as decoded JSON.
 type object = map[string]any
 
-// request is one HTTP request.
 type request struct {
 	method, path string
 	body         any // nil for none
@@ -30,15 +29,15 @@ func get(path string) *request         { return &request{http.MethodGet, path, n
 func post(path string, o any) *request { return &request{http.MethodPost, path, o} }
 func remove(path string) *request      { return &request{http.MethodDelete, path, nil} }
 
-// patch is a merge patch.
+// patch returns a merge patch request.
 func patch(path string, o any) *request { return &request{http.MethodPatch, path, o} }
 
-// named is a read of one object by a field selector, as informers make it.
+// named returns the path to read one object with a field selector, as informers do.
 func named(path, name string) string {
 	return path + "?fieldSelector=" + url.QueryEscape("metadata.name="+name)
 }
 
-// dryRun returns the request so that it changes nothing.
+// dryRun returns the request as a dry run, unless it changes nothing anyway.
 func (r request) dryRun() request {
 	if r.method != http.MethodGet && !strings.HasPrefix(r.path, "/apis/authorization.k8s.io/") {
 		r.path += "?dryRun=All"
@@ -48,7 +47,6 @@ func (r request) dryRun() request {
 
 func (r request) String() string { return r.method + " " + r.path }
 
-// answer is what the API server says.
 type answer struct {
 	code    int
 	message string // of a refusal or an error
@@ -57,7 +55,7 @@ type answer struct {
 
 func (a answer) ok() bool { return a.code/100 == 2 }
 
-// client sends requests as one user: without retries and limits, so that an answer is that to the request.
+// client sends requests as one user, without retries and rate limits, so that each response belongs to the request.
 type client struct {
 	host string
 	http *http.Client
@@ -98,7 +96,7 @@ func (c *client) open(ctx context.Context, r request) (*http.Response, error) {
 	return c.http.Do(sent)
 }
 
-// do sends a request. The error says that there was no answer.
+// do sends a request. It returns an error only if there was no response.
 func (c *client) do(ctx context.Context, r request) (answer, error) {
 	response, err := c.open(ctx, r)
 	if err != nil {
@@ -111,7 +109,7 @@ func (c *client) do(ctx context.Context, r request) (answer, error) {
 	}
 	a := answer{code: response.StatusCode, body: data}
 	if !a.ok() {
-		a.message = strings.TrimSpace(string(data)) // an authorizer that cannot be asked is answered as text
+		a.message = strings.TrimSpace(string(data)) // the response is plain text if an authorizer failed
 		var status metav1.Status
 		if json.Unmarshal(data, &status) == nil {
 			a.message = status.Message
@@ -121,7 +119,7 @@ func (c *client) do(ctx context.Context, r request) (answer, error) {
 	return a, nil
 }
 
-// must sends a request that has to succeed, and reads the answer into a value unless that is nil.
+// must sends a request that has to succeed, and decodes the response into a value unless that is nil.
 func (c *client) must(ctx context.Context, r *request, into any) error {
 	a, err := c.do(ctx, *r)
 	switch {
@@ -135,7 +133,7 @@ func (c *client) must(ctx context.Context, r *request, into any) error {
 	return json.Unmarshal(a.body, into)
 }
 
-// statusError is an answer to the administrator that is none of success.
+// statusError is the error for an unsuccessful response to the administrator.
 type statusError struct {
 	request *request
 	answer  answer
@@ -145,7 +143,6 @@ func (e *statusError) Error() string {
 	return fmt.Sprintf("%s: %d %s", e.request, e.answer.code, e.answer.message)
 }
 
-// hasCode says whether an error is an answer with one of the codes.
 func hasCode(err error, code int) bool {
 	status, ok := err.(*statusError)
 	return ok && status.answer.code == code

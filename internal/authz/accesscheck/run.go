@@ -21,48 +21,47 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// Outcome says what came of an attack.
+// Outcome is the outcome of an attack.
 type Outcome string
 
 const (
-	// Refused is an attack that the garden withstands, Open one that succeeds.
+	// Refused is an attack that the garden refused, Open one that succeeded.
 	Refused Outcome = "refused"
 	Open    Outcome = "open"
-	// Allowed is a control that works as it has to.
+	// Allowed is a control request that was allowed, as it has to be.
 	Allowed Outcome = "allowed"
-	// Undecided is an answer that is neither of success nor a refusal, or a control that does not work.
+	// Undecided is an answer that is neither a success nor a refusal, or a control request that was not allowed.
 	Undecided Outcome = "undecided"
-	// Skipped is an attack that cannot be tried.
+	// Skipped is an attack whose preconditions are not met.
 	Skipped Outcome = "skipped"
 )
 
-// Outcomes are all of them.
+// Outcomes returns all outcomes.
 func Outcomes() []Outcome { return []Outcome{Refused, Open, Allowed, Undecided, Skipped} }
 
 const (
-	// attackTimeout bounds one attack.
 	attackTimeout = 20 * time.Second
-	// defaultWatchEnds is the time after which a watch without a path has to have ended.
+	// defaultWatchEnds is the time within which a watch has to end once the seed has no path to the object.
 	defaultWatchEnds = 5 * time.Second
 )
 
-// Result is what came of one attack.
+// Result is the result of one attack.
 type Result struct {
-	// Door is the number of the attack's kind in docs/scoped-access.md; 0 if it is of none.
+	// Door is the number of the kind of attack in docs/scoped-access.md; 0 for attacks of no particular kind.
 	Door    int     `json:"door"`
 	Attack  string  `json:"attack"`
 	As      As      `json:"as"`
 	Outcome Outcome `json:"outcome"`
 	// Request is the method and path of the request.
 	Request string `json:"request,omitempty"`
-	// Code and Answer are the status and the message of the garden's answer; of a success there is no message.
+	// Code and Answer are the status code and the message of the garden's response; a success has no message.
 	Code   int    `json:"code,omitempty"`
 	Answer string `json:"answer,omitempty"`
-	// Unexpected says that it is refused, but for another reason than in gardenlite.
+	// Unexpected is set if the attack was refused for another reason than in gardenlite.
 	Unexpected bool `json:"unexpected,omitempty"`
 }
 
-// Report is what came of all attacks.
+// Report has the results of all attacks.
 type Report struct {
 	Garden  string          `json:"garden"`
 	Seed    string          `json:"seed"`
@@ -71,16 +70,16 @@ type Report struct {
 	Counts  map[Outcome]int `json:"counts"`
 }
 
-// Holds says whether no attack succeeds, and none is undecided.
+// Holds reports whether no attack is Open or Undecided.
 func (r *Report) Holds() bool { return r.Counts[Open]+r.Counts[Undecided] == 0 }
 
-// Options say what is attacked.
+// Options are the options of Run.
 type Options struct {
-	// Admin may do everything in the garden, and impersonates the attackers.
+	// Admin is the configuration of an administrator of the garden, who impersonates the attackers.
 	Admin *rest.Config
-	// Live creates a throwaway seed, and removes it in the end. Otherwise nothing is created.
+	// Live creates a throwaway seed, and removes it at the end. Otherwise nothing is created.
 	Live bool
-	// Victim is the name of the Seed that is attacked; "" chooses the one with the most Shoots.
+	// Victim is the name of the attacked Seed; if empty, the Seed with the most Shoots.
 	Victim string
 
 	watchEnds time.Duration // default defaultWatchEnds
@@ -93,7 +92,7 @@ type runner struct {
 	attackers map[As]*client
 }
 
-// Run tries all attacks. It removes what it has made before it returns, also if the context ends.
+// Run tries all attacks. Before it returns, it removes the objects that it has created, also if the context ends.
 func Run(ctx context.Context, o Options) (*Report, error) { return run(ctx, o, catalogue()) }
 
 func run(ctx context.Context, o Options, attacks []attack) (report *Report, err error) {
@@ -153,7 +152,7 @@ func newRunner(o Options) (*runner, error) {
 	return r, nil
 }
 
-// attack tries one, unless it cannot be tried. An error says that there was no answer.
+// attack tries an attack, unless its preconditions are not met. It returns an error only if there was no response.
 func (r *runner) attack(ctx context.Context, a attack) (Result, error) {
 	for _, n := range a.needs {
 		if !n.met(r.world) {
@@ -188,11 +187,11 @@ func (r *runner) attack(ctx context.Context, a attack) (Result, error) {
 	return result, nil
 }
 
-// pair makes the same request for another name.
+// pair returns the same request for different names.
 type pair = func(name string) *request
 
-// tells compares the answers of a gardenlet for a name that there is and for one that there is not: both are refused,
-// and read the same but for the name.
+// tells compares the responses to a gardenlet for an existing name and for one that does not exist: both must be
+// refused, with the same message except for the name.
 func tells(names func(*world) (there, absent string, of pair)) func(context.Context, *runner) (Result, error) {
 	return func(ctx context.Context, r *runner) (Result, error) {
 		there, absent, of := names(r.world)
@@ -220,7 +219,7 @@ func tells(names func(*world) (there, absent string, of pair)) func(context.Cont
 	}
 }
 
-// reviewed is what an access review says if it is not allowed; "" for other objects.
+// reviewed returns the reason of an access review that is not allowed; empty for other objects.
 func reviewed(body []byte) string {
 	var review authorizationv1.SelfSubjectAccessReview
 	if json.Unmarshal(body, &review) != nil || review.Kind != "SelfSubjectAccessReview" || review.Status.Allowed {
@@ -234,7 +233,7 @@ func allowed(ctx context.Context, c *client, r *request) bool {
 	return c.must(ctx, r, &review) == nil && review.Status.Allowed
 }
 
-// keepWatch watches a ConfigMap that the throwaway Seed refers to, and takes the reference away.
+// keepWatch watches a ConfigMap to which the throwaway Seed refers, and removes the reference.
 func keepWatch(ctx context.Context, r *runner) (Result, error) {
 	watch := get(named(inGarden+"/configmaps", r.seed) + "&watch=true&timeoutSeconds=15")
 	result := Result{Request: watch.String(), Outcome: Undecided}
@@ -265,7 +264,7 @@ func keepWatch(ctx context.Context, r *runner) (Result, error) {
 	return result, ctx.Err()
 }
 
-// outliveSeed gets a certificate as a gardenlet does, and uses it after its Seed is deleted.
+// outliveSeed requests a certificate as a gardenlet does, and uses it after the Seed has been deleted.
 func outliveSeed(ctx context.Context, r *runner) (Result, error) {
 	shoots := get(core + "/shoots?limit=1")
 	result := Result{Request: shoots.String(), Outcome: Undecided}
@@ -302,8 +301,8 @@ func outliveSeed(ctx context.Context, r *runner) (Result, error) {
 	return result, nil
 }
 
-// certify gets the client certificate of the throwaway seed's gardenlet; no client if the garden does not sign it in
-// time.
+// certify requests the client certificate of the throwaway seed's gardenlet. It returns no client, and the reason, if
+// the garden does not sign it in time.
 func (r *runner) certify(ctx context.Context) (c *client, why string, err error) {
 	key, err := newKey()
 	if err != nil {

@@ -18,16 +18,17 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// fakeGarden keeps what the administrator creates, and refuses what attackers ask for, but for the controls.
+// fakeGarden stores the objects that the administrator creates, and refuses all requests of attackers except the
+// controls.
 type fakeGarden struct {
 	*testing.T
 	mu      sync.Mutex
 	objects map[string]object // by their paths
-	changed []string          // the administrator's requests that are no reads
-	closed  chan struct{}     // ends watches; closed when the Seed is patched
+	changed []string          // the administrator's writes
+	closed  chan struct{}     // closed when the Seed is patched, to end watches
 
-	answer   func(r *http.Request) (code int, body object) // to an attacker, if not the usual one
-	failPath string                                        // is forbidden for the administrator to create
+	answer   func(r *http.Request) (code int, body object) // the response to an attacker; the usual one if the code is 0
+	failPath string                                        // the administrator must not create objects here
 	deafened bool                                          // watches do not end
 }
 
@@ -138,7 +139,7 @@ func (g *fakeGarden) toAdmin(r *http.Request, body object) (int, object) {
 	return http.StatusOK, object{"items": items}
 }
 
-// expectOnly fails unless what is there is what was there before. A Namespace takes along what is in it.
+// expectOnly fails unless only the initial objects are left. The deletion of a Namespace deletes its objects.
 func (g *fakeGarden) expectOnly() {
 	g.Helper()
 	g.mu.Lock()
@@ -165,7 +166,7 @@ func TestOutcomes(t *testing.T) {
 	for _, test := range []struct {
 		name   string
 		answer func(*http.Request) (int, object)
-		counts map[Outcome]int // but for those that are refused and skipped
+		counts map[Outcome]int // without refused and skipped attacks
 		holds  bool
 	}{
 		{"all is refused", nil, map[Outcome]int{Allowed: 3}, true},
@@ -201,7 +202,7 @@ func TestOutcomes(t *testing.T) {
 	}
 }
 
-// TestExistenceIsTold: an answer that is another one for what exists is a hole.
+// TestExistenceIsTold checks that a different response for an existing object is reported as Open.
 func TestExistenceIsTold(t *testing.T) {
 	g, asked := newGarden(t), 0
 	g.answer = func(r *http.Request) (int, object) {
@@ -228,7 +229,8 @@ func TestWatchThatStays(t *testing.T) {
 	g.expectOnly()
 }
 
-// TestCleanUp: nothing is left when a check is interrupted or fails, and what an earlier one has left goes too.
+// TestCleanUp checks that no objects are left if a check is interrupted or fails, and that a check removes the objects
+// of an earlier one that was killed.
 func TestCleanUp(t *testing.T) {
 	t.Run("interrupted", func(t *testing.T) {
 		g := newGarden(t)
@@ -262,7 +264,8 @@ func TestCleanUp(t *testing.T) {
 	})
 }
 
-// TestElsewhere: without Live the administrator changes nothing, and what needs a throwaway seed is skipped.
+// TestElsewhere checks that without Live the administrator changes nothing, and attacks with a throwaway seed are
+// skipped.
 func TestElsewhere(t *testing.T) {
 	g := newGarden(t)
 	report, err := g.run(t.Context(), false)
@@ -288,7 +291,7 @@ func TestNoVictim(t *testing.T) {
 	}
 }
 
-// TestCatalogue: every kind of attack is in it, and each row says how it is tried.
+// TestCatalogue checks that the catalogue has every kind of attack, and that each attack can be tried.
 func TestCatalogue(t *testing.T) {
 	doors, w := map[int]bool{}, &world{seed: "a", victim: "b", live: true}
 	for _, a := range catalogue() {

@@ -19,12 +19,12 @@ import (
 
 const (
 	// label marks what a check creates.
-	label = "gardenlite.dev/access-check"
-	// namePrefix is that of the throwaway seed.
+	label      = "gardenlite.dev/access-check"
 	namePrefix = "access-check-"
 	// extension is the ServiceAccount of the extension.
 	extension = "extension-check"
-	// installations is the finalizer with which gardener-controller-manager removes ControllerInstallations of a Seed.
+	// installations is the finalizer with which gardener-controller-manager deletes the ControllerInstallations of a
+	// Seed.
 	installations = "core.gardener.cloud/controllerregistration"
 
 	core          = "/apis/core.gardener.cloud/v1beta1"
@@ -37,32 +37,32 @@ const (
 	deletedSeeds  = inGarden + "/configmaps/deleted-seeds"
 	removeTimeout = 30 * time.Second
 	graphTimeout  = 5 * time.Second
-	// shootsRead is of how many Shoots the victim is chosen by.
+	// shootsRead is the number of Shoots that are read to choose the victim.
 	shootsRead = 100
-	// installationsTimeout is for how long gardener-controller-manager may remove ControllerInstallations, if it runs.
+	// installationsTimeout is how long gardener-controller-manager, if it runs, may take to delete
+	// ControllerInstallations.
 	installationsTimeout = 5 * time.Second
 	pollInterval         = 50 * time.Millisecond
 )
 
-// place is the name of an object with its namespace.
 type place struct{ namespace, name string }
 
 func (p place) String() string { return strings.TrimPrefix(p.namespace+"/"+p.name, "/") }
 
-// world is what the attacks are about. What is not there is empty.
+// world has the objects that the attacks use. Missing ones are empty.
 type world struct {
 	admin *client
 	live  bool
 
-	seed, uid string // of the attacker; without live its Seed does not exist, and the UID is made up
-	bucket    string // the name that its BackupBucket has to have
+	seed, uid string // of the attacker; without live, its Seed does not exist and the UID is random
+	bucket    string // the required name of the attacker's BackupBucket
 
 	victim       string
-	provider     corev1beta1.SeedProvider // is the attacker's too
+	provider     corev1beta1.SeedProvider // also used for the attacker
 	backup       place                    // the Secret with the credentials for the victim's backups
 	victimBucket string
 	victimEntry  place
-	shoot        place // is on the victim
+	shoot        place // a Shoot on the victim
 	shootID      string
 	shootUID     string
 }
@@ -70,7 +70,7 @@ type world struct {
 func (w *world) namespace() string       { return seedidentity.NamespacePrefix + w.seed }
 func (w *world) victimNamespace() string { return seedidentity.NamespacePrefix + w.victim }
 
-// look chooses a victim, the Seed with the most Shoots unless one is named, and finds what it has. It only reads.
+// look chooses the victim, the Seed with the most Shoots unless one is named, and finds its objects. It only reads.
 func (w *world) look(ctx context.Context, victim string) error {
 	seeds, shoots := &corev1beta1.SeedList{}, &corev1beta1.ShootList{}
 	some := fmt.Sprintf("/shoots?limit=%d", shootsRead)
@@ -145,11 +145,11 @@ func labelled(o object) object {
 	return o
 }
 
-// populate makes the throwaway seed. No component acts for it: it has no gardenlet, and it is not visible for the
+// populate creates the throwaway seed. No component acts on it: it has no gardenlet, and is not visible to the
 // scheduler.
 func (w *world) populate(ctx context.Context) error {
 	name := w.seed
-	created := &corev1.Namespace{} // for the UID alone
+	created := &corev1.Namespace{} // only the UID is used
 	identity := meta("security.gardener.cloud/v1alpha1", "WorkloadIdentity", garden, name,
 		object{"spec": object{"audiences": []any{name}, "targetSystem": object{"type": w.provider.Type}}})
 	watched := object{"apiVersion": "v1", "kind": "ConfigMap", "name": name} // see keepWatch
@@ -192,8 +192,8 @@ func (w *world) populate(ctx context.Context) error {
 	return nil
 }
 
-// awaitGraph returns when the garden knows that the throwaway objects are the attacker's, or after graphTimeout: what
-// is not known by then shows in the answers.
+// awaitGraph waits until the garden's resource graph relates the throwaway objects to the attacker's seed, at most
+// graphTimeout. Objects that are still missing then show in the results.
 func (w *world) awaitGraph(ctx context.Context, gardenlet *client) {
 	ctx, cancel := context.WithTimeout(ctx, graphTimeout)
 	defer cancel()
@@ -220,7 +220,7 @@ func wait(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// cleanUp removes what this check has made, and what one that was killed has left.
+// cleanUp removes the objects of this check, and those of an earlier check that was killed.
 func (w *world) cleanUp(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), removeTimeout)
 	defer cancel()
@@ -235,13 +235,13 @@ func (w *world) cleanUp(ctx context.Context) error {
 	return errors.Join(append(errs, w.forgetSeeds(ctx))...)
 }
 
-// removeAll deletes the objects of a resource that have the label, and returns when they are gone.
+// removeAll deletes the objects of a resource that have the label, and waits until they are gone.
 func (w *world) removeAll(ctx context.Context, path string) error {
 	for begin, round := time.Now(), 0; ; round++ {
 		if round > 1 && wait(ctx, pollInterval) != nil {
 			return fmt.Errorf("removing %s with the label %s: %w", path, label, ctx.Err())
 		}
-		list := &corev1.NamespaceList{} // for the metadata alone
+		list := &corev1.NamespaceList{} // only the metadata is used
 		if err := w.admin.must(ctx, get(path+"?labelSelector="+label), list); err != nil {
 			return err
 		}
@@ -261,8 +261,8 @@ func (w *world) removeAll(ctx context.Context, path string) error {
 	}
 }
 
-// removeOne deletes an object without its finalizers, as no component works on it, or with that of installations
-// alone. Those of a Namespace are in its specification, which stays.
+// removeOne deletes an object and its finalizers, because no component acts on it. If installed is set, the finalizer
+// installations stays. The finalizers of a Namespace are in its specification, and stay.
 func (w *world) removeOne(ctx context.Context, path string, installed bool) error {
 	metadata := object{"annotations": object{"confirmation.gardener.cloud/deletion": "true"}, "finalizers": nil}
 	if installed {
@@ -270,7 +270,7 @@ func (w *world) removeOne(ctx context.Context, path string, installed bool) erro
 	}
 	for _, r := range []*request{patch(path, object{"metadata": metadata}), remove(path)} {
 		err := w.admin.must(ctx, r, nil)
-		deleted := hasCode(err, http.StatusNotFound) || hasCode(err, http.StatusConflict) // or being deleted
+		deleted := hasCode(err, http.StatusNotFound) || hasCode(err, http.StatusConflict) // the object is gone or being deleted
 		if err != nil && !deleted {
 			return err
 		}
@@ -278,8 +278,8 @@ func (w *world) removeOne(ctx context.Context, path string, installed bool) erro
 	return nil
 }
 
-// forgetSeeds removes throwaway seeds from the list of Seeds whose gardenlets' certificates are refused: the keys of
-// theirs were never written down.
+// forgetSeeds removes throwaway seeds from the list of deleted Seeds, whose gardenlets' certificates are refused. The
+// keys of these certificates were never stored.
 func (w *world) forgetSeeds(ctx context.Context) error {
 	deleted := &corev1.ConfigMap{}
 	if err := w.admin.must(ctx, get(deletedSeeds), deleted); hasCode(err, http.StatusNotFound) {

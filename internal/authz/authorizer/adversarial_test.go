@@ -14,7 +14,7 @@ import (
 	"github.com/gardenlite/gardenlite/internal/authz/graph"
 )
 
-// TestNobody tries, as users who are no gardenlet and no extension, what every gardenlet may.
+// TestNobody checks that users who are neither a gardenlet nor an extension may not do what every gardenlet may.
 func TestNobody(t *testing.T) {
 	const seeds, accounts = "gardener.cloud:system:seeds", "system:serviceaccounts"
 	a := New(landscape())
@@ -58,8 +58,8 @@ func TestNobody(t *testing.T) {
 	}
 }
 
-// TestOddNames makes sure that what cannot be an object's name is never allowed, whatever the verb, also where a free
-// verb or the absence of such an object would allow it.
+// TestOddNames checks that a request with an invalid object name is never allowed, whatever the verb, not even where a
+// free verb would allow it.
 func TestOddNames(t *testing.T) {
 	a := New(landscape())
 	long := strings.Repeat("a", 254)
@@ -82,10 +82,10 @@ func TestOddNames(t *testing.T) {
 	}
 }
 
-// TestOneObject tries requests that look like one for the seed's own object.
+// TestOneObject tries requests that look like requests for the seed's own object.
 func TestOneObject(t *testing.T) {
 	g := landscape()
-	// Vertices that no object can be, so that nothing depends on the graph not having them.
+	// Vertices that no object can have, so that the test does not depend on their absence from the graph.
 	g[graph.Vertex{Kind: graph.KindSecret, Name: "own"}] = []string{"a"}
 	g[graph.Vertex{Kind: graph.KindShoot, Name: "own"}] = []string{"a"}
 	g[graph.Vertex{Kind: graph.KindSecret}] = []string{"a"}
@@ -97,12 +97,12 @@ func TestOneObject(t *testing.T) {
 		verb, resource, of string
 		want               bool
 	}{
-		// No namespace is not any namespace.
+		// An empty namespace does not match any namespace.
 		{"get", "secrets", "own", false},
 		{"delete", "secrets", "own", false},
 		{"delete", "secrets", "absent", false},
 		{"update", "shoots.core.gardener.cloud", "own", false},
-		// No name is not any name.
+		// An empty name does not match any name.
 		{"get", "secrets", "", false},
 		{"get", "secrets", "garden-a/", false},
 		{"list", "configmaps", "garden-a/", false},
@@ -117,7 +117,7 @@ func TestOneObject(t *testing.T) {
 		{"update", "shoots.core.gardener.cloud", "garden-b/own", false},
 		{"get", "secrets", "garden-a/owner", false},
 		{"get", "secrets", "garden-a/OWN", false},
-		// A namespace has no meaning where there is none: it opens nothing, and closes nothing.
+		// The namespace of a cluster-scoped object is ignored: it neither allows nor prevents anything.
 		{"get", "cloudprofiles.core.gardener.cloud", "garden-a/own", true},
 		{"get", "cloudprofiles.core.gardener.cloud", "garden-b/own", true},
 		{"get", "cloudprofiles.core.gardener.cloud", "garden-b/foreign", false},
@@ -135,7 +135,7 @@ func TestOneObject(t *testing.T) {
 		{"update", "seeds.core.gardener.cloud", "b", false},
 		{"update", "seeds.core.gardener.cloud", "aa", false},
 		{"update", "seeds.core.gardener.cloud/status", "b", false},
-		// A subresource is not a name, and the other way round.
+		// Subresources and names are not confused.
 		{"update", "shoots.core.gardener.cloud/binding", "garden-a/own", false},
 		{"create", "shoots.core.gardener.cloud/adminkubeconfig", "garden-a/own", false},
 		{"create", "shoots.core.gardener.cloud/viewerkubeconfig", "garden-a/own", false},
@@ -147,7 +147,7 @@ func TestOneObject(t *testing.T) {
 		{"create", "workloadidentities.security.gardener.cloud/token", "garden-b/foreign", false},
 		{"create", "workloadidentities.security.gardener.cloud/token", "garden-a/", false},
 		{"create", "workloadidentities.security.gardener.cloud/Token", "garden-a/own", false},
-		// Known names in other API groups, and names that are nearly right.
+		// Known resources in other API groups, and misspelled ones.
 		{"list", "shoots", "", false},
 		{"list", "shoots.gardener.cloud", "", false},
 		{"list", "shoots.core.gardener.cloud.evil", "", false},
@@ -256,7 +256,7 @@ func TestFieldSelectors(t *testing.T) {
 				if got, reason := allowed(t, a, attrs); got != c.want {
 					t.Errorf("%s: %s: allowed %v (%s)", c.about, show(attrs), got, reason)
 				}
-				// What the graph does not rule is not opened by it either.
+				// The rule for secrets has no list and watch by the graph, so the field selector allows nothing.
 				attrs.Resource = "secrets"
 				if got, reason := allowed(t, a, attrs); got {
 					t.Errorf("%s: %s is allowed: %s", c.about, show(attrs), reason)
@@ -266,8 +266,8 @@ func TestFieldSelectors(t *testing.T) {
 	}
 }
 
-// TestSelectorsOfOtherRequests makes sure that a field selector names an object for list and watch only, that a label
-// selector never does, and that neither turns an object's name into one that a rule names.
+// TestSelectorsOfOtherRequests checks that a field selector names an object only for list and watch, that a label
+// selector never does, and that a field selector cannot change the name in a request.
 func TestSelectorsOfOtherRequests(t *testing.T) {
 	a := New(landscape())
 	for _, verb := range []string{"get", "update", "patch", "delete", "deletecollection"} {
@@ -331,7 +331,7 @@ func TestNonResourceRequests(t *testing.T) {
 	}
 }
 
-// FuzzAuthorize looks for a request that panics, is denied, or is allowed although its names are none.
+// FuzzAuthorize looks for requests that panic, are denied, or are allowed with invalid names.
 func FuzzAuthorize(f *testing.F) {
 	f.Add("gardener.cloud:system:seed:a", "gardener.cloud:system:seeds", "get", "", "secrets", "", "garden-a", "own", "metadata.name", "own")
 	f.Add("system:serviceaccount:seed-a:extension-x", "system:serviceaccounts,system:serviceaccounts:seed-a", "delete",

@@ -9,60 +9,61 @@ import (
 	"github.com/gardenlite/gardenlite/internal/authz/seedidentity"
 )
 
-// Graph is what the authorizer asks of the resource dependency graph. Has and HasPath are on the path of every
-// request, Path is for explanations.
+// Graph is the part of the resource dependency graph that the authorizer uses: Has and HasPath for requests, Path for
+// explanations.
 type Graph interface {
 	Has(v graph.Vertex) bool
 	HasPath(from graph.Vertex, seed string) bool
 	Path(from graph.Vertex, seed string) []graph.Vertex
 }
 
-// Authorizer applies the rules. It keeps no state, and may be used by many at once if its graph may.
+// Authorizer applies the rules. It is stateless, and safe for concurrent use if its graph is.
 type Authorizer struct {
 	graph Graph
 }
 
 var _ authorizer.Authorizer = &Authorizer{}
 
-// New returns the authorizer that looks objects up in that graph. The graph has to be complete before the first
-// request: until then the caller has to answer that it is not ready.
+// New returns an authorizer with the graph. The graph has to be complete before the first request: until then the
+// caller has to answer that it is not ready.
 func New(g Graph) *Authorizer { return &Authorizer{graph: g} }
 
-// Authorize returns allow or no opinion, and in one line because of which rule, or for want of what. It never returns
-// deny, and no error: what it cannot decide it has no opinion on.
+// Authorize returns allow or no opinion, with a reason of one line: the rule that allows the request, or what is
+// missing. It never returns deny or an error: if it cannot decide, it has no opinion.
 func (a *Authorizer) Authorize(_ context.Context, attrs authorizer.Attributes) (authorizer.Decision, string, error) {
 	v := a.decide(attrs)
 	return v.decision(), a.reason(attrs, &v), nil
 }
 
-// verdict is a decision with what led to it, so that the reason can be made from it.
+// verdict is a decision with everything that led to it, from which the reason is derived.
 type verdict struct {
 	cause cause
-	rule  *indexed // the rule that allows, or the one that would if the graph had a path; else nil
+	rule  *indexed // the rule that allows, or that would if the graph had a path; else nil
 	asks  seedidentity.Identity
-	of    *index // of the resource, nil if no rule names it
+	of    *index // the rules for the resource; nil if there are none
 	on    target
 }
 
-// cause is what decided, the later the nearer to being allowed. Those from allowedFree on allow.
+// cause is the reason for a decision, ordered: a later one is nearer to being allowed. From allowedFree on, the request
+// is allowed.
 type cause uint8
 
 const (
 	_                  cause = iota
-	notAsked                 // by a gardenlet or extension
+	notAsked                 // the user is no gardenlet and no extension
 	notResource              // the request is for a path
 	unknownResource          // no rule is for the resource
-	malformedName            // no object can be called so
-	malformedSelector        // a target's: the field selector cannot be read
-	contradictingNames       // a target's: the request names several objects
-	unnamed                  // a target's: the request names none
-	anyNamespace             // a target's: the name may be in any namespace
-	noRule                   // gives the verb for the object
-	noPathWithin             // a rule would allow it in a namespace with one
-	noPath                   // a rule would allow it with one
-	allowedFree              // at once
-	allowedWithin            // because the graph leads from the namespace to the seed
-	allowedPath              // by the graph
+	malformedName            // no object can have this name
+	malformedSelector        // of a target: the field selector is invalid
+	contradictingNames       // of a target: the request names several objects
+	unnamed                  // of a target: the request names no object
+	anyNamespace             // of a target: the name may be in any namespace
+	noRule                   // no rule grants the verb for the object
+	noPathWithin             // a rule would allow it if the graph had a path from the namespace
+	noPath                   // a rule would allow it if the graph had a path from the object
+	allowedFree              // without the graph
+	allowedWithin            // the graph has a path from the namespace to the seed
+	allowedPath              // the graph has a path from the object to the seed
 )
 
 func (v *verdict) decision() authorizer.Decision {
@@ -104,7 +105,7 @@ func (a *Authorizer) decide(attrs authorizer.Attributes) verdict {
 	return v
 }
 
-// apply returns what one rule says on the request: 0 where it says nothing.
+// apply returns the decision of one rule, 0 if the rule does not apply.
 func (a *Authorizer) apply(rule *indexed, attrs authorizer.Attributes, v *verdict) cause {
 	grant := rule.grant(v.asks.Type)
 	if !grant.covers(attrs.GetSubresource()) || !rule.isFor(v.on, v.asks.Seed) {
@@ -133,7 +134,7 @@ func (a *Authorizer) apply(rule *indexed, attrs authorizer.Attributes, v *verdic
 	return noPath
 }
 
-// leads says whether there is a path from the object to the seed, which a Seed has to itself.
+// leads reports whether there is a path from the object to the seed. A Seed always has a path to itself.
 func (a *Authorizer) leads(from graph.Vertex, seed string) bool {
 	return from.Kind == graph.KindSeed && from.Name == seed || a.graph.HasPath(from, seed)
 }

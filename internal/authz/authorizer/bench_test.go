@@ -9,7 +9,7 @@ import (
 	"github.com/gardenlite/gardenlite/internal/authz/graph"
 )
 
-// paths are the ways to be allowed, and one not to be.
+// paths has a request for each way to be allowed, and some that are not allowed.
 var paths = []struct {
 	about   string
 	attrs   authorizer.Attributes
@@ -31,7 +31,7 @@ func withName(attrs authorizer.AttributesRecord, name string) authorizer.Attribu
 	return attrs
 }
 
-// benchLandscape has the bootstrap token too, so that its ID has to be computed.
+// benchLandscape contains the bootstrap token, so that the ID of the token has to be computed.
 func benchLandscape() fakeGraph {
 	g := landscape()
 	g[graph.Vertex{Kind: graph.KindSecret, Namespace: "kube-system", Name: "bootstrap-token-4c40cb"}] = []string{"b"}

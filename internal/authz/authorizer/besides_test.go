@@ -19,8 +19,8 @@ const (
 	tokenOfB = "kube-system/bootstrap-token-293bff"
 )
 
-// besidesGraph has what was bootstrapped, which leads to the parent's seed, not to a; of the other objects none unless a test
-// says so, and no seed a.
+// besidesGraph has the bootstrapping objects, which lead to the parent's seed, not to a. It has other objects only
+// where a test needs them, and no seed a.
 var besidesGraph = fakeGraph{
 	{Kind: graph.KindNamespace, Name: "garden"}:                                                   {"b"},
 	{Kind: graph.KindNamespace, Name: "seed-a"}:                                                   {"b"},
@@ -41,7 +41,7 @@ var besidesGraph = fakeGraph{
 	{Kind: graph.KindConfigMap, Namespace: "kube-system", Name: "cluster-identity"}:               {"a", "b"},
 }
 
-// besidesCase is a rule that applies besides the graph, for gardenlet and extension of seed a.
+// besidesCase is a request for a rule besides the main table, by the gardenlet and the extension of seed a.
 type besidesCase struct {
 	verb, resource, of   string
 	gardenlet, extension bool
@@ -71,7 +71,7 @@ func TestBesidesInSeedNamespace(t *testing.T) {
 		{"delete", "namespaces", "garden", false, false},
 		{"get", "namespaces/status", "garden", false, false},
 		{"get", "namespaces", "garden-x", false, false},
-		{"get", "namespaces", "seed-a", false, false}, // it leads to b here
+		{"get", "namespaces", "seed-a", false, false}, // the namespace leads to seed b here
 		{"get", "namespaces", "garden/", false, false},
 		{"get", "namespaces", "garden/kube-system", false, false},
 
@@ -144,7 +144,7 @@ func TestBesidesLeases(t *testing.T) {
 		{"update", lease, "gardener-system-seed-lease/b", false, false},
 		{"delete", lease, "gardener-system-seed-lease/a", false, false},
 		{"create", lease, "garden/", true, false},
-		{"create", lease, "seed-a/", false, true}, // it leads to b here
+		{"create", lease, "seed-a/", false, true}, // the namespace leads to seed b here
 		{"get", lease, "seed-a/x", false, true},
 		{"list", lease, "seed-a/", false, true},
 		{"watch", lease, "seed-a/", false, true},
@@ -163,7 +163,7 @@ func TestBesidesLeases(t *testing.T) {
 
 func TestBesidesBootstrapping(t *testing.T) {
 	checkBesides(t, []besidesCase{
-		// A gardenlet may delete what bootstrapped it.
+		// A gardenlet may delete the objects that bootstrapped it.
 		{"delete", "secrets", tokenOfA, true, false},
 		{"delete", "secrets", tokenOfB, false, false},
 		{"delete", "secrets", "garden/bootstrap-token-4c40cb", false, false},
@@ -195,7 +195,8 @@ func TestBesidesBootstrapping(t *testing.T) {
 
 		{"get", crb, binding + "a", false, false},
 		{"update", crb, binding + "a", false, false},
-		// What it bootstraps itself it may not delete as such: tokens by the graph, accounts and bindings not at all.
+		// Objects with which the gardenlet bootstraps another one: it may delete tokens by the graph, accounts and
+		// bindings not at all.
 		{"delete", "secrets", "kube-system/bootstrap-token-child0", true, false},
 		{"delete", sa, "garden/gardenlet-bootstrap-child-of-a", false, false},
 		{"delete", crb, "mine", false, false},
@@ -219,12 +220,13 @@ func TestBesidesExtensions(t *testing.T) {
 		{"update", sa, "garden/gardenlet-bootstrap-child-of-a", true, false},
 		{"create", sa, "garden/", true, false},
 
-		// What both seeds have is both's.
+		// An object that leads to both seeds is allowed for both.
 		{"get", "configmaps", "kube-system/cluster-identity", true, true},
 	})
 }
 
-// TestDelete: what leads to no seed cannot be deleted, whether it is in the graph or not, so the answer tells nothing.
+// TestDelete checks that an object that does not lead to the seed cannot be deleted, whether or not it exists, so that
+// the answer does not reveal its existence.
 func TestDelete(t *testing.T) {
 	a := New(landscape())
 	for _, resource := range []string{"backupbuckets.core.gardener.cloud", "backupentries.core.gardener.cloud", "configmaps",
@@ -238,7 +240,7 @@ func TestDelete(t *testing.T) {
 			}
 		}
 	}
-	// Its bootstrap token it may delete though the graph does not have it.
+	// A gardenlet may delete its bootstrap token even if the graph does not have the token.
 	attrs := request(gardenletA, "delete", "secrets", "kube-system/bootstrap-token-4c40cb")
 	if got, reason := allowed(t, a, attrs); !got {
 		t.Errorf("%s: %s", show(attrs), reason)

@@ -6,27 +6,27 @@ import (
 	"github.com/gardenlite/gardenlite/internal/authz/graph"
 )
 
-// Explanation is a decision for people.
+// Explanation explains a decision.
 type Explanation struct {
 	Decision authorizer.Decision `json:"decision"`
-	// Rule is the rule that allows, or else the one that comes nearest, in the words of the table; "" if there are no
-	// rules for the resource or the user.
+	// Rule is the rule that allows the request, or else the nearest one, in the words of the table; empty if there are
+	// no rules for the resource or the user.
 	Rule string `json:"rule,omitempty"`
-	// Reason is what Authorize returns, and more, where the graph is one that can be looked at as a whole: to which
-	// seed an object leads instead. It is for who runs the garden, not for who asked.
+	// Reason is the reason that Authorize returns. If the whole graph can be read, it also has the seed to which the
+	// object leads instead. It is meant for operators of the garden, not for the user of the request.
 	Reason string `json:"reason"`
-	// Path leads from the object to the seed that asked, where a path is why it is allowed; or else to the first other
-	// seed that the object leads to, where Reason says so.
+	// Path is the path from the object to the seed of the user, if it allows the request; or else to the first other
+	// seed to which the object leads, where Reason names that seed.
 	Path []graph.Vertex `json:"path,omitempty"`
 }
 
-// Allowed says whether the request is allowed.
+// Allowed reports whether the request is allowed.
 func (e Explanation) Allowed() bool { return e.Decision == authorizer.DecisionAllow }
 
-// viewed is a graph that can be looked at as a whole.
+// viewed is a graph that can be read as a whole.
 type viewed interface{ Snapshot() graph.Snapshot }
 
-// Explain decides like Authorize, and says more. It may be slow.
+// Explain decides like Authorize, and explains the decision. It may be slow.
 func (a *Authorizer) Explain(attrs authorizer.Attributes) Explanation {
 	v := a.decide(attrs)
 	e := Explanation{Decision: v.decision(), Reason: a.reason(attrs, &v)}
@@ -49,7 +49,7 @@ func (a *Authorizer) Explain(attrs authorizer.Attributes) Explanation {
 	return e
 }
 
-// nearest is the rule that decided, or else the resource's first that is for all of its objects.
+// nearest returns the rule that decided, or else the first rule of the resource, which is for all of its objects.
 func (v *verdict) nearest() *indexed {
 	if v.rule != nil || v.of == nil {
 		return v.rule
@@ -64,7 +64,7 @@ func (a *Authorizer) path(from graph.Vertex, seed string) []graph.Vertex {
 	return []graph.Vertex{from}
 }
 
-// otherSeed returns the first seed by name that the object leads to, and how.
+// otherSeed returns the first other seed, by name, to which the object leads, and the path.
 func (a *Authorizer) otherSeed(from graph.Vertex, than string) (string, []graph.Vertex) {
 	whole, ok := a.graph.(viewed)
 	if !ok || !a.graph.Has(from) {

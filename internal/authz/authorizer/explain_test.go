@@ -13,7 +13,7 @@ import (
 	"github.com/gardenlite/gardenlite/internal/authz/seedidentity"
 )
 
-// TestReasons is what users read.
+// TestReasons checks the reasons that users see.
 func TestReasons(t *testing.T) {
 	g := landscape()
 	delete(g, graph.Vertex{Kind: graph.KindSeed, Name: "c"})
@@ -71,7 +71,7 @@ func TestReasons(t *testing.T) {
 	}
 }
 
-// TestReasonsDoNotRepeatMuch keeps what a request says from filling logs or faking lines.
+// TestReasonsDoNotRepeatMuch checks that the content of a request cannot fill logs or fake log lines.
 func TestReasonsDoNotRepeatMuch(t *testing.T) {
 	a := New(landscape())
 	odd := strings.Repeat("x\n", 10_000)
@@ -85,7 +85,6 @@ func TestReasonsDoNotRepeatMuch(t *testing.T) {
 	}
 }
 
-// viewedGraph is a fakeGraph that can be looked at as a whole.
 type viewedGraph struct{ fakeGraph }
 
 func (g viewedGraph) Snapshot() (s graph.Snapshot) {
@@ -105,7 +104,7 @@ func TestExplain(t *testing.T) {
 		verb, resource, of string
 		allowed            bool
 		rule               string
-		ending             string // of the reason
+		ending             string // the end of the reason
 		path               []graph.Vertex
 	}{
 		{"get", "secrets", "garden-a/own", true, "secrets: graph: get update patch delete; within the seed's namespaces: create",
@@ -137,7 +136,7 @@ func TestExplain(t *testing.T) {
 	}
 }
 
-// TestRules is what `gardenlite access matrix` and the documentation are made of.
+// TestRules checks the rules that `gardenlite access matrix` and the documentation show.
 func TestRules(t *testing.T) {
 	all := Rules()
 	find := func(objects string) Rule {
@@ -167,7 +166,7 @@ func TestRules(t *testing.T) {
 		string(text), `"gardenlet":{"free":"get list watch","graph":"update patch","subresources":["status","finalizers"]}`) {
 		t.Errorf("%s, %v", text, err)
 	}
-	// Who gets the table may do with it what they want.
+	// Callers may modify the returned table.
 	all[0].Gardenlet.Free = EveryVerb
 	all[0].Gardenlet.Subresources[0] = "scale"
 	if again := Rules()[0].Gardenlet; again.Free == EveryVerb || again.Subresources[0] != "status" {

@@ -11,7 +11,7 @@ import (
 
 var _ Graph = graph.New()
 
-// TestRealGraph follows a secret through the graph itself: bound by a Shoot of seed b, then of seed a, then of none.
+// TestRealGraph follows a secret in a real graph: bound by a Shoot of seed b, then of seed a, then by none.
 func TestRealGraph(t *testing.T) {
 	var (
 		secret  = graph.Vertex{Kind: graph.KindSecret, Namespace: "garden-dev", Name: "credentials"}

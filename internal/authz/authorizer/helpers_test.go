@@ -12,7 +12,7 @@ import (
 	"github.com/gardenlite/gardenlite/internal/authz/graph"
 )
 
-// fakeGraph says which seeds a vertex leads to. A vertex with none is there, and leads nowhere.
+// fakeGraph maps a vertex to the seeds to which it leads. A vertex without seeds exists, and leads nowhere.
 type fakeGraph map[graph.Vertex][]string
 
 func (g fakeGraph) Has(v graph.Vertex) bool { _, has := g[v]; return has }
@@ -33,7 +33,7 @@ func (g fakeGraph) Path(from graph.Vertex, seed string) []graph.Vertex {
 	return []graph.Vertex{from, {Kind: graph.KindSeed, Name: seed}}
 }
 
-// The three objects that are tried of every resource. Where it is cluster-scoped they have no namespace.
+// The three objects that are tried for every resource. For cluster-scoped resources the namespace is ignored.
 var (
 	own     = object{"garden-a", "own"}     // leads to seed a
 	foreign = object{"garden-b", "foreign"} // leads to seed b
@@ -42,14 +42,14 @@ var (
 
 type object struct{ namespace, name string }
 
-// The resources once more, written apart from the table, so that a slip there is seen.
+// The resources are repeated here independently of the table, so that a mistake in the table is found.
 var (
 	clusterKinds = map[string]graph.Kind{
 		"backupbuckets.core.gardener.cloud":              graph.KindBackupBucket,
 		"certificatesigningrequests.certificates.k8s.io": graph.KindCertificateSigningRequest,
 		"cloudprofiles.core.gardener.cloud":              graph.KindCloudProfile,
 		"clusterrolebindings.rbac.authorization.k8s.io":  graph.KindClusterRoleBinding,
-		"clusterroles.rbac.authorization.k8s.io":         0, // the graph has none
+		"clusterroles.rbac.authorization.k8s.io":         0, // not in the graph
 		"controllerdeployments.core.gardener.cloud":      graph.KindControllerDeployment,
 		"controllerinstallations.core.gardener.cloud":    graph.KindControllerInstallation,
 		"controllerregistrations.core.gardener.cloud":    graph.KindControllerRegistration,
@@ -79,7 +79,7 @@ var (
 	}
 )
 
-// landscape has, of every kind, the own object and the foreign one, and seeds a and b.
+// landscape returns a graph with the own and the foreign object of every kind, and the seeds a and b.
 func landscape() fakeGraph {
 	g := fakeGraph{
 		{Kind: graph.KindSeed, Name: "a"}: {"a"},
@@ -106,7 +106,7 @@ var (
 	users = map[string]user.Info{"gardenlet": gardenletA, "extension": extensionA}
 )
 
-// request makes the attributes of a request: the resource as in "shoots.core.gardener.cloud/status", the object as
+// request returns the attributes of a request: the resource as in "shoots.core.gardener.cloud/status", the object as
 // "namespace/name", "namespace/" or "name".
 func request(who user.Info, verb, resource, of string) authorizer.AttributesRecord {
 	resource, sub, _ := strings.Cut(resource, "/")
@@ -119,7 +119,7 @@ func request(who user.Info, verb, resource, of string) authorizer.AttributesReco
 		Resource: resource, Subresource: sub, Namespace: namespace, Name: name}
 }
 
-// allowed asks the authorizer, and fails the test where its answer is not of the kind that is promised.
+// allowed asks the authorizer, and fails the test if the answer breaks the guarantees of the package.
 func allowed(t *testing.T, a *Authorizer, attrs authorizer.AttributesRecord) (bool, string) {
 	t.Helper()
 	decision, reason, err := a.Authorize(t.Context(), attrs)

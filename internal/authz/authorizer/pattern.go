@@ -8,9 +8,9 @@ import (
 	"github.com/gardenlite/gardenlite/internal/authz/bootstraprules"
 )
 
-// pattern is a name that may end with something of who is asking: "seed-<seed>".
+// pattern is a name that may end with a placeholder for the seed of the user: "seed-<seed>".
 type pattern struct {
-	text   string // as it is in the table; "" is any name
+	text   string // as in the table; "" matches any name
 	prefix string
 	ending ending
 }
@@ -43,7 +43,7 @@ func parsePattern(text string) pattern {
 	return pattern{text, text, nothing}
 }
 
-// matches says whether s is what the pattern is for that seed.
+// matches reports whether s matches the pattern for the seed.
 func (p pattern) matches(s, seed string) bool {
 	if p.text == "" {
 		return true
@@ -65,7 +65,7 @@ func (p pattern) matches(s, seed string) bool {
 	}
 }
 
-// of returns the name that the pattern is for that seed.
+// of returns the pattern with the seed filled in.
 func (p pattern) of(seed string) string {
 	switch p.ending {
 	case seedName:

@@ -12,11 +12,11 @@ import (
 	"github.com/gardenlite/gardenlite/internal/authz/seedidentity"
 )
 
-// maxWord is how much of a word of the request a reason repeats.
+// maxWord is the maximum length of a word of the request in a reason.
 const maxWord = 64
 
-// reason says in one line which rule allows, or what there was no rule or path for. Reasons go back to the user, so they
-// are the same for an object of another seed and for one that does not exist.
+// reason returns one line with the rule that allows the request, or with the missing rule or path. The user sees it, so
+// it is the same for an object of another seed and for one that does not exist.
 func (a *Authorizer) reason(attrs authorizer.Attributes, v *verdict) string {
 	switch v.cause {
 	case allowedFree:
@@ -53,7 +53,8 @@ func whyNobody(attrs authorizer.Attributes) string {
 	return "the user is " + seedidentity.Identity{}.String()
 }
 
-// whyUnknown is for a resource without rules. One of the same name in another API group is the likely mistake.
+// whyUnknown returns the reason for a resource without rules. It mentions a resource of the same name in another API
+// group, which is the likely mistake.
 func whyUnknown(attrs authorizer.Attributes) string {
 	text := "there are no rules for " + word(attrs.GetResource()) + inGroup(word(attrs.GetAPIGroup()))
 	for _, rule := range Rules() {
@@ -71,7 +72,7 @@ func inGroup(group string) string {
 	return " in API group " + group
 }
 
-// whyNoRule says what is nearest to the request of what the rules give.
+// whyNoRule returns the reason for a request without a rule, with the nearest grant.
 func whyNoRule(attrs authorizer.Attributes, v *verdict) string {
 	resource, verb, sub := attrs.GetResource(), attrs.GetVerb(), attrs.GetSubresource()
 	what := word(verb) + " " + resource
@@ -88,7 +89,7 @@ func whyNoRule(attrs authorizer.Attributes, v *verdict) string {
 	return text + " (" + v.of.rules[0].grant(v.asks.Type).String() + ")"
 }
 
-// grantedElsewhere returns the objects that the verb is granted for by a rule, though not for the request's object.
+// grantedElsewhere returns the objects for which a rule grants the verb, if it is not granted for the requested object.
 func grantedElsewhere(verb, subresource string, v *verdict) string {
 	var objects []string
 	for i := range v.of.rules {
@@ -101,14 +102,14 @@ func grantedElsewhere(verb, subresource string, v *verdict) string {
 	return strings.Join(objects, ", ")
 }
 
-// objectsOf is Objects with the seed filled in.
+// objectsOf returns Objects with the seed filled in.
 func (r *indexed) objectsOf(seed string) string {
 	filled := r.Rule
 	filled.Namespace, filled.Name = r.namespace.of(seed), r.name.of(seed)
 	return filled.Objects()
 }
 
-// whyNoPath is for requests that would be allowed if the graph had a path.
+// whyNoPath returns the reason for a request that would be allowed if the graph had a path.
 func (a *Authorizer) whyNoPath(attrs authorizer.Attributes, v *verdict) string {
 	verb, resource := attrs.GetVerb(), attrs.GetResource()
 	switch v.on.cause {
@@ -129,7 +130,7 @@ func (a *Authorizer) whyNoPath(attrs authorizer.Attributes, v *verdict) string {
 	return "no path from " + vertex.String() + " to Seed " + v.asks.Seed
 }
 
-// word returns a word of the request for a reason: as it is if it is plain, else quoted and not too long.
+// word returns a word of the request for a reason: unchanged if it is plain, else quoted and truncated.
 func word(s string) string {
 	for i := range len(s) {
 		if c := s[i]; (c < 'a' || c > 'z') && (c < '0' || c > '9') && c != '-' && c != '.' {

@@ -14,17 +14,18 @@ const (
 	nameField          = "metadata.name"
 )
 
-// target is the object that a request is for.
+// target is the object of a request.
 type target struct {
 	namespace, name string
-	// cause is why there is no such single object, 0 if there is one.
+	// cause is the reason why the request has no single object, 0 if it has one.
 	cause cause
 }
 
-// targetOf reads the object out of the request: named by it, or, for list and watch, by the field selector.
+// targetOf returns the object of a request: the one that the request names, or, for list and watch, the field selector.
 //
-// The API server gives a list with a field selector metadata.name that name itself; the selector is read nevertheless,
-// since an access review may carry the one without the other. Where they disagree, no object is meant.
+// For a list with the field selector metadata.name, the API server sets the name itself. The selector is read
+// nevertheless, because an access review may contain only one of them. If they contradict each other, there is no
+// object.
 func targetOf(attrs authorizer.Attributes, of *index) target {
 	t := target{namespace: attrs.GetNamespace(), name: attrs.GetName()}
 	if !isNamespace(t.namespace) || !isName(t.name) {
@@ -32,7 +33,7 @@ func targetOf(attrs authorizer.Attributes, of *index) target {
 		return t
 	}
 	if !of.namespaced {
-		// Of a namespaces request it is the object's own name. Of others it has no meaning, and must not make the
+		// In a request for namespaces, it is the name of the object. In others it has no meaning, and must not make the
 		// object look like another one.
 		t.namespace = ""
 	}
@@ -49,7 +50,7 @@ func targetOf(attrs authorizer.Attributes, of *index) target {
 	return t
 }
 
-// VertexOf returns the vertex of the one object that a request is for, and whether there is one.
+// VertexOf returns the vertex of the object of a request, and whether the request has a single object.
 func VertexOf(attrs authorizer.Attributes) (graph.Vertex, bool) {
 	of := rules[groupResource{attrs.GetAPIGroup(), attrs.GetResource()}]
 	if of == nil || len(of.rules) == 0 {
@@ -63,7 +64,7 @@ func (t target) vertex(kind graph.Kind) graph.Vertex {
 	return graph.Vertex{Kind: kind, Namespace: t.namespace, Name: t.name}
 }
 
-// selectedName returns the one name that a list or watch is restricted to, "" if there is none or not just one.
+// selectedName returns the name to which a list or watch is restricted, "" if there is none or more than one.
 func selectedName(name string, attrs authorizer.Attributes) (string, cause) {
 	requirements, err := attrs.GetFieldSelector()
 	if err != nil {
@@ -90,9 +91,9 @@ func selectsName(r *fields.Requirement) bool {
 		(r.Operator == selection.Equals || r.Operator == selection.DoubleEquals || r.Operator == selection.In)
 }
 
-// isName says whether s can be in a request's path as a name, or is empty. It takes less than the API does, which lets
-// some kinds have names with spaces or outside ASCII: no object that a seed has to do with is called so, and reasons
-// and logs stay one line.
+// isName reports whether s is empty or can be a name in a request's path. It is stricter than the API, which allows
+// names with spaces or non-ASCII characters for some kinds: no object of a seed has such a name, and reasons and logs
+// stay on one line.
 func isName(s string) bool {
 	if len(s) > maxNameLength || s == "." || s == ".." {
 		return false
@@ -105,7 +106,7 @@ func isName(s string) bool {
 	return true
 }
 
-// isNamespace says whether s can be the name of a namespace, or is empty.
+// isNamespace reports whether s is empty or can be the name of a namespace.
 func isNamespace(s string) bool {
 	if len(s) > maxNamespaceLength {
 		return false

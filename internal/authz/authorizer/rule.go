@@ -8,15 +8,15 @@ import (
 	"github.com/gardenlite/gardenlite/internal/authz/seedidentity"
 )
 
-// Rule is a row of the table for one resource, as data: for `gardenlite access matrix` and for documentation.
+// Rule is a row of the table for one resource, for `gardenlite access matrix` and the documentation.
 type Rule struct {
 	Group    string `json:"group"` // API group, "" for the core group
 	Resource string `json:"resource"`
-	// Kind is the kind of the object's vertex; without meaning where nothing in the rule needs the graph.
+	// Kind is the kind of the object's vertex. It has no meaning if the rule does not need the graph.
 	Kind       graph.Kind `json:"-"`
 	Namespaced bool       `json:"namespaced"`
-	// Namespace and Name say for which objects the rule is, "" for all. They may end with <seed>, the name of the seed
-	// of who is asking, or <token-id>, the ID of the bootstrap token of its gardenlet.
+	// Namespace and Name restrict the objects of the rule; "" stands for all. They may end with <seed>, the name of the
+	// user's seed, or <token-id>, the ID of the bootstrap token of the seed's gardenlet.
 	Namespace string `json:"inNamespace,omitempty"`
 	Name      string `json:"named,omitempty"`
 
@@ -24,18 +24,18 @@ type Rule struct {
 	Extension Grant `json:"extension"`
 }
 
-// Grant is what a rule gives. The zero value gives nothing.
+// Grant has the verbs that a rule grants. The zero value grants nothing.
 type Grant struct {
-	Free  Verbs `json:"free,omitempty"`  // allowed at once
+	Free  Verbs `json:"free,omitempty"`  // allowed without the graph
 	Graph Verbs `json:"graph,omitempty"` // allowed if the graph has a path from the object to the seed
 	// Within are allowed if the graph has a path from the object's namespace to the seed. They are for objects that do
 	// not exist yet.
 	Within Verbs `json:"within,omitempty"`
-	// Subresources are those that the verbs hold for too, beside the resource itself.
+	// Subresources are the subresources for which the verbs are granted, besides the resource itself.
 	Subresources []string `json:"subresources,omitempty"`
 }
 
-// For returns what the rule gives to that type of user.
+// For returns the grant of the rule for that type of user.
 func (r Rule) For(t seedidentity.Type) Grant {
 	switch t {
 	case seedidentity.Gardenlet:
@@ -47,11 +47,11 @@ func (r Rule) For(t seedidentity.Type) Grant {
 	}
 }
 
-// Objects returns the objects that the rule is for in words: "secrets in seed-<seed>".
+// Objects describes the objects of the rule: "secrets in seed-<seed>".
 func (r Rule) Objects() string {
 	s := r.Resource
 	if r.Group == "events.k8s.io" {
-		s += "." + r.Group // the one name that two groups have
+		s += "." + r.Group // the only resource name that is in two groups
 	}
 	if r.Name != "" {
 		s += " " + r.Name
@@ -83,7 +83,7 @@ func (g Grant) String() string {
 	return strings.Join(parts, "; ")
 }
 
-// covers says whether the grant is for the subresource, "" being the resource itself.
+// covers reports whether the grant includes the subresource, "" being the resource itself.
 func (g *Grant) covers(subresource string) bool {
 	return subresource == "" || slices.Contains(g.Subresources, subresource)
 }
@@ -125,7 +125,7 @@ func (g grant) parse() Grant {
 	return Grant{Free: parseVerbs(g.free), Graph: parseVerbs(g.graph), Within: parseVerbs(g.within), Subresources: strings.Fields(g.sub)}
 }
 
-// rules is the table by resource.
+// rules has the table by resource.
 var rules = makeIndex(Rules())
 
 type groupResource struct{ group, resource string }
@@ -136,7 +136,7 @@ type index struct {
 	rules      []indexed
 }
 
-// indexed is a rule with what can be made of it before a request comes.
+// indexed is a rule with its precomputed patterns and reasons.
 type indexed struct {
 	Rule
 	namespace, name pattern
@@ -172,7 +172,7 @@ func (r *indexed) grant(t seedidentity.Type) *Grant {
 	return &r.Gardenlet
 }
 
-// isFor says whether the rule is for the object.
+// isFor reports whether the rule applies to the object.
 func (r *indexed) isFor(object target, seed string) bool {
 	return r.namespace.matches(object.namespace, seed) && r.name.matches(object.name, seed)
 }

@@ -17,25 +17,26 @@ import (
 // row is one row of "Implemented Rules".
 type row struct {
 	resources string // one or several, separated by spaces
-	// Which objects, all where both are empty. They may end with a placeholder: <seed> is the name of the seed of who
-	// is asking, <token-id> the ID of its bootstrap token, <name> any text.
+	// namespace and name restrict the objects of the row; it is for all objects if both are empty. They may end with a
+	// placeholder: <seed> is the name of the user's seed, <token-id> the ID of its bootstrap token, <name> any text.
 	namespace, name string
 
-	both      grant // what gardenlets and extensions may do,
-	gardenlet grant // gardenlets alone,
-	extension grant // extensions alone
+	both      grant // for gardenlets and extensions
+	gardenlet grant // for gardenlets only
+	extension grant // for extensions only
 }
 
-// grant is what a row gives: verbs that are free, verbs that need a path in the graph from the object to the seed, verbs
-// that need one from the object's namespace, and the subresources that all hold for beside the resource itself.
+// grant has the verbs that a row grants: free ones, those that need a path in the graph from the object to the seed,
+// those that need a path from the object's namespace, and the subresources for which all verbs are granted besides the
+// resource itself.
 type grant struct{ free, graph, within, sub string }
 
-// extensionReads is what extensions may do with what belongs to gardenlets.
+// extensionReads is the grant of extensions for objects that gardenlets write.
 var extensionReads = grant{free: "get list watch", sub: "status"}
 
-// ruleTable is every rule (Gardener's "Scoped API access for gardenlets and extensions", "Implemented Rules", with the
-// differences of docs/scoped-access.md). Who is in no row's column may do nothing. Extensions read; what they write has a
-// reason beside it.
+// ruleTable has all rules (Gardener's "Scoped API access for gardenlets and extensions", "Implemented Rules", with the
+// differences in docs/scoped-access.md). What no row grants is not allowed. Extensions may read; a row in which they
+// may write has a comment with the reason.
 var ruleTable = []row{
 	{resources: "backupbuckets",
 		gardenlet: grant{free: "create get list watch", graph: "update patch delete", sub: "status"},
@@ -62,7 +63,7 @@ var ruleTable = []row{
 		gardenlet: grant{free: "get list watch", graph: "update patch", sub: "status"},
 		extension: extensionReads},
 	{resources: "controllerregistrations", both: grant{free: "get list watch"}},
-	{resources: "events events.events.k8s.io", both: grant{free: "create patch"}}, // what extensions do is to be seen
+	{resources: "events events.events.k8s.io", both: grant{free: "create patch"}}, // extensions report what they do
 	{resources: "gardenlets",
 		gardenlet: grant{free: "create get list watch", graph: "update patch", sub: "status"},
 		extension: extensionReads},
@@ -82,40 +83,41 @@ var ruleTable = []row{
 	{resources: "shoots",
 		gardenlet: grant{free: "get list watch", graph: "update patch", sub: "status finalizers"},
 		extension: extensionReads},
-	// With their tokens extensions reach the infrastructure.
+	// Extensions use tokens of WorkloadIdentities to access the infrastructure.
 	{resources: "workloadidentities", both: grant{graph: "create get list watch", sub: "token"}},
 
-	// Besides.
+	// Further rules.
 	{resources: "namespaces", name: "garden", both: grant{free: "get"}},
-	// These namespaces are in every garden, so a request tells nothing that depends on whether they exist.
+	// Every garden has these namespaces, so the answer does not reveal whether they exist.
 	{resources: "secrets configmaps internalsecrets shootstates serviceaccounts backupentries bastions leases", namespace: "garden",
 		gardenlet: grant{free: "create"}},
 	{resources: "secrets", namespace: "kube-system", gardenlet: grant{free: "create"}},
 	{resources: "secrets", namespace: "gardener-system-shoot-issuer", gardenlet: grant{free: "create"}},
 	{resources: "leases", namespace: "gardener-system-seed-lease", gardenlet: grant{free: "create"}},
 	{resources: "secrets", namespace: "seed-<seed>", both: grant{free: "get list watch"}},
-	// The gardenlet makes the ServiceAccounts of the extensions on its seed, and tokens for them.
+	// The gardenlet creates the ServiceAccounts of the extensions on its seed, and their tokens.
 	{resources: "serviceaccounts", namespace: "seed-<seed>", gardenlet: grant{free: every, sub: "token"}},
 	{resources: "leases", name: "gardenlet-leader-election", gardenlet: grant{free: "create get list watch update"}},
-	// By its leases an extension elects its leader.
+	// Extensions use leases for leader election.
 	{resources: "leases", namespace: "seed-<seed>",
 		extension: grant{free: "create get list watch update patch delete deletecollection"}},
-	// What bootstrapped it, although there is no Seed yet that the graph could lead to.
+	// A gardenlet may delete the objects that bootstrapped it, although there is no Seed yet to which the graph could
+	// lead.
 	{resources: "secrets", namespace: "kube-system", name: "bootstrap-token-<token-id>", gardenlet: grant{free: "delete"}},
 	{resources: "serviceaccounts", namespace: "garden", name: "gardenlet-bootstrap-<seed>", gardenlet: grant{free: "delete"}},
 	{resources: "clusterrolebindings", name: "gardener.cloud:system:seed-bootstrapper:garden:gardenlet-bootstrap-<seed>",
 		gardenlet: grant{free: "delete"}},
-	// A ManagedSeed that is bootstrapped by a ServiceAccount is given its token, while the graph has the account.
+	// A ManagedSeed that is bootstrapped with a ServiceAccount gets a token of it, as long as the graph has the
+	// account.
 	{resources: "serviceaccounts", namespace: "garden", name: "gardenlet-bootstrap-<name>", gardenlet: grant{graph: "create", sub: "token"}},
-	// Kubernetes lets a user bind a role only who has its permissions, or may do this. The restriction makes sure that the
-	// binding is one for the bootstrapping of an own ManagedSeed.
+	// Kubernetes lets a user bind a role only if the user has all of its permissions, or the verb bind. SeedRestriction
+	// ensures that the binding is for the bootstrapping of a ManagedSeed of the seed.
 	{resources: "clusterroles", name: "gardener.cloud:system:seed-bootstrapper", gardenlet: grant{free: "bind"}},
 }
 
-// resource is a resource that "Implemented Rules" names.
 type resource struct {
 	group, name string
-	kind        graph.Kind // 0 and meaningless where no rule asks the graph
+	kind        graph.Kind // 0 if no rule uses the graph
 	namespaced  bool
 }
 
@@ -124,7 +126,7 @@ const (
 	namespaced = true
 )
 
-// resources are the resources of "Implemented Rules" by the word for them there. A resource of that name in another API
+// resources has the resources of "Implemented Rules" by their names there. A resource of the same name in another API
 // group is another resource.
 var resources = map[string]resource{
 	"backupbuckets":              {v1beta1.GroupName, "backupbuckets", graph.KindBackupBucket, cluster},

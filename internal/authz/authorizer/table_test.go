@@ -9,17 +9,17 @@ import (
 	"github.com/gardenlite/gardenlite/internal/authz/graph"
 )
 
-// expectation is what a user may do with a resource: the verbs that are allowed on an object that leads to its seed, on
-// one that leads to another seed, on one that is not in the graph, and with no object named. All other verbs are no
-// opinion.
+// expectation has the verbs that a user may use on a resource: on an object that leads to the user's seed, on one that
+// leads to another seed, on one that is not in the graph, and without an object name. For all other verbs, the
+// authorizer has no opinion.
 type expectation struct {
 	resource                      string
 	user                          string
 	own, foreign, absent, unnamed string
 }
 
-// Every resource of "Implemented Rules", for both types of users. The namespaces here are not the seed's own; those and the
-// objects with a name of their own are in besides_test.go.
+// expectations has every resource of "Implemented Rules", for both types of users. The namespaces here are not the
+// seed's own; those, and rules for particular names, are in besides_test.go.
 var expectations = []expectation{
 	{"backupbuckets.core.gardener.cloud", "gardenlet", "create get list watch update patch delete", "create get list watch",
 		"create get list watch", "create get list watch"},
@@ -138,7 +138,7 @@ var expectations = []expectation{
 	{"workloadidentities.security.gardener.cloud/token", "extension", "create get list watch", "", "", ""},
 }
 
-// What is tried on each: the API's verbs, and words that could be taken for them.
+// The verbs and subresources that are tried: those of the API, and similar words.
 var (
 	triedVerbs = []string{"create", "get", "list", "watch", "update", "patch", "delete", "deletecollection",
 		"*", "", "GET", "Create", " get", "get ", "get,list", "every", "proxy", "impersonate", "bind", "escalate", "use",
@@ -148,7 +148,7 @@ var (
 		" ", "status/scale", "state"}
 )
 
-// createdWithin are created in namespaces that lead to the seed.
+// createdWithin are the resources that may be created in namespaces that lead to the seed.
 var createdWithin = map[string]bool{
 	"backupentries.core.gardener.cloud": true, "bastions.operations.gardener.cloud": true, "configmaps": true, "secrets": true,
 	"internalsecrets.core.gardener.cloud": true, "leases.coordination.k8s.io": true, "serviceaccounts": true,
@@ -162,7 +162,7 @@ func TestTable(t *testing.T) {
 		expected[[2]string{e.user, e.resource}] = true
 		e.check(t, a)
 	}
-	// What has no row above: nothing.
+	// Resources without a row above: nothing is allowed.
 	for user := range users {
 		for resource := range kinds() {
 			if !expected[[2]string{user, resource}] {
@@ -190,7 +190,7 @@ func (e expectation) check(t *testing.T, a *Authorizer) {
 		}
 		want := strings.Fields(c.want)
 		if c.of == (object{}) && createdWithin[base] {
-			want = slices.DeleteFunc(want, func(verb string) bool { return verb == "create" }) // in no namespace
+			want = slices.DeleteFunc(want, func(verb string) bool { return verb == "create" }) // not without a namespace
 		}
 		for _, verb := range triedVerbs {
 			attrs := request(users[e.user], verb, e.resource, c.of.namespace+"/"+c.of.name)
@@ -202,7 +202,7 @@ func (e expectation) check(t *testing.T, a *Authorizer) {
 	}
 }
 
-// TestEveryRuleIsTried makes sure that the expectations know every resource of the table, and the other way round.
+// TestEveryRuleIsTried checks that the expectations and the table have the same resources.
 func TestEveryRuleIsTried(t *testing.T) {
 	tried := kinds()
 	for _, rule := range Rules() {
@@ -222,7 +222,7 @@ func TestEveryRuleIsTried(t *testing.T) {
 	}
 }
 
-// TestTableIsReadable finds words in the table that mean nothing: they would silently grant nothing.
+// TestTableIsReadable finds unknown words in the table, which would silently grant nothing.
 func TestTableIsReadable(t *testing.T) {
 	used := make(map[string]bool)
 	for _, row := range ruleTable {
@@ -255,7 +255,7 @@ func TestTableIsReadable(t *testing.T) {
 	}
 }
 
-// kinds is every resource and its kind.
+// kinds returns every resource with its kind.
 func kinds() map[string]graph.Kind {
 	all := maps.Clone(clusterKinds)
 	maps.Copy(all, namespacedKinds)

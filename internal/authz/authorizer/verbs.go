@@ -9,19 +9,19 @@ import (
 // Verbs is a set of request verbs.
 type Verbs uint16
 
-// EveryVerb has every verb, also those that have no name here (impersonate, or * in an access review). It is written
-// "every".
+// EveryVerb contains every verb, also those that are not in verbNames (impersonate, or * in an access review). The
+// table has it as "every".
 const EveryVerb Verbs = 1 << 15
 
 const every = "every"
 
-// verbNames are the verbs of the API, in the order of the bits, which is the order they are written in.
+// verbNames are the verbs of the API, in the order of their bits, which is also the order in texts.
 var verbNames = [...]string{"create", "get", "list", "watch", "update", "patch", "delete", "deletecollection", "bind"}
 
-// AllVerbs returns the verbs that a rule can name.
+// AllVerbs returns the verbs that a rule can have.
 func AllVerbs() []string { return slices.Clone(verbNames[:]) }
 
-// verb returns the set of that one verb, the empty set if it has no name here. Upper case is not the same verb.
+// verb returns the set with that verb, the empty set if the verb is not in verbNames. It is case-sensitive.
 func verb(name string) Verbs {
 	switch name {
 	case "create":
@@ -47,7 +47,7 @@ func verb(name string) Verbs {
 	}
 }
 
-// parseVerbs reads verbs that are separated by spaces. A word that is no verb adds nothing.
+// parseVerbs parses verbs that are separated by spaces. It ignores unknown words.
 func parseVerbs(s string) (set Verbs) {
 	for _, word := range strings.Fields(s) {
 		if word == every {
@@ -58,11 +58,11 @@ func parseVerbs(s string) (set Verbs) {
 	return set
 }
 
-// Has says whether the verb is in the set.
+// Has reports whether the verb is in the set.
 func (v Verbs) Has(name string) bool { return v&verb(name) != 0 || v&EveryVerb != 0 && isVerb(name) }
 
-// isVerb says whether the API may have a verb of that name: lower case, as in "impersonate-on:serviceaccount:get", or
-// the star that stands for all in an access review.
+// isVerb reports whether s can be a verb of the API: lower case, as in "impersonate-on:serviceaccount:get", or the star
+// for all verbs in an access review.
 func isVerb(s string) bool {
 	if s == "" || len(s) > maxNameLength {
 		return false
@@ -75,7 +75,7 @@ func isVerb(s string) bool {
 	return true
 }
 
-// List returns the verbs by name; of EveryVerb those that have one.
+// List returns the names of the verbs; for EveryVerb, those in verbNames.
 func (v Verbs) List() []string {
 	if v&EveryVerb != 0 {
 		return AllVerbs()
@@ -89,7 +89,7 @@ func (v Verbs) List() []string {
 	return names
 }
 
-// String returns the verbs as they are written in the table, "every" for EveryVerb.
+// String returns the verbs as in the table, "every" for EveryVerb.
 func (v Verbs) String() string {
 	if v&EveryVerb != 0 {
 		return every
@@ -97,5 +97,5 @@ func (v Verbs) String() string {
 	return strings.Join(v.List(), " ")
 }
 
-// MarshalText makes sets of verbs readable in JSON.
+// MarshalText implements encoding.TextMarshaler.
 func (v Verbs) MarshalText() ([]byte, error) { return []byte(v.String()), nil }

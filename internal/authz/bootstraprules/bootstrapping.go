@@ -1,6 +1,6 @@
-// Package bootstraprules has the rules by which a gardenlet gets its first certificate: which request is one for a seed,
-// when a seed's gardenlet is bootstrapped, and how what it is bootstrapped with is named. The graph, the authorizer and the
-// restriction have to agree on them to the letter, and so do those who approve requests and bootstrap gardenlets.
+// Package bootstraprules has the rules by which a gardenlet gets its first certificate: which request is valid for a
+// seed, when a seed's gardenlet is bootstrapped, and the names of the objects for the bootstrapping. The graph, the
+// authorizer, the restriction, the approver of requests and the controllers that bootstrap gardenlets share them.
 //
 // It imports API types and constants only, and nothing of the project.
 package bootstraprules
@@ -25,8 +25,8 @@ import (
 // RequestPEMType is the type of the PEM block of a certificate request.
 const RequestPEMType = "CERTIFICATE REQUEST"
 
-// How Gardener names what a gardenlet is bootstrapped with: a ServiceAccount, and the ClusterRole that it is bound to by a
-// ClusterRoleBinding <BindingPrefix><namespace>:<AccountPrefix><ManagedSeed>.
+// The names that Gardener gives the objects for bootstrapping a gardenlet: a ServiceAccount, and the ClusterRole to
+// which it is bound by a ClusterRoleBinding <BindingPrefix><namespace>:<AccountPrefix><ManagedSeed>.
 const (
 	Role          = "gardener.cloud:system:seed-bootstrapper"
 	BindingPrefix = Role + ":"
@@ -37,7 +37,7 @@ const (
 var clientUsages = []certificatesv1.KeyUsage{certificatesv1.UsageClientAuth, certificatesv1.UsageDigitalSignature,
 	certificatesv1.UsageKeyEncipherment}
 
-// Parse reads the certificate request in a CertificateSigningRequest's spec.request: one PEM block and nothing after it.
+// Parse parses the spec.request of a CertificateSigningRequest, which has to be a single PEM block.
 func Parse(request []byte) (*x509.CertificateRequest, error) {
 	block, rest := pem.Decode(request)
 	if block == nil || block.Type != RequestPEMType || len(strings.TrimSpace(string(rest))) > 0 {
@@ -50,7 +50,7 @@ func Parse(request []byte) (*x509.CertificateRequest, error) {
 	return parsed, nil
 }
 
-// SeedOf is the seed for which a client certificate is asked, or why it is for none.
+// SeedOf returns the seed whose gardenlet the client certificate is for, or the reason why the request is not valid.
 func SeedOf(request *x509.CertificateRequest, usages []certificatesv1.KeyUsage) (seed, why string) {
 	seed, named := strings.CutPrefix(request.Subject.CommonName, constants.SeedUserNamePrefix)
 	usages = slices.Clone(usages)
@@ -68,8 +68,8 @@ func SeedOf(request *x509.CertificateRequest, usages []certificatesv1.KeyUsage) 
 	return seed, ""
 }
 
-// Done says whether the gardenlet of a ManagedSeed or Gardenlet has what it needs to authenticate: its Seed is there (nil
-// if not), the Seed's client certificate has not expired, and no user has requested a new kubeconfig.
+// Done reports whether the gardenlet of a ManagedSeed or Gardenlet can authenticate: its Seed exists (nil if not), the
+// Seed's client certificate has not expired, and no user has requested a new kubeconfig.
 func Done(of metav1.Object, seed *gardencorev1beta1.Seed, now time.Time) bool {
 	if seed == nil || Renews(of) {
 		return false
@@ -78,19 +78,19 @@ func Done(of metav1.Object, seed *gardencorev1beta1.Seed, now time.Time) bool {
 	return expires == nil || !expires.Time.Before(now)
 }
 
-// Renews says whether a user has requested a new kubeconfig: then the Seed's status does not matter.
+// Renews reports whether a user has requested a new kubeconfig. Then the status of the Seed does not matter.
 func Renews(of metav1.Object) bool {
 	return of.GetAnnotations()[constants.GardenerOperation] == constants.GardenerOperationRenewKubeconfig
 }
 
-// TokenSecret is the name of the Secret with the bootstrap token for a ManagedSeed or Gardenlet.
+// TokenSecret returns the name of the Secret with the bootstrap token for a ManagedSeed or Gardenlet.
 func TokenSecret(namespace, name string) string {
 	id := TokenID(namespace, name)
 	return bootstraptokenapi.BootstrapTokenSecretPrefix + string(id[:])
 }
 
-// TokenID is the ID of the bootstrap token for a ManagedSeed or Gardenlet: the first digits of a hash of its namespace and
-// name. It allocates nothing for names that an object can have.
+// TokenID returns the ID of the bootstrap token for a ManagedSeed or Gardenlet: the first digits of a hash of its
+// namespace and name. It allocates nothing for valid object names.
 func TokenID(namespace, name string) (id [6]byte) {
 	const digits = "0123456789abcdef"
 	var buffer [512]byte

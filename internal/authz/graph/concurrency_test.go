@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// Readers see each update whole, whatever a writer does meanwhile: what is always so is always answered, and what is
-// never so never, also when only the next edge of the way changes.
+// TestReadersDuringUpdates checks that readers see each update as a whole: a path that always exists is always found,
+// and one that never exists never is, also if an edge of it is replaced.
 func TestReadersDuringUpdates(t *testing.T) {
 	g := New()
 	hot, binding := Vertex{Kind: KindCloudProfile, Name: "hot"}, Vertex{Kind: KindSecretBinding, Namespace: "garden-dev", Name: "b"}
@@ -35,7 +35,7 @@ func TestReadersDuringUpdates(t *testing.T) {
 	}
 	read(hot, "always", true)
 	read(hot, "never", false)
-	read(binding, "soil", true) // now over the managed seed, now directly, now both
+	read(binding, "soil", true) // over the managed seed, directly, or both, in turn
 	read(left, "y", false)      // left leads to x, right to y, and they change together
 	read(right, "x", false)
 	read(shoot("m"), "m", false)
@@ -59,7 +59,7 @@ func TestReadersDuringUpdates(t *testing.T) {
 		case 2:
 			set(g, binding, Edge{binding, seed("soil")})
 		}
-		// Seeds that come and go, over which the hot vertex grows from a word to a list to bits and back.
+		// Seeds that are added and removed change the number of destinations that the hot vertex reaches.
 		s := shoot(fmt.Sprint("s", r.IntN(60)))
 		if i/500%2 == 0 {
 			set(g, s, Edge{hot, s}, Edge{s, seed(fmt.Sprint("seed", r.IntN(80)))})
@@ -71,7 +71,7 @@ func TestReadersDuringUpdates(t *testing.T) {
 	wait.Wait()
 }
 
-// Many may write at once.
+// TestConcurrentWriters checks that several writers may change the graph concurrently.
 func TestConcurrentWriters(t *testing.T) {
 	u, g := landscape(5, 20), New()
 	models := make([]model, 4)
@@ -82,7 +82,7 @@ func TestConcurrentWriters(t *testing.T) {
 			r := rand.New(rand.NewPCG(4, uint64(w)))
 			for range 1500 {
 				e := u.event(r, models[w])
-				e.owner.Name = fmt.Sprint(e.owner.Name, "-", w) // each its own objects, with edges to the same others
+				e.owner.Name = fmt.Sprint(e.owner.Name, "-", w) // each writer has its own objects, with edges to the same other objects
 				models[w].apply(e)
 				e.apply(g)
 				g.HasPath(e.owner, "s0")
@@ -100,8 +100,8 @@ func TestConcurrentWriters(t *testing.T) {
 	u.check(t, g, all.snapshot())
 }
 
-// What a vertex reaches and what reaches the seed change in one update: no reader may see the one before and the other
-// after, which together would be a path that never was.
+// TestReadersNeverMixTwoStates changes the edges of a vertex and of a seed in one update. A reader that saw one of them
+// before and the other after the update would find a path that never existed.
 func TestReadersNeverMixTwoStates(t *testing.T) {
 	g := New()
 	left := secret("left")
@@ -114,7 +114,7 @@ func TestReadersNeverMixTwoStates(t *testing.T) {
 	})
 }
 
-// The number of a seed that is gone is used for another one: no reader may take the one for the other.
+// TestReadersNeverMixTwoSeeds reuses the number of a deleted seed for another one. A reader must not confuse the two.
 func TestReadersNeverMixTwoSeeds(t *testing.T) {
 	g := New()
 	left := secret("left")
@@ -127,7 +127,7 @@ func TestReadersNeverMixTwoSeeds(t *testing.T) {
 	})
 }
 
-// never reads a path that is never there while a writer writes.
+// never checks a path that never exists while a writer writes.
 func never(t *testing.T, g *Graph, from Vertex, to string, rounds int, write func()) {
 	t.Helper()
 	var done atomic.Bool

@@ -14,17 +14,17 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// Objects is what the edges of some objects depend on beside themselves.
+// Objects has the other objects and the time on which the edges of some objects depend.
 type Objects interface {
 	// Seed returns the Seed with this name, or nil if there is none.
 	Seed(name string) *gardencorev1beta1.Seed
-	// Now is the time against which client certificates expire.
+	// Now returns the time that is compared with the expiration of client certificates.
 	Now() time.Time
 }
 
-// EdgesOf returns the vertex of a versioned object, and the edges that it causes: a row each of "Implementation
-// Details" of "Scoped API Access for gardenlets and Extensions". ok is false for what has no row. A reference that
-// names nothing, or something of an unknown kind, causes no edge.
+// EdgesOf returns the vertex of a versioned object, and the edges that the object causes: a row each of "Implementation
+// Details" of "Scoped API Access for gardenlets and Extensions". ok is false for objects without a row. A reference
+// without a name, or to an unknown kind, causes no edge.
 func EdgesOf(obj any, ctx Objects) (owner Vertex, edges []Edge, ok bool) {
 	var b *edgeBuilder
 	switch o := obj.(type) {
@@ -62,8 +62,8 @@ func EdgesOf(obj any, ctx Objects) (owner Vertex, edges []Edge, ok bool) {
 	return b.owner, b.edges, true
 }
 
-// Dependents returns the vertices whose objects' edges have to be made again when this object comes, changes or goes, or
-// when its client certificate expires.
+// Dependents returns the vertices of the objects whose edges have to be updated when this object is created, changed or
+// deleted, or when its client certificate expires.
 func Dependents(obj any) []Vertex {
 	seed, ok := obj.(*gardencorev1beta1.Seed)
 	if !ok {
@@ -106,7 +106,7 @@ func (b *edgeBuilder) between(from, to Vertex) {
 	}
 }
 
-// toSeeds adds edges to the Seeds of spec and status, which may not be chosen yet, and are nearly always the same.
+// toSeeds adds edges to the Seeds in spec and status. They may not be set yet, and are usually the same.
 func (b *edgeBuilder) toSeeds(spec, status *string) {
 	if spec != nil {
 		b.to(KindSeed, "", *spec)
@@ -116,7 +116,7 @@ func (b *edgeBuilder) toSeeds(spec, status *string) {
 	}
 }
 
-// fromCredentials adds an edge from what a reference to credentials names, in the namespace that it names.
+// fromCredentials adds an edge from the object of a credentials reference, in the namespace of the reference.
 func (b *edgeBuilder) fromCredentials(ref *corev1.ObjectReference) {
 	if ref == nil || ref.Namespace == "" {
 		return
@@ -129,7 +129,7 @@ func (b *edgeBuilder) fromCredentials(ref *corev1.ObjectReference) {
 	}
 }
 
-// fromResource adds an edge from what a reference without a namespace names, if its kind is one of these.
+// fromResource adds an edge from the object of a reference without a namespace, if it has one of the kinds.
 func (b *edgeBuilder) fromResource(namespace string, ref autoscalingv1.CrossVersionObjectReference, kinds ...Kind) {
 	for _, kind := range kinds {
 		apiVersion := corev1.SchemeGroupVersion.String()

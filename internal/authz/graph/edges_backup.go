@@ -17,8 +17,9 @@ func backupBucketEdges(bucket *gardencorev1beta1.BackupBucket) *edgeBuilder {
 	return b
 }
 
-// backupEntryEdges: the bucket is for the seed of the specification alone. Through the entry, it would have a path to the
-// seed of the status too, which the seed that is left writes itself, and where the shoot goes its new seed's bucket comes.
+// backupEntryEdges adds an edge from the bucket to the seed in the specification only. An edge through the entry would
+// also lead to the seed in the status. During a migration, that is the source seed, which writes the status itself,
+// while the bucket is already that of the destination seed.
 func backupEntryEdges(entry *gardencorev1beta1.BackupEntry) *edgeBuilder {
 	b := edgesFor(KindBackupEntry, entry.Namespace, entry.Name)
 	if seed := entry.Spec.SeedName; seed != nil {
@@ -29,7 +30,7 @@ func backupEntryEdges(entry *gardencorev1beta1.BackupEntry) *edgeBuilder {
 		group, _, _ := strings.Cut(owner.APIVersion, "/")
 		if owner.Kind == "Shoot" && group == gardencorev1beta1.GroupName {
 			b.to(KindShoot, entry.Namespace, owner.Name)
-			break // a shoot's, not several
+			break // an entry belongs to one shoot
 		}
 	}
 	return b

@@ -18,7 +18,8 @@ func controllerInstallationEdges(installation *gardencorev1beta1.ControllerInsta
 	return b
 }
 
-// controllerDeploymentEdges: what a ControllerDeployment refers to is in the garden namespace.
+// controllerDeploymentEdges adds edges from the objects to which a ControllerDeployment refers, in the garden
+// namespace.
 func controllerDeploymentEdges(deployment *gardencorev1.ControllerDeployment) *edgeBuilder {
 	b := edgesFor(KindControllerDeployment, "", deployment.Name)
 	if deployment.Helm != nil && deployment.Helm.OCIRepository != nil {

@@ -43,7 +43,7 @@ func serviceAccountEdges(account *corev1.ServiceAccount) *edgeBuilder {
 	return b
 }
 
-// certificateSigningRequestEdges adds an edge if exactly a client certificate for the gardenlet of a Seed is requested.
+// certificateSigningRequestEdges adds an edge if the request is for the client certificate of a Seed's gardenlet.
 func certificateSigningRequestEdges(request *certificatesv1.CertificateSigningRequest) *edgeBuilder {
 	b := edgesFor(KindCertificateSigningRequest, "", request.Name)
 	if wanted, err := bootstraprules.Parse(request.Spec.Request); err == nil {

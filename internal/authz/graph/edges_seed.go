@@ -36,8 +36,8 @@ func seedEdges(seed *gardencorev1beta1.Seed) *edgeBuilder {
 	return b
 }
 
-// managedSeedEdges: only in the garden namespace, where alone a ManagedSeed may be, does it stand for the Seed of its
-// name; one that got elsewhere must not open that Seed to its shoot's.
+// managedSeedEdges adds the edge from the Seed only in the garden namespace, the only one in which a ManagedSeed is
+// allowed. A ManagedSeed in another namespace must not give its shoot's seed access to the Seed with its name.
 func managedSeedEdges(managedSeed *seedmanagementv1alpha1.ManagedSeed, ctx Objects) *edgeBuilder {
 	b := edgesFor(KindManagedSeed, managedSeed.Namespace, managedSeed.Name)
 	if managedSeed.Spec.Shoot != nil {
@@ -62,7 +62,7 @@ func managedSeedEdges(managedSeed *seedmanagementv1alpha1.ManagedSeed, ctx Objec
 	return b
 }
 
-// gardenletEdges: as for a ManagedSeed, only in the garden namespace.
+// gardenletEdges adds edges only in the garden namespace, as for a ManagedSeed.
 func gardenletEdges(gardenlet *seedmanagementv1alpha1.Gardenlet, ctx Objects) *edgeBuilder {
 	b := edgesFor(KindGardenlet, gardenlet.Namespace, gardenlet.Name)
 	if gardenlet.Namespace != v1beta1constants.GardenNamespace {
@@ -76,8 +76,8 @@ func gardenletEdges(gardenlet *seedmanagementv1alpha1.Gardenlet, ctx Objects) *e
 	return b
 }
 
-// fromBackupOfTemplate adds the backup credentials of the seed that a gardenlet's configuration describes. What cannot be
-// read causes no edge.
+// fromBackupOfTemplate adds an edge from the backup credentials of the seed in a gardenlet's configuration. An invalid
+// configuration causes no edge.
 func (b *edgeBuilder) fromBackupOfTemplate(config runtime.RawExtension) {
 	raw := config.Raw
 	if len(raw) == 0 && config.Object != nil {
@@ -99,7 +99,7 @@ func (b *edgeBuilder) fromBackupOfTemplate(config runtime.RawExtension) {
 	b.fromCredentials(gardenlet.SeedConfig.Spec.Backup.CredentialsRef)
 }
 
-// bootstrapped says whether the gardenlet of the Seed with the object's name is bootstrapped. Not knowing counts as that.
+// bootstrapped reports whether the gardenlet of the Seed with the object's name is bootstrapped, true if ctx is nil.
 func bootstrapped(obj metav1.Object, ctx Objects) bool {
 	return ctx == nil || bootstraprules.Done(obj, ctx.Seed(obj.GetName()), ctx.Now())
 }

@@ -7,7 +7,8 @@ import (
 	v1beta1constants "github.com/gardener/gardener/pkg/apis/core/v1beta1/constants"
 )
 
-// keptForShoots are the objects that a gardenlet keeps for a shoot in its project's namespace: they are named after it.
+// keptForShoots are the objects that a gardenlet writes for a shoot to the project's namespace. Their names begin with
+// that of the shoot.
 var keptForShoots = []struct {
 	kind     Kind
 	suffixes []string
@@ -17,7 +18,8 @@ var keptForShoots = []struct {
 	{KindConfigMap, []string{".ca-cluster", ".ca-kubelet"}},
 }
 
-// ShootSuffixes returns what follows the name of a shoot in the names of the objects of this kind that are kept for it.
+// ShootSuffixes returns the suffixes that follow a shoot's name in the names of the objects of this kind in
+// keptForShoots.
 func ShootSuffixes(kind Kind) []string {
 	for _, kept := range keptForShoots {
 		if kept.kind == kind {
@@ -86,7 +88,8 @@ func (b *edgeBuilder) fromKubeAPIServer(namespace string, config *gardencorev1be
 	}
 }
 
-// fromShootReferences adds DNS credentials and spec.resources. A shoot refers only to what is in its own namespace.
+// fromShootReferences adds edges from DNS credentials and spec.resources. A shoot refers only to objects in its
+// namespace.
 func (b *edgeBuilder) fromShootReferences(shoot *gardencorev1beta1.Shoot) {
 	if shoot.Spec.DNS != nil {
 		for _, provider := range shoot.Spec.DNS.Providers {
@@ -100,9 +103,10 @@ func (b *edgeBuilder) fromShootReferences(shoot *gardencorev1beta1.Shoot) {
 	}
 }
 
-// issuerSecretName is the Secret with the shoot's public service account keys, if the garden serves its issuer:
-// "<project>--<uid of the shoot>". The project is read from the technical ID, which holds it whatever its namespace is
-// called, or else from the namespace. A wrong project opens nothing: the name ends with this shoot's own UID.
+// issuerSecretName returns the name of the Secret with the shoot's public service account keys, if the garden serves
+// its issuer: "<project>--<uid of the shoot>". The project is taken from the technical ID, which contains it whatever
+// the name of the namespace, or else from the namespace. A wrong project does no harm: the name ends with the UID of
+// this shoot.
 func issuerSecretName(shoot *gardencorev1beta1.Shoot) string {
 	if shoot.Annotations[v1beta1constants.AnnotationAuthenticationIssuer] != v1beta1constants.AnnotationAuthenticationIssuerManaged ||
 		shoot.UID == "" {

@@ -6,7 +6,7 @@ import (
 	gardencorev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
 )
 
-// ofEveryShoot is what every Shoot garden-dev/a causes.
+// ofEveryShoot has the edges that every Shoot garden-dev/a causes.
 const ofEveryShoot = `
 	Namespace garden-dev → Shoot garden-dev/a
 	Secret garden-dev/a.ca-cluster → Shoot garden-dev/a
@@ -88,7 +88,7 @@ func TestEdgesOfShoot(t *testing.T) {
 
 func withKubeAPIServer(s *gardencorev1beta1.Shoot) {
 	configMap := ref("v1 ConfigMap ignored/audit")
-	configMap.Name = "audit" // whatever namespace it says, it is the shoot's
+	configMap.Name = "audit" // its namespace is ignored: it is that of the shoot
 	s.Spec.Kubernetes.KubeAPIServer = &gardencorev1beta1.KubeAPIServerConfig{
 		AuditConfig:              &gardencorev1beta1.AuditConfig{AuditPolicy: &gardencorev1beta1.AuditPolicy{ConfigMapRef: &configMap}},
 		StructuredAuthentication: &gardencorev1beta1.StructuredAuthentication{ConfigMapName: "authn"},

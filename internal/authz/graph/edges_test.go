@@ -12,7 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// edgeCase says which edges an object causes, one a line, in any order.
+// edgeCase has the edges that an object causes, one on each line, in any order.
 type edgeCase struct {
 	name  string
 	obj   any
@@ -55,7 +55,7 @@ func lines(text string) (all []string) {
 	return all
 }
 
-// garden is the Seeds that there are at noon.
+// garden has the existing Seeds. Its time is noon.
 type garden map[string]*gardencorev1beta1.Seed
 
 var noon = time.Date(2025, 1, 1, 12, 0, 0, 0, time.UTC)
@@ -63,7 +63,7 @@ var noon = time.Date(2025, 1, 1, 12, 0, 0, 0, time.UTC)
 func (g garden) Seed(name string) *gardencorev1beta1.Seed { return g[name] }
 func (garden) Now() time.Time                             { return noon }
 
-// gardenWith has one Seed, whose client certificate expires then.
+// gardenWith returns a garden with one Seed and the expiration of its client certificate.
 func gardenWith(name string, expires time.Time) garden {
 	seed := &gardencorev1beta1.Seed{ObjectMeta: metav1.ObjectMeta{Name: name}}
 	if !expires.IsZero() {
@@ -78,14 +78,14 @@ func meta(namespace, name string) metav1.ObjectMeta {
 	return metav1.ObjectMeta{Namespace: namespace, Name: name}
 }
 
-// ref is a reference as "v1 Secret garden/backup".
+// ref parses a reference such as "v1 Secret garden/backup".
 func ref(text string) corev1.ObjectReference {
 	fields := strings.Fields(text)
 	namespace, name, _ := strings.Cut(fields[2], "/")
 	return corev1.ObjectReference{APIVersion: fields[0], Kind: fields[1], Namespace: namespace, Name: name}
 }
 
-// resource is a reference as "v1 Secret backup", for spec.resources.
+// resource parses a reference such as "v1 Secret backup", for spec.resources.
 func resource(text string) gardencorev1beta1.NamedResourceReference {
 	return gardencorev1beta1.NamedResourceReference{Name: "any", ResourceRef: *crossRef(text)}
 }

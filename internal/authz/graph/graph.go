@@ -6,14 +6,14 @@ import (
 	"sync"
 )
 
-// Vertex names an object. Namespace is empty for cluster-scoped objects, Namespaces among them.
+// Vertex identifies an object. Namespace is empty for cluster-scoped objects, including Namespaces.
 type Vertex struct {
 	Kind      Kind   `json:"kind"`
 	Namespace string `json:"namespace,omitempty"`
 	Name      string `json:"name"`
 }
 
-// String returns for example "Shoot garden-dev/a" or "Seed local".
+// String returns, for example, "Shoot garden-dev/a" or "Seed local".
 func (v Vertex) String() string {
 	if v.Namespace == "" {
 		return v.Kind.String() + " " + v.Name
@@ -29,13 +29,13 @@ func (v Vertex) Compare(w Vertex) int {
 	return cmp.Or(cmp.Compare(v.Namespace, w.Namespace), cmp.Compare(v.Name, w.Name))
 }
 
-// Edge says that a seed to which To belongs may access From as well: it points toward the seed.
+// Edge declares that a seed to which To belongs may access From as well. It points toward the seed.
 type Edge struct {
 	From Vertex `json:"from"`
 	To   Vertex `json:"to"`
 }
 
-// String returns for example "CloudProfile local → Shoot garden-dev/a".
+// String returns, for example, "CloudProfile local → Shoot garden-dev/a".
 func (e Edge) String() string { return e.From.String() + " → " + e.To.String() }
 
 // Compare orders edges by From, then To.
@@ -43,21 +43,21 @@ func (e Edge) Compare(f Edge) int { return cmp.Or(e.From.Compare(f.From), e.To.C
 
 // Graph is the resource dependency graph. Its methods may be called concurrently.
 type Graph struct {
-	// writing is held for changes of the graph, and for reads of much of it at once, during which it must not change.
-	// Under mu, a long read would block all path checks as soon as a writer waits for it.
+	// writing is held during changes of the graph, and during long reads, in which the graph must not change. With mu,
+	// a long read would block all path checks as soon as a writer waits for it.
 	writing sync.Mutex
-	// mu guards what follows, and all nodes. It is held for microseconds.
+	// mu guards the following fields and all nodes. It is held for microseconds.
 	mu       sync.RWMutex
 	vertices map[Vertex]*node
 	edges    int
 	index    index
 }
 
-// node is a vertex in the graph.
 type node struct {
 	Vertex
 	out, in []*edge
-	// exists says that the vertex's object does, and causes are the edges that it causes. Without, edges refer to the vertex.
+	// exists is set if the vertex's object exists; causes are the edges that the object causes. Without an object,
+	// edges refer to the vertex.
 	exists bool
 	causes []*edge
 	// reaches and dest belong to the index.
@@ -65,10 +65,10 @@ type node struct {
 	dest    *destination
 }
 
-// edge is an edge that one object causes. Two objects that cause the same edge have one each.
+// edge is an edge that one object causes. If two objects cause the same edge, each of them has its own.
 type edge struct {
 	from, to *node
-	out, in  uint32 // its positions in from.out and to.in
+	out, in  uint32 // its indices in from.out and to.in
 }
 
 func (e *edge) edge() Edge { return Edge{From: e.from.Vertex, To: e.to.Vertex} }
@@ -76,12 +76,12 @@ func (e *edge) edge() Edge { return Edge{From: e.from.Vertex, To: e.to.Vertex} }
 // New returns an empty graph.
 func New() *Graph { return &Graph{vertices: map[Vertex]*node{}} }
 
-// Set replaces all edges of the owner, whose object exists, by these.
+// Set replaces all edges of the owner, whose object exists.
 func (g *Graph) Set(owner Vertex, edges []Edge) {
 	g.writing.Lock()
 	defer g.writing.Unlock()
 	if g.vertices[owner].causesExactly(edges) {
-		return // readers need not wait
+		return // avoids blocking readers
 	}
 	c := g.prepare(owner, edges)
 	g.mu.Lock()
@@ -89,7 +89,7 @@ func (g *Graph) Set(owner Vertex, edges []Edge) {
 	g.apply(c)
 }
 
-// Delete removes the owner's object and all edges of it.
+// Delete removes the owner's object and all edges that it causes.
 func (g *Graph) Delete(owner Vertex) {
 	g.writing.Lock()
 	defer g.writing.Unlock()
@@ -105,15 +105,15 @@ func (g *Graph) Delete(owner Vertex) {
 	g.dropUnused(n)
 }
 
-// Has returns whether the vertex lives: its object exists, or an edge refers to it.
+// Has reports whether the vertex lives: its object exists, or an edge refers to it.
 func (g *Graph) Has(v Vertex) bool {
 	g.mu.RLock()
 	defer g.mu.RUnlock()
 	return g.vertices[v] != nil
 }
 
-// HasPath returns whether there is a path from the vertex to the Seed with this name, which takes the same time in a graph
-// of any size. A Seed in the graph has a path to itself.
+// HasPath reports whether there is a path from the vertex to the Seed with this name. The time that it takes does not
+// depend on the size of the graph. A Seed in the graph has a path to itself.
 func (g *Graph) HasPath(from Vertex, seed string) bool {
 	g.mu.RLock()
 	defer g.mu.RUnlock()
@@ -128,7 +128,7 @@ func (g *Graph) Len() (vertices, edges int) {
 	return len(g.vertices), g.edges
 }
 
-// causesExactly returns whether the node's object exists and causes exactly these edges in this order.
+// causesExactly reports whether the node's object exists and causes exactly these edges in this order.
 func (n *node) causesExactly(edges []Edge) bool {
 	return n != nil && n.exists && slices.EqualFunc(n.causes, edges, func(e *edge, f Edge) bool {
 		return e.from.Vertex == f.From && e.to.Vertex == f.To
@@ -139,11 +139,11 @@ func (n *node) causesExactly(edges []Edge) bool {
 type change struct {
 	owner                 *node
 	nodes                 map[Vertex]*node // new ones
-	edges, added, removed []*edge          // those that the object is to have, and how they differ from those that it has
+	edges, added, removed []*edge          // the new edges, and how they differ from the current ones
 }
 
-// prepare finds out which edges differ, and allocates: an allocation may have to help the garbage collector, for which
-// readers should not wait.
+// prepare computes a change, and allocates the new nodes and edges: an allocation may have to assist the garbage
+// collector, and readers should not wait for it.
 func (g *Graph) prepare(owner Vertex, edges []Edge) *change {
 	c := &change{nodes: map[Vertex]*node{}, edges: make([]*edge, 0, len(edges))}
 	c.owner = g.nodeOf(c, owner)
@@ -172,7 +172,7 @@ func (g *Graph) prepare(owner Vertex, edges []Edge) *change {
 	return c
 }
 
-// nodeOf returns the node of a vertex, a new one if there is none.
+// nodeOf returns the node of a vertex, and creates it if there is none.
 func (g *Graph) nodeOf(c *change, v Vertex) *node {
 	n := cmp.Or(g.vertices[v], c.nodes[v])
 	if n == nil {
@@ -182,7 +182,8 @@ func (g *Graph) nodeOf(c *change, v Vertex) *node {
 	return n
 }
 
-// apply makes a change. It adds before it removes, so that what stays reachable is not touched.
+// apply applies a change. It adds edges before it removes others, so that the index does not change for vertices that
+// remain reachable.
 func (g *Graph) apply(c *change) {
 	for v, n := range c.nodes {
 		g.vertices[v] = n
@@ -211,7 +212,7 @@ func (g *Graph) dropUnused(n *node) {
 	g.index.removeDestination(n)
 }
 
-// link adds an edge. One that could close a cycle goes through a relay, at which the index stops.
+// link adds an edge. An edge that could close a cycle goes through a relay, which is a destination of the index.
 func (g *Graph) link(e *edge) {
 	g.edges++
 	if e.from.Kind != KindSeed && e.from.Kind.rank() >= e.to.Kind.rank() {
@@ -249,7 +250,7 @@ func (g *Graph) disconnect(e *edge) {
 	g.dropUnused(e.to)
 }
 
-// swapRemove removes the edge at a position, where the last one moves.
+// swapRemove removes the edge at an index, and moves the last edge there.
 func swapRemove(edges []*edge, at uint32) (rest []*edge, moved *edge) {
 	end := len(edges) - 1
 	moved = edges[end]
@@ -257,27 +258,28 @@ func swapRemove(edges []*edge, at uint32) (rest []*edge, moved *edge) {
 	return edges[:end], moved
 }
 
-// index knows of each vertex which Seeds it reaches, as the index by destination of Kubernetes' node authorizer does, so
-// that a path check is a look-up.
+// index has the Seeds that each vertex reaches, like the index by destination of Kubernetes' node authorizer, so that a
+// path check is a lookup.
 //
-// Each node keeps the destinations that it reaches without passing through another one, and over how many of its edges it
-// reaches each. Only when such a number becomes 0 or 1 do the nodes before it change. That is cheap, because few edges
-// lead to one object, however many leave it: those that its own specification causes, hardly more. A Shoot that moves
-// to another seed changes its bindings, its profile, its namespace and what leads to these, and not another Shoot.
+// Each node has the destinations that it reaches without passing through another destination, and the number of its
+// edges over which it reaches each. Only if such a number becomes 0 or 1 do the nodes before it change. That is cheap,
+// because few edges lead to an object, however many leave it: hardly more than those that its own specification causes.
+// A Shoot that moves to another seed changes its bindings, its profile, its namespace and the vertices that lead to
+// these, but no other Shoot.
 //
-// Numbers of edges are right only where there is no cycle. Edges lead from a lower to a higher rank of kind (kinds.go), and
-// only those that leave a Seed do not, because it may run on a Shoot itself. So Seeds are destinations, and so is a relay in
-// each other edge that does not lead to a higher rank, of which edges.go makes none. Cycles can only be among
-// destinations, of which there are few: there the index walks whenever an edge between two changes, once for each Seed
-// behind it. So nothing is done for the Shoots of a seed when that seed's own Shoot moves.
+// Numbers of edges are correct only without cycles. Edges lead from a lower to a higher rank of kind (kinds.go), except
+// those that leave a Seed, because the Seed may run on a Shoot. So Seeds are destinations, and so is a relay in every
+// other edge that does not lead to a higher rank, of which edges.go creates none. Cycles are possible only among
+// destinations, of which there are few: when an edge between two of them changes, the index walks them, once for each
+// Seed behind the edge. So the Shoots of a seed do not change when the Shoot on which the seed runs moves.
 type index struct {
-	// destinations has each destination at its number, and nil at a free number.
+	// destinations has each destination at the index of its number, and nil at a free number.
 	destinations []*node
-	// changed has those that other destinations began or ceased to reach since the last refresh.
+	// changed has the destinations whose sources have changed since the last refresh.
 	changed []*node
 }
 
-// reach says that a node reaches a destination over so many of its edges.
+// reach is a destination that a node reaches, and the number of the node's edges that lead to it.
 type reach struct {
 	number uint32
 	edges  int32
@@ -287,11 +289,12 @@ type destination struct {
 	number uint32
 	// sources are the destinations that reach this one without passing through another.
 	sources []reach
-	// reachedBy says for each number whether that destination reaches this one; nil if none does. Only for Seeds.
+	// reachedBy is, for each number, whether that destination reaches this one; nil if none does. It is set for Seeds
+	// only.
 	reachedBy []bool
 }
 
-// leadsTo returns whether there is a path from the node to that of a Seed.
+// leadsTo reports whether there is a path from the node to that of a Seed.
 func (n *node) leadsTo(seed *node) bool {
 	if n.dest != nil {
 		return n == seed || seed.dest.isReachedBy(n.dest.number)
@@ -314,12 +317,12 @@ func (d *destination) isReachedBy(number uint32) bool {
 	return int(number) < len(d.reachedBy) && d.reachedBy[number]
 }
 
-// find returns the position of a destination in n.reaches, which is sorted by number.
+// find returns the index of a destination in n.reaches, which is sorted by number.
 func (n *node) find(number uint32) (at int, found bool) {
 	return slices.BinarySearchFunc(n.reaches, number, func(r reach, number uint32) int { return cmp.Compare(r.number, number) })
 }
 
-// count notes that one edge more (by 1) or less (by -1) leads from a node to another.
+// count records that one more edge (by 1) or one less (by -1) leads from a node to another.
 func (x *index) count(from, to *node, by int32) {
 	if to.dest != nil {
 		x.countDestination(from, to.dest.number, by)
@@ -327,13 +330,13 @@ func (x *index) count(from, to *node, by int32) {
 	}
 	for i := range to.reaches {
 		if by < 0 {
-			i = len(to.reaches) - 1 - i // from the end of a sorted list, too, nothing has to move
+			i = len(to.reaches) - 1 - i // removing from the end of the sorted list moves no elements
 		}
 		x.countDestination(from, to.reaches[i].number, by)
 	}
 }
 
-// countDestination notes that n reaches a destination over one edge more or less.
+// countDestination records that n reaches a destination over one more or one less edge.
 func (x *index) countDestination(n *node, number uint32, by int32) {
 	at, found := n.find(number)
 	if !found {
@@ -341,7 +344,7 @@ func (x *index) countDestination(n *node, number uint32, by int32) {
 	}
 	n.reaches[at].edges += by
 	if found && n.reaches[at].edges > 0 {
-		return // neither the first nor the last
+		return // neither the first edge nor the last
 	}
 	if by < 0 {
 		n.reaches = slices.Delete(n.reaches, at, at+1)
@@ -377,7 +380,7 @@ func (x *index) removeDestination(n *node) {
 	}
 }
 
-// refresh walks from those whose sources changed to all Seeds behind them, and from each of these back.
+// refresh walks from the changed destinations to all Seeds behind them, and recomputes reachedBy of these Seeds.
 func (x *index) refresh() {
 	if len(x.changed) == 0 {
 		return
@@ -393,13 +396,13 @@ func (x *index) refresh() {
 	x.changed = nil
 }
 
-// walk returns for each number whether that destination is one of these or found from them.
+// walk returns, for each number, whether that destination is in todo or reachable from there.
 func (x *index) walk(todo []*node, next func(*node) []reach) []bool {
 	found := make([]bool, len(x.destinations))
 	for len(todo) > 0 {
 		n := todo[len(todo)-1]
 		todo = todo[:len(todo)-1]
-		if n.dest == nil || found[n.dest.number] { // nil: it was removed by the same update
+		if n.dest == nil || found[n.dest.number] { // nil: the node was removed by the same update
 			continue
 		}
 		found[n.dest.number] = true

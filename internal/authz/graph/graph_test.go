@@ -41,7 +41,7 @@ func TestVertexLivesWhileAnythingHoldsIt(t *testing.T) {
 			t.Errorf("nothing holds %s", v)
 		}
 	}
-	g.Delete(shoot("a")) // told twice
+	g.Delete(shoot("a")) // a repeated event
 	g.Delete(shoot("never"))
 }
 
@@ -69,7 +69,8 @@ func TestSeedReachesItself(t *testing.T) {
 	wantPath(t, g, seed("x"), "x", false)
 }
 
-// A seed on a shoot on another seed, and what happens to all that reaches it when the shoot moves.
+// TestManagedSeed checks the paths over a seed that runs on a shoot of another seed, and their change when the shoot
+// moves.
 func TestManagedSeed(t *testing.T) {
 	g := New()
 	profile := Vertex{Kind: KindCloudProfile, Name: "local"}
@@ -93,7 +94,7 @@ func TestManagedSeed(t *testing.T) {
 
 func TestCycleKeepsNothingAlive(t *testing.T) {
 	g := New()
-	// Two shoots that lead to one another, and to a seed over one of them.
+	// Two shoots that lead to each other, and from one of them to a seed.
 	set(g, shoot("a"), Edge{shoot("a"), shoot("b")}, Edge{secret("c"), shoot("a")})
 	set(g, shoot("b"), Edge{shoot("b"), shoot("a")}, Edge{shoot("b"), seed("x")})
 	for _, v := range []Vertex{shoot("a"), shoot("b"), secret("c")} {
@@ -107,7 +108,7 @@ func TestCycleKeepsNothingAlive(t *testing.T) {
 	for _, v := range []Vertex{shoot("a"), shoot("b"), secret("c")} {
 		wantPath(t, g, v, "x", false)
 	}
-	// Seeds that manage one another.
+	// Seeds that manage each other.
 	set(g, managedSeed("p"), Edge{seed("p"), managedSeed("p")}, Edge{managedSeed("p"), seed("q")})
 	set(g, managedSeed("q"), Edge{seed("q"), managedSeed("q")}, Edge{managedSeed("q"), seed("p")}, Edge{managedSeed("q"), seed("r")})
 	wantPath(t, g, seed("p"), "r", true)

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// Kind is the kind of object that a vertex stands for.
+// Kind is the kind of a vertex's object.
 type Kind uint8
 
 // The kinds of the graph. The zero Kind is no kind.
@@ -76,7 +76,7 @@ func (k Kind) String() string {
 	return kindNames[k]
 }
 
-// ParseKind returns the kind with this name, in any case, and whether there is one.
+// ParseKind returns the kind with this name, case-insensitively, and whether there is one.
 func ParseKind(name string) (Kind, bool) {
 	for _, kind := range Kinds() {
 		if strings.EqualFold(kindNames[kind], name) {
@@ -95,10 +95,10 @@ func Kinds() []Kind {
 	return all
 }
 
-// MarshalText returns the kind's name.
+// MarshalText returns the name of the kind.
 func (k Kind) MarshalText() ([]byte, error) { return []byte(k.String()), nil }
 
-// UnmarshalText is the inverse of MarshalText.
+// UnmarshalText parses the name of a kind.
 func (k *Kind) UnmarshalText(text []byte) error {
 	kind, ok := ParseKind(string(text))
 	if !ok {

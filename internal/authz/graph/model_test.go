@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// model is the graph as "Scoped API Access for gardenlets and Extensions" describes it: what each object causes.
-// Everything is searched.
+// model is the graph as "Scoped API Access for gardenlets and Extensions" describes it: the edges that each object
+// causes. It has no index.
 type model map[Vertex][]Edge
 
 func (m model) rebuilt() *Graph {
@@ -27,7 +27,7 @@ func (m model) snapshot() Snapshot {
 		for _, e := range edges {
 			for _, v := range []Vertex{e.From, e.To} {
 				if !exists[v] {
-					exists[v] = false // it is there, for want of an object
+					exists[v] = false // referred to, but without an object
 				}
 			}
 			s.Edges = append(s.Edges, e)
@@ -67,14 +67,14 @@ func reaching(s Snapshot, seed Vertex) map[Vertex]bool {
 	return found
 }
 
-// universe is the vertices of a random test, and which edges among them there may be.
+// universe has the vertices of a random test, and generates edges between them.
 type universe struct {
 	seeds, vertices []Vertex
 	mostEdges       int
 	edge            func(r *rand.Rand, owner Vertex) Edge
 }
 
-// anything is a universe in which every edge may be: cycles, loops, edges away from seeds.
+// anything returns a universe in which every edge is possible: cycles, loops, edges away from seeds.
 func anything(seeds, others int) universe {
 	u := universe{mostEdges: 5}
 	for i := range seeds {
@@ -98,8 +98,8 @@ func anything(seeds, others int) universe {
 	return u
 }
 
-// landscape is a universe with the specified edges only, many seeds and a few vertices that all reach, and managed seeds
-// on shoots on seeds, also in circles.
+// landscape returns a universe with the specified edges only, with many seeds, a few vertices that reach all of them,
+// and managed seeds on shoots, also in cycles.
 func landscape(seeds, shoots int) universe {
 	u := universe{mostEdges: 8}
 	for i := range seeds {
@@ -148,7 +148,7 @@ func (u universe) event(r *rand.Rand, m model) event {
 	switch kind := r.IntN(10); {
 	case kind < 2:
 		e.delete = true
-	case kind < 4 && there: // the same again, perhaps in another order, perhaps twice
+	case kind < 4 && there: // the same edges, shuffled and duplicated
 		e.edges = slices.Clone(old)
 		r.Shuffle(len(e.edges), func(i, j int) { e.edges[i], e.edges[j] = e.edges[j], e.edges[i] })
 		e.edges = append(e.edges, e.edges...)
@@ -179,7 +179,7 @@ func (e event) apply(g *Graph) {
 	}
 }
 
-// check compares the answers for every vertex and every seed with a plain search.
+// check compares HasPath for every vertex and every seed with a plain search.
 func (u universe) check(t *testing.T, g *Graph, s Snapshot) {
 	t.Helper()
 	for _, seed := range u.seeds {
@@ -192,7 +192,7 @@ func (u universe) check(t *testing.T, g *Graph, s Snapshot) {
 	}
 }
 
-// checkPaths compares every path with the edges there are.
+// checkPaths checks that every path consists of existing edges.
 func (u universe) checkPaths(t *testing.T, g *Graph, s Snapshot) {
 	t.Helper()
 	edges := map[Edge]bool{}

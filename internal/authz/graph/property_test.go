@@ -15,8 +15,8 @@ var universes = map[string]func() universe{
 	"many seeds, hot vertex":  func() universe { return landscape(100, 150) },
 }
 
-// After any sequence of additions, updates, deletions and replays the graph is the one that is built from the objects
-// that there are, and every answer is that of a plain search.
+// TestGraphIsAFunctionOfTheObjects checks that after any sequence of additions, updates, deletions and repeated events
+// the graph is equal to one that is built from the existing objects, and that every answer is that of a plain search.
 func TestGraphIsAFunctionOfTheObjects(t *testing.T) {
 	const events = 1500
 	for name, make := range universes {
@@ -29,7 +29,7 @@ func TestGraphIsAFunctionOfTheObjects(t *testing.T) {
 					m.apply(e)
 					e.apply(g)
 					if i%7 == 0 {
-						e.apply(g) // told twice
+						e.apply(g) // a repeated event
 					}
 					if i%60 == 0 || len(u.vertices) < 10 {
 						u.check(t, g, m.snapshot())
@@ -49,8 +49,8 @@ func TestGraphIsAFunctionOfTheObjects(t *testing.T) {
 	}
 }
 
-// However the events of different objects are mixed, and however often old ones are told again before the last, the graph
-// is the same.
+// TestGraphDoesNotDependOnOrder checks that the graph does not depend on the order of the events of different objects,
+// nor on repeated old events of an object before its last one.
 func TestGraphDoesNotDependOnOrder(t *testing.T) {
 	const events = 1500
 	for name, make := range universes {
@@ -76,7 +76,7 @@ func TestGraphDoesNotDependOnOrder(t *testing.T) {
 	}
 }
 
-// mixed keeps each owner's last event last, shuffles the others, and tells some again.
+// mixed returns the events in random order, some of them repeatedly. The last event of each owner remains the last.
 func mixed(r *rand.Rand, byOwner map[Vertex][]event) (mixed []event) {
 	queues := [][]event{}
 	for _, v := range sortedOwners(byOwner) {
@@ -122,7 +122,7 @@ func sameSnapshot(t *testing.T, got, want Snapshot) {
 	}
 }
 
-// empty deletes all objects: nothing may stay.
+// empty deletes all objects, and checks that nothing is left.
 func empty(t *testing.T, g *Graph, m model) {
 	t.Helper()
 	for owner := range m {
@@ -138,7 +138,8 @@ func empty(t *testing.T, g *Graph, m model) {
 	}
 }
 
-// onlyNeededDestinations expects a destination for each Seed and for each edge that needs a relay, and no others.
+// onlyNeededDestinations checks that there is one destination for each Seed and for each edge that needs a relay, and
+// no other.
 func onlyNeededDestinations(t *testing.T, g *Graph) {
 	t.Helper()
 	got, want := 0, 0

@@ -12,9 +12,9 @@ import (
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 )
 
-// References returns what an object refers to, once each: what has an edge to it, or will have one to the Seed of its
-// template; and the Secrets without edges that Shoots and Gardenlets can name. An error says that the configuration in a
-// ManagedSeed or Gardenlet cannot be read.
+// References returns the objects to which an object refers, without duplicates: those with an edge to it, those that
+// will have an edge to the Seed of its template, and the Secrets without edges that Shoots and Gardenlets can name. It
+// returns an error if the configuration in a ManagedSeed or Gardenlet is invalid.
 func References(obj any) (refs []Vertex, err error) {
 	known := map[Vertex]bool{}
 	add := func(vertices ...Vertex) {
@@ -45,7 +45,7 @@ func References(obj any) (refs []Vertex, err error) {
 	return refs, err
 }
 
-// edgesTo returns the vertices with an edge to an object that it causes itself.
+// edgesTo returns the vertices with an edge to the object that the object causes itself.
 func edgesTo(obj any) (from []Vertex) {
 	owner, edges, _ := EdgesOf(obj, nil)
 	for _, e := range edges {
@@ -75,8 +75,8 @@ func secretsWithoutEdges(shoot *gardencorev1beta1.Shoot) (all []Vertex) {
 	return all
 }
 
-// templateReferences returns what the seed template in a gardenlet's configuration makes its Seed refer to, beside what
-// every Seed has.
+// templateReferences returns the objects to which a Seed of the template in a gardenlet's configuration refers, without
+// those of every Seed.
 func templateReferences(name string, config runtime.RawExtension, failed *error) (refs []Vertex) {
 	templates, err := SeedTemplates(config)
 	*failed = err
@@ -96,8 +96,8 @@ func templateReferences(name string, config runtime.RawExtension, failed *error)
 	return refs
 }
 
-// SeedTemplates returns the seed template in a gardenlet's configuration. The API server does not decode it, so another
-// reader may or may not distinguish upper and lower case: it is read in both ways.
+// SeedTemplates returns the seed template in a gardenlet's configuration. The API server does not decode it, and other
+// readers may or may not be case-sensitive: so it is decoded in both ways.
 func SeedTemplates(config runtime.RawExtension) (templates []gardencorev1beta1.SeedSpec, err error) {
 	data := config.Raw
 	if data == nil && config.Object != nil {

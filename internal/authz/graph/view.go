@@ -2,8 +2,8 @@ package graph
 
 import "slices"
 
-// Path returns a shortest path from the vertex to the Seed with this name, both included, or nil if there is none. It is
-// slow, and readers do not wait for it.
+// Path returns a shortest path from the vertex to the Seed with this name, including both, or nil if there is none. It
+// is slow, but does not block readers.
 func (g *Graph) Path(from Vertex, seed string) []Vertex {
 	g.writing.Lock()
 	defer g.writing.Unlock()
@@ -25,24 +25,24 @@ func (g *Graph) Path(from Vertex, seed string) []Vertex {
 		path = append(path, n.Vertex)
 	}
 	slices.Reverse(path)
-	return slices.Compact(path) // a relay has the vertex of the node before it
+	return slices.Compact(path) // a relay has the same vertex as the node before it
 }
 
-// Snapshot is the whole graph at one moment, sorted.
+// Snapshot is a sorted copy of the whole graph.
 type Snapshot struct {
 	Vertices []SnapshotVertex `json:"vertices"`
-	// Edges has an edge once, however many objects cause it.
+	// Edges has each edge once, even if several objects cause it.
 	Edges []Edge `json:"edges"`
 }
 
-// SnapshotVertex is a vertex, and whether its object exists or edges only refer to it. Objects of kinds that are not
-// watched, such as Secrets, do not exist in this sense.
+// SnapshotVertex is a vertex, and whether its object exists. Otherwise only edges refer to it, as to objects of kinds
+// that are not watched, such as Secrets.
 type SnapshotVertex struct {
 	Vertex
 	Exists bool `json:"exists"`
 }
 
-// Snapshot copies the graph. Readers do not wait for it.
+// Snapshot returns a copy of the graph. It does not block readers.
 func (g *Graph) Snapshot() Snapshot {
 	snapshot := g.copy()
 	slices.SortFunc(snapshot.Vertices, func(a, b SnapshotVertex) int { return a.Compare(b.Vertex) })

@@ -9,11 +9,11 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// longestSleep bounds how late an expiry is noticed after the machine was suspended or its clock was set: timers run on
-// the monotonic clock, certificates expire on the wall clock.
+// longestSleep limits how late an expiration is noticed after the machine was suspended or its clock was set: timers
+// use the monotonic clock, but certificates expire by the wall clock.
 const longestSleep = time.Minute
 
-// expiry calls when the client certificate of a seed has expired.
+// expiry calls a function when the client certificate of a seed has expired.
 type expiry struct {
 	clock clock.Clock
 	wake  chan struct{}
@@ -26,14 +26,14 @@ func newExpiry(c clock.Clock) *expiry {
 	return &expiry{clock: c, wake: make(chan struct{}, 1), due: map[string]time.Time{}}
 }
 
-// watch notes when the client certificate of a seed will have expired, in place of what was noted before.
+// watch records when the client certificate of a seed expires. It replaces the time that was recorded before.
 func (e *expiry) watch(seed *gardencorev1beta1.Seed) {
 	expires := seed.Status.ClientCertificateExpirationTimestamp
 	if expires == nil {
 		e.forget(seed.Name)
 		return
 	}
-	// In the API times are whole seconds; one second later it has expired by any comparison.
+	// Times in the API are whole seconds: one second later, the certificate has expired by any comparison.
 	due := expires.Add(time.Second)
 	if !due.After(e.clock.Now()) {
 		e.forget(seed.Name)

@@ -29,12 +29,12 @@ type Resource struct {
 	Kind graph.Kind
 	// Object is an empty object of the Go type.
 	Object runtime.Object
-	// retained objects stay in memory, because edges are made from them again when another object or the time changes.
+	// retained objects stay in memory, because their edges are updated when another object or the time changes.
 	retained bool
 }
 
-// Resources are the kinds that are watched: those that own an edge (graph.EdgesOf), in the order in which they
-// are best read. Secrets, ConfigMaps and the like are only ever referred to, and so never read.
+// Resources returns the kinds that are watched: those that cause edges (graph.EdgesOf), in the order in which they are
+// best read. Secrets, ConfigMaps and the like only have edges of other objects, and so are never read.
 func Resources() []Resource {
 	core := gardencorev1beta1.SchemeGroupVersion.WithResource
 	return []Resource{
@@ -59,11 +59,11 @@ func Resources() []Resource {
 	}
 }
 
-// listerWatchers makes the lists and watches of the resources over one connection to the garden, with one client a group
-// and version.
+// listerWatchers returns the lister-watchers of the resources. They share one connection to the garden, with one client
+// for each group and version.
 func listerWatchers(config *rest.Config, resources []Resource) ([]cache.ListerWatcher, error) {
 	config = rest.CopyConfig(config)
-	config.Timeout = 0 // it would end every watch
+	config.Timeout = 0 // a timeout would end every watch
 	httpClient, err := rest.HTTPClientFor(config)
 	if err != nil {
 		return nil, fmt.Errorf("making the client of the garden: %w", err)
@@ -82,8 +82,8 @@ func listerWatchers(config *rest.Config, resources []Resource) ([]cache.ListerWa
 	return all, nil
 }
 
-// versioned is the configuration for one group and version: no limit on requests, because these are a few long ones, and
-// protobuf, because it costs a fraction of JSON to decode.
+// versioned returns the configuration for a group and version: without a rate limit, because there are few requests,
+// and with protobuf, because decoding it costs a fraction of JSON.
 func versioned(config *rest.Config, gv schema.GroupVersion) *rest.Config {
 	c := rest.CopyConfig(config)
 	c.GroupVersion = &gv
@@ -101,7 +101,8 @@ func versioned(config *rest.Config, gv schema.GroupVersion) *rest.Config {
 	return c
 }
 
-// strip removes the large parts of which no edge is made, before an object waits in memory for the rest of its list.
+// strip removes large parts of an object that cause no edges, before the object waits in memory for the rest of its
+// list.
 func strip(obj any) (any, error) {
 	if object, ok := obj.(metav1.Object); ok {
 		object.SetManagedFields(nil)

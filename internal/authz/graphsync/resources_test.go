@@ -17,8 +17,8 @@ import (
 	"github.com/gardenlite/gardenlite/internal/testutil"
 )
 
-// TestOverREST reads from a server that speaks the API's JSON: lists, watches, and what an older server answers to a
-// list by watch.
+// TestOverREST reads from a server that speaks the API's JSON: lists, watches, and the response of an older server to a
+// streaming list.
 func TestOverREST(t *testing.T) {
 	events := make(chan any)
 	api := fakeAPI{t: t, events: events, paths: map[string]string{}}
@@ -34,7 +34,7 @@ func TestOverREST(t *testing.T) {
 	g := newGarden(t)
 	var err error
 	g.syncer, err = New(Config{Graph: g.graph, Clock: g.clock, REST: &rest.Config{
-		Host: server.URL, Timeout: time.Millisecond, // a timeout would end every watch: it is not taken over
+		Host: server.URL, Timeout: time.Millisecond, // a timeout would end every watch, so it must be ignored
 		TLSClientConfig: rest.TLSClientConfig{CAData: pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})},
 	}})
 	if err != nil {

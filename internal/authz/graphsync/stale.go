@@ -11,18 +11,18 @@ import (
 	"k8s.io/client-go/util/watchlist"
 )
 
-// DefaultStaleAfter is how long the graph is taken for current without a watch of one of its kinds. An API server that
-// starts anew, or a watch that ends, costs a few seconds; during a longer one the graph may have missed edges that were
+// DefaultStaleAfter is how long the graph counts as current without a watch of one of its kinds. A restart of the API
+// server, or the end of a watch, takes a few seconds; after a longer time the graph may still have edges that were
 // removed.
 const DefaultStaleAfter = 30 * time.Second
 
-// followed is a ListerWatcher that notes since when there has been no watch: from the first attempt to get one, or to list
-// again, until a list has been taken in or a watch follows on what was read before. A watch whose connection hangs ends by
-// itself, because HTTP/2 connections are probed.
+// followed is a ListerWatcher that records since when there has been no watch: from the first attempt to watch or list
+// until a list has been stored, or a watch continues from the last state. A watch on a dead connection ends by itself,
+// because HTTP/2 connections are probed.
 type followed struct {
 	cache.ListerWatcherWithContext
 	store *store
-	// noWatchList passes on what the wrapped one says to the reflector.
+	// noWatchList is what the wrapped ListerWatcher reports to the reflector.
 	noWatchList bool
 }
 
@@ -32,7 +32,7 @@ func newFollowed(st *store, watcher cache.ListerWatcher) *followed {
 	return &followed{cache.ToListerWatcherWithContext(watcher), st, watchlist.DoesClientNotSupportWatchListSemantics(watcher)}
 }
 
-// IsWatchListSemanticsUnSupported is how a reflector asks whether a list may be streamed.
+// IsWatchListSemanticsUnSupported tells the reflector whether it can stream lists.
 func (f *followed) IsWatchListSemanticsUnSupported() bool { return f.noWatchList }
 
 func (f *followed) List(options metav1.ListOptions) (runtime.Object, error) {
@@ -51,14 +51,14 @@ func (f *followed) ListWithContext(ctx context.Context, options metav1.ListOptio
 func (f *followed) WatchWithContext(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
 	f.store.lose()
 	w, err := f.ListerWatcherWithContext.WatchWithContext(ctx, options)
-	// One that begins with a list has told nothing yet; its end is a Replace.
+	// A watch that begins with a list has not delivered anything yet; the list ends with a Replace.
 	if err == nil && (options.SendInitialEvents == nil || !*options.SendInitialEvents) {
 		f.store.found()
 	}
 	return w, err
 }
 
-// lose notes that there is no watch from now on, if it is not noted yet.
+// lose records that there is no watch from now on, unless that is recorded already.
 func (st *store) lose() {
 	now := st.syncer.config.Clock.Now()
 	st.lost.CompareAndSwap(nil, &now)
@@ -66,7 +66,7 @@ func (st *store) lose() {
 
 func (st *store) found() { st.lost.Store(nil) }
 
-// stale is for how long there has been no watch, 0 if that is not too long.
+// stale returns for how long there has been no watch, 0 if that is at most StaleAfter.
 func (st *store) stale() time.Duration {
 	lost := st.lost.Load()
 	if lost == nil {

@@ -50,7 +50,7 @@ func (f *flaky) Watch(options metav1.ListOptions) (watch.Interface, error) {
 	return w, err
 }
 
-// set says what fails from now on, and ends all watches.
+// set makes lists and watches fail from now on, or succeed, and ends all watches.
 func (f *flaky) set(failsLists, failsWatches bool) {
 	f.mu.Lock()
 	f.failsLists, f.failsWatches = failsLists, failsWatches
@@ -74,7 +74,7 @@ func (f *flaky) watched() bool {
 	return len(f.watches) > 0
 }
 
-// flakyGarden is a garden of flaky sources, all watched, and its source of shoots.
+// flakyGarden returns a garden of flaky sources, all of them watched, and the source of shoots.
 func flakyGarden(t *testing.T) (*garden, *flaky) {
 	t.Helper()
 	g := newGarden(t)
@@ -94,7 +94,7 @@ func flakyGarden(t *testing.T) (*garden, *flaky) {
 	return g, sources["shoots"]
 }
 
-// watched waits until a source is watched, and the syncer knows.
+// watched waits until the syncer has a watch of the source.
 func (g *garden) watched(resource string, source *flaky) {
 	g.Helper()
 	for _, st := range g.syncer.stores {
@@ -104,7 +104,8 @@ func (g *garden) watched(resource string, source *flaky) {
 	}
 }
 
-// A graph that hears nothing of a kind is not current for long; HasSynced, which is for the start, stays true.
+// TestStale checks that the graph does not remain current without a watch; HasSynced, which is for the start, stays
+// true.
 func TestStale(t *testing.T) {
 	for what, fails := range map[string][2]bool{"neither": {true, true}, "lists only": {false, true}} {
 		t.Run(what, func(t *testing.T) {
@@ -139,7 +140,7 @@ func TestStale(t *testing.T) {
 	}
 }
 
-// A watch that ends and is followed by another costs nothing, however long ago the graph began.
+// TestWatchesThatEndAreNotStale checks that the graph remains current if a watch ends and is followed by another one.
 func TestWatchesThatEndAreNotStale(t *testing.T) {
 	g, shoots := flakyGarden(t)
 	for range 5 {
@@ -152,7 +153,7 @@ func TestWatchesThatEndAreNotStale(t *testing.T) {
 	}
 }
 
-// A list that is streamed says at its end that it has all.
+// TestStreamedListsAreNoWatches checks that a streamed list counts as a watch only once it is complete.
 func TestStreamedListsAreNoWatches(t *testing.T) {
 	g := newGarden(t)
 	st := g.syncer.stores[0]

@@ -15,19 +15,19 @@ import (
 	"github.com/gardenlite/gardenlite/internal/authz/graph"
 )
 
-// store is what a reflector of one kind writes to: the graph, and a note of which objects there are, so that a new list
-// removes those that have gone unseen.
+// store is the store of the reflector of one kind. It writes to the graph, and records which objects exist, so that a
+// new list removes those that were deleted without an event.
 type store struct {
 	syncer   *Syncer
 	resource Resource
 	watcher  cache.ListerWatcher
 	synced   atomic.Bool
-	// lost is since when there has been no watch, nil while there is one.
+	// lost is the time since when there has been no watch, nil while there is one.
 	lost atomic.Pointer[time.Time]
 
 	// version is the highest resource version of an object of the kind that is in the graph.
 	version atomic.Uint64
-	// objects has every object of the kind, with a value only where the kind is retained. Guarded by syncer.mu.
+	// objects has every object of the kind. The values are set only if the kind is retained. Guarded by syncer.mu.
 	objects map[graph.Vertex]any
 }
 
@@ -37,7 +37,7 @@ func newStore(s *Syncer, resource Resource, watcher cache.ListerWatcher) *store 
 	return &store{syncer: s, resource: resource, watcher: watcher, objects: map[graph.Vertex]any{}}
 }
 
-// run lists and watches until the context ends. A garden that comes back is read again within seconds.
+// run lists and watches until the context ends. After an outage of the garden, it lists again within seconds.
 func (st *store) run(ctx context.Context) {
 	logger := st.syncer.config.Log
 	reflector := cache.NewReflectorWithOptions(newFollowed(st, st.watcher), st.resource.Object, st, cache.ReflectorOptions{
@@ -70,7 +70,7 @@ func (st *store) put(obj any) error {
 	}
 	got, err := st.syncer.set(obj)
 	if err == nil && got != owner {
-		// What is set under one name could never be deleted under another.
+		// Edges that are set under one name could not be deleted under another.
 		st.syncer.config.Graph.Delete(got)
 		err = fmt.Errorf("edges of %s are owned by %s", owner, got)
 	}
@@ -78,7 +78,7 @@ func (st *store) put(obj any) error {
 	return err
 }
 
-// saw notes the version of an object. Watches tell of changes in their order.
+// saw records the version of an object. The events of a watch are ordered by version.
 func (st *store) saw(obj any) {
 	if object, err := meta.Accessor(obj); err == nil {
 		if version, err := strconv.ParseUint(object.GetResourceVersion(), 10, 64); err == nil && version > st.version.Load() {
@@ -103,9 +103,9 @@ func (st *store) drop(owner graph.Vertex, obj any) error {
 	return st.syncer.remove(owner, obj)
 }
 
-// Replace makes the graph hold the objects of a complete list, and no others of the kind. It takes the lock for each
-// object, not for the whole list, so that other kinds make progress meanwhile. What has gone is removed first: a relist
-// follows a time without news, and paths that should be closed are closed before anything else.
+// Replace makes the graph contain the objects of a complete list, and no others of the kind. It locks for each object,
+// not for the whole list, so that other kinds make progress meanwhile. Deleted objects are removed first: a relist
+// follows a time without events, and outdated paths must be closed as soon as possible.
 func (st *store) Replace(list []any, _ string) error {
 	var errs []error
 	present := make(map[graph.Vertex]struct{}, len(list))
@@ -117,7 +117,7 @@ func (st *store) Replace(list []any, _ string) error {
 	errs = append(errs, st.dropOthers(present))
 	for i, obj := range list {
 		errs = append(errs, st.Update(obj))
-		list[i] = nil // the list of a large kind can go while it is read
+		list[i] = nil // the memory of a large list can be freed while it is stored
 	}
 	if err := errors.Join(errs...); err != nil {
 		return fmt.Errorf("putting the %s into the graph: %w", st.resource.Resource, err)
@@ -139,10 +139,10 @@ func (st *store) dropOthers(present map[graph.Vertex]struct{}) error {
 	return errors.Join(errs...)
 }
 
-// Resync has nothing to do: the graph keeps what it was given.
+// Resync does nothing: the graph keeps everything.
 func (st *store) Resync() error { return nil }
 
-// Transformer strips objects while the first list is still being received.
+// Transformer returns strip, which is applied while the first list is still being received.
 func (st *store) Transformer() cache.TransformFunc { return strip }
 
 func (st *store) ownerOf(obj any) (graph.Vertex, error) {

@@ -20,41 +20,41 @@ import (
 	"github.com/gardenlite/gardenlite/internal/authz/graph"
 )
 
-// Graph is what is fed; *graph.Graph is one.
+// Graph is the graph to which a Syncer writes, such as *graph.Graph.
 type Graph interface {
 	Set(owner graph.Vertex, edges []graph.Edge)
 	Delete(owner graph.Vertex)
 }
 
-// Config says what to read and where to write it.
+// Config is the configuration of a Syncer.
 type Config struct {
-	// REST is how to reach the garden. The user must be allowed to list and watch all Resources.
+	// REST is the client configuration for the garden. The user must be allowed to list and watch all Resources.
 	REST *rest.Config
-	// Graph is fed, by this Syncer alone.
+	// Graph is the graph. No other Syncer may write to it.
 	Graph Graph
-	// Clock tells when a client certificate has expired; the wall clock if nil.
+	// Clock is the clock by which client certificates expire; the wall clock if nil.
 	Clock clock.Clock
 	Log   logr.Logger
-	// StaleAfter is how long a kind may be without a watch until Current says so; DefaultStaleAfter if 0.
+	// StaleAfter is how long a kind may be without a watch until Current returns false; DefaultStaleAfter if 0.
 	StaleAfter time.Duration
-	// ObserveUpdate, if set, is called with how long each update of the graph took (operation: Set or Delete).
+	// ObserveUpdate, if set, is called with the duration of each update of the graph (operation: Set or Delete).
 	ObserveUpdate func(kind graph.Kind, operation string, took time.Duration)
-	// ListerWatcher, if set, takes the place of lists and watches over REST.
+	// ListerWatcher, if set, replaces lists and watches over REST.
 	ListerWatcher func(Resource) cache.ListerWatcher
 }
 
-// Syncer feeds a graph.
+// Syncer keeps a graph in sync with a garden.
 type Syncer struct {
 	config Config
 	stores []*store
 	expiry *expiry
 
-	// mu makes one writer of the graph, and guards the retained objects.
+	// mu serializes the writes to the graph, and guards the retained objects.
 	mu    sync.Mutex
 	kinds map[graph.Kind]*store
 }
 
-// New makes a Syncer; Run starts it.
+// New returns a Syncer; Run starts it.
 func New(config Config) (*Syncer, error) {
 	if config.Graph == nil {
 		return nil, errors.New("no graph to feed")
@@ -89,7 +89,7 @@ func New(config Config) (*Syncer, error) {
 	return s, nil
 }
 
-// Run feeds the graph until the context ends, and returns when nothing runs any more.
+// Run updates the graph until the context ends, and returns when all goroutines have ended.
 func (s *Syncer) Run(ctx context.Context) error {
 	var group wait.Group
 	for _, st := range s.stores {
@@ -100,7 +100,7 @@ func (s *Syncer) Run(ctx context.Context) error {
 	return nil
 }
 
-// HasSynced says whether the first list of every kind is in the graph.
+// HasSynced reports whether the first list of every kind is in the graph.
 func (s *Syncer) HasSynced() bool {
 	for _, st := range s.stores {
 		if !st.synced.Load() {
@@ -110,7 +110,7 @@ func (s *Syncer) HasSynced() bool {
 	return true
 }
 
-// Current says whether HasSynced is true and the graph is not stale: no kind has been without a watch for too long.
+// Current reports whether HasSynced is true and the graph is not stale: no kind has been without a watch for too long.
 func (s *Syncer) Current() bool {
 	for _, st := range s.stores {
 		if !st.synced.Load() || st.stale() > 0 {
@@ -120,7 +120,7 @@ func (s *Syncer) Current() bool {
 	return true
 }
 
-// Missing names the resources for which Current waits, for messages; "" when there is none.
+// Missing returns the resources for which Current is false, for messages; "" if there are none.
 func (s *Syncer) Missing() string {
 	var missing []string
 	for _, st := range s.stores {
@@ -134,15 +134,15 @@ func (s *Syncer) Missing() string {
 	return strings.Join(missing, ", ")
 }
 
-// Seen says whether a version of an object of a kind is in the graph, or a later one of another object. A version that cannot
-// be compared counts as seen.
+// Seen reports whether the graph contains this version of an object of the kind, or a later one of another object. It
+// returns true if the version cannot be compared.
 func (s *Syncer) Seen(kind graph.Kind, resourceVersion string) bool {
 	version, err := strconv.ParseUint(resourceVersion, 10, 64)
 	st := s.kinds[kind]
 	return err != nil || st == nil || st.version.Load() >= version
 }
 
-// Seeds are the names of all Seeds, in no order.
+// Seeds returns the names of all Seeds, in no particular order.
 func (s *Syncer) Seeds() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -154,7 +154,7 @@ func (s *Syncer) Seeds() []string {
 	return names
 }
 
-// set writes the edges of an object, and those of the objects that depend on it. s.mu is held.
+// set writes the edges of an object, and of the objects that depend on it. The caller holds s.mu.
 func (s *Syncer) set(obj any) (graph.Vertex, error) {
 	owner, err := s.setOne(obj)
 	if err != nil {
@@ -177,7 +177,8 @@ func (s *Syncer) setOne(obj any) (graph.Vertex, error) {
 	return owner, nil
 }
 
-// remove takes an object and what it caused out of the graph. s.mu is held, and the object no longer retained.
+// remove removes an object and its edges from the graph. The caller holds s.mu, and has removed the object from the
+// store.
 func (s *Syncer) remove(owner graph.Vertex, obj any) error {
 	start := time.Now()
 	s.config.Graph.Delete(owner)
@@ -188,7 +189,7 @@ func (s *Syncer) remove(owner graph.Vertex, obj any) error {
 	return s.remakeDependents(obj)
 }
 
-// remakeDependents makes the edges anew that depend on an object that has changed or gone. s.mu is held.
+// remakeDependents updates the edges that depend on an object that was changed or deleted. The caller holds s.mu.
 func (s *Syncer) remakeDependents(obj any) error {
 	if obj == nil {
 		return nil
@@ -208,7 +209,7 @@ func (s *Syncer) remakeDependents(obj any) error {
 	return errors.Join(errs...)
 }
 
-// seedExpired makes the edges anew that depend on a seed's client certificate, which has expired.
+// seedExpired updates the edges that depend on a seed whose client certificate has expired.
 func (s *Syncer) seedExpired(name string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -219,7 +220,7 @@ func (s *Syncer) seedExpired(name string) {
 	}
 }
 
-// objects answers what the edges of one object need to know about others. s.mu is held.
+// objects implements graph.Objects with the retained objects. The caller holds s.mu.
 type objects struct{ s *Syncer }
 
 var _ graph.Objects = objects{}

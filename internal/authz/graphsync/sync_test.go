@@ -25,7 +25,7 @@ import (
 	"github.com/gardenlite/gardenlite/internal/testutil"
 )
 
-// garden is a garden under test: one source of objects a kind, and a graph that is fed from them.
+// garden is a garden for a test: one source of objects for each kind, and a graph that is synced from them.
 type garden struct {
 	*testing.T
 	sources map[string]*cachetesting.FakeControllerSource
@@ -83,7 +83,7 @@ func (g *garden) synced() *garden {
 	return g
 }
 
-// path says in words whether there is a path.
+// path waits until there is a path, or none.
 func (g *garden) path(from graph.Vertex, seed string, want bool) {
 	g.Helper()
 	testutil.EventuallyTrue(g, fmt.Sprintf("a path from %s to Seed %s: %v", from, seed, want),
@@ -156,7 +156,7 @@ func TestHasSyncedWaitsForEveryKind(t *testing.T) {
 	}
 }
 
-// gated holds lists back.
+// gated blocks lists until the gate is closed.
 type gated struct {
 	cache.ListerWatcher
 	gate chan struct{}
@@ -197,7 +197,8 @@ func TestEventsReachTheGraph(t *testing.T) {
 	}
 }
 
-// TestBootstrappedDependsOnTheSeed: the edges of a ManagedSeed follow the Seed of its name, and the time.
+// TestBootstrappedDependsOnTheSeed checks that the edges of a ManagedSeed follow the Seed of the same name, and the
+// time.
 func TestBootstrappedDependsOnTheSeed(t *testing.T) {
 	g := newGarden(t)
 	g.sources["shoots"].Add(shootObject("child", "parent"))
@@ -229,13 +230,13 @@ func TestBootstrappedDependsOnTheSeed(t *testing.T) {
 	g.path(bootstrapAccount, "parent", false)
 }
 
-// wakes waits until the syncer sleeps until the next expiry.
+// wakes waits until the syncer waits for the next expiration.
 func (g *garden) wakes() {
 	g.Helper()
 	testutil.EventuallyTrue(g, "the syncer waits for time to pass", g.clock.HasWaiters)
 }
 
-// TestRelist: objects deleted without a watch leave the graph with the next list.
+// TestRelist checks that the next list removes objects that were deleted without an event.
 func TestRelist(t *testing.T) {
 	g := newGarden(t)
 	st := g.syncer.kinds[graph.KindShoot]
@@ -263,7 +264,7 @@ func TestRelist(t *testing.T) {
 	g.path(bootstrapAccount, "parent", true)
 }
 
-// TestAnyOrderOfKinds: whatever the order in which the kinds' events come, the graph is the same.
+// TestAnyOrderOfKinds checks that the graph does not depend on the order of the events of different kinds.
 func TestAnyOrderOfKinds(t *testing.T) {
 	expires := time.Date(2031, 1, 1, 0, 0, 0, 0, time.UTC)
 	objects := map[graph.Kind][]any{
@@ -300,8 +301,8 @@ func TestAnyOrderOfKinds(t *testing.T) {
 	}
 }
 
-// TestResourcesFit: every watched kind has edges in the graph, under the vertex by which it is deleted, and whatever
-// depends on another object is retained.
+// TestResourcesFit checks that every watched kind has edges in the graph, under the vertex with which they are deleted,
+// and that objects whose edges depend on others are retained.
 func TestResourcesFit(t *testing.T) {
 	g := newGarden(t)
 	for _, resource := range Resources() {

@@ -16,7 +16,8 @@ import (
 )
 
 const (
-	// mostInPicture and mostOnPage limit the vertices of a drawing: more could not be told apart, and make a browser slow.
+	// mostInPicture and mostOnPage limit the vertices of a drawing: more could not be distinguished, and slow down a
+	// browser.
 	mostInPicture = 3000
 	mostOnPage    = 400
 
@@ -35,13 +36,15 @@ var (
 			Funcs(template.FuncMap{"anchor": anchor, "plus": func(a, b int) int { return a + b }}).Parse(drawingSVG))
 )
 
-// drawing is a picture of a part of the graph, with the Seeds on the right. drawing.svg draws it, alone and on the page.
+// drawing is a drawing of a part of the graph, with the Seeds on the right. drawing.svg renders it, alone and on the
+// page.
 type drawing struct {
 	Width, Height int
 	Boxes         []box
 	Lines         []line
 	Kinds         []drawnKind
-	// Left is how many vertices did not fit, Unconnected how many were left out because they have no edges.
+	// Left is the number of vertices that did not fit, Unconnected the number of those that were omitted because they
+	// have no edges.
 	Left, Unconnected int
 }
 
@@ -66,8 +69,9 @@ type drawnKind struct {
 	X, Y  int // in the legend
 }
 
-// draw draws the part of the graph around the selected vertices. If the filter has selected everything, vertices without
-// edges are left out, such as the default ServiceAccount of each namespace; else the selected vertices are marked.
+// draw returns a drawing of the part of the graph around the selected vertices. If the filter has selected everything,
+// vertices without edges are omitted, such as the default ServiceAccount of each namespace; else the selected vertices
+// are marked.
 func (v view) draw(selected []graph.SnapshotVertex, filtered bool, most int) *drawing {
 	d := &drawing{}
 	if !filtered {
@@ -102,7 +106,8 @@ func (v view) draw(selected []graph.SnapshotVertex, filtered bool, most int) *dr
 	return d
 }
 
-// curve goes from the right side of a box, through the lanes of the columns between, to the left side of another.
+// curve returns the SVG path of an edge: from the right side of a box, through the lanes of the columns in between, to
+// the left side of another box.
 func (l *layout) curve(edge []int) string {
 	var path strings.Builder
 	first := l.points[edge[0]]
@@ -121,7 +126,6 @@ func (l *layout) curve(edge []int) string {
 	return path.String()
 }
 
-// picture is a drawing with a title and a legend.
 type picture struct {
 	*drawing
 	Title       string
@@ -145,7 +149,7 @@ func writeSVG(w io.Writer, v view, selected []graph.SnapshotVertex, filtered boo
 	return drawingTemplate.ExecuteTemplate(w, "picture", picture{d, title, style, titleHeight})
 }
 
-// addLegend puts the kinds below the drawing, in as many rows as they need.
+// addLegend adds the kinds below the drawing, in as many rows as necessary.
 func (d *drawing) addLegend() {
 	x, y := margin, titleHeight+d.Height
 	for i := range d.Kinds {
@@ -171,8 +175,8 @@ func label(v graph.Vertex) string {
 	return string(runes[:longestLabel/2]) + "…" + string(runes[len(runes)-longestLabel/2+1:])
 }
 
-// fill gives each kind a color of its own, light enough for black text: the hues go round by the golden angle, and Seeds
-// are gold. It is in RGB, because not every viewer of SVG knows other notations.
+// fill returns the color of a kind, light enough for black text: the hues are the golden angle apart, and Seeds are
+// gold. The color is in RGB, because not every SVG viewer supports other notations.
 func fill(kind graph.Kind) string {
 	hue, saturation, lightness := float64((int(kind)*137+40)%360), 0.65, 0.82
 	if kind == graph.KindSeed {

@@ -21,12 +21,13 @@ const (
 	SVG  = "svg"
 )
 
-// ErrNoMatch says that a filter selects no vertex.
+// ErrNoMatch is the error if a filter selects no vertex.
 var ErrNoMatch = errors.New("nothing in the graph matches: \"gardenlite graph\" shows all of it")
 
-// Write writes the vertices that match the filter, all that they lead to, and what leads to them directly. Text lists the
-// matching ones with their edges. It writes nothing and returns ErrNoMatch if the filter selects no vertex, and a usage
-// error if there is no such kind or format, or if the graph has too many vertices for a drawing.
+// Write writes the vertices that match the filter, everything to which they lead, and the vertices that lead to them
+// directly. The text format lists the matching vertices with their edges. If the filter selects no vertex, it writes
+// nothing and returns ErrNoMatch. It returns a usage error if there is no such kind or format, or if the graph has too
+// many vertices for a drawing.
 func Write(w io.Writer, s graph.Snapshot, f Filter, format string) error {
 	parsed, err := f.parse()
 	if err != nil {
@@ -59,7 +60,7 @@ func Write(w io.Writer, s graph.Snapshot, f Filter, format string) error {
 	return usage.Errorf("%q is no format of the graph: it is one of %s, %s, %s, %s", format, Text, DOT, JSON, SVG)
 }
 
-// writeText lists vertices with their edges. Of a part of the graph it follows each path to its end.
+// writeText lists vertices with their edges. For a part of the graph, it follows each path to its end.
 func (v view) writeText(w io.Writer, selected []graph.SnapshotVertex, filtered bool) error {
 	out := bufio.NewWriter(w)
 	incoming := map[graph.Vertex][]graph.Vertex{}
@@ -77,7 +78,7 @@ func (v view) writeText(w io.Writer, selected []graph.SnapshotVertex, filtered b
 	return out.Flush()
 }
 
-// writeTree writes what a vertex leads to, and what that leads to if it is deep: of each vertex once.
+// writeTree writes the vertices to which a vertex leads; if deep is set, recursively, and each subtree once.
 func (v view) writeTree(out io.Writer, from graph.Vertex, indent string, deep bool, seen map[graph.Vertex]bool) {
 	for _, target := range v.outgoing(from) {
 		if deep && seen[target] && len(v.outgoing(target)) > 0 {
@@ -92,8 +93,9 @@ func (v view) writeTree(out io.Writer, from graph.Vertex, indent string, deep bo
 	}
 }
 
-// writeDOT writes the language of Graphviz. Vertices whose object does not exist, or is of a kind that is not watched, are
-// dashed. Names in the API have neither quotes nor backslashes nor line ends; Go's quoting keeps any name in its string.
+// writeDOT writes the language of Graphviz. Vertices whose object does not exist, or is of a kind that is not watched,
+// are dashed. Names in the API contain neither quotes nor backslashes nor line ends; Go's quoting keeps any name in its
+// string.
 func writeDOT(w io.Writer, s graph.Snapshot) error {
 	out := bufio.NewWriter(w)
 	quote := func(v graph.Vertex) string { return strconv.Quote(v.String()) }

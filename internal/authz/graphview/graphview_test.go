@@ -21,7 +21,7 @@ func vertex(kind graph.Kind, namespace, name string) graph.Vertex {
 	return graph.Vertex{Kind: kind, Namespace: namespace, Name: name}
 }
 
-// snapshotOf makes a graph of edges, with vertices in order.
+// snapshotOf returns a graph with the edges, and their vertices in order.
 func snapshotOf(edges ...graph.Edge) graph.Snapshot {
 	s := graph.Snapshot{Edges: edges}
 	for _, e := range edges {
@@ -83,7 +83,7 @@ Shoot garden-dev/s
 	}
 }
 
-// TestFormatsShowTheSame: DOT, SVG and the page show the vertices that JSON has.
+// TestFormatsShowTheSame checks that DOT, SVG and the page show the same vertices as JSON.
 func TestFormatsShowTheSame(t *testing.T) {
 	f := Filter{Kind: "secretbinding"}
 	shown := []graph.Vertex{secret, binding, shoot, seedA}
@@ -150,7 +150,7 @@ func TestFarthest(t *testing.T) {
 	}
 }
 
-// TestDrawingIsXML has names that are markup, and reads the drawing again.
+// TestDrawingIsXML draws names that are markup, and parses the drawing.
 func TestDrawingIsXML(t *testing.T) {
 	svg := write(t, chain(), Filter{}, SVG)
 	texts := ""
@@ -171,8 +171,8 @@ func TestDrawingIsXML(t *testing.T) {
 	}
 }
 
-// TestDrawingOfAnyGraph draws random graphs, cycles among them: always the same, no boxes over each other, and edges from
-// left to right where there is no cycle.
+// TestDrawingOfAnyGraph draws random graphs, some with cycles, and checks that the drawing is deterministic, boxes do
+// not overlap, and edges go from left to right if there is no cycle.
 func TestDrawingOfAnyGraph(t *testing.T) {
 	first := testutil.Seed(t)
 	for seed := first; seed < first+50; seed++ {
@@ -210,7 +210,7 @@ func TestDrawingOfAnyGraph(t *testing.T) {
 	}
 }
 
-// TestDrawingOfACycle: a cycle, and vertices that lead to no seed, are drawn like everything else.
+// TestDrawingOfACycle checks that cycles, and vertices that lead to no seed, are drawn.
 func TestDrawingOfACycle(t *testing.T) {
 	a, b, c := vertex(graph.KindProject, "", "a"), vertex(graph.KindProject, "", "b"), vertex(graph.KindProject, "", "c")
 	v := view{snapshotOf(graph.Edge{From: a, To: b}, graph.Edge{From: b, To: a}, graph.Edge{From: c, To: c})}
@@ -222,7 +222,7 @@ func TestDrawingOfACycle(t *testing.T) {
 	}
 }
 
-// TestUnconnected: vertices without edges are drawn when they are asked for.
+// TestUnconnected checks that vertices without edges are drawn if they are selected.
 func TestUnconnected(t *testing.T) {
 	s := chain()
 	unused := graph.SnapshotVertex{Vertex: vertex(graph.KindServiceAccount, "garden-dev", "default"), Exists: true}
@@ -237,8 +237,8 @@ func TestUnconnected(t *testing.T) {
 	}
 }
 
-// TestDrawingPointsRight: edges go from left to right, no two boxes overlap, and much in one column does not make a drawing
-// too tall to look at.
+// TestDrawingPointsRight checks that edges go from left to right, boxes do not overlap, and a full column does not make
+// the drawing too tall.
 func TestDrawingPointsRight(t *testing.T) {
 	var edges []graph.Edge
 	for i := range 1000 {

@@ -9,23 +9,24 @@ import (
 	"github.com/gardenlite/gardenlite/internal/authz/graph"
 )
 
-// Sizes in the units of the drawing.
+// The sizes are in units of the drawing.
 const (
 	margin    = 24
 	boxHeight = 34
-	rowHeight = 44  // from one box to the next
-	laneSize  = 14  // what an edge that passes through a column takes
+	rowHeight = 44  // distance between the tops of two boxes
+	laneSize  = 14  // height of an edge that passes through a column
 	columnGap = 110 // between columns
 	runeWidth = 7
 )
 
-// layout places a graph in columns, after Sugiyama: every vertex is left of all that it leads to, edges that pass through a
-// column have lanes there, the order in the columns makes few edges cross, and heights are near the neighbors' heights.
+// layout arranges a graph in columns, after Sugiyama: every vertex is left of the vertices to which it leads, edges
+// that pass through a column have lanes there, the order in the columns avoids crossings, and a point is at about the
+// height of its neighbors.
 type layout struct {
 	points  []point // the vertices, then the lanes
 	columns []column
-	edges   [][]int // the points that each edge goes through, from left to right
-	// left and right are each point's neighbors in the next columns.
+	edges   [][]int // the points of each edge, from left to right
+	// left and right are the neighbors of each point in the adjacent columns.
 	left, right   [][]int
 	width, height int
 }
@@ -33,7 +34,7 @@ type layout struct {
 // point is a vertex or a lane.
 type point struct {
 	column int     // counted from the right
-	y      float64 // of its middle
+	y      float64 // of its center
 	size   float64
 }
 
@@ -42,7 +43,7 @@ type column struct {
 	x, width int
 }
 
-// sweeps is how often the order and the heights are improved. More change nothing that can be seen.
+// sweeps is how often the order and the heights are improved. More make no visible difference.
 const sweeps = 12
 
 func newLayout(s graph.Snapshot) *layout {
@@ -71,8 +72,8 @@ func newLayout(s graph.Snapshot) *layout {
 	return l
 }
 
-// columnsOf divides the vertices into columns, the rightmost first. A column that is too tall to look at is divided into
-// several, so that the drawing is rather wide than tall.
+// columnsOf divides the vertices into columns, the rightmost first. It divides a column that is too tall into several,
+// so that the drawing is wide rather than tall.
 func columnsOf(vertices []graph.SnapshotVertex, targets [][]int) (columns [][]int) {
 	ranks := make([][]int, 0, 8)
 	for id, rank := range ranksOf(vertices, targets) {
@@ -91,8 +92,8 @@ func columnsOf(vertices []graph.SnapshotVertex, targets [][]int) (columns [][]in
 	return columns
 }
 
-// ranksOf returns for each vertex how far from the right it is: Seeds that lead nowhere have rank 0, and everything else a
-// higher rank than what it leads to. Where a cycle closes, an edge goes back.
+// ranksOf returns the distance of each vertex from the right: Seeds that lead nowhere have rank 0, and every other
+// vertex a higher rank than those to which it leads. The edge that closes a cycle goes back.
 func ranksOf(vertices []graph.SnapshotVertex, targets [][]int) []int {
 	ranks := make([]int, len(targets))
 	const unseen, open, done = 0, 1, 2
@@ -101,7 +102,7 @@ func ranksOf(vertices []graph.SnapshotVertex, targets [][]int) []int {
 	visit = func(i int) {
 		state[i] = open
 		if vertices[i].Kind != graph.KindSeed {
-			ranks[i] = 1 // a dead end is not where Seeds are
+			ranks[i] = 1 // only Seeds are in the rightmost column
 		}
 		for _, to := range targets[i] {
 			if state[to] == unseen {
@@ -121,14 +122,13 @@ func ranksOf(vertices []graph.SnapshotVertex, targets [][]int) []int {
 	return ranks
 }
 
-// lane identifies a lane: edges share the lanes to the vertex that they end at, or from the one that they begin at,
-// whichever has more edges.
+// lane identifies a lane. Edges share lanes: those with the same end or the same start, whichever has more edges.
 type lane struct {
 	column, vertex int
 	outgoing       bool
 }
 
-// connect makes the edges, with a lane in every column between their ends.
+// connect creates the edges, with a lane in every column between their ends.
 func (l *layout) connect(targets [][]int) {
 	incoming := make([]int, len(targets))
 	for _, ids := range targets {
@@ -151,7 +151,7 @@ func (l *layout) connect(targets [][]int) {
 					lanes[key] = id
 					l.points = append(l.points, point{column: key.column, size: laneSize})
 					c := &l.columns[key.column]
-					c.points = slices.Insert(c.points, len(c.points)/2, id) // near to what many points lead to
+					c.points = slices.Insert(c.points, len(c.points)/2, id) // near the vertices to which many points lead
 				}
 				edge = append(edge, id)
 			}
@@ -169,8 +169,8 @@ func (l *layout) connect(targets [][]int) {
 	}
 }
 
-// sweep visits the columns from right to left with the neighbors on the right, then from left to right with those on the
-// left, and so on.
+// sweep visits the columns alternately from right to left, with the neighbors on the right, and from left to right,
+// with those on the left.
 func (l *layout) sweep(visit func(column int, neighbors [][]int)) {
 	for sweep := range sweeps {
 		for i := range l.columns {
@@ -185,7 +185,7 @@ func (l *layout) sweep(visit func(column int, neighbors [][]int)) {
 
 // order sorts every column by the mean of its points' neighbors.
 func (l *layout) order() {
-	rank := make([]float64, len(l.points)) // where in its column each point is, from 0 to 1
+	rank := make([]float64, len(l.points)) // the position of each point in its column, from 0 to 1
 	number := func(c int) {
 		for i, id := range l.columns[c].points {
 			rank[id] = (float64(i) + 0.5) / float64(len(l.columns[c].points))
@@ -197,7 +197,7 @@ func (l *layout) order() {
 	wanted := make([]float64, len(l.points))
 	l.sweep(func(c int, neighbors [][]int) {
 		for _, id := range l.columns[c].points {
-			// Small differences do not count: else what many points lead to would go to one end of a column or the other.
+			// Small differences are ignored: else vertices to which many points lead would move to one end of a column.
 			wanted[id] = math.Round(mean(neighbors[id], rank, rank[id]) * 32)
 		}
 		slices.SortStableFunc(l.columns[c].points, func(a, b int) int { return cmp.Compare(wanted[a], wanted[b]) })
@@ -216,7 +216,7 @@ func mean(ids []int, of []float64, otherwise float64) float64 {
 	return sum / float64(len(ids))
 }
 
-// place gives every point its height, near its neighbors', and every column its place.
+// place sets the height of every point, near those of its neighbors, and the position of every column.
 func (l *layout) place() {
 	y, height := make([]float64, len(l.points)), 0.0
 	for _, c := range l.columns {
@@ -241,8 +241,8 @@ func (l *layout) place() {
 	}
 }
 
-// settle moves the points of a column near to the mean of their neighbors, without overlap and within the height. Two
-// solutions, one that moves points down only and one that moves them up only, make a third in the middle between them.
+// settle moves the points of a column close to the mean of their neighbors, without overlap and within the height. The
+// result is the mean of two solutions, one that moves points down only and one that moves them up only.
 func (l *layout) settle(points []int, neighbors [][]int, y []float64, height float64) {
 	down, up := make([]float64, len(points)), make([]float64, len(points))
 	for i, id := range points {
@@ -266,7 +266,7 @@ func (l *layout) settle(points []int, neighbors [][]int, y []float64, height flo
 	}
 }
 
-// distance is how far the point is from the one above it.
+// distance returns the distance of the point from the one above it.
 func (l *layout) distance(points []int, i int) float64 {
 	return (l.points[points[i-1]].size + l.points[points[i]].size) / 2
 }

@@ -12,13 +12,14 @@ import (
 	"github.com/gardenlite/gardenlite/internal/authz/graph"
 )
 
-// Path is where the page is served.
+// Path is the path of the page.
 const Path = "/debug/resource-dependency-graph"
 
 const (
 	// largeGraph is the number of vertices above which the page shows the Seeds first.
 	largeGraph = 2000
-	// listedVertices are on one page, with at least listedNeighbors in each direction, and more where there is room.
+	// listedVertices is the number of vertices on one page. Each has at least listedNeighbors neighbors in each
+	// direction, and more if a page then has at most listedEdges edges.
 	listedVertices  = 2000
 	listedNeighbors = 20
 	listedEdges     = 20000
@@ -35,8 +36,8 @@ var (
 	pageTemplate = template.Must(template.Must(drawingTemplate.Clone()).New("page").Parse(pageHTML))
 )
 
-// page is what page.html shows. Everything but the style sheet and the script, which are files of this package, is escaped
-// by the template for the place where it stands.
+// page is the input of page.html. The template escapes everything for its context, except the style sheet and the
+// script, which are files of this package.
 type page struct {
 	Nonce  string
 	Style  template.CSS
@@ -60,21 +61,20 @@ type listed struct {
 	Directions [2]direction
 }
 
-// direction has a vertex's neighbors in one direction.
 type direction struct {
 	Title       string
 	Count, More int
 	Neighbors   []link
 }
 
-// link leads to a vertex: to its place on this page if it is listed, or else to a page of its own.
+// link is a link to a vertex: on this page if the vertex is listed, or else to a page for the vertex.
 type link struct {
 	graph.Vertex
 	URL string
 }
 
-// Page writes a page in HTML. Its style sheet and its script, and no others, have the nonce. It returns a usage error if
-// the query has an unknown kind.
+// Page writes an HTML page. Only its own style sheet and script have the nonce. It returns a usage error if the query
+// has an unknown kind.
 func Page(w io.Writer, s graph.Snapshot, query url.Values, nonce string, synced bool) error {
 	p := &page{
 		Nonce: nonce, Style: template.CSS(drawingCSS + pageCSS), Script: template.JS(pageJS), //nolint:gosec // files of this package
@@ -86,7 +86,7 @@ func Page(w io.Writer, s graph.Snapshot, query url.Values, nonce string, synced 
 	return pageTemplate.Execute(w, p)
 }
 
-// show selects what the page shows: of a large graph the Seeds, unless something else is asked for.
+// show selects the content of the page: for a large graph the Seeds, unless the query has a filter.
 func (p *page) show(v view, query url.Values) error {
 	f := FilterOf(query)
 	if f == (Filter{}) && len(v.Vertices) > largeGraph && !query.Has("kind") {
@@ -105,7 +105,7 @@ func (p *page) show(v view, query url.Values) error {
 		parsed.Name = "*" + f.Name + "*"
 		if selected = parsed.selectFrom(v.Vertices); len(selected) > 0 {
 			p.Message = fmt.Sprintf("Nothing has exactly the name %q; these have it in their names.", f.Name)
-			f.Name = parsed.Name // so that what the page links to is what it shows
+			f.Name = parsed.Name // so that the links on the page have the same filter
 		}
 	}
 	p.Filter, p.Matched = f, len(selected)
@@ -120,7 +120,7 @@ func (p *page) show(v view, query url.Values) error {
 	return nil
 }
 
-// turnTo picks the vertices of one page of a long list.
+// turnTo returns the vertices of one page of a long list.
 func (p *page) turnTo(selected []graph.SnapshotVertex, number string) []graph.SnapshotVertex {
 	last := max(1, (len(selected)+listedVertices-1)/listedVertices)
 	current, _ := strconv.Atoi(number) // 0 if it is no number
@@ -135,7 +135,6 @@ func (p *page) turnTo(selected []graph.SnapshotVertex, number string) []graph.Sn
 	return selected[p.First-1 : min(len(selected), current*listedVertices)]
 }
 
-// list describes vertices with their neighbors.
 func (v view) list(selected []graph.SnapshotVertex) []listed {
 	most := max(listedNeighbors, listedEdges/max(1, len(selected)))
 	incoming := v.incoming(selected)
@@ -157,7 +156,6 @@ func (v view) list(selected []graph.SnapshotVertex) []listed {
 	return all
 }
 
-// anchor is the place of a vertex on a page.
 func anchor(v graph.Vertex) string { return fmt.Sprintf("%s/%s/%s", v.Kind, v.Namespace, v.Name) }
 
 func linkTo(v graph.Vertex, here bool) link {
@@ -168,7 +166,7 @@ func linkTo(v graph.Vertex, here bool) link {
 	return link{Vertex: v, URL: to.String()}
 }
 
-// url is the page with the filter and one more parameter.
+// url returns the URL of the page with the filter and one more parameter.
 func (f Filter) url(parameter, value string) string {
 	query := f.Values()
 	query.Set(parameter, value)

@@ -7,13 +7,12 @@ import (
 	"github.com/gardenlite/gardenlite/internal/authz/graph"
 )
 
-// selector selects the vertices to show. Empty fields choose all; in Namespace and Name a * stands for any text.
+// selector selects the vertices to show. Empty fields match everything; in Namespace and Name, a * matches any text.
 type selector struct {
 	Kind            graph.Kind // 0 for all
 	Namespace, Name string
 }
 
-// selectFrom returns the selected vertices, in the same order.
 func (f selector) selectFrom(vertices []graph.SnapshotVertex) (selected []graph.SnapshotVertex) {
 	for _, v := range vertices {
 		if (f.Kind == 0 || f.Kind == v.Kind) && globMatches(f.Namespace, v.Namespace) && globMatches(f.Name, v.Name) {
@@ -23,7 +22,7 @@ func (f selector) selectFrom(vertices []graph.SnapshotVertex) (selected []graph.
 	return selected
 }
 
-// globMatches compares with a pattern in which * stands for any text; an empty pattern matches everything.
+// globMatches reports whether text matches a pattern, in which * matches any text. An empty pattern matches everything.
 func globMatches(pattern, text string) bool {
 	if pattern == "" {
 		return true
@@ -41,7 +40,7 @@ func globMatches(pattern, text string) bool {
 	return found && strings.HasSuffix(rest, pieces[len(pieces)-1])
 }
 
-// KindNames are the names of all kinds, sorted.
+// KindNames returns the names of all kinds, sorted.
 func KindNames() []string {
 	var names []string
 	for _, kind := range graph.Kinds() {

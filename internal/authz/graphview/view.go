@@ -10,15 +10,16 @@ import (
 	"github.com/gardenlite/gardenlite/internal/usage"
 )
 
-// Filter selects what to show, as it is typed: with the name of the kind. A * in Namespace and Name stands for any text.
+// Filter selects the vertices to show, as entered by a user. Kind is the name of a kind. In Namespace and Name, a *
+// matches any text.
 type Filter struct{ Kind, Namespace, Name string }
 
-// FilterOf reads the filter from the parameters of a query.
+// FilterOf returns the filter in the parameters of a query.
 func FilterOf(query url.Values) Filter {
 	return Filter{Kind: query.Get("kind"), Namespace: query.Get("namespace"), Name: query.Get("name")}
 }
 
-// Values is the inverse of FilterOf.
+// Values returns the filter as parameters of a query.
 func (f Filter) Values() url.Values {
 	query := url.Values{}
 	for key, value := range map[string]string{"kind": f.Kind, "namespace": f.Namespace, "name": f.Name} {
@@ -29,7 +30,7 @@ func (f Filter) Values() url.Values {
 	return query
 }
 
-// parse returns a usage error if there is no such kind.
+// parse returns a usage error if the kind is unknown.
 func (f Filter) parse() (selector, error) {
 	kind, ok := graph.ParseKind(f.Kind)
 	if !ok && f.Kind != "" {
@@ -38,8 +39,8 @@ func (f Filter) parse() (selector, error) {
 	return selector{Kind: kind, Namespace: f.Namespace, Name: f.Name}, nil
 }
 
-// view is a snapshot that can be walked. Both slices of a snapshot are sorted, so a walk through a few vertices of a graph
-// with millions of edges needs no index.
+// view provides walks through a snapshot. Both slices of a snapshot are sorted, so a walk through a few vertices of a
+// graph with millions of edges needs no index.
 type view struct{ graph.Snapshot }
 
 func (v view) find(vertex graph.Vertex) (graph.SnapshotVertex, bool) {
@@ -50,7 +51,7 @@ func (v view) find(vertex graph.Vertex) (graph.SnapshotVertex, bool) {
 	return v.Vertices[i], true
 }
 
-// outgoing are the vertices to which an edge goes from this one.
+// outgoing returns the vertices to which the vertex has an edge.
 func (v view) outgoing(from graph.Vertex) (targets []graph.Vertex) {
 	begin := sort.Search(len(v.Edges), func(i int) bool { return v.Edges[i].From.Compare(from) >= 0 })
 	for _, edge := range v.Edges[begin:] {
@@ -62,7 +63,7 @@ func (v view) outgoing(from graph.Vertex) (targets []graph.Vertex) {
 	return targets
 }
 
-// incoming are the vertices from which an edge goes to each of these.
+// incoming returns, for each of the vertices, those that have an edge to it.
 func (v view) incoming(vertices []graph.SnapshotVertex) map[graph.Vertex][]graph.Vertex {
 	all := make(map[graph.Vertex][]graph.Vertex, len(vertices))
 	for _, vertex := range vertices {
@@ -76,8 +77,9 @@ func (v view) incoming(vertices []graph.SnapshotVertex) map[graph.Vertex][]graph
 	return all
 }
 
-// around returns the part of the graph that is shown for selected vertices: they, all that they lead to (nearest first),
-// what leads to them directly, and the edges between all these. It has at most so many vertices; left did not fit.
+// around returns the part of the graph that is shown for the selected vertices: these, all vertices to which they lead
+// (nearest first), those that lead to them directly, and the edges between all of them. It has at most the given number
+// of vertices; left did not fit.
 func (v view) around(selected []graph.SnapshotVertex, most int) (part graph.Snapshot, left int) {
 	var chosen []graph.Vertex
 	seen := map[graph.Vertex]bool{} // true if it is chosen
@@ -120,7 +122,7 @@ func (v view) around(selected []graph.SnapshotVertex, most int) (part graph.Snap
 	return part, left
 }
 
-// connected leaves out the vertices without edges, except Seeds.
+// connected returns the vertices without those that have no edges, except Seeds.
 func (v view) connected(vertices []graph.SnapshotVertex) []graph.SnapshotVertex {
 	has := map[graph.Vertex]bool{}
 	for _, edge := range v.Edges {
@@ -131,7 +133,7 @@ func (v view) connected(vertices []graph.SnapshotVertex) []graph.SnapshotVertex 
 	})
 }
 
-// Farthest returns a path from the vertex to the most distant one that it leads to; nil if it is not in the graph.
+// Farthest returns a path from the vertex to the most distant vertex to which it leads; nil if it is not in the graph.
 func Farthest(s graph.Snapshot, from graph.Vertex) []graph.Vertex {
 	v := view{s}
 	if _, found := v.find(from); !found {

@@ -20,26 +20,28 @@ import (
 	"github.com/gardenlite/gardenlite/internal/usage"
 )
 
-// Question is a request whose outcome is explained.
+// Question is a request that is to be explained.
 type Question struct {
 	User `json:",inline"`
 	Verb string `json:"verb"`
-	// Resource is as it is typed: a plural, singular or short name, with or without group, with or without /SUBRESOURCE.
+	// Resource is entered by a user: a plural, singular or short name, with or without group, with or without
+	// /SUBRESOURCE.
 	Resource  string `json:"resource"`
 	Namespace string `json:"namespace,omitempty"`
 	Name      string `json:"name,omitempty"`
 }
 
-// Explanation says whether a request is allowed, by whom and why.
+// Explanation explains whether a request is allowed, by which authorizer and why.
 type Explanation struct {
 	Allowed bool `json:"allowed"`
 	// By is RBAC, SeedAuthorizer, or empty if neither allows it.
 	By string `json:"by,omitempty"`
-	// User and Groups are who asks; Identity is what SeedAuthorizer takes it for, such as "gardenlet of seed local".
+	// User and Groups are those of the request; Identity is how SeedAuthorizer interprets them, such as "gardenlet of
+	// seed local".
 	User     string   `json:"user"`
 	Groups   []string `json:"groups"`
 	Identity string   `json:"identity"`
-	// The request as the garden understands it.
+	// The following fields are the request as the garden receives it.
 	Verb        string `json:"verb"`
 	Group       string `json:"group"`
 	Resource    string `json:"resource"`
@@ -49,31 +51,32 @@ type Explanation struct {
 
 	SeedAuthorizer Decision `json:"seedAuthorizer"`
 	RBAC           Decision `json:"rbac"`
-	// Garden is what the API server itself answers.
+	// Garden is the answer of the API server itself.
 	Garden Decision `json:"garden"`
 	// Notes explain the answer.
 	Notes []string `json:"notes,omitempty"`
 }
 
-// Decision is one authorizer's answer.
+// Decision is the answer of one authorizer.
 type Decision struct {
 	Allowed bool `json:"allowed"`
-	// Rule is the row of the table that allows it, or the nearest.
+	// Rule is the row of the table that allows the request, or else the nearest one.
 	Rule   string `json:"rule,omitempty"`
 	Reason string `json:"reason,omitempty"`
-	// Path leads through the graph to the seed that asks; or, where there is no such path, to where the object leads.
+	// Path is the path through the graph to the seed of the user, or, if there is none, the path to the end.
 	Path []graph.Vertex `json:"path,omitempty"`
 }
 
-// By is who allowed a request.
+// Values of Explanation.By.
 const (
 	byRBAC           = "RBAC"
 	bySeedAuthorizer = "SeedAuthorizer"
-	// rbacReason is how Kubernetes' RBAC authorizer begins when it allows.
+	// rbacReason is the prefix of the reason of Kubernetes' RBAC authorizer for an allowed request.
 	rbacReason = "RBAC: allowed by "
 )
 
-// Explain decides on a request as the garden would, and returns why. It returns a usage error if there is no such request.
+// Explain decides on a request like the garden, and explains the decision. It returns a usage error if the request is
+// invalid.
 func (i *Inspector) Explain(ctx context.Context, q Question) (*Explanation, error) {
 	who, err := q.info()
 	if err != nil {
@@ -126,7 +129,7 @@ func (e *Explanation) conclude() {
 	}
 }
 
-// attributesOf returns the request that the garden would get, or a usage error.
+// attributesOf returns the request as the garden would receive it, or a usage error.
 func attributesOf(who user.Info, q Question, r served) (attrs kubeauthorizer.AttributesRecord, notes []string, err error) {
 	switch {
 	case q.Verb == "":
@@ -144,7 +147,7 @@ func attributesOf(who user.Info, q Question, r served) (attrs kubeauthorizer.Att
 		notes = append(notes, fmt.Sprintf("the garden has no verb %q for %s: it has %s", q.Verb, r, strings.Join(r.Verbs, ", ")))
 	}
 	if q.Verb == "create" && r.Subresource == "" && q.Name != "" {
-		// The name is in the body, which no authorizer sees.
+		// The name is in the body, which authorizers do not see.
 		attrs.Name = ""
 		notes = append(notes, "a request to create does not carry the object's name, so authorization cannot depend on it")
 	}
@@ -152,7 +155,7 @@ func attributesOf(who user.Info, q Question, r served) (attrs kubeauthorizer.Att
 		notes = append(notes, "list and watch carry a name with the field selector metadata.name="+q.Name)
 	}
 	if r.Resource == "namespaces" && r.Group == "" {
-		attrs.Namespace = attrs.Name // as the API server understands the path
+		attrs.Namespace = attrs.Name // as in the API server's interpretation of the path
 	}
 	return attrs, notes, nil
 }
@@ -173,7 +176,7 @@ func (i *Inspector) review(ctx context.Context, attrs kubeauthorizer.AttributesR
 	return Decision{Allowed: review.Status.Allowed, Reason: review.Status.Reason}, nil
 }
 
-// notes may explain an unexpected answer.
+// notes returns notes that may explain an unexpected answer.
 func (i *Inspector) notes(ctx context.Context, e *Explanation, r served, who seedidentity.Identity) (notes []string) {
 	if who.Seed != "" && !i.graph.Has(graph.Vertex{Kind: graph.KindSeed, Name: who.Seed}) {
 		notes = append(notes, "there is no Seed "+who.Seed)
@@ -191,7 +194,7 @@ func (i *Inspector) notes(ctx context.Context, e *Explanation, r served, who see
 	return notes
 }
 
-// isRestricted returns whether the admission webhook is sent such a request.
+// isRestricted reports whether the API server sends such a request to the admission webhook.
 func isRestricted(e *Explanation) bool {
 	operation, found := map[string]admissionregistrationv1.OperationType{
 		"create": admissionregistrationv1.Create, "update": admissionregistrationv1.Update, "patch": admissionregistrationv1.Update,
@@ -206,8 +209,8 @@ func isRestricted(e *Explanation) bool {
 	})
 }
 
-// farthest is a path to the most distant object that an object without a path to a seed leads to. It explains, for example,
-// that what a binding refers to belongs to a Shoot that has no seed yet.
+// farthest returns a path from the object to the most distant object to which it leads. It explains, for example, that
+// the object of a binding belongs to a Shoot that has no seed yet.
 func (i *Inspector) farthest(kind string, attrs kubeauthorizer.AttributesRecord) []graph.Vertex {
 	from := graph.Vertex{Namespace: attrs.Namespace, Name: attrs.Name}
 	var known bool

@@ -14,7 +14,7 @@ import (
 	"github.com/gardenlite/gardenlite/internal/usage"
 )
 
-// Prefix is what the paths of Handler begin with.
+// Prefix is the prefix of the paths of Handler.
 const Prefix = "/access/"
 
 const (
@@ -27,8 +27,8 @@ const (
 
 const maxBody = 64 << 10
 
-// Handler answers a Client. The function returns the Inspector, or why there is none. A usage error is answered with 400,
-// another error with 500, and the message as text.
+// Handler serves the requests of a Client. The function returns the Inspector, or an error if there is none. A usage
+// error is returned with code 400, another error with 500, and the message as text.
 func Handler(inspector func() (*Inspector, error)) http.Handler {
 	mux := http.NewServeMux()
 	handle := func(pattern string, answer func(i *Inspector, w io.Writer, r *http.Request) error) {
@@ -64,7 +64,7 @@ func Handler(inspector func() (*Inspector, error)) http.Handler {
 	return mux
 }
 
-// answerTo reads the question from the body of a request, and writes the answer.
+// answerTo decodes the question from the body of a request, and writes the answer.
 func answerTo[Q, A any](f func(*Inspector, context.Context, Q) (A, error)) func(*Inspector, io.Writer, *http.Request) error {
 	return func(i *Inspector, w io.Writer, r *http.Request) error {
 		var question Q
@@ -76,31 +76,32 @@ func answerTo[Q, A any](f func(*Inspector, context.Context, Q) (A, error)) func(
 	}
 }
 
-// Client asks an Inspector through its Handler.
+// Client calls an Inspector through its Handler.
 type Client struct {
-	// Call sends a request and returns the body of the answer. An answer that is not 200 is an error, 400 a usage error.
+	// Call sends a request and returns the body of the response. A response other than 200 is an error, 400 a usage
+	// error.
 	Call func(ctx context.Context, method, path string, body []byte) (io.ReadCloser, error)
 }
 
-// Explain asks whether a request would be allowed, and why.
+// Explain returns whether a request would be allowed, and why.
 func (c Client) Explain(ctx context.Context, q Question) (*Explanation, error) {
 	e := &Explanation{}
 	return e, c.do(ctx, http.MethodPost, explainPath, q, e)
 }
 
-// Matrix asks for everything that a user may do.
+// Matrix returns everything that a user may do.
 func (c Client) Matrix(ctx context.Context, u User) (*Matrix, error) {
 	m := &Matrix{}
 	return m, c.do(ctx, http.MethodPost, matrixPath, u, m)
 }
 
-// Names asks what there is to choose from.
+// Names returns the names for completion.
 func (c Client) Names(ctx context.Context) (*Names, error) {
 	n := &Names{}
 	return n, c.do(ctx, http.MethodGet, namesPath, nil, n)
 }
 
-// Page asks for the address of the debug page, filtered. It has the token that opens the page.
+// Page returns the address of the debug page with the filter. It contains the token that opens the page.
 func (c Client) Page(ctx context.Context, filter graphview.Filter) (string, error) {
 	var page string
 	if err := c.do(ctx, http.MethodGet, pagePath, nil, &page); err != nil {

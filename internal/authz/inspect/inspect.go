@@ -20,9 +20,9 @@ import (
 	"github.com/gardenlite/gardenlite/internal/usage"
 )
 
-// User is for whom access is explained: exactly one of the three.
+// User is the user whose access is explained. Exactly one of the fields is set.
 type User struct {
-	// Seed is the name of the seed whose gardenlet asks.
+	// Seed is the name of the gardenlet's seed.
 	Seed string `json:"seed,omitempty"`
 	// Extension is NAMESPACE/NAME of the ServiceAccount of an extension on a seed.
 	Extension string `json:"extension,omitempty"`
@@ -30,13 +30,13 @@ type User struct {
 	Stack string `json:"stack,omitempty"`
 }
 
-// Validate returns a usage error if it is not exactly one of the three.
+// Validate returns a usage error unless exactly one field is set, to a valid value.
 func (u User) Validate() error {
 	_, err := u.info()
 	return err
 }
 
-// info is the user as the garden authenticates it.
+// info returns the user as the garden authenticates it.
 func (u User) info() (*user.DefaultInfo, error) {
 	account, flag, example := u.Extension, "--as-extension", "the extension's ServiceAccount, such as seed-local/extension-provider-local"
 	given := 0
@@ -72,11 +72,11 @@ type Inspector struct {
 	metadata   metadata.Interface
 }
 
-// New returns an Inspector that decides with that graph and authorizer, and reads the garden as its administrator. The
-// page is the address of the debug page, "" if there is none.
+// New returns an Inspector that decides with the graph and authorizer, and reads the garden as its administrator. page
+// is the address of the debug page, "" if there is none.
 func New(admin *rest.Config, g *graph.Graph, a *authorizer.Authorizer, page string) (*Inspector, error) {
 	config := rest.CopyConfig(admin)
-	config.QPS = -1 // the API server limits by itself
+	config.QPS = -1 // the API server limits the rate itself
 	config.WarningHandler = rest.NoWarnings{}
 	kube, err := kubernetes.NewForConfig(config)
 	if err != nil {
@@ -89,7 +89,7 @@ func New(admin *rest.Config, g *graph.Graph, a *authorizer.Authorizer, page stri
 	return &Inspector{graph: g, authorizer: a, page: page, kube: kube, metadata: objects}, nil
 }
 
-// exists returns true also where the garden does not say.
+// exists reports whether an object exists, true also if that cannot be determined.
 func (i *Inspector) exists(ctx context.Context, resource schema.GroupVersionResource, namespace, name string) bool {
 	_, err := i.metadata.Resource(resource).Namespace(namespace).Get(ctx, name, metav1.GetOptions{})
 	return !apierrors.IsNotFound(err)

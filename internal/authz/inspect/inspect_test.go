@@ -65,7 +65,7 @@ func TestUserIsValidated(t *testing.T) {
 	}
 }
 
-// TestHandler: what is wrong with a question is answered with 400, and everything else that fails with 500.
+// TestHandler checks that an invalid question is answered with 400, and every other error with 500.
 func TestHandler(t *testing.T) {
 	g := graph.New()
 	g.Set(graph.Vertex{Kind: graph.KindSeed, Name: "local"}, nil)

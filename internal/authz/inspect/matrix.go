@@ -22,10 +22,10 @@ import (
 	"github.com/gardenlite/gardenlite/internal/authz/seedidentity"
 )
 
-// What a user may do with a verb, from most to least.
+// Values of Row.Verbs, from the most to the least access.
 const (
 	RBAC  = "rbac"  // RBAC allows it, for all objects
-	Free  = "free"  // SeedAuthorizer allows it at once
+	Free  = "free"  // SeedAuthorizer allows it without the graph
 	Graph = "graph" // SeedAuthorizer allows it for objects that lead to the seed
 	None  = "none"
 )
@@ -36,17 +36,17 @@ type Matrix struct {
 	Groups   []string `json:"groups"`
 	Identity string   `json:"identity"`
 	Rows     []Row    `json:"rows"`
-	// Namespace is the one that the rows of namespaced resources are about; all of them if it is empty.
+	// Namespace is the namespace of the rows of namespaced resources; if empty, they are for all namespaces.
 	Namespace string `json:"namespace,omitempty"`
-	// Tried is how many requests the garden's API server was asked about.
+	// Tried is the number of requests on which the garden's API server decided.
 	Tried int `json:"tried"`
-	// Disagreements are answers of the API server that differ from the table; there should be none.
+	// Disagreements are answers of the API server that differ from the table. There should be none.
 	Disagreements []string `json:"disagreements,omitempty"`
-	// Elsewhere are RoleBindings that give the user more in single namespaces.
+	// Elsewhere are bindings that give the user more access than the rows show.
 	Elsewhere []string `json:"elsewhere,omitempty"`
 }
 
-// Row is what a user may do with the objects of one resource or subresource.
+// Row has the access of a user to the objects of one resource or subresource.
 type Row struct {
 	Group       string `json:"group"`
 	Resource    string `json:"resource"`
@@ -54,9 +54,9 @@ type Row struct {
 	// Namespace and Name restrict the row to some objects.
 	Namespace string `json:"namespace,omitempty"`
 	Name      string `json:"name,omitempty"`
-	// Verbs has every verb that the resource has.
+	// Verbs has the access for every verb of the resource.
 	Verbs map[string]string `json:"verbs"`
-	// Objects is how many objects there are that lead to the seed, where a verb asks the graph.
+	// Objects is the number of objects that lead to the seed, if the access for a verb depends on the graph.
 	Objects *int `json:"objects,omitempty"`
 
 	namespaced bool
@@ -64,7 +64,7 @@ type Row struct {
 	kind       graph.Kind
 }
 
-// Title is the row's resource and subresource, with the group only if full.
+// Title returns the row's resource and subresource, with the group only if full.
 func (r Row) Title(full bool) string {
 	if full {
 		return resourceName(schema.GroupResource{Group: r.Group, Resource: r.Resource}, r.Subresource)
@@ -72,7 +72,7 @@ func (r Row) Title(full bool) string {
 	return resourceName(schema.GroupResource{Resource: r.Resource}, r.Subresource)
 }
 
-// Only describes the objects that the row is for; "" for all.
+// Only returns the objects that the row is restricted to; "" for all.
 func (r Row) Only() string {
 	switch {
 	case r.Namespace == "":
@@ -83,7 +83,7 @@ func (r Row) Only() string {
 	return r.Namespace + "/" + r.Name
 }
 
-// Empty returns whether nothing is allowed.
+// Empty reports whether no verb is allowed.
 func (r Row) Empty() bool {
 	for _, access := range r.Verbs {
 		if access != None {
@@ -93,10 +93,9 @@ func (r Row) Empty() bool {
 	return true
 }
 
-// concurrentReviews is how many reviews are sent at once.
 const concurrentReviews = 16
 
-// Matrix tries every verb of every resource.
+// Matrix determines the access for every verb of every resource.
 func (i *Inspector) Matrix(ctx context.Context, u User) (*Matrix, error) {
 	who, err := u.info()
 	if err != nil {
@@ -120,7 +119,8 @@ func (i *Inspector) Matrix(ctx context.Context, u User) (*Matrix, error) {
 	return m, err
 }
 
-// rowsOf returns a row for everything that is served, and below it one for each rule that is for some of its objects.
+// rowsOf returns a row for each served resource, followed by one for each rule that is restricted to some of its
+// objects.
 func rowsOf(all []served, who seedidentity.Identity) (rows []Row) {
 	rules := authorizer.Rules()
 	for _, s := range all {
@@ -149,7 +149,7 @@ func rowsOf(all []served, who seedidentity.Identity) (rows []Row) {
 	return rows
 }
 
-// give enters what a rule grants.
+// give sets the verbs that a rule grants.
 func (r *Row) give(grant authorizer.Grant, kind graph.Kind) {
 	for verb := range r.Verbs {
 		switch {
@@ -161,7 +161,7 @@ func (r *Row) give(grant authorizer.Grant, kind graph.Kind) {
 	}
 }
 
-// forSome returns the row of a rule for some objects, which allows what is allowed for all objects and more.
+// forSome returns the row of a rule that is restricted to some objects. It allows more than the row for all objects.
 func (r Row) forSome(rule authorizer.Rule, grant authorizer.Grant, who seedidentity.Identity) Row {
 	r.Verbs = maps.Clone(r.Verbs)
 	r.give(grant, rule.Kind)
@@ -176,8 +176,8 @@ func fill(pattern, seed string) string {
 	return strings.NewReplacer("<seed>", seed, "<token-id>", hex.EncodeToString(id[:3])).Replace(pattern)
 }
 
-// try asks the API server about every cell. Where RBAC allows, that counts; where the answer differs from the authorizer's,
-// it is a disagreement.
+// try asks the API server about every cell. If RBAC allows the request, the cell is RBAC; if the answer differs from
+// the authorizer's, that is recorded as a disagreement.
 func (i *Inspector) try(ctx context.Context, m *Matrix, who user.Info) error {
 	type cell struct {
 		row      *Row
@@ -218,7 +218,7 @@ func (i *Inspector) try(ctx context.Context, m *Matrix, who user.Info) error {
 	return nil
 }
 
-// request is about all objects of the row; of those in namespaces, about those in the namespace given.
+// request returns the request for all objects of the row; for namespaced resources, in the given namespace.
 func (r *Row) request(who user.Info, verb, namespace string) kubeauthorizer.AttributesRecord {
 	request := kubeauthorizer.AttributesRecord{
 		User: who, Verb: verb, APIGroup: r.Group, APIVersion: r.version, Resource: r.Resource, Subresource: r.Subresource,
@@ -234,7 +234,7 @@ func (r *Row) request(who user.Info, verb, namespace string) kubeauthorizer.Attr
 	return request
 }
 
-// count counts the objects that lead to the seed, for the rows that ask the graph.
+// count counts the objects that lead to the seed, for the rows that depend on the graph.
 func (i *Inspector) count(m *Matrix, seed string) {
 	counts := map[graph.Kind]int{}
 	for _, vertex := range i.graph.Snapshot().Vertices {
@@ -250,8 +250,8 @@ func (i *Inspector) count(m *Matrix, seed string) {
 	}
 }
 
-// elsewhere finds bindings for the user that the table does not show: RoleBindings in other namespaces than the one that it is
-// about, and if it is about one, ClusterRoleBindings.
+// elsewhere returns bindings for the user that the table does not show: RoleBindings in other namespaces than that of
+// the table, and if the table is for one namespace, ClusterRoleBindings.
 func (i *Inspector) elsewhere(ctx context.Context, who user.Info, namespace string) (found []string, err error) {
 	bindings, err := i.kube.RbacV1().RoleBindings("").List(ctx, metav1.ListOptions{})
 	if err != nil {

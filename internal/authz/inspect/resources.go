@@ -27,10 +27,10 @@ type served struct {
 	Kind        string
 	Namespaced  bool
 	Verbs       []string
-	names       []string // what it can be called beside its plural name, in lower case
+	names       []string // further names, in lower case
 }
 
-// String returns the resource as it can be typed: with its group, if it has one.
+// String returns the resource as users can enter it: with its group, if it has one.
 func (s served) String() string {
 	return resourceName(s.GroupVersionResource.GroupResource(), s.Subresource)
 }
@@ -42,7 +42,7 @@ func resourceName(r schema.GroupResource, subresource string) string {
 	return r.String() + "/" + subresource
 }
 
-// served lists everything that the garden serves, the core group first, each group in its preferred version.
+// served returns all resources that the garden serves, the core group first, each group in its preferred version.
 func (i *Inspector) served() ([]served, error) {
 	groups, lists, err := i.kube.Discovery().ServerGroupsAndResources()
 	if err != nil && !discovery.IsGroupDiscoveryFailedError(err) {
@@ -56,7 +56,7 @@ func (i *Inspector) served() ([]served, error) {
 		if preferred[list.GroupVersion] {
 			return 0
 		}
-		return 1 // for what only this version has
+		return 1 // for resources that only this version has
 	}
 	slices.SortStableFunc(lists, func(a, b *metav1.APIResourceList) int { return rank(a) - rank(b) })
 	var all []served
@@ -74,8 +74,8 @@ func (i *Inspector) served() ([]served, error) {
 			}
 		}
 	}
-	// Some subresources are only in rules: they are in access reviews of the approver of certificate signing requests, and of
-	// admission for finalizers.
+	// Some subresources are only in rules: they are in access reviews by the approver of certificate signing requests,
+	// and by admission for finalizers.
 	for _, rule := range authorizer.Rules() {
 		n := slices.IndexFunc(all, func(s served) bool {
 			return s.Subresource == "" && s.Group == rule.Group && s.Resource == rule.Resource
@@ -103,8 +103,8 @@ func servedAs(version schema.GroupVersion, r metav1.APIResource) served {
 	return s
 }
 
-// resolve finds what was typed: a plural, singular or short name or a kind, with or without group and version, and with
-// or without a subresource.
+// resolve returns the resource that a user has entered: a plural, singular or short name or a kind, with or without
+// group and version, and with or without a subresource.
 func resolve(all []served, typed string) (served, error) {
 	typed, subresource, _ := strings.Cut(typed, "/")
 	name, suffix, _ := strings.Cut(strings.ToLower(typed), ".")
@@ -114,7 +114,7 @@ func resolve(all []served, typed string) (served, error) {
 		if s.Subresource == "" && s.isIn(suffix) && (s.Resource == name || found == nil && slices.Contains(s.names, name)) {
 			found = s
 			if s.Resource == name {
-				break // a plural name counts more than another's short name
+				break // a plural name takes precedence over another resource's short name
 			}
 		}
 	}
@@ -141,10 +141,10 @@ func (s *served) isIn(suffix string) bool {
 	return suffix == "" || suffix == s.Group || suffix == s.Version+"."+s.Group
 }
 
-// mostTypos is how many characters a name may differ from the one that was meant.
+// mostTypos is the maximum number of characters by which a name may differ from the intended one.
 const mostTypos = 2
 
-// didYouMean suggests resources whose names are nearly the one that was typed.
+// didYouMean suggests resources with names similar to the one that was entered.
 func didYouMean(all []served, name string) string {
 	var near []string
 	for _, s := range all {
@@ -160,7 +160,8 @@ func didYouMean(all []served, name string) string {
 	return ": did you mean " + strings.Join(near[:min(3, len(near))], ", ") + "?"
 }
 
-// isNear returns whether one word becomes the other by adding, leaving out or exchanging at most so many characters.
+// isNear reports whether at most the given number of insertions, deletions and replacements of characters turn a into
+// b.
 func isNear(a, b string, typos int) bool {
 	switch {
 	case a == "" || b == "" || typos < 0:
@@ -171,10 +172,9 @@ func isNear(a, b string, typos int) bool {
 	return isNear(a[1:], b, typos-1) || isNear(a, b[1:], typos-1) || isNear(a[1:], b[1:], typos-1)
 }
 
-// stacksResource are the stacks that are installed.
 var stacksResource = schema.GroupVersionResource{Group: "stacks.crossplane.io", Version: "v1alpha1", Resource: "stacks"}
 
-// Names is what a landscape has to choose from, for completion.
+// Names has the names in a landscape, for completion.
 type Names struct {
 	Seeds      []string `json:"seeds"`
 	Extensions []string `json:"extensions"`
@@ -202,7 +202,7 @@ func (i *Inspector) names(ctx context.Context) (*Names, error) {
 	}
 	slices.Sort(n.Resources)
 	stacks, err := i.metadata.Resource(stacksResource).List(ctx, metav1.ListOptions{})
-	if err != nil && !apierrors.IsNotFound(err) { // a garden of Gardener has none
+	if err != nil && !apierrors.IsNotFound(err) { // Gardener's gardens have no stacks
 		return nil, fmt.Errorf("listing Stacks: %w", err)
 	}
 	if err != nil {

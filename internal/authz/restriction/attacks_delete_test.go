@@ -6,13 +6,13 @@ import (
 	"k8s.io/utils/ptr"
 )
 
-// attacksByDeleting take something away from others.
 func attacksByDeleting() []attack {
 	evil := gardenletA
 	return []attack{
 		{
-			// The authorizer takes a Secret that nothing refers to for one that does not exist, and no owner loses it if a deletes
-			// that: DELETE secrets garden-other/database, configmaps garden-dev/settings, shootstates garden-dev/on-b.
+			// To the authorizer, a Secret to which nothing refers looks like one that does not exist. No seed may
+			// delete it: DELETE secrets garden-other/database, configmaps garden-dev/settings, shootstates
+			// garden-dev/on-b.
 			name: "deletion of what the graph does not have",
 			given: func(w *world) {
 				w.put(secrets.resource, secret("garden-other", "database"))
@@ -28,9 +28,9 @@ func attacksByDeleting() []attack {
 			},
 		},
 		{
-			// a has a path to what all seeds share, and deletes it: DELETE configmaps kube-system/cluster-identity. Or it says
-			// first that it is owned by a shoot that never was, and leaves the deletion to the garbage collector:
-			// PATCH {"metadata":{"ownerReferences":[…]}}.
+			// a has a path to objects that all seeds share, and deletes one: DELETE configmaps
+			// kube-system/cluster-identity. Or it first sets a shoot that never existed as the owner, so that the
+			// garbage collector deletes the object: PATCH {"metadata":{"ownerReferences":[…]}}.
 			name: "deletion of what all seeds share",
 			given: func(w *world) {
 				w.put(configMaps.resource, withContent("kube-system", "cluster-identity"))
@@ -47,8 +47,8 @@ func attacksByDeleting() []attack {
 			},
 		},
 		{
-			// A project's credentials are used by its shoots on a and on b. a takes them from b, or has the garbage collector do
-			// that: DELETE secrets garden-dev/infra; PATCH {"metadata":{"ownerReferences":[…]}}.
+			// Shoots on a and on b use a project's credentials. a deletes them, or makes the garbage collector do that:
+			// DELETE secrets garden-dev/infra; PATCH {"metadata":{"ownerReferences":[…]}}.
 			name: "deletion of a project's credentials",
 			given: func(w *world) {
 				uses := func(s *corev1beta1.Shoot) { s.Spec.CredentialsBindingName = ptr.To("infra") }
@@ -65,8 +65,9 @@ func attacksByDeleting() []attack {
 			},
 		},
 		{
-			// a publishes keys for a shoot of its own, and labels the Secret of b's as that one's, or as that of a shoot that is
-			// no more, so that it may delete it: PATCH secrets gardener-system-shoot-issuer/dev--uid-on-b; DELETE it.
+			// a publishes keys for its own shoot, and labels the Secret of b's shoot as that of its own shoot, or as
+			// that of a shoot that no longer exists, so that it may delete it: PATCH secrets
+			// gardener-system-shoot-issuer/dev--uid-on-b; DELETE it.
 			name: "deletion of another issuer's keys",
 			given: func(w *world) {
 				w.put(secrets.resource, issuerSecret("dev--uid-on-b", "garden-dev", "on-b"))

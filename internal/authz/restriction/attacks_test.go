@@ -27,22 +27,22 @@ import (
 	"github.com/gardenlite/gardenlite/internal/authz/seedidentity"
 )
 
-// step is one request of an attack. An allowed one changes the landscape, as the API server would.
+// step is one request of an attack. If it is allowed, it changes the landscape, as it would in the API server.
 type step struct {
 	by       authenticationv1.UserInfo
 	resource resourceRule
 	sub      string // subresource
 	create   object
-	update   object // what is there becomes this
+	update   object // replaces the existing object
 	delete   string // [namespace/]name
 	want     int32
-	because  string // in the reason of a refusal
-	opens    string // what the step, if it were let through, would let who asks read: see TestAttacksWouldSucceed
+	because  string // a part of the reason of the refusal
+	opens    string // the object that the user could read if the step were allowed: see TestAttacksWouldSucceed
 }
 
-// attack is a sequence of requests that ends refused. The authorizer lets every one of them through, unless it says
-// otherwise: the path from the object to the seed is there. Over the API each step is one request with the client
-// certificate of the gardenlet, or the token of the extension's ServiceAccount, that it names.
+// attack is a sequence of requests, the last of which is refused. The authorizer allows all of them, unless a comment
+// says otherwise: there is a path from the object to the seed. Over the API, each step is one request with the client
+// certificate of the gardenlet, or the token of the extension's ServiceAccount.
 type attack struct {
 	name  string
 	given func(*world)
@@ -55,7 +55,7 @@ func attacksByWriting() []attack {
 	return slices.Concat(attacksOnBackups(), attacksOnSeeds(), attacksOnIdentities(), attacksOnShoots())
 }
 
-// attacksOnBackups are for the credentials of another seed's backups.
+// attacksOnBackups try to get the credentials of another seed's backups.
 func attacksOnBackups() []attack {
 	evil := gardenletA
 	return []attack{
@@ -69,8 +69,9 @@ func attacksOnBackups() []attack {
 			},
 		},
 		{
-			// a deletes its BackupBucket, and makes it anew with the credentials of b: DELETE backupbuckets/<UID of Seed a>;
-			// POST backupbuckets of that name with spec.credentialsRef garden/backup-b; then GET secrets garden/backup-b.
+			// a deletes its BackupBucket, and recreates it with the credentials of b: DELETE backupbuckets/<UID of Seed
+			// a>; POST backupbuckets of that name with spec.credentialsRef garden/backup-b; then GET secrets
+			// garden/backup-b.
 			name: "credentials of a new BackupBucket",
 			steps: []step{
 				{by: evil, resource: backupBuckets, delete: "uid-seed-a", want: allow},
@@ -79,8 +80,9 @@ func attacksOnBackups() []attack {
 			},
 		},
 		{
-			// a races against itself: a POST of an existing BackupBucket is let through for the sake of AlreadyExists, and the
-			// DELETE comes between the answer of the webhook and the write. The webhook answers AlreadyExists itself.
+			// a uses a race: the webhook allows a POST of an existing BackupBucket, so that the API server answers
+			// AlreadyExists, and the DELETE comes between the answer of the webhook and the write. So the webhook
+			// answers AlreadyExists itself.
 			name: "creation of what is about to go",
 			steps: []step{
 				{by: evil, resource: backupBuckets, create: changed(bucketOf("a"), from("garden", "backup-b")), want: exists,
@@ -91,9 +93,9 @@ func attacksOnBackups() []attack {
 			},
 		},
 		{
-			// The extension on a says that the secret generated for a's bucket is the one of b's: PATCH
-			// backupbuckets/<UID of Seed a>/status
-			// {"status":{"generatedSecretRef":{"namespace":"garden","name":"generated-bucket-<UID of Seed b>"}}}.
+			// The extension on a sets the generated secret of a's bucket to that of b's: PATCH backupbuckets/<UID of
+			// Seed a>/status {"status":{"generatedSecretRef":{"namespace":"garden","name":"generated-bucket-<UID of
+			// Seed b>"}}}.
 			name: "generated secret in the status of a BackupBucket",
 			steps: []step{
 				{by: extensionA, resource: backupBuckets, sub: "status", update: generated("garden", "generated-bucket-uid-seed-b"),
@@ -103,8 +105,9 @@ func attacksOnBackups() []attack {
 			},
 		},
 		{
-			// a makes a BackupEntry in its own bucket, and moves it to b's: the credentials of b's bucket get a path through
-			// the bucket and the entry to a. POST backupentries; PATCH {"spec":{"bucketName":"<UID of Seed b>"}}.
+			// a creates a BackupEntry in its own bucket, and moves it to b's: the credentials of b's bucket get a path
+			// through the bucket and the entry to a. POST backupentries; PATCH {"spec":{"bucketName":"<UID of Seed
+			// b>"}}.
 			name: "bucket of a BackupEntry",
 			steps: []step{
 				{by: evil, resource: backupEntries, create: entry("on-a--1", "a", "uid-seed-a", "on-a"), want: allow},
@@ -113,9 +116,9 @@ func attacksOnBackups() []attack {
 			},
 		},
 		{
-			// a claims that it restores a shoot of its own, so that it may make a source entry in b's bucket: PATCH shoots/status
-			// {"status":{"lastOperation":{"type":"Restore","state":"Processing"}}}; POST backupentries source-<entry> in the
-			// bucket of b. The original entry is not in b's bucket, and cannot be brought there.
+			// a claims to restore its own shoot, so that it may create a source entry in b's bucket: PATCH
+			// shoots/status {"status":{"lastOperation":{"type":"Restore","state":"Processing"}}}; POST backupentries
+			// source-<entry> in the bucket of b. The original entry is not in b's bucket, and cannot be moved there.
 			name: "restoration that is none",
 			steps: []step{
 				{by: evil, resource: shoots, sub: "status", update: shootOn("garden-dev", "on-a", "a", restoring), want: allow},
@@ -126,8 +129,8 @@ func attacksOnBackups() []attack {
 			},
 		},
 		{
-			// A migration from a to b goes through, and nothing beside it: a gives its entry to b, b puts it into its bucket and
-			// reads nothing of a's any more; a cannot take it back.
+			// A migration from a to b is allowed, but nothing else: a hands its entry over to b, and b moves it to its
+			// bucket and can then no longer read anything of a; a cannot take the entry back.
 			name: "the end of a migration",
 			steps: []step{
 				{by: evil, resource: backupEntries, update: migrating("b", "uid-seed-a", "a"), want: allow},
@@ -141,13 +144,14 @@ func attacksOnBackups() []attack {
 	}
 }
 
-// attacksOnSeeds are for what another seed has, by way of Seeds, Gardenlets and ManagedSeeds.
+// attacksOnSeeds try to get objects of another seed through Seeds, Gardenlets and ManagedSeeds.
 func attacksOnSeeds() []attack {
 	evil, grownToken := gardenletA, "Secret kube-system/"+bootstraprules.TokenSecret("garden", "grown")
 	return []attack{
 		{
-			// a names b's backup credentials as its own Seed's: PATCH seeds/a {"spec":{"backup":{"credentialsRef":{"name":"backup-b"}}}};
-			// then GET secrets garden/backup-b. The same with the credentials for DNS, and with spec.resources.
+			// a sets b's backup credentials in its own Seed: PATCH seeds/a
+			// {"spec":{"backup":{"credentialsRef":{"name":"backup-b"}}}}; then GET secrets garden/backup-b. The same
+			// with the credentials for DNS, and with spec.resources.
 			name: "credentials of a Seed",
 			steps: []step{
 				{by: evil, resource: seeds, update: seed("a", func(s *corev1beta1.Seed) { s.Spec.Backup.CredentialsRef.Name = "backup-b" }),
@@ -175,8 +179,8 @@ func attacksOnSeeds() []attack {
 			},
 		},
 		{
-			// a makes a Gardenlet whose seed template names b's credentials, so that they are known as a's: DELETE seeds/a;
-			// POST gardenlets garden/a; then POST seeds with them.
+			// a creates a Gardenlet whose seed template has b's credentials, so that they seem to be a's: DELETE
+			// seeds/a; POST gardenlets garden/a; then POST seeds with them.
 			name: "credentials laundered through a Gardenlet",
 			steps: []step{
 				{by: evil, resource: seeds, delete: "a", want: allow},
@@ -191,8 +195,9 @@ func attacksOnSeeds() []attack {
 			},
 		},
 		{
-			// a has a ManagedSeed on one of its shoots, and names b's credentials in the template of its seed: PATCH
-			// managedseeds garden/child {"spec":{"gardenlet":{"config":…}}}; then GET secrets garden/backup-b, or POST it.
+			// a has a ManagedSeed on one of its shoots, and sets b's credentials in the template of its seed: PATCH
+			// managedseeds garden/child {"spec":{"gardenlet":{"config":…}}}; then GET secrets garden/backup-b, or POST
+			// it.
 			name: "seed template of a ManagedSeed",
 			steps: []step{
 				{by: evil, resource: managedSeeds,
@@ -201,8 +206,9 @@ func attacksOnSeeds() []attack {
 			},
 		},
 		{
-			// a wants to be the seed that grows on its shoot although that one is bootstrapped: it lets the certificate in the
-			// Seed's status expire, or asks for a new kubeconfig; then it may POST a bootstrap token and take its identity.
+			// a tries to become the managed seed on its shoot, although that is bootstrapped: it sets an expired
+			// certificate in the Seed's status, or requests a new kubeconfig; then it could POST a bootstrap token and
+			// get the seed's identity.
 			name: "credentials of a managed seed that has some",
 			steps: []step{
 				{by: evil, resource: secrets, create: token(forManagedSeed + "garden/grown."), want: refuse, because: "bootstrapped already"},
@@ -217,13 +223,14 @@ func attacksOnSeeds() []attack {
 	}
 }
 
-// attacksOnIdentities are for tokens, certificates and rights of others.
+// attacksOnIdentities try to get tokens, certificates and permissions of others.
 func attacksOnIdentities() []attack {
 	evil := gardenletA
 	return []attack{
 		{
-			// Secrets that a ServiceAccount lists have a path to the ManagedSeed that bootstraps with it. a lists b's credentials,
-			// which are in the same namespace: POST serviceaccounts garden/gardenlet-bootstrap-child, PATCH {"secrets":[{"name":"backup-b"}]}.
+			// Secrets in a ServiceAccount have a path to the ManagedSeed that is bootstrapped with it. a adds b's
+			// credentials, which are in the same namespace: POST serviceaccounts garden/gardenlet-bootstrap-child,
+			// PATCH {"secrets":[{"name":"backup-b"}]}.
 			name:  "secrets of a ServiceAccount",
 			given: func(w *world) { w.put(managedSeeds.resource, managedSeed("child", "on-a", byServiceAccount)) },
 			steps: []step{
@@ -235,8 +242,8 @@ func attacksOnIdentities() []attack {
 			},
 		},
 		{
-			// a binds the bootstrapper's role to a ServiceAccount in its own namespace, which neither webhook knows as a
-			// gardenlet: it could ask for a certificate as seed b. POST serviceaccounts seed-a/mine; POST or PATCH
+			// a binds the bootstrapper's role to a ServiceAccount in its own namespace, which neither webhook takes for
+			// a gardenlet: it could request a certificate as seed b. POST serviceaccounts seed-a/mine; POST or PATCH
 			// clusterrolebindings gardener.cloud:system:seed-bootstrapper:garden:gardenlet-bootstrap-child.
 			name: "subjects of a ClusterRoleBinding",
 			steps: []step{
@@ -247,9 +254,10 @@ func attacksOnIdentities() []attack {
 			},
 		},
 		{
-			// a makes one of the secrets of its shoot a ServiceAccount's token: Kubernetes writes the token of the account that
-			// the annotation names into it, and a may read it. POST secrets garden/on-a.monitoring, type
-			// kubernetes.io/service-account-token, annotation kubernetes.io/service-account.name: gardenlet-bootstrap-of-b.
+			// a turns one of the secrets of its shoot into a ServiceAccount token: Kubernetes writes the token of the
+			// account in the annotation into it, and a may read it. POST secrets garden/on-a.monitoring, type
+			// kubernetes.io/service-account-token, annotation kubernetes.io/service-account.name:
+			// gardenlet-bootstrap-of-b.
 			name: "token of a ServiceAccount",
 			steps: []step{
 				{by: evil, resource: secrets, create: tokenOf("gardenlet-bootstrap-of-b"), want: refuse, because: "service-account-token"},
@@ -257,7 +265,7 @@ func attacksOnIdentities() []attack {
 			},
 		},
 		{
-			// The same with a token Secret that a ManagedSeed's ServiceAccount lists, so that a may update it: PATCH
+			// The same with a token Secret in a ManagedSeed's ServiceAccount, so that a may update it: PATCH
 			// {"metadata":{"annotations":{"kubernetes.io/service-account.name":"robot"}}}.
 			name:  "annotation of a token Secret",
 			given: func(w *world) { w.put(secrets.resource, tokenOf("gardenlet-bootstrap-child")) },
@@ -266,8 +274,8 @@ func attacksOnIdentities() []attack {
 			},
 		},
 		{
-			// a makes a bootstrap token for its own ManagedSeed, and then one of it that puts its user into a group, or that
-			// is for a ManagedSeed on b: PATCH secrets kube-system/bootstrap-token-….
+			// a creates a bootstrap token for its own ManagedSeed, and then changes it so that its user is in another
+			// group, or that it is for a ManagedSeed on b: PATCH secrets kube-system/bootstrap-token-….
 			name: "bootstrap token for more",
 			steps: []step{
 				{by: evil, resource: secrets, create: token(forManagedSeed + "garden/child."), want: allow},
@@ -280,8 +288,8 @@ func attacksOnIdentities() []attack {
 			},
 		},
 		{
-			// a asks for a certificate as b: POST certificatesigningrequests with the common name gardener.cloud:system:seed:b,
-			// also by way of a second organization. An extension cannot even ask for one as a.
+			// a requests a certificate as b: POST certificatesigningrequests with the common name
+			// gardener.cloud:system:seed:b, also with a second organization. An extension cannot even request one as a.
 			name: "certificate of another seed",
 			steps: []step{
 				{by: evil, resource: certificateRequests, create: csr("gardener.cloud:system:seed:b"), want: refuse, because: "does not belong"},
@@ -294,13 +302,14 @@ func attacksOnIdentities() []attack {
 	}
 }
 
-// attacksOnShoots are for what belongs to shoots of another seed, and their Bastions.
+// attacksOnShoots try to get objects of another seed's shoots, and their Bastions.
 func attacksOnShoots() []attack {
 	evil := gardenletA
 	return []attack{
 		{
-			// Shoots of one project are on a and on b. a lets its own refer to the secret of the other, which Gardener's API
-			// does not look at for DNS credentials and the API server's kubeconfigs: PATCH shoots garden-dev/on-a
+			// Shoots of one project are on a and on b. a lets its own refer to the secret of the other, which
+			// Gardener's API does not check for DNS credentials and the API server's kubeconfigs: PATCH shoots
+			// garden-dev/on-a
 			// {"spec":{"dns":{"providers":[{"credentialsRef":{"apiVersion":"v1","kind":"Secret","name":"on-b.ssh-keypair"}}]}}};
 			// then GET secrets garden-dev/on-b.ssh-keypair.
 			name: "references of a Shoot",
@@ -324,8 +333,9 @@ func attacksOnShoots() []attack {
 			},
 		},
 		{
-			// a gives a shoot away by a patch, instead of the subresource binding, or says that it has gone: PATCH shoots
-			// garden-dev/on-a {"spec":{"seedName":"b"}}; PATCH …/status {"status":{"seedName":"b"}}.
+			// a moves a shoot to another seed with a patch, instead of the subresource binding, or reports that it has
+			// moved: PATCH shoots garden-dev/on-a {"spec":{"seedName":"b"}}; PATCH …/status
+			// {"status":{"seedName":"b"}}.
 			name: "seed of a Shoot",
 			steps: []step{
 				{by: evil, resource: shoots, update: shootOn("garden-dev", "on-a", "b"), want: refuse, because: "another seed"},
@@ -334,8 +344,9 @@ func attacksOnShoots() []attack {
 			},
 		},
 		{
-			// The ControllerDeployment of an extension that b has, and a has not, refers to a pull secret. a lets one of its
-			// ControllerInstallations name that deployment: PATCH controllerinstallations/i {"spec":{"deploymentRef":{"name":"of-b"}}}.
+			// The ControllerDeployment of an extension that is only on b refers to a pull secret. a sets that
+			// deployment in one of its ControllerInstallations: PATCH controllerinstallations/i
+			// {"spec":{"deploymentRef":{"name":"of-b"}}}.
 			name: "deployment of a ControllerInstallation",
 			given: func(w *world) {
 				w.put(controllerInstallations.resource, installation("a", "of-a"))
@@ -347,8 +358,9 @@ func attacksOnShoots() []attack {
 			},
 		},
 		{
-			// A project's ConfigMap configures who may do what in the shoots on a and on b. a rewrites it, and with it b's shoot:
-			// PATCH configmaps garden-dev/authorization. Also kube-system/cluster-identity, which has a path to all seeds.
+			// A project's ConfigMap configures the authorization of the shoots on a and on b. a overwrites it, and so
+			// changes b's shoot: PATCH configmaps garden-dev/authorization. Also kube-system/cluster-identity, which
+			// has a path to all seeds.
 			name: "content of what is shared",
 			given: func(w *world) {
 				w.put(configMaps.resource, configMap("garden-dev", "authorization"), configMap("kube-system", "cluster-identity"))
@@ -362,9 +374,9 @@ func attacksOnShoots() []attack {
 			},
 		},
 		{
-			// a publishes its own keys as those of the service account issuer of a shoot on b, before b does: POST secrets
-			// gardener-system-shoot-issuer/<project>--<UID of the shoot on b>, labelled for its own shoot; or it makes its own
-			// and labels that for b's.
+			// a publishes its own keys as those of the service account issuer of a shoot on b, before b does: POST
+			// secrets gardener-system-shoot-issuer/<project>--<UID of the shoot on b>, labelled for its own shoot; or
+			// it creates its own and labels that for b's.
 			name: "issuer of another's identities",
 			steps: []step{
 				{by: evil, resource: secrets, create: secret("gardener-system-shoot-issuer", "dev--uid-on-b", issuer("garden-dev", "on-a")),
@@ -376,8 +388,8 @@ func attacksOnShoots() []attack {
 			},
 		},
 		{
-			// Alice has a Bastion to her shoot on a. a makes it lead to the shoot on b, be Bob's, or carry a's own key, and
-			// keeps it when the shoot has left: PATCH bastions garden-dev/b.
+			// Alice has a Bastion to her shoot on a. a points it to the shoot on b, makes it Bob's, sets its own key,
+			// or keeps it after the shoot has moved: PATCH bastions garden-dev/b.
 			name:  "another seed's Bastion",
 			given: func(w *world) { w.put(bastions.resource, bastionOf("on-a", "a")) },
 			steps: []step{
@@ -392,8 +404,8 @@ func attacksOnShoots() []attack {
 	}
 }
 
-// begin is the landscape in which an attack takes place: no shoot is being restored, while which its new seed may read
-// the old one's bucket.
+// begin returns the landscape before the attack. No shoot in it is being restored, because its new seed could then read
+// the old seed's bucket.
 func (a attack) begin() *world {
 	w := landscape()
 	for key, obj := range w.objects[backupEntries.resource] {
@@ -433,8 +445,8 @@ func TestAttacks(t *testing.T) {
 	}
 }
 
-// TestAttacksWouldSucceed shows that the attacks are some: in the dependency graph there is no path to the seed of who asks
-// before the refused step, and there would be one after it.
+// TestAttacksWouldSucceed checks that the attacks are real: in the dependency graph, there is no path to the user's
+// seed before the refused step, and there would be one after it.
 func TestAttacksWouldSucceed(t *testing.T) {
 	shown := 0
 	for _, attack := range attacks() {
@@ -466,7 +478,7 @@ func (w *world) copy() *world {
 	return c
 }
 
-// mayRead asks the dependency graph.
+// mayRead reports whether the graph has a path from the object to the user's seed.
 func (w *world) mayRead(t *testing.T, who authenticationv1.UserInfo, what string) bool {
 	t.Helper()
 	g := w.graph()
@@ -479,7 +491,6 @@ func (w *world) mayRead(t *testing.T, who authenticationv1.UserInfo, what string
 	return g.HasPath(vertex, seedidentity.OfAuthentication(who).Seed)
 }
 
-// graph is the dependency graph of the landscape.
 func (w *world) graph() *graph.Graph {
 	g := graph.New()
 	for _, objects := range w.objects {

@@ -18,7 +18,7 @@ import (
 	"github.com/gardenlite/gardenlite/internal/authz/seedidentity"
 )
 
-// own wants that one of the seeds is that of who asks.
+// own refuses the request unless one of the seeds is the user's.
 func (r *request) own(seeds ...*string) error {
 	if slices.ContainsFunc(seeds, r.isOwn) {
 		return nil
@@ -43,7 +43,8 @@ func createBackupBucket(ctx context.Context, r *request) error {
 	return r.mayRefer(ctx, &before, bucket)
 }
 
-// namedAsOwnSeed: under the UID of another Seed, a bucket would take the place of that seed's.
+// namedAsOwnSeed refuses a BackupBucket that is not named after the UID of the user's Seed: under the UID of another
+// Seed, it would replace the bucket of that seed.
 func (r *request) namedAsOwnSeed(ctx context.Context) error {
 	seed := &corev1beta1.Seed{}
 	if err := r.get(ctx, seeds.resource, "", r.seed, seed); err != nil {
@@ -72,7 +73,8 @@ func createBackupEntry(ctx context.Context, r *request) error {
 	return r.ownBucket(ctx, entry.Spec.BucketName)
 }
 
-// namedAsOwnShoot: under the name of the entry of another seed's shoot, an entry would take the place of that one.
+// namedAsOwnShoot refuses a BackupEntry that is not named after a shoot of the seed: under the name of the entry of
+// another seed's shoot, it would replace that entry.
 func (r *request) namedAsOwnShoot(ctx context.Context, entry *corev1beta1.BackupEntry, name string) error {
 	shoot, err := r.shoot(ctx, r.namespace, owningShoot(entry))
 	if err != nil {
@@ -100,9 +102,9 @@ func (r *request) ownBucket(ctx context.Context, name string) error {
 	return nil
 }
 
-// createSourceBackupEntry is about the entry through which a shoot's backups are copied from the bucket of the seed that
-// it leaves. That bucket is another seed's, so it is allowed while the shoot is restored only, and to nothing but what
-// the original entry refers to. The gardenlet makes the original its own afterwards.
+// createSourceBackupEntry checks the entry through which a shoot's backups are copied from the bucket of its previous
+// seed. That bucket belongs to the other seed, so the entry is allowed only while the shoot is restored, and only with
+// the specification of the original entry. Afterwards the gardenlet moves the original to its own bucket.
 func (r *request) createSourceBackupEntry(ctx context.Context, entry *corev1beta1.BackupEntry, originalName string) error {
 	shoot, err := r.shoot(ctx, r.namespace, owningShoot(entry))
 	if err != nil {
@@ -172,7 +174,7 @@ func createLease(_ context.Context, r *request) error {
 	return forbidden("%s", foreign(r.seed))
 }
 
-// leaderElectionLease is the Lease by which the replicas of a gardenlet find out which one works.
+// leaderElectionLease is the Lease for the leader election of a gardenlet's replicas.
 const leaderElectionLease = "gardenlet-leader-election"
 
 func createSeed(ctx context.Context, r *request) error {
@@ -190,17 +192,17 @@ func createShootState(ctx context.Context, r *request) error {
 	return r.own(shoot.Spec.SeedName, shoot.Status.SeedName)
 }
 
-// deleteBackupBucket is for the one that the seed's gardenlet makes for it, which is named after the Seed's UID.
+// deleteBackupBucket allows only the bucket that the seed's gardenlet creates, which is named after the Seed's UID.
 func deleteBackupBucket(ctx context.Context, r *request) error {
 	return r.namedAsOwnSeed(ctx)
 }
 
-// deleteBackupEntry is for the seed that has it, or that it moves to or from. The seed of a ManagedSeed's shoot has a path
-// to the entries on the ManagedSeed, and nothing to do with them.
+// deleteBackupEntry allows the seed of the entry, and during a migration both seeds. The seed of a ManagedSeed's shoot
+// has a path to the entries on the ManagedSeed, but may not delete them.
 func deleteBackupEntry(_ context.Context, r *request) error {
 	entry, ok := r.old.(*corev1beta1.BackupEntry)
 	if !ok {
-		return forbidden("%s", foreign(r.seed)) // there is none
+		return forbidden("%s", foreign(r.seed)) // the entry does not exist
 	}
 	return r.own(entry.Spec.SeedName, entry.Status.SeedName)
 }
@@ -230,8 +232,8 @@ func deleteSeed(ctx context.Context, r *request) error {
 	return nil
 }
 
-// ownManagedSeed wants the ManagedSeed of a shoot on the seed. Only in the namespace garden does a ManagedSeed stand for
-// the Seed of its name.
+// ownManagedSeed refuses a ManagedSeed whose shoot is not on the seed, or that is not in the namespace garden, in which
+// alone a ManagedSeed represents the Seed of its name.
 func (r *request) ownManagedSeed(ctx context.Context, managedSeed *seedmanagementv1alpha1.ManagedSeed) error {
 	if managedSeed.Namespace != constants.GardenNamespace {
 		return forbidden("%s: ManagedSeeds are in the namespace %s", foreign(r.seed), constants.GardenNamespace)
@@ -246,8 +248,8 @@ func (r *request) ownManagedSeed(ctx context.Context, managedSeed *seedmanagemen
 	return r.own(shoot.Spec.SeedName)
 }
 
-// createWorkloadIdentityToken: the token says of the object in its context, and of the shoot and seed of that, that it is
-// used for them.
+// createWorkloadIdentityToken checks the context object of a token: the token claims to be used for this object, and
+// for the shoot and seed of the object.
 func createWorkloadIdentityToken(ctx context.Context, r *request) error {
 	about := r.obj.(*securityv1alpha1.TokenRequest).Spec.ContextObject
 	if about == nil {

@@ -16,7 +16,7 @@ import (
 	"github.com/gardenlite/gardenlite/internal/authz/bootstraprules"
 )
 
-// How gardenlets describe a bootstrap token.
+// The parts of the description that gardenlets give a bootstrap token.
 const (
 	tokenDescriptionPrefix   = "A bootstrap token for the Gardenlet for "
 	tokenDescriptionSuffix   = "."
@@ -73,9 +73,9 @@ func createServiceAccount(ctx context.Context, r *request) error {
 	return r.managedSeedToBootstrap(ctx, r.namespace, name)
 }
 
-// mayLabel wants that the ServiceAccount of an extension has only the label with the name of the ControllerRegistration by
-// which the extension is on the seed. Roles for extensions select accounts by labels: with those of another extension, or
-// with any that a role selects, the account would have rights which are not the seed's.
+// mayLabel refuses labels of an extension's ServiceAccount, except the one with the name of the ControllerRegistration
+// of the extension on the seed. Roles for extensions select accounts by labels: with the labels of another extension,
+// or any others that a role selects, the account would have permissions that the seed does not have.
 func (r *request) mayLabel(ctx context.Context, account, old metav1.Object) error {
 	for label, value := range account.GetLabels() {
 		if was, had := old.GetLabels()[label]; had && was == value {
@@ -118,7 +118,7 @@ func (r *request) createBootstrapToken(ctx context.Context, secret *corev1.Secre
 	}
 	kind, namespace, name := describedBy(data(bootstraptokenapi.BootstrapTokenDescriptionKey))
 	if want := bootstraprules.TokenSecret(namespace, name); kind != "" && r.name != want {
-		// Under another's name, its gardenlet would take the token for its own.
+		// Under the name of another token, the other gardenlet would take it for its own.
 		return forbidden("%s: the Secret with a bootstrap token for %s/%s must be named %s", foreign(r.seed), namespace, name, want)
 	}
 	switch kind {
@@ -131,8 +131,8 @@ func (r *request) createBootstrapToken(ctx context.Context, secret *corev1.Secre
 		bootstraptokenapi.BootstrapTokenDescriptionKey)
 }
 
-// describedBy takes a bootstrap token's description apart. It wants it to be exactly as gardenlets write it, so that no
-// two readers can take it for different objects.
+// describedBy parses a bootstrap token's description. It accepts only the exact format of gardenlets, so that all
+// readers find the same object in it.
 func describedBy(description string) (kind, namespace, name string) {
 	description, ok := strings.CutPrefix(description, tokenDescriptionPrefix)
 	if !ok {
@@ -152,7 +152,8 @@ func describedBy(description string) (kind, namespace, name string) {
 	return "", "", ""
 }
 
-// managedSeedToBootstrap wants a ManagedSeed of the seed's own whose gardenlet has no valid client certificate.
+// managedSeedToBootstrap refuses a ManagedSeed that is not the seed's, or whose gardenlet has a valid client
+// certificate.
 func (r *request) managedSeedToBootstrap(ctx context.Context, namespace, name string) error {
 	managedSeed, err := r.managedSeed(ctx, namespace, name)
 	if err != nil {
@@ -173,7 +174,8 @@ func (r *request) gardenletToBootstrap(ctx context.Context, namespace, name stri
 	if err := r.get(ctx, gardenlets.resource, namespace, name, gardenlet); err != nil {
 		return err
 	}
-	// Of the certificate's expiration it tells itself. A token that it made could outlive its Seed.
+	// The gardenlet itself reports the expiration of its certificate, so that is no reason for a token. A token that
+	// the gardenlet created could outlive its Seed.
 	if !bootstraprules.Renews(gardenlet) {
 		return forbidden("seed %q is bootstrapped already: annotate its Gardenlet with %s=%s to have that done again", name,
 			constants.GardenerOperation, constants.GardenerOperationRenewKubeconfig)
@@ -181,8 +183,8 @@ func (r *request) gardenletToBootstrap(ctx context.Context, namespace, name stri
 	return nil
 }
 
-// notBootstrapped wants that the Seed which comes of an object does not exist, or that its gardenlet's certificate has
-// expired, or that a user has requested a new one.
+// notBootstrapped refuses the request unless the object's Seed does not exist, the certificate of its gardenlet has
+// expired, or a user has requested a new one.
 func (r *request) notBootstrapped(ctx context.Context, of metav1.Object, name string) error {
 	if bootstraprules.Renews(of) {
 		return nil

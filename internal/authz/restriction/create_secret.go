@@ -16,7 +16,7 @@ import (
 	"github.com/gardenlite/gardenlite/internal/authz/graph"
 )
 
-// ofShoot returns the name of the shoot that an object with such a name is kept for.
+// ofShoot returns the name of the shoot to which an object with this name belongs.
 func ofShoot(kind graph.Kind, name string) (shoot string, ok bool) {
 	for _, suffix := range graph.ShootSuffixes(kind) {
 		if shoot, ok := strings.CutSuffix(name, suffix); ok && shoot != "" {
@@ -67,7 +67,7 @@ func createSecret(ctx context.Context, r *request) error {
 		}
 	}
 	if secret.Type == corev1.SecretTypeServiceAccountToken {
-		// The token controller would write the token of any ServiceAccount that it names into it: another identity.
+		// The token controller would write the token of any ServiceAccount in its annotation into it: another identity.
 		return forbidden("gardenlets and extensions must not make Secrets of type %s", secret.Type)
 	}
 	inSystem := r.namespace == metav1.NamespaceSystem
@@ -90,8 +90,9 @@ func createSecret(ctx context.Context, r *request) error {
 	return r.managedSeedBackupSecret(ctx)
 }
 
-// createIssuerSecret is about the Secret with the public keys of a shoot's service account issuer. It is served under the
-// shoot's UID, which ends its name: a Secret with another shoot's UID would forge that shoot's identities.
+// createIssuerSecret checks the Secret with the public keys of a shoot's service account issuer. The keys are served
+// under the shoot's UID, with which the name ends: a Secret with another shoot's UID would forge that shoot's
+// identities.
 func (r *request) createIssuerSecret(ctx context.Context, secret *corev1.Secret) error {
 	if got, want := secret.Labels[constants.LabelDiscoveryPublic], constants.LabelPublicKeysServiceAccount; got != want {
 		return forbidden("the label %s must be %q", constants.LabelDiscoveryPublic, want)
@@ -113,9 +114,9 @@ func (r *request) createIssuerSecret(ctx context.Context, secret *corev1.Secret)
 	return nil
 }
 
-// managedSeedBackupSecret wants a Secret to be the one with the backup credentials in the seed template of a ManagedSeed
-// that the gardenlet is responsible for. One that is there must be that ManagedSeed's, and one that another seed uses too
-// is not for the gardenlet to change.
+// managedSeedBackupSecret allows the Secret with the backup credentials in the seed template of a ManagedSeed that the
+// gardenlet is responsible for. An existing Secret must be controlled by that ManagedSeed, and no other seed may use
+// it.
 func (r *request) managedSeedBackupSecret(ctx context.Context) error {
 	list := &seedmanagementv1alpha1.ManagedSeedList{}
 	if err := r.list(ctx, managedSeeds.resource, constants.GardenNamespace, list); err != nil {
@@ -139,7 +140,7 @@ func (r *request) managedSeedBackupSecret(ctx context.Context) error {
 	return forbidden("%s", foreign(r.seed))
 }
 
-// managedSeedsAlone wants that a Secret that exists is the ManagedSeed's, and that no other seed uses it.
+// managedSeedsAlone refuses an existing Secret that the ManagedSeed does not control, or that another seed uses.
 func (r *request) managedSeedsAlone(ctx context.Context, managedSeed *seedmanagementv1alpha1.ManagedSeed) error {
 	if r.old != nil && !metav1.IsControlledBy(r.old, managedSeed) {
 		return forbidden("%s: ManagedSeed %s does not control it", foreign(r.seed), managedSeed.Name)

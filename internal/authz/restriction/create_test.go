@@ -29,7 +29,7 @@ import (
 	"github.com/gardenlite/gardenlite/internal/authz/bootstraprules"
 )
 
-// bodies of the objects that the table is about.
+// The following functions return the objects of the table.
 
 func bucket(seed string, change ...func(*corev1beta1.BackupBucket)) object {
 	return named("", "uid-seed-"+seed, append([]func(*corev1beta1.BackupBucket){func(b *corev1beta1.BackupBucket) {
@@ -154,8 +154,9 @@ const (
 	unnamed  = "is not named for the seed"
 )
 
-// creationCase is a row of the table of CREATE. The objects are seed a's, if they are any seed's; the four columns are what the
-// gardenlet of a, the gardenlet of b, an extension on a, and any other user are answered. why is in the answer to a's gardenlet.
+// creationCase is a row of the table of CREATE. The object belongs to seed a, if to any. The four columns are the
+// answers to the gardenlet of a, the gardenlet of b, an extension on a, and any other user. why is in the answer to a's
+// gardenlet.
 type creationCase struct {
 	name                            string
 	resource                        resourceRule
@@ -168,7 +169,7 @@ func checkCreations(t *testing.T, cases []creationCase) {
 	t.Helper()
 	for _, test := range cases {
 		t.Run(test.resource.resource.Resource+"/"+test.name, func(t *testing.T) {
-			// These are in the landscape: they were deleted before they are created.
+			// These objects exist in the landscape, so they are deleted before they are created.
 			w := landscape()
 			switch test.resource.kindName {
 			case "Seed", "BackupBucket", "BackupEntry":
@@ -468,7 +469,8 @@ func gardenletWith(backupSecret string) object {
 	return named("garden", "a", func(g *seedmanagementv1alpha1.Gardenlet) { g.Spec.Config = template(backupSecret) })
 }
 
-// A Gardenlet of the seed's own gets a bootstrap token if an administrator asks for one.
+// TestBootstrapTokenForOwnGardenlet checks that a seed's own Gardenlet gets a bootstrap token only if an administrator
+// requests it.
 func TestBootstrapTokenForOwnGardenlet(t *testing.T) {
 	for name, test := range map[string]struct {
 		prepare func(*corev1beta1.Seed, *seedmanagementv1alpha1.Gardenlet)
@@ -502,7 +504,8 @@ func TestBootstrapTokenForOwnGardenlet(t *testing.T) {
 	}
 }
 
-// Who creates something that exists is to see that it exists, whatever he sent.
+// TestCreateExisting checks that the creation of an existing object is answered with AlreadyExists, whatever its
+// content.
 func TestCreateExisting(t *testing.T) {
 	for name, test := range map[string]struct {
 		resource resourceRule
@@ -527,7 +530,7 @@ func TestCreateExisting(t *testing.T) {
 	}
 }
 
-// What cannot be looked up is not let through, and said to be the server's trouble.
+// TestReadErrors checks that a request is not allowed if a lookup fails, and that the answer is a server error.
 func TestReadErrors(t *testing.T) {
 	for _, test := range []struct {
 		failing  string
@@ -544,7 +547,7 @@ func TestReadErrors(t *testing.T) {
 		{"seeds", secrets, token(forManagedSeed + "garden/child."), broken},
 		{"seeds", backupBuckets, bucket("a"), broken},
 		{"secrets", backupBuckets, bucket("a", from("garden", "new")), broken},
-		{"bastions", bastions, bastion("b"), refuse}, // only whether it exists is unknown
+		{"bastions", bastions, bastion("b"), refuse}, // only the check whether the object exists fails
 	} {
 		t.Run(test.failing+" for "+test.resource.resource.Resource, func(t *testing.T) {
 			w := landscape()

@@ -18,19 +18,20 @@ import (
 	"github.com/gardenlite/gardenlite/internal/authz/seedidentity"
 )
 
-// Access answers from the dependency graph.
+// Access answers questions from the dependency graph.
 type Access interface {
-	// MayDelete says whether an object that exists has a path to the seed of who asks and to no other seed, or else why it
-	// has not. An error says that there is no answer now.
+	// MayDelete reports whether an existing object has a path to the user's seed and to no other seed, or else the
+	// reason. It returns an error if there is no answer now.
 	MayDelete(ctx context.Context, who authenticationv1.UserInfo, resource schema.GroupResource, namespace, name string) (
 		allowed bool, reason string, err error)
-	// MayRead says whether who asks may get an object, if there is one.
+	// MayRead reports whether the user may get an object, if it exists.
 	MayRead(ctx context.Context, who authenticationv1.UserInfo, resource schema.GroupResource, namespace, name string) bool
-	// OtherSeed says whether an object has a path to another seed than that of who asks and those that run on its shoots.
+	// OtherSeed reports whether an object has a path to a seed that is neither the user's nor runs on one of its
+	// shoots.
 	OtherSeed(ctx context.Context, who authenticationv1.UserInfo, resource schema.GroupResource, namespace, name string) (bool, error)
 }
 
-// unknownAccess says no.
+// unknownAccess refuses everything.
 type unknownAccess struct{}
 
 func (unknownAccess) MayDelete(context.Context, authenticationv1.UserInfo, schema.GroupResource, string, string) (bool, string, error) {
@@ -45,8 +46,8 @@ func (unknownAccess) OtherSeed(context.Context, authenticationv1.UserInfo, schem
 	return true, nil
 }
 
-// MayDelete decides on the deletion of an object as admission will, and of one that does not exist by its name. It is for
-// objects of which the dependency graph knows nothing. An error says that there is no answer now.
+// MayDelete decides on the deletion of an object like admission, by the name alone if the object does not exist. It is
+// for objects that the dependency graph does not contain. It returns an error if there is no answer now.
 func (h *Handler) MayDelete(ctx context.Context, who authenticationv1.UserInfo, resource schema.GroupResource, namespace,
 	name string) (bool, error) {
 	rule, identity := byResource[resource], seedidentity.OfAuthentication(who)
@@ -86,11 +87,12 @@ func deleteShootState(ctx context.Context, r *request) error {
 	return r.deleteExisting(ctx, shootStates.resource, func(ctx context.Context) error { return r.responsibleFor(ctx, r.namespace, r.name) })
 }
 
-// deleteExisting lets go what gardenlets keep for what is on their seed, what only an object that has gone needed, and
-// what has a path to their seed alone. What several seeds have a path to is not for one of them to take from the others.
+// deleteExisting allows the deletion of objects that gardenlets keep for objects on their seed, of objects whose owners
+// are gone, and of objects that have a path to their seed only. If several seeds have a path to an object, none of them
+// may delete it.
 //
-// What is kept is looked up live, because its path may go before it does: that of an issuer's Secret when its shoot asks
-// for no managed issuer any more, or come after it.
+// Kept objects are checked with live reads, because their path may be gone before them: that of an issuer's Secret,
+// when its shoot no longer requests a managed issuer. Or the path may come after them.
 func (r *request) deleteExisting(ctx context.Context, resource schema.GroupVersionResource, keeps func(context.Context) error) error {
 	if r.old == nil && !r.absent {
 		return badRequest("the request carries no oldObject")
@@ -119,7 +121,8 @@ func (r *request) keepsSecret(ctx context.Context) error {
 	case corev1beta1.GardenerShootIssuerNamespace:
 		return r.keepsIssuerSecret(ctx)
 	case metav1.NamespaceSystem:
-		// What bootstrapped it. Until there is its Seed, its parent, who made that, has a path to it too.
+		// The bootstrap token of the gardenlet. Until its Seed exists, the parent gardenlet, which created the token,
+		// has a path to it, too.
 		if r.name == bootstraprules.TokenSecret(constants.GardenNamespace, r.seed) {
 			return nil
 		}
@@ -133,10 +136,10 @@ func (r *request) keepsSecret(ctx context.Context) error {
 	return r.managedSeedBackupSecret(ctx)
 }
 
-// keepsIssuerSecret is for the Secret that ends with the UID of the shoot that its labels name, as it was created.
+// keepsIssuerSecret allows a Secret that ends with the UID of the shoot in its labels, as when it was created.
 func (r *request) keepsIssuerSecret(ctx context.Context) error {
 	if r.old == nil {
-		return forbidden("%s", foreign(r.seed)) // there is none
+		return forbidden("%s", foreign(r.seed)) // the Secret does not exist
 	}
 	namespace, name, uid := issuedFor(r.old)
 	shoot, err := r.shoot(ctx, namespace, name)
@@ -149,7 +152,7 @@ func (r *request) keepsIssuerSecret(ctx context.Context) error {
 	return r.own(shoot.Spec.SeedName, shoot.Status.SeedName)
 }
 
-// issuedFor is the shoot whose public keys an issuer's Secret has.
+// issuedFor returns the shoot whose public keys an issuer's Secret has.
 func issuedFor(secret metav1.Object) (namespace, name string, uid types.UID) {
 	labels := secret.GetLabels()
 	if _, after, ok := cutLast(secret.GetName(), "--"); ok {
@@ -165,7 +168,7 @@ func cutLast(s, sep string) (before, after string, found bool) {
 	return s, "", false
 }
 
-// keepsWith is for what is named after a shoot on the seed, or on the way to or from it.
+// keepsWith allows objects that are named after a shoot on the seed, or on the way to or from it.
 func (r *request) keepsWith(kind graph.Kind) func(context.Context) error {
 	return func(ctx context.Context) error {
 		name, ok := ofShoot(kind, r.name)
@@ -184,11 +187,12 @@ func (r *request) responsibleFor(ctx context.Context, namespace, name string) er
 	return r.own(shoot.Spec.SeedName, shoot.Status.SeedName)
 }
 
-// isLeftOver says whether all owners of the object have gone, as the garbage collector understands it, who will delete it
-// anyway: so nothing is lost by anybody's deleting it, and a gardenlet can clear up after a shoot that is no more. Nothing
-// says any longer on which seed that was. Owners are not for gardenlets to change of what they could not create (update.go).
+// isLeftOver reports whether all owners of the object are gone, by the rules of the garbage collector, which will
+// delete the object anyway: so its deletion loses nothing, and a gardenlet can clean up after a deleted shoot, whose
+// seed is no longer known. Gardenlets cannot change the owners of objects that they could not create (update.go).
 //
-// An issuer's Secret is in another namespace than its shoot, so it has none; its labels and its name say whose it is.
+// An issuer's Secret is in another namespace than its shoot, so it has no owner; its labels and its name identify the
+// shoot.
 func (r *request) isLeftOver(ctx context.Context) (bool, error) {
 	if r.namespace == corev1beta1.GardenerShootIssuerNamespace {
 		namespace, name, uid := issuedFor(r.old)
@@ -210,7 +214,7 @@ func (r *request) isLeftOver(ctx context.Context) (bool, error) {
 	return len(owners) > 0, nil
 }
 
-// ownerKind finds the resource of an owner, of those kinds for which gardenlets keep something, and its namespace.
+// ownerKind returns the resource and the namespace of an owner, if it is of a kind for which gardenlets keep objects.
 func ownerKind(owner metav1.OwnerReference, namespace string) (*resourceRule, string) {
 	switch group, _, _ := strings.Cut(owner.APIVersion, "/"); {
 	case group == corev1beta1.GroupName && owner.Kind == shoots.kindName:
@@ -223,7 +227,7 @@ func ownerKind(owner metav1.OwnerReference, namespace string) (*resourceRule, st
 	return nil, ""
 }
 
-// gone says whether there is no such object, or one of that name that was made later.
+// gone reports whether the object does not exist, or was recreated under the same name.
 func (r *request) gone(ctx context.Context, rule *resourceRule, namespace, name string, uid types.UID) (bool, error) {
 	if name == "" || uid == "" {
 		return false, nil
@@ -236,7 +240,8 @@ func (r *request) gone(ctx context.Context, rule *resourceRule, namespace, name 
 	return !found || obj.GetUID() != uid, nil
 }
 
-// landscapes says why an object is the landscape's, and no seed's alone even where there is just one seed; "" if it is not.
+// landscapes returns the reason why an object belongs to the landscape, and to no seed even if there is only one; "" if
+// it does not.
 func (r *request) landscapes() string {
 	if r.namespace == metav1.NamespaceSystem && r.name == constants.ClusterIdentity {
 		return "it is the identity of the garden, which all seeds share"

@@ -25,7 +25,7 @@ import (
 	"github.com/gardenlite/gardenlite/internal/authz/seedidentity"
 )
 
-// access answers from the dependency graph of a landscape, with the real authorizer.
+// access implements Access with the dependency graph of a landscape and the real authorizer.
 type access struct{ w *world }
 
 func (a access) MayDelete(ctx context.Context, who authenticationv1.UserInfo, resource schema.GroupResource, namespace,
@@ -95,8 +95,8 @@ func issuerSecret(name, namespace, shoot string) object {
 	})
 }
 
-// referring is the landscape where the shoots of garden-dev refer to some more: on a to the Secret and ConfigMap used, and
-// together with one on b to the Secret shared.
+// referring returns a landscape in which shoots of garden-dev refer to more objects: one on a to the Secret and
+// ConfigMap used, and together with one on b to the Secret shared.
 func referring() *world {
 	to := func(kind, name string) corev1beta1.NamedResourceReference {
 		ref := corev1beta1.NamedResourceReference{Name: kind + name}
@@ -111,8 +111,8 @@ func referring() *world {
 		shootOn("garden-dev", "on-b", "b", uses(to("Secret", "shared"))))
 }
 
-// The objects of kinds that the graph does not watch: the owner of each is who could have created it, or has a path to
-// it alone; or it is left over.
+// TestDeleteExisting checks the deletion of objects of kinds that the graph does not watch: a gardenlet may delete an
+// object that it could have created, that has a path to its seed only, or whose owners are gone.
 func TestDeleteExisting(t *testing.T) {
 	const belongs, path = `object does not belong to seed "a"`, "no path"
 	inSecret := func(namespace, name string) object { return secret(namespace, name) }
@@ -152,7 +152,7 @@ func TestDeleteExisting(t *testing.T) {
 		{"", secrets, controlled("grown", "backup-grown"), allow, refuse, refuse, ""},
 		{"", secrets, controlled("of-b", "backup-of-b"), refuse, allow, refuse, path},
 
-		// The issuer's public keys, although the shoot asks for no managed issuer; and those of a shoot that is no more.
+		// The issuer's public keys, although the shoot requests no managed issuer; and those of a deleted shoot.
 		{"", secrets, issuerSecret("dev--uid-on-a", "garden-dev", "on-a"), allow, refuse, refuse, ""},
 		{"", secrets, issuerSecret("dev--uid-on-b", "garden-dev", "on-b"), refuse, allow, refuse, path},
 		{"on its way", secrets, issuerSecret("dev--uid-to-b", "garden-dev", "to-b"), allow, allow, refuse, ""},
@@ -161,7 +161,7 @@ func TestDeleteExisting(t *testing.T) {
 		{"without labels", secrets, inSecret(corev1beta1.GardenerShootIssuerNamespace, "dev--uid-on-a"), refuse, refuse, refuse, path},
 		{"without UID", secrets, issuerSecret("keys", "garden-dev", "gone"), refuse, refuse, refuse, path},
 
-		// What a shoot that is no more has left, as the garbage collector sees it.
+		// Objects of a deleted shoot, by the rules of the garbage collector.
 		{"owner gone", secrets, ownedBy("Shoot", "gone", "1", inSecret("garden-dev", "gone.ca-cluster")), allow, allow, refuse, ""},
 		{"owner made again", configMaps, ownedBy("Shoot", "on-b", "before", inConfigMap("garden-dev", "x")), allow, allow, refuse, ""},
 		{"bucket gone", secrets, ownedBy("BackupBucket", "none", "1", inSecret("garden", "generated-bucket-none")), allow, allow, refuse, ""},
@@ -175,7 +175,7 @@ func TestDeleteExisting(t *testing.T) {
 		{"owner without UID", secrets, ownedBy("Shoot", "gone", "", inSecret("garden-dev", "x")), refuse, refuse, refuse, path},
 		{"no owner", secrets, inSecret("garden-dev", "gone.ca-cluster"), refuse, refuse, refuse, path},
 
-		// What has a path to its seed, and no other.
+		// Objects with a path to the seed, and to no other.
 		{"", secrets, inSecret("garden-dev", "used"), allow, refuse, refuse, ""},
 		{"", configMaps, inConfigMap("garden-dev", "used"), allow, refuse, refuse, ""},
 		{"and by a's, while it reads the bucket", secrets, inSecret("garden", "backup-b"), refuse, refuse, refuse, belongs},
@@ -187,7 +187,7 @@ func TestDeleteExisting(t *testing.T) {
 		{"bootstrap token of a ManagedSeed", secrets, inSecret("kube-system", bootstraprules.TokenSecret("garden", "child")),
 			allow, refuse, refuse, ""},
 
-		// Nothing refers to it.
+		// Objects to which nothing refers.
 		{"unreferenced", secrets, inSecret("garden", "x"), refuse, refuse, refuse, path},
 		{"unreferenced", secrets, inSecret("seed-a", "x"), refuse, refuse, refuse, path},
 		{"unreferenced", configMaps, inConfigMap("kube-system", "x"), refuse, refuse, refuse, path},
@@ -203,7 +203,7 @@ func TestDeleteExisting(t *testing.T) {
 	}
 }
 
-// A seed that is alone does not have the landscape's for its own.
+// TestDeleteWithOneSeed checks that the only seed may not delete objects of the landscape.
 func TestDeleteWithOneSeed(t *testing.T) {
 	w := landscape()
 	for key := range w.objects[seeds.resource] {
@@ -217,7 +217,8 @@ func TestDeleteWithOneSeed(t *testing.T) {
 	}
 }
 
-// What cannot be looked up is not deleted, and not reported as another seed's.
+// TestDeleteFailsClosed checks that the deletion is not allowed if a lookup fails, and that the answer is a server
+// error.
 func TestDeleteFailsClosed(t *testing.T) {
 	for _, resource := range []resourceRule{secrets, configMaps, internalSecrets, shootStates} {
 		obj := resource.newObject()
@@ -266,7 +267,8 @@ func namedLike(resource resourceRule) object {
 	return obj
 }
 
-// A ManagedSeed's backup secret stays the parent's business while the ManagedSeed is being deleted.
+// TestDeleteOfALeavingManagedSeed checks that the parent seed may delete the backup secret of a ManagedSeed that is
+// being deleted.
 func TestDeleteOfALeavingManagedSeed(t *testing.T) {
 	w := landscape().put(managedSeeds.resource, managedSeed("leaving", "on-a", func(m *seedmanagementv1alpha1.ManagedSeed) {
 		m.DeletionTimestamp = ptr.To(metav1.NewTime(now))
@@ -279,7 +281,6 @@ func TestDeleteOfALeavingManagedSeed(t *testing.T) {
 	}
 }
 
-// controlled is a Secret of a ManagedSeed.
 func controlled(managedSeed, name string) object {
 	s := secret("garden", name)
 	s.SetOwnerReferences([]metav1.OwnerReference{{APIVersion: "seedmanagement.gardener.cloud/v1alpha1", Kind: "ManagedSeed",
@@ -287,7 +288,8 @@ func controlled(managedSeed, name string) object {
 	return s
 }
 
-// What bootstrapped a gardenlet is its own to delete, although its parent has a path to it until there is its Seed.
+// TestDeleteOwnBootstrapToken checks that a gardenlet may delete its bootstrap token, although its parent has a path to
+// the token until its Seed exists.
 func TestDeleteOwnBootstrapToken(t *testing.T) {
 	child := authenticationv1.UserInfo{Username: "gardener.cloud:system:seed:child", Groups: []string{"gardener.cloud:system:seeds"}}
 	token := bootstraprules.TokenSecret("garden", "child")

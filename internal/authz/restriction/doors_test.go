@@ -18,7 +18,8 @@ import (
 	"k8s.io/utils/ptr"
 )
 
-// TestReferenceToWorkloadIdentity: as for Secrets, its label says which seed may refer to it.
+// TestReferenceToWorkloadIdentity checks that the label of a WorkloadIdentity, like that of a Secret, determines which
+// seed may refer to it.
 func TestReferenceToWorkloadIdentity(t *testing.T) {
 	for label, want := range map[string]int32{"a": allow, "b": refuse} {
 		w := landscape().put(workloadIdentityTokens.resource, named("garden", "wi", func(i *securityv1alpha1.WorkloadIdentity) {
@@ -34,7 +35,7 @@ func TestReferenceToWorkloadIdentity(t *testing.T) {
 	}
 }
 
-// TestTokenOfWorkloadIdentity: the context must be the seed's.
+// TestTokenOfWorkloadIdentity checks that the context object of a token must belong to the seed.
 func TestTokenOfWorkloadIdentity(t *testing.T) {
 	about := func(kind, namespace, name string) *securityv1alpha1.ContextObject {
 		object := &securityv1alpha1.ContextObject{APIVersion: "core.gardener.cloud/v1beta1", Kind: kind, Name: name}
@@ -63,7 +64,8 @@ func TestTokenOfWorkloadIdentity(t *testing.T) {
 	}
 }
 
-// TestCapOfReferences: an object refers to so many others and no more, and no more are read for the answer.
+// TestCapOfReferences checks that an object may have at most maxReferences references, and that no more objects are
+// read for the decision.
 func TestCapOfReferences(t *testing.T) {
 	for count, want := range map[int]int32{maxReferences - 5: allow, 1000: refuse} {
 		w := landscape()
@@ -86,7 +88,6 @@ func TestCapOfReferences(t *testing.T) {
 	}
 }
 
-// counter counts what is read.
 type counter struct {
 	*world
 	reads int
@@ -97,7 +98,8 @@ func (c *counter) Get(ctx context.Context, resource schema.GroupVersionResource,
 	return c.world.Get(ctx, resource, namespace, name, obj)
 }
 
-// TestLabelsOfAccounts: only the registration by which the extension is installed on the seed.
+// TestLabelsOfAccounts checks that an account may have only the label with the registration of the extension that is
+// installed on the seed.
 func TestLabelsOfAccounts(t *testing.T) {
 	w := landscape()
 	for name, on := range map[string]string{"x-1": "a", "y-1": "b"} {
@@ -128,7 +130,8 @@ func TestLabelsOfAccounts(t *testing.T) {
 	}
 }
 
-// TestManagedSeedsSecretAlone: the parent writes the backup Secret that its ManagedSeed controls, unless another seed uses it.
+// TestManagedSeedsSecretAlone checks that the parent may write the backup Secret that its ManagedSeed controls, unless
+// another seed uses it.
 func TestManagedSeedsSecretAlone(t *testing.T) {
 	own, shared := controlled("child", "backup-child").(*corev1.Secret), landscape()
 	shared.put(backupBuckets.resource, named("", "x", func(b *corev1beta1.BackupBucket) {
@@ -142,7 +145,7 @@ func TestManagedSeedsSecretAlone(t *testing.T) {
 		update, delete int32
 	}{
 		{"its own", landscape(), own, allow, allow},
-		{"not controlled", landscape(), foreignSecret, refuse, allow}, // it leads to no other seed
+		{"not controlled", landscape(), foreignSecret, refuse, allow}, // the Secret leads to no other seed
 		{"shared", shared, own, refuse, refuse},
 		{"shared, not controlled", shared, foreignSecret, refuse, refuse},
 	} {
@@ -156,7 +159,7 @@ func TestManagedSeedsSecretAlone(t *testing.T) {
 	}
 }
 
-// TestMayDelete: what does not exist is decided by its name, and nothing is told of what does.
+// TestMayDelete checks that the deletion of an object that does not exist is decided by its name.
 func TestMayDelete(t *testing.T) {
 	w := landscape()
 	w.put(backupEntries.resource, entry("fresh", "b", "uid-seed-b", ""))
@@ -183,7 +186,8 @@ func TestMayDelete(t *testing.T) {
 	}
 }
 
-// TestGardenletAsksForNothing: neither a new Gardenlet nor a changed one asks for a kubeconfig.
+// TestGardenletAsksForNothing checks that a gardenlet can request a kubeconfig neither with a new Gardenlet nor with a
+// changed one.
 func TestGardenletAsksForNothing(t *testing.T) {
 	renewing := named("garden", "a", func(g *seedmanagementv1alpha1.Gardenlet) {
 		g.Annotations = map[string]string{constants.GardenerOperation: constants.GardenerOperationRenewKubeconfig}
@@ -199,7 +203,8 @@ func TestGardenletAsksForNothing(t *testing.T) {
 	}
 }
 
-// TestUIDOfAShoot: the names of what is kept for a Shoot have its UID.
+// TestUIDOfAShoot checks that a gardenlet cannot set another UID in a Shoot's status, because names of the Shoot's
+// objects contain it.
 func TestUIDOfAShoot(t *testing.T) {
 	without := shootOn("garden-dev", "on-a", "a", func(s *corev1beta1.Shoot) { s.Status.UID = "" })
 	for uid, want := range map[string]int32{"uid-on-a": allow, "uid-on-b": refuse} {

@@ -14,7 +14,7 @@ import (
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 )
 
-// What a gardenlet or an extension sends is never let through if it is not understood.
+// TestMalformed checks that an invalid request of a gardenlet is never allowed.
 func TestMalformed(t *testing.T) {
 	for name, spoil := range map[string]func(*admissionv1.AdmissionRequest){
 		"unexpected resource":    func(r *admissionv1.AdmissionRequest) { r.Resource.Resource = "quotas" },
@@ -67,7 +67,7 @@ func TestMalformed(t *testing.T) {
 	}
 }
 
-// The operations that the table does not have are unexpected.
+// TestOperationsPerResource checks that operations that are not in the table are refused.
 func TestOperationsPerResource(t *testing.T) {
 	type ops struct{ create, update, status, delete bool }
 	want := map[string]ops{
@@ -137,7 +137,7 @@ func TestOperationsPerResource(t *testing.T) {
 	}
 }
 
-// A name that the API server has still to generate, or has generated, counts as the object's.
+// TestGeneratedName checks requests with generateName: the name may have been generated already, or not.
 func TestGeneratedName(t *testing.T) {
 	for raw, want := range map[string]int32{
 		`{"metadata":{"generateName":"uid-"},"spec":{"seedName":"a"}}`:                     refuse,
@@ -153,8 +153,8 @@ func TestGeneratedName(t *testing.T) {
 	}
 }
 
-// FuzzHandle feeds AdmissionReview bodies: no panic, an answer always, and none of a gardenlet or an extension is let
-// through whose resource, kind or operation is not in the table, or whose object is not the one that it names.
+// FuzzHandle sends AdmissionReviews: Handle must not panic, must always answer, and must not allow a request of a
+// gardenlet whose resource, kind or operation is not in the table, or whose object has another name than the request.
 func FuzzHandle(f *testing.F) {
 	for _, req := range []*admissionv1.AdmissionRequest{
 		creation(backupBuckets, gardenletA, bucket("a")),
@@ -198,7 +198,7 @@ func FuzzHandle(f *testing.F) {
 	})
 }
 
-// wellFormed says in its own words what a request has to be.
+// wellFormed is an independent check of a request.
 func wellFormed(req *admissionv1.AdmissionRequest) bool {
 	if req == nil {
 		return false

@@ -15,8 +15,8 @@ import (
 	"github.com/gardenlite/gardenlite/internal/authz/seedidentity"
 )
 
-// The API server evaluates the conditions before it sends anything. Every request that the webhook would restrict has
-// to reach it, and an error in a condition would refuse any user's request.
+// TestMatchConditions checks that every request that the webhook would restrict reaches it, and that no condition
+// returns an error: the API server evaluates the conditions first, and an error would refuse any user's request.
 func TestMatchConditions(t *testing.T) {
 	var expressions []cel.ExpressionAccessor
 	for _, c := range MatchConditions() {

@@ -15,28 +15,28 @@ import (
 	"k8s.io/client-go/dynamic"
 )
 
-// Reader reads objects as they are now, not from a cache.
+// Reader reads live objects, not from a cache.
 type Reader interface {
-	// Get reads one object of a resource into obj, which has the resource's versioned type. An object that does not
-	// exist is an error that apierrors.IsNotFound knows. The namespace is "" for resources that are in none.
+	// Get reads one object of a resource into obj, which has the resource's versioned type. If the object does not
+	// exist, it returns an error for which apierrors.IsNotFound is true. namespace is "" for cluster-scoped resources.
 	Get(ctx context.Context, resource schema.GroupVersionResource, namespace, name string, obj runtime.Object) error
-	// List reads all objects of a resource, in all namespaces if namespace is "", into list, which has the type of the
-	// resource's list.
+	// List reads all objects of a resource, in all namespaces if namespace is "", into list, which has the resource's
+	// list type.
 	List(ctx context.Context, resource schema.GroupVersionResource, namespace string, list runtime.Object) error
 }
 
-// NewReader reads with a client whose user may get and list what the package needs (ReadRules).
+// NewReader returns a Reader with a client, whose user needs the permissions of ReadRules.
 func NewReader(client dynamic.Interface) Reader { return dynamicReader{client} }
 
-// listed are the resources of which all objects are read; of the others single ones are.
+// listed are the resources that are listed; of others, single objects are read.
 var listed = []schema.GroupVersionResource{managedSeeds.resource}
 
-// ReadRules are what the user of a Reader has to be allowed: to see whether what is created exists, and what decisions
-// depend on.
+// ReadRules returns the permissions that the user of a Reader needs: to read the objects on which decisions depend, and
+// to check whether objects that are created exist.
 func ReadRules() []rbacv1.PolicyRule {
 	resources := slices.Clone(listed)
 	for _, rule := range rules() {
-		// Leases that a gardenlet may read are those that it may create: none of these is looked up.
+		// A gardenlet may read only Leases that it may create, so Leases are not read.
 		if !slices.Contains(resources, rule.resource) && rule.resource != leases.resource {
 			resources = append(resources, rule.resource)
 		}
@@ -57,7 +57,7 @@ type dynamicReader struct{ client dynamic.Interface }
 func (r dynamicReader) Get(ctx context.Context, resource schema.GroupVersionResource, namespace, name string, obj runtime.Object) error {
 	found, err := r.client.Resource(resource).Namespace(namespace).Get(ctx, name, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) && apierrors.HasStatusCause(err, metav1.CauseTypeUnexpectedServerResponse) {
-		// It is the path that is unknown: nothing is said about the object.
+		// The path is unknown, which says nothing about the object.
 		return fmt.Errorf("the garden does not serve %s: %s", resource.GroupResource(), err.Error())
 	}
 	if err != nil {
@@ -74,7 +74,8 @@ func (r dynamicReader) List(ctx context.Context, resource schema.GroupVersionRes
 	return runtime.DefaultUnstructuredConverter.FromUnstructured(found.UnstructuredContent(), list)
 }
 
-// get reads what a decision depends on. That it does not exist is a reason to refuse; any other failure is the server's.
+// get reads an object on which the decision depends. If it does not exist, the request is refused; any other failure is
+// a server error.
 func (r *request) get(ctx context.Context, resource schema.GroupVersionResource, namespace, name string, obj runtime.Object) error {
 	if name == "" {
 		return forbidden("no %s is named, on which the answer depends", resource.Resource)
@@ -89,7 +90,7 @@ func (r *request) get(ctx context.Context, resource schema.GroupVersionResource,
 	return fmt.Errorf("reading %s %s, on which the answer depends: %w", resource.Resource, key(namespace, name), err)
 }
 
-// find is get for what may be missing.
+// find is like get for objects that may be missing.
 func (r *request) find(ctx context.Context, resource schema.GroupVersionResource, namespace, name string,
 	obj runtime.Object) (bool, error) {
 	if name == "" {

@@ -42,7 +42,6 @@ func TestReader(t *testing.T) {
 	}
 }
 
-// recorder notes what is read, by verb.
 type recorder struct {
 	*world
 	read map[string]map[schema.GroupResource]bool

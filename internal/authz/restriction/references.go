@@ -16,11 +16,11 @@ import (
 	"github.com/gardenlite/gardenlite/internal/authz/graph"
 )
 
-// maxReferences is how many objects one that a gardenlet writes may refer to. A Seed needs its credentials for backups and
-// those for its DNS domains, and a few resources.
+// maxReferences is the maximum number of references of an object that a gardenlet writes. A Seed needs credentials for
+// backups and DNS domains, and a few resources.
 const maxReferences = 50
 
-// references returns what an object refers to; see graph.References.
+// references returns the objects to which an object refers; see graph.References.
 func references(obj object) ([]graph.Vertex, error) {
 	refs, err := graph.References(obj)
 	if err != nil {
@@ -29,7 +29,7 @@ func references(obj object) ([]graph.Vertex, error) {
 	return refs, nil
 }
 
-// added returns the references of an object after a write that it did not have before.
+// added returns the references that an object did not have before a write.
 func added(before, after object) ([]graph.Vertex, error) {
 	refs, err := references(after)
 	if err != nil {
@@ -37,7 +37,7 @@ func added(before, after object) ([]graph.Vertex, error) {
 	}
 	old, err := references(before)
 	if err != nil {
-		return refs, nil // there are none that could stay
+		return refs, nil // the old object has no valid references
 	}
 	return withoutKnown(refs, old), nil
 }
@@ -51,9 +51,10 @@ func withoutKnown(refs, others []graph.Vertex) []graph.Vertex {
 	return slices.DeleteFunc(refs, func(ref graph.Vertex) bool { return known[ref] })
 }
 
-// mayRefer refuses a write that adds a reference which no administrator's object names for the seed: the graph would get a
-// path from there to the seed, and the gardenlet could read it. The Seed, ManagedSeed and Gardenlet of the seed name
-// objects, since whatever a gardenlet wrote into them had to pass this check. Others are named by a label of their own.
+// mayRefer refuses a write that adds a reference that no administrator has approved for the seed: the graph would get a
+// path from the object to the seed, so that the gardenlet could read the object. References in the Seed, ManagedSeed
+// and Gardenlet of the seed are approved, because gardenlets can only add references there that have passed this check.
+// Other objects are approved by a label.
 func (r *request) mayRefer(ctx context.Context, before, after object) error {
 	refs, err := added(before, after)
 	if err != nil || len(refs) == 0 {
@@ -91,12 +92,12 @@ func (r *request) withoutReferencesOf(ctx context.Context, rule *resourceRule, r
 	obj.SetNamespace(namespace)
 	known, err := references(obj)
 	if err != nil {
-		return refs, nil // it names nothing that can be read
+		return refs, nil // it has no valid references
 	}
 	return withoutKnown(refs, known), nil
 }
 
-// nameable are the kinds of object that can carry the label of the seed that may refer to them.
+// nameable are the kinds of objects that can have the label of the seed that may refer to them.
 var nameable = map[graph.Kind]struct {
 	resource  schema.GroupVersionResource
 	newObject func() object
@@ -106,8 +107,8 @@ var nameable = map[graph.Kind]struct {
 	graph.KindWorkloadIdentity: {workloadIdentityTokens.resource, func() object { return &securityv1alpha1.WorkloadIdentity{} }},
 }
 
-// namedForSeed wants an object in the namespace garden with the label that says that it is for the seed. No gardenlet can
-// set it (keepsSeedLabels).
+// namedForSeed refuses an object that is not in the namespace garden, or does not have the label for the seed, which no
+// gardenlet can set (keepsSeedLabels).
 func (r *request) namedForSeed(ctx context.Context, ref graph.Vertex) error {
 	label := constants.LabelPrefixSeedName + r.seed
 	refused := forbidden("%s: it refers to %s, which is not named for the seed; "+
@@ -136,8 +137,9 @@ func isRefusal(err error) bool {
 	return errors.As(err, &no)
 }
 
-// sameManagedSeedSpec compares the configuration in it as decoded, because the API server may have written it differently.
-// Of a field that is there twice readers take different ones, so the seed template must be the same to each.
+// sameManagedSeedSpec compares the specifications, with the decoded configuration, because the API server may have
+// encoded it differently. If a field is duplicated, decoders use different values, so the seed template must be the
+// same for all of them.
 func sameManagedSeedSpec(managedSeed, old *seedmanagementv1alpha1.ManagedSeed) (bool, error) {
 	if !sameJSON(managedSeed.Spec.Gardenlet.Config, old.Spec.Gardenlet.Config) {
 		return false, nil

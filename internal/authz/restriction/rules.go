@@ -18,18 +18,18 @@ import (
 	"github.com/gardenlite/gardenlite/internal/authz/seedidentity"
 )
 
-// check decides on a request: nil lets it through, a *refusal does not, and any other error is the server's own trouble.
+// check decides on a request: nil allows it, a *refusal refuses it, and any other error is a server error.
 type check func(ctx context.Context, r *request) error
 
-// resourceRule says what is checked of requests for a resource. An operation without a check is unexpected.
+// resourceRule has the checks of the requests for a resource. Operations without a check are refused as unexpected.
 type resourceRule struct {
 	resource  schema.GroupVersionResource
 	kindName  string
 	newObject func() object
 	create    check
 	update    check
-	status    bool // update is also for the subresource status
-	// created is the subresource that create is for, "" for the resource itself.
+	status    bool // update also checks the subresource status
+	// created is the subresource that create checks, "" for the resource itself.
 	created string
 	delete  check
 }
@@ -38,7 +38,7 @@ func (r *resourceRule) kind() schema.GroupVersionKind {
 	return r.resource.GroupVersion().WithKind(r.kindName)
 }
 
-// The resources of the table, with the versions of them that the webhook is sent.
+// The resources of the table, in the versions that the webhook receives.
 var (
 	backupBuckets       = restrict[corev1beta1.BackupBucket](corev1beta1.SchemeGroupVersion, "backupbuckets", "BackupBucket")
 	backupEntries       = restrict[corev1beta1.BackupEntry](corev1beta1.SchemeGroupVersion, "backupentries", "BackupEntry")
@@ -58,7 +58,7 @@ var (
 	seeds           = restrict[corev1beta1.Seed](corev1beta1.SchemeGroupVersion, "seeds", "Seed")
 	serviceAccounts = restrict[corev1.ServiceAccount](corev1.SchemeGroupVersion, "serviceaccounts", "ServiceAccount")
 	shoots          = restrict[corev1beta1.Shoot](corev1beta1.SchemeGroupVersion, "shoots", "Shoot")
-	// A token is created at a WorkloadIdentity.
+	// A token is created as a subresource of a WorkloadIdentity.
 	workloadIdentityTokens = restrict[securityv1alpha1.TokenRequest](securityv1alpha1.SchemeGroupVersion, "workloadidentities", "TokenRequest")
 	shootStates            = restrict[corev1beta1.ShootState](corev1beta1.SchemeGroupVersion, "shootstates", "ShootState")
 )
@@ -70,8 +70,8 @@ func restrict[T any, P interface {
 	return resourceRule{resource: version.WithResource(resource), kindName: kind, newObject: func() object { return P(new(T)) }}
 }
 
-// rules is the table. Those for UPDATE are the holes that are closed; why each is one stands beside its check in update.go.
-// So are those for DELETE beside BackupBuckets and Seeds (delete.go).
+// rules returns the table. Each check for UPDATE closes a hole, which its comment in update.go describes. So do the
+// checks for DELETE, except those of BackupBuckets and Seeds (delete.go).
 func rules() []*resourceRule {
 	row := func(r resourceRule, create, update check, status bool, del check) *resourceRule {
 		r.create, r.update, r.status, r.delete = create, update, status, del
@@ -101,7 +101,7 @@ func rules() []*resourceRule {
 	}
 }
 
-// byResource is rules for look-ups; it never changes.
+// byResource has the rules by resource. It is immutable.
 var byResource = func() map[schema.GroupResource]*resourceRule {
 	index := map[schema.GroupResource]*resourceRule{}
 	for _, rule := range rules() {
@@ -110,7 +110,7 @@ var byResource = func() map[schema.GroupResource]*resourceRule {
 	return index
 }()
 
-// ruleFor finds the check for a request, or says what is unexpected of it.
+// ruleFor returns the check for a request, or an error if the request is unexpected.
 func ruleFor(req *admissionv1.AdmissionRequest) (*resourceRule, check, error) {
 	resource := schema.GroupVersionResource(req.Resource)
 	rule, known := byResource[resource.GroupResource()]
@@ -140,8 +140,8 @@ func ruleFor(req *admissionv1.AdmissionRequest) (*resourceRule, check, error) {
 	return rule, found, nil
 }
 
-// Rules are those of the webhook in a ValidatingWebhookConfiguration. It goes with the failure policy Fail, the match
-// policy Equivalent, and MatchConditions.
+// Rules returns the rules of the webhook in a ValidatingWebhookConfiguration. They need the failure policy Fail, the
+// match policy Equivalent, and MatchConditions.
 func Rules() []admissionregistrationv1.RuleWithOperations {
 	var all []admissionregistrationv1.RuleWithOperations
 	add := func(r *resourceRule, operation admissionregistrationv1.OperationType, c check, resources ...string) {
@@ -171,8 +171,8 @@ func Rules() []admissionregistrationv1.RuleWithOperations {
 	return all
 }
 
-// MatchConditions keep the requests of other users away from the webhook: they cost nothing, and continue when the webhook
-// is down.
+// MatchConditions returns conditions that exclude the requests of other users: these take no time, and succeed when the
+// webhook is down.
 func MatchConditions() []admissionregistrationv1.MatchCondition {
 	return []admissionregistrationv1.MatchCondition{{
 		Name:       "gardenlets-and-extensions",

@@ -18,17 +18,17 @@ import (
 	"github.com/gardenlite/gardenlite/internal/authz/bootstraprules"
 )
 
-// The authorizer lets a gardenlet update what has a path to its seed. These checks are about what it could do with that.
-// What Gardener's API forbids to every user (BackupBucket spec.seedName, ManagedSeed spec.shoot, Shoot spec.seedName but
-// through the subresource binding, Bastion spec.shootRef and spec.sshPublicKey) is refused here as well where that is
-// cheap, because the webhook may serve an API server that we do not know.
+// The authorizer allows a gardenlet to update objects with a path to its seed. The checks below prevent that it abuses
+// that. Changes that Gardener's API forbids to every user (BackupBucket spec.seedName, ManagedSeed spec.shoot, Shoot
+// spec.seedName except through the subresource binding, Bastion spec.shootRef and spec.sshPublicKey) are refused here
+// as well if that is cheap, because the webhook may serve any API server.
 //
-// Each check also sees the updates of the subresource status: metadata can be changed through it.
+// Each check also applies to updates of the subresource status, because these can change metadata.
 
 func same(a, b any) bool { return apiequality.Semantic.DeepEqual(a, b) }
 
-// updateBackupBucket: the credentials, and the generated secret in the status, have a path to the bucket's seed. A
-// client that names another seed's Secret there could read it.
+// updateBackupBucket checks the references to the credentials, and to the generated secret in the status: they have a
+// path to the bucket's seed, so a client could read another seed's Secret by a reference to it.
 func updateBackupBucket(ctx context.Context, r *request) error {
 	bucket, old := r.obj.(*corev1beta1.BackupBucket), r.old.(*corev1beta1.BackupBucket)
 	if !same(bucket.Spec.SeedName, old.Spec.SeedName) || !same(bucket.Spec.ShootRef, old.Spec.ShootRef) {
@@ -49,8 +49,8 @@ func updateBackupBucket(ctx context.Context, r *request) error {
 	return r.mayRefer(ctx, &before, bucket)
 }
 
-// updateBackupEntry: the bucket's credentials have a path through the entry, and all of the entry's specification may
-// change, because a control plane migration moves it. Only the way of its shoot is open to it.
+// updateBackupEntry checks the bucket, whose credentials have a path through the entry, and the seeds. A control plane
+// migration may change all of the entry's specification, but the entry may only follow its shoot.
 func updateBackupEntry(ctx context.Context, r *request) error {
 	entry, old := r.obj.(*corev1beta1.BackupEntry), r.old.(*corev1beta1.BackupEntry)
 	if !same(entry.Spec.ShootRef, old.Spec.ShootRef) {
@@ -82,7 +82,7 @@ func updateBackupEntry(ctx context.Context, r *request) error {
 	return nil
 }
 
-// followsShoot wants that an object is given to the seed to which its shoot goes.
+// followsShoot refuses to move an object to another seed than that of its shoot.
 func (r *request) followsShoot(ctx context.Context, seed *string, shootName string) error {
 	shoot, err := r.shoot(ctx, r.namespace, shootName)
 	if err != nil {
@@ -95,7 +95,7 @@ func (r *request) followsShoot(ctx context.Context, seed *string, shootName stri
 	return nil
 }
 
-// reportsOwnSeed is about status.seedName: who works on an object says so, and that he is done.
+// reportsOwnSeed checks status.seedName: a gardenlet may set it to its own seed, or remove it.
 func (r *request) reportsOwnSeed(name, old *string) error {
 	if ptr.Deref(name, "") == "" || same(name, old) || r.isOwn(name) {
 		return nil
@@ -103,8 +103,8 @@ func (r *request) reportsOwnSeed(name, old *string) error {
 	return forbidden("status.seedName must not be set to %q by who is of seed %q", *name, r.seed)
 }
 
-// updateBastion: the API server gives a Bastion the seed of its shoot, which may have left that of the gardenlet that
-// removes its finalizer.
+// updateBastion checks the shoot, the key, the creator and the seed. The API server sets the seed of a Bastion to that
+// of its shoot, which may have left the seed whose gardenlet removes the finalizer.
 func updateBastion(ctx context.Context, r *request) error {
 	bastion, old := r.obj.(*operationsv1alpha1.Bastion), r.old.(*operationsv1alpha1.Bastion)
 	if bastion.Spec.ShootRef != old.Spec.ShootRef || bastion.Spec.SSHPublicKey != old.Spec.SSHPublicKey {
@@ -119,8 +119,8 @@ func updateBastion(ctx context.Context, r *request) error {
 	return nil
 }
 
-// updateControllerInstallation: the ControllerDeployment that it names, and that one's pull secrets, have a path through
-// it. Gardenlets write the status and finalizers only.
+// updateControllerInstallation refuses changes of the specification: the ControllerDeployment in it, and the pull
+// secrets of that, have a path through it. Gardenlets only write the status and finalizers.
 func updateControllerInstallation(_ context.Context, r *request) error {
 	if !same(r.obj.(*corev1beta1.ControllerInstallation).Spec, r.old.(*corev1beta1.ControllerInstallation).Spec) {
 		return forbidden("the specification of a ControllerInstallation is not for gardenlets and extensions to change")
@@ -128,8 +128,9 @@ func updateControllerInstallation(_ context.Context, r *request) error {
 	return nil
 }
 
-// updateManagedSeed: its seed template's credentials have a path to the seed of its shoot. And while it is not
-// bootstrapped, who is responsible for it may make credentials for its gardenlet, so must not declare that himself.
+// updateManagedSeed refuses changes of the specification, because the credentials in the seed template have a path to
+// the seed of its shoot. It also refuses a request for a new kubeconfig: while a ManagedSeed is not bootstrapped, the
+// responsible gardenlet may create credentials for it, and must not cause that itself.
 func updateManagedSeed(_ context.Context, r *request) error {
 	managedSeed, old := r.obj.(*seedmanagementv1alpha1.ManagedSeed), r.old.(*seedmanagementv1alpha1.ManagedSeed)
 	same, err := sameManagedSeedSpec(managedSeed, old)
@@ -160,9 +161,9 @@ func updateGardenlet(ctx context.Context, r *request) error {
 	return r.mayRefer(ctx, old, gardenlet)
 }
 
-// updateSeed: the Seed of a ManagedSeed has a path to the seed of the shoot that it is made of, but a ManagedSeed's
-// gardenlet is responsible for its Seed alone: the parent could let the certificate in its status expire, and make
-// credentials for it. References have a path, as in BackupBuckets.
+// updateSeed allows only the Seed's own gardenlet. The Seed of a ManagedSeed has a path to the seed of its shoot, whose
+// gardenlet could let the certificate in the status expire, and create credentials for the Seed. References have a
+// path, as in BackupBuckets.
 func updateSeed(ctx context.Context, r *request) error {
 	if err := r.own(&r.name); err != nil {
 		return err
@@ -170,15 +171,16 @@ func updateSeed(ctx context.Context, r *request) error {
 	return r.mayRefer(ctx, r.old, r.obj)
 }
 
-// updateShoot: everything that a Shoot refers to has a path to its seed, and Gardener's API wants only of spec.resources
-// that the user may read them. A project's shoots are on many seeds, its secrets in one namespace.
+// updateShoot refuses new references: every object to which a Shoot refers has a path to its seed, and Gardener's API
+// checks only for spec.resources whether the user may read it. The shoots of a project are on many seeds, its secrets
+// in one namespace.
 func updateShoot(_ context.Context, r *request) error {
 	shoot, old := r.obj.(*corev1beta1.Shoot), r.old.(*corev1beta1.Shoot)
 	if !same(shoot.Spec.SeedName, old.Spec.SeedName) {
 		return forbidden("a Shoot is not moved to another seed by gardenlets and extensions")
 	}
 	if err := r.own(old.Spec.SeedName, old.Status.SeedName); err != nil {
-		return err // a ManagedSeed's shoots have a path to the seed of its own shoot
+		return err // a ManagedSeed's shoots also have a path to the seed of its own shoot
 	}
 	if to := shoot.Status.UID; to != old.Status.UID && to != shoot.UID {
 		return forbidden("status.uid must be %s, the UID of the Shoot", shoot.UID)
@@ -195,13 +197,14 @@ func updateShoot(_ context.Context, r *request) error {
 	return forbidden("a reference to %s %s is not for gardenlets and extensions to add to a Shoot", refs[0].Kind, refs[0].Name)
 }
 
-// sameOwners: the garbage collector deletes an object whose owners are no more, so who gives it one that never was deletes it.
+// sameOwners reports whether the owners are unchanged. The garbage collector deletes an object whose owners do not
+// exist, so an owner that never existed would delete it.
 func sameOwners(obj, old metav1.Object) bool {
 	return same(obj.GetOwnerReferences(), old.GetOwnerReferences())
 }
 
-// updateSecret: a project's secrets, and the landscape's, have a path to every seed with a shoot that refers to them.
-// Their content is not for gardenlets to change, but for that of the Secrets that they may create. Finalizers are.
+// updateSecret allows a change of the content only for Secrets that the gardenlet may create: secrets of projects and
+// of the landscape have a path to every seed with a shoot that refers to them. Changes of finalizers are allowed.
 func updateSecret(ctx context.Context, r *request) error {
 	secret, old := r.obj.(*corev1.Secret), r.old.(*corev1.Secret)
 	unchanged := same(secret.Data, old.Data) && len(secret.StringData) == 0 && secret.Type == old.Type &&
@@ -214,7 +217,7 @@ func updateSecret(ctx context.Context, r *request) error {
 	case r.namespace == corev1beta1.GardenerShootIssuerNamespace:
 		unchanged = unchanged && same(secret.Labels, old.Labels)
 	case secret.Type == corev1.SecretTypeServiceAccountToken:
-		unchanged = unchanged && same(secret.Annotations, old.Annotations) // they say whose token it is
+		unchanged = unchanged && same(secret.Annotations, old.Annotations) // they determine the account of the token
 	}
 	if unchanged {
 		return nil
@@ -222,7 +225,7 @@ func updateSecret(ctx context.Context, r *request) error {
 	return createSecret(ctx, r)
 }
 
-// updateConfigMap: as with Secrets; the ConfigMap with the cluster's identity has a path to all seeds.
+// updateConfigMap checks the same as updateSecret; the ConfigMap with the cluster's identity has a path to all seeds.
 func updateConfigMap(ctx context.Context, r *request) error {
 	configMap, old := r.obj.(*corev1.ConfigMap), r.old.(*corev1.ConfigMap)
 	if err := keepsSeedLabels(configMap, old); err != nil {
@@ -244,7 +247,7 @@ func updateInternalSecret(ctx context.Context, r *request) error {
 	return createInternalSecret(ctx, r)
 }
 
-// keepsSeedLabels: such a label names an object for a seed (namedForSeed).
+// keepsSeedLabels refuses to set the labels that allow a seed to refer to an object (namedForSeed).
 func keepsSeedLabels(obj, old metav1.Object) error {
 	for label, value := range obj.GetLabels() {
 		if strings.HasPrefix(label, constants.LabelPrefixSeedName) && old.GetLabels()[label] != value {
@@ -254,7 +257,8 @@ func keepsSeedLabels(obj, old metav1.Object) error {
 	return nil
 }
 
-// updateServiceAccount: Secrets that it lists have a path to it, and from there to the ManagedSeed that bootstraps with it.
+// updateServiceAccount refuses new secrets: Secrets in a ServiceAccount have a path to it, and from there to the
+// ManagedSeed that is bootstrapped with it.
 func updateServiceAccount(ctx context.Context, r *request) error {
 	account, old := r.obj.(*corev1.ServiceAccount), r.old.(*corev1.ServiceAccount)
 	if r.namespace == r.seedNamespace() {
@@ -279,7 +283,7 @@ func (r *request) addsNoSecrets(old, account *corev1.ServiceAccount) error {
 	return nil
 }
 
-// updateClusterRoleBinding: who is bound to the bootstrapper's role can become any seed.
+// updateClusterRoleBinding checks the subjects: a subject of the bootstrapper's role can become any seed.
 func updateClusterRoleBinding(ctx context.Context, r *request) error {
 	binding, old := r.obj.(*rbacv1.ClusterRoleBinding), r.old.(*rbacv1.ClusterRoleBinding)
 	if binding.RoleRef == old.RoleRef && same(binding.Subjects, old.Subjects) {

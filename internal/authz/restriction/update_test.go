@@ -17,15 +17,15 @@ import (
 	"k8s.io/utils/ptr"
 )
 
-// changed is a copy with a change. A type that does not fit is a mistake in the test.
 func changed[P object](obj P, change func(P)) object {
 	c := obj.DeepCopyObject().(P)
 	change(c)
 	return c
 }
 
-// updateCase is a row of the table of UPDATE: "Closing holes". Columns as in creationCase. The authorizer has let the request
-// through already, so the column of b is about a gardenlet that has a path to an object all the same, as in a migration.
+// updateCase is a row of the table of UPDATE: "Closing holes". The columns are those of creationCase. The authorizer
+// has already allowed the request, so the column of b is for a gardenlet that also has a path to the object, as in a
+// migration.
 type updateCase struct {
 	name                            string
 	resource                        resourceRule
@@ -347,7 +347,7 @@ func server(change func(*corev1beta1.KubeAPIServerConfig)) func(*corev1beta1.Sho
 	}
 }
 
-// TestDelete is the table of DELETE; columns as in TestCreate.
+// TestDelete is the table of DELETE; its columns are those of creationCase.
 func TestDelete(t *testing.T) {
 	belongs := `object does not belong to seed "a"`
 	for _, test := range []struct {

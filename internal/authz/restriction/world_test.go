@@ -25,7 +25,6 @@ import (
 	"k8s.io/utils/ptr"
 )
 
-// now is the time in all tests.
 var now = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 
 // The users. Objects of the tables belong to seed a, if to any.
@@ -39,13 +38,13 @@ var (
 	neither = authenticationv1.UserInfo{Username: "gardener.cloud:system:seed:a", Groups: []string{"system:authenticated"}}
 )
 
-// The resources that the graph knows beside those of the rules.
+// Resources in the graph without rules of the restriction.
 var (
 	secretBindings      = corev1beta1.SchemeGroupVersion.WithResource("secretbindings")
 	credentialsBindings = securityv1alpha1.SchemeGroupVersion.WithResource("credentialsbindings")
 )
 
-// world is a landscape: what the Reader reads.
+// world is a landscape. It implements Reader.
 type world struct {
 	objects map[schema.GroupVersionResource]map[types.NamespacedName]object
 	fail    map[string]error // by resource
@@ -127,7 +126,7 @@ func seed(name string, change ...func(*corev1beta1.Seed)) *corev1beta1.Seed {
 	}}, change...)...)
 }
 
-// template is a gardenlet's configuration with a seed template.
+// template returns a gardenlet's configuration with a seed template.
 func template(backupSecret string) runtime.RawExtension {
 	return runtime.RawExtension{Raw: fmt.Appendf(nil, `{"kind":"GardenletConfiguration",`+
 		`"seedConfig":{"spec":{"backup":{"credentialsRef":{"apiVersion":"v1","kind":"Secret","namespace":"garden","name":%q}}}}}`, backupSecret)}
@@ -159,7 +158,7 @@ func entry(name, seed, bucket, shoot string, change ...func(*corev1beta1.BackupE
 	}}, change...)...)
 }
 
-// landscape has the seeds a and b, and some that were shoots before: all but of-b came of shoots on a.
+// landscape returns a landscape with the seeds a and b, and managed seeds: all but of-b on shoots on a.
 func landscape() *world {
 	w := &world{objects: map[schema.GroupVersionResource]map[types.NamespacedName]object{}, fail: map[string]error{}}
 	expired := func(s *corev1beta1.Seed) { s.Status.ClientCertificateExpirationTimestamp.Time = now.Add(-time.Hour) }
@@ -242,7 +241,7 @@ func (w *world) handle(req *admissionv1.AdmissionRequest) *admissionv1.Admission
 	return New(w, access{w}, testingclock.NewFakePassiveClock(now)).Handle(context.Background(), req)
 }
 
-// verdict is a response in a few characters.
+// verdict returns the code of a response.
 func verdict(t *testing.T, response *admissionv1.AdmissionResponse) int32 {
 	t.Helper()
 	if response == nil || response.UID != "1" {
@@ -258,7 +257,7 @@ func verdict(t *testing.T, response *admissionv1.AdmissionResponse) int32 {
 	return response.Result.Code
 }
 
-// What a verdict can be.
+// The values of a verdict.
 const (
 	allow     int32 = 200
 	malformed int32 = 400

@@ -10,25 +10,25 @@ import (
 	"k8s.io/apiserver/pkg/authentication/user"
 )
 
-// NamespacePrefix is what the garden's namespace of a seed is called by: seed-<seed>.
+// NamespacePrefix is the prefix of the name of a seed's namespace in the garden: seed-<seed>.
 const NamespacePrefix = "seed-"
 
-// maxNameLength is the longest name that the API accepts for any object.
+// maxNameLength is the maximum length of an object name in the API.
 const maxNameLength = 253
 
-// Type is what a user is to a seed.
+// Type is the role of a user for a seed.
 type Type int
 
 const (
-	// None is every user that is neither of the two below.
+	// None is every other user.
 	None Type = iota
 	// Gardenlet is the agent that is responsible for the seed.
 	Gardenlet
-	// Extension is a controller that runs on the seed and has a ServiceAccount in the garden's seed-<seed>.
+	// Extension is a controller that runs on the seed and has a ServiceAccount in the garden's namespace seed-<seed>.
 	Extension
 )
 
-// String returns the type's name in lower case, as it is used in metrics and messages.
+// String returns the name of the type in lower case, for metrics and messages.
 func (t Type) String() string {
 	switch t {
 	case Gardenlet:
@@ -40,13 +40,13 @@ func (t Type) String() string {
 	}
 }
 
-// Identity is who is asking. Seed is empty if and only if Type is None.
+// Identity is the identity of a user. Seed is empty if and only if Type is None.
 type Identity struct {
 	Type Type
 	Seed string
 }
 
-// String returns it for messages, such as "gardenlet of seed local".
+// String returns a text for messages, such as "gardenlet of seed local".
 func (i Identity) String() string {
 	switch i.Type {
 	case Gardenlet:
@@ -79,9 +79,9 @@ func OfAuthentication(u authenticationv1.UserInfo) Identity {
 	return Of(u.Username, u.Groups)
 }
 
-// Of returns the identity of the user of that name in those groups.
+// Of returns the identity of the user with that name and those groups.
 //
-// The group of gardenlets comes first: a member is a gardenlet or has no identity, whatever its other groups.
+// The group of gardenlets takes precedence: a member is a gardenlet or has no identity, whatever its other groups.
 func Of(name string, groups []string) Identity {
 	if slices.Contains(groups, constants.SeedsGroup) {
 		return ofGardenlet(name)
@@ -92,8 +92,8 @@ func Of(name string, groups []string) Identity {
 	return Identity{}
 }
 
-// ofGardenlet reads gardener.cloud:system:seed:<seed>. A gardenlet that does not know yet which seed it is for calls
-// itself <ambiguous>, which no Seed can be named.
+// ofGardenlet parses gardener.cloud:system:seed:<seed>. A gardenlet that does not know its seed yet uses the name
+// <ambiguous>, which is no valid Seed name.
 func ofGardenlet(name string) Identity {
 	seed, found := strings.CutPrefix(name, constants.SeedUserNamePrefix)
 	if !found || !isObjectName(seed) {
@@ -102,8 +102,8 @@ func ofGardenlet(name string) Identity {
 	return Identity{Type: Gardenlet, Seed: seed}
 }
 
-// ofServiceAccount reads system:serviceaccount:seed-<seed>:extension-…, and wants the namespace's group and no other
-// namespace's beside it.
+// ofServiceAccount parses system:serviceaccount:seed-<seed>:extension-…. The groups must contain that of the namespace,
+// and of no other namespace.
 func ofServiceAccount(name string, groups []string) Identity {
 	account, found := strings.CutPrefix(name, serviceaccount.ServiceAccountUsernamePrefix)
 	if !found {
@@ -139,8 +139,8 @@ func inNamespaceGroupOnly(groups []string, namespace string) bool {
 	return member
 }
 
-// isObjectName says whether s can be the name of an object, or what a prefix leaves of it: lower case letters, digits,
-// '-' and '.', neither of the two at an end. That keeps colons, spaces, brackets and upper case out.
+// isObjectName reports whether s can be an object name, or the rest of one after a prefix: lower case letters, digits,
+// '-' and '.', neither of the two at an end. That excludes colons, spaces, brackets and upper case.
 func isObjectName(s string) bool {
 	if s == "" || len(s) > maxNameLength {
 		return false

@@ -20,7 +20,6 @@ func gardenlet(seed string) Identity { return Identity{Type: Gardenlet, Seed: se
 
 func extension(seed string) Identity { return Identity{Type: Extension, Seed: seed} }
 
-// identityCase is a user, and whose identity it has to be.
 type identityCase struct {
 	about  string
 	user   string

@@ -11,16 +11,16 @@ import (
 	"github.com/gardenlite/gardenlite/internal/authz/graph"
 )
 
-// absent is an authorizer for deletions of objects that are not in the graph. It decides on them as admission does: the
-// graph does not have every Secret, and not yet a BackupEntry that was just created. So what a gardenlet has left behind
-// can be deleted, and the answer for another seed's object is the same whether it exists or not.
+// absent is an authorizer that decides on deletions of objects that are not in the graph by the rules of admission: the
+// graph does not contain all Secrets, nor a BackupEntry that was just created. So a gardenlet can delete such objects,
+// and the answer for another seed's object does not depend on its existence.
 type absent struct {
 	k8sauthorizer.Authorizer
 	has       func(graph.Vertex) bool
 	mayDelete func(ctx context.Context, who authenticationv1.UserInfo, resource schema.GroupResource, namespace, name string) (bool, error)
 }
 
-// Authorize decides, and once more on what the graph knows nothing of.
+// Authorize decides, and decides again about objects that are not in the graph.
 func (a absent) Authorize(ctx context.Context, attrs k8sauthorizer.Attributes) (k8sauthorizer.Decision, string, error) {
 	decision, reason, err := a.Authorizer.Authorize(ctx, attrs)
 	if err != nil || decision == k8sauthorizer.DecisionAllow || attrs.GetVerb() != "delete" || attrs.GetSubresource() != "" ||
@@ -33,7 +33,7 @@ func (a absent) Authorize(ctx context.Context, attrs k8sauthorizer.Attributes) (
 	}
 	who := authenticationv1.UserInfo{Username: attrs.GetUser().GetName(), UID: attrs.GetUser().GetUID(), Groups: attrs.GetUser().GetGroups()}
 	resource := schema.GroupResource{Group: attrs.GetAPIGroup(), Resource: attrs.GetResource()}
-	// A failure is no reason for another answer: it would tell that there is something to fail for.
+	// A failure does not change the answer: this would reveal that the object exists.
 	if allowed, err := a.mayDelete(ctx, who, resource, vertex.Namespace, vertex.Name); err != nil || !allowed {
 		return decision, reason, nil
 	}

@@ -28,14 +28,14 @@ import (
 
 const (
 	name = "admission-controller"
-	// ClientUser is the user of the client certificate with which a kube-apiserver asks the webhooks.
+	// ClientUser is the user in the client certificate with which a kube-apiserver calls the webhooks.
 	ClientUser = "gardenlite:apiserver"
 	// ClientName is the name of this certificate in a PKI.
 	ClientName = "apiserver-webhooks"
 
-	portFile  = "port" // keeps the port for the next start
+	portFile  = "port" // has the port for the next start
 	pkiFolder = "pki"
-	// The client certificate beside the files of a kube-apiserver.
+	// The files of the client certificate, beside those for a kube-apiserver.
 	clientCertFile = "client.crt"
 	clientKeyFile  = "client.key"
 	// gardenTimeout is how long the garden may take for its first answer.
@@ -43,27 +43,29 @@ const (
 	renewalPeriod = time.Hour
 )
 
-// AloneConfig configures an admission controller for a garden elsewhere.
+// AloneConfig is the configuration of an admission controller for a garden elsewhere.
 type AloneConfig struct {
-	// Kubeconfig is for the garden.
+	// Kubeconfig is the kubeconfig of the garden.
 	Kubeconfig string
-	// Dir is its state folder, which has the certificates that it makes itself.
+	// Dir is the state folder, which contains the certificates that the controller creates itself.
 	Dir string
-	// BindAddress and Port are where it listens. Port 0 takes a free one, and the same one again at the next start.
+	// BindAddress and Port are the address on which the controller listens. Port 0 chooses a free one, and the same one
+	// at the next start.
 	BindAddress string
 	Port        int
-	// AdvertiseAddress is the name or IP address under which the garden's API server reaches it; BindAddress if empty.
+	// AdvertiseAddress is the name or IP address under which the garden's API server reaches the controller;
+	// BindAddress if empty.
 	AdvertiseAddress string
-	// CertFile, KeyFile and CAFile are its serving certificate, and what signed it; ClientCAFile the authorities of its
-	// clients. Without them it makes its own.
+	// CertFile, KeyFile and CAFile are the serving certificate, its key, and its authority; ClientCAFile has the
+	// authorities of clients. Without them, the controller creates its own.
 	CertFile, KeyFile, CAFile, ClientCAFile string
-	// Debug serves the page with the graph.
+	// Debug enables the page with the graph.
 	Debug bool
-	// WriteConfig, if set, is the folder to write the API server's files to.
+	// WriteConfig, if set, is the folder to which the files for the API server are written.
 	WriteConfig string
-	// Install writes the ValidatingWebhookConfiguration into the garden.
+	// Install writes the ValidatingWebhookConfiguration to the garden.
 	Install bool
-	// OnReady is called when it serves, OnWait with what it waits for.
+	// OnReady is called when the controller serves, OnWait with the resources for which it waits.
 	OnReady func(AloneStatus)
 	OnWait  func(missing string)
 }
@@ -71,15 +73,15 @@ type AloneConfig struct {
 // AloneStatus describes an admission controller for a garden elsewhere.
 type AloneStatus struct {
 	Garden string // the address of the garden's API server
-	URL    string // where the webhooks are
+	URL    string // the address of the webhooks
 	Dir    string
-	// Args are the flags for the garden's API server, if files were written; MissingClient is the client certificate that
-	// has to be put beside the files.
+	// Args are the flags for the garden's API server, if files were written; MissingClient are the files of the client
+	// certificate that the user has to put beside them.
 	Args          []string
 	MissingClient []string
 	Installed     bool
-	Page          string // of the graph, with Debug
-	// Open is true if all who reach it may ask: there is no authority for clients.
+	Page          string // the address of the page with the graph, with Debug
+	// Open is true if there is no authority for clients: everyone who reaches the controller can call it.
 	Open            bool
 	Vertices, Edges int
 }
@@ -90,13 +92,13 @@ type Alone struct {
 	garden *rest.Config
 
 	cert, key string
-	caPEM     []byte         // what signed the serving certificate
-	clients   *x509.CertPool // nil if all may ask
+	caPEM     []byte         // the authority of the serving certificate
+	clients   *x509.CertPool // nil if everyone may call
 	own       *pki.PKI       // nil if the certificates are given
-	client    pki.Client     // of the API server, if own signs for clients
+	client    pki.Client     // the API server's client certificate, if own signs for clients
 }
 
-// NewAlone validates the configuration, and makes sure that the garden answers. It writes nothing.
+// NewAlone validates the configuration, and checks that the garden answers. It writes nothing.
 func NewAlone(ctx context.Context, cfg AloneConfig) (*Alone, error) {
 	if err := cfg.validate(); err != nil {
 		return nil, &usage.Error{Err: err}
@@ -177,14 +179,14 @@ func (a *Alone) Run(parent context.Context) error {
 	runErr := <-ended
 	switch {
 	case parent.Err() != nil:
-		return nil // it was stopped
+		return nil // stopped by the caller
 	case runErr != nil:
-		return runErr // err is its consequence
+		return runErr // err is a consequence of runErr
 	}
 	return err
 }
 
-// prepare writes the API server's files, makes the controller, and installs the admission webhook.
+// prepare writes the API server's files, creates the controller, and installs the admission webhook.
 func (a *Alone) prepare(ctx context.Context, listener net.Listener) (*Controller, AloneStatus, error) {
 	_, port, _ := net.SplitHostPort(listener.Addr().String())
 	status := AloneStatus{
@@ -200,7 +202,7 @@ func (a *Alone) prepare(ctx context.Context, listener net.Listener) (*Controller
 		Debug: a.cfg.Debug, Log: klog.Background().WithName(name),
 	}
 	if a.client.User != "" {
-		cfg.ClientNames = []string{a.client.User} // its own authority signs for others too
+		cfg.ClientNames = []string{a.client.User} // the authority also signs for other users
 	}
 	controller, err := New(cfg)
 	if err != nil {
@@ -208,7 +210,7 @@ func (a *Alone) prepare(ctx context.Context, listener net.Listener) (*Controller
 	}
 	status.Page = controller.GraphURL()
 	if a.cfg.Install {
-		// Before the first webhook allows anything: the second one looks at what is written then.
+		// Before the authorizer allows anything: the restriction checks what is then written.
 		if err := Install(ctx, a.garden, status.URL, a.caPEM); err != nil {
 			return nil, status, err
 		}
@@ -242,7 +244,7 @@ func (a *Alone) loadCertificates() error {
 	return err
 }
 
-// loadGiven reads the certificate that the user gave. Without an authority, clients trust the certificate itself.
+// loadGiven reads the user's certificate. Without an authority, clients trust the certificate itself.
 func (a *Alone) loadGiven() (err error) {
 	if _, err := tls.LoadX509KeyPair(a.cert, a.key); err != nil {
 		return fmt.Errorf("--tls-cert-file and --tls-private-key-file: %w", err)
@@ -273,7 +275,8 @@ func (a *Alone) hosts() []string {
 	return hosts
 }
 
-// listen takes the port of the last time if it is free and no other is asked for: the API server's files name it.
+// listen uses the port of the last start if it is free and no other is configured, because the API server's files
+// contain it.
 func (a *Alone) listen() (net.Listener, error) {
 	file := filepath.Join(a.cfg.Dir, portFile)
 	ports := []string{strconv.Itoa(a.cfg.Port)}
@@ -297,7 +300,7 @@ func (a *Alone) listen() (net.Listener, error) {
 	return listener, nil
 }
 
-// writeConfig writes the API server's files and its client certificate, so that the folder is all that it needs.
+// writeConfig writes the API server's files and its client certificate to one folder.
 func (a *Alone) writeConfig(status *AloneStatus) error {
 	folder, err := filepath.Abs(a.cfg.WriteConfig)
 	if err != nil {
@@ -334,7 +337,7 @@ func (a *Alone) copyClient() error {
 	return nil
 }
 
-// renew keeps the controller's own certificates valid. Both sides read them from the files.
+// renew renews the controller's own certificates. Both sides reload them from the files.
 func (a *Alone) renew(ctx context.Context) {
 	if a.own == nil {
 		return

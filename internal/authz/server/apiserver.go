@@ -28,26 +28,27 @@ import (
 const (
 	// ConfigurationName is the name of the ValidatingWebhookConfiguration.
 	ConfigurationName = "gardener-admission-controller"
-	// ServiceName is the name of the Service in the namespace garden, where the API server finds the webhooks that are
+	// ServiceName is the name of the Service in the namespace garden under which the API server finds webhooks that are
 	// installed without an address.
 	ServiceName     = "gardener-admission-controller"
 	restrictionName = "seed-restriction.gardener.cloud"
 
-	// authorizationTimeout and restrictionTimeout are how long the API server waits for an answer.
+	// authorizationTimeout and restrictionTimeout are how long the API server waits for an answer (the latter in
+	// seconds).
 	authorizationTimeout = 3 * time.Second
 	restrictionTimeout   = 10
 )
 
-// Client is how an API server reaches the webhooks: with a client certificate, from files that it reads again when they
-// change.
+// Client is the connection of an API server to the webhooks: with a client certificate in files, which the API server
+// reloads when they change.
 type Client struct {
-	// URL is scheme, host and port.
+	// URL consists of scheme, host and port.
 	URL               string
 	CAPEM             []byte
 	CertFile, KeyFile string
 }
 
-// The names of the files.
+// The names of the files for the API server.
 const (
 	authorizationFile           = "authorization.yaml"
 	authorizationKubeconfigFile = "authorization.kubeconfig"
@@ -55,8 +56,8 @@ const (
 	admissionKubeconfigFile     = "admission.kubeconfig"
 )
 
-// WriteFiles writes the files that a kube-apiserver needs into a folder, for it and its owner alone, and returns the flags
-// that name them.
+// WriteFiles writes the files for a kube-apiserver to a folder, readable only by the owner, and returns the flags with
+// them.
 func (c Client) WriteFiles(folder string) (args []string, err error) {
 	host, err := url.Parse(c.URL)
 	if err != nil {
@@ -70,7 +71,8 @@ func (c Client) WriteFiles(folder string) (args []string, err error) {
 		authorizationFile:           authorizationConfiguration(file(authorizationKubeconfigFile)),
 		authorizationKubeconfigFile: c.kubeconfig(c.URL+webhook.AuthorizationPath, "webhook"),
 		admissionFile:               admissionConfiguration(file(admissionKubeconfigFile)),
-		// For admission the user is looked up by the host and the port of the webhook, or by the name of its Service.
+		// For admission, the API server looks up the user by the host and port of the webhook, or by the name of its
+		// Service.
 		admissionKubeconfigFile: c.kubeconfig(c.URL, host.Host, ServiceName+"."+constants.GardenNamespace+".svc"),
 	} {
 		var data []byte
@@ -102,8 +104,9 @@ func (c Client) kubeconfig(server string, users ...string) clientcmdapi.Config {
 	return config
 }
 
-// authorizationConfiguration asks RBAC, Node and then the webhook, whose answers are not cached: an object may move to
-// another seed at any time. The webhook is asked about gardenlets and extensions only; a broken one has no opinion.
+// authorizationConfiguration returns a configuration with RBAC, Node and then the webhook. The webhook's answers are
+// not cached, because an object may move to another seed at any time. The API server calls the webhook for gardenlets
+// and extensions only, and has no opinion if the call fails.
 func authorizationConfiguration(kubeconfig string) map[string]any {
 	return map[string]any{
 		"apiVersion": "apiserver.config.k8s.io/v1",
@@ -140,9 +143,10 @@ func admissionConfiguration(kubeconfig string) map[string]any {
 	}
 }
 
-// Install writes the ValidatingWebhookConfiguration, for webhooks at that address whose certificate has that authority;
-// without an address for those of the Service, so that each of several API servers finds its own.
-// The installer needs more rights than the controller: with such configurations all that is written can be seen.
+// Install writes the ValidatingWebhookConfiguration for webhooks at the address, whose certificate has the given
+// authority. Without an address, it is for those of the Service, so that each of several API servers finds its own. The
+// installer needs more permissions than the controller: such configurations give access to all objects that are
+// written.
 func Install(ctx context.Context, installer *rest.Config, address string, caPEM []byte) error {
 	client, err := admissionregistrationv1client.NewForConfig(installer)
 	if err != nil {
@@ -157,7 +161,7 @@ func install(ctx context.Context, configurations admissionregistrationv1client.V
 	if apierrors.IsNotFound(err) {
 		_, err = configurations.Create(ctx, wanted, metav1.CreateOptions{})
 	} else if err == nil && !apiequality.Semantic.DeepEqual(current.Webhooks, wanted.Webhooks) {
-		// It protects the garden, so changes to it are reverted.
+		// The configuration protects the garden, so changes of it are reverted.
 		wanted.ResourceVersion = current.ResourceVersion
 		_, err = configurations.Update(ctx, wanted, metav1.UpdateOptions{})
 	}
@@ -167,7 +171,7 @@ func install(ctx context.Context, configurations admissionregistrationv1client.V
 	return nil
 }
 
-// Configuration is the ValidatingWebhookConfiguration for the restriction; see Install.
+// Configuration returns the ValidatingWebhookConfiguration for the restriction; see Install.
 func Configuration(address string, caPEM []byte) *admissionregistrationv1.ValidatingWebhookConfiguration {
 	var (
 		path        = webhook.RestrictionPath
@@ -180,7 +184,7 @@ func Configuration(address string, caPEM []byte) *admissionregistrationv1.Valida
 		everyObject = &metav1.LabelSelector{}
 	)
 	if address == "" {
-		port := int32(443) // the default, without which it would be written again with each start
+		port := int32(443) // the default; without it, each start would write the configuration again
 		client.Service = &admissionregistrationv1.ServiceReference{Namespace: constants.GardenNamespace, Name: ServiceName,
 			Path: &path, Port: &port}
 	} else {

@@ -32,7 +32,7 @@ import (
 	"github.com/gardenlite/gardenlite/internal/authz/webhook"
 )
 
-// written is a folder with the files for an API server.
+// written returns a folder with the files for an API server.
 func written(t *testing.T) string {
 	t.Helper()
 	folder := t.TempDir()
@@ -48,7 +48,8 @@ func written(t *testing.T) string {
 	return folder
 }
 
-// The API server reads the file with the very functions that are used here, and does not start if they complain.
+// TestAuthorizationFile loads and validates the file with the functions of the API server, which does not start if they
+// fail.
 func TestAuthorizationFile(t *testing.T) {
 	folder := written(t)
 	configuration, err := load.LoadFromFile(filepath.Join(folder, authorizationFile))
@@ -122,11 +123,11 @@ func TestFilesNeedAnAddress(t *testing.T) {
 	}
 }
 
-// person is a user of the API server.
+// person is a user of a request to the API server.
 type person struct {
 	name   string
 	groups []string
-	asked  bool // about by the API server
+	asked  bool // whether the API server calls the webhook
 }
 
 func persons() []person {
@@ -135,7 +136,7 @@ func persons() []person {
 		return []string{accounts, accounts + ":" + namespace, authenticated}
 	}
 	return []person{
-		// Everybody whom seedidentity knows.
+		// Users with an identity.
 		{"gardener.cloud:system:seed:a", []string{seeds}, true},
 		{"gardener.cloud:system:seed:a", []string{seeds, authenticated}, true},
 		{"gardener.cloud:system:seed:a", []string{authenticated, "x", seeds}, true},
@@ -144,13 +145,13 @@ func persons() []person {
 		{"system:serviceaccount:seed-a:extension-x", of("seed-a"), true},
 		{"system:serviceaccount:seed-a:extension-provider-local", append(of("seed-a"), "x"), true},
 		{"system:serviceaccount:seed-a-b:extension-x", of("seed-a-b"), true},
-		// Those who pretend, which the webhook refuses.
+		// Users who only seem to have an identity, which the webhook refuses.
 		{"gardener.cloud:system:seed:<ambiguous>", []string{seeds}, true},
 		{"admin", []string{seeds, "system:masters"}, true},
 		{"", []string{seeds}, true},
 		{"system:serviceaccount:seed-a:default", of("seed-a"), true},
 		{"system:serviceaccount:seed-a:extension-x", of("seed-b"), true},
-		// Everybody else.
+		// All other users.
 		{"admin", []string{"system:masters", authenticated}, false},
 		{"gardener.cloud:system:seed:a", []string{authenticated}, false},
 		{"gardener.cloud:system:seed:a", nil, false},
@@ -165,7 +166,8 @@ func persons() []person {
 	}
 }
 
-// Both conditions pass every user with an identity, none that the webhook need not see, and fail for none.
+// TestConditions checks that both conditions are true for every user with an identity, false for users without a need
+// for the webhook, and never fail.
 func TestConditions(t *testing.T) {
 	asksAuthorizer, asksRestriction := authorizationCondition(t), restrictionCondition(t)
 	for _, p := range persons() {
@@ -182,7 +184,7 @@ func TestConditions(t *testing.T) {
 	}
 }
 
-// authorizationCondition evaluates what the file says as the API server does.
+// authorizationCondition evaluates the condition in the file like the API server.
 func authorizationCondition(t *testing.T) func(person) bool {
 	t.Helper()
 	configuration, err := load.LoadFromFile(filepath.Join(written(t), authorizationFile))
@@ -211,7 +213,7 @@ func authorizationCondition(t *testing.T) func(person) bool {
 	}
 }
 
-// restrictionCondition evaluates the condition of the ValidatingWebhookConfiguration as the API server does.
+// restrictionCondition evaluates the condition in the ValidatingWebhookConfiguration like the API server.
 func restrictionCondition(t *testing.T) func(person) bool {
 	t.Helper()
 	hook := Configuration("https://127.0.0.1:4711", []byte("authority")).Webhooks[0]
@@ -237,7 +239,7 @@ func restrictionCondition(t *testing.T) func(person) bool {
 	}
 }
 
-// What the API server asks about, and the certificate that it does so with, are those of the restriction.
+// TestConfiguration checks that the configuration has the rules of the restriction, and the address and authority.
 func TestConfiguration(t *testing.T) {
 	hook := Configuration("https://127.0.0.1:4711", []byte("authority")).Webhooks[0]
 	if *hook.ClientConfig.URL != "https://127.0.0.1:4711"+webhook.RestrictionPath || string(hook.ClientConfig.CABundle) != "authority" {
@@ -251,7 +253,7 @@ func TestConfiguration(t *testing.T) {
 		len(hook.NamespaceSelector.MatchLabels)+len(hook.NamespaceSelector.MatchExpressions) > 0 {
 		t.Errorf("rules: %v", hook.Rules)
 	}
-	// Every kind of which the authorizer lets the absent be deleted.
+	// The rules must have DELETE for every kind in deletable.
 	for resource := range deletable {
 		found := false
 		for _, rule := range hook.Rules {
@@ -264,7 +266,7 @@ func TestConfiguration(t *testing.T) {
 	}
 }
 
-// TestInstall: what is there is written over if it differs, and left alone if it does not.
+// TestInstall checks that Install overwrites an existing configuration only if it differs.
 func TestInstall(t *testing.T) {
 	client := fake.NewClientset()
 	configurations := client.AdmissionregistrationV1().ValidatingWebhookConfigurations()

@@ -26,24 +26,26 @@ import (
 	"github.com/gardenlite/gardenlite/internal/authz/webhook"
 )
 
-// User is who the admission controller is in the garden.
+// User is the user of the admission controller in the garden.
 const User = "gardener.cloud:system:admission-controller"
 
-// Config is what an admission controller is made of.
+// Config is the configuration of an admission controller.
 type Config struct {
-	// REST reaches the garden as User, or as a user with its rights.
+	// REST is the client configuration for the garden, with User or a user with its permissions.
 	REST *rest.Config
-	// Listener is where the webhooks are served. Run closes it.
+	// Listener is the listener of the webhooks. Run closes it.
 	Listener net.Listener
-	// CertFile and KeyFile are the serving certificate; CAPEM is what its clients trust.
+	// CertFile and KeyFile are the serving certificate and its key; CAPEM is the authority that clients trust.
 	CertFile, KeyFile string
 	CAPEM             []byte
-	// ClientCAs are the authorities of the webhooks' clients. If nil, all who reach the listener may ask.
+	// ClientCAs are the authorities of the webhooks' clients. If nil, everyone who reaches the listener may call the
+	// webhooks.
 	ClientCAs *x509.CertPool
-	// ClientNames are the clients that may ask, by the common names of their certificates; all of ClientCAs if empty. A
-	// garden's authority issues certificates to gardenlets and users too, so with that one the API server's client is named.
+	// ClientNames are the common names of the client certificates that are accepted; all of ClientCAs if empty. The
+	// authority of a garden also signs certificates of gardenlets and users, so the API server's client must be named
+	// there.
 	ClientNames []string
-	// Debug serves the page with the graph to these clients, and to a browser with the token that GraphURL has.
+	// Debug enables the page with the graph, for these clients and for a browser with the token in GraphURL.
 	Debug bool
 	Clock clock.Clock
 	Log   logr.Logger
@@ -59,10 +61,10 @@ type Controller struct {
 	server     *webhook.Server
 }
 
-// New makes an admission controller; Run starts it.
+// New returns an admission controller; Run starts it.
 func New(cfg Config) (*Controller, error) {
 	cfg.Clock = cmp.Or[clock.Clock](cfg.Clock, clock.RealClock{})
-	// Decisions on admission read live, for every gardenlet at once: the API server's own fairness is limit enough.
+	// Admission reads live objects, for all gardenlets: the API server's priority and fairness is a sufficient limit.
 	client := rest.CopyConfig(cfg.REST)
 	client.QPS = -1
 	reader, err := dynamic.NewForConfig(client)
@@ -98,7 +100,7 @@ func New(cfg Config) (*Controller, error) {
 	return c, err
 }
 
-// Run follows the garden and serves the webhooks until the context ends.
+// Run syncs the graph and serves the webhooks until the context ends.
 func (c *Controller) Run(parent context.Context) error {
 	ctx, cancel := context.WithCancel(parent)
 	defer cancel()
@@ -116,7 +118,7 @@ func (c *Controller) Run(parent context.Context) error {
 	return errors.Join(synced, served)
 }
 
-// WaitSynced returns when the graph has all that the garden has. It calls onWait from time to time with what it waits for.
+// WaitSynced waits until the graph has synced. It periodically calls onWait with the resources for which it waits.
 func (c *Controller) WaitSynced(ctx context.Context, onWait func(missing string)) error {
 	ticker := time.NewTicker(5 * time.Millisecond)
 	defer ticker.Stop()
@@ -135,8 +137,8 @@ func (c *Controller) WaitSynced(ctx context.Context, onWait func(missing string)
 	return nil
 }
 
-// GraphURL is the address of the page with the graph, with the token that opens it in a browser; "" if it is not served.
-// With it, the names of all objects in the graph can be seen.
+// GraphURL returns the address of the page with the graph, with the token that opens it in a browser; "" if it is not
+// served. With the address, the names of all objects in the graph can be read.
 func (c *Controller) GraphURL() string {
 	if !c.cfg.Debug {
 		return ""
@@ -149,7 +151,7 @@ func (c *Controller) GraphURL() string {
 	return address.String()
 }
 
-// Inspector explains what the webhooks decide. It reads the garden as its administrator.
+// Inspector returns an Inspector that explains the decisions of the webhooks. It reads the garden as its administrator.
 func (c *Controller) Inspector(admin *rest.Config) (*inspect.Inspector, error) {
 	return inspect.New(admin, c.graph, c.authorizer, c.GraphURL())
 }

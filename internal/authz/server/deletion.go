@@ -17,7 +17,7 @@ import (
 	"github.com/gardenlite/gardenlite/internal/authz/seedidentity"
 )
 
-// access answers the restriction from the graph.
+// access implements restriction.Access with the graph.
 type access struct {
 	authorizer *authorizer.Authorizer
 	graph      *graph.Graph
@@ -27,7 +27,7 @@ type access struct {
 
 var _ restriction.Access = access{}
 
-// MayDelete says whether an object that exists leads to the seed of who asks and to no other.
+// MayDelete reports whether an existing object leads to the user's seed and to no other.
 func (a access) MayDelete(ctx context.Context, who authenticationv1.UserInfo, resource schema.GroupResource, namespace,
 	name string) (bool, string, error) {
 	if !a.synced() {
@@ -47,13 +47,13 @@ func (a access) MayDelete(ctx context.Context, who authenticationv1.UserInfo, re
 	return true, reason, nil
 }
 
-// MayRead says whether who asks may get an object, if there is one.
+// MayRead reports whether the user may get an object, if it exists.
 func (a access) MayRead(ctx context.Context, who authenticationv1.UserInfo, resource schema.GroupResource, namespace, name string) bool {
 	decision, _, err := a.authorizer.Authorize(ctx, attributesOf(who, "get", resource, namespace, name))
 	return err == nil && decision == k8sauthorizer.DecisionAllow && a.synced()
 }
 
-// OtherSeed says whether an object leads to a seed that is neither that of who asks nor runs on a shoot of it.
+// OtherSeed reports whether an object leads to a seed that is neither the user's nor runs on one of its shoots.
 func (a access) OtherSeed(_ context.Context, who authenticationv1.UserInfo, resource schema.GroupResource, namespace,
 	name string) (bool, error) {
 	if !a.synced() {
@@ -69,7 +69,7 @@ func (a access) OtherSeed(_ context.Context, who authenticationv1.UserInfo, reso
 	}), nil
 }
 
-// otherSeed looks every seed up, because the graph says of a vertex only whether it leads to this or that one.
+// otherSeed checks every seed, because the graph only knows whether a vertex leads to a given seed.
 func (a access) otherSeed(who authenticationv1.UserInfo, vertex graph.Vertex, mayUse func(seed string) bool) bool {
 	own := seedidentity.OfAuthentication(who).Seed
 	for _, seed := range a.seeds() {
@@ -90,7 +90,7 @@ func attributesOf(who authenticationv1.UserInfo, verb string, resource schema.Gr
 
 var errNotSynced = errors.New("the resource dependency graph is not up to date; try again in a moment")
 
-// deletable are the kinds that are not watched, of which gardenlets may delete some.
+// deletable are the kinds that are not watched and have objects that gardenlets may delete.
 var deletable = map[schema.GroupResource]graph.Kind{
 	{Resource: "secrets"}:    graph.KindSecret,
 	{Resource: "configmaps"}: graph.KindConfigMap,

@@ -18,7 +18,7 @@ import (
 	"github.com/gardenlite/gardenlite/internal/controlplane/pki"
 )
 
-// loopback is where the webhooks of a landscape listen, wherever its API server does: only it asks them.
+// loopback is the address on which the webhooks of a landscape listen, because only its API server calls them.
 const loopback = "127.0.0.1"
 
 // Embedded is the admission controller of a garden in the same process.
@@ -26,7 +26,7 @@ type Embedded struct {
 	listener net.Listener
 }
 
-// Listen takes the port of the webhooks; 0 takes a free one.
+// Listen opens the port of the webhooks; 0 chooses a free one.
 func Listen(port int) (*Embedded, error) {
 	listener, err := net.Listen("tcp", net.JoinHostPort(loopback, strconv.Itoa(port)))
 	if err != nil {
@@ -35,21 +35,21 @@ func Listen(port int) (*Embedded, error) {
 	return &Embedded{listener}, nil
 }
 
-// Close closes the port, if the controller has not done so.
+// Close closes the port, if the controller has not closed it.
 func (e *Embedded) Close() error { return e.listener.Close() }
 
-// Port is where the webhooks are.
+// Port returns the port of the webhooks.
 func (e *Embedded) Port() int { return e.listener.Addr().(*net.TCPAddr).Port }
 
-// Services says to the garden's API server that the webhooks' Service is here: each process has its own, and what is
-// installed suits all of them.
+// Services returns the address of the webhooks' Service for the garden's API server: each process has its own webhooks,
+// and the same ValidatingWebhookConfiguration is for all of them.
 func (e *Embedded) Services() map[string]*url.URL {
 	return map[string]*url.URL{
 		constants.GardenNamespace + "/" + ServiceName: {Scheme: "https", Host: e.listener.Addr().String()},
 	}
 }
 
-// WriteFiles writes the files that the garden's API server is started with, and returns its flags.
+// WriteFiles writes the files for the garden's API server, and returns the flags with them.
 func (e *Embedded) WriteFiles(p *pki.PKI, folder string) ([]string, error) {
 	client, err := p.Client(ClientName, ClientUser)
 	if err != nil {
@@ -59,7 +59,7 @@ func (e *Embedded) WriteFiles(p *pki.PKI, folder string) ([]string, error) {
 		KeyFile: client.KeyFile}.WriteFiles(folder)
 }
 
-// New makes the controller, and installs the admission webhook with the rights of admin.
+// New returns the controller, and installs the admission webhook with the permissions of admin.
 func (e *Embedded) New(ctx context.Context, config, admin *rest.Config, p *pki.PKI, clk clock.Clock, log logr.Logger) (*Controller, error) {
 	authorities := x509.NewCertPool()
 	authorities.AppendCertsFromPEM(p.CAPEM())
@@ -70,15 +70,15 @@ func (e *Embedded) New(ctx context.Context, config, admin *rest.Config, p *pki.P
 	if err != nil {
 		return nil, err
 	}
-	// Before the first webhook allows anything: the second one looks at what is written then.
+	// Before the authorizer allows anything: the restriction checks what is then written.
 	return c, Install(ctx, admin, "", p.CAPEM())
 }
 
-// InspectPrefix is what the paths of InspectHandler begin with.
+// InspectPrefix is the prefix of the paths of InspectHandler.
 const InspectPrefix = inspect.Prefix
 
-// InspectHandler explains what a controller decides. The function returns the controller and access for the garden's
-// administrator, or why there is none.
+// InspectHandler returns a handler that explains the decisions of a controller. The function returns the controller and
+// the client configuration of the garden's administrator, or an error if there is none.
 func InspectHandler(controller func() (*Controller, *rest.Config, error)) http.Handler {
 	return inspect.Handler(func() (*inspect.Inspector, error) {
 		c, admin, err := controller()

@@ -101,7 +101,6 @@ func TestGraphURL(t *testing.T) {
 	}
 }
 
-// at is a listener at an address.
 type at struct{ addr net.TCPAddr }
 
 func (at) Accept() (net.Conn, error) { return nil, net.ErrClosed }
@@ -127,7 +126,8 @@ func TestAloneConfigIsRefused(t *testing.T) {
 	}
 }
 
-// TestAloneTakesTheSamePort: the API server's files name the port of the first start.
+// TestAloneTakesTheSamePort checks that the controller reuses the port of the last start, which is in the API server's
+// files.
 func TestAloneTakesTheSamePort(t *testing.T) {
 	a := &Alone{cfg: AloneConfig{Dir: t.TempDir(), BindAddress: "127.0.0.1"}}
 	listen := func() net.Listener {
@@ -140,7 +140,7 @@ func TestAloneTakesTheSamePort(t *testing.T) {
 		return listener
 	}
 	first := listen()
-	other := listen() // while the first one has its port
+	other := listen() // while the first listener uses its port
 	if first.Addr().String() == other.Addr().String() {
 		t.Errorf("both listen on %s", first.Addr())
 	}

@@ -16,22 +16,22 @@ import (
 )
 
 const (
-	// waitLimit is how long a request waits for the graph to get the current version of an object. That takes milliseconds,
-	// unless the machine has a lot to do.
+	// waitLimit is how long a request waits until the graph has the current version of an object. That takes
+	// milliseconds, unless the machine is busy.
 	waitLimit = time.Second
 	waitStep  = 2 * time.Millisecond
-	// waitRate and waitBurst are for how many refused requests in a second, and at once, the garden is asked whether the
-	// graph is behind. More are refused at once.
+	// waitRate and waitBurst limit, per second and at once, the refused requests for which the garden is asked whether
+	// the graph is behind. Others are refused immediately.
 	waitRate  = 50
 	waitBurst = 100
 )
 
-// waiting is an authorizer that decides once more if the graph did not have the current version of an object. A gardenlet
-// may have it: it watches the same API server over another connection, which can be a little faster.
+// waiting is an authorizer that decides again if the graph did not have the current version of an object. A gardenlet
+// may already have it: it watches the same API server over another connection, which may be slightly faster.
 type waiting struct {
 	k8sauthorizer.Authorizer
 	seen func(kind graph.Kind, resourceVersion string) bool
-	// version returns the resource version of an object in the garden, "" if there is none.
+	// version returns the resource version of an object in the garden, "" if it does not exist.
 	version func(ctx context.Context, resource schema.GroupVersionResource, namespace, name string) (string, error)
 	watched map[schema.GroupResource]graphsync.Resource
 	limit   *rate.Limiter
@@ -47,7 +47,7 @@ func waitForGraph(inner k8sauthorizer.Authorizer, seen func(graph.Kind, string) 
 	}
 	w.version = func(ctx context.Context, resource schema.GroupVersionResource, namespace, name string) (string, error) {
 		list, err := client.Resource(resource).Namespace(namespace).List(ctx, metav1.ListOptions{
-			// From the watch cache as it is, which has everything that a gardenlet's watch can have had.
+			// From the watch cache, which has everything that a gardenlet's watch may have received.
 			FieldSelector: fields.OneTermEqualSelector(metav1.ObjectNameField, name).String(), ResourceVersion: "0",
 		})
 		if err != nil || len(list.Items) == 0 {
@@ -58,7 +58,7 @@ func waitForGraph(inner k8sauthorizer.Authorizer, seen func(graph.Kind, string) 
 	return w
 }
 
-// Authorize decides, and once more if the graph was behind.
+// Authorize decides, and decides again if the graph was behind.
 func (w *waiting) Authorize(ctx context.Context, attrs k8sauthorizer.Attributes) (k8sauthorizer.Decision, string, error) {
 	decision, reason, err := w.Authorizer.Authorize(ctx, attrs)
 	if err != nil || decision == k8sauthorizer.DecisionAllow || !w.wasBehind(ctx, attrs) {
@@ -67,7 +67,7 @@ func (w *waiting) Authorize(ctx context.Context, attrs k8sauthorizer.Attributes)
 	return w.Authorizer.Authorize(ctx, attrs)
 }
 
-// wasBehind returns true if the graph may not have had the current version of the object, and has it now.
+// wasBehind reports whether the graph may not have had the current version of the object, but has it now.
 func (w *waiting) wasBehind(ctx context.Context, attrs k8sauthorizer.Attributes) bool {
 	resource, watched := w.watched[schema.GroupResource{Group: attrs.GetAPIGroup(), Resource: attrs.GetResource()}]
 	if !watched || attrs.GetName() == "" || attrs.GetVerb() == "create" && attrs.GetSubresource() == "" || !w.limit.Allow() {

@@ -13,7 +13,7 @@ import (
 	"github.com/gardenlite/gardenlite/internal/authz/graph"
 )
 
-// slowGraph has seen an object only after it has been asked a few times.
+// slowGraph has an object only after it has been asked a few times.
 type slowGraph struct{ asked, until int32 }
 
 func (s *slowGraph) seen(_ graph.Kind, version string) bool {
@@ -31,10 +31,10 @@ func TestWaitForGraph(t *testing.T) {
 		attrs   k8sauthorizer.AttributesRecord
 		version string
 		fails   error
-		after   int32 // how often the graph is asked before it has seen the object
+		after   int32 // how often the graph is asked until it has the object
 		budget  int
-		asked   int // how often the authorizer is
-		looked  int // how often in the garden
+		asked   int // how often the authorizer is asked
+		looked  int // how often the garden is read
 	}{
 		"seen later":                     {attrs: bucket, version: "7", after: 3, budget: 1, asked: 2, looked: 1},
 		"seen meanwhile":                 {attrs: bucket, version: "7", budget: 1, asked: 2, looked: 1},
@@ -68,7 +68,7 @@ func TestWaitForGraph(t *testing.T) {
 	}
 }
 
-// TestWaitForGraphEnds: a request waits no longer than its own deadline, or the limit.
+// TestWaitForGraphEnds checks that a request does not wait beyond its own deadline.
 func TestWaitForGraphEnds(t *testing.T) {
 	refuse := k8sauthorizer.AuthorizerFunc(func(context.Context, k8sauthorizer.Attributes) (k8sauthorizer.Decision, string, error) {
 		return k8sauthorizer.DecisionNoOpinion, "no path", nil

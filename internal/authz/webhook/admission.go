@@ -60,7 +60,7 @@ func checkRequest(request *admissionv1.AdmissionRequest) error {
 	return nil
 }
 
-// admissionTimeout is how long the API server waits, which it says in the query.
+// admissionTimeout returns how long the API server waits, which is in the query.
 func admissionTimeout(r *http.Request) time.Duration {
 	if timeout, err := time.ParseDuration(r.URL.Query().Get("timeout")); err == nil && timeout > 0 {
 		return min(timeout, longestAdmission)

@@ -24,7 +24,7 @@ func TestAdmission(t *testing.T) {
 	s := serve(t, func(c *Config) {
 		c.Restriction = restrictionFunc(func(r *admissionv1.AdmissionRequest) *admissionv1.AdmissionResponse { seen = r; return answerWith })
 	})
-	s.synced.Store(false) // the restriction reads live: it does not wait for the graph
+	s.synced.Store(false) // the restriction reads live objects, and does not wait for the graph
 	for _, response := range []*admissionv1.AdmissionResponse{
 		{Allowed: true, UID: "not the request's"},
 		{Allowed: false, Result: &metav1.Status{Code: http.StatusForbidden, Message: `object does not belong to seed "local"`}},
@@ -84,7 +84,7 @@ func TestMalformedAdmissions(t *testing.T) {
 	}
 }
 
-// FuzzAdmissionReview: no body makes the handler panic, and none is allowed that the restriction was not asked about.
+// FuzzAdmissionReview checks that no body makes the handler panic, or is allowed without a call of the restriction.
 func FuzzAdmissionReview(f *testing.F) {
 	f.Add([]byte(exampleAdmission))
 	for _, body := range malformedAdmissions {

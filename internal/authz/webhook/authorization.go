@@ -15,7 +15,7 @@ import (
 
 var subjectAccessReviewKind = authorizationv1.SchemeGroupVersion.WithKind("SubjectAccessReview")
 
-// authorize answers a SubjectAccessReview. The answer has a status only; the API server knows what it asked.
+// authorize answers a SubjectAccessReview. The answer has only a status, because the API server knows the request.
 func (s *Server) authorize(w http.ResponseWriter, r *http.Request) {
 	if !s.config.Synced() {
 		s.metrics.failure(AuthorizationPath, http.StatusServiceUnavailable)
@@ -47,7 +47,7 @@ func (s *Server) authorize(w http.ResponseWriter, r *http.Request) {
 	})
 }
 
-// attributesOf reads a request out of a review, or says why it makes no sense.
+// attributesOf returns the attributes of the request in a review, or the reason why the review is invalid.
 func attributesOf(spec *authorizationv1.SubjectAccessReviewSpec) (record authorizer.AttributesRecord, err error) {
 	if spec.User == "" && len(spec.Groups) == 0 {
 		return record, malformed("the review names neither a user nor groups")
@@ -80,8 +80,8 @@ func attributesOf(spec *authorizationv1.SubjectAccessReviewSpec) (record authori
 	}
 }
 
-// requirementsOf are the parsed requirements of a field selector. The raw selector is ignored, for the API server has
-// parsed it; a requirement that fields cannot express is left out: a request with fewer requirements is the broader
+// requirementsOf returns the parsed requirements of a field selector. It ignores the raw selector, which the API server
+// has parsed, and requirements that the package fields cannot express: a request with fewer requirements is the broader
 // one.
 func requirementsOf(selector *authorizationv1.FieldSelectorAttributes) (fields.Requirements, error) {
 	if selector == nil {

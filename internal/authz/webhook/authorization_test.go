@@ -96,7 +96,7 @@ func TestDecisionsInTheAnswer(t *testing.T) {
 	}
 }
 
-// malformedReviews never reach the authorizer.
+// malformedReviews are reviews that must not reach the authorizer.
 var malformedReviews = map[string]string{
 	"nothing":            ``,
 	"null":               `null`,
@@ -152,8 +152,8 @@ func TestUnknownFieldsAreIgnored(t *testing.T) {
 	}
 }
 
-// FuzzSubjectAccessReview: no body makes the handler panic, and none is allowed that is not understood as a whole: what
-// the authorizer was asked about is in the body, and the body means the same to encoding/json.
+// FuzzSubjectAccessReview checks that no body makes the handler panic, and that a body is allowed only if it has a user
+// and a verb, and encoding/json can decode it.
 func FuzzSubjectAccessReview(f *testing.F) {
 	f.Add([]byte(exampleReview))
 	for _, body := range malformedReviews {

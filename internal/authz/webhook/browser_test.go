@@ -22,12 +22,12 @@ type browser struct {
 	conn    *websocket.Conn
 	session string
 	nextID  int
-	// complaints are uncaught exceptions, and what the browser logged as an error, such as breaches of the policy.
+	// complaints are uncaught exceptions, and errors that the browser has logged, such as violations of the policy.
 	complaints []string
 	loaded     int
 }
 
-// startBrowser starts Chromium, or skips the test where there is none.
+// startBrowser starts Chromium, or skips the test if it is not installed.
 func startBrowser(t *testing.T) *browser {
 	t.Helper()
 	path := ""
@@ -44,7 +44,7 @@ func startBrowser(t *testing.T) *browser {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// The deadline must outlive the test's own context, which ends before Chromium is asked to close.
+	// The deadline must outlive the test's own context, which ends before Chromium is told to close.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), time.Minute)
 	command := exec.CommandContext(ctx, path, "--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage",
 		"--remote-allow-origins=http://127.0.0.1", "--no-first-run", "--disable-extensions", "--disable-background-networking",
@@ -67,8 +67,8 @@ func startBrowser(t *testing.T) *browser {
 		} else {
 			cancel()
 		}
-		<-silent           // all its processes have gone, or the deadline has ended it
-		_ = command.Wait() // what it says of its end is of no interest
+		<-silent           // all processes have ended, or the deadline has killed them
+		_ = command.Wait() // its exit status does not matter
 		cancel()
 		if err := os.RemoveAll(profile); err != nil {
 			t.Logf("removing the profile of Chromium: %v", err)
@@ -89,7 +89,7 @@ func startBrowser(t *testing.T) *browser {
 	}
 	go func() {
 		defer close(silent)
-		for lines.Scan() { // what it says from now on is of no interest, but must be read
+		for lines.Scan() { // further output does not matter, but must be read
 		}
 	}()
 	if b.conn, err = websocket.Dial(address, "", "http://127.0.0.1"); err != nil {
@@ -118,7 +118,7 @@ type message struct {
 	Error  *struct{ Message string }
 }
 
-// call sends a command and waits for its answer.
+// call sends a command and waits for the response.
 func (b *browser) call(method string, params, result any) {
 	b.Helper()
 	b.nextID++
@@ -215,7 +215,7 @@ func (b *browser) number(expression string) (number float64) {
 
 type point struct{ X, Y float64 }
 
-// middleOf is where on the screen the middle of an element is.
+// middleOf returns the position of the center of an element.
 func (b *browser) middleOf(element string) (p point) {
 	b.Helper()
 	b.eval(fmt.Sprintf(`(() => { const e = %s; e.scrollIntoView({block: "nearest"}); const r = e.getBoundingClientRect(); `+

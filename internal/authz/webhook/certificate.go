@@ -10,8 +10,8 @@ import (
 	"github.com/go-logr/logr"
 )
 
-// certificate is the serving certificate, read again when its files change. Connections of API servers live long, so
-// looking at the files once a handshake costs nothing.
+// certificate is the serving certificate, which is reloaded when its files change. Connections of API servers are
+// long-lived, so checking the files at each handshake is cheap.
 type certificate struct {
 	certFile, keyFile string
 	log               logr.Logger
@@ -38,7 +38,8 @@ func newCertificate(certFile, keyFile string, log logr.Logger) (*certificate, er
 	return c, nil
 }
 
-// get is the certificate for a handshake. While the files are being replaced, and do not fit together, the old one serves.
+// get returns the certificate for a handshake. While the files are being replaced and do not match, it returns the old
+// one.
 func (c *certificate) get(*tls.ClientHelloInfo) (*tls.Certificate, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -11,14 +11,14 @@ import (
 	"strings"
 )
 
-// TokenParameter is the parameter of a query that has the debug token.
+// TokenParameter is the query parameter with the debug token.
 const TokenParameter = "token"
 
-// shortestToken is the least length of a debug token: 80 bits, as rand.Text encodes them.
+// shortestToken is the minimum length of a debug token: 80 bits, as rand.Text encodes them.
 const shortestToken = 16
 
-// knows says whether who asks has one of the certificates that the configuration wants, or, with status and message, why
-// not. Where it wants none, every client is accepted.
+// knows reports whether the client has one of the configured certificates, or else the status and message of the
+// refusal. Without client authorities, every client is accepted.
 func (s *Server) knows(r *http.Request) (known bool, status int, message string) {
 	switch names := s.config.ClientNames; {
 	case s.config.ClientCAs == nil:
@@ -31,7 +31,7 @@ func (s *Server) knows(r *http.Request) (known bool, status int, message string)
 	return true, 0, ""
 }
 
-// identified passes only clients that the configuration knows.
+// identified passes on only requests of clients that knows accepts.
 func (s *Server) identified(next http.HandlerFunc) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		if known, status, message := s.knows(r); !known {
@@ -42,9 +42,9 @@ func (s *Server) identified(next http.HandlerFunc) http.HandlerFunc {
 	}
 }
 
-// shown is identified for what people look at: they may come with the debug token instead of a certificate. A browser comes
-// with it in the address once, and gets a cookie for it, so that the token is neither in its history as the address of a
-// page, nor passed on. Where there is a token but no authorities of clients, who has no token is not let in.
+// shown is like identified for pages for people, who can use the debug token instead of a certificate. A browser sends
+// the token once, in the address, and gets a cookie for it, so that the token is neither in the history of the browser
+// as the address of a page, nor passed on. With a token but without client authorities, the token is required.
 func (s *Server) shown(next http.HandlerFunc) http.HandlerFunc {
 	if s.config.DebugToken == "" {
 		return s.identified(next)
@@ -75,7 +75,7 @@ func (s *Server) shown(next http.HandlerFunc) http.HandlerFunc {
 	}
 }
 
-// scraped is identified for what programs read of the server: they may come with the debug token as a bearer.
+// scraped is like identified for programs, which can use the debug token as a bearer token.
 func (s *Server) scraped(next http.HandlerFunc) http.HandlerFunc {
 	identified := s.identified(next)
 	if s.config.DebugToken == "" {
@@ -91,8 +91,9 @@ func (s *Server) scraped(next http.HandlerFunc) http.HandlerFunc {
 	}
 }
 
-// debugKey is what a debug token is compared by, and the cookie that stands for it. Cookies of one host go to all of its
-// ports, so the cookie does not have the token, and servers with other tokens have cookies with other names.
+// debugKey has a digest of the debug token for comparisons, and the cookie for the token. A browser sends cookies of a
+// host to all of its ports, so the cookie does not contain the token, and servers with other tokens have cookies with
+// other names.
 type debugKey struct {
 	digest             [sha256.Size]byte
 	cookieName, cookie string
@@ -107,13 +108,13 @@ func newDebugKey(token string) debugKey {
 	return debugKey{sha256.Sum256([]byte(token)), "gardenlite-debug-" + derive("cookie name")[:8], derive("cookie")}
 }
 
-// is compares digests, so that the time it takes says nothing, not even the length.
+// is compares digests, so that the time of the comparison reveals nothing, not even the length.
 func (k *debugKey) is(token string) bool {
 	digest := sha256.Sum256([]byte(token))
 	return subtle.ConstantTimeCompare(digest[:], k.digest[:]) == 1
 }
 
-// opens says whether a request has the cookie, or, as programs do, the token as a bearer.
+// opens reports whether a request has the cookie, or the token as a bearer token.
 func (k *debugKey) opens(r *http.Request) bool {
 	if k.isBorne(r) {
 		return true
@@ -131,7 +132,7 @@ func (k *debugKey) isBorne(r *http.Request) bool {
 	return ok && k.is(token)
 }
 
-// exchange gives a cookie for the token in the address, and sends the browser to the address without it.
+// exchange sets the cookie for the token in the address, and redirects the browser to the address without the token.
 func (k *debugKey) exchange(w http.ResponseWriter, r *http.Request, query url.Values) {
 	header := w.Header()
 	header.Set("Cache-Control", "no-store")

@@ -16,7 +16,6 @@ import (
 
 const debugToken = "the-token-of-the-test-1"
 
-// withCertificate lets the client of a server have a certificate.
 func (s *served) withCertificate(certPEM, keyPEM []byte) {
 	s.Helper()
 	pair, err := tls.X509KeyPair(certPEM, keyPEM)
@@ -28,7 +27,8 @@ func (s *served) withCertificate(certPEM, keyPEM []byte) {
 	transport.TLSClientConfig.Certificates = []tls.Certificate{pair}
 }
 
-// An authority that issues certificates to others too, as a garden's does, is not enough.
+// TestClientNames checks that a certificate of the authority is not enough if the authority also signs for others, as
+// that of a garden does.
 func TestClientNames(t *testing.T) {
 	for name, want := range map[string]int{
 		"gardenlite:apiserver":          http.StatusOK,
@@ -56,7 +56,7 @@ func TestClientNames(t *testing.T) {
 	}
 }
 
-// tokenServer has a garden's authority of clients, and a debug token.
+// tokenServer starts a server with the client authority of a garden, and a debug token.
 func tokenServer(t *testing.T, change func(*Config)) *served {
 	t.Helper()
 	certPEM, _ := issue(t, "gardenlite:apiserver")
@@ -69,7 +69,7 @@ func tokenServer(t *testing.T, change func(*Config)) *served {
 	})
 }
 
-// A browser comes with the token once, and with a cookie from then on.
+// TestDebugTokenInABrowser checks that a browser sends the token once, and then the cookie.
 func TestDebugTokenInABrowser(t *testing.T) {
 	s := tokenServer(t, nil)
 	if status, answer := s.get(GraphPath); status != http.StatusUnauthorized || !strings.Contains(answer, "address") {
@@ -94,7 +94,7 @@ func TestDebugTokenInABrowser(t *testing.T) {
 			t.Errorf("%s with the cookie: %d", format, status)
 		}
 	}
-	// The cookie is for nothing else, nor the token.
+	// Neither the cookie nor the token gives access to anything else.
 	for _, path := range []string{AuthorizationPath, RestrictionPath} {
 		if status, _ := s.post(path+"?token="+debugToken, exampleReview); status != http.StatusUnauthorized {
 			t.Errorf("POST %s with token and cookie: %d", path, status)
@@ -148,7 +148,7 @@ func TestDebugCookie(t *testing.T) {
 			t.Errorf("cookie %s=%s: %d, want %d", test.name, test.value, got, test.want)
 		}
 	}
-	// The one of another token, or of the landscape before it was started again.
+	// The cookie of another token, or of the landscape before a restart.
 	if other := newDebugKey("the-token-of-the-test-2"); other.cookieName == cookie.Name || other.cookie == cookie.Value {
 		t.Error("another token has the same cookie")
 	}
@@ -169,7 +169,7 @@ func TestWrongDebugTokens(t *testing.T) {
 	}
 }
 
-// Programs send the token in a header.
+// TestDebugTokenAsBearer checks that programs can send the token in a header.
 func TestDebugTokenAsBearer(t *testing.T) {
 	s := tokenServer(t, nil)
 	for _, test := range []struct {
@@ -196,7 +196,6 @@ func TestDebugTokenAsBearer(t *testing.T) {
 	}
 }
 
-// answered sends a request and returns the status.
 func (s *served) answered(request *http.Request) int {
 	s.Helper()
 	response, err := s.client.Do(request)
@@ -208,7 +207,7 @@ func (s *served) answered(request *http.Request) int {
 	return response.StatusCode
 }
 
-// Without client authorities a configured token is required nevertheless.
+// TestDebugTokenWithoutAuthorities checks that a configured token is required also without client authorities.
 func TestDebugTokenWithoutAuthorities(t *testing.T) {
 	s := serve(t, func(c *Config) { c.Debug, c.DebugToken = true, debugToken })
 	if status, _ := s.get(GraphPath); status != http.StatusUnauthorized {
@@ -219,7 +218,8 @@ func TestDebugTokenWithoutAuthorities(t *testing.T) {
 	}
 }
 
-// A certificate opens the page as before, and without debug handlers the token opens nothing.
+// TestDebugTokenIsNotNeeded checks that a certificate is enough for the page, and that a token opens nothing if the
+// page is disabled.
 func TestDebugTokenIsNotNeeded(t *testing.T) {
 	certPEM, keyPEM := issue(t, "gardenlite:apiserver")
 	s := tokenServer(t, func(c *Config) { c.ClientCAs = pool(t, certPEM) })
@@ -254,7 +254,8 @@ func TestDebugTokenIsNotLogged(t *testing.T) {
 	}
 }
 
-// TestAnnouncedBodies: a client without a certificate is refused before its body is read, which never comes.
+// TestAnnouncedBodies checks that a client without a certificate is refused before its body, which never arrives, is
+// read.
 func TestAnnouncedBodies(t *testing.T) {
 	s := tokenServer(t, nil)
 	config := s.client.Transport.(*http.Transport).TLSClientConfig
@@ -265,7 +266,7 @@ func TestAnnouncedBodies(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer func() { _ = conn.Close() }()
-			if err := conn.SetDeadline(time.Now().Add(requestTimeout * 2 / 3)); err != nil { // less than the server waits for a body
+			if err := conn.SetDeadline(time.Now().Add(requestTimeout * 2 / 3)); err != nil { // shorter than the server's timeout for a body
 				t.Fatal(err)
 			}
 			if _, err := io.WriteString(conn,

@@ -10,7 +10,7 @@ import (
 	"github.com/gardenlite/gardenlite/internal/authz/graphview"
 )
 
-// graphTimeout is for writing a large graph to a slow reader.
+// graphTimeout is the timeout for writing a large graph to a slow reader.
 const graphTimeout = 2 * time.Minute
 
 // showGraph serves the debug page. It handles one request at a time, because each copies the graph.

@@ -13,7 +13,7 @@ import (
 	"github.com/gardenlite/gardenlite/internal/authz/graph"
 )
 
-// What the page shows at most, or at once.
+// The limits of the page.
 const largeGraph, drawnVertices, listedVertices = 2000, 400, 2000
 
 func debugServer(t *testing.T, g *graph.Graph) *served {
@@ -21,7 +21,7 @@ func debugServer(t *testing.T, g *graph.Graph) *served {
 	return serve(t, func(c *Config) { c.Debug, c.Graph = true, g })
 }
 
-// largeExample has more vertices than are shown at once.
+// largeExample returns a graph with more vertices than a page shows.
 func largeExample() *graph.Graph {
 	g := graph.New()
 	seed := graph.Vertex{Kind: graph.KindSeed, Name: "local"}
@@ -33,7 +33,6 @@ func largeExample() *graph.Graph {
 	return g
 }
 
-// pageOf is what a person finds on the page.
 type pageOf struct {
 	listed, boxes []string
 	lines         int
@@ -89,7 +88,7 @@ func TestPageListsVertices(t *testing.T) {
 		{query: "?kind=seed", listed: []string{"Seed//local"}, linked: []string{"Shoot garden-dev/a", "Shoot garden-dev/b"}, count: "1 vertex"},
 		{query: "?namespace=garden-dev&kind=Secret",
 			listed: []string{"Secret/garden-dev/a.ca-cluster", "Secret/garden-dev/b.ca-cluster"}, count: "2 vertices",
-			drawn: []string{"Seed local"}}, // followed all the way
+			drawn: []string{"Seed local"}}, // the path is followed to its end
 		{query: "?name=*cluster", listed: []string{"Secret/garden-dev/a.ca-cluster", "Secret/garden-dev/b.ca-cluster"}},
 		{query: "?name=ca-clu", listed: []string{"Secret/garden-dev/a.ca-cluster", "Secret/garden-dev/b.ca-cluster"},
 			message: `exactly the name "ca-clu"`},
@@ -122,7 +121,7 @@ func TestPageListsVertices(t *testing.T) {
 	}
 }
 
-// TestLinksLead: an anchor is on the page it says, and what it leads to is there.
+// TestLinksLead checks that links lead to the anchor of the vertex, on the same page or on another one.
 func TestLinksLead(t *testing.T) {
 	s := debugServer(t, exampleGraph())
 	_, body := s.get(GraphPath + "?kind=Shoot&name=a")

@@ -17,7 +17,7 @@ import (
 	"github.com/gardenlite/gardenlite/internal/usage"
 )
 
-// requestError is an error that is the client's, with the HTTP status that says so.
+// requestError is an error of the client, with its HTTP status code.
 type requestError struct {
 	status int
 	err    error
@@ -30,11 +30,11 @@ func malformed(format string, args ...any) error {
 	return &requestError{http.StatusBadRequest, fmt.Errorf(format, args...)}
 }
 
-// decode reads the body, an object of the kind wanted, into the object.
+// decode decodes the body, an object of the wanted kind, into object.
 //
-// Names of fields are compared exactly and a field may appear once only, so that no proxy or API server in between can
-// have read another value. Fields that are not known are ignored: a newer API server may send more, and by the
-// conventions of the API what an older webhook ignores can only narrow a request.
+// Field names are case-sensitive, and a field may occur only once, so that no proxy or API server in between can have
+// decoded another value. Unknown fields are ignored: a newer API server may send more, and by the conventions of the
+// API, a field that an older webhook ignores can only narrow a request.
 func decode(w http.ResponseWriter, r *http.Request, limit int64, want schema.GroupVersionKind, object any, meta *metav1.TypeMeta) error {
 	if mediaType, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || mediaType != mediaTypeJSON {
 		return &requestError{http.StatusUnsupportedMediaType, fmt.Errorf("the content type must be %s", mediaTypeJSON)}
@@ -59,7 +59,6 @@ func decode(w http.ResponseWriter, r *http.Request, limit int64, want schema.Gro
 	return nil
 }
 
-// writeError answers a request that was not understood.
 func writeError(w http.ResponseWriter, err error) {
 	status := http.StatusInternalServerError
 	if requestErr := (*requestError)(nil); errors.As(err, &requestErr) {
@@ -83,7 +82,8 @@ func writeJSON(w http.ResponseWriter, object any) {
 	_, _ = w.Write(body)
 }
 
-// oneLine makes text, which may quote a request, fit into a line of a log and a reason: no control characters, and an end.
+// oneLine makes text, which may quote a request, fit into a line of a log or a reason: without control characters, and
+// not too long.
 func oneLine(text string) string {
 	text = strings.Map(func(r rune) rune {
 		if r < ' ' || r == 0x7f || r == '\u2028' || r == '\u2029' || (r >= 0x80 && r < 0xa0) {

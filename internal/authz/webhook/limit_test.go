@@ -16,7 +16,8 @@ type brokenGraph struct{}
 
 func (brokenGraph) Snapshot() graph.Snapshot { panic("of a test") }
 
-// Beyond the limit a request is turned away at once, whatever the other webhook does; afterwards all is as before.
+// TestConcurrentRequestsAreLimited checks that requests beyond the limit are refused immediately, independently of the
+// other webhook, and that requests are accepted again afterwards.
 func TestConcurrentRequestsAreLimited(t *testing.T) {
 	const limit = 3
 	entered, leave := make(chan struct{}, limit), make(chan struct{})
@@ -66,7 +67,7 @@ func TestConcurrentRequestsAreLimited(t *testing.T) {
 	}
 }
 
-// Who panics gives his place back.
+// TestLimitSurvivesPanics checks that a panic does not use up a slot.
 func TestLimitSurvivesPanics(t *testing.T) {
 	s := serve(t, func(c *Config) {
 		c.MaxAuthorizations = 1

@@ -19,8 +19,8 @@ import (
 
 const metricsNamespace = "gardener_admission_controller"
 
-// Metrics are the metrics of scoped access, in a registry of their own. The first two have the names and labels of the
-// reference implementation, so that existing dashboards work; their buckets begin lower, where this graph answers.
+// Metrics are the metrics of scoped access, with their own registry. The first two have the names and labels of the
+// reference implementation, so that existing dashboards work; their buckets start lower, because this graph is faster.
 type Metrics struct {
 	registry      *prometheus.Registry
 	updates       *prometheus.HistogramVec
@@ -29,10 +29,10 @@ type Metrics struct {
 	restrictions  *prometheus.CounterVec
 	failures      *prometheus.CounterVec
 	synced        atomic.Pointer[func() bool]
-	pathCheckFrom [graph.KindLease + 1]prometheus.Observer // so that a path check need not look its labels up
+	pathCheckFrom [graph.KindLease + 1]prometheus.Observer // avoids a lookup of the labels for each path check
 }
 
-// NewMetrics makes metrics that have counted nothing.
+// NewMetrics returns empty metrics.
 func NewMetrics() *Metrics {
 	counter := func(subsystem, name, help string, labels ...string) *prometheus.CounterVec {
 		return prometheus.NewCounterVec(prometheus.CounterOpts{Namespace: metricsNamespace, Subsystem: subsystem, Name: name, Help: help}, labels)
@@ -68,12 +68,12 @@ func NewMetrics() *Metrics {
 	return m
 }
 
-// ObserveUpdate counts an update of the graph; it fits sync.Config.
+// ObserveUpdate records the duration of an update of the graph, for graphsync.Config.
 func (m *Metrics) ObserveUpdate(kind graph.Kind, operation string, took time.Duration) {
 	m.updates.WithLabelValues(kind.String(), operation).Observe(took.Seconds())
 }
 
-// PathChecker is the graph as the authorizer sees it.
+// PathChecker is the part of the graph that the authorizer uses.
 type PathChecker interface {
 	Has(graph.Vertex) bool
 	HasPath(graph.Vertex, string) bool
@@ -81,7 +81,7 @@ type PathChecker interface {
 	Snapshot() graph.Snapshot
 }
 
-// Measure is the graph with its path checks counted, to be given to the authorizer.
+// Measure returns the graph for the authorizer, with measured path checks.
 func (m *Metrics) Measure(g PathChecker) PathChecker { return &measured{g, m} }
 
 type measured struct {
@@ -144,8 +144,8 @@ func (m *Metrics) handler() http.Handler {
 	return promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{MaxRequestsInFlight: 2})
 }
 
-// The values of labels that come from requests. A client chooses what it asks for, so everything else is "other": or it
-// could fill the memory with counters.
+// The label values that come from requests. Clients choose these values, so all others are replaced by "other":
+// otherwise a client could fill the memory with counters.
 var (
 	resources = set("backupbuckets", "backupentries", "bastions", "certificatesigningrequests", "cloudprofiles",
 		"clusterrolebindings", "configmaps", "controllerdeployments", "controllerinstallations", "controllerregistrations",

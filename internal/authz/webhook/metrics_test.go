@@ -52,7 +52,7 @@ func TestMetrics(t *testing.T) {
 	}
 }
 
-// TestMetricsStaySmall: what a client sends does not become a label.
+// TestMetricsStaySmall checks that arbitrary values of a client do not become labels.
 func TestMetricsStaySmall(t *testing.T) {
 	s := serve(t, nil)
 	for i := range 50 {

@@ -7,13 +7,13 @@ import (
 	"testing"
 )
 
-// boxNamed is the element of a vertex in the drawing.
+// boxNamed returns an expression for the element of a vertex in the drawing.
 func boxNamed(label string) string {
 	return `[...document.querySelectorAll(".box")].find((box) => box.dataset.label === "` + label + `")`
 }
 
-// TestPageInBrowser uses the page as a person does: zoom, pan, click, follow, find, hide, filter. The screenshot is kept
-// where go test -artifacts says.
+// TestPageInBrowser uses the page like a person: zoom, pan, click, follow, find, hide, filter. The screenshot is stored
+// in the folder of go test -artifacts.
 func TestPageInBrowser(t *testing.T) {
 	b := startBrowser(t)
 	s := debugServer(t, exampleGraph())

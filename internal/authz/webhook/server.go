@@ -22,7 +22,7 @@ import (
 	"github.com/gardenlite/gardenlite/internal/httpserver"
 )
 
-// The paths that are served.
+// The paths of the server.
 const (
 	AuthorizationPath = "/webhooks/auth/seed"
 	RestrictionPath   = "/webhooks/admission/seedrestriction"
@@ -32,7 +32,7 @@ const (
 	GraphPath         = graphview.Path
 )
 
-// Limits on requests. An API server sends objects of at most 3 MiB, and an update has two of them.
+// Limits on requests. An API server sends objects of at most 3 MiB, and two of them for an update.
 const (
 	maxHeader             = 64 << 10
 	maxAuthorizationBody  = 1 << 20
@@ -47,48 +47,48 @@ const (
 	concurrentGraphRender = 1
 )
 
-// Restriction decides on admission requests; *restriction.Handler is one.
+// Restriction decides on admission requests, like *restriction.Handler.
 type Restriction interface {
 	Handle(context.Context, *admissionv1.AdmissionRequest) *admissionv1.AdmissionResponse
 }
 
-// Snapshotter gives the graph to the debug page; *graph.Graph is one.
+// Snapshotter provides the graph for the debug page, like *graph.Graph.
 type Snapshotter interface {
 	Snapshot() graph.Snapshot
 }
 
-// Config says what is served and how.
+// Config is the configuration of a Server.
 type Config struct {
 	// Authorizer answers SubjectAccessReviews.
 	Authorizer authorizer.Authorizer
 	// Restriction answers AdmissionReviews.
 	Restriction Restriction
-	// Graph is shown by the debug page.
+	// Graph is the graph for the debug page.
 	Graph Snapshotter
-	// Synced says whether the graph holds all that it should. Until it does, no authorization is answered.
+	// Synced reports whether the graph is complete and current. Otherwise, authorizations are not answered.
 	Synced func() bool
-	// Missing, if set, says what Synced waits for, for messages.
+	// Missing, if set, returns the resources for which Synced is false, for messages.
 	Missing func() string
 
-	// Listener is where connections come from; Run closes it.
+	// Listener accepts the connections; Run closes it.
 	Listener net.Listener
-	// CertFile and KeyFile are the serving certificate in PEM. They are read again when they change.
+	// CertFile and KeyFile are the serving certificate and its key in PEM. They are reloaded when they change.
 	CertFile, KeyFile string
-	// ClientCAs, if set, are the authorities of clients: then everything but /healthz and /readyz asks for a client
-	// certificate. Without them every client that reaches the listener may ask what a gardenlet may do, and, with Debug, see
+	// ClientCAs, if set, are the authorities of clients: then everything but /healthz and /readyz requires a client
+	// certificate. Without them, every client that reaches the listener may call the webhooks, and, with Debug, read
 	// the names of the objects in the graph.
 	ClientCAs *x509.CertPool
-	// ClientNames, if set, are the common names of those clients of ClientCAs that may ask.
+	// ClientNames, if set, are the common names of the client certificates that are accepted.
 	ClientNames []string
-	// MaxAuthorizations and MaxAdmissions are how many requests are worked on at a time; 0 is a default. Beyond, they get 429.
+	// MaxAuthorizations and MaxAdmissions limit the concurrent requests; 0 is a default. Further requests get 429.
 	MaxAuthorizations, MaxAdmissions int
 
 	// Debug enables the debug page.
 	Debug bool
-	// DebugToken, if set, opens the debug page to who has it, without a client certificate: as TokenParameter, which gives a
-	// browser a cookie, or as a bearer token. At least 16 characters, not to be guessed.
+	// DebugToken, if set, gives access to the debug page without a client certificate: as TokenParameter, for which a
+	// browser gets a cookie, or as a bearer token. It has at least 16 characters and must not be guessable.
 	DebugToken string
-	// Metrics are counted in; new ones if nil.
+	// Metrics are the metrics; new ones if nil.
 	Metrics *Metrics
 	Log     logr.Logger
 }
@@ -102,7 +102,7 @@ type Server struct {
 	rendering   chan struct{}
 }
 
-// New checks the configuration and makes a server; Run starts it.
+// New validates the configuration and returns a server; Run starts it.
 func New(config Config) (*Server, error) {
 	switch {
 	case config.Authorizer == nil:
@@ -150,7 +150,8 @@ func (s *Server) routes() http.Handler {
 	return mux
 }
 
-// Run serves until the context ends, then lets requests finish for a few seconds, and returns when nothing runs any more.
+// Run serves until the context ends, waits a few seconds for requests in progress, and returns when all goroutines have
+// ended.
 func (s *Server) Run(ctx context.Context) error {
 	server := &http.Server{
 		Handler:           s.handler,
@@ -185,14 +186,14 @@ func (s *Server) Run(ctx context.Context) error {
 func (s *Server) tlsConfig() *tls.Config {
 	config := &tls.Config{MinVersion: tls.VersionTLS12, GetCertificate: s.certificate.get}
 	if s.config.ClientCAs != nil {
-		// Probes come without a certificate, so the handlers insist on one, not the handshake.
+		// Probes have no certificate, so the handlers require one, not the handshake.
 		config.ClientAuth, config.ClientCAs = tls.VerifyClientCertIfGiven, s.config.ClientCAs
 	}
 	return config
 }
 
-// recovered turns a panic, which net/http would only log, into a counted server error: the request fails closed and the
-// server continues.
+// recovered turns a panic, which net/http would only log, into a server error: the request fails closed and the server
+// continues.
 func (s *Server) recovered(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		defer func() {
@@ -223,7 +224,7 @@ func (s *Server) notReady() string {
 	return message
 }
 
-// Handler is what Run serves, for tests and for other listeners.
+// Handler returns the handler of the server, for tests and for other listeners.
 func (s *Server) Handler() http.Handler { return s.handler }
 
 func writeText(w http.ResponseWriter, status int, text string) {
@@ -233,7 +234,7 @@ func writeText(w http.ResponseWriter, status int, text string) {
 	_, _ = w.Write([]byte(text + "\n"))
 }
 
-// logWriter takes what net/http has to say, mostly of broken connections, at a level that is off by default.
+// logWriter logs messages of net/http, mostly about broken connections, at a level that is off by default.
 type logWriter struct{ log logr.Logger }
 
 func (l logWriter) Write(line []byte) (int, error) {
@@ -241,16 +242,16 @@ func (l logWriter) Write(line []byte) (int, error) {
 	return len(line), nil
 }
 
-// How many requests are worked on at a time, unless the configuration says otherwise. An API server has 600 requests in
-// flight by default, and watches beside them: so an authorization is turned away only when something is wrong. Those on
-// admission may be large, and read from the garden; an API server has 200 that change something.
+// The default limits of concurrent requests. An API server has 600 requests in flight by default, and watches besides,
+// so authorizations are refused only if something is wrong. Admission requests may be large, and read from the garden;
+// an API server has 200 mutating requests in flight.
 const (
 	defaultAuthorizations = 1024
 	defaultAdmissions     = 256
 )
 
-// limited turns requests away, before they are read, while as many are worked on as may be. The API server's client tries
-// again when it is told so, within the time it has.
+// limited refuses requests beyond the limit of concurrent ones, before it reads them. The client of the API server then
+// retries, within its timeout.
 func (s *Server) limited(path string, limit int, next http.HandlerFunc) http.HandlerFunc {
 	working := make(chan struct{}, limit)
 	return func(w http.ResponseWriter, r *http.Request) {

@@ -28,7 +28,7 @@ import (
 	"github.com/gardenlite/gardenlite/internal/testutil"
 )
 
-// served is a server under test, over real TLS on loopback.
+// served is a server for a test, with TLS on loopback.
 type served struct {
 	testing.TB
 	url    string
@@ -37,7 +37,7 @@ type served struct {
 	files  [2]string
 }
 
-// serve runs a server with an authorizer that allows, a restriction that allows, and a small graph, unless the test
+// serve runs a server with an authorizer and a restriction that allow everything, and a small graph, unless the test
 // changes the configuration.
 func serve(t testing.TB, change func(*Config)) *served {
 	t.Helper()
@@ -193,7 +193,7 @@ func TestCertificateIsReadAgain(t *testing.T) {
 	if got := name(); got != "first" {
 		t.Fatalf("serves %q", got)
 	}
-	write(t, s.files[0], certPEM) // the old key does not fit it
+	write(t, s.files[0], certPEM) // the old key does not match it
 	if got := name(); got != "first" {
 		t.Errorf("while the files do not fit together: %q", got)
 	}
@@ -273,7 +273,8 @@ func allowAll(context.Context, authorizer.Attributes) (authorizer.Decision, stri
 	return authorizer.DecisionAllow, "", nil
 }
 
-// exampleGraph has one seed, two shoots and what belongs to them, and names that would break a page that does not escape.
+// exampleGraph returns a graph with one seed, two shoots and their objects, and names that would break a page without
+// escaping.
 func exampleGraph() *graph.Graph {
 	g := graph.New()
 	seed := graph.Vertex{Kind: graph.KindSeed, Name: "local"}
@@ -295,7 +296,7 @@ func exampleGraph() *graph.Graph {
 
 const hostileName = `"'></svg></script><script>document.title='broken'</script><img src=x onerror=document.title='broken'>`
 
-// issue makes a self-signed certificate for localhost and its key, in PEM.
+// issue returns a self-signed certificate for localhost and its key, in PEM.
 func issue(t testing.TB, name string) (certPEM, keyPEM []byte) {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -333,7 +334,7 @@ func write(t testing.TB, name string, content []byte) {
 	if err := os.WriteFile(name, content, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	// File systems with coarse times would not show two writes within one tick; the size may be the same.
+	// On file systems with coarse timestamps, two writes could have the same time, and the size may be the same.
 	later := time.Now().Add(time.Duration(len(content)) * time.Millisecond)
 	if err := os.Chtimes(name, later, later); err != nil {
 		t.Fatal(err)

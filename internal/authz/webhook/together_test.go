@@ -22,7 +22,7 @@ func reviewOf(seed, verb, resource, namespace, name string) string {
 		seed, verb, resource, namespace, name)
 }
 
-// TestAuthorizationTogether asks the real authorizer over the real graph.
+// TestAuthorizationTogether tests the webhook with the real authorizer and the real graph.
 func TestAuthorizationTogether(t *testing.T) {
 	metrics, g := NewMetrics(), exampleGraph()
 	s := serve(t, func(c *Config) {
@@ -60,7 +60,7 @@ func TestAuthorizationTogether(t *testing.T) {
 	}
 }
 
-// BenchmarkRoundTrip is an authorization as the API server sees it, over TLS and a kept connection.
+// BenchmarkRoundTrip measures an authorization by an API server, over TLS and an open connection.
 func BenchmarkRoundTrip(b *testing.B) {
 	metrics, g := NewMetrics(), exampleGraph()
 	s := serve(b, func(c *Config) {

@@ -39,7 +39,7 @@ func newKey(t testing.TB) ssh.Signer {
 	return key
 }
 
-// userData is what a gardenlet gives to a bastion.
+// userData returns the user data that a gardenlet gives to a bastion.
 func userData(key ssh.Signer) []byte {
 	return fmt.Appendf(nil, `#!/bin/bash -eu
 id gardener || useradd gardener -mU
@@ -146,7 +146,7 @@ func output(t testing.TB, client *ssh.Client, command string) string {
 	return strings.TrimSpace(string(out))
 }
 
-// isCut says that a connection ends soon.
+// isCut fails the test if a connection does not end soon.
 func isCut(t testing.TB, what string, client *ssh.Client) {
 	t.Helper()
 	ended := make(chan struct{})
@@ -195,7 +195,7 @@ func TestBastionKeys(t *testing.T) {
 	}
 }
 
-// refusedUnread wants a connection to be closed without a byte.
+// refusedUnread fails the test if the server does not close the connection, or sends a byte.
 func refusedUnread(t *testing.T, source string, to netip.AddrPort) {
 	t.Helper()
 	raw, err := dialFrom(t, source, to)
@@ -216,7 +216,7 @@ func TestBastionIngress(t *testing.T) {
 	key := newKey(t)
 	b := newBastion(t, c, "b", "n", key, "127.0.0.1/32", "127.0.0.3/32")
 	stays, goes := mustConnect(t, c, b, "127.0.0.3", key), mustConnect(t, c, b, "127.0.0.1", key)
-	// One that has not authenticated yet.
+	// This connection has not authenticated yet.
 	half, err := dialFrom(t, "127.0.0.1", b.PublicAddress)
 	if err != nil {
 		t.Fatal(err)
@@ -331,7 +331,8 @@ func TestBastionForwards(t *testing.T) {
 	}
 }
 
-// TestBastionRestart: it is where it was, or nowhere.
+// TestBastionRestart verifies that a bastion keeps its public address and host key over a restart, and waits while
+// another listener has the address.
 func TestBastionRestart(t *testing.T) {
 	dir, key := t.TempDir(), newKey(t)
 	c := open(t, dir)
@@ -418,7 +419,7 @@ func TestBastionDelete(t *testing.T) {
 	if _, err := os.Stat(filepath.Join(dir, "instances", "b")); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("what is left on the disk: %v", err)
 	}
-	// One that waits for its turn to boot is closed, too.
+	// A bastion that waits for its turn to boot closes its listener, too.
 	for range MaxBoots {
 		c.boots <- struct{}{}
 	}
@@ -434,7 +435,7 @@ func TestBastionDelete(t *testing.T) {
 	}
 }
 
-// What runs outside of the sandbox is not for bastions, whose users are root there.
+// Programs run outside of the sandbox, so bastions must not run them: their users are root there.
 func TestBastionRunsNoPrograms(t *testing.T) {
 	c, err := Open(Config{Dir: t.TempDir(), Log: logr.Discard(), Programs: map[string]machine.Program{
 		"/opt/bin/kubelet": func(context.Context, *machine.Machine, []string) error { t.Error("it runs"); return nil },
@@ -455,7 +456,7 @@ func TestBastionRunsNoPrograms(t *testing.T) {
 	}
 }
 
-// TestManyBastions has many at once, each with an address of its own, and looks at the memory that they cost.
+// TestManyBastions runs many bastions at once, each with an address of its own, and checks how much memory they use.
 func TestManyBastions(t *testing.T) {
 	if !testutil.OwnProcess(t) {
 		return

@@ -29,39 +29,40 @@ const (
 	MaxBoots = 8
 	// MaxID is how long the ID of a network or an instance may be.
 	MaxID = 128
-	// MaxTags is how many tags an instance may have, and maxTagSize how long one may be.
+	// MaxTags is how many tags an instance may have, and maxTagSize how many bytes the key and value of one may have.
 	MaxTags    = 64
 	maxTagSize = 512
-	// Reserved is how many addresses at the beginning of a network no instance gets; the second one is the router's.
+	// Reserved is how many addresses at the beginning of a network are not for instances. The second one is the
+	// router's.
 	Reserved = 10
-	// SSHPort is the port that instances answer on.
+	// SSHPort is the port of the SSH server of an instance.
 	SSHPort = 22
 )
 
 var (
-	// ErrInUse is why a network is not deleted: it has instances.
+	// ErrInUse means that a network cannot be deleted because it has instances.
 	ErrInUse = errors.New("the network is in use")
-	// ErrNotFound is why something cannot be done: there is no such network or instance.
+	// ErrNotFound means that there is no such network or instance.
 	ErrNotFound = errors.New("not found")
-	// ErrExhausted is why an instance is not made: the network has no free address, or the cloud is full.
+	// ErrExhausted means that the network has no free address, or that the cloud is full.
 	ErrExhausted = errors.New("exhausted")
-	// ErrDeleting is why an instance is not made again yet: the one of that ID is being deleted.
+	// ErrDeleting means that the instance with this ID is still being deleted.
 	ErrDeleting = errors.New("it is being deleted; try again when it is gone")
-	// ErrClosed is why nothing can be done any more.
+	// ErrClosed means that the cloud has been closed.
 	ErrClosed = errors.New("the cloud is closed")
 )
 
-// Config says where a cloud keeps what it has and what its instances can run.
+// Config is the configuration of a Cloud.
 type Config struct {
-	// Dir is the cloud's folder, made if it is missing (0700).
+	// Dir is the folder of the cloud. Open creates it if it is missing (0700).
 	Dir string
-	// Clock is the time of the instances; the real one if nil.
+	// Clock is the clock of the instances; the real clock if nil.
 	Clock clock.WithTicker
 	// Log is for what the operator of the landscape should know.
 	Log logr.Logger
-	// Programs are what units of instances may run as Go functions, by absolute path.
+	// Programs are the Go functions that units of instances may run, by absolute path.
 	Programs map[string]machine.Program
-	// Public is where public addresses are from; by default, the loopback's from 127.64.0.0/10.
+	// Public assigns the public addresses; by default, from the loopback range 127.64.0.0/10.
 	Public public.Addresses
 }
 
@@ -73,7 +74,7 @@ type Cloud struct {
 	group  sync.WaitGroup // of all instances; Add is under mu, before ctx has ended
 	boots  chan struct{}
 	ports  atomic.Uint32
-	// traffic is what goes through all bastions.
+	// traffic counts the bytes that all bastions forward.
 	traffic *traffic
 
 	mu        sync.Mutex
@@ -81,29 +82,29 @@ type Cloud struct {
 	instances map[string]*instance
 }
 
-// State is what an instance is doing.
+// State is the state of an instance.
 type State string
 
 const (
-	// Pending is an instance that has an address and boots, or waits for its turn to boot, or for its public address, which
-	// another program on the host uses; Message says so.
+	// Pending is the state of an instance that has an address, and boots, waits for its turn to boot, or waits for its
+	// public address because another program on the host uses it, which Message says.
 	Pending State = "Pending"
-	// Running is an instance that has booted: its user data has run, its units have been started.
+	// Running is the state of an instance that has booted: its user data has run, and its units have been started.
 	Running State = "Running"
-	// Stopped is an instance that was powered off from within. It stays so.
+	// Stopped is the state of an instance that was powered off from within. It stays stopped.
 	Stopped State = "Stopped"
-	// Failed is an instance that could not boot; Message says why. It is tried again by the next Open.
+	// Failed is the state of an instance that could not boot; Message says why. The next Open tries again.
 	Failed State = "Failed"
 )
 
-// TagMachine is the tag of an instance that is a Machine's, with the namespace of the Machine.
+// TagMachine is the tag of the instance of a Machine. Its value is the namespace of the Machine.
 const TagMachine = "machine.sapcloud.io/namespace"
 
-// InstanceSpec is what an instance is asked to be.
+// InstanceSpec is the desired state of an instance.
 type InstanceSpec struct {
 	// ID is the instance's name in the whole cloud: at most 128 of a-z, 0-9, '-' and '.', a letter or digit first.
 	ID string `json:"id"`
-	// Network is the network it gets an address in.
+	// Network is the network that the instance gets an address in.
 	Network string `json:"network"`
 	// Hostname is the machine's name; the ID if it is empty.
 	Hostname string `json:"hostname"`
@@ -113,22 +114,22 @@ type InstanceSpec struct {
 	// UserData is what cloud-init runs at the first boot, at most 64 KiB.
 	UserData []byte            `json:"userData,omitempty"`
 	Tags     map[string]string `json:"tags,omitempty"`
-	// Public makes it a bastion; nil for all others, which the host cannot reach.
+	// Public makes the instance a bastion. It is nil for all other instances, which the host cannot reach.
 	Public *PublicSpec `json:"public,omitempty"`
 }
 
-// Instance is an instance as it is.
+// Instance is the observed state of an instance.
 type Instance struct {
 	ID, Network, Hostname, Zone, Type, Image string
 	// Address is its address in the network, the same for its life.
 	Address netip.Addr
-	// PublicAddress is where a bastion is on the host, the same for its life; zero for others.
+	// PublicAddress is the address of a bastion on the host, the same for its life; zero for other instances.
 	PublicAddress netip.AddrPort
 	State         State
 	// Message says more about the state: why the instance failed, or what went wrong with its user data.
 	Message string
 	Tags    map[string]string
-	// ProviderID is what the Node's spec.providerID is: "local:///<zone>/<ID>".
+	// ProviderID is the spec.providerID of the instance's Node: "local:///<zone>/<ID>".
 	ProviderID string
 }
 
@@ -160,7 +161,7 @@ func (c *Cloud) Close() error {
 	return nil
 }
 
-// checkID says what is wrong with the ID of a network or an instance, which is also the name of a file.
+// checkID returns an error if the ID of a network or an instance, which is also a file name, is invalid.
 func checkID(id string) error {
 	if id == "" || len(id) > MaxID {
 		return fmt.Errorf("ID %q has not 1 to %d characters", id[:min(len(id), MaxID)], MaxID)

@@ -131,7 +131,7 @@ func TestWrongInstances(t *testing.T) {
 	}
 }
 
-// Everything is there again after a restart, with its address and its disk; what a kill left half done is not.
+// After a restart, everything is there again with its address and its disk, and what a kill left half done is removed.
 func TestRestart(t *testing.T) {
 	dir := t.TempDir()
 	c := open(t, dir)
@@ -304,7 +304,7 @@ func TestDial(t *testing.T) {
 	_ = client.Wait() // is cut
 }
 
-// BenchmarkNodes says what a node with two programs costs.
+// BenchmarkNodes measures the memory and the goroutines of a node with two programs.
 func BenchmarkNodes(b *testing.B) {
 	idle := func(ctx context.Context, _ *machine.Machine, _ []string) error { <-ctx.Done(); return nil }
 	for b.Loop() {
@@ -341,7 +341,7 @@ func BenchmarkNodes(b *testing.B) {
 	}
 }
 
-// memory is what is used after a garbage collection, stacks included.
+// memory returns the bytes of the heap and the stacks in use after a garbage collection.
 func memory() uint64 {
 	runtime.GC()
 	var stats runtime.MemStats

@@ -12,15 +12,15 @@ import (
 	"github.com/gardenlite/gardenlite/internal/bastionsim/cloud/memnet"
 )
 
-// network is a virtual network. Its fields are guarded by Cloud.mu.
+// The fields of a network are guarded by Cloud.mu.
 type network struct {
 	id   string
 	cidr netip.Prefix
-	// used are the addresses of its instances.
+	// used has the instances by address.
 	used map[netip.Addr]*instance
 }
 
-// EnsureNetwork makes a network if it is not there. It is an error if it is there with another CIDR.
+// EnsureNetwork creates a network if it does not exist. It returns an error if the network exists with another CIDR.
 func (c *Cloud) EnsureNetwork(_ context.Context, id string, cidr netip.Prefix) error {
 	if err := checkID(id); err != nil {
 		return fmt.Errorf("creating a network: %w", err)
@@ -50,7 +50,7 @@ func (c *Cloud) EnsureNetwork(_ context.Context, id string, cidr netip.Prefix) e
 	return nil
 }
 
-// DeleteNetwork removes a network; ErrInUse while it has instances, nothing if it is not there.
+// DeleteNetwork removes a network. It returns ErrInUse while the network has instances, and nil if it does not exist.
 func (c *Cloud) DeleteNetwork(_ context.Context, id string) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -68,7 +68,7 @@ func (c *Cloud) DeleteNetwork(_ context.Context, id string) error {
 	return nil
 }
 
-// free is the first address that no instance has.
+// free returns the first address that no instance has.
 func (n *network) free() (netip.Addr, error) {
 	if !n.cidr.IsValid() {
 		return netip.Addr{}, errors.New("this is no CIDR")
@@ -86,20 +86,21 @@ func (n *network) free() (netip.Addr, error) {
 	return netip.Addr{}, fmt.Errorf("%w: all addresses of %s are taken", ErrExhausted, n.cidr)
 }
 
-// router is the address that those have who dial without one of their own.
+// router returns the source address of connections whose caller does not name one.
 func (n *network) router() netip.Addr { return n.cidr.Addr().Next() }
 
-// Dial connects to an address of a network, as its router. Of instances, port 22 answers, and those that programs listen on.
+// Dial connects to an address of a network, from the network's router. Instances answer on port 22 and on the ports
+// that their programs listen on.
 func (c *Cloud) Dial(ctx context.Context, network string, to netip.AddrPort) (net.Conn, error) {
 	return c.DialFrom(ctx, network, netip.Addr{}, to)
 }
 
-// DialFrom is Dial from an address of the network, which the instance sees.
+// DialFrom is like Dial, but the instance sees the given source address of the network.
 func (c *Cloud) DialFrom(ctx context.Context, network string, from netip.Addr, to netip.AddrPort) (net.Conn, error) {
 	return c.dial(ctx, network, from, to, func(*instance) error { return nil })
 }
 
-// dial is DialFrom to an instance that is allowed, which is nil if there is none with the address.
+// dial is like DialFrom, but fails with the error of allowed, which gets nil if no instance has the address.
 func (c *Cloud) dial(ctx context.Context, network string, from netip.Addr, to netip.AddrPort,
 	allowed func(*instance) error) (net.Conn, error) {
 	listener, from, err := c.target(network, from, to, allowed)
@@ -109,7 +110,7 @@ func (c *Cloud) dial(ctx context.Context, network string, from netip.Addr, to ne
 	if err != nil {
 		return nil, fmt.Errorf("connecting to %s in network %s: %w", to, network, err)
 	}
-	const first, count = 32768, 28232 // the ports that a system gives to those who connect
+	const first, count = 32768, 28232 // the range of ephemeral ports
 	return listener.Dial(netip.AddrPortFrom(from, uint16(first+c.ports.Add(1)%count)))
 }
 

@@ -23,17 +23,18 @@ const (
 	bindRetry = time.Second
 )
 
-// PublicSpec makes an instance a bastion: it gets a public address, on which its SSH server answers those that Ingress
-// allows. In its network it accepts no connections, and its units can run no Programs, which are not behind its firewall.
+// PublicSpec makes an instance a bastion: it gets a public address, on which its SSH server admits clients that Ingress
+// allows. A bastion accepts no connections in its network, and its units cannot run Programs, which are not behind its
+// firewall.
 type PublicSpec struct {
-	// Ingress says who may connect. UpdateIngress changes it.
+	// Ingress is the firewall. UpdateIngress changes it.
 	Ingress bastionspec.Ingress `json:"ingress,omitempty"`
-	// Forward are the tags of those instances of its network that its SSH server forwards to: to their addresses, port 22.
-	// Bastions are never among them. It forwards to no instance if there are no tags.
+	// Forward are the tags of the instances in the same network that the SSH server forwards to, on port 22 of their
+	// addresses. It never forwards to bastions, and to no instance at all if there are no tags.
 	Forward map[string]string `json:"forward,omitempty"`
 }
 
-// check says what is wrong with a spec; nil is all right.
+// check returns an error if the spec is invalid. A nil spec is valid.
 func (s *PublicSpec) check() error {
 	if s == nil {
 		return nil
@@ -44,12 +45,12 @@ func (s *PublicSpec) check() error {
 	return s.Ingress.Check()
 }
 
-// exposure is what a bastion has beside other instances.
+// exposure is the state that bastions have in addition to other instances.
 type exposure struct {
 	address netip.AddrPort
 	forward map[string]string
 	ingress atomic.Pointer[bastionspec.Ingress]
-	// listener is the one that EnsureInstance made, until the instance takes it. Guarded by Cloud.mu.
+	// listener is the listener that EnsureInstance opened, until the instance takes it. Guarded by Cloud.mu.
 	listener net.Listener
 }
 
@@ -60,7 +61,7 @@ func newExposure(spec *PublicSpec, address netip.AddrPort) *exposure {
 	return e
 }
 
-// expose finds a public address for a new instance. The lock is held.
+// expose listens on a free public address for a new instance. The lock is held.
 func (c *Cloud) expose(r *record) (net.Listener, error) {
 	given := map[netip.AddrPort]bool{}
 	addresses := map[netip.Addr]bool{}
@@ -84,8 +85,8 @@ func (c *Cloud) expose(r *record) (net.Listener, error) {
 	return l, nil
 }
 
-// bind listens on an instance's public address. While another program on the host uses it, it says so in the instance's
-// message and tries again: clients know the instance by this address and no other.
+// bind returns the listener on an instance's public address. While another program on the host uses the address, bind
+// says so in the instance's message and tries again: clients know the instance only by this address.
 func (c *Cloud) bind(ctx context.Context, i *instance) (net.Listener, error) {
 	c.mu.Lock()
 	l := i.public.listener
@@ -112,7 +113,7 @@ func (c *Cloud) bind(ctx context.Context, i *instance) (net.Listener, error) {
 	return l, nil
 }
 
-// unbind closes a listener that the instance did not come to take.
+// unbind closes the listener if the instance has not taken it.
 func (c *Cloud) unbind(i *instance) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -122,7 +123,7 @@ func (c *Cloud) unbind(i *instance) {
 	}
 }
 
-// guard makes a machine's configuration one of a bastion.
+// guard turns a machine's configuration into that of a bastion.
 func (c *Cloud) guard(i *instance, cfg *machine.Config) {
 	cfg.Programs = nil
 	cfg.Admit = func(remote net.Addr) bool { return i.public.ingress.Load().Allows(remote) }
@@ -133,7 +134,7 @@ func (c *Cloud) guard(i *instance, cfg *machine.Config) {
 		}
 		conn, err := c.dial(ctx, i.spec.Network, i.address, netip.AddrPortFrom(to, SSHPort), func(target *instance) error {
 			if target == nil || target.public != nil || !hasTags(target, i.public.forward) {
-				return errOnlyNodes // whether there is anything or not
+				return errOnlyNodes // the same error whether or not an instance has the address
 			}
 			return nil
 		})
@@ -156,8 +157,8 @@ func hasTags(i *instance, tags map[string]string) bool {
 	return len(tags) > 0
 }
 
-// UpdateIngress changes who may connect to a bastion. It takes effect at once: connections of those who are not allowed any
-// more are cut before it returns.
+// UpdateIngress replaces the firewall rules of a bastion. It takes effect at once: connections of clients that are not
+// allowed any more are cut before it returns.
 func (c *Cloud) UpdateIngress(_ context.Context, id string, rules bastionspec.Ingress) error {
 	if err := rules.Check(); err != nil {
 		return fmt.Errorf("changing the ingress of instance %s: %w", id, err)
@@ -172,7 +173,7 @@ func (c *Cloud) UpdateIngress(_ context.Context, id string, rules bastionspec.In
 	return nil
 }
 
-// setIngress has new rules count, and keeps them. It returns the machine if it runs.
+// setIngress applies and stores new rules. It returns the machine if it runs.
 func (c *Cloud) setIngress(id string, rules bastionspec.Ingress) (*machine.Machine, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -201,8 +202,8 @@ func (c *Cloud) setIngress(id string, rules bastionspec.Ingress) (*machine.Machi
 	return i.machine, err
 }
 
-// Ready is closed when an instance has booted, and a bastion can be reached, or when it will not any more. It is nil if there
-// is no such instance, or it was powered off before.
+// Ready returns a channel that is closed when the instance has booted and, if it is a bastion, can be reached, or when
+// it has ended. It returns nil if there is no such instance, or if the instance was powered off before Open.
 func (c *Cloud) Ready(id string) <-chan struct{} {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -22,7 +22,7 @@ const (
 	unfinished = "."
 )
 
-// record is what is kept of an instance.
+// record is the stored form of an instance.
 type record struct {
 	InstanceSpec
 	Address netip.Addr `json:"address"`
@@ -51,7 +51,7 @@ func (c *Cloud) saveNetwork(n *network) error {
 	return fsutil.WriteFile(c.networkFile(n.id), data, 0o600)
 }
 
-// saveInstance makes the folder of an instance in one step.
+// saveInstance creates the folder of an instance atomically.
 func (c *Cloud) saveInstance(r record) error {
 	data, err := json.Marshal(r)
 	if err != nil {
@@ -73,7 +73,8 @@ func (c *Cloud) saveInstance(r record) error {
 	return nil
 }
 
-// removeInstance removes the folder of an instance: in one step first, so that no half of it is ever found.
+// removeInstance removes the folder of an instance. It renames the folder first, so that a half removed one is never
+// loaded.
 func (c *Cloud) removeInstance(id string) error {
 	dir := c.unfinished(id)
 	if err := os.RemoveAll(dir); err != nil {

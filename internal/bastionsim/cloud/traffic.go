@@ -11,7 +11,8 @@ import (
 )
 
 const (
-	// muchTraffic is how many bytes in how short a time are much. The buffers that they pass through are garbage.
+	// muchTraffic is how many bytes within shortTime are much traffic. The buffers that they pass through become
+	// garbage.
 	muchTraffic = 8 << 20
 	shortTime   = time.Second
 )
@@ -43,7 +44,7 @@ func (t *traffic) count(bytes int) {
 	t.moved, t.since = 0, now
 }
 
-// countedConn is a connection through a bastion.
+// countedConn counts the bytes of a connection through a bastion.
 type countedConn struct {
 	net.Conn
 	traffic *traffic
@@ -61,7 +62,7 @@ func (c *countedConn) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// CloseWrite closes one direction.
+// CloseWrite closes the direction to the instance alone, or the connection if that is not possible.
 func (c *countedConn) CloseWrite() error {
 	if half, ok := c.Conn.(interface{ CloseWrite() error }); ok {
 		return half.CloseWrite()

@@ -7,7 +7,8 @@ import (
 	clocktesting "k8s.io/utils/clock/testing"
 )
 
-// Much in a short time is told, and the same in a longer time is not.
+// TestTraffic verifies that much traffic in a short time is reported, and that the same traffic in a longer time is
+// not.
 func TestTraffic(t *testing.T) {
 	clk := clocktesting.NewFakeClock(time.Now())
 	told := 0

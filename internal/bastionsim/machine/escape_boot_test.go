@@ -12,7 +12,8 @@ import (
 	"github.com/gardenlite/gardenlite/internal/testutil"
 )
 
-// bootEscapes are user data that reach for the host. What they make goes to the machine's own disk, or nowhere.
+// bootEscapes is user data that tries to reach the host. The files that it creates are on the machine's own disk, or
+// nowhere.
 var bootEscapes = map[string]string{
 	"a file beyond the root": "#cloud-config\nwrite_files:\n- path: /../../../../../../..HOST/new\n  content: x\n" +
 		"- path: /tmp/../..HOST/secret\n  append: true\n  content: x\n",
@@ -34,7 +35,7 @@ var bootEscapes = map[string]string{
 		"/etc/systemd/system; ln -s HOST/ /etc/passwd; ln -s HOST/secret /var/log/cloud-init-output.log\n",
 }
 
-// unitEscapes are unit files that do so.
+// unitEscapes are unit files that try to reach the host.
 var unitEscapes = map[string]string{
 	"program of the host":  "[Service]\nType=oneshot\nExecStart=HOST/secret\n",
 	"program of the image": "[Service]\nType=oneshot\nExecStartPre=-/usr/bin/env\nExecStart=/bin/cat HOST/secret /proc/self/environ\n",
@@ -55,7 +56,7 @@ var unitEscapes = map[string]string{
 		"ExecStart=/bin/bash -c 'exec 3<>/dev/tcp/127.0.0.1/HOSTPORT; cat <&3'\n",
 }
 
-// TestEscapesWhileBooting: neither user data nor units reach the host.
+// TestEscapesWhileBooting verifies that neither user data nor units reach the host.
 func TestEscapesWhileBooting(t *testing.T) {
 	trap := shelltest.New(t)
 	for _, name := range slices.Sorted(maps.Keys(bootEscapes)) {
@@ -79,8 +80,8 @@ func TestEscapesWhileBooting(t *testing.T) {
 	}
 }
 
-// TestUnitsAreNoLoops: a unit that starts again without a limit waits before it does, and one that was ended by a limit is
-// not started again.
+// TestUnitsAreNoLoops verifies that a unit without a start limit waits before each restart, and that a unit that was
+// ended by a limit is not started again.
 func TestUnitsAreNoLoops(t *testing.T) {
 	p := &runs{}
 	r := boot(t, Config{Programs: map[string]Program{"/opt/bin/p": p.program(ends)}})
@@ -107,7 +108,8 @@ func TestUnitsAreNoLoops(t *testing.T) {
 	}
 }
 
-// TestMemoryOfMachine: many units with a little less memory than one may have do not have more together than the machine.
+// TestMemoryOfMachine verifies that many units, each of which stays below its own limit, cannot exceed the machine's
+// limit.
 func TestMemoryOfMachine(t *testing.T) {
 	r := boot(t, Config{})
 	for i := range 12 { // of 40 MiB

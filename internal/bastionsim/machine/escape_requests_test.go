@@ -19,8 +19,8 @@ import (
 	"github.com/gardenlite/gardenlite/internal/testutil"
 )
 
-// TestHostileRequests sends what a client of SSH may ask for beside commands: variables that programs obey, sizes that are
-// absurd, ways to the host's addresses. What is refused has no effect, and the machine goes on.
+// TestHostileRequests sends what an SSH client may ask for besides commands: variables that programs obey, absurd
+// sizes, and connections to the host's addresses. Refused requests have no effect, and the machine goes on.
 func TestHostileRequests(t *testing.T) {
 	trap := shelltest.New(t)
 	l := withSSH(t)
@@ -121,7 +121,7 @@ func forwardToHost(t *testing.T, trap *shelltest.Trap, l *login) {
 	trap.Check(t, "")
 }
 
-// hostileSignals sends signals that a command does not end by, and then one that it does.
+// hostileSignals sends signals that do not end a command, and then one that does.
 func hostileSignals(t *testing.T, l *login) {
 	t.Helper()
 	session := l.session(t)
@@ -149,7 +149,7 @@ func hostileSignals(t *testing.T, l *login) {
 	}
 }
 
-// absurdTerminals types into terminals of sizes that none has, while they change, what is no text.
+// absurdTerminals types bytes that are no text into terminals of absurd sizes, and changes the sizes meanwhile.
 func absurdTerminals(t *testing.T, l *login) {
 	client := l.as(t, "gardener")
 	sizes := []uint32{0, 1, 2, 80, 1000, 65536, 1<<31 - 1, 1<<32 - 1}

@@ -20,7 +20,7 @@ import (
 	"github.com/gardenlite/gardenlite/internal/testutil"
 )
 
-// as logs in as a user, who may be root: the key is put where his keys are.
+// as logs in as a user. If the user is root, it first writes root's authorized_keys.
 func (l *login) as(t testing.TB, user string) *ssh.Client {
 	t.Helper()
 	if user == "root" {
@@ -39,7 +39,7 @@ func (l *login) as(t testing.TB, user string) *ssh.Client {
 	return client
 }
 
-// typist sits in front of a terminal, and remembers the last of what is on it.
+// typist types into a terminal, and remembers the last part of the output.
 type typist struct {
 	session *ssh.Session
 	keys    io.Writer
@@ -47,7 +47,7 @@ type typist struct {
 
 	mu    sync.Mutex
 	seen  []byte
-	first int // what place the first byte of seen has in all that was written
+	first int // the offset of the first byte of seen in the whole output
 }
 
 func (k *typist) Write(p []byte) (int, error) {
@@ -60,21 +60,21 @@ func (k *typist) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// place is where what comes next will be.
+// place returns the offset of the next byte of output.
 func (k *typist) place() int {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	return k.first + len(k.seen)
 }
 
-// text is what was written since a place.
+// text returns the output since a place.
 func (k *typist) text(place int) string {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	return string(k.seen[max(place-k.first, 0):])
 }
 
-// sitDown opens an interactive shell.
+// sitDown opens an interactive shell and waits for its prompt.
 func sitDown(t testing.TB, client *ssh.Client) *typist {
 	t.Helper()
 	session, err := client.NewSession()
@@ -98,10 +98,10 @@ func sitDown(t testing.TB, client *ssh.Client) *typist {
 	return k
 }
 
-// prompt ends what is on the terminal when the shell reads the next line.
+// prompt matches the end of the output when the shell reads the next line.
 const prompt = `([^\n]*@[^\n:]*:[^\n]*[$#]|>) $`
 
-// waitFor waits until what was written since a place matches, or the session has ended.
+// waitFor waits until the output since a place matches, or the session has ended.
 func (k *typist) waitFor(t testing.TB, from int, want *regexp.Regexp) {
 	t.Helper()
 	testutil.Eventually(t, testutil.Timeout, func(context.Context) error {
@@ -118,7 +118,8 @@ func (k *typist) waitFor(t testing.TB, from int, want *regexp.Regexp) {
 	})
 }
 
-// keyed types keys that end a line, and waits for the next prompt: what is typed earlier is read by what still runs.
+// keyed types keys that end a line, and waits for the next prompt: a command that still runs would read keys typed
+// earlier.
 func (k *typist) keyed(t testing.TB, keys string) {
 	t.Helper()
 	from := k.place()
@@ -126,18 +127,18 @@ func (k *typist) keyed(t testing.TB, keys string) {
 	k.waitFor(t, from, regexp.MustCompile(`\n`+prompt))
 }
 
-// readers are the attempts that read the terminal. They are typed with a Ctrl-D, which is for them: the shell reads no keys
-// before they have begun.
+// readers are the attempts that read the terminal. They are typed with a Ctrl-D that ends their input: the shell does
+// not read it, because it reads no keys before they have begun.
 var readers = []string{"commands of sed", "devices"}
 
-// TestEscapesOverSSH has every attempt of the sandbox's tests come in as a command of a user, and typed by root.
+// TestEscapesOverSSH runs every attempt of the sandbox's tests as a command of a user, and has root type it.
 func TestEscapesOverSSH(t *testing.T) {
 	trap := shelltest.New(t)
 	for _, name := range slices.Sorted(maps.Keys(shelltest.Escapes)) {
 		t.Run(name, func(t *testing.T) {
 			attempt := trap.Script(shelltest.Escapes[name])
 			l := withSSH(t)
-			out := &typist{} // only what it has seen counts
+			out := &typist{} // only its output is used
 			session := l.session(t)
 			session.Stdout, session.Stderr = out, out
 			err := toItsEnd(session, attempt)
@@ -162,7 +163,7 @@ func TestEscapesOverSSH(t *testing.T) {
 	}
 }
 
-// toItsEnd runs a command to its end. One that does not end is an error.
+// toItsEnd runs a command to its end. It returns an error if the command does not end.
 func toItsEnd(session *ssh.Session, command string) error {
 	done := make(chan error, 1)
 	go func() { done <- session.Run(command) }()
@@ -175,8 +176,8 @@ func toItsEnd(session *ssh.Session, command string) error {
 	}
 }
 
-// TestBombsOverSSH has every bomb come in as a command. It is ended by the machine's time, in turns by the client's signal,
-// and in turns by the client's going; then nothing of it is left, and the machine answers.
+// TestBombsOverSSH runs every bomb as a command. In turns, the machine's time limit, the client's signal and the
+// client's disconnection end it. Then nothing of the bomb is left, and the machine answers.
 func TestBombsOverSSH(t *testing.T) {
 	for i, name := range slices.Sorted(maps.Keys(shelltest.Bombs)) {
 		t.Run(name, func(t *testing.T) {
@@ -208,7 +209,7 @@ func TestBombsOverSSH(t *testing.T) {
 	}
 }
 
-// endBomb ends a command in one of three ways, if it has not been ended by a limit before, and says whether it has ended.
+// endBomb ends a command in one of three ways, unless a limit has ended it before, and reports whether it has ended.
 func endBomb(t *testing.T, l *login, client *ssh.Client, session *ssh.Session, ended <-chan error, way int) bool {
 	t.Helper()
 	for range 1000 { // of 30 ms
@@ -229,7 +230,7 @@ func endBomb(t *testing.T, l *login, client *ssh.Client, session *ssh.Session, e
 		case 0:
 			l.clock.Step(MaxCommandTime)
 		case 1:
-			_ = session.Signal(ssh.SIGKILL) // one that has ended meanwhile says so above
+			_ = session.Signal(ssh.SIGKILL) // the error of a session that has ended is handled above
 		case 2:
 			_ = client.Close()
 		}
@@ -237,7 +238,7 @@ func endBomb(t *testing.T, l *login, client *ssh.Client, session *ssh.Session, e
 	return false
 }
 
-// TestBombsTyped types those of the bombs that a terminal could be held up by. Ctrl-C gives it back.
+// TestBombsTyped types the bombs that could block a terminal, and verifies that Ctrl-C brings the prompt back.
 func TestBombsTyped(t *testing.T) {
 	k := sitDown(t, withSSH(t).as(t, "gardener"))
 	for _, name := range []string{"loop", "sleep", "endless output", "endless random", "endless trace", "fork bomb", "many jobs",
@@ -256,7 +257,7 @@ func TestBombsTyped(t *testing.T) {
 	}
 }
 
-// TestJobsOfTerminalEnd: what was left in the background of a terminal ends by the time that a command may take, too.
+// TestJobsOfTerminalEnd verifies that background jobs of a terminal end after the time that a command may take, too.
 func TestJobsOfTerminalEnd(t *testing.T) {
 	l := withSSH(t)
 	k := sitDown(t, l.as(t, "gardener"))

@@ -13,7 +13,7 @@ import (
 	"github.com/gardenlite/gardenlite/internal/bastionsim/machine/shell"
 )
 
-// noLimit is for what may run and write as long as the machine runs.
+// noLimit is the output limit of units, which may write as long as the machine runs.
 const noLimit = math.MaxInt64
 
 // execute runs a command of a unit to its end.
@@ -25,7 +25,7 @@ func (u *Units) execute(ctx context.Context, one *unit, d *definition, line exec
 	return u.executeAs(ctx, one, d, line, pid, limit)
 }
 
-// executeLimited runs a command that belongs to no start.
+// executeLimited runs a command that is not part of a start.
 func (u *Units) executeLimited(ctx context.Context, one *unit, d *definition, line execLine, limit time.Duration) error {
 	return u.executeAs(ctx, one, d, line, 0, limit)
 }
@@ -52,7 +52,7 @@ func (u *Units) executeAs(ctx context.Context, one *unit, d *definition, line ex
 	return err
 }
 
-// program is the Go function that is the program at a path, or nil.
+// program returns the Program at a path, or nil.
 func (u *Units) program(name string) Program {
 	if program := u.m.cfg.Programs[name]; program != nil {
 		return program
@@ -63,13 +63,13 @@ func (u *Units) program(name string) Program {
 	return nil
 }
 
-// runSSHD stands for the SSH server, which serves for as long as this runs (see ServeSSH).
+// runSSHD is the Program of the SSH server. It only waits: ServeSSH answers clients while the unit is active.
 func runSSHD(ctx context.Context, _ *Machine, _ []string) error {
 	<-ctx.Done()
 	return nil
 }
 
-// shell has the words of a command run in the sandbox.
+// shell runs the words of a command in the sandbox.
 func (u *Units) shell(ctx context.Context, d *definition, words []string, env map[string]string, limit time.Duration,
 	out *lineWriter) error {
 	user := shell.User{Name: "root", Home: "/root"}
@@ -98,7 +98,7 @@ func (u *Units) shell(ctx context.Context, d *definition, words []string, env ma
 	return err
 }
 
-// environment is what Environment and EnvironmentFile of a unit say.
+// environment returns the variables that Environment and EnvironmentFile of a unit set.
 func (u *Units) environment(d *definition) map[string]string {
 	env := map[string]string{}
 	for _, assignment := range d.environment {
@@ -107,7 +107,7 @@ func (u *Units) environment(d *definition) map[string]string {
 		}
 	}
 	for _, file := range d.environmentFile {
-		data, _ := u.m.fs.ReadFile(strings.TrimPrefix(file, "-")) // one that is missing sets nothing
+		data, _ := u.m.fs.ReadFile(strings.TrimPrefix(file, "-")) // a missing file sets nothing
 		for line := range strings.SplitSeq(string(data), "\n") {
 			line = strings.TrimSpace(line)
 			name, value, ok := strings.Cut(line, "=")
@@ -147,7 +147,7 @@ func (u *Units) expand(word, name string, env map[string]string) string {
 	}
 }
 
-// variableName is the name of the variable that s begins with, and what comes after it.
+// variableName returns the name of the variable that s begins with, and the rest of s.
 func variableName(s string) (name, rest string) {
 	if inner, ok := strings.CutPrefix(s, "{"); ok {
 		if name, rest, ok = strings.Cut(inner, "}"); ok {
@@ -164,8 +164,8 @@ func variableName(s string) (name, rest string) {
 	return s[:end], s[end:]
 }
 
-// contain runs what happens on the machine and makes an error of a panic: it must not end the process, in which all other
-// machines are. The operator's log says where it was; the machine's users are not told.
+// contain runs f and turns a panic into an error, because a panic would end the process with all other machines. The
+// stack is in the operator's log; the machine's users do not see it.
 func (m *Machine) contain(what string, f func() (int, error)) (status int, err error) {
 	defer func() {
 		if reason := recover(); reason != nil {

@@ -29,25 +29,25 @@ const (
 	hostKeyPublic   = "/etc/ssh/ssh_host_ed25519_key.pub"
 )
 
-// CloudInitStatus is how the user data has run.
+// CloudInitStatus is the result of the user data.
 type CloudInitStatus struct {
-	// Done says that it has run to its end, well or not.
+	// Done means that the user data has run to its end, successfully or not.
 	Done bool `json:"done"`
-	// Error says what went wrong, if anything.
+	// Error says what went wrong; empty if nothing did.
 	Error string `json:"error,omitempty"`
 	// Finished is when it ended.
 	Finished time.Time `json:"finished,omitzero"`
 }
 
-// CloudInit is how the user data has run.
+// CloudInit returns the result of the user data.
 func (m *Machine) CloudInit() CloudInitStatus {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.cloudInit
 }
 
-// firstBoot makes a new disk what the machine is to be, and runs the user data. The result file is written last: a machine
-// that was killed before that begins again.
+// firstBoot prepares a new disk and runs the user data. The result file is written last, so that a machine that was
+// killed before begins again.
 func (m *Machine) firstBoot(ctx context.Context) error {
 	var status CloudInitStatus
 	data, err := m.fs.ReadFile(cloudInitResult)
@@ -96,7 +96,7 @@ func (m *Machine) runUserData(ctx context.Context) (status CloudInitStatus, err 
 	return status, m.write(cloudInitResult, append(data, '\n'), 0o644)
 }
 
-// prepare writes what belongs to this machine alone.
+// prepare writes the files that are specific to this machine.
 func (m *Machine) prepare() error {
 	if err := m.write(hostKeyPublic, ssh.MarshalAuthorizedKey(m.key.PublicKey()), 0o644); err != nil {
 		return err
@@ -107,7 +107,7 @@ func (m *Machine) prepare() error {
 	return m.units.enable(sshUnit)
 }
 
-// write writes a file and the folders that it is in.
+// write writes a file and creates its parent folders.
 func (m *Machine) write(name string, data []byte, mode fs.FileMode) error {
 	if err := m.fs.MkdirAll(path.Dir(name), 0o755); err != nil {
 		return err
@@ -115,7 +115,8 @@ func (m *Machine) write(name string, data []byte, mode fs.FileMode) error {
 	return m.fs.WriteFile(name, data, mode)
 }
 
-// applyUserData does what the user data says. What fails of cloud-config does not keep the rest from being done.
+// applyUserData applies the user data. If an entry of cloud-config fails, the other entries are applied, but no scripts
+// run.
 func (m *Machine) applyUserData(ctx context.Context, out *vfs.File) (int, error) {
 	data, err := cloudinit.Parse(m.cfg.UserData)
 	if err != nil {
@@ -174,7 +175,7 @@ func (m *Machine) applyUserData(ctx context.Context, out *vfs.File) (int, error)
 	return status, problems
 }
 
-// shellOptions are those of everything that runs on the machine.
+// shellOptions returns the options of every shell on the machine.
 func (m *Machine) shellOptions(user shell.User, limits shell.Limits) shell.Options {
 	return shell.Options{
 		FS: m.fs, Clock: m.cfg.Clock, System: system{m}, Limits: limits, Budget: m.memory, User: user,

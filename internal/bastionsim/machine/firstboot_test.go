@@ -98,7 +98,7 @@ func TestUserDataFails(t *testing.T) {
 	}
 }
 
-// User data that does not end is ended by the machine's clock.
+// The machine's clock ends user data that does not end by itself.
 func TestUserDataTimeout(t *testing.T) {
 	r := start(t, Config{UserData: []byte("#!/bin/sh\nsleep 1000000\n")})
 	testutil.EventuallyTrue(t, "it has booted", func() bool {
@@ -115,7 +115,7 @@ func TestUserDataTimeout(t *testing.T) {
 	}
 }
 
-// What is no Program is run by the shell, as the user of the unit; it can do what that user can.
+// The shell runs commands that are not Programs, with the rights of the unit's user.
 func TestUnitRunsScript(t *testing.T) {
 	r := boot(t, Config{UserData: []byte("#!/bin/sh\nuseradd -m worker\n")})
 	r.unit(t, "s.service", "[Service]\nType=oneshot\nUser=worker\nEnvironment=\"A=b c\"\nExecStartPre=-/bin/false\n"+

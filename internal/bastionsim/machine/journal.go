@@ -11,14 +11,14 @@ import (
 	"github.com/gardenlite/gardenlite/internal/bastionsim/machine/shell"
 )
 
-// Limits of a unit's journal: beyond them, the oldest lines are forgotten, and long lines are cut.
+// Limits of a unit's journal. Beyond them, the oldest lines are dropped, and long lines are cut.
 const (
 	MaxJournalLines = 200
 	MaxJournalBytes = 32 << 10
 	MaxJournalLine  = 2 << 10
 )
 
-// journal is the last lines of a unit.
+// journal has the last lines of a unit.
 type journal struct {
 	entries []shell.JournalEntry
 	bytes   int
@@ -38,7 +38,7 @@ func (j *journal) add(entry shell.JournalEntry) {
 	}
 }
 
-// last returns copies of the last n lines, of all if n is not positive.
+// last returns copies of the last n lines, or of all lines if n is not positive.
 func (j *journal) last(n int) []shell.JournalEntry {
 	from := 0
 	if n > 0 {
@@ -49,7 +49,7 @@ func (j *journal) last(n int) []shell.JournalEntry {
 
 type journalKey struct{}
 
-// Journal is where a Program writes what belongs into the journal of the unit that runs it; the context is the Program's.
+// Journal returns the writer to the journal of the unit that runs a Program. ctx is the context of the Program.
 func Journal(ctx context.Context) io.Writer {
 	if w, ok := ctx.Value(journalKey{}).(io.Writer); ok {
 		return w
@@ -57,7 +57,7 @@ func Journal(ctx context.Context) io.Writer {
 	return io.Discard
 }
 
-// lineWriter makes lines of the journal of what a unit writes.
+// lineWriter splits the output of a unit into lines of the journal.
 type lineWriter struct {
 	log func(line string)
 
@@ -79,7 +79,7 @@ func (w *lineWriter) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// end writes the last line, if it has no end.
+// end writes the last line if it does not end with a newline.
 func (w *lineWriter) end() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -96,7 +96,7 @@ func (w *lineWriter) flush() {
 // Entry is a line of the journal.
 type Entry = shell.JournalEntry
 
-// formatEntry is a line as journalctl prints it.
+// formatEntry formats a line as journalctl prints it.
 func formatEntry(e Entry) string {
 	return e.Time.UTC().Format(time.RFC3339) + " " + e.Identifier + ": " + e.Message
 }

@@ -16,7 +16,8 @@ import (
 // sftpSubsystem is the one subsystem of the machine's SSH server.
 const sftpSubsystem = "sftp"
 
-// runSFTP lets a user transfer files until the client ends the channel. The user may do to files what a shell lets them do.
+// runSFTP transfers files for a user until the client ends the channel. The user has the same rights to files as in a
+// shell.
 func (m *Machine) runSFTP(ctx context.Context, user shell.User, s *sshd.Session) sshd.Exit {
 	view := m.fs.As(user.Cred())
 	cfg := sftp.Config{View: view, Home: "/", Owner: ownerNames(m.fs), Clock: m.cfg.Clock}
@@ -27,13 +28,13 @@ func (m *Machine) runSFTP(ctx context.Context, user shell.User, s *sshd.Session)
 		return 0, sftp.Serve(ctx, cfg, s.Stdin, s.Stdout)
 	})
 	if err != nil && !errors.Is(err, context.Canceled) {
-		_, _ = fmt.Fprintf(s.Stderr, "sftp: %v\n", err) // nowhere else to tell
+		_, _ = fmt.Fprintf(s.Stderr, "sftp: %v\n", err) // the error has no other place
 		status = max(status, 1)
 	}
 	return sshd.Exit{Status: status}
 }
 
-// ownerNames looks up names of users and groups as they are when the first one is asked for.
+// ownerNames returns a function that looks up names of users and groups. It reads their files at the first lookup only.
 func ownerNames(files *vfs.FS) func(uid, gid uint32) (user, group string) {
 	names := sync.OnceValue(func() shell.Names { return shell.LoadNames(files) })
 	return func(uid, gid uint32) (string, string) { return names().User(uid), names().Group(gid) }

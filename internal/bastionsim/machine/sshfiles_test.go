@@ -10,7 +10,7 @@ import (
 	"golang.org/x/crypto/ssh"
 )
 
-// sftpSession is a client of the machine's file transfer that knows just enough.
+// sftpSession is a minimal client of the machine's SFTP server.
 type sftpSession struct {
 	ssh.Channel
 	requests <-chan *ssh.Request
@@ -39,7 +39,7 @@ func newSFTP(t testing.TB, client *ssh.Client) *sftpSession {
 	return &sftpSession{channel, requests}
 }
 
-// wait is the status of the session, which must end, with what it had to say.
+// wait waits for the end of the session. It returns the exit status and the rest of the output.
 func (s *sftpSession) wait() (status int, out, complaints string) {
 	complained, _ := io.ReadAll(s.Stderr())
 	rest, _ := io.ReadAll(s)
@@ -52,7 +52,7 @@ func (s *sftpSession) wait() (status int, out, complaints string) {
 	return status, string(rest), string(complained)
 }
 
-// packet has a type, a number and fields: texts and numbers.
+// sftpPacket returns a packet with a type, a request ID and fields, which are strings and numbers.
 func sftpPacket(kind byte, id uint32, fields ...any) []byte {
 	p := binary.BigEndian.AppendUint32([]byte{0, 0, 0, 0, kind}, id)
 	for _, f := range fields {
@@ -76,7 +76,7 @@ func (s *sftpSession) send(t testing.TB, packet []byte) {
 	}
 }
 
-// receive is the next answer without its length.
+// receive returns the next answer without its length.
 func (s *sftpSession) receive(t testing.TB) []byte {
 	t.Helper()
 	var length [4]byte
@@ -90,7 +90,7 @@ func (s *sftpSession) receive(t testing.TB) []byte {
 	return answer
 }
 
-// Files are transferred as the user who logged in, from the home on; listings have names.
+// Files are transferred as the user who logged in, relative to the home. Listings have names.
 func TestSFTPOverSSH(t *testing.T) {
 	l := withSSH(t)
 	s := newSFTP(t, l.client(t))
@@ -131,7 +131,7 @@ func TestSFTPOverSSH(t *testing.T) {
 	}
 }
 
-// Who may not have a shell may not transfer files; who sends nonsense is told so.
+// A user without a login shell may not transfer files. A client that sends nonsense gets an error.
 func TestSFTPRefused(t *testing.T) {
 	l := withSSH(t)
 	client := l.client(t)
@@ -143,7 +143,7 @@ func TestSFTPRefused(t *testing.T) {
 	if out, err := l.session(t).CombinedOutput("sudo sed -i '/^gardener:/s,[^:]*$,/usr/sbin/nologin,' /etc/passwd"); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
-	// A connection from before counts as little as a new one.
+	// A new session on an existing connection is refused as well.
 	if status, out, complaints := newSFTP(t, client).wait(); status != 1 || out != "" || !strings.Contains(complaints, "not available") {
 		t.Errorf("without a shell: status %d, %q, %q", status, out, complaints)
 	}
@@ -166,7 +166,7 @@ func TestSCPOverSSH(t *testing.T) {
 	}
 }
 
-// BenchmarkUpload writes a file of 10 MB again and again, with so many requests on the way as OpenSSH's client has.
+// BenchmarkUpload writes a file of 10 MB again and again, with as many requests under way as OpenSSH's client has.
 func BenchmarkUpload(b *testing.B) {
 	s := newSFTP(b, withSSH(b).client(b))
 	s.send(b, sftpPacket(1, 3))

@@ -20,7 +20,7 @@ import (
 const (
 	// MaxCommandTime is how long a command may run by the machine's clock.
 	MaxCommandTime = time.Hour
-	// maxScript is how long a script may be that comes in through a shell without a terminal.
+	// maxScript is how many bytes are read of a script that comes in through a shell without a terminal.
 	maxScript = 1 << 20
 )
 
@@ -62,8 +62,8 @@ func (h sshHost) ReadFile(name string, limit int64) ([]byte, error) {
 
 func (h sshHost) Journal(line string) { h.m.units.log(sshUnit, "sshd", 0, line) }
 
-// Run runs a session: a command, a script that comes in, an interactive shell, or the transfer of files. Who may not log in
-// may do none of them.
+// Run runs a session: a command, a script from the client's input, an interactive shell, or the transfer of files. It
+// refuses all of them to a user without a login shell.
 func (h sshHost) Run(ctx context.Context, s *sshd.Session) sshd.Exit {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -82,7 +82,7 @@ func (h sshHost) Run(ctx context.Context, s *sshd.Session) sshd.Exit {
 		h.m.cfg.Log.Error(err, "starting an SSH session failed", "machine", h.m.cfg.Hostname)
 		return sshd.Exit{Status: 255}
 	}
-	// What reads the client's input must not outlast the session, although the channel is open a little longer.
+	// The reader of the client's input must not outlast the session, although the channel is open a little longer.
 	input, feed := io.Pipe()
 	defer input.Close()
 	stop := context.AfterFunc(ctx, func() { _ = input.Close() })

@@ -70,7 +70,7 @@ func (s system) Power(action shell.PowerAction) error {
 	return nil
 }
 
-// systemUnits is what systemctl and journalctl see.
+// systemUnits is the view of systemctl and journalctl on the units.
 type systemUnits struct{ u *Units }
 
 var _ shell.Units = systemUnits{}
@@ -126,7 +126,7 @@ func (s systemUnits) List() (units []shell.Unit) {
 	return units
 }
 
-// status is a unit as systemctl shows it. Units.mu is held.
+// status returns the state of a unit as systemctl shows it. Units.mu is held.
 func (one *unit) status() shell.Unit {
 	status := shell.Unit{
 		Name: one.name, Path: one.path, Load: one.load, Active: one.active, Sub: one.sub,

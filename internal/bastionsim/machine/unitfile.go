@@ -15,13 +15,13 @@ const (
 	MaxUnitFile = 64 << 10
 )
 
-// The types of a service that are told apart. Others (notify, exec, forking, dbus, idle) are as simple.
+// The types of a service that differ. All others (notify, exec, forking, dbus, idle) are handled as simple.
 const (
 	typeSimple  = "simple"
 	typeOneshot = "oneshot"
 )
 
-// When a unit is started again after it ended by itself.
+// The restart policies: when a unit is started again after it ended by itself.
 const (
 	restartNo        = "no"
 	restartAlways    = "always"
@@ -29,7 +29,7 @@ const (
 	restartOnSuccess = "on-success"
 )
 
-// definition is what a unit's files say.
+// definition is the content of a unit's files.
 type definition struct {
 	description     string
 	after           []string
@@ -51,13 +51,13 @@ type definition struct {
 // execLine is a command of a unit.
 type execLine struct {
 	words []string
-	// mayFail is what a "-" before it says.
+	// mayFail is true if the command has the prefix "-".
 	mayFail bool
 }
 
 func (e execLine) String() string { return strings.Join(e.words, " ") }
 
-// parseUnit reads a unit's file with its drop-ins after it. What it does not know it skips, as systemd does.
+// parseUnit parses a unit's file, followed by its drop-ins. Like systemd, it ignores unknown settings.
 func parseUnit(text string) (*definition, error) {
 	d := &definition{
 		kind: typeSimple, restart: restartNo, restartDelay: 100 * time.Millisecond,
@@ -143,7 +143,7 @@ func policy(value string) (string, error) {
 	return "", fmt.Errorf("unknown value %q", value)
 }
 
-// seconds reads a time span: a number of seconds, or numbers with units; "infinity" is none.
+// seconds parses a time span: a number of seconds, or numbers with units. "infinity" is returned as 0.
 func seconds(value string) (time.Duration, error) {
 	if value == "infinity" {
 		return 0, nil
@@ -177,7 +177,7 @@ func appendWords(list []string, value string) ([]string, error) {
 	return append(list, words...), err
 }
 
-// appendExec adds a command; an empty one forgets those before it, which is how drop-ins replace.
+// appendExec adds a command. An empty value removes all commands before it, so that drop-ins can replace them.
 func appendExec(list []execLine, value string) ([]execLine, error) {
 	if value == "" {
 		return nil, nil

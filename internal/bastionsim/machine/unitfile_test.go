@@ -52,7 +52,7 @@ func TestParseUnit(t *testing.T) {
 	}
 }
 
-// Whatever is in a unit file, reading it and using what was read does not crash.
+// Parsing any unit file, and expanding the words in it, does not panic.
 func FuzzUnitFile(f *testing.F) {
 	f.Add("[Service]\nExecStart=/bin/a \"b\" $C ${D} %n\nEnvironment=C=1\n[Install]\nWantedBy=multi-user.target\n")
 	f.Add("[\n]\n=\n[]\n\\\n[Service]\nExecStart=-@/\nRestartSec=1 1 1\n")

@@ -20,14 +20,14 @@ const (
 	sshUnit     = "ssh.service"
 	sshdProgram = "/usr/sbin/sshd"
 	maskTarget  = "/dev/null"
-	// defaultTarget is what wants a unit that does not say by what it is wanted.
+	// defaultTarget is the target of an enabled unit that has no WantedBy.
 	defaultTarget = "multi-user.target"
 )
 
-// unitPath is where unit files are looked for.
+// unitPath are the folders with unit files; the first one that has a file wins.
 var unitPath = []string{unitDir, "/run/systemd/system", "/usr/lib/systemd/system", "/lib/systemd/system"}
 
-// builtin are the units that every machine has, where it has no file of that name.
+// builtin are the units that every machine has, unless it has a file of that name.
 var builtin = map[string]string{
 	sshUnit: "[Unit]\nDescription=OpenBSD Secure Shell server\n[Service]\nExecStart=" + sshdProgram + " -D\nRestart=on-failure\n" +
 		"[Install]\nWantedBy=multi-user.target\n",
@@ -36,11 +36,11 @@ var builtin = map[string]string{
 // aliases are other names of units.
 var aliases = map[string]string{"sshd.service": sshUnit}
 
-// ErrNoUnit is why something cannot be done with a unit: there is none of that name.
+// ErrNoUnit means that there is no unit of that name.
 var ErrNoUnit = errors.New("there is no such unit")
 
-// Units are a machine's services, in the way of systemd: files in /etc/systemd/system of the machine's file system, with
-// drop-ins. Names may be given with or without ".service".
+// Units are a machine's services, in the way of systemd: unit files, most of them in /etc/systemd/system of the
+// machine's file system, with drop-ins. Names may be given with or without ".service".
 type Units struct {
 	m     *Machine
 	group sync.WaitGroup // of what runs; Add is under mu, before base has ended
@@ -56,7 +56,7 @@ func newUnits(m *Machine) *Units {
 	return &Units{m: m, loaded: map[string]*unit{}, nextPID: 300}
 }
 
-// begin lets units be started, until ctx ends or shutdown is called.
+// begin allows units to be started until ctx ends or shutdown is called.
 func (u *Units) begin(ctx context.Context) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -75,7 +75,7 @@ func (u *Units) shutdown() {
 	u.group.Wait()
 }
 
-// fullName completes a unit's name.
+// fullName adds the suffix to a unit's name, and resolves aliases.
 func fullName(name string) (string, error) {
 	if !strings.Contains(name, ".") {
 		name += unitSuffix
@@ -90,7 +90,7 @@ func fullName(name string) (string, error) {
 	return name, nil
 }
 
-// get returns a unit, read from its files if it has not been before. The lock is held.
+// get returns a unit, and reads its files first if necessary. The lock is held.
 func (u *Units) get(name string) (*unit, error) {
 	name, err := fullName(name)
 	if err != nil {
@@ -116,7 +116,7 @@ func (u *Units) get(name string) (*unit, error) {
 	return one, nil
 }
 
-// read reads a unit's files.
+// read reads a unit's files and sets its load state.
 func (u *Units) read(one *unit) {
 	one.load, one.loadErr = loadLoaded, nil
 	text, file, err := u.text(one.name)
@@ -136,7 +136,7 @@ func (u *Units) read(one *unit) {
 	}
 }
 
-// text is what a unit's file and its drop-ins say; maskTarget for one that is masked.
+// text returns the unit's file followed by its drop-ins, or maskTarget for a masked unit.
 func (u *Units) text(name string) (text, file string, err error) {
 	view := u.m.fs.As(vfs.Root)
 	err = fs.ErrNotExist
@@ -172,7 +172,7 @@ func (u *Units) text(name string) (text, file string, err error) {
 	return text, file, nil
 }
 
-// forget drops units that have no file and do not run; those with a journal only if room is needed. The lock is held.
+// forget drops units that have no file and do not run; those with a journal only if journals is true. The lock is held.
 func (u *Units) forget(journals bool) {
 	for name, one := range u.loaded {
 		if one.run == nil && one.load == loadNotFound && (journals || len(one.journal.entries) == 0) {
@@ -181,7 +181,7 @@ func (u *Units) forget(journals bool) {
 	}
 }
 
-// DaemonReload reads the unit files again. Units that run continue with what they were started with.
+// DaemonReload reads the unit files again. Running units keep the definition that they were started with.
 func (u *Units) DaemonReload(context.Context) error {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -193,7 +193,7 @@ func (u *Units) DaemonReload(context.Context) error {
 	return nil
 }
 
-// Enable has a unit start at every boot.
+// Enable makes a unit start at every boot.
 func (u *Units) Enable(_ context.Context, name string) error { return u.enable(name) }
 
 func (u *Units) enable(name string) error {
@@ -224,7 +224,7 @@ func (u *Units) enable(name string) error {
 	return nil
 }
 
-// targets are what wants the unit when it is enabled.
+// targets returns the targets that start the unit when it is enabled.
 func (d *definition) targets() []string {
 	wanted := slices.DeleteFunc(slices.Clone(d.wantedBy), func(by string) bool { return strings.Contains(by, "/") })
 	if len(wanted) == 0 {
@@ -233,7 +233,7 @@ func (d *definition) targets() []string {
 	return wanted
 }
 
-// Disable has a unit not start at boot any more. The unit need not be there any more.
+// Disable makes a unit not start at boot any more. The unit's file may be missing.
 func (u *Units) Disable(_ context.Context, name string) error {
 	name, err := fullName(name)
 	if err != nil {
@@ -274,7 +274,7 @@ func (u *Units) Mask(name string, mask bool) error {
 	return nil
 }
 
-// wants are the links that have a unit started at boot; of all units if name is empty.
+// wants returns the links that start a unit at boot, or those of all units if name is empty.
 func (u *Units) wants(name string) (links []string) {
 	view := u.m.fs.As(vfs.Root)
 	dirs, _ := view.ReadDir(unitDir) // a machine without it has no units
@@ -292,13 +292,13 @@ func (u *Units) wants(name string) (links []string) {
 	return links
 }
 
-// IsEnabled says whether a unit starts at boot.
+// IsEnabled reports whether a unit starts at boot.
 func (u *Units) IsEnabled(name string) bool {
 	name, err := fullName(name)
 	return err == nil && len(u.wants(name)) > 0
 }
 
-// IsActive says whether a unit runs.
+// IsActive reports whether a unit is active.
 func (u *Units) IsActive(name string) bool {
 	name, err := fullName(name)
 	if err != nil {
@@ -310,7 +310,7 @@ func (u *Units) IsActive(name string) bool {
 	return one != nil && one.active == activeActive
 }
 
-// startEnabled starts the enabled units, those first that others are to come after.
+// startEnabled starts the enabled units in the order of their After settings.
 func (u *Units) startEnabled(ctx context.Context) {
 	var names []string
 	for _, link := range u.wants("") {
@@ -372,7 +372,7 @@ func (u *Units) Journal(name string, lines int) (formatted []string) {
 	return formatted
 }
 
-// entries are those of a unit, or of all if name is empty, by time.
+// entries returns the last n entries of a unit, or of all units, sorted by time, if name is empty.
 func (u *Units) entries(name string, n int) (entries []shell.JournalEntry) {
 	u.mu.Lock()
 	defer u.mu.Unlock()

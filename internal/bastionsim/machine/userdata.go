@@ -37,7 +37,7 @@ func (m *Machine) writeUserFile(f cloudinit.File, exec func(...string) (int, err
 	return succeed(exec, "chown", f.Owner, f.Path)
 }
 
-// writeTo writes a text to a file, and makes the folders that it is in.
+// writeTo writes a text to a file, and creates the file's parent folders.
 func (m *Machine) writeTo(name string, flag int, text string) error {
 	if err := m.fs.MkdirAll(path.Dir(name), 0o755); err != nil {
 		return err
@@ -50,7 +50,7 @@ func (m *Machine) writeTo(name string, flag int, text string) error {
 	return errors.Join(err, file.Close())
 }
 
-// addUser makes a user of users, unless there is one of this name, and lets it in with its keys.
+// addUser creates an entry of users, unless the user exists, and adds its SSH keys and sudo rules.
 func (m *Machine) addUser(u cloudinit.User, exec func(...string) (int, error)) error {
 	a, ok := shell.LookupUser(m.fs, u.Name)
 	if !ok {
@@ -87,7 +87,7 @@ func (m *Machine) addUser(u cloudinit.User, exec func(...string) (int, error)) e
 	return nil
 }
 
-// succeed runs a program that has to end with status 0.
+// succeed runs a program, and returns an error if its exit status is not 0.
 func succeed(exec func(...string) (int, error), args ...string) error {
 	status, err := exec(args...)
 	if err == nil && status != 0 {

@@ -10,7 +10,8 @@ import (
 
 const provisionUnit = "[Service]\nExecStart=/opt/bin/init\n[Install]\nWantedBy=multi-user.target\n"
 
-// osFiles is how Gardener's extensions for operating systems write the files and units of an OperatingSystemConfig.
+// osFiles returns the part of a script that writes files and units of an OperatingSystemConfig, as Gardener's
+// extensions for operating systems write it.
 func osFiles() string {
 	encode := func(s string) string { return base64.StdEncoding.EncodeToString([]byte(s)) }
 	return `
@@ -28,7 +29,7 @@ EOF
 }
 
 const (
-	// containerdConfig gives containerd a configuration and has its unit read it.
+	// containerdConfig writes a configuration for containerd and makes its unit read it.
 	containerdConfig = `
 if [ ! -s /etc/containerd/config.toml ]; then
   mkdir -p /etc/containerd/
@@ -62,7 +63,7 @@ touch /var/lib/osc/provision-osc-applied
 
 func indent(s string) string { return "    " + strings.ReplaceAll(s, "\n", "\n    ") }
 
-// operatingSystems is user data with all that the extensions for operating systems of these names write.
+// operatingSystems returns the user data, in all its parts, that the extensions for these operating systems write.
 func operatingSystems() map[string]string {
 	chost := once + `CONTAINERD_CONFIG_PATH=/etc/containerd/config.toml
 if [[ ! -s "${CONTAINERD_CONFIG_PATH}" || $(cat ${CONTAINERD_CONFIG_PATH}) == "# See containerd-config.toml(5) for documentation." ]]; then
@@ -156,7 +157,7 @@ fi
 	}
 }
 
-// TestUserDataOfOperatingSystems boots machines with what the extension of each operating system writes as user data.
+// TestUserDataOfOperatingSystems boots machines with the user data of each operating system's extension.
 func TestUserDataOfOperatingSystems(t *testing.T) {
 	for name, data := range operatingSystems() {
 		t.Run(name, func(t *testing.T) {

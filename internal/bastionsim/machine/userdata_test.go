@@ -88,7 +88,7 @@ runcmd:
 	}
 }
 
-// What cannot be done of cloud-config is told, and keeps nothing else from being done. No shell reads the content of a file.
+// A failing entry of cloud-config is reported, and the others are applied. No shell interprets the content of a file.
 func TestCloudConfigFails(t *testing.T) {
 	r := boot(t, Config{UserData: []byte(`#cloud-config
 write_files:

@@ -19,8 +19,9 @@ func shadowOf(files *vfs.FS, name string) []string {
 	return nil
 }
 
-// locked says whether a line of /etc/shadow locks the account. One that has only never had a password ("!" or "*") is open
-// for keys, as with PAM; one whose password has been locked ("!" before it, by usermod -L) or that has expired is not.
+// locked reports whether a line of /etc/shadow locks the account. An account that never had a password ("!" or "*") is
+// open for keys, as with PAM. An account whose password is locked ("!" before it, by usermod -L) or that has expired is
+// not.
 func locked(shadow []string, now time.Time) bool {
 	if shadow == nil {
 		return false

@@ -1,4 +1,4 @@
-// Package cluster reads what the Cluster in a seed says of a Shoot. It imports nothing of the project.
+// Package cluster reads the Shoot in the Cluster resource of a seed. It imports nothing of the project.
 package cluster
 
 import (
@@ -11,7 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Shoot is the Shoot whose control plane is in a namespace, as its Cluster says.
+// Shoot returns the Shoot whose control plane is in the namespace, from the Cluster of the same name.
 func Shoot(ctx context.Context, seed client.Reader, namespace string) (*corev1beta1.Shoot, error) {
 	cluster := &extensionsv1alpha1.Cluster{}
 	if err := seed.Get(ctx, client.ObjectKey{Name: namespace}, cluster); err != nil {
@@ -24,7 +24,7 @@ func Shoot(ctx context.Context, seed client.Reader, namespace string) (*corev1be
 	return shoot, nil
 }
 
-// IsHibernated says whether the Shoot is to have no machines now.
+// IsHibernated reports whether the Shoot's spec enables hibernation, so that it is to have no machines.
 func IsHibernated(shoot *corev1beta1.Shoot) bool {
 	return shoot.Spec.Hibernation != nil && shoot.Spec.Hibernation.Enabled != nil && *shoot.Spec.Hibernation.Enabled
 }

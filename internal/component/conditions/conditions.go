@@ -9,10 +9,11 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// Condition is what is to be said now: the type, status, reason, message and codes of a condition.
+// Condition is a condition of an object. Callers set its type, status, reason, message and codes; Set sets the
+// timestamps.
 type Condition = corev1beta1.Condition
 
-// Find is the condition of a type; one that says Unknown, as it is before anything was looked at, if there is none.
+// Find returns the condition of a type. If there is none, it returns one with the status Unknown, as before any check.
 func Find(conditions []Condition, kind corev1beta1.ConditionType) Condition {
 	if i := index(conditions, kind); i >= 0 {
 		return conditions[i]
@@ -20,7 +21,7 @@ func Find(conditions []Condition, kind corev1beta1.ConditionType) Condition {
 	return Condition{Type: kind, Status: corev1beta1.ConditionUnknown}
 }
 
-// Get is the condition of a type, nil if there is none.
+// Get returns the condition of a type, nil if there is none.
 func Get(conditions []Condition, kind corev1beta1.ConditionType) *Condition {
 	if i := index(conditions, kind); i >= 0 {
 		return &conditions[i]
@@ -28,13 +29,13 @@ func Get(conditions []Condition, kind corev1beta1.ConditionType) *Condition {
 	return nil
 }
 
-// IsTrue says whether there is a condition of a type with the status True.
+// IsTrue reports whether there is a condition of a type with the status True.
 func IsTrue(conditions []Condition, kind corev1beta1.ConditionType) bool {
 	return Find(conditions, kind).Status == corev1beta1.ConditionTrue
 }
 
-// Set is a copy of the conditions with one that says something else now, and whether it does. Its time of transition
-// changes with its status only.
+// Set returns a copy of the conditions that contains the given one, and whether it differs from before. The time of the
+// last transition changes only with the status.
 func Set(conditions []Condition, now Condition, c clock.PassiveClock) ([]Condition, bool) {
 	now.LastUpdateTime = metav1.NewTime(c.Now())
 	now.LastTransitionTime = now.LastUpdateTime
@@ -54,14 +55,15 @@ func Set(conditions []Condition, now Condition, c clock.PassiveClock) ([]Conditi
 	return all, true
 }
 
-// Without is a copy of the conditions without those of a type, and whether there was one.
+// Without returns a copy of the conditions without those of a type, and whether there were any.
 func Without(conditions []Condition, kind corev1beta1.ConditionType) ([]Condition, bool) {
 	rest := slices.DeleteFunc(slices.Clone(conditions), func(c Condition) bool { return c.Type == kind })
 	return rest, len(rest) < len(conditions)
 }
 
-// Failed is the condition after a check has failed. What was True is Progressing for as long as the threshold says, and so
-// it is after an operation has succeeded, and when what was False fails for another reason: it may be about to recover.
+// Failed returns the condition after a failed check. A condition that was True is Progressing until the threshold has
+// passed. So it is within the threshold after a successful operation, and if a condition that was False fails for
+// another reason, because the object may be about to recover.
 func Failed(before Condition, last *corev1beta1.LastOperation, threshold time.Duration, reason, message string,
 	c clock.PassiveClock) Condition {
 	now := Condition{Type: before.Type, Status: corev1beta1.ConditionFalse, Reason: reason, Message: message}
@@ -84,8 +86,8 @@ func Failed(before Condition, last *corev1beta1.LastOperation, threshold time.Du
 	return now
 }
 
-// Patient is a condition that is not good any more as long as it may be about to recover: what was True is Progressing for
-// as long as the threshold says. Other than with Failed, another reason or the success of an operation is no new occasion.
+// Patient returns the condition for a check result that is not True: a condition that was True is Progressing until the
+// threshold has passed. Unlike with Failed, another reason or a successful operation does not start a new period.
 func Patient(before *Condition, now Condition, threshold time.Duration, c clock.PassiveClock) Condition {
 	if before == nil || now.Status == corev1beta1.ConditionTrue || threshold <= 0 {
 		return now
@@ -97,7 +99,7 @@ func Patient(before *Condition, now Condition, threshold time.Duration, c clock.
 	return now
 }
 
-// Unchecked is the condition after it could not be found out how things are.
+// Unchecked returns the condition of an object whose check could not be carried out.
 func Unchecked(kind corev1beta1.ConditionType, err error) Condition {
 	return Condition{Type: kind, Status: corev1beta1.ConditionUnknown, Reason: corev1beta1.ConditionCheckError, Message: err.Error()}
 }

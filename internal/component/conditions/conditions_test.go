@@ -98,7 +98,7 @@ func TestFindAndWithout(t *testing.T) {
 	}
 }
 
-// Another controller has written since the Seed was read.
+// TestPatchSeedLeavesOthersAlone writes conditions from a Seed that another controller has changed since it was read.
 func TestPatchSeedLeavesOthersAlone(t *testing.T) {
 	scheme := runtime.NewScheme()
 	if err := corev1beta1.AddToScheme(scheme); err != nil {

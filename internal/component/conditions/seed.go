@@ -10,8 +10,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// PatchSeed writes what mutate changes in the conditions of a Seed: those and no others, by a patch that goes by their
-// types. Other controllers may write theirs at the same moment.
+// PatchSeed writes those conditions of a Seed that mutate changes, and no others, with a strategic merge patch by their
+// types: other controllers may write their conditions at the same time.
 func PatchSeed(ctx context.Context, c client.Client, seed *corev1beta1.Seed, mutate func([]Condition) ([]Condition, bool)) error {
 	before := seed.DeepCopy()
 	all, changed := mutate(seed.Status.Conditions)
@@ -25,8 +25,8 @@ func PatchSeed(ctx context.Context, c client.Client, seed *corev1beta1.Seed, mut
 	return nil
 }
 
-// WriteSeed writes a condition of a Seed, if it says something else than before: Progressing until it has not been good for
-// longer than the threshold.
+// WriteSeed writes a condition of a Seed, if it has changed. A condition that was True stays Progressing until the
+// check has failed for longer than the threshold.
 func WriteSeed(ctx context.Context, c client.Client, clk clock.PassiveClock, seed *corev1beta1.Seed, now Condition,
 	threshold time.Duration) error {
 	return PatchSeed(ctx, c, seed, func(all []Condition) ([]Condition, bool) {

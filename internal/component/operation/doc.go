@@ -1,5 +1,5 @@
-// Package operation is what controllers of Gardener's objects have in common, gardenlet's as well as extensions': which
-// operation an object is due for, how its state is told in the status, and finalizers. It imports nothing of the project.
+// Package operation has what the controllers of Gardener's objects share, those of the gardenlet and of extensions:
+// which operation an object is due for, how the status reports it, and finalizers. It imports nothing of the project.
 //
-// It promises that a finalizer is written only if the object has not changed since it was read.
+// It guarantees that a finalizer is written only if the object has not changed since it was read.
 package operation

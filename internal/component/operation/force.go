@@ -9,14 +9,15 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// A deletion by force gives an extension time to release what it has: ForceGrace if it fails or does not answer, ForceLimit
-// if it is at work. Gardener's are 30 s and 5 min, too.
+// ForceGrace and ForceLimit are how long an extension may take to release its resources when an object is
+// force-deleted: ForceGrace if the extension fails or does not answer, ForceLimit if it is working. Gardener's values
+// are 30 s and 5 min, too.
 const (
 	ForceGrace = 30 * time.Second
 	ForceLimit = 5 * time.Minute
 )
 
-// AskedAt is when an extension was last asked for an operation on an object; zero if it never was.
+// AskedAt returns when an extension was last asked for an operation on an object, the zero time if it never was.
 func AskedAt(obj metav1.Object) time.Time {
 	at, err := time.Parse(time.RFC3339Nano, obj.GetAnnotations()[constants.GardenerTimestamp])
 	if err != nil {
@@ -25,12 +26,12 @@ func AskedAt(obj metav1.Object) time.Time {
 	return at
 }
 
-// Overdue says whether an extension has had its time to delete an object by force.
+// Overdue reports whether the time that an extension has for the forced deletion of an object has passed.
 func Overdue(obj extensionsv1alpha1.Object, now time.Time) bool {
 	asked, grace := AskedAt(obj), ForceGrace
 	last := obj.GetExtensionStatus().GetLastOperation()
 	if Is(last, corev1beta1.LastOperationTypeDelete, corev1beta1.LastOperationStateProcessing) &&
-		!last.LastUpdateTime.Time.Before(asked.Truncate(time.Second)) { // a status has no fractions of seconds
+		!last.LastUpdateTime.Time.Before(asked.Truncate(time.Second)) { // timestamps in a status have no fractions of seconds
 		grace = ForceLimit
 	}
 	return now.Sub(asked) >= grace

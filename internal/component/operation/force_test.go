@@ -9,7 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// TestOverdue: an extension that is at work has more time than one that is not.
+// TestOverdue checks that an extension that is working on a deletion has more time than one that is not.
 func TestOverdue(t *testing.T) {
 	now := time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC)
 	for name, test := range map[string]struct {

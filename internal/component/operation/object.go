@@ -11,7 +11,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 )
 
-// Patch writes what mutate changes in an object beside its status, if it changes anything.
+// Patch writes what mutate changes in an object except its status, if it changes anything. A change of the finalizers
+// fails with a conflict if the object has changed since it was read.
 func Patch[T client.Object](ctx context.Context, c client.Client, obj T, mutate func(T)) error {
 	before := obj.DeepCopyObject().(T)
 	mutate(obj)
@@ -28,14 +29,14 @@ func Patch[T client.Object](ctx context.Context, c client.Client, obj T, mutate 
 	return nil
 }
 
-// PatchStatus writes what mutate changes in an object's status, if it changes anything.
+// PatchStatus writes what mutate changes in the status of an object, if it changes anything.
 func PatchStatus[T client.Object](ctx context.Context, c client.Client, obj T, mutate func(T)) error {
 	before := obj.DeepCopyObject().(T)
 	mutate(obj)
 	return WriteStatus(ctx, c, obj, before)
 }
 
-// PatchStatusExclusively is PatchStatus that fails with a conflict if anything in the object has been written since it was read.
+// PatchStatusExclusively is PatchStatus, but fails with a conflict if the object has changed since it was read.
 func PatchStatusExclusively[T client.Object](ctx context.Context, c client.Client, obj T, mutate func(T)) error {
 	before := obj.DeepCopyObject().(T)
 	mutate(obj)
@@ -48,7 +49,7 @@ func PatchStatusExclusively[T client.Object](ctx context.Context, c client.Clien
 	return nil
 }
 
-// WriteStatus writes what has changed in an object's status since before, if anything has.
+// WriteStatus writes the changes in the status of an object since before, if there are any.
 func WriteStatus(ctx context.Context, c client.Client, obj, before client.Object) error {
 	if equality.Semantic.DeepEqual(before, obj) {
 		return nil
@@ -59,7 +60,7 @@ func WriteStatus(ctx context.Context, c client.Client, obj, before client.Object
 	return nil
 }
 
-// AddFinalizer puts a finalizer on an object.
+// AddFinalizer adds a finalizer to an object.
 func AddFinalizer(ctx context.Context, c client.Client, obj client.Object, finalizer string) error {
 	before := obj.DeepCopyObject().(client.Object)
 	if !controllerutil.AddFinalizer(obj, finalizer) {
@@ -71,7 +72,7 @@ func AddFinalizer(ctx context.Context, c client.Client, obj client.Object, final
 	return nil
 }
 
-// RemoveFinalizers takes finalizers from an object. One that is gone is all right.
+// RemoveFinalizers removes finalizers from an object. It returns no error if the object no longer exists.
 func RemoveFinalizers(ctx context.Context, c client.Client, obj client.Object, finalizers ...string) error {
 	before := obj.DeepCopyObject().(client.Object)
 	removed := false
@@ -87,23 +88,23 @@ func RemoveFinalizers(ctx context.Context, c client.Client, obj client.Object, f
 	return nil
 }
 
-// exclusively is a patch that fails if the object has changed in between: a patch of a list replaces all of it.
+// exclusively returns a merge patch with optimistic locking: a merge patch of a list replaces the whole list.
 func exclusively(before client.Object) client.Patch {
 	return client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})
 }
 
-// Gone are objects that had their last finalizer removed. A cache may have one for a little longer, and to write to it then
-// would be to write to what is not there, or may not be written any more.
+// Gone is the set of objects whose last finalizer was removed. A cache may still contain such an object for a while,
+// but a write to it would fail, or write to an object that must not be written any more.
 type Gone struct{ uids sync.Map }
 
-// Mark says that an object is gone.
+// Mark records that an object is gone.
 func (g *Gone) Mark(obj client.Object) { g.uids.Store(client.ObjectKeyFromObject(obj), obj.GetUID()) }
 
-// Is says whether an object is gone. Another one of its name is not.
+// Is reports whether an object is gone. Another object with the same name is not.
 func (g *Gone) Is(obj client.Object) bool {
 	uid, marked := g.uids.Load(client.ObjectKeyFromObject(obj))
 	return marked && uid == obj.GetUID()
 }
 
-// Forget is for when the cache does not have the object any more.
+// Forget removes an object that the cache no longer contains.
 func (g *Gone) Forget(key client.ObjectKey) { g.uids.Delete(key) }

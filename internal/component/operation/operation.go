@@ -12,14 +12,14 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 )
 
-// AnnotationSSHPort is the annotation of a Bastion, in the seed and in the garden, that says which port of the address in
-// status.ingress its SSH server is on.
+// AnnotationSSHPort is the annotation of a Bastion, in the seed and in the garden, with the port of the SSH server at
+// the address in status.ingress.
 const AnnotationSSHPort = "gardenlite.dev/ssh-port"
 
-// Of is the operation that an annotation of the object asks for.
+// Of returns the operation that the operation annotation of the object requests, empty if there is none.
 func Of(obj metav1.Object) string { return obj.GetAnnotations()[constants.GardenerOperation] }
 
-// Type is the type of the operation that the object is due for. One that has not succeeded continues.
+// Type returns the type of the operation that the object is due for. An operation that has not succeeded continues.
 func Type(obj metav1.Object, last *corev1beta1.LastOperation) corev1beta1.LastOperationType {
 	switch {
 	case Of(obj) == constants.GardenerOperationMigrate:
@@ -36,18 +36,18 @@ func Type(obj metav1.Object, last *corev1beta1.LastOperation) corev1beta1.LastOp
 	return last.Type
 }
 
-// Is says whether the last operation is of this type and in this state.
+// Is reports whether the last operation has this type and this state.
 func Is(last *corev1beta1.LastOperation, t corev1beta1.LastOperationType, state corev1beta1.LastOperationState) bool {
 	return last != nil && last.Type == t && last.State == state
 }
 
-// Failing says whether an operation has ended without success.
+// Failing reports whether the last operation has ended without success.
 func Failing(last *corev1beta1.LastOperation) bool {
 	return last != nil && (last.State == corev1beta1.LastOperationStateError || last.State == corev1beta1.LastOperationStateFailed)
 }
 
-// Ended passes what tells that an operation on an object has ended, well or not, and the object's removal. last
-// gives the object's last operation.
+// Ended returns a predicate for the events that report the end of an operation on an object, successful or not, and for
+// the deletion of the object. last returns the last operation of the object.
 func Ended(last func(client.Object) *corev1beta1.LastOperation) predicate.Predicate {
 	return predicate.Funcs{
 		CreateFunc: func(e event.CreateEvent) bool {
@@ -57,14 +57,16 @@ func Ended(last func(client.Object) *corev1beta1.LastOperation) predicate.Predic
 			switch operation := Of(e.ObjectNew); operation {
 			case "":
 			case constants.GardenerOperationMigrate, constants.GardenerOperationRestore:
-				// These stay until the operation has ended: the status is of before when they have just come.
+				// These annotations stay until the operation has ended. When they are added, the status is still that
+				// of the operation before.
 				if Of(e.ObjectOld) != operation {
 					return false
 				}
 			default:
 				return false
 			}
-			// Of a migration and a restoration the end is told twice: by the status, and then by what asked for it going.
+			// The end of a migration or restoration causes two events: the change of the status, and the removal of the
+			// annotation.
 			now := last(e.ObjectNew)
 			return ended(now) && (!reflect.DeepEqual(last(e.ObjectOld), now) || Of(e.ObjectOld) != Of(e.ObjectNew))
 		},
@@ -77,7 +79,7 @@ func ended(last *corev1beta1.LastOperation) bool {
 	return last != nil && (last.State == corev1beta1.LastOperationStateSucceeded || Failing(last))
 }
 
-// OfExtension is the last operation of an extension resource, for Ended.
+// OfExtension returns the last operation of an extension resource, for Ended.
 func OfExtension(obj client.Object) *corev1beta1.LastOperation {
 	if extension, ok := obj.(extensionsv1alpha1.Object); ok {
 		return extension.GetExtensionStatus().GetLastOperation()

@@ -56,7 +56,7 @@ func newHorizontalPodAutoscalers(ctx context.Context, c *Controllers, client *cl
 	}, nil
 }
 
-// newScales makes a client of the subresource scale of any resource.
+// newScales returns a client for the scale subresource of any resource.
 func newScales(c *Controllers, client *client, config *rest.Config) (scale.ScalesGetter, error) {
 	base, err := rest.UnversionedRESTClientForConfigAndClient(dynamic.ConfigFor(config), client.http)
 	if err != nil {

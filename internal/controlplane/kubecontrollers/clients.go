@@ -11,21 +11,22 @@ import (
 )
 
 const (
-	// sharedUser is who the informers that controllers share are, as in a kube-controller-manager.
+	// sharedUser is the user of the shared informers, as in a kube-controller-manager.
 	sharedUser = "system:kube-controller-manager"
-	// serviceAccountUser is the beginning of who a controller of its own is. Its role is system:controller:<name>.
+	// serviceAccountUser is the prefix of the user of a controller with its own identity. Its role is
+	// system:controller:<name>.
 	serviceAccountUser = "system:serviceaccount:kube-system:"
 )
 
 var serviceAccountGroups = []string{"system:serviceaccounts", "system:serviceaccounts:kube-system"}
 
-// clients makes clients and closes their connections in the end.
+// clients creates clients and closes their connections in the end.
 type clients struct {
 	config func(component, user string, groups ...string) (*rest.Config, error)
 	made   []*client
 }
 
-// client is what a controller has of the API server: one HTTP client for typed objects and for metadata.
+// client is the client of a controller: one HTTP client for typed objects and for metadata.
 type client struct {
 	kubernetes.Interface
 	metadata metadata.Interface
@@ -45,7 +46,7 @@ func (c *clients) make(component, user string, groups ...string) (*client, error
 	if err != nil {
 		return nil, err
 	}
-	// Priority and fairness protects the server, and the queues of the controllers have their own limits.
+	// Priority and fairness protects the server, and the queues of the controllers have their own rate limits.
 	config.QPS = -1
 	made := &client{}
 	if made.http, err = rest.HTTPClientFor(config); err != nil {
@@ -62,7 +63,7 @@ func (c *clients) make(component, user string, groups ...string) (*client, error
 	return made, nil
 }
 
-// close closes idle connections. Otherwise client and server keep them for minutes.
+// close closes idle connections. Otherwise client and server would keep them for minutes.
 func (c *clients) close() {
 	for _, made := range c.made {
 		utilnet.CloseIdleConnectionsFor(made.http.Transport)

@@ -53,7 +53,6 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// cluster is a control plane for a test.
 type cluster struct {
 	server  *controlplane.Server
 	client  kubernetes.Interface
@@ -271,7 +270,7 @@ func testServiceAccounts(t *testing.T, c *cluster) {
 	})
 	withToken := kubernetes.NewForConfigOrDie(
 		&rest.Config{Host: c.server.URL(), BearerToken: token, TLSClientConfig: rest.TLSClientConfig{CAData: c.server.PKI().CAPEM()}})
-	// The API server may still know the Secret as it was without a token, as Kubernetes' own does.
+	// The API server may still have the Secret without a token in its cache, as Kubernetes' own does.
 	testutil.EventuallyTrue(t, "the token is its service account's", func() bool {
 		_, err := withToken.CoreV1().Secrets("accounts").List(t.Context(), metav1.ListOptions{})
 		return apierrors.IsForbidden(err) && strings.Contains(err.Error(), "system:serviceaccount:accounts:default")
@@ -399,7 +398,7 @@ func testQuota(t *testing.T, c *cluster) {
 			return err == nil
 		}
 	}
-	// Until the controller has counted what the quota names, the admission refuses it.
+	// The admission plugin refuses the object until the controller has counted the resources of the quota.
 	c.createWidget(t, "quota", "one")
 	testutil.EventuallyTrue(t, "what exists is counted",
 		used(map[corev1.ResourceName]int64{"count/widgets.example.com": 1, corev1.ResourcePods: 1, corev1.ResourceSecrets: 0}))
@@ -410,7 +409,7 @@ func testQuota(t *testing.T, c *cluster) {
 		used(map[corev1.ResourceName]int64{"count/widgets.example.com": 0, corev1.ResourcePods: 1}))
 }
 
-// testProtection: what the admission protects from deletion while it is in use can be deleted when it is not.
+// testProtection checks that objects which the admission protects while they are used can be deleted when they are not.
 func testProtection(t *testing.T, c *cluster) {
 	c.createNamespace(t, "protection")
 	size := corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Gi")}
@@ -447,7 +446,7 @@ func testProtection(t *testing.T, c *cluster) {
 	}
 }
 
-// testMirroring: Endpoints that no controller makes have EndpointSlices, too.
+// testMirroring checks that Endpoints that no controller manages have EndpointSlices, too.
 func testMirroring(t *testing.T, c *cluster) {
 	c.createNamespace(t, "mirroring")
 	meta := metav1.ObjectMeta{Name: "x"}
@@ -468,7 +467,8 @@ func testMirroring(t *testing.T, c *cluster) {
 	})
 }
 
-// TestStartStopCycles runs and stops the controllers again and again, and looks at what is left.
+// TestStartStopCycles starts and stops the controllers repeatedly, and checks that they leak neither goroutines nor
+// memory.
 func TestStartStopCycles(t *testing.T) {
 	if testing.Short() {
 		t.Skip("starts an API server")
@@ -478,7 +478,7 @@ func TestStartStopCycles(t *testing.T) {
 	}
 	const cycles = 20
 	c := startCluster(t)
-	// What the server makes when it is asked for, and would make at some time during the test.
+	// The OpenAPI document is created on demand, which could otherwise happen at any time during the test.
 	if _, err := c.client.Discovery().RESTClient().Get().AbsPath("/openapi/v2").DoRaw(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -510,11 +510,11 @@ func TestStartStopCycles(t *testing.T) {
 	stop()
 }
 
-// controllerGoroutines marks what the controllers start, and what that starts: the API server beside them has goroutines
-// of its own, which come and go.
+// controllerGoroutines labels the goroutines of the controllers and their children: the goroutines of the API server in
+// the same process come and go.
 var controllerGoroutines = pprof.Labels("part", "controllers")
 
-// ofControllers counts the goroutines of the controllers and tells where they are.
+// ofControllers returns the number of goroutines of the controllers, and their stacks.
 func ofControllers() (n int, stacks string) {
 	var all bytes.Buffer
 	_ = pprof.Lookup("goroutine").WriteTo(&all, 1)
@@ -537,8 +537,8 @@ type usage struct {
 	heapMiB    int64
 }
 
-// settled is what is used once at most so many of the controllers' goroutines are left, or they have had their time to
-// end: some wait for a connection to close.
+// settled returns the usage once at most the given number of the controllers' goroutines are left, or after a timeout:
+// some goroutines wait for a connection to close.
 func settled(want int) usage {
 	ticker := time.NewTicker(100 * time.Millisecond)
 	defer ticker.Stop()

@@ -16,38 +16,40 @@ import (
 	"k8s.io/client-go/restmapper"
 )
 
-// Config says where and as whom the controllers work.
+// Config is the configuration of the controllers.
 type Config struct {
-	// ClientConfig makes a client config for a component: a name for it, and the user and groups to be.
+	// ClientConfig returns a client configuration for a component with the given name, user and groups.
 	ClientConfig func(component, user string, groups ...string) (*rest.Config, error)
-	// Select says which controllers run, as --controllers of kube-controller-manager: "*", "name", "-name".
+	// Select selects the controllers, like --controllers of kube-controller-manager: "*", "name", "-name".
 	Select []string
-	// Nodes says that the cluster has nodes: controllers for them run as well. They need the objects of manifests/shoot.
+	// Nodes enables the controllers for clusters with nodes. They need the objects of manifests/shoot.
 	Nodes bool
-	// Workloads says that Pods run on the cluster's nodes: the scheduler and the workload controllers run as well.
+	// Workloads enables the scheduler and the workload controllers, for clusters whose nodes run Pods.
 	Workloads bool
-	// PodCIDR is the network of the Pods, of which each Node gets a range of NodeMask bits; none if it is not valid.
+	// PodCIDR is the network of the Pods. Each Node gets a range with a prefix of NodeMask bits; none if PodCIDR is not
+	// valid.
 	PodCIDR netip.Prefix
-	// NodeMask is 24 if it is 0, and 64 for IPv6.
+	// NodeMask is the prefix length of the Pod range of a Node. The default is 24, and 64 for IPv6.
 	NodeMask int
-	// DeploymentSelector selects the Deployments by label that the Deployment controller is for; all if it is empty.
+	// DeploymentSelector is the label selector of the Deployments that the Deployment controller reconciles; all if
+	// empty.
 	DeploymentSelector string
-	// Idle, if set, says of a resource whether it has no objects, and then has the function called once there is one: only
-	// then the resource is watched.
+	// Idle, if set, reports whether a resource has no objects. If so, it calls wake when the first one is created: the
+	// controllers watch the resource only then.
 	Idle func(resource schema.GroupResource, wake func()) bool
 	// DeleteVolume removes the data of a PersistentVolume of manifests.VolumeProvisioner; nil if volumes have no data.
 	DeleteVolume func(types.UID) error
 	// RootCA is published in every namespace.
 	RootCA []byte
-	// SigningCertFile and SigningKeyFile are the authority that signs certificate signing requests.
+	// SigningCertFile and SigningKeyFile are the certificate authority that signs certificate signing requests.
 	SigningCertFile, SigningKeyFile string
 	// ServiceAccountKeyFile signs service account tokens that are kept in Secrets.
 	ServiceAccountKeyFile string
-	// LeaderElection has Start run the controllers only while no other process does.
+	// LeaderElection makes Start run the controllers only in one process at a time.
 	LeaderElection bool
 }
 
-// Controllers are controllers that are ready to run.
+// Controllers is a set of controllers that are ready to run.
 type Controllers struct {
 	cfg       Config
 	clients   clients
@@ -59,11 +61,11 @@ type Controllers struct {
 	started, ready chan struct{}
 	runs           []func(context.Context)
 	names          []string
-	// wanted has the workload controllers that are to start.
+	// wanted receives the workload controllers that are to start.
 	wanted chan workload
 }
 
-// Names are all controllers there are, but for those that only a cluster with nodes has.
+// Names returns the names of all controllers, except those that only a cluster with nodes has.
 func Names() []string {
 	var names []string
 	for _, c := range table {
@@ -77,7 +79,7 @@ func Names() []string {
 	return names
 }
 
-// ValidateSelect checks a selection of controllers. Names that are not of this package are for others to know.
+// ValidateSelect checks a selection of controllers. others are the names of controllers outside of this package.
 func ValidateSelect(selection []string, others ...string) error {
 	known := append(Names(), others...)
 	for _, s := range selection {
@@ -88,7 +90,7 @@ func ValidateSelect(selection []string, others ...string) error {
 	return nil
 }
 
-// Selected says whether a selection has the controller. What is named counts before "*".
+// Selected reports whether a selection includes the controller. A name takes precedence over "*".
 func Selected(selection []string, name string) bool {
 	if slices.Contains(selection, "-"+name) {
 		return false
@@ -96,8 +98,8 @@ func Selected(selection []string, name string) bool {
 	return len(selection) == 0 || slices.Contains(selection, name) || slices.Contains(selection, "*")
 }
 
-// New makes the selected controllers, for a server that is ready: they ask it for its resources. Nothing runs yet. The
-// context is to be cancelled when Run is to end, or if New fails.
+// New returns the selected controllers. The server must be ready, because New discovers its resources. It starts
+// nothing. The caller cancels the context to end Run, or if New fails.
 func New(ctx context.Context, cfg Config) (_ *Controllers, err error) {
 	c := &Controllers{cfg: cfg, clients: clients{config: cfg.ClientConfig}, started: make(chan struct{}), ready: make(chan struct{})}
 	defer func() {
@@ -111,7 +113,7 @@ func New(ctx context.Context, cfg Config) (_ *Controllers, err error) {
 	c.informers = newSharedInformers(c.shared, cfg.Idle)
 	c.discovery = &freshDiscovery{client: c.shared.Discovery(), http: c.shared.http}
 	c.mapper = restmapper.NewDeferredDiscoveryRESTMapper(memory.NewMemCacheClient(c.shared.Discovery()))
-	// The namespace controller ends the whole process if it finds no resources when it is made: find out before.
+	// The constructor of the namespace controller ends the process if it finds no resources: check this before.
 	if _, err := c.discovery.ServerPreferredResources(); err != nil && !discovery.IsGroupDiscoveryFailedError(err) {
 		return nil, fmt.Errorf("asking the API server for its resources: %w", err)
 	}
@@ -135,10 +137,10 @@ func New(ctx context.Context, cfg Config) (_ *Controllers, err error) {
 	return c, nil
 }
 
-// Ready is closed when Run has read once what the controllers watch, or has ended.
+// Ready returns a channel that is closed when the caches of the controllers have synced, or Run has ended.
 func (c *Controllers) Ready() <-chan struct{} { return c.ready }
 
-// Running are the names of the controllers that Run runs.
+// Running returns the names of the controllers that Run runs.
 func (c *Controllers) Running() []string { return c.names }
 
 // Run runs the controllers until the context is cancelled, and returns when all have ended. It can be called once.

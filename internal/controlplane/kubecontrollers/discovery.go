@@ -14,26 +14,25 @@ import (
 	"k8s.io/client-go/discovery"
 )
 
-// discoveryTimeout ends a question to a server that does not answer.
 const discoveryTimeout = 30 * time.Second
 
-// freshDiscovery is discovery that is never stale and costs little: it asks the server whether something has changed,
-// and only then reads what there is. So controllers may ask often, and soon know a new custom resource.
+// freshDiscovery is a discovery client that is never stale and cheap: it asks the server whether something has changed,
+// and reads the resources only then. So controllers can call it often, and soon know a new custom resource.
 type freshDiscovery struct {
 	client discovery.DiscoveryInterface
 	http   *http.Client
 
 	lock sync.Mutex
 	tags map[string]string
-	// resources is the answer that belongs to the tags. It is immutable.
+	// resources is the result for the tags. It is immutable.
 	resources []*metav1.APIResourceList
 }
 
-// ServerPreferredResources are all resources, each in the version that the server prefers.
+// ServerPreferredResources returns all resources, each in the version that the server prefers.
 func (d *freshDiscovery) ServerPreferredResources() ([]*metav1.APIResourceList, error) {
 	d.lock.Lock()
 	defer d.lock.Unlock()
-	// The tags are from before the answer: if there is a change in between, they differ next time.
+	// The tags are read before the resources: if there is a change in between, the tags differ the next time.
 	tags, err := d.currentTags()
 	if err != nil {
 		return nil, err
@@ -50,13 +49,13 @@ func (d *freshDiscovery) ServerPreferredResources() ([]*metav1.APIResourceList, 
 	return resources, nil
 }
 
-// ServerPreferredNamespacedResources are those of the preferred resources that are in namespaces.
+// ServerPreferredNamespacedResources returns the preferred resources that are namespaced.
 func (d *freshDiscovery) ServerPreferredNamespacedResources() ([]*metav1.APIResourceList, error) {
 	all, err := d.ServerPreferredResources()
 	return discovery.FilteredBy(discovery.ResourcePredicateFunc(func(_ string, r *metav1.APIResource) bool { return r.Namespaced }), all), err
 }
 
-// currentTags are the entity tags of the two documents that discovery reads, nil if the server has none.
+// currentTags returns the entity tags of the two documents that discovery reads, nil if the server has none.
 func (d *freshDiscovery) currentTags() (map[string]string, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), discoveryTimeout)
 	defer cancel()
@@ -87,7 +86,7 @@ func (d *freshDiscovery) tag(ctx context.Context, path string) (_ string, err er
 	if err != nil {
 		return "", err
 	}
-	// What is not read to its end keeps its connection from being used again.
+	// A connection is reused only if the body has been read to its end.
 	defer func() { err = errors.Join(err, response.Body.Close()) }()
 	if _, err := io.Copy(io.Discard, response.Body); err != nil {
 		return "", err
@@ -102,14 +101,14 @@ func (d *freshDiscovery) tag(ctx context.Context, path string) (_ string, err er
 	}
 }
 
-// The methods below make it a discovery.ServerResourcesInterface. They return the answer of the plain client.
+// The methods below implement discovery.ServerResourcesInterface. They return the result of the plain client.
 
-// ServerResourcesForGroupVersion is that of the client.
+// ServerResourcesForGroupVersion calls the plain client.
 func (d *freshDiscovery) ServerResourcesForGroupVersion(gv string) (*metav1.APIResourceList, error) {
 	return d.client.ServerResourcesForGroupVersion(gv)
 }
 
-// ServerGroupsAndResources is that of the client.
+// ServerGroupsAndResources calls the plain client.
 func (d *freshDiscovery) ServerGroupsAndResources() ([]*metav1.APIGroup, []*metav1.APIResourceList, error) {
 	return d.client.ServerGroupsAndResources()
 }

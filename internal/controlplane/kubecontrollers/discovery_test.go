@@ -14,7 +14,7 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// discoveryServer serves an empty group whose name can be changed, and counts whole answers.
+// discoveryServer serves an empty group whose name can be changed, and counts the answers with a body.
 type discoveryServer struct {
 	group  atomic.Value
 	status atomic.Int32

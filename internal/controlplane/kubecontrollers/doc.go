@@ -1,12 +1,12 @@
-// Package kubecontrollers runs the Kubernetes controllers that a control plane needs, the controllers themselves and not a
-// kube-controller-manager: namespaces are emptied, garbage is collected, service accounts, tokens and root certificates
-// appear, cluster roles are aggregated, certificate signing requests are signed. Where Pods run, it runs the workload
-// controllers and the scheduler as well, each from the first object of its kind on.
+// Package kubecontrollers runs the Kubernetes controllers that a control plane needs, the controllers themselves and
+// not a kube-controller-manager: they empty deleted namespaces, collect garbage, create service accounts, tokens and
+// root certificates, aggregate cluster roles, and sign certificate signing requests. In clusters with Pods, it also
+// runs the workload controllers and the scheduler, each of them from the first object of its kind on.
 //
 // Each controller has the identity that a kube-controller-manager with --use-service-account-credentials would give it,
-// so Kubernetes' own RBAC policy applies to it. Run ends when all of its goroutines have, and leaves no connection open.
-// It imports nothing of the project.
+// so that Kubernetes' own RBAC policy applies to it. Run returns when all goroutines have ended, and leaves no
+// connection open. Of the project, the package imports only manifests.
 //
-// table.go says what there is and makes it, workloads.go and podgc.go the part for workloads, controllers.go runs it;
-// clients.go, informers.go and discovery.go are what the controllers share to be light.
+// table.go lists and creates the controllers, workloads.go and podgc.go those for workloads; controllers.go runs them.
+// clients.go, informers.go and discovery.go have what the controllers share to be light.
 package kubecontrollers

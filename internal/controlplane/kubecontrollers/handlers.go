@@ -6,11 +6,11 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// handlers are the event handlers of one controller, which wait until it is made. A constructor adds them before it has set
-// all that they use, as informers do not run yet when a kube-controller-manager makes its controllers. Here they may run.
+// handlers are the event handlers of one controller, deferred until the controller has been created. A constructor adds
+// them before it has set all fields that they use, because the informers of a kube-controller-manager do not run yet
+// when it creates its controllers. Here they may run already.
 type handlers struct{ waiting []func() error }
 
-// add has the informers call the handlers.
 func (h *handlers) add() error {
 	for _, add := range h.waiting {
 		if err := add(); err != nil {
@@ -20,13 +20,13 @@ func (h *handlers) add() error {
 	return nil
 }
 
-// typed is what the informers of client-go have in common: L is their lister.
+// typed is the common interface of client-go's informers: L is their lister.
 type typed[L any] interface {
 	Informer() cache.SharedIndexInformer
 	Lister() L
 }
 
-// hold returns an informer whose handlers wait.
+// hold returns an informer that defers its handlers.
 func hold[L any](h *handlers, informer typed[L]) *held[L] {
 	return &held[L]{informer.Informer(), informer.Lister(), h}
 }
@@ -65,7 +65,8 @@ func (i *held[L]) AddEventHandlerWithOptions(handler cache.ResourceEventHandler,
 	return registered, nil
 }
 
-// registration is the informer's once the handler has been added. A controller uses it when it runs, not before.
+// registration is the registration of the informer once the handler has been added. A controller uses it only while it
+// runs.
 type registration struct {
 	cache.ResourceEventHandlerRegistration
 }

@@ -13,7 +13,8 @@ import (
 	"github.com/gardenlite/gardenlite/internal/testutil"
 )
 
-// TestHandlersWait: a controller that is made while its informers run is not called before it is made.
+// TestHandlersWait checks that the handlers of a controller are not called before the controller has been created, even
+// if its informers run.
 func TestHandlersWait(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	factory := informers.NewSharedInformerFactory(
@@ -27,7 +28,7 @@ func TestHandlersWait(t *testing.T) {
 
 	h := &handlers{}
 	informer := hold(h, real)
-	isMade := false // no lock: the race detector finds who is called too early
+	isMade := false // no lock: the race detector finds a call that is too early
 	called := make(chan bool, 1)
 	registered, err := informer.Informer().AddEventHandler(cache.ResourceEventHandlerFuncs{AddFunc: func(any) { called <- isMade }})
 	if err != nil {

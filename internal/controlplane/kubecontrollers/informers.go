@@ -19,23 +19,22 @@ import (
 	"k8s.io/kubernetes/pkg/controller/certificates/rootcacertpublisher"
 )
 
-// resync is how often informers hand all objects to their handlers again.
 const resync = 12 * time.Hour
 
-// sharedInformers are what the controllers watch. Of Secrets and ConfigMaps, which may be many and large, only those
-// that a controller reads are kept in full.
+// sharedInformers are the informers that the controllers share. Secrets and ConfigMaps may be many and large, so only
+// those that a controller reads are cached in full.
 type sharedInformers struct {
-	// all has every object of a kind.
+	// all has all objects of a kind.
 	all informers.SharedInformerFactory
 	// tokens has the Secrets with tokens of service accounts, bootstrapTokens those with bootstrap tokens.
 	tokens, bootstrapTokens informers.SharedInformerFactory
 	// rootCAs has the ConfigMaps with the root certificate, public those of kube-public.
 	rootCAs, public informers.SharedInformerFactory
-	// metadata has every object of a kind, of which only what the garbage collector reads.
+	// metadata has all objects of a kind, reduced to the metadata that the garbage collector reads.
 	metadata metadatainformer.SharedInformerFactory
-	// sleepers are those of which there are no objects.
+	// sleepers are the informers of resources without objects.
 	sleepers *sleepers
-	// ctx is that of the controllers, once they run.
+	// ctx is the context of the controllers while they run.
 	ctx context.Context
 }
 
@@ -60,7 +59,7 @@ func newSharedInformers(c *client, idle func(schema.GroupResource, func()) bool)
 	}
 }
 
-// factory is what the factories of client-go have in common.
+// factory is the common interface of client-go's informer factories.
 type factory interface {
 	Start(<-chan struct{})
 	Shutdown()
@@ -86,8 +85,8 @@ func (s *sharedInformers) start(ctx context.Context) {
 	}
 }
 
-// startFactory starts a factory with a context, where that can be done: with a channel, each of its many contexts has a
-// goroutine that waits for that.
+// startFactory starts a factory with a context if it can: with a channel, each of its many contexts has a goroutine
+// that waits for the channel.
 func startFactory(ctx context.Context, f factory) {
 	if f, ok := f.(interface{ StartWithContext(context.Context) }); ok {
 		f.StartWithContext(ctx)
@@ -96,7 +95,7 @@ func startFactory(ctx context.Context, f factory) {
 	f.Start(ctx.Done())
 }
 
-// waitForSync waits for what controllers watch from the beginning, not for what the garbage collector finds.
+// waitForSync waits for the informers of the controllers, but not for those that the garbage collector adds.
 func (s *sharedInformers) waitForSync(ctx context.Context) {
 	for _, f := range s.typed() {
 		f.WaitForCacheSync(ctx.Done())
@@ -110,8 +109,8 @@ func (s *sharedInformers) shutdown() {
 	}
 }
 
-// inFull are the resources of which informers have whole objects: because quota counts by what is in them, or because a
-// controller watches all of them anyway, so that one watch does for both.
+// inFull are the resources whose informers have whole objects: because quota counts by the content of the objects, or
+// because a controller watches all of them anyway, so that one watch serves both.
 var inFull = sets.New(
 	corev1.SchemeGroupVersion.WithResource("pods"),
 	corev1.SchemeGroupVersion.WithResource("services"),
@@ -128,7 +127,7 @@ var inFull = sets.New(
 	schema.GroupVersionResource{Group: "certificates.k8s.io", Version: "v1", Resource: "certificatesigningrequests"},
 )
 
-// ForResource and Start make it an informerfactory.InformerFactory for the controllers that watch every resource.
+// ForResource and Start implement informerfactory.InformerFactory for the controllers that watch every resource.
 func (s *sharedInformers) ForResource(resource schema.GroupVersionResource) (informers.GenericInformer, error) {
 	if inFull.Has(resource) {
 		return s.all.ForResource(resource)
@@ -139,7 +138,8 @@ func (s *sharedInformers) ForResource(resource schema.GroupVersionResource) (inf
 	return s.metadata.ForResource(resource), nil
 }
 
-// Start starts what has been asked for since. It runs until the controllers end, as who asks does.
+// Start starts the informers that were added since the last call. They run until the controllers end, as their users
+// do.
 func (s *sharedInformers) Start(<-chan struct{}) {
 	startFactory(s.ctx, s.all)
 	startFactory(s.ctx, s.metadata)
@@ -152,7 +152,7 @@ func dropManagedFields(obj any) (any, error) {
 	return obj, nil
 }
 
-// dropUnowned leaves of metadata what says who owns whom.
+// dropUnowned removes from metadata everything that the garbage collector does not need.
 func dropUnowned(obj any) (any, error) {
 	if m, err := meta.Accessor(obj); err == nil {
 		m.SetManagedFields(nil)

@@ -23,13 +23,13 @@ import (
 )
 
 const (
-	// servingApproverController approves the serving certificates of kubelets; in a Gardener landscape, a part of the
+	// servingApproverController approves the serving certificates of kubelets. In Gardener, the
 	// gardener-resource-manager does so.
 	servingApproverController = "kubelet-serving-approver-controller"
 	servingApproverAccount    = "kubelet-csr-approver"
 )
 
-// How nodes are looked after: a kube-controller-manager's values, and of how long a node may be silent, Gardener's.
+// The values of kube-controller-manager, except nodeMonitorGracePeriod, which is Gardener's.
 const (
 	nodeMonitorPeriod      = 5 * time.Second
 	nodeStartupGracePeriod = time.Minute
@@ -69,8 +69,8 @@ func newServingApprover(ctx context.Context, c *Controllers, client *client) ([]
 	return []run{func(ctx context.Context) { controller.Run(ctx, certificateWorkers) }}, nil
 }
 
-// servingApprover approves the serving certificate of a kubelet if the node itself asks for it, and for no name and
-// address but its own.
+// servingApprover approves the serving certificate of a kubelet if the node itself requests it, and only for names and
+// addresses of the node.
 type servingApprover struct {
 	client kubernetes.Interface
 	nodes  corelisters.NodeLister
@@ -82,7 +82,7 @@ func (a *servingApprover) handle(ctx context.Context, csr *capi.CertificateSigni
 		return nil
 	}
 	if err := a.check(csr); err != nil {
-		// It is tried again: the node may have yet to tell its addresses.
+		// The request is retried: the node may not have reported its addresses yet.
 		return certificates.IgnorableError("not approving CertificateSigningRequest %s: %s", csr.Name, err.Error())
 	}
 	csr = csr.DeepCopy()
@@ -96,7 +96,7 @@ func (a *servingApprover) handle(ctx context.Context, csr *capi.CertificateSigni
 	return nil
 }
 
-// check says why a request is not approved.
+// check returns the reason why a request is not approved.
 func (a *servingApprover) check(csr *capi.CertificateSigningRequest) error {
 	request, err := capihelper.ParseCSR(csr.Spec.Request)
 	if err != nil {
@@ -123,7 +123,7 @@ func (a *servingApprover) check(csr *capi.CertificateSigningRequest) error {
 	return ownNames(node, request)
 }
 
-// ownNames says which name or address in a request is not the node's.
+// ownNames returns an error for a name or address in a request that is not one of the node.
 func ownNames(node *corev1.Node, request *x509.CertificateRequest) error {
 	var names, ips []string
 	for _, address := range node.Status.Addresses {

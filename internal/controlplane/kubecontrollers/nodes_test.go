@@ -19,7 +19,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// TestServingApprover: a node gets a serving certificate for itself only.
+// TestServingApprover checks that a node gets a serving certificate for itself only.
 func TestServingApprover(t *testing.T) {
 	const user = "system:node:one"
 	node := []string{"system:nodes", "system:authenticated"}
@@ -31,7 +31,7 @@ func TestServingApprover(t *testing.T) {
 		names  []string
 		ips    []net.IP
 		signer string
-		want   string // what stands in the way; nothing if it is approved
+		want   string // the error; empty if the request is approved
 	}{
 		"its own":          {user, node, user, []string{"one"}, ip, capi.KubeletServingSignerName, ""},
 		"another node's":   {"system:node:two", node, user, nil, ip, capi.KubeletServingSignerName, "not from the node"},

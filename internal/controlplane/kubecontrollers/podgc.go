@@ -18,20 +18,20 @@ import (
 	"k8s.io/utils/ptr"
 )
 
-// The values of Kubernetes' own pod garbage collector, whose package needs all of the kubelet.
+// The values of Kubernetes' own pod garbage collector, whose package would add all of the kubelet to the binary.
 const (
 	podGCPeriod     = 20 * time.Second
 	podGCQuarantine = 40 * time.Second
 	podGCTerminated = 12500
 )
 
-// podGC deletes Pods that no kubelet deletes: those of Nodes that are gone, those that were deleted before they had a Node,
-// and the oldest of very many that have ended.
+// podGC deletes Pods that no kubelet deletes: those of missing Nodes, those that were deleted before they were
+// scheduled, and the oldest of the terminated Pods if there are more than podGCTerminated.
 type podGC struct {
 	client kubernetes.Interface
 	pods   corelisters.PodLister
 	nodes  corelisters.NodeLister
-	// missing says since when a Node of Pods is not there.
+	// missing has the time since when a Node of Pods is missing.
 	missing map[string]time.Time
 }
 
@@ -48,7 +48,7 @@ func newPodGC(_ context.Context, c *Controllers, client *client, _ *handlers) ([
 	}}, nil
 }
 
-// collect deletes what there is to delete now.
+// collect deletes the Pods that are due for deletion.
 func (gc *podGC) collect(ctx context.Context, now time.Time) {
 	pods, err := gc.pods.List(labels.Everything())
 	if err != nil {
@@ -76,7 +76,7 @@ func (gc *podGC) collect(ctx context.Context, now time.Time) {
 	}
 }
 
-// isMissing returns whether a Node has been missing for the time of the quarantine. It notes since when.
+// isMissing reports whether a Node has been missing for podGCQuarantine. It records in missing since when.
 func (gc *podGC) isMissing(ctx context.Context, node string, now time.Time, missing map[string]time.Time) bool {
 	if _, err := gc.nodes.Get(node); !apierrors.IsNotFound(err) {
 		return false
@@ -93,7 +93,7 @@ func (gc *podGC) isMissing(ctx context.Context, node string, now time.Time, miss
 	return apierrors.IsNotFound(err)
 }
 
-// deleteOrphan says why the Pod ends, then deletes it.
+// deleteOrphan writes the reason to the status of the Pod, then deletes the Pod.
 func (gc *podGC) deleteOrphan(ctx context.Context, pod *corev1.Pod) {
 	if pod.Status.Phase != corev1.PodSucceeded && pod.Status.Phase != corev1.PodFailed {
 		patch := []byte(`{"status":{"phase":"Failed","conditions":[{"type":"DisruptionTarget","status":"True","reason":"DeletionByPodGC",` +

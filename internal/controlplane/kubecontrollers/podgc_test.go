@@ -71,7 +71,7 @@ func TestPodGC(t *testing.T) {
 			patched = append(patched, fmt.Sprint(action.GetSubresource()))
 		}
 	}
-	if !slices.Equal(patched, []string{"status"}) { // of the orphan that had not ended
+	if !slices.Equal(patched, []string{"status"}) { // only the status of the orphan that had not ended
 		t.Errorf("patched %v", patched)
 	}
 }

@@ -12,13 +12,13 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// sleepers are the informers of resources that have no objects. In a cluster with little in it they are most of those that
-// the garbage collector and the quota controller ask for, and what each would cost is not little.
+// sleepers are the informers of resources without objects. In a cluster with few objects they are most of the informers
+// that the garbage collector and the quota controller use, and each would take memory and a watch.
 type sleepers struct {
 	client metadata.Interface
 	idle   func(resource schema.GroupResource, wake func()) bool
 
-	// making is held while it is found out whether there are objects.
+	// making is held while the datastore is asked whether a resource has objects.
 	making sync.Mutex
 
 	mu      sync.Mutex
@@ -27,7 +27,8 @@ type sleepers struct {
 	running sync.WaitGroup
 }
 
-// forResource is the informer of a resource if it has no objects, nil otherwise. Who has slept stays the informer.
+// forResource returns the informer of a resource if it has no objects, nil otherwise. Once returned, an informer
+// remains that of its resource.
 func (s *sleepers) forResource(resource schema.GroupVersionResource) informers.GenericInformer {
 	if s.idle == nil {
 		return nil
@@ -55,7 +56,7 @@ func (s *sleepers) forResource(resource schema.GroupVersionResource) informers.G
 	return made
 }
 
-// start has those that were woken watch, and those that will be.
+// start runs the informers that have been woken; those that are woken later run immediately.
 func (s *sleepers) start(ctx context.Context) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -67,7 +68,7 @@ func (s *sleepers) start(ctx context.Context) {
 	}
 }
 
-// run runs an informer. The lock is held.
+// run runs an informer. The caller holds the lock.
 func (s *sleepers) run(one *sleeper) {
 	if s.ctx != nil && s.ctx.Err() == nil {
 		ctx := s.ctx
@@ -75,16 +76,16 @@ func (s *sleepers) run(one *sleeper) {
 	}
 }
 
-// shutdown waits until all have ended. Their context has ended before.
+// shutdown waits until all informers have ended. Their context must have ended before.
 func (s *sleepers) shutdown() {
 	s.mu.Lock()
-	s.ctx = nil // nothing is started any more
+	s.ctx = nil // from now on, run does nothing
 	s.mu.Unlock()
 	s.running.Wait()
 }
 
-// sleeper is an informer that begins to watch when there is something to see. Until then it is as one that has seen that
-// there is nothing.
+// sleeper is an informer that starts to watch when the resource has its first object. Until then it behaves like an
+// informer that has synced and is empty.
 type sleeper struct {
 	cache.SharedIndexInformer
 	real informers.GenericInformer
@@ -99,7 +100,7 @@ type sleepingHandler struct {
 	resync  time.Duration
 }
 
-// wake is called once there is an object.
+// wake is called when the first object is created.
 func (s *sleeper) wake() {
 	s.all.mu.Lock()
 	defer s.all.mu.Unlock()
@@ -108,19 +109,19 @@ func (s *sleeper) wake() {
 	}
 	s.awake = true
 	for _, h := range s.handlers {
-		_, _ = s.SharedIndexInformer.AddEventHandlerWithResyncPeriod(h.handler, h.resync) // it fails once it has ended
+		_, _ = s.SharedIndexInformer.AddEventHandlerWithResyncPeriod(h.handler, h.resync) // fails only if the informer has ended
 	}
 	s.handlers = nil
 	s.all.run(s)
 }
 
-// Informer makes it an informers.GenericInformer.
+// Informer implements informers.GenericInformer.
 func (s *sleeper) Informer() cache.SharedIndexInformer { return s }
 
-// Lister lists nothing until it watches.
+// Lister implements informers.GenericInformer. The lister is empty until the informer watches.
 func (s *sleeper) Lister() cache.GenericLister { return s.real.Lister() }
 
-// AddEventHandlerWithResyncPeriod keeps the handler until there is something to handle.
+// AddEventHandlerWithResyncPeriod keeps the handler until the informer watches.
 func (s *sleeper) AddEventHandlerWithResyncPeriod(handler cache.ResourceEventHandler, resync time.Duration) (
 	cache.ResourceEventHandlerRegistration, error) {
 	s.all.mu.Lock()
@@ -132,7 +133,7 @@ func (s *sleeper) AddEventHandlerWithResyncPeriod(handler cache.ResourceEventHan
 	return s, nil
 }
 
-// HasSynced says that it has seen everything there is.
+// HasSynced reports true also while the informer sleeps.
 func (s *sleeper) HasSynced() bool {
 	s.all.mu.Lock()
 	asleep := !s.awake
@@ -140,10 +141,10 @@ func (s *sleeper) HasSynced() bool {
 	return asleep || s.SharedIndexInformer.HasSynced()
 }
 
-// GetController is what others ask whether it has synced.
+// GetController returns a controller that callers use for HasSynced only.
 func (s *sleeper) GetController() cache.Controller { return sleepingController{s} }
 
-// sleepingController is a controller that others cannot run, as that of every shared informer.
+// sleepingController is a controller that callers cannot run, like that of every shared informer.
 type sleepingController struct{ *sleeper }
 
 // Run does nothing.

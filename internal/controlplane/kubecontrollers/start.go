@@ -14,21 +14,22 @@ import (
 )
 
 const (
-	// leaseName is the name of the Lease in kube-system, which is kube-controller-manager's.
+	// leaseName is the name of the Lease in kube-system, the same as that of kube-controller-manager.
 	leaseName = "kube-controller-manager"
-	// Shorter than Kubernetes' (15 s, 10 s, 2 s), so that others are at work 15 s after a leader died.
+	// The times are shorter than Kubernetes' (15 s, 10 s, 2 s), so that another process takes over within 15 s after
+	// the leader died.
 	leaseDuration = 6 * time.Second
 	renewDeadline = 4 * time.Second
 	retryPeriod   = time.Second
 )
 
-// Running are controllers in the background.
+// Running is a set of controllers that run in the background.
 type Running struct {
 	cancel  context.CancelFunc
 	stopped chan struct{}
 }
 
-// Start runs controllers until Stop. With cfg.LeaderElection only while no other process does.
+// Start runs controllers until Stop is called, with cfg.LeaderElection only while this process is the leader.
 func Start(cfg Config) (*Running, error) {
 	ctx, cancel := context.WithCancel(context.Background())
 	r := &Running{cancel: cancel, stopped: make(chan struct{})}
@@ -48,7 +49,7 @@ func Start(cfg Config) (*Running, error) {
 	return r, nil
 }
 
-// Stop ends the controllers and waits for them. Nothing happens if there are none.
+// Stop stops the controllers and waits for their end. It does nothing if r is nil.
 func (r *Running) Stop() {
 	if r != nil {
 		r.cancel()
@@ -56,7 +57,7 @@ func (r *Running) Stop() {
 	}
 }
 
-// elected runs controllers whenever this process leads.
+// elected runs controllers whenever this process is the leader.
 func elected(ctx context.Context, cfg Config) {
 	log := klog.FromContext(ctx).WithName("kubecontrollers")
 	for ctx.Err() == nil {
@@ -70,7 +71,7 @@ func elected(ctx context.Context, cfg Config) {
 	}
 }
 
-// lead waits until this process leads, and returns when it does so no longer.
+// lead waits until this process is the leader, runs the controllers, and returns when it no longer is.
 func lead(ctx context.Context, cfg Config) error {
 	c := clients{config: cfg.ClientConfig}
 	defer c.close()
@@ -93,7 +94,7 @@ func lead(ctx context.Context, cfg Config) error {
 	if err != nil {
 		return fmt.Errorf("preparing the election: %w", err)
 	}
-	// The lease is given back when the controllers have ended, not before.
+	// The lease is released only after the controllers have ended.
 	electing, stopElection := context.WithCancel(context.WithoutCancel(ctx))
 	ended := make(chan struct{})
 	go func() {

@@ -28,21 +28,21 @@ import (
 )
 
 const (
-	// discoverySync is how often the controllers that deal with every resource look whether there are new ones.
+	// discoverySync is how often the controllers for all resources look for new resources.
 	discoverySync = 2 * time.Second
-	// certificateLife is how long certificates are valid that controllers sign, if the request does not say.
+	// certificateLife is the lifetime of certificates that controllers sign, if the request has none.
 	certificateLife = 365 * 24 * time.Hour
 	namespaceSync   = 5 * time.Minute
-	// quotaSync is how often quotas are counted anew, from memory. A quota on a resource that is served later than the
-	// quota has been made is not known before.
+	// quotaSync is how often quotas are recalculated, from caches. A quota for a resource that is served only after the
+	// quota was created takes effect then.
 	quotaSync = 30 * time.Second
 )
 
 // run is a part of a controller that runs until the context is cancelled.
 type run = func(context.Context)
 
-// table is what can run, by the names that kube-controller-manager has for it, and the service account in kube-system
-// that each is. That is empty for who deals out tokens, as in a kube-controller-manager: others would get theirs there.
+// table has the controllers, by their names in kube-controller-manager, and their service accounts in kube-system. The
+// token controller has none, as in a kube-controller-manager, because it creates the tokens of the others.
 var table = []struct {
 	name, serviceAccount string
 	new                  func(context.Context, *Controllers, *client) ([]run, error)
@@ -62,7 +62,7 @@ var table = []struct {
 	{servingApproverController, servingApproverAccount, newServingApprover},
 }
 
-// forNodes are the controllers that only a cluster has to which nodes are added.
+// forNodes are the controllers that run only in clusters with nodes.
 var forNodes = sets.New(names.CertificateSigningRequestApprovingController, servingApproverController)
 
 func newNamespaces(ctx context.Context, c *Controllers, client *client) ([]run, error) {

@@ -12,7 +12,8 @@ import (
 	"github.com/gardenlite/gardenlite/manifests"
 )
 
-// TestServiceAccounts holds the identities to Kubernetes' own policy: with another name a controller may do nothing.
+// TestServiceAccounts compares the identities with Kubernetes' own policy: under another name, a controller would have
+// no permissions.
 func TestServiceAccounts(t *testing.T) {
 	policy, err := manifest.LoadFS(manifests.FS, "shoot")
 	if err != nil {

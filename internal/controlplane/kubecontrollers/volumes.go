@@ -17,14 +17,14 @@ import (
 )
 
 const (
-	// volumeDriver is the CSI driver that the provisioned volumes name.
+	// volumeDriver is the CSI driver in the provisioned volumes.
 	volumeDriver = "volumes.gardenlite.dev"
 	// volumeSyncPeriod is the default of kube-controller-manager.
 	volumeSyncPeriod = 15 * time.Second
 )
 
-// newVolumeBinder binds claims to volumes. It provisions the volumes of the default StorageClass itself; those of other classes
-// are left to their provisioners.
+// newVolumeBinder returns the controller that binds claims to volumes. It provisions the volumes of the default
+// StorageClass itself; volumes of other classes are left to their provisioners.
 func newVolumeBinder(ctx context.Context, c *Controllers, client *client, h *handlers) ([]run, error) {
 	all := c.informers.all
 	b, err := persistentvolume.NewController(ctx, persistentvolume.ControllerParameters{
@@ -43,7 +43,7 @@ func newVolumeBinder(ctx context.Context, c *Controllers, client *client, h *han
 // volumePlugin provisions volumes that any Node can mount. For the controller it is an in-tree plugin, so that no external
 // provisioner is needed.
 type volumePlugin struct {
-	// delete removes the data of a volume; nil if no volume has data.
+	// delete removes the data of a volume; nil if volumes have no data.
 	delete func(volume types.UID) error
 }
 
@@ -94,7 +94,8 @@ func isProvisioned(spec *volume.Spec) bool {
 
 type provisioner struct{ volume.VolumeOptions }
 
-// Provision implements volume.Provisioner. A volume has the size that the claim requests; nothing limits it to that.
+// Provision implements volume.Provisioner. The volume has the size that the claim requests, but the size is not
+// enforced.
 func (p provisioner) Provision(*corev1.Node, []corev1.TopologySelectorTerm) (*corev1.PersistentVolume, error) {
 	return &corev1.PersistentVolume{
 		ObjectMeta: metav1.ObjectMeta{Name: p.PVName},

@@ -38,7 +38,7 @@ import (
 )
 
 const (
-	// schedulerName is the name and schedulerUser the identity of the scheduler, as in any cluster.
+	// schedulerName is the name of the scheduler, schedulerUser its user, as in any cluster.
 	schedulerName = "kube-scheduler"
 	schedulerUser = "system:kube-scheduler"
 
@@ -56,13 +56,13 @@ const (
 // workload is a controller that starts when the first object of one of its resources exists.
 type workload struct {
 	name string
-	// serviceAccount is its identity in kube-system; the scheduler has none.
+	// serviceAccount is the identity of the controller in kube-system; the scheduler has none.
 	serviceAccount string
 	resources      []schema.GroupResource
 	new            func(context.Context, *Controllers, *client, *handlers) ([]run, error)
 }
 
-// workloads are the controllers that only a cluster has in which Pods run.
+// workloads are the controllers that run only in clusters with Pods.
 var workloads = []workload{
 	{names.DeploymentController, "deployment-controller", apps("deployments"), newDeployments},
 	{names.ReplicaSetController, "replicaset-controller", apps("replicasets"), newReplicaSets},
@@ -102,7 +102,7 @@ func of(group string, resources ...string) (all []schema.GroupResource) {
 	return all
 }
 
-// awaitWorkloads queues each of the workload controllers once there is an object of its resource.
+// awaitWorkloads queues each workload controller once one of its resources has an object.
 func (c *Controllers) awaitWorkloads() {
 	c.wanted = make(chan workload, len(workloads))
 	if !c.cfg.Workloads {
@@ -121,7 +121,7 @@ func (c *Controllers) awaitWorkloads() {
 	}
 }
 
-// runWorkloads runs the workload controllers that are wanted, until the context ends.
+// runWorkloads runs the queued workload controllers until the context ends.
 func (c *Controllers) runWorkloads(ctx context.Context, running *sync.WaitGroup) {
 	log := klog.FromContext(ctx).WithName("kubecontrollers")
 	for {
@@ -159,7 +159,8 @@ func (c *Controllers) newWorkload(ctx context.Context, w workload) ([]run, error
 	return runs, h.add()
 }
 
-// newDeployments leaves alone what the selector of the configuration excludes: other controllers run these Deployments.
+// newDeployments returns the Deployment controller. It ignores Deployments that the configured selector excludes: other
+// controllers reconcile them.
 func newDeployments(ctx context.Context, c *Controllers, client *client, h *handlers) ([]run, error) {
 	own := informers.NewSharedInformerFactoryWithOptions(c.shared, resync, informers.WithTransform(dropManagedFields),
 		informers.WithTweakListOptions(func(options *metav1.ListOptions) { options.LabelSelector = c.cfg.DeploymentSelector }))
@@ -211,7 +212,7 @@ func newDaemonSets(ctx context.Context, c *Controllers, client *client, h *handl
 
 func newJobs(ctx context.Context, c *Controllers, client *client, h *handlers) ([]run, error) {
 	all := c.informers.all
-	// Workloads and PodGroups belong to a feature that is off by default.
+	// The last arguments, for Workloads and PodGroups, belong to a feature that is off by default.
 	j, err := job.NewController(ctx, client, hold(h, all.Core().V1().Pods()), hold(h, all.Batch().V1().Jobs()), nil, nil)
 	if err != nil {
 		return nil, err
@@ -271,8 +272,8 @@ func newEndpointSliceMirroring(ctx context.Context, c *Controllers, client *clie
 	return []run{func(ctx context.Context) { e.Run(ctx, workloadWorkers) }}, nil
 }
 
-// The protection controllers remove the finalizers that the admission of the API server puts on volumes, claims and classes: without
-// them none of these could be deleted.
+// The protection controllers remove the finalizers that the API server's admission adds to volumes, claims and classes.
+// Without these controllers, the objects could not be deleted.
 func newPVCProtection(ctx context.Context, c *Controllers, client *client, h *handlers) ([]run, error) {
 	all := c.informers.all.Core().V1()
 	p, err := pvcprotection.NewPVCProtectionController(klog.FromContext(ctx), hold(h, all.PersistentVolumeClaims()),
@@ -307,7 +308,8 @@ func newTaintEviction(ctx context.Context, c *Controllers, client *client, h *ha
 	return []run{t.Run}, nil
 }
 
-// newNodeIPAM gives each Node a range of the cluster's Pod network, if that is known and large enough.
+// newNodeIPAM returns the controller that assigns each Node a range of the Pod network, none if the network is unknown
+// or too small.
 func newNodeIPAM(ctx context.Context, c *Controllers, client *client, h *handlers) ([]run, error) {
 	pods, mask := c.cfg.PodCIDR, cmp.Or(c.cfg.NodeMask, nodeMaskIPv4)
 	if c.cfg.NodeMask == 0 && pods.IsValid() && pods.Addr().Is6() {
@@ -325,7 +327,7 @@ func newNodeIPAM(ctx context.Context, c *Controllers, client *client, h *handler
 	return []run{n.Run}, nil
 }
 
-// newScheduler has informers of its own: those of Pods leave out the Pods that have ended.
+// newScheduler returns the scheduler. It has its own informers: those of Pods leave out Pods that have ended.
 func newScheduler(ctx context.Context, _ *Controllers, client *client, _ *handlers) ([]run, error) {
 	own := scheduler.NewInformerFactory(client, 0)
 	broadcaster := events.NewBroadcaster(&events.EventSinkImpl{Interface: client.EventsV1()})

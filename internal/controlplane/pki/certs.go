@@ -20,7 +20,7 @@ import (
 	"github.com/gardenlite/gardenlite/internal/fsutil"
 )
 
-// signAuthority makes the self-signed certificate of an authority.
+// signAuthority returns the self-signed certificate of an authority.
 func signAuthority(commonName string, key crypto.Signer, now time.Time) (*x509.Certificate, []byte, error) {
 	serial, err := serialNumber()
 	if err != nil {
@@ -43,7 +43,7 @@ func signAuthority(commonName string, key crypto.Signer, now time.Time) (*x509.C
 	return cert, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), err
 }
 
-// sign makes a certificate for a server or a client. It never outlives the authority.
+// sign returns a certificate for a server or a client. It never outlives the authority.
 func (a *authority) sign(req request, public crypto.PublicKey, now time.Time, life time.Duration) ([]byte, error) {
 	serial, err := serialNumber()
 	if err != nil {
@@ -72,7 +72,7 @@ func (a *authority) sign(req request, public crypto.PublicKey, now time.Time, li
 	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), nil
 }
 
-// matches says whether a certificate was made for the same request.
+// matches reports whether a certificate was created for the same request.
 func (r request) matches(cert *x509.Certificate) bool {
 	ips, names := r.ips()
 	if cert.Subject.CommonName != r.commonName || len(ips) != len(cert.IPAddresses) || !equalSets(names, cert.DNSNames) ||
@@ -117,7 +117,7 @@ func generateKey() (*ecdsa.PrivateKey, []byte, error) {
 	return key, keyPEM, err
 }
 
-// newKey makes a key and writes it to a file.
+// newKey creates a key and writes it to a file.
 func newKey(file string) (crypto.Signer, error) {
 	key, keyPEM, err := generateKey()
 	if err != nil {

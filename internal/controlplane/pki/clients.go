@@ -16,17 +16,17 @@ import (
 
 const clientsFolder = "clients"
 
-// Client is a client certificate that is kept and renewed.
+// Client is a client certificate that is stored and renewed.
 type Client struct {
 	CertFile string `json:"-"`
 	KeyFile  string `json:"-"`
-	// User and Groups are what the API server authenticates it as.
+	// User and Groups are the identity of the client at the API server.
 	User   string   `json:"user"`
 	Groups []string `json:"groups,omitempty"`
 }
 
-// Client makes sure that there is a client certificate of that name for the user, and returns where it is. Clients
-// that read it from the files see renewals.
+// Client ensures that there is a client certificate with that name for the user, and returns the files. Clients that
+// read the certificate from the files see renewals.
 func (p *PKI) Client(name, user string, groups ...string) (Client, error) {
 	if name == "" || strings.ContainsAny(name, `/\`) || strings.HasPrefix(name, ".") {
 		return Client{}, fmt.Errorf("%q is no name for a client certificate", name)
@@ -43,7 +43,7 @@ func (p *PKI) Client(name, user string, groups ...string) (Client, error) {
 	return client, writeFile(path+".json", about)
 }
 
-// Issue makes a client certificate that is not kept, and returns it with its key.
+// Issue returns a new client certificate and its key. They are not stored.
 func (p *PKI) Issue(user string, groups []string, life time.Duration) (certPEM, keyPEM []byte, err error) {
 	key, keyPEM, err := generateKey()
 	if err != nil {
@@ -57,7 +57,6 @@ func (c Client) request() request {
 	return request{commonName: c.User, organizations: c.Groups, usages: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}}
 }
 
-// renewClients renews the clients that were made before.
 func (p *PKI) renewClients() error {
 	dir := filepath.Join(p.cfg.Dir, clientsFolder)
 	entries, err := os.ReadDir(dir)
@@ -87,10 +86,10 @@ func (p *PKI) renewClients() error {
 	return nil
 }
 
-// Signer makes client certificates with the authority of a PKI that another process holds.
+// Signer signs client certificates with the authority of a PKI that another process manages.
 type Signer struct{ pki *PKI }
 
-// OpenSigner reads the authority in a PKI's folder. Nothing is made or renewed.
+// OpenSigner reads the authority from the folder of a PKI. It creates and renews nothing.
 func OpenSigner(dir string, clock clock.PassiveClock) (*Signer, error) {
 	cert, certPEM, err := readCert(filepath.Join(dir, "ca.crt"))
 	if err != nil {
@@ -103,7 +102,7 @@ func OpenSigner(dir string, clock clock.PassiveClock) (*Signer, error) {
 	return &Signer{&PKI{cfg: Config{Dir: dir, Clock: clock}, clientCA: &authority{cert: cert, certPEM: certPEM, key: key}}}, nil
 }
 
-// Issue is PKI.Issue.
+// Issue returns a new client certificate and its key, like PKI.Issue.
 func (s *Signer) Issue(user string, groups []string, life time.Duration) (certPEM, keyPEM []byte, err error) {
 	return s.pki.Issue(user, groups, life)
 }

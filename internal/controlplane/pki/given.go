@@ -10,7 +10,7 @@ import (
 	"k8s.io/client-go/util/keyutil"
 )
 
-// The files that only a PKI with given authorities has.
+// These files exist only in a PKI with given authorities.
 const (
 	caBundleFile             = "ca-bundle.crt"
 	clientCABundleFile       = "ca-client-bundle.crt"
@@ -20,18 +20,19 @@ const (
 // KeyPair is a certificate and its key, in PEM.
 type KeyPair struct{ Cert, Key []byte }
 
-// Authorities are authorities and keys that the caller makes, renews and rotates, in PEM. The PKI signs with them.
+// Authorities are authorities and keys that the caller creates, renews and rotates, in PEM. The PKI signs with them.
 type Authorities struct {
 	// CA signs the serving certificate, ClientCA client certificates, FrontProxyCA the client certificate of the aggregator.
 	CA, ClientCA, FrontProxyCA KeyPair
-	// CABundle is what clients trust, ClientCABundle whose client certificates are accepted. While an authority is replaced,
-	// they have the old one and the new one.
+	// CABundle are the authorities that clients trust, ClientCABundle those whose client certificates are accepted.
+	// During a rotation, they contain the old and the new authority.
 	CABundle, ClientCABundle []byte
-	// ServiceAccountKey signs service account tokens; ServiceAccountBundle are the keys whose tokens are accepted.
+	// ServiceAccountKey signs service account tokens; ServiceAccountBundle has the keys whose tokens are accepted.
 	ServiceAccountKey, ServiceAccountBundle []byte
 }
 
-// takeGiven writes what was given to the files that others read, and nothing that is there already.
+// takeGiven writes the given authorities and keys to the files of the PKI. It does not write files that have not
+// changed.
 func (p *PKI) takeGiven() error {
 	given := p.cfg.Given
 	if err := given.validate(); err != nil {
@@ -84,7 +85,7 @@ func (p *PKI) readAuthority(name string) (*authority, error) {
 	return &authority{cert: crt, certPEM: certPEM, key: key}, nil
 }
 
-// validate says what is missing or cannot be read, before anything is written.
+// validate returns what is missing or cannot be parsed, before anything is written.
 func (a *Authorities) validate() error {
 	var errs []error
 	for _, c := range []struct {
@@ -107,7 +108,7 @@ func (a *Authorities) validate() error {
 		{"the key of the certificate authority of the front proxy", a.FrontProxyCA.Key},
 		{"the key for service account tokens", a.ServiceAccountKey},
 	} {
-		if _, err := keyutil.ParsePrivateKeyPEM(k.data); err != nil { // its text may have a part of the key
+		if _, err := keyutil.ParsePrivateKeyPEM(k.data); err != nil { // the error may contain a part of the key
 			errs = append(errs, fmt.Errorf("%s is no private key", k.name))
 		}
 	}
@@ -117,7 +118,7 @@ func (a *Authorities) validate() error {
 	return errors.Join(errs...)
 }
 
-// ownOr is the path of a file by whose authorities they are.
+// ownOr returns the path of the file own, or given if the authorities were given.
 func (p *PKI) ownOr(own, given string) string {
 	if p.cfg.Given != nil {
 		return p.file(given)

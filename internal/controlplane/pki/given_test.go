@@ -14,7 +14,7 @@ import (
 	clocktesting "k8s.io/utils/clock/testing"
 )
 
-// TestGiven signs with authorities that were given, and takes others in place of them.
+// TestGiven signs with given authorities, and replaces them with others.
 func TestGiven(t *testing.T) {
 	clk := clocktesting.NewFakePassiveClock(time.Now())
 	cfg := Config{Dir: t.TempDir(), Name: "x", Hosts: []string{"127.0.0.1"}, Clock: clk, Given: given(t, clk)}
@@ -42,7 +42,7 @@ func TestGiven(t *testing.T) {
 	checkSigned(t, client.CertFile, cfg.Given.ClientCABundle, x509.ExtKeyUsageClientAuth)
 }
 
-// TestGivenIsChecked: what cannot be used is told, without a word of what is secret.
+// TestGivenIsChecked checks the errors for unusable authorities. They must not contain secrets.
 func TestGivenIsChecked(t *testing.T) {
 	clk := clocktesting.NewFakePassiveClock(time.Now())
 	for name, test := range map[string]struct {
@@ -67,7 +67,7 @@ func TestGivenIsChecked(t *testing.T) {
 	}
 }
 
-// given are authorities of which the first has an RSA key, as some do that Gardener makes.
+// given returns authorities. The first one has an RSA key, like some of Gardener's.
 func given(t *testing.T, clk *clocktesting.FakePassiveClock) *Authorities {
 	t.Helper()
 	key, err := rsa.GenerateKey(rand.Reader, 2048)

@@ -1,10 +1,10 @@
-// Package pki makes and keeps the certificates and keys of one control plane: its certificate authority, the API
+// Package pki creates and stores the certificates and keys of one control plane: its certificate authority, the API
 // server's serving certificate, client certificates, the front proxy's authority and client, and the key that signs
 // service account tokens. Authorities and keys can also be given by the caller, see Authorities.
 //
-// Everything is made once, kept as files (folder 0700, files 0600) and renewed before it expires. Keys of authorities
-// survive a renewal, so a client that trusts an authority's old certificate trusts the certificates it signs
-// afterwards.
+// Everything is created once, stored in files (folder 0700, files 0600) and renewed before it expires. An authority
+// keeps its key when its certificate is renewed, so a client that trusts the old certificate trusts the certificates
+// that the authority signs afterwards.
 package pki
 
 import (
@@ -21,40 +21,39 @@ import (
 )
 
 const (
-	// authorityLife and leafLife are how long certificates are valid.
 	authorityLife = 10 * 365 * 24 * time.Hour
 	leafLife      = 365 * 24 * time.Hour
 	// backdate lets clocks that are a little behind accept a new certificate.
 	backdate = 5 * time.Minute
-	// renewAt is the part of its life after which a certificate is renewed.
+	// renewAt is the fraction of its lifetime after which a certificate is renewed.
 	renewAt = 0.8
 )
 
-// Config says for what the PKI is.
+// Config is the configuration of a PKI.
 type Config struct {
 	// Dir is the folder of the files.
 	Dir string
 	// Name is the name of the cluster, part of the authorities' common names.
 	Name string
-	// Hosts are the names and IP addresses that the API server is reached under.
+	// Hosts are the names and IP addresses in the API server's serving certificate.
 	Hosts []string
-	// Given are authorities and keys that others made. Without them, the PKI makes its own.
+	// Given are the caller's authorities and keys. Without them, the PKI creates its own.
 	Given *Authorities
-	// Clock tells when a certificate has to be renewed.
+	// Clock determines when a certificate has to be renewed.
 	Clock clock.PassiveClock
 }
 
 // PKI is a loaded PKI.
 type PKI struct {
 	cfg Config
-	// ca signs the serving certificate, clientCA client certificates; they are one unless they were given.
+	// ca signs the serving certificate, clientCA client certificates; they are the same unless they were given.
 	ca, clientCA *authority
 	frontProxy   *authority
-	// bundle is what clients trust.
+	// bundle has the authorities that clients trust.
 	bundle []byte
 }
 
-// Load reads the PKI from its folder and makes what is missing or has to be renewed.
+// Load reads the PKI from its folder, and creates what is missing or has to be renewed.
 func Load(cfg Config) (*PKI, error) {
 	for _, dir := range []string{cfg.Dir, filepath.Join(cfg.Dir, clientsFolder)} {
 		if err := os.MkdirAll(dir, 0o700); err != nil {
@@ -65,8 +64,8 @@ func Load(cfg Config) (*PKI, error) {
 	return p, p.Renew()
 }
 
-// Renew makes everything that is missing, damaged in a way that loses nothing, or past most of its life. Running
-// servers and clients that read the files pick the new ones up by themselves.
+// Renew creates everything that is missing, damaged in a way that loses nothing, or due for renewal. Running servers
+// and clients that read the files reload them by themselves.
 func (p *PKI) Renew() error {
 	if err := p.loadAuthorities(); err != nil {
 		return err
@@ -82,7 +81,7 @@ func (p *PKI) Renew() error {
 	return p.renewClients()
 }
 
-// loadAuthorities reads or makes what everything else is signed with.
+// loadAuthorities reads or creates the authorities and the key for service account tokens.
 func (p *PKI) loadAuthorities() error {
 	if p.cfg.Given != nil {
 		return p.takeGiven()
@@ -98,9 +97,10 @@ func (p *PKI) loadAuthorities() error {
 	return p.ensureSigningKey(p.ServiceAccountKeyFile())
 }
 
-// CAFile has what clients trust, ClientCAFile whose client certificates are accepted. SigningCertFile and SigningKeyFile are
-// the authority that signs client certificates. ServiceAccountKeyFile signs tokens, ServiceAccountBundleFile has every key
-// whose tokens are accepted. They and the others are the paths that an API server's options and controllers need.
+// CAFile and the other methods return the paths for an API server's options and for controllers. CAFile has the
+// authorities that clients trust, ClientCAFile those whose client certificates are accepted. SigningCertFile and
+// SigningKeyFile are the authority that signs client certificates. ServiceAccountKeyFile signs tokens, and
+// ServiceAccountBundleFile has every key whose tokens are accepted.
 func (p *PKI) CAFile() string          { return p.ownOr("ca.crt", caBundleFile) }
 func (p *PKI) ClientCAFile() string    { return p.ownOr("ca.crt", clientCABundleFile) }
 func (p *PKI) SigningCertFile() string { return p.ownOr("ca.crt", "ca-client.crt") }
@@ -115,24 +115,23 @@ func (p *PKI) FrontProxyCAFile() string         { return p.file("front-proxy-ca.
 func (p *PKI) FrontProxyClientCertFile() string { return p.file("front-proxy-client.crt") }
 func (p *PKI) FrontProxyClientKeyFile() string  { return p.file("front-proxy-client.key") }
 
-// FrontProxyClientName is the common name that the API server accepts user headers from.
+// FrontProxyClientName is the common name of the client from which the API server accepts user headers.
 const FrontProxyClientName = "front-proxy-client"
 
-// CAPEM is what clients trust.
+// CAPEM returns the authorities that clients trust.
 func (p *PKI) CAPEM() []byte { return p.bundle }
 
 func (p *PKI) file(name string) string { return filepath.Join(p.cfg.Dir, name) }
 
-// authority is a certificate authority.
 type authority struct {
 	cert    *x509.Certificate
 	certPEM []byte
 	key     crypto.Signer
 }
 
-// loadAuthority reads or makes an authority. A key without a certificate is what a kill in between leaves, and the
-// certificate is made; a certificate without its key, or files that cannot be read, are an error: a new authority would
-// lock out every client that knows the old one.
+// loadAuthority reads or creates an authority. If a key has no certificate, because the process was killed in between,
+// the certificate is created. A certificate without its key, and files that cannot be read, are errors: a new authority
+// would lock out every client that trusts the old one.
 func (p *PKI) loadAuthority(name, commonName string) (*authority, error) {
 	certFile, keyFile := p.file(name+".crt"), p.file(name+".key")
 	key, err := readKey(keyFile)
@@ -168,7 +167,7 @@ func (p *PKI) loadAuthority(name, commonName string) (*authority, error) {
 	return &authority{cert: cert, certPEM: certPEM, key: key}, nil
 }
 
-// ensureLeaf makes the certificate and key at path.crt and path.key unless a good pair is there.
+// ensureLeaf creates the certificate and key at path.crt and path.key unless there is a valid pair.
 func (p *PKI) ensureLeaf(ca *authority, path string, req request) error {
 	now := p.cfg.Clock.Now()
 	key, keyErr := readKey(path + ".key")
@@ -177,7 +176,7 @@ func (p *PKI) ensureLeaf(ca *authority, path string, req request) error {
 		cert.CheckSignatureFrom(ca.cert) == nil && req.matches(cert) {
 		return nil
 	}
-	// The pair is two files: the key stays, so that a reader between the two writes gets a matching pair.
+	// The pair consists of two files. The key stays, so that a reader between the two writes gets a matching pair.
 	if keyErr != nil {
 		var err error
 		if key, err = newKey(path + ".key"); err != nil {
@@ -208,7 +207,7 @@ func needsRenewal(cert *x509.Certificate, now time.Time) bool {
 	return now.Before(cert.NotBefore) || now.After(cert.NotBefore.Add(time.Duration(float64(life)*renewAt)))
 }
 
-// request is what a certificate is made for.
+// request describes the certificate to be signed.
 type request struct {
 	commonName    string
 	organizations []string

@@ -109,7 +109,8 @@ func TestAuthorityIsRenewedWithItsKey(t *testing.T) {
 	if before["ca.crt"] == after["ca.crt"] || before["ca.key"] != after["ca.key"] {
 		t.Error("after nine of ten years the authority should have a new certificate for the same key")
 	}
-	// Who trusts the old certificate while it is valid accepts what is signed after the renewal.
+	// A client that trusts the old certificate while it is valid accepts certificates that were signed after the
+	// renewal.
 	verify(t, before["ca.crt"], dir+"/apiserver.crt", clock.Now())
 }
 

@@ -10,14 +10,14 @@ import (
 	"k8s.io/client-go/util/keyutil"
 )
 
-// Shared are the files by which several processes are one cluster to its clients: the authorities and the key for service
-// account tokens, by name. What they sign, each process has its own of.
+// Shared has the files, by name, that make several processes one cluster for clients: the authorities and the key for
+// service account tokens. Each process has its own certificates, signed by these authorities.
 type Shared map[string][]byte
 
-// sharedFiles are the names, each key before its certificate.
+// sharedFiles are the names of the files, each key before its certificate.
 var sharedFiles = []string{"ca.key", "ca.crt", "front-proxy-ca.key", "front-proxy-ca.crt", "service-account.key"}
 
-// Export returns what a PKI shares, and makes what is missing.
+// Export returns the shared files of a PKI, and creates what is missing.
 func Export(cfg Config) (Shared, error) {
 	if err := os.MkdirAll(cfg.Dir, 0o700); err != nil {
 		return nil, fmt.Errorf("creating the folder for certificates: %w", err)
@@ -37,8 +37,8 @@ func Export(cfg Config) (Shared, error) {
 	return shared, nil
 }
 
-// Import writes what others share into a PKI's folder. Load makes everything else anew that does not fit. A certificate
-// that is there for the same key stays: it may have been renewed.
+// Import writes shared files into the folder of a PKI. Afterwards, Load replaces certificates that do not fit. An
+// existing certificate for the same key stays, because it may have been renewed.
 func Import(dir string, shared Shared) error {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return fmt.Errorf("creating the folder for certificates: %w", err)

@@ -17,8 +17,8 @@ import (
 	_ "k8s.io/kubernetes/pkg/apis/core/install" // Status is known with the first group
 )
 
-// clientFaults are the beginnings of what the API machinery says of a request that is wrong, in errors without a type,
-// which become a 500. A client that retries on those would do so for ever.
+// clientFaults are the prefixes of messages of the API machinery about an invalid request, in errors without a type,
+// which become a 500. A client that retries after a 500 would never stop.
 //
 // Upstream: https://github.com/kubernetes/kubernetes/issues/79210, ErrorToAPIStatus in
 // https://github.com/kubernetes/kubernetes/blob/v1.36.3/staging/src/k8s.io/apiserver/pkg/endpoints/handlers/responsewriters/status.go
@@ -28,7 +28,8 @@ var clientFaults = []string{
 	"failed to convert to unversioned",
 	"resourceVersion: Invalid value",
 	"strconv.Parse",
-	// What follows is said of patches (k8s.io/apimachinery, strategicpatch and mergepatch, and the decoding of the result).
+	// The following messages are about patches (k8s.io/apimachinery, strategicpatch and mergepatch, and decoding the
+	// result).
 	"The order in patch list",
 	"cannot find merge key",
 	"cannot merge lists",
@@ -50,8 +51,8 @@ var clientFaults = []string{
 	"value for key",
 }
 
-// WithClientFaults answers with 400 what the handlers behind answer with 500 although the request is at fault. It looks
-// at requests with a body or a resource version only.
+// WithClientFaults changes the status code from 500 to 400 if the request is invalid. It considers only requests with a
+// body or a resource version.
 func WithClientFaults(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch r.Method {
@@ -69,12 +70,13 @@ func WithClientFaults(next http.Handler) http.Handler {
 	})
 }
 
-// patchLibraries do not survive every patch. A panic's reason has the stack of the goroutine that applied the patch.
+// patchLibraries are libraries that panic on some patches. The value of the panic has the stack of the goroutine that
+// applied the patch.
 //
 // Upstream: Patch.replace in https://github.com/evanphx/json-patch/blob/v4.13.0/patch.go
 var patchLibraries = []string{"evanphx/json-patch", "apimachinery/pkg/util/strategicpatch"}
 
-// answerPanic answers a patch that is too much for the library that applies it. Any other panic continues.
+// answerPanic answers with 400 if the library that applies a patch panics. Any other panic continues.
 func answerPanic(held *heldWriter, r *http.Request) {
 	if held.began || r.Method != http.MethodPatch {
 		return // a handler further out recovers from a panic
@@ -98,14 +100,14 @@ func answerPanic(held *heldWriter, r *http.Request) {
 	held.write(http.StatusBadRequest, body)
 }
 
-// heldWriter holds an answer with code 500 back until it is complete.
+// heldWriter buffers a response with code 500 until it is complete.
 type heldWriter struct {
 	http.ResponseWriter
-	began bool // some of the answer is on its way
+	began bool // a part of the response has been sent
 	held  *bytes.Buffer
 }
 
-// Unwrap is for responsewriter.
+// Unwrap implements responsewriter.UserProvidedDecorator.
 func (w *heldWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 
 func (w *heldWriter) WriteHeader(code int) {
@@ -142,10 +144,10 @@ func (w *heldWriter) write(code int, body []byte) {
 	w.held, w.began = nil, true
 	w.Header().Del("Content-Length")
 	w.ResponseWriter.WriteHeader(code)
-	_, _ = w.ResponseWriter.Write(body) // the client is gone if it fails
+	_, _ = w.ResponseWriter.Write(body) // an error means that the client is gone
 }
 
-// asClientFault returns the body of an answer with 400 instead, nil if the client is not at fault.
+// asClientFault returns the body of the response with 400, nil if the request is not at fault.
 func asClientFault(contentType string, body []byte) []byte {
 	mediaType, _, err := mime.ParseMediaType(contentType)
 	if err != nil {

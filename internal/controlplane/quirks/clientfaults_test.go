@@ -18,7 +18,7 @@ import (
 	"k8s.io/kubernetes/pkg/api/legacyscheme"
 )
 
-// answer answers as the API machinery does with an error that has no type.
+// answer returns a handler that responds like the API machinery does to an error without a type.
 func answer(t *testing.T, mediaType string, status metav1.Status) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		info, ok := runtime.SerializerInfoForMediaType(legacyscheme.Codecs.SupportedMediaTypes(), mediaType)
@@ -97,7 +97,7 @@ func TestPatchPanics(t *testing.T) {
 	}
 }
 
-// TestClientFaultsAreNeeded fails when the API machinery no longer answers these patches with 500.
+// TestClientFaultsAreNeeded fails if the API machinery no longer answers these patches with 500.
 func TestClientFaultsAreNeeded(t *testing.T) {
 	pod := []byte(`{"spec":{"containers":[{"name":"a","image":"b"}]}}`)
 	for _, patch := range []string{
@@ -119,7 +119,7 @@ func TestClientFaultsAreNeeded(t *testing.T) {
 	}
 }
 
-// TestPatchPanicsAreNeeded fails when the library applies this patch, or refuses it.
+// TestPatchPanicsAreNeeded fails if the library no longer panics on this patch.
 func TestPatchPanicsAreNeeded(t *testing.T) {
 	defer func() {
 		if recover() == nil {

@@ -18,26 +18,26 @@ import (
 )
 
 const (
-	// RetryDeletionAfter is for how long kube-apiserver is given to retry by itself.
+	// RetryDeletionAfter is how long kube-apiserver may take to retry by itself.
 	RetryDeletionAfter      = time.Second
 	deletionRetryAnnotation = "gardenlite.dev/deletion-retry"
 )
 
-// deletionFailures are the reasons that kube-apiserver's finalizer gives for instances that it could not delete.
+// deletionFailures are the reasons that kube-apiserver's finalizer sets if it could not delete the instances of a CRD.
 var deletionFailures = []string{"InstanceDeletionFailed", "InstanceDeletionCheck"}
 
-// RetryDeletions has the deletion of a CRD continue whose instances could not be deleted at once, for example because their
-// watch cache is not ready yet. kube-apiserver retries after 5 ms. If it reads the CRD from its cache as it was before the
-// failure, it meets a conflict, takes that for a change that it will hear of, and then ignores the change because only the
-// condition Terminating differs: nothing happens for five minutes. A change of the metadata makes it try again.
+// RetryDeletions retries the deletion of a CRD whose instances could not be deleted the first time, for example because
+// their watch cache was not ready yet. kube-apiserver retries after 5 ms. If its cache then still has the CRD from
+// before the failure, it meets a conflict, expects an event for the change, and ignores that event because only the
+// condition Terminating differs: nothing happens for five minutes. A change of the metadata makes it retry.
 //
 // Upstream: updateCustomResourceDefinition in
-// https://github.com/kubernetes/kubernetes/blob/v1.36.3/staging/src/k8s.io/apiextensions-apiserver/pkg/controller/finalizer/crd_finalizer.go
+// github.com/kubernetes/kubernetes/blob/v1.36.3/staging/src/k8s.io/apiextensions-apiserver/pkg/controller/finalizer/crd_finalizer.go
 func RetryDeletions(crds informers.CustomResourceDefinitionInformer, client clientset.Interface, after time.Duration) error {
 	lister := crds.Lister()
 	retry := func(failed *apiextensionsv1.CustomResourceDefinition) {
 		if crd, err := lister.Get(failed.Name); err != nil || crd.ResourceVersion != failed.ResourceVersion {
-			return // it continues by itself
+			return // kube-apiserver has retried by itself
 		}
 		patch := fmt.Appendf(nil, `{"metadata":{"resourceVersion":%q,"annotations":{%q:%[1]q}}}`, failed.ResourceVersion, deletionRetryAnnotation)
 		_, err := client.ApiextensionsV1().CustomResourceDefinitions().Patch(context.Background(), failed.Name, types.MergePatchType, patch,

@@ -17,7 +17,7 @@ import (
 	"github.com/gardenlite/gardenlite/internal/testutil"
 )
 
-// definition is a CRD; a deleted one has a reason for being there still.
+// definition returns a CRD. A deleted one has a condition with the reason why it still exists.
 func definition(name, version string, deleted bool, reason string) *apiextensionsv1.CustomResourceDefinition {
 	crd := &apiextensionsv1.CustomResourceDefinition{ObjectMeta: metav1.ObjectMeta{Name: name, ResourceVersion: version}}
 	if deleted {
@@ -29,7 +29,7 @@ func definition(name, version string, deleted bool, reason string) *apiextension
 	return crd
 }
 
-// TestRetryDeletions: only the deletion that has failed, and that nothing happened to since, is tried again.
+// TestRetryDeletions checks that only a failed deletion of a CRD that has not changed since is retried.
 func TestRetryDeletions(t *testing.T) {
 	client := fake.NewSimpleClientset(definition("running", "1", true, ""), definition("kept", "1", false, ""),
 		definition("failed", "1", true, ""))
@@ -62,8 +62,8 @@ func TestRetryDeletions(t *testing.T) {
 	}
 }
 
-// TestRetryDeletionsIsNeeded fails when kube-apiserver's finalizer looks again at a CRD whose condition Terminating has
-// changed after a conflict, and when a change of the metadata does not make it look again any more.
+// TestRetryDeletionsIsNeeded fails if kube-apiserver's finalizer handles a change of the condition Terminating after a
+// conflict, or no longer handles a change of the metadata.
 func TestRetryDeletionsIsNeeded(t *testing.T) {
 	client := fake.NewSimpleClientset(definition("stuck", "1", true, ""), definition("other", "1", true, ""))
 	attempts := make(chan string, 10)

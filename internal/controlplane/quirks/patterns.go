@@ -8,13 +8,13 @@ import (
 	"github.com/emicklei/go-restful/v3"
 )
 
-// patterns are the compiled patterns of paths, by their text.
+// patterns has the compiled patterns of paths by their text.
 var patterns sync.Map
 
-// SharePatterns has all servers of the process share the patterns of the paths that they serve, which are equal and a fifth
-// of what a server keeps in memory. go-restful compiles one for each route, has no way to give it one, and (with the router
-// that API servers have) does not use it. A go-restful that keeps them in another place is left alone. The container must
-// not serve yet.
+// SharePatterns makes all servers of the process share the compiled patterns of their paths, which are equal and a
+// fifth of the memory of a server. go-restful compiles one for each route, and has no option to set it; the router of
+// API servers does not use it. If another version of go-restful stores patterns elsewhere, SharePatterns does nothing.
+// The container must not serve yet.
 //
 // Upstream: newPathExpression in https://github.com/emicklei/go-restful/blob/v3.13.0/path_expression.go
 func SharePatterns(container *restful.Container) {
@@ -28,7 +28,8 @@ func SharePatterns(container *restful.Container) {
 	}
 }
 
-// patternOf is where a route has its pattern. A route is copied by value, and the copies have what this is in in common.
+// patternOf returns a pointer to the pattern of a route, nil if there is none. Routes are copied by value, but the
+// copies share the object that contains the pattern.
 func patternOf(route restful.Route) **regexp.Regexp {
 	expression := reflect.ValueOf(route).FieldByName("pathExpr")
 	if !expression.IsValid() || expression.Kind() != reflect.Pointer || expression.IsNil() {

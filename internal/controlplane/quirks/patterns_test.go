@@ -6,7 +6,8 @@ import (
 	"github.com/emicklei/go-restful/v3"
 )
 
-// TestSharePatterns: two containers with the same path have one pattern, and would have two without.
+// TestSharePatterns checks that two containers with the same path share one pattern, and have two without
+// SharePatterns.
 func TestSharePatterns(t *testing.T) {
 	first, second := containerWith("/a/{name}"), containerWith("/a/{name}")
 	a, b := patternOf(first.RegisteredWebServices()[0].Routes()[0]), patternOf(second.RegisteredWebServices()[0].Routes()[0])

@@ -8,22 +8,23 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// aftermath is how long after an end something that a server began may still notice it. Some of it tries for
-// thirty seconds.
+// aftermath is how long after its end the work that a server has started may still fail. Some of it retries for thirty
+// seconds.
 const aftermath = time.Minute
 
-// shutdowns counts what of the process is being stopped, or was a moment ago: servers, and whole landscapes.
+// shutdowns is the number of servers and landscapes that are being stopped, or were stopped less than aftermath ago.
 var shutdowns atomic.Int64
 
-// BeginShutdown notes that servers, or what they need, are about to be stopped. EndShutdown is to be called when they have been.
+// BeginShutdown records that servers, or their dependencies, are about to be stopped. The caller calls EndShutdown once
+// they have been.
 func BeginShutdown() { shutdowns.Add(1) }
 
-// EndShutdown notes the end of what BeginShutdown was called for. It counts for a minute more.
+// EndShutdown records the end of a shutdown. The shutdown counts for another minute.
 func EndShutdown() { time.AfterFunc(aftermath, func() { shutdowns.Add(-1) }) }
 
-// UnlessShutdown is exit, for klog.OsExit, but for when something is being stopped, or was in the last minute. What an API server
-// does when it starts fails when it is stopped meanwhile, and Kubernetes' code then wants to end the process, in which there
-// may be other control planes.
+// UnlessShutdown wraps exit, for klog.OsExit: it does not exit during a shutdown and the minute after it. The start
+// hooks of an API server fail if the server is stopped meanwhile, and Kubernetes' code then ends the process, in which
+// other control planes may run.
 //
 // Upstream: runPostStartHook in
 // https://github.com/kubernetes/kubernetes/blob/v1.36.3/staging/src/k8s.io/apiserver/pkg/server/hooks.go
@@ -35,8 +36,8 @@ func UnlessShutdown(exit func(status int)) func(status int) {
 	}
 }
 
-// OutliveShutdowns is for processes that have not replaced klog.OsExit themselves.
+// OutliveShutdowns sets klog.OsExit, for processes that have not replaced it themselves.
 var OutliveShutdowns = sync.OnceFunc(func() { klog.OsExit = UnlessShutdown(klog.OsExit) })
 
-// ShuttingDown says whether something is being stopped, or was in the last minute.
+// ShuttingDown reports whether there is a shutdown, or was one in the last minute.
 func ShuttingDown() bool { return shutdowns.Load() > 0 }

@@ -13,8 +13,7 @@ import (
 	"k8s.io/kubernetes/pkg/api/legacyscheme"
 )
 
-// TestUnlessShutdown fails when an API server does not end the process any more whose hook fails, and when it does so during
-// a shutdown.
+// TestUnlessShutdown fails if a failing hook of an API server no longer ends the process, or ends it during a shutdown.
 func TestUnlessShutdown(t *testing.T) {
 	noticed := make(chan bool)
 	exit := klog.OsExit
@@ -35,7 +34,6 @@ func TestUnlessShutdown(t *testing.T) {
 	}
 }
 
-// runFailingHook runs a hook of an API server that fails.
 func runFailingHook(t *testing.T) {
 	t.Helper()
 	config := genericapiserver.NewConfig(legacyscheme.Codecs)

@@ -1,4 +1,4 @@
-// Package datastoretest starts datastores that landscapes can share, for tests.
+// Package datastoretest starts datastores that several landscapes can share, for tests.
 package datastoretest
 
 import (
@@ -23,7 +23,8 @@ import (
 // patience is how long a datastore may take to start.
 const patience = 30 * time.Second
 
-// StartPostgreSQL starts a PostgreSQL of its own and returns its URL. The test is skipped where there is none.
+// StartPostgreSQL starts a PostgreSQL server for the test and returns its URL. It skips the test if PostgreSQL is not
+// installed.
 func StartPostgreSQL(t *testing.T) string {
 	t.Helper()
 	initdb, postgres := find("initdb", "/usr/lib/postgresql/*/bin"), find("postgres", "/usr/lib/postgresql/*/bin")
@@ -58,7 +59,7 @@ func StartPostgreSQL(t *testing.T) string {
 		"-c", "unix_socket_directories="+dir, "-c", "fsync=off")
 	server.SysProcAttr, server.Dir = credential, dir
 	runServer(t, server, syscall.SIGINT)
-	testutil.Eventually(t, patience, func(ctx context.Context) error { // it listens before it answers
+	testutil.Eventually(t, patience, func(ctx context.Context) error { // PostgreSQL listens before it answers
 		return exec.CommandContext(ctx, find("pg_isready", "/usr/lib/postgresql/*/bin"), "-h", "127.0.0.1", "-p", port).Run()
 	})
 	return fmt.Sprintf("postgres://gardenlite@127.0.0.1:%s/kine?sslmode=disable", port)
@@ -87,7 +88,7 @@ func StartEtcd(t *testing.T) string {
 	return listen.String()
 }
 
-// find looks for a program in PATH, then in folders that a pattern names.
+// find looks for a program in PATH, then in the folders that match the pattern.
 func find(program, pattern string) string {
 	if path, err := exec.LookPath(program); err == nil {
 		return path

@@ -8,7 +8,7 @@ import (
 	"github.com/k3s-io/kine/pkg/server"
 )
 
-// TestDrain: what is left is read to its end, and what has no end is not waited for.
+// TestDrain checks that drain reads a channel until it is closed, and gives up after drainTimeout if it is not.
 func TestDrain(t *testing.T) {
 	events := make(chan []*server.Event)
 	read := 0
@@ -26,7 +26,7 @@ func TestDrain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		begin := time.Now()
 		silent := make(chan []*server.Event)
-		defer close(silent) // what still reads from it ends
+		defer close(silent) // ends the goroutine that still reads from it
 		drain(silent)
 		if waited := time.Since(begin); waited != drainTimeout {
 			t.Errorf("it waits for %s, not %s", waited, drainTimeout)

@@ -13,32 +13,33 @@ import (
 )
 
 const (
-	// windowEvents and windowBytes bound what is kept of the past, so that a watch that starts a little behind needs
-	// nothing of the datastore.
+	// windowEvents and windowBytes limit the recent events that are kept, so that a watch that starts slightly behind
+	// does not read from the datastore.
 	windowEvents = 1000
 	windowBytes  = 4 << 20
-	// maxPendingBytes bounds what waits for one slow reader. Past it, its watch is cancelled and it lists again.
+	// maxPendingBytes limits the events that are pending for one slow reader. Above it, the watch is cancelled, and the
+	// client has to list again.
 	maxPendingBytes = 64 << 20
-	// historyPatience is how long the datastore may take to tell of the past.
+	// historyPatience is how long the datastore may take to return past events.
 	historyPatience = 30 * time.Second
 	// resubscribeAfter is how long the subscription may lag behind the current revision before it is renewed: some
 	// revisions have no event.
 	resubscribeAfter = 50 * time.Millisecond
 	// retryAfter is the time between two attempts to subscribe.
 	retryAfter = 200 * time.Millisecond
-	// drainTimeout is for how long the end of a subscription is waited for; it takes microseconds.
+	// drainTimeout is how long to wait for the end of a subscription, which usually takes microseconds.
 	drainTimeout = 2 * time.Second
 )
 
 var errHistory = errors.New("the datastore does not tell what happened before; list again")
 
-// hub has the only subscription to the backend, and hands its events to the watches.
+// hub holds the only subscription to the backend, and passes its events to the watches.
 type hub struct {
 	backend server.Backend
 	renew   chan struct{} // asks for a new subscription
 
 	mu       sync.Mutex
-	revision int64         // all events up to it have been handed out
+	revision int64         // all events up to this revision have been handed out
 	advanced chan struct{} // closed when the revision moves
 	window   window
 	watches  map[*watch]struct{}
@@ -59,7 +60,7 @@ func newHub(ctx context.Context, backend server.Backend) (*hub, error) {
 	}, nil
 }
 
-// run hands out events until the context ends. It subscribes again whenever a subscription ends or lags.
+// run hands out events until the context ends. It subscribes again when a subscription ends or lags.
 func (h *hub) run(ctx context.Context) {
 	for ctx.Err() == nil {
 		if h.subscription(ctx) {
@@ -72,14 +73,14 @@ func (h *hub) run(ctx context.Context) {
 	}
 }
 
-// subscription hands out what one subscription brings, and says whether the next one may follow at once.
+// subscription hands out the events of one subscription. It reports whether the next one may follow immediately.
 func (h *hub) subscription(parent context.Context) bool {
 	ctx, cancel := context.WithCancel(parent)
 	h.mu.Lock()
 	from := h.revision + 1
 	h.mu.Unlock()
 	select {
-	case <-h.renew: // this one is new
+	case <-h.renew: // this subscription is a new one already
 	default:
 	}
 	result := h.backend.Watch(ctx, "", "", from)
@@ -109,8 +110,8 @@ func (h *hub) subscription(parent context.Context) bool {
 	}
 }
 
-// drain reads what is left, so that the backend's goroutines end. Those of a subscription that failed before it began never
-// do: kine says nothing of it, and closes nothing.
+// drain reads the remaining events, so that the goroutines of the backend end. For a subscription that failed before it
+// began they never do: kine reports no error, and does not close the channel.
 func drain(events <-chan []*server.Event) {
 	ended := make(chan struct{})
 	go func() {
@@ -124,7 +125,7 @@ func drain(events <-chan []*server.Event) {
 	}
 }
 
-// publish hands events to all watches. Those that were handed out before are dropped.
+// publish hands events to all watches. It drops events that were handed out before.
 func (h *hub) publish(events []*server.Event) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -146,7 +147,7 @@ func (h *hub) publish(events []*server.Event) {
 	h.advance(last)
 }
 
-// reset ends all watches: the datastore has forgotten events that they have not got.
+// reset ends all watches: the datastore has compacted events that they have not received.
 func (h *hub) reset(current, compacted int64) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -188,8 +189,8 @@ func (h *hub) reached(ctx context.Context, revision int64) bool {
 	}
 }
 
-// join adds a watch, with all that it has to get of the past. The client hears of the watch last: what is said of
-// progress before does not concern it.
+// join adds a watch, with all past events that it has to receive. The client is told of the watch only after these have
+// been read: progress notifications from before do not concern the watch.
 func (h *hub) join(ctx context.Context, w *watch, from int64) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -217,9 +218,9 @@ func (h *hub) join(ctx context.Context, w *watch, from int64) {
 	h.watches[w] = struct{}{}
 }
 
-// history asks the backend for all events from a revision up to the hub's. It is called with the lock held
-// and releases it while it asks; no event is lost in between, because the watch is not among the watches yet and the
-// window is looked at again.
+// history reads all events from a revision up to that of the hub. The caller holds the lock. history releases it while
+// it reads; no event is lost in the meantime, because the watch is not in h.watches yet and the window is checked
+// again.
 func (h *hub) history(ctx context.Context, from int64) (events []*server.Event, compacted int64, err error) {
 	for {
 		want := h.revision
@@ -242,15 +243,15 @@ func (h *hub) history(ctx context.Context, from int64) (events []*server.Event, 
 			events = append(events, event)
 		}
 	}
-	// What the hub has not handed out yet comes with the others.
+	// The watch receives later events together with the other watches.
 	for len(events) > 0 && events[len(events)-1].KV.ModRevision > h.revision {
 		events = events[:len(events)-1]
 	}
 	return events, 0, nil
 }
 
-// readHistory reads all events, whatever their key, from a revision to another one: because each revision has an event,
-// it is known when all have come.
+// readHistory reads the events of all keys between two revisions. It knows when it has all of them because each
+// revision has an event.
 func (h *hub) readHistory(parent context.Context, from, to int64) ([]*server.Event, int64, error) {
 	ctx, cancel := context.WithTimeout(parent, historyPatience)
 	result := h.backend.Watch(ctx, "", "", from)
@@ -283,7 +284,7 @@ func (h *hub) readHistory(parent context.Context, from, to int64) ([]*server.Eve
 	}
 }
 
-// window is the recent past: all events after a revision.
+// window has the recent events: all after a revision.
 type window struct {
 	after  int64
 	events []*server.Event

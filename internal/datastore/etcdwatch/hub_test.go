@@ -11,20 +11,19 @@ import (
 	"github.com/gardenlite/gardenlite/internal/testutil"
 )
 
-// script is what one subscription brings, and whether it ends then.
 type script struct {
 	batches   [][]*server.Event
 	ends      bool
 	compacted int64
 }
 
-// fakeBackend plays one script for each subscription, after what earlier ones had to tell.
+// fakeBackend plays one script for each subscription, after the events of earlier scripts.
 type fakeBackend struct {
 	server.Backend
 	revision atomic.Int64
 	past     []*server.Event
 	scripts  chan script
-	asked    chan int64 // from which revision on
+	asked    chan int64 // the start revision of each subscription
 }
 
 func (b *fakeBackend) CurrentRevision(context.Context) (int64, error) { return b.revision.Load(), nil }
@@ -34,7 +33,7 @@ func (b *fakeBackend) Watch(ctx context.Context, _, _ string, revision int64) se
 	case b.asked <- revision:
 	default:
 	}
-	var s script // when all are played, nothing happens any more
+	var s script // empty once all scripts have been played: no more events
 	select {
 	case s = <-b.scripts:
 	default:

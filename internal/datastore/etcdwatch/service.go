@@ -12,14 +12,14 @@ import (
 
 var errSlow = errors.New("the watch does not keep up with the changes; list again")
 
-// Service is the Watch service. Run must be running for events to come.
+// Service is the Watch service. It hands out events only while Run is running.
 type Service struct {
 	hub      *hub
 	interval time.Duration
 	lastID   atomic.Int64
 }
 
-// New makes the service. Watches that want to hear of progress do so at each interval.
+// New returns the service. It sends progress notifications at each interval to the watches that want them.
 func New(ctx context.Context, backend server.Backend, interval time.Duration) (*Service, error) {
 	hub, err := newHub(ctx, backend)
 	if err != nil {

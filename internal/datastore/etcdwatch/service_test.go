@@ -95,7 +95,7 @@ func put(t *testing.T, backend server.Backend, key string) int64 {
 	return revision
 }
 
-// expect reads so many events and fails if they are not in order.
+// expect reads n events and fails if they are not in order.
 func expect(t *testing.T, events clientv3.WatchChan, n int) []*clientv3.Event {
 	t.Helper()
 	var got []*clientv3.Event
@@ -150,7 +150,8 @@ func TestWatchesGetWhatIsTheirs(t *testing.T) {
 	})
 }
 
-// TestWatchesStartInThePast starts watches at every revision of a past that is longer than what is kept in memory.
+// TestWatchesStartInThePast starts watches at revisions of a past that is longer than the window that is kept in
+// memory.
 func TestWatchesStartInThePast(t *testing.T) {
 	forEachBackend(t, func(t *testing.T, client *clientv3.Client, backend server.Backend) {
 		const n = 1500
@@ -167,11 +168,11 @@ func TestWatchesStartInThePast(t *testing.T) {
 	})
 }
 
-// TestProgressIsTheTruth writes all the time and asks for progress: what has come before a notification is all that was
-// written up to its revision.
+// TestProgressIsTheTruth writes continuously and requests progress: before a progress notification, a watch must have
+// received all events up to its revision.
 func TestProgressIsTheTruth(t *testing.T) {
 	forEachBackend(t, func(t *testing.T, client *clientv3.Client, backend server.Backend) {
-		// As in an API server, all watches share a stream, and so the notifications.
+		// As in an API server, all watches share a stream, and so the progress notifications.
 		ctx := clientv3.WithRequireLeader(t.Context())
 		const writers, writes = 4, 150
 		var watches []clientv3.WatchChan
@@ -185,7 +186,7 @@ func TestProgressIsTheTruth(t *testing.T) {
 		for w := range writers {
 			writing.Go(func() {
 				for i := range writes {
-					mu.Lock() // so that a revision is noted before the next one can be told of
+					mu.Lock() // so that a revision is recorded before a notification can report it
 					written[w] = append(written[w], put(t, backend, fmt.Sprintf("/%d/%d", w, i)))
 					mu.Unlock()
 				}
@@ -240,7 +241,7 @@ func TestProgressIsTheTruth(t *testing.T) {
 	})
 }
 
-// TestCompactedPast starts a watch where the datastore has forgotten what happened.
+// TestCompactedPast starts a watch at a revision that the datastore has compacted.
 func TestCompactedPast(t *testing.T) {
 	forEachBackend(t, func(t *testing.T, client *clientv3.Client, backend server.Backend) {
 		first := put(t, backend, "/a/0")
@@ -248,7 +249,7 @@ func TestCompactedPast(t *testing.T) {
 		for i := 1; i < 1200; i++ {
 			last = put(t, backend, "/a/"+strconv.Itoa(i))
 		}
-		// Once the last event has come, the first ones are not kept in memory any more.
+		// Once the last event has been received, the first ones are no longer kept in memory.
 		expect(t, client.Watch(t.Context(), "/a/", clientv3.WithPrefix(), clientv3.WithRev(last)), 1)
 		if _, err := backend.Compact(t.Context(), last-10); err != nil {
 			t.Fatal(err)
@@ -277,7 +278,7 @@ func backendCompacted(t *testing.T, backend server.Backend, revision int64) int6
 	return result.CompactRevision
 }
 
-// TestCancelledWatchIsSilent ends one watch of a stream; the other one goes on.
+// TestCancelledWatchIsSilent cancels one watch of a stream; the other one continues.
 func TestCancelledWatchIsSilent(t *testing.T) {
 	forEachBackend(t, func(t *testing.T, client *clientv3.Client, backend server.Backend) {
 		ctx, cancel := context.WithCancel(t.Context())

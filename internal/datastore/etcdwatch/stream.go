@@ -12,21 +12,21 @@ import (
 	"github.com/k3s-io/kine/pkg/server"
 )
 
-// eventsPerResponse bounds one message; the rest follows in the next ones.
+// eventsPerResponse is the maximum number of events in one message; further events follow in the next messages.
 const eventsPerResponse = 500
 
-// stream is one gRPC stream. Only send sends on it.
+// stream is one gRPC stream. Only its method send sends on it.
 type stream struct {
 	hub   *hub
 	ws    etcdserverpb.Watch_WatchServer
 	wake  chan struct{} // there is something to send
 	asked chan struct{} // the client asked for progress
 
-	// The hub's lock is over the following.
+	// The following fields are guarded by the lock of the hub.
 	watches     map[int64]*watch
-	said        []*etcdserverpb.WatchResponse // goes out before any event
-	announceAll bool                          // tell all watches at once how far they are
-	announceDue bool                          // tell those that want to know and heard nothing lately
+	said        []*etcdserverpb.WatchResponse // responses that are sent before any event
+	announceAll bool                          // send one progress notification for all watches of the stream
+	announceDue bool                          // notify the watches that want it and had no events lately
 }
 
 func newStream(h *hub, ws etcdserverpb.Watch_WatchServer) *stream {
@@ -53,13 +53,13 @@ func signal(c chan struct{}) {
 	}
 }
 
-// enqueue queues a response. The hub's lock is held.
+// enqueue queues a response. The caller holds the lock of the hub.
 func (st *stream) enqueue(response *etcdserverpb.WatchResponse) {
 	st.said = append(st.said, response)
 	st.wakeUp()
 }
 
-// refuse answers a request for a watch that cannot be.
+// refuse answers an invalid request for a watch.
 func (st *stream) refuse(err error) {
 	st.hub.mu.Lock()
 	defer st.hub.mu.Unlock()
@@ -80,7 +80,7 @@ func (st *stream) cancel(id int64) {
 	}
 }
 
-// followProgress tells the client how far its watches are, when it asks and at each interval.
+// followProgress sends progress notifications to the client, on request and at each interval.
 func (st *stream) followProgress(ctx context.Context, interval time.Duration) {
 	ticker := time.NewTicker(interval)
 	defer ticker.Stop()
@@ -114,7 +114,7 @@ func (st *stream) followProgress(ctx context.Context, interval time.Duration) {
 	}
 }
 
-// send sends what there is until the context ends or the client is gone.
+// send sends everything that is pending until the context ends or the client is gone.
 func (st *stream) send(ctx context.Context) {
 	for {
 		select {
@@ -158,7 +158,7 @@ func (st *stream) sendEvents(id int64, events []*server.Event) bool {
 	return true
 }
 
-// batch is what is to be sent at one time: all that there is up to a revision.
+// batch is what is sent at one time: everything that is pending up to a revision.
 type batch struct {
 	revision int64
 	said     []*etcdserverpb.WatchResponse

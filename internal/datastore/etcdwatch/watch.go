@@ -8,13 +8,13 @@ import (
 	"go.etcd.io/etcd/api/v3/mvccpb"
 )
 
-// kine has a key of the same name for itself, and keeps the API server's under another one.
+// kine uses a key of this name itself, and stores that of the API server under another name.
 const (
 	compactKey    = "compact_rev_key"
 	compactKeyAPI = "compact_rev_key_apiserver"
 )
 
-// watch is one watch of a stream. The hub's lock is over all of it.
+// watch is one watch of a stream. Its fields are guarded by the lock of the hub.
 type watch struct {
 	id            int64
 	key, until    string
@@ -28,7 +28,7 @@ type watch struct {
 	ended   bool
 }
 
-// push adds those of the events that are the watch's.
+// push adds those of the events that are in the range of the watch.
 func (w *watch) push(events []*server.Event) {
 	if w.ended {
 		return
@@ -51,7 +51,7 @@ func (w *watch) push(events []*server.Event) {
 	w.stream.wakeUp()
 }
 
-// end makes the stream tell the client that the watch is cancelled. The error is nil if the client wished it so.
+// end lets the stream tell the client that the watch is cancelled. err is nil if the client has requested it.
 func (w *watch) end(err error, compacted int64) {
 	if w.ended {
 		return

@@ -1,5 +1,5 @@
-// Package admission is the list of the garden's in-process admission plugins, in the order in which Gardener runs them.
-// Each plugin has a folder.
+// Package admission lists the garden's in-process admission plugins, in the order in which Gardener runs them. Each
+// plugin has a folder.
 package admission
 
 import (
@@ -34,7 +34,7 @@ import (
 	"github.com/gardenlite/gardenlite/internal/garden/admission/shootvpa"
 )
 
-// Plugins are the plugins that are always on: those that Gardener has on by default.
+// Plugins returns the factories of the plugins that are always enabled: those that Gardener enables by default.
 func Plugins() []plugin.Factory {
 	return []plugin.Factory{
 		resourcereferencemanager.Factory(),
@@ -64,7 +64,7 @@ func Plugins() []plugin.Factory {
 	}
 }
 
-// New makes all plugins.
+// New creates all plugins.
 func New(deps plugin.Dependencies) ([]admission.Interface, error) {
 	var chain []admission.Interface
 	for _, factory := range Plugins() {

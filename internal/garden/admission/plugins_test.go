@@ -7,8 +7,8 @@ import (
 	"github.com/gardenlite/gardenlite/internal/garden/admission/plugin"
 )
 
-// TestPlugins wants the plugins that are on in Gardener v1.149 unless its operator says otherwise, in Gardener's order:
-// each sees what those before it filled in.
+// TestPlugins checks that the plugins are those that Gardener v1.149 enables by default, in Gardener's order: each
+// plugin sees what the plugins before it have defaulted.
 func TestPlugins(t *testing.T) {
 	want := []string{
 		"ResourceReferenceManager",
@@ -48,7 +48,7 @@ func TestPlugins(t *testing.T) {
 	}
 }
 
-// TestNew wants a chain of all plugins that needs nothing to be made, so that it can be made before there is a storage.
+// TestNew checks that the chain can be created without any dependency, that is, before there is a storage.
 func TestNew(t *testing.T) {
 	chain, err := New(plugin.Dependencies{})
 	if err != nil || chain == nil {

@@ -1,4 +1,4 @@
-// Package apiserver puts the Gardener API groups into the garden's delegation chain: a server of their own between
+// Package apiserver adds the Gardener API groups to the garden's delegation chain: a separate server between
 // kube-apiserver and aggregator, with storage, admission and OpenAPI. It may import registry, admission, scheme and
 // controlplane.
 package apiserver
@@ -40,13 +40,13 @@ import (
 
 // Extension serves the Gardener API groups.
 type Extension struct {
-	// Clock is the landscape's.
+	// Clock is the clock of the landscape.
 	Clock clock.PassiveClock
-	// PKIDir is where the key for the tokens of WorkloadIdentities is kept.
+	// PKIDir is the directory with the key that signs WorkloadIdentity tokens.
 	PKIDir string
-	// Kubeconfigs is about those that are made for Shoots.
+	// Kubeconfigs are the settings of the subresources adminkubeconfig and viewerkubeconfig of Shoots.
 	Kubeconfigs shootkubeconfig.Options
-	// BastionTimeToLive is registry.Config's.
+	// BastionTimeToLive is passed on to registry.Config.
 	BastionTimeToLive time.Duration
 	// SeedDeleted, if set, is called after a Seed was deleted, with a client of the garden.
 	SeedDeleted func(client kubernetes.Interface, name string)
@@ -62,7 +62,8 @@ func (Extension) OpenAPIDefinitions(ref openapicommon.ReferenceCallback) map[str
 	return openapi.GetOpenAPIDefinitions(ref)
 }
 
-// Priorities implements controlplane.Extension. They are those that Gardener registers its APIServices with.
+// Priorities implements controlplane.Extension. It returns the priorities with which Gardener registers its
+// APIServices.
 func (Extension) Priorities() map[schema.GroupVersion]controlplaneapiserver.APIServicePriority {
 	return map[schema.GroupVersion]controlplaneapiserver.APIServicePriority{
 		corev1.SchemeGroupVersion:                 {Group: 9997, Version: 10},
@@ -138,7 +139,8 @@ func (e Extension) tellDeletedSeeds(groups []registry.Group, kube kubernetes.Int
 	}
 }
 
-// admissionPlugins are Gardener's plugins. Those that Kubernetes has for every resource come after them: webhooks, policies, quota.
+// admissionPlugins returns Gardener's admission plugins. The plugins that Kubernetes has for every resource
+// (webhooks, policies, quota) run after them.
 func (e Extension) admissionPlugins(in controlplane.ExtensionInput, reader plugin.Reader, kube kubernetes.Interface) (
 	[]admission.Interface, error) {
 	plugins, err := gardenadmission.New(plugin.Dependencies{
@@ -154,7 +156,8 @@ func (e Extension) admissionPlugins(in controlplane.ExtensionInput, reader plugi
 	return plugins, nil
 }
 
-// storageCodec stores objects as protobuf, in the first version of their group in scheme.GroupVersions.
+// storageCodec returns a codec that stores objects as protobuf, in the first version of their group in
+// scheme.GroupVersions.
 func storageCodec() (runtime.Codec, runtime.GroupVersioner, error) {
 	info, ok := runtime.SerializerInfoForMediaType(scheme.Codecs.SupportedMediaTypes(), runtime.ContentTypeProtobuf)
 	if !ok {

@@ -26,15 +26,15 @@ import (
 )
 
 const (
-	// issuerPath is where the issuer of WorkloadIdentity tokens is on the garden's API server, as in Gardener's discovery
-	// server.
+	// issuerPath is the path of the issuer of WorkloadIdentity tokens on the garden's API server, the same as in
+	// Gardener's discovery server.
 	issuerPath = "/garden/workload-identity/issuer"
-	// issuerKeyFile is the issuer's key, beside the key for service account tokens.
+	// issuerKeyFile is the file with the issuer's key, in the same directory as the key for service account tokens.
 	issuerKeyFile         = "workload-identity.key"
 	serviceAccountKeyFile = "service-account.key"
 )
 
-// addressOf is where clients reach an API server, which may not be completed yet.
+// addressOf returns the address at which clients reach an API server. The configuration may not be completed yet.
 func addressOf(c *genericapiserver.Config) (string, error) {
 	if _, _, err := net.SplitHostPort(c.ExternalAddress); err == nil {
 		return c.ExternalAddress, nil
@@ -49,7 +49,7 @@ func addressOf(c *genericapiserver.Config) (string, error) {
 	return net.JoinHostPort(cmp.Or(c.ExternalAddress, host), strconv.Itoa(port)), nil
 }
 
-// newIssuer is the issuer of WorkloadIdentity tokens of a garden whose API server has this address.
+// newIssuer returns the issuer of WorkloadIdentity tokens of the garden whose API server has this address.
 func newIssuer(pkiDir, address string, clock clock.PassiveClock) (*security.Issuer, error) {
 	key, err := issuerKey(pkiDir)
 	if err != nil {
@@ -58,7 +58,7 @@ func newIssuer(pkiDir, address string, clock clock.PassiveClock) (*security.Issu
 	return &security.Issuer{URL: "https://" + address + issuerPath, Key: key, Clock: clock}, nil
 }
 
-// issuerKey reads the issuer's key, and makes it if there is none.
+// issuerKey reads the issuer's key, or creates it if the file does not exist.
 func issuerKey(dir string) (*ecdsa.PrivateKey, error) {
 	file := filepath.Join(dir, issuerKeyFile)
 	data, err := os.ReadFile(file)
@@ -79,8 +79,9 @@ func issuerKey(dir string) (*ecdsa.PrivateKey, error) {
 	return key, nil
 }
 
-// makeIssuerKey derives the issuer's key from the one for service account tokens, and keeps it. Processes that are one
-// garden have that one in common, and so this one. It tells nothing of the other.
+// makeIssuerKey derives the issuer's key from the key for service account tokens, and writes it to file. All
+// processes of a garden share the key for service account tokens, so they derive the same issuer's key. The issuer's
+// key reveals nothing about the key for service account tokens.
 func makeIssuerKey(dir, file string) (*ecdsa.PrivateKey, error) {
 	data, err := os.ReadFile(filepath.Join(dir, serviceAccountKeyFile))
 	if err != nil {
@@ -94,7 +95,7 @@ func makeIssuerKey(dir, file string) (*ecdsa.PrivateKey, error) {
 	if err != nil {
 		return nil, fmt.Errorf("encoding the key for service account tokens: %w", err)
 	}
-	for attempt := range 100 { // a number is too large for the curve once in 2^32 times
+	for attempt := range 100 { // one of 2^32 derived numbers is too large for the curve
 		scalar, err := hkdf.Key(sha256.New, secret, nil, fmt.Sprintf("gardenlite workload identity %d", attempt), 32)
 		if err != nil {
 			return nil, fmt.Errorf("deriving a key: %w", err)
@@ -112,7 +113,7 @@ func makeIssuerKey(dir, file string) (*ecdsa.PrivateKey, error) {
 	return nil, errors.New("deriving a key: no number fits the curve")
 }
 
-// serveDiscovery serves what others need to check the tokens.
+// serveDiscovery serves the documents with which other parties verify the tokens.
 func serveDiscovery(mux *mux.PathRecorderMux, issuer *security.Issuer) error {
 	documents, err := issuer.Documents()
 	if err != nil {

@@ -17,7 +17,8 @@ import (
 	clocktesting "k8s.io/utils/clock/testing"
 )
 
-// TestIssuerKey: it stays, processes with one key for service account tokens have the same, and others another one.
+// TestIssuerKey checks that an issuer's key does not change, that processes with the same key for service account
+// tokens derive the same issuer's key, and that other processes derive another one.
 func TestIssuerKey(t *testing.T) {
 	write := func(dir string) []byte {
 		key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)

@@ -1,5 +1,5 @@
 // Package bootstraptoken creates the bootstrap token with which the gardenlet of one seed gets its first certificate.
-// It may import the rules of the TLS bootstrapping and the csrapprover, which knows a token by its description.
+// It may import the rules of the TLS bootstrapping and the csrapprover, which recognizes a token by its description.
 package bootstraptoken
 
 import (
@@ -25,24 +25,24 @@ import (
 	"github.com/gardenlite/gardenlite/internal/usage"
 )
 
-// How long a bootstrap token is valid: by default, and at least and at most.
+// The default, the shortest and the longest validity of a bootstrap token.
 const (
 	DefaultLife = 24 * time.Hour
 	minLife     = time.Minute
 	maxLife     = 30 * 24 * time.Hour
 )
 
-// Token is what a new gardenlet gets its first certificate with.
+// Token is the bootstrap token with which a new gardenlet requests its first certificate.
 type Token struct {
 	Seed string `json:"seed"`
 	// ID is the public part of the token; its Secret is kube-system/bootstrap-token-ID.
 	ID         string    `json:"id"`
 	Expiration time.Time `json:"expiration"`
-	// Kubeconfig has the token in it.
+	// Kubeconfig is the bootstrap kubeconfig, which contains the token.
 	Kubeconfig []byte `json:"-"`
 }
 
-// Validate says what is wrong with a seed's name, or how long a token for it is to live.
+// Validate returns a usage error if the name of the seed or the validity of its token is not allowed.
 func Validate(seedName string, life time.Duration) error {
 	if problems := validation.IsDNS1123Subdomain(seedName); len(problems) > 0 {
 		return &usage.Error{Err: fmt.Errorf("--seed %q: %s", seedName, problems[0])}
@@ -53,8 +53,9 @@ func Validate(seedName string, life time.Duration) error {
 	return nil
 }
 
-// Create makes a bootstrap token for the gardenlet of a seed, and for no other one. One that there is for the seed is
-// replaced. Its ID follows from the seed's name, because of which the gardenlet may delete it in the end.
+// Create creates a bootstrap token that is valid only for the gardenlet of this seed. It replaces an existing token
+// of the seed. The token's ID is derived from the name of the seed, so that the gardenlet is allowed to delete the
+// token in the end.
 func Create(ctx context.Context, config *rest.Config, seedName string, life time.Duration, now clock.PassiveClock) (*Token, error) {
 	client, err := kubernetes.NewForConfig(config)
 	if err != nil {

@@ -10,7 +10,8 @@ import (
 	"github.com/gardenlite/gardenlite/internal/component"
 )
 
-// TestClock: its controllers wait on the clock that it is given, as component.Controller has them do.
+// TestClock checks that New passes the configured clock on to component.New: controllers that component.Controller
+// builds wait on it.
 func TestClock(t *testing.T) {
 	clk := clocktesting.NewFakeClock(time.Now())
 	m, err := New(Config{REST: &rest.Config{Host: "https://127.0.0.1:1"}, Clock: clk, Controllers: func(string) bool { return false }})

@@ -48,36 +48,36 @@ import (
 	"github.com/gardenlite/gardenlite/internal/garden/controllermanager/shootstatuslabel"
 )
 
-// DefaultSeedMonitorPeriod is Gardener's.
+// DefaultSeedMonitorPeriod is the default of Config.SeedMonitorPeriod, the same as in Gardener.
 const DefaultSeedMonitorPeriod = gardenletlifecycle.DefaultMonitorPeriod
 
-// User is who the controller-manager is to the garden.
+// User is the name of the user as which the controller-manager authenticates at the garden.
 const User = "gardener.cloud:system:controller-manager"
 
-// Config is what a controller-manager is made of. REST is required.
+// Config configures a controller-manager. REST is required.
 type Config struct {
 	REST *rest.Config
-	// Clock is the real one by default.
+	// Clock is the real clock by default.
 	Clock clock.WithTicker
 	Log   logr.Logger
-	// LeaderElection lets one of several controller-managers work, by Gardener's lease; another one takes over within
-	// 15 s when it dies, at once when it stops.
+	// LeaderElection lets only the leader among several controller-managers run its controllers. They use Gardener's
+	// lease. Another one takes over within 15 s when the leader dies, and at once when it stops.
 	LeaderElection bool
-	// Controllers selects controllers by name (see Names). All, if nil.
+	// Controllers selects controllers by name (see Names). If it is nil, all are selected.
 	Controllers func(name string) bool
-	// Quotas are the resource quotas of projects: each has the first one whose selector matches its labels.
+	// Quotas are the resource quotas of projects: each Project gets the first one whose selector matches its labels.
 	Quotas []controllermanagerv1alpha1.QuotaConfiguration
-	// ReferenceRetry is the delay before it is checked again whether something that is being deleted is still in use,
-	// beside whenever one of its users goes: finalizers.DefaultRetry by default.
+	// ReferenceRetry is the delay before the controllers check again whether an object that is being deleted is still
+	// in use. They also check whenever an object that refers to it is deleted. finalizers.DefaultRetry by default.
 	ReferenceRetry time.Duration
-	// SeedMonitorPeriod is how old the lease of a gardenlet may become until its Seed is Unknown. It is looked at four
-	// times in that. DefaultSeedMonitorPeriod by default.
+	// SeedMonitorPeriod is the age of a gardenlet's lease at which its Seed becomes Unknown. The lease is checked four
+	// times in this period. DefaultSeedMonitorPeriod by default.
 	SeedMonitorPeriod time.Duration
-	// BastionMaxLifetime is how old a Bastion becomes at most: bastion.DefaultMaxLifetime by default.
+	// BastionMaxLifetime is the maximum age of a Bastion: bastion.DefaultMaxLifetime by default.
 	BastionMaxLifetime time.Duration
 }
 
-// addable is a controller that takes what it misses from the manager.
+// addable is a controller that adds itself to a manager, from which it takes the fields that are not set.
 type addable interface {
 	AddToManager(manager.Manager) error
 }
@@ -88,7 +88,6 @@ type controller struct {
 	new  func(Config) addable
 }
 
-// controllers are all there are.
 func controllers() []controller {
 	all := []controller{
 		{project.ControllerName, func(cfg Config) addable { return &project.Reconciler{Quotas: cfg.Quotas} }},
@@ -127,7 +126,7 @@ func controllers() []controller {
 	return all
 }
 
-// Names are the names of all controllers, which are Gardener's.
+// Names returns the names of all controllers. They are the same as in Gardener.
 func Names() []string {
 	var names []string
 	for _, c := range controllers() {
@@ -136,7 +135,7 @@ func Names() []string {
 	return names
 }
 
-// New makes a controller-manager. It asks the garden for its API, and starts nothing.
+// New creates a controller-manager. Its controllers start with Run.
 func New(cfg Config) (*component.Manager, error) {
 	cfg.Clock = cmp.Or[clock.WithTicker](cfg.Clock, clock.RealClock{})
 	var lease *client.ObjectKey
@@ -163,7 +162,8 @@ func New(cfg Config) (*component.Manager, error) {
 	return mgr, nil
 }
 
-// uncached is what is read seldom or one by one: a cache would hold all of it all the time, secrets among it.
+// uncached returns the kinds that are read seldom or one by one. A cache would hold all their objects all the time,
+// Secrets included.
 func uncached() []client.Object {
 	return []client.Object{
 		&corev1.Secret{}, &corev1.ConfigMap{}, &corev1.ResourceQuota{},
@@ -172,7 +172,7 @@ func uncached() []client.Object {
 	}
 }
 
-// schemes are Kubernetes' own types and Gardener's, in the versions that are served.
+// schemes are the types of Kubernetes and of Gardener, in the versions that the garden serves.
 var schemes = runtime.NewSchemeBuilder(
 	clientgoscheme.AddToScheme, corev1beta1.AddToScheme, gardencorev1.AddToScheme, operationsv1alpha1.AddToScheme,
 	securityv1alpha1.AddToScheme, seedmanagementv1alpha1.AddToScheme,

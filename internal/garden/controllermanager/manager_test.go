@@ -30,7 +30,7 @@ func TestNeedsClientConfiguration(t *testing.T) {
 	}
 }
 
-// TestStops: a manager whose garden refuses everything ends with its context.
+// TestStops checks that a manager whose garden refuses every request ends with its context.
 func TestStops(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()

@@ -28,7 +28,6 @@ var _ plugin.Reader = &Reader{}
 
 func newReader() *Reader { return &Reader{stores: map[schema.GroupResource]*resource.Store{}} }
 
-// add has it read from the storage of groups.
 func (r *Reader) add(groups []Group) {
 	for _, group := range groups {
 		for _, storage := range group.Versions {
@@ -54,8 +53,9 @@ func (r *Reader) Get(ctx context.Context, gr schema.GroupResource, namespace, na
 	return store.Get(genericapirequest.WithNamespace(ctx, namespace), name, &metav1.GetOptions{})
 }
 
-// List implements plugin.Reader. It answers from the watch cache, which is a few milliseconds behind at most. An empty
-// answer is made sure of, as a client's list is: nothing is overlooked that was created a moment before.
+// List implements plugin.Reader. It answers from the watch cache, which is a few milliseconds behind at most. If the
+// result is empty, it lists again with a consistent read, so that it does not miss an object that has just been
+// created.
 func (r *Reader) List(ctx context.Context, gr schema.GroupResource, namespace string, selector fields.Selector) ([]runtime.Object, error) {
 	store, err := r.store(gr)
 	if err != nil {

@@ -17,12 +17,12 @@ func metaOf(obj runtime.Object) metav1.Object {
 	return accessor
 }
 
-// part is the field of an object, invalid if it has none of that name.
+// part returns a field of an object. The value is invalid if the object has no such field.
 func part(obj runtime.Object, name string) reflect.Value {
 	return reflect.ValueOf(obj).Elem().FieldByName(name)
 }
 
-// touch changes something in a part of an object, and says whether the object has that part.
+// touch changes a value in a field of an object, and reports whether the object has the field.
 func touch(t *testing.T, obj runtime.Object, name string) bool {
 	t.Helper()
 	value := part(obj, name)
@@ -69,7 +69,7 @@ func change(v reflect.Value) bool {
 	return true
 }
 
-// fill gives every string a value, and every pointer and list something to hold it.
+// fill sets every string, every pointer, and one element of every list.
 func fill(v reflect.Value, depth int) {
 	if depth > 8 || !v.CanSet() {
 		return

@@ -1,5 +1,6 @@
-// Package registry is the storage of the Gardener API groups. Each group has a folder, each resource a Definition in it.
-// The folder resource makes storage out of Definitions. It may import scheme, validation and admission/plugin.
+// Package registry provides the storage of the Gardener API groups. Each group has a folder, with a Definition for
+// each resource. Package resource creates the storage from the Definitions. It may import scheme, validation and
+// admission/plugin.
 package registry
 
 import (
@@ -28,12 +29,12 @@ type Group struct {
 	Versions map[string]map[string]rest.Storage
 }
 
-// Config is what the storage needs beside the datastore.
+// Config configures the storage.
 type Config struct {
 	Clock clock.PassiveClock
-	// ConfigMaps reads those of kube-apiserver.
+	// ConfigMaps reads ConfigMaps from the kube-apiserver.
 	ConfigMaps shootkubeconfig.ConfigMaps
-	// Kubeconfigs is about those for Shoots.
+	// Kubeconfigs are the settings of the subresources adminkubeconfig and viewerkubeconfig of Shoots.
 	Kubeconfigs shootkubeconfig.Options
 	// Issuer signs the tokens of WorkloadIdentities.
 	Issuer *security.Issuer
@@ -41,9 +42,9 @@ type Config struct {
 	BastionTimeToLive time.Duration
 }
 
-// New makes the storage of all groups, and a reader for admission plugins over it.
+// New returns the storage of all groups, and a reader with which admission plugins read from it.
 func New(getter generic.RESTOptionsGetter, cfg Config) ([]Group, *Reader, error) {
-	reader := newReader() // is read from once all storage is there
+	reader := newReader() // is not used before all storage is added
 	coreStorage, errCore := core.Storage(getter, cfg.Clock, shootkubeconfig.Config{Options: cfg.Kubeconfigs, ConfigMaps: cfg.ConfigMaps})
 	operationsStorage, errOperations := operations.Storage(getter, cfg.Clock, cfg.BastionTimeToLive)
 	securityStorage, errSecurity := security.Storage(getter, reader, cfg.Issuer)

@@ -31,7 +31,7 @@ import (
 	"github.com/gardenlite/gardenlite/internal/garden/scheme"
 )
 
-// want is what the design, and Gardener where the design is silent, say of a resource.
+// want describes a resource as the design does, or as Gardener does where the design says nothing.
 type want struct {
 	group, kind, singular string
 	versions              string // the first is the preferred one, if there are several
@@ -39,9 +39,10 @@ type want struct {
 	shortNames            string
 	all                   bool // it is in the category all
 	subresources          string
-	// unconditional says that an update without a resource version is allowed, generation that there is one.
+	// unconditional says that updates without a resource version are allowed, generation that objects have a
+	// generation.
 	unconditional, generation bool
-	fields                    string // those beside name and namespace
+	fields                    string // besides name and namespace
 	columns                   string // wide ones in brackets
 }
 
@@ -112,7 +113,7 @@ var wanted = map[string]want{
 		namespaced: true, shortNames: "mss", subresources: "scale status", generation: true, columns: "Name,Ready,Pending,Age"},
 }
 
-// fakeGetter makes stores that reach no datastore but fakeStorage.
+// fakeGetter makes all stores use the same fakeStorage.
 type fakeGetter struct {
 	storage  *fakeStorage
 	triggers map[string]storage.IndexerFuncs
@@ -135,7 +136,7 @@ func (g *fakeGetter) GetRESTOptions(gr schema.GroupResource, _ runtime.Object) (
 	}, nil
 }
 
-// fakeStorage has one object under every key, and notes which one was asked for.
+// fakeStorage returns the same object for every key, and records the last key.
 type fakeStorage struct {
 	storage.Interface
 	object runtime.Object
@@ -160,7 +161,7 @@ func (s *fakeStorage) GetList(_ context.Context, key string, _ storage.ListOptio
 	return nil
 }
 
-// paths are all storages, by group, version and path.
+// newRegistry returns a registry over a fakeGetter: all storage by group version and path, and the reader.
 func newRegistry(t *testing.T) (*fakeGetter, map[schema.GroupVersion]map[string]rest.Storage, *Reader) {
 	t.Helper()
 	getter := newFakeGetter()
@@ -248,7 +249,7 @@ func checkSubresources(t *testing.T, storage map[string]rest.Storage, name strin
 	}
 }
 
-// checkVerbs: a part of an object can be read and written, a request can be made, and nothing else.
+// checkVerbs checks that subresources for requests support only create, and all others only get and update.
 func checkVerbs(t *testing.T, path string, sub rest.Storage) {
 	_, reads := sub.(rest.Getter)
 	_, writes := sub.(rest.Patcher)
@@ -339,7 +340,7 @@ func checkColumns(t *testing.T, store *resource.Store, want want) {
 	}
 }
 
-// checkPreparation is about what clients may set: the status through its own endpoint only, the generation never.
+// checkPreparation checks what clients can set: the status only through its own endpoint, the generation never.
 func checkPreparation(t *testing.T, store *resource.Store, want want) {
 	ctx, main := t.Context(), store.UpdateStrategy
 	old := store.New()
@@ -353,7 +354,7 @@ func checkPreparation(t *testing.T, store *resource.Store, want want) {
 	if got := metaOf(old).GetGeneration(); got != wantGeneration {
 		t.Errorf("created with generation %d", got)
 	}
-	if want.kind != "Bastion" && want.kind != "WorkloadIdentity" && want.kind != "Gardenlet" { // their status may come with them
+	if want.kind != "Bastion" && want.kind != "WorkloadIdentity" && want.kind != "Gardenlet" { // a client may create them with a status
 		if status := part(old, "Status"); status.IsValid() && !status.IsZero() {
 			t.Errorf("created with status %v", status)
 		}
@@ -404,7 +405,7 @@ func checkResetFields(t *testing.T, about string, reset map[fieldpath.APIVersion
 	}
 }
 
-// TestStatusEndpoints says that a status endpoint leaves the spec alone, and takes the status.
+// TestStatusEndpoints checks that a status endpoint updates the status and keeps the spec.
 func TestStatusEndpoints(t *testing.T) {
 	_, paths, _ := newRegistry(t)
 	tested := 0

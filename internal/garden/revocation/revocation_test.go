@@ -18,7 +18,7 @@ import (
 
 var now = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 
-// issued is a request with a certificate that was issued then.
+// issued returns a request with a client certificate that was issued at this time.
 func issued(name, organization string, at time.Time) *http.Request {
 	return &http.Request{TLS: &tls.ConnectionState{PeerCertificates: []*x509.Certificate{{
 		Subject: pkix.Name{CommonName: name, Organization: []string{organization}}, NotBefore: at.Add(-backdate),
@@ -74,7 +74,7 @@ func TestRevocation(t *testing.T) {
 	}
 }
 
-// TestWrite: one that was deleted long ago is forgotten when another one is noted.
+// TestWrite checks that an old deletion time is removed when another one is written.
 func TestWrite(t *testing.T) {
 	client, l := fake.NewClientset(), New(testingclock.NewFakeClock(now))
 	for seed, at := range map[string]time.Time{"old": now.Add(-2 * keepFor), "a": now} {

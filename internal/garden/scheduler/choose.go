@@ -10,23 +10,25 @@ import (
 	gardencorev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
 )
 
-// Strategy says how near a seed must be to its Shoots; see the constants in Gardener's configuration of its scheduler.
+// Strategy determines how near a seed must be to its Shoots; see the constants in the configuration of Gardener's
+// scheduler.
 type Strategy = schedulerconfigv1alpha1.CandidateDeterminationStrategy
 
-// Landscape is all that a decision depends on. Choose changes none of it.
+// Landscape is the input of a scheduling decision. Choose does not change it.
 type Landscape struct {
 	// Shoot has no seed yet.
 	Shoot *gardencorev1beta1.Shoot
-	// Project is the name of the Shoot's project. Default domains are for <shoot>.<project>.<domain> only.
+	// Project is the name of the Shoot's project. A default domain is only for Shoots with the domain
+	// <shoot>.<project>.<default domain>.
 	Project string
-	// SeedSelector is the one of the Shoot's CloudProfile or NamespacedCloudProfile.
+	// SeedSelector is the seed selector of the Shoot's CloudProfile or NamespacedCloudProfile.
 	SeedSelector *gardencorev1beta1.SeedSelector
-	// Seeds are all of the garden, in any order.
+	// Seeds are all Seeds of the garden, in any order.
 	Seeds []*gardencorev1beta1.Seed
-	// Usage is the number of Shoots by the seed's name; see Usage.
+	// Usage is the number of Shoots by the name of the seed; see the function Usage.
 	Usage map[string]int
-	// RegionConfig is the data of the CloudProfile's region ConfigMap: by the Shoot's region, a YAML map from a seed's
-	// region to its distance. Only MinimalDistance looks at it.
+	// RegionConfig is the data of the CloudProfile's region ConfigMap: for each region of a Shoot, a YAML map from
+	// the region of a seed to its distance. Only the strategy MinimalDistance uses it.
 	RegionConfig map[string]string
 	// Strategy is Gardener's default (SameRegion) if empty.
 	Strategy Strategy
@@ -37,15 +39,16 @@ type Reason struct {
 	Seed, Why string
 }
 
-// Reasons say why seeds were not chosen. They are the message for the owner of a Shoot that no seed takes.
+// Reasons say why seeds were not chosen. They are reported to the owner of a Shoot for which there is no eligible
+// seed.
 type Reasons struct {
-	// Problem is what keeps the Shoot from every seed alike, for example a selector that cannot be read; "" in general.
+	// Problem is a reason that applies to all seeds, for example an invalid selector; "" in general.
 	Problem string
-	// Seeds are sorted by name.
+	// Seeds are the reasons for single seeds, sorted by name.
 	Seeds []Reason
 }
 
-// String is the message if no seed was chosen.
+// String returns the message if no seed was chosen.
 func (r Reasons) String() string {
 	switch {
 	case r.Problem != "":
@@ -60,9 +63,9 @@ func (r Reasons) String() string {
 	return fmt.Sprintf("0/%d seeds are eligible: {%s}", len(r.Seeds), strings.Join(texts, ", "))
 }
 
-// Choose returns the name of the seed that the Shoot gets, or "", and why not the others. Each rule sees the seeds that the
-// ones before have left; of what is left in the end, the seed with the fewest Shoots is chosen, and of equals the first by
-// name.
+// Choose returns the name of the seed for the Shoot, or "" if no seed is eligible, and why the other seeds were not
+// chosen. Each rule filters the seeds that the rules before it accept. Of the remaining seeds, it chooses the one
+// with the fewest Shoots, and among equals the first by name.
 func Choose(l Landscape) (seed string, reasons Reasons) {
 	l.Strategy = cmp.Or(l.Strategy, schedulerconfigv1alpha1.Default)
 	candidates := slices.Clone(l.Seeds)
@@ -98,7 +101,8 @@ func Choose(l Landscape) (seed string, reasons Reasons) {
 	return seed, reasons
 }
 
-// Usage counts the Shoots of each seed. One that is moved counts on the seed where it is, and where it goes to.
+// Usage returns the number of Shoots of each seed. A Shoot that is being migrated counts for the source and the
+// destination.
 func Usage(shoots []gardencorev1beta1.Shoot) map[string]int {
 	usage := map[string]int{}
 	for i := range shoots {
@@ -109,7 +113,7 @@ func Usage(shoots []gardencorev1beta1.Shoot) map[string]int {
 	return usage
 }
 
-// seedsOf are the seeds that a Shoot takes room on: none, one, or two while it is moved.
+// seedsOf returns the seeds whose capacity a Shoot uses: none, one, or two while it is being migrated.
 func seedsOf(shoot *gardencorev1beta1.Shoot) (seeds []string) {
 	for _, name := range []*string{shoot.Spec.SeedName, shoot.Status.SeedName} {
 		if name != nil && *name != "" && !slices.Contains(seeds, *name) {

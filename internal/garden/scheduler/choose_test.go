@@ -14,7 +14,7 @@ import (
 	"k8s.io/utils/ptr"
 )
 
-// newSeed is a seed that newShoot fits on, with changes.
+// newSeed returns a seed that is eligible for newShoot, with changes.
 func newSeed(name string, changes ...func(*gardencorev1beta1.Seed)) *gardencorev1beta1.Seed {
 	seed := &gardencorev1beta1.Seed{
 		ObjectMeta: metav1.ObjectMeta{Name: name},
@@ -161,14 +161,14 @@ func selector(key, value string, providerTypes ...string) *gardencorev1beta1.See
 	return s
 }
 
-// one is the message if the only seed, a, is refused.
+// one returns the message if the only seed is a, and not eligible.
 func one(why string) string { return "0/1 seeds are eligible: {a => " + why + "}" }
 
 type landscapeTest struct {
 	name  string
 	l     Landscape
 	shoot func(*gardencorev1beta1.Shoot)
-	// want is the seed's name, or message the message without a seed.
+	// want is the name of the expected seed; message is the expected message if there is no seed.
 	want, message string
 }
 
@@ -194,7 +194,7 @@ func runLandscapes(t *testing.T, tests []landscapeTest) {
 			if seed != "" && len(reasons.Seeds) != len(test.l.Seeds)-1 {
 				t.Errorf("not every other seed has a reason: %v", reasons.Seeds)
 			}
-			// The order in which the cache lists seeds is no reason to choose another one.
+			// The order in which the cache lists the seeds does not change the result.
 			slices.Reverse(test.l.Seeds)
 			if again, other := Choose(test.l); again != seed || other.String() != reasons.String() {
 				t.Errorf("in reverse order, seed %q is chosen, not %q: %s", again, seed, other)

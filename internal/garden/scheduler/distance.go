@@ -8,7 +8,8 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// nearest leaves the candidates with the smallest distance: by the region ConfigMap, or if it knows none of them, by name.
+// nearest accepts the candidates with the smallest distance: by the region ConfigMap, or by the names of the regions
+// if the ConfigMap contains none of them.
 func nearest(l *Landscape, candidates seedList) (verdict, error) {
 	distances, err := configuredDistances(l)
 	if err != nil {
@@ -44,7 +45,8 @@ func smallest(seeds seedList, distanceOf func(*gardencorev1beta1.Seed) (int, boo
 	return minimum, found
 }
 
-// configuredDistances are those from the Shoot's region, to itself 0 unless said otherwise; nil if nothing is configured.
+// configuredDistances returns the distances from the Shoot's region in the region ConfigMap, or nil if there are
+// none. The distance of the region to itself is 0 unless it is configured.
 func configuredDistances(l *Landscape) (map[string]int, error) {
 	region := l.Shoot.Spec.Region
 	text := l.RegionConfig[region]
@@ -65,7 +67,7 @@ func configuredDistances(l *Landscape) (map[string]int, error) {
 	return distances, nil
 }
 
-// foreignProvider is added to the distance of seeds with another provider.
+// foreignProvider is added to the distance of seeds whose provider type differs from the Shoot's.
 const foreignProvider = 2
 
 func nameDistanceTo(shoot *gardencorev1beta1.Shoot, seed *gardencorev1beta1.Seed) int {
@@ -76,7 +78,8 @@ func nameDistanceTo(shoot *gardencorev1beta1.Shoot, seed *gardencorev1beta1.Seed
 	return distance
 }
 
-// nameDistance of two regions' names. The orientation counts less than the rest: eu-west is nearer to eu-east than to us-west.
+// nameDistance returns the distance of two region names. The orientation counts less than the rest: eu-west is nearer
+// to eu-east than to us-west.
 func nameDistance(a, b string) int {
 	baseA, orientationA := splitOrientation(a)
 	baseB, orientationB := splitOrientation(b)
@@ -94,14 +97,14 @@ func nameDistance(a, b string) int {
 func splitOrientation(region string) (base, orientation string) {
 	for _, orientation := range []string{"north", "south", "east", "west", "central"} {
 		if before, after, ok := strings.Cut(region, orientation); ok {
-			// The colon keeps the place, so that eu-1 is not eu-west-1 without a direction.
+			// The colon marks the place of the orientation, so that the base of eu-west-1 differs from eu-1.
 			return before + ":" + after, orientation
 		}
 	}
 	return region, ""
 }
 
-// levenshtein is the number of runes to insert, delete or replace to make one of the other.
+// levenshtein returns the number of runes to insert, delete or replace to turn a into b.
 func levenshtein(a, b []rune) int {
 	row := make([]int, len(b)+1)
 	for j := range row {

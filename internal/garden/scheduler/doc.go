@@ -1,10 +1,10 @@
-// Package scheduler assigns Shoots without a seed to one: Choose decides on a Landscape without looking at anything else,
-// the reconciler puts the Landscape together, and binds the Shoot through its binding subresource or says on the Shoot why
-// no seed takes it.
+// Package scheduler assigns Shoots to seeds: the reconciler collects a Landscape, Choose chooses a seed from the
+// Landscape alone, and the reconciler binds the Shoot through its binding subresource, or reports in the Shoot's
+// status why no seed is eligible.
 //
-// It reaches the garden only through the client configuration it is given, and imports the API modules and
-// controller-runtime, nothing of the project. It promises what Gardener's scheduler does (the same seeds in the same
-// landscapes, as of v1.149), and beyond it: a reason for every seed, the name of the seed as the last tie-break, no more
-// Shoots on a seed than it has room for however many are scheduled at once, and another try as soon as something changes
-// that the last one failed for.
+// It accesses the garden only through the given client configuration. It imports the API modules, controller-runtime,
+// and the package component of the project. It chooses the same seeds as Gardener's scheduler (as of v1.149). In
+// addition, it gives a reason for every seed, uses the name of the seed as the last tie-break, never exceeds the
+// capacity of a seed however many Shoots are scheduled concurrently, and tries again as soon as something changes on
+// which the last decision depended.
 package scheduler

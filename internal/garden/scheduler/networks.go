@@ -9,7 +9,7 @@ import (
 	v1beta1constants "github.com/gardener/gardener/pkg/apis/core/v1beta1/constants"
 )
 
-// reservedRanges are what the VPN between a seed and its Shoots maps networks to.
+// reservedRanges are the ranges to which the VPN between a seed and its Shoots maps networks.
 var reservedRanges = []string{
 	v1beta1constants.DefaultVPNRangeV6,
 	v1beta1constants.ReservedKubeApiServerMappingRange,
@@ -19,13 +19,13 @@ var reservedRanges = []string{
 	v1beta1constants.ReservedShootPodNetworkMappedRange,
 }
 
-// network is one of a Shoot or a seed: what it is for, and its CIDR.
+// network is a network of a Shoot or a seed.
 type network struct{ purpose, cidr string }
 
-// hasFreeNetworks wants the Shoot's networks apart from the reserved ranges, and its IPv6 networks apart from the seed's:
-// IPv4 networks of both are mapped to reserved ranges in the VPN and may be the same.
+// hasFreeNetworks refuses a seed if a network of the Shoot overlaps with the reserved ranges, or an IPv6 network of
+// the Shoot with one of the seed. IPv4 networks of both may overlap, because the VPN maps them to reserved ranges.
 func hasFreeNetworks(l *Landscape, seed *gardencorev1beta1.Seed) string {
-	if l.Shoot.Spec.Networking == nil { // as workerless Shoots may have it
+	if l.Shoot.Spec.Networking == nil { // workerless Shoots may have no networking
 		return ""
 	}
 	if why := missingNetwork(l.Shoot); why != "" {
@@ -53,7 +53,8 @@ func hasFreeNetworks(l *Landscape, seed *gardencorev1beta1.Seed) string {
 	return ""
 }
 
-// missingNetwork: once the networks of a Shoot are known in its status, they must be complete.
+// missingNetwork returns which network is missing in the status of a Shoot: once there are networks, they must be
+// complete.
 func missingNetwork(shoot *gardencorev1beta1.Shoot) string {
 	status := shoot.Status.Networking
 	switch {
@@ -66,7 +67,7 @@ func missingNetwork(shoot *gardencorev1beta1.Shoot) string {
 	return ""
 }
 
-// shootNetworks are those that the Shoot has, or would have by the seed's defaults.
+// shootNetworks returns the networks of the Shoot, including those that it would get from the seed's defaults.
 func shootNetworks(shoot *gardencorev1beta1.Shoot, seed *gardencorev1beta1.Seed) (all []network) {
 	spec := shoot.Spec.Networking
 	pods, services := spec.Pods, spec.Services
@@ -90,7 +91,7 @@ func shootNetworks(shoot *gardencorev1beta1.Shoot, seed *gardencorev1beta1.Seed)
 			}
 		}
 	}
-	// The same Shoot gets the same message each time.
+	// Sorted, so that the message about a Shoot does not change.
 	slices.SortStableFunc(all, func(a, b network) int {
 		return slices.Compare([]string{a.purpose, a.cidr}, []string{b.purpose, b.cidr})
 	})

@@ -13,7 +13,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// landscape is what a decision on the Shoot depends on, but for the seeds' usage. What it holds belongs to the cache.
+// landscape returns the Landscape of the Shoot without Usage. Its objects belong to the cache and must not be
+// changed.
 func (r *reconciler) landscape(ctx context.Context, shoot *gardencorev1beta1.Shoot) (*Landscape, error) {
 	l := &Landscape{Shoot: shoot, Strategy: r.strategy}
 	reference := cloudProfileOf(shoot)
@@ -45,7 +46,7 @@ func (r *reconciler) shoots(ctx context.Context) ([]gardencorev1beta1.Shoot, err
 	return shoots.Items, nil
 }
 
-// cloudProfileOf is the Shoot's reference, also if it is of the older form.
+// cloudProfileOf returns the Shoot's cloud profile reference, also if only the deprecated cloudProfileName is set.
 func cloudProfileOf(shoot *gardencorev1beta1.Shoot) gardencorev1beta1.CloudProfileReference {
 	reference := gardencorev1beta1.CloudProfileReference{Name: ptr.Deref(shoot.Spec.CloudProfileName, "")}
 	if shoot.Spec.CloudProfile != nil {
@@ -78,7 +79,8 @@ func (r *reconciler) seedSelector(ctx context.Context, namespace string, referen
 	return nil, fmt.Errorf("the Shoot's cloud profile is of kind %q, which the scheduler does not know", reference.Kind)
 }
 
-// unlessNotFound keeps "not found" of another object apart from that of the Shoot, which is no failure.
+// unlessNotFound hides the reason NotFound of err: only a missing Shoot may be reported as NotFound, because that is
+// not a failure.
 func unlessNotFound(kind string, key client.ObjectKey, err error) error {
 	if client.IgnoreNotFound(err) == nil {
 		return fmt.Errorf("%s %s of the Shoot does not exist", kind, strings.TrimPrefix(key.String(), "/"))
@@ -99,7 +101,8 @@ func (r *reconciler) project(ctx context.Context, namespace string) (string, err
 	return "", fmt.Errorf("namespace %s belongs to no project", namespace)
 }
 
-// regionConfig is the data of the first ConfigMap, by name, with the distances between the cloud profile's regions.
+// regionConfig returns the data of the first ConfigMap, by name, with the distances between the cloud profile's
+// regions.
 func (r *reconciler) regionConfig(ctx context.Context, cloudProfile string) (map[string]string, error) {
 	var configMaps corev1.ConfigMapList
 	if err := r.client.List(ctx, &configMaps, client.UnsafeDisableDeepCopy, client.InNamespace(v1beta1constants.GardenNamespace),
@@ -121,5 +124,5 @@ func (r *reconciler) regionConfig(ctx context.Context, cloudProfile string) (map
 	return first.Data, nil
 }
 
-// regionConfigLabels mark the ConfigMaps with distances in the garden namespace.
+// regionConfigLabels select the ConfigMaps with distances in the garden namespace.
 var regionConfigLabels = client.MatchingLabels{v1beta1constants.SchedulingPurpose: v1beta1constants.SchedulingPurposeRegionConfig}

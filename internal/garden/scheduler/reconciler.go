@@ -25,13 +25,13 @@ type reconciler struct {
 	recorder events.EventRecorder
 	clock    clock.PassiveClock
 	strategy Strategy
-	// backoff says when a Shoot that was not scheduled is tried again, if nothing changes before.
+	// backoff determines when a Shoot that was not scheduled is tried again, if nothing changes before.
 	backoff workqueue.TypedRateLimiter[reconcile.Request]
-	// reserved makes decisions see each other.
+	// reserved makes each decision aware of the previous ones.
 	reserved reservations
 }
 
-// Reconcile binds the Shoot to a seed, or says on it why there is none.
+// Reconcile binds the Shoot to a seed, or reports in its status why no seed is eligible.
 func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	shoot := &gardencorev1beta1.Shoot{}
 	if err := r.client.Get(ctx, request.NamespacedName, shoot); err != nil {
@@ -51,7 +51,7 @@ func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 		r.backoff.Forget(request)
 		return reconcile.Result{}, nil
 	case apierrors.IsConflict(err) || apierrors.IsNotFound(err) || ctx.Err() != nil:
-		// The Shoot has changed meanwhile, or the scheduler stops: nothing that its owner should hear of.
+		// The Shoot has changed meanwhile, or the scheduler stops: this is not reported to the Shoot's owner.
 		logf.FromContext(ctx).V(1).Info("Trying again", "reason", err.Error())
 	default:
 		logf.FromContext(ctx).Info("Shoot was not scheduled", "reason", err.Error())
@@ -60,7 +60,7 @@ func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	return reconcile.Result{RequeueAfter: r.backoff.When(request)}, nil
 }
 
-// waits says whether a Shoot waits for this scheduler. A self-hosted Shoot never has a seed.
+// waits reports whether a Shoot waits for this scheduler. A self-hosted Shoot never has a seed.
 func waits(shoot *gardencorev1beta1.Shoot) bool {
 	for _, worker := range shoot.Spec.Provider.Workers {
 		if worker.ControlPlane != nil {
@@ -107,17 +107,17 @@ func (r *reconciler) bind(ctx context.Context, shoot *gardencorev1beta1.Shoot, s
 	return nil
 }
 
-// refused says that the garden has not done what it was asked to. Without an answer, or with one that leaves it open, the
-// place on the seed stays reserved until the next try.
+// refused reports whether the API server has certainly not bound the Shoot. If it has not answered, or the answer is
+// inconclusive, the place on the seed stays reserved.
 func refused(err error) bool {
 	var status apierrors.APIStatus
 	return errors.As(err, &status) && !apierrors.IsTimeout(err) && !apierrors.IsServerTimeout(err) && !apierrors.IsInternalError(err)
 }
 
-// maxEventNote is what an event has room for, in bytes.
+// maxEventNote is the maximum length of an event's note, in bytes.
 const maxEventNote = 1024
 
-// report says to the Shoot's owner why it has no seed.
+// report writes an event and the Shoot's status, which say why the Shoot has no seed.
 func (r *reconciler) report(ctx context.Context, shoot *gardencorev1beta1.Shoot, cause error) {
 	description := "Failed to schedule Shoot: " + cause.Error()
 	r.recorder.Eventf(shoot, nil, corev1.EventTypeWarning, gardencorev1beta1.ShootEventSchedulingFailed,
@@ -128,7 +128,7 @@ func (r *reconciler) report(ctx context.Context, shoot *gardencorev1beta1.Shoot,
 		last.State == gardencorev1beta1.LastOperationStatePending && last.Description == description {
 		return
 	}
-	// The lock keeps this off a Shoot that another client has bound meanwhile.
+	// The optimistic lock prevents this update if another client has bound the Shoot meanwhile.
 	patch := client.MergeFromWithOptions(shoot.DeepCopy(), client.MergeFromWithOptimisticLock{})
 	shoot.Status.LastOperation = &gardencorev1beta1.LastOperation{
 		Type:           gardencorev1beta1.LastOperationTypeCreate,
@@ -141,7 +141,7 @@ func (r *reconciler) report(ctx context.Context, shoot *gardencorev1beta1.Shoot,
 	}
 }
 
-// shorten cuts a text to a number of bytes, between two runes.
+// shorten truncates a text to at most size bytes, between two runes.
 func shorten(text string, size int) string {
 	const more = "..."
 	if len(text) <= size {

@@ -32,10 +32,10 @@ type gardenTest struct {
 	t      *testing.T
 	events *events.FakeRecorder
 	now    time.Time
-	// bindError, if set, answers a binding; the binding itself is done first if lost is set.
+	// bindError, if set, is returned for a binding. If lost is set, the Shoot is bound nevertheless.
 	bindError error
 	lost      bool
-	// stale hides from lists what was bound, as a cache does for a while.
+	// stale hides bindings from lists, like a cache that is not up to date.
 	stale bool
 }
 
@@ -61,7 +61,7 @@ func newGardenTest(t *testing.T, objects ...client.Object) *gardenTest {
 	return g
 }
 
-// bindShoot does to the fake client's Shoot what the binding subresource does.
+// bindShoot implements the binding subresource for the fake client.
 func (g *gardenTest) bindShoot(ctx context.Context, c client.Client, subResource string, obj client.Object,
 	_ ...client.SubResourceUpdateOption) error {
 	if subResource != "binding" {
@@ -117,7 +117,7 @@ func (g *gardenTest) wantSeed(shoot, want string) {
 	}
 }
 
-// wantEvent takes the next event, "" if there must be none.
+// wantEvent checks the next event. An empty prefix means that there must be none.
 func (g *gardenTest) wantEvent(prefix string) {
 	g.t.Helper()
 	select {
@@ -202,7 +202,7 @@ func TestReconcileConfiguration(t *testing.T) {
 		name    string
 		objects []client.Object
 		shoot   func(*gardencorev1beta1.Shoot)
-		// strategy, and the seed or why there is none.
+		// want is the expected seed, message the expected reason if there is none.
 		strategy      Strategy
 		want, message string
 	}{
@@ -254,7 +254,7 @@ func TestReconcileBindingFails(t *testing.T) {
 		name  string
 		err   error
 		event string
-		// free says that another Shoot gets the place.
+		// free says that another Shoot gets the place on the seed.
 		free bool
 	}{
 		{"conflict", apierrors.NewConflict(resource, "shoot", errors.New("changed")), "", true},
@@ -283,7 +283,8 @@ func TestReconcileBindingFails(t *testing.T) {
 	}
 }
 
-// An answer that was lost must not make room for one more when the Shoot is tried again and conflicts with itself.
+// TestReconcileBindingAnswerLost checks that the place on the seed stays reserved if the response to a successful
+// binding is lost, and the next try results in a conflict.
 func TestReconcileBindingAnswerLost(t *testing.T) {
 	g := newGardenTest(t, newShoot(), newShoot(named("other")), newSeed("a", room("1")))
 	g.stale, g.lost, g.bindError = true, true, errors.New("connection reset")

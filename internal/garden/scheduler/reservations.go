@@ -8,23 +8,23 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 )
 
-// reservations are the seeds that Shoots have been given while the cache does not show it yet. They make the decisions one
-// after the other, so that none is made without knowing of the one before; the bindings themselves go in parallel.
+// reservations are the seeds of Shoots whose binding is not in the cache yet. Decisions are made sequentially, so
+// that each takes the previous ones into account; the bindings themselves are written in parallel.
 type reservations struct {
 	mutex sync.Mutex
 	seeds map[types.UID]reservation
 }
 
 type reservation struct {
-	// seed is the one that was decided on, "" after its binding has failed.
+	// seed is the chosen seed, "" after its binding has failed.
 	seed string
-	// doubtful are the seeds of bindings that were not answered: they may have come to be.
+	// doubtful are the seeds of bindings without a response: the Shoot may be bound to them.
 	doubtful sets.Set[string]
-	// bound says that the garden has confirmed the binding.
+	// bound says that the API server has confirmed the binding.
 	bound bool
 }
 
-// seedNames are the seeds that the reservation takes room on.
+// seedNames returns the seeds on which the reservation takes a place.
 func (r reservation) seedNames() sets.Set[string] {
 	seedNames := sets.New[string]().Union(r.doubtful)
 	if r.seed != "" {
@@ -33,13 +33,13 @@ func (r reservation) seedNames() sets.Set[string] {
 	return seedNames
 }
 
-// decide calls choose with how many Shoots each seed has, reservations of other Shoots included, and reserves a place on
-// the seed that it returns. A Shoot that was bound already keeps its seed, and settled is true.
+// decide calls choose with the number of Shoots of each seed, including the reservations of other Shoots, and
+// reserves a place on the returned seed. If the Shoot is bound already, it keeps its seed, and settled is true.
 func (r *reservations) decide(shoot *gardencorev1beta1.Shoot, list func() ([]gardencorev1beta1.Shoot, error),
 	choose func(usage map[string]int) (seed string)) (settled bool, err error) {
 	r.mutex.Lock()
 	defer r.mutex.Unlock()
-	// Listed under the lock: what is forgotten below must not be missing in the list.
+	// The Shoots are listed under the lock: a reservation is dropped only if this list contains its binding.
 	shoots, err := list()
 	if err != nil {
 		return false, err
@@ -70,7 +70,7 @@ func (r *reservations) reserve(uid types.UID, seed string) {
 	r.seeds[uid] = reservation{seed: seed, doubtful: r.seeds[uid].doubtful}
 }
 
-// forgetVisible drops the reservations of Shoots that have their seed in the cache, or are gone from it.
+// forgetVisible drops the reservations of Shoots that have a seed in the cache, or are not in the cache any more.
 func (r *reservations) forgetVisible(shoots []gardencorev1beta1.Shoot) {
 	if len(r.seeds) == 0 {
 		return
@@ -96,8 +96,8 @@ func (r *reservations) confirm(uid types.UID) {
 	}
 }
 
-// fail is called after a binding that has failed. What was certainly refused gives its place back; what may have come to be
-// keeps it until the cache shows the Shoot with a seed, or not at all.
+// fail is called after a binding has failed. A binding that was certainly refused frees its place. Otherwise the
+// place stays reserved until the Shoot has a seed in the cache, or is not in the cache any more.
 func (r *reservations) fail(uid types.UID, refused bool) {
 	r.mutex.Lock()
 	defer r.mutex.Unlock()

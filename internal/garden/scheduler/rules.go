@@ -15,13 +15,15 @@ import (
 
 type (
 	seedList = []*gardencorev1beta1.Seed
-	// verdict says why a seed is out, or "".
+	// verdict returns why a seed is not eligible, or "" if it is.
 	verdict func(*gardencorev1beta1.Seed) string
-	// rule makes the verdict on candidates. An error is a problem with the Shoot or the configuration, not with a seed.
+	// rule returns the verdict on candidates. An error is a problem with the Shoot or the configuration, not with a
+	// seed.
 	rule func(l *Landscape, candidates seedList) (verdict, error)
 )
 
-// rules in the order in which they are asked; the order is Gardener's, because some compare the candidates that are left.
+// rules are applied in this order. It is the same as in Gardener, because some rules compare the remaining
+// candidates.
 var rules = []rule{
 	each(usable),
 	matchesSelector("the CloudProfile", func(l *Landscape) *gardencorev1beta1.SeedSelector { return l.SeedSelector }),
@@ -39,14 +41,13 @@ var rules = []rule{
 	isNear,
 }
 
-// each is the rule that looks at every seed for itself.
+// each returns a rule that checks every seed independently of the others.
 func each(why func(l *Landscape, seed *gardencorev1beta1.Seed) string) rule {
 	return func(l *Landscape, _ seedList) (verdict, error) {
 		return func(seed *gardencorev1beta1.Seed) string { return why(l, seed) }, nil
 	}
 }
 
-// anySeed accepts every seed.
 func anySeed(*gardencorev1beta1.Seed) string { return "" }
 
 func usable(_ *Landscape, seed *gardencorev1beta1.Seed) string {
@@ -67,7 +68,7 @@ func usable(_ *Landscape, seed *gardencorev1beta1.Seed) string {
 	return ""
 }
 
-// visible is the default.
+// visible reports whether a seed is visible for scheduling, which is the default.
 func visible(seed *gardencorev1beta1.Seed) bool {
 	settings := seed.Spec.Settings
 	return settings == nil || settings.Scheduling == nil || settings.Scheduling.Visible
@@ -104,7 +105,8 @@ func matchesSelector(whose string, of func(*Landscape) *gardencorev1beta1.SeedSe
 	}
 }
 
-// offersProvider wants the Shoot's own provider type unless the CloudProfile names others.
+// offersProvider refuses a seed with a provider type other than those of the CloudProfile's seed selector or, if it
+// has none, the Shoot's.
 func offersProvider(l *Landscape, seed *gardencorev1beta1.Seed) string {
 	want, have := []string{l.Shoot.Spec.Provider.Type}, seed.Spec.Provider.Type
 	if l.SeedSelector != nil && len(l.SeedSelector.ProviderTypes) > 0 {
@@ -116,7 +118,7 @@ func offersProvider(l *Landscape, seed *gardencorev1beta1.Seed) string {
 	return fmt.Sprintf("seed has provider type %q, not %q", have, strings.Join(want, ", "))
 }
 
-// zonesForHighAvailability is how many zones a control plane needs that outlives one of them.
+// zonesForHighAvailability is the number of zones that a control plane needs to tolerate the failure of a zone.
 const zonesForHighAvailability = 3
 
 func zonal(shoot *gardencorev1beta1.Shoot) bool {
@@ -140,8 +142,8 @@ func zoneSelection(seed *gardencorev1beta1.Seed) gardencorev1beta1.ZoneSelection
 	return ""
 }
 
-// sharesZone says whether a seed is in a zone of the workers. A Shoot that names no zones is at home in all, and a control
-// plane in several zones does not follow the workers.
+// sharesZone reports whether a seed is in a zone of the workers. It is also true if the workers name no zones, and
+// for a control plane in several zones, which does not depend on the workers' zones.
 func sharesZone(l *Landscape, seed *gardencorev1beta1.Seed) bool {
 	named := false
 	for _, worker := range l.Shoot.Spec.Provider.Workers {
@@ -162,7 +164,8 @@ func hasEnforcedZones(l *Landscape, seed *gardencorev1beta1.Seed) string {
 	return ""
 }
 
-// prefersZones puts the seeds aside that would rather not have the Shoot, if there is another one.
+// prefersZones refuses seeds in the zone selection mode Prefer that share no zone with the workers, if there is any
+// other candidate.
 func prefersZones(l *Landscape, candidates seedList) (verdict, error) {
 	reluctant := func(seed *gardencorev1beta1.Seed) bool {
 		return zoneSelection(seed) == gardencorev1beta1.ZoneSelectionModePrefer && !sharesZone(l, seed)
@@ -187,8 +190,8 @@ func supportsAccessRestrictions(l *Landscape, seed *gardencorev1beta1.Seed) stri
 	return ""
 }
 
-// servesDomain lets a domain below a default domain of some seed go to the seeds that have this default domain, and any
-// other domain everywhere.
+// servesDomain accepts, for a domain below a default domain of a candidate, only seeds with this default domain, and
+// for any other domain all seeds.
 func servesDomain(l *Landscape, candidates seedList) (verdict, error) {
 	if l.Shoot.Spec.DNS == nil || l.Shoot.Spec.DNS.Domain == nil {
 		return anySeed, nil
@@ -219,7 +222,8 @@ func reconcilesShoots(_ *Landscape, seed *gardencorev1beta1.Seed) string {
 	return ""
 }
 
-// isTolerated: a taint without a value is tolerated by its key, whatever the toleration's value.
+// isTolerated refuses seeds with taints that the Shoot does not tolerate. A taint without a value is tolerated by its
+// key, whatever the toleration's value.
 func isTolerated(l *Landscape, seed *gardencorev1beta1.Seed) string {
 	tolerations := map[string]string{}
 	for _, toleration := range l.Shoot.Spec.Tolerations {
@@ -241,7 +245,7 @@ func hasCapacity(l *Landscape, seed *gardencorev1beta1.Seed) string {
 	return ""
 }
 
-// isNear is the strategy. Shoots for tests go anywhere with their provider.
+// isNear applies the strategy. Shoots with the purpose testing go to any region of their provider type.
 func isNear(l *Landscape, candidates seedList) (verdict, error) {
 	spec := &l.Shoot.Spec
 	switch {
@@ -260,7 +264,7 @@ func isNear(l *Landscape, candidates seedList) (verdict, error) {
 	return nil, fmt.Errorf("strategy %q is not known to the scheduler; configure one of %v", l.Strategy, schedulerconfigv1alpha1.Strategies)
 }
 
-// sameProvider is asked where the CloudProfile may have let other providers through.
+// sameProvider refuses seeds with another provider type, which the CloudProfile may allow.
 func sameProvider(l *Landscape, seed *gardencorev1beta1.Seed) string {
 	if have, want := seed.Spec.Provider.Type, l.Shoot.Spec.Provider.Type; have != want {
 		return fmt.Sprintf("seed has provider type %q, not %q", have, want)

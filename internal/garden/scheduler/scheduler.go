@@ -32,27 +32,28 @@ import (
 	"github.com/gardenlite/gardenlite/internal/component"
 )
 
-// User is who the scheduler is in the garden.
+// User is the user name of the scheduler in the garden.
 const User = "gardener.cloud:system:scheduler"
 
-// Config is what a scheduler is made of. Only REST is required.
+// Config configures a scheduler. Only REST is required.
 type Config struct {
-	// REST reaches the garden as User, or as a user with the same rights.
+	// REST is the client configuration for the garden, for User or a user with the same rights.
 	REST *rest.Config
-	// Clock gives the times on Shoots, and by it they wait for another try; the real one if nil.
+	// Clock is used for the times in the status of Shoots, and for retries; the real clock if nil.
 	Clock clock.WithTicker
 	Log   logr.Logger
-	// LeaderElection lets one of several schedulers of a garden work at a time.
+	// LeaderElection ensures that only one of several schedulers of a garden is active at a time.
 	LeaderElection bool
-	// LeaseDuration, RenewDeadline and RetryPeriod are those of the leader election; 15s, 10s and 2s if 0. Another
-	// scheduler takes over at most LeaseDuration and RetryPeriod after one was killed, at once after one has ended.
+	// LeaseDuration, RenewDeadline and RetryPeriod are the settings of the leader election; 15s, 10s and 2s if 0. If
+	// the leader is killed, another scheduler takes over after at most LeaseDuration plus RetryPeriod; if the leader
+	// stops, immediately.
 	LeaseDuration, RenewDeadline, RetryPeriod time.Duration
 	// Strategy is Gardener's default, SameRegion, if empty.
 	Strategy Strategy
-	// Workers is the number of Shoots that are scheduled at a time; Gardener's 5 if 0.
+	// Workers is the number of Shoots that are scheduled concurrently; 5 if 0, as in Gardener.
 	Workers int
-	// RetryBase and RetryMax are the first and the longest time until a Shoot that no seed takes is tried again, if nothing
-	// changes before; 100ms and 1000s if 0.
+	// RetryBase and RetryMax are the first and the longest delay of the exponential backoff for a Shoot without an
+	// eligible seed, if nothing changes before; 100ms and 1000s if 0.
 	RetryBase, RetryMax time.Duration
 }
 
@@ -65,7 +66,7 @@ type Scheduler struct {
 	synced  atomic.Bool
 }
 
-// New makes a scheduler; Run starts it. It does not talk to the garden yet.
+// New returns a scheduler; Run starts it. New does not access the garden.
 func New(cfg Config) (*Scheduler, error) {
 	if cfg.REST == nil {
 		return nil, errors.New("the scheduler needs a client configuration for the garden")
@@ -100,7 +101,8 @@ func orDefault[T comparable](value, otherwise T) T {
 	return value
 }
 
-// Run schedules until the context ends. Who loses the lead stands by again. To be called once.
+// Run schedules Shoots until the context ends. If the scheduler loses the leadership, it stands by again. Call Run
+// only once.
 func (s *Scheduler) Run(ctx context.Context) error {
 	for {
 		err := s.runManager(ctx)
@@ -122,7 +124,8 @@ func (s *Scheduler) Run(ctx context.Context) error {
 	}
 }
 
-// runManager has the cache know from the start what it will be asked for, so that who stands by is ready at once.
+// runManager starts the informers of all cached types right away, so that a scheduler that stands by is ready when it
+// becomes the leader.
 func (s *Scheduler) runManager(parent context.Context) error {
 	ctx, cancel := context.WithCancel(parent)
 	defer cancel()
@@ -137,7 +140,8 @@ func (s *Scheduler) runManager(parent context.Context) error {
 	return s.manager.Start(ctx)
 }
 
-// ledUntilNow says whether the manager that has ended was the leader: then it may only have lost the lead.
+// ledUntilNow reports whether the manager that has ended was the leader: in this case it may just have lost the
+// leadership.
 func (s *Scheduler) ledUntilNow() bool {
 	select {
 	case <-s.manager.Elected():
@@ -147,7 +151,8 @@ func (s *Scheduler) ledUntilNow() bool {
 	}
 }
 
-// HasSynced says whether the scheduler knows all of the garden that it needs. It may still stand by for another one.
+// HasSynced reports whether the caches of the scheduler have synced. It may still stand by while another scheduler is
+// the leader.
 func (s *Scheduler) HasSynced() bool { return s.synced.Load() }
 
 func cachedTypes() []client.Object {
@@ -191,18 +196,18 @@ func (s *Scheduler) newManager() (manager.Manager, error) {
 	if err := r.addToManager(mgr, s.cfg.Workers, s.cfg.Clock); err != nil {
 		return nil, fmt.Errorf("making the scheduler: %w", err)
 	}
-	// Those who need no leader are started after the cache.
+	// The manager starts runnables without leader election after the caches have synced.
 	if err := mgr.Add(standby(func(context.Context) error { s.synced.Store(true); return nil })); err != nil {
 		return nil, fmt.Errorf("making the scheduler: %w", err)
 	}
 	return mgr, nil
 }
 
-// newMapper knows the few types of the scheduler, which saves asking the garden for all it has.
+// newMapper returns a mapper for the few types of the scheduler, which saves discovery requests to the garden.
 func newMapper() meta.RESTMapper {
 	mapper := meta.NewDefaultRESTMapper(nil)
 	add := func(gv schema.GroupVersion, scope meta.RESTScope, kinds ...string) {
-		for _, kind := range kinds { // a cache of some namespaces only asks for the scope of lists, too
+		for _, kind := range kinds { // a cache that is limited to namespaces also asks for the scope of lists
 			mapper.Add(gv.WithKind(kind), scope)
 			mapper.Add(gv.WithKind(kind+"List"), scope)
 		}
@@ -213,10 +218,10 @@ func newMapper() meta.RESTMapper {
 	return mapper
 }
 
-// standby is run whether or not its manager leads.
+// standby is a runnable that runs whether or not its manager is the leader.
 type standby func(context.Context) error
 
 func (f standby) Start(ctx context.Context) error { return f(ctx) }
 
-// NeedLeaderElection is false.
+// NeedLeaderElection implements manager.LeaderElectionRunnable.
 func (standby) NeedLeaderElection() bool { return false }

@@ -26,7 +26,8 @@ func TestNewRefuses(t *testing.T) {
 	}
 }
 
-// Two schedulers in one process: both know the garden, both end when they are told to, and leave nothing running.
+// TestRunAndStop checks that two schedulers in one process both sync their caches, stop when the context ends, and
+// leave no goroutines behind.
 func TestRunAndStop(t *testing.T) {
 	goroutinesEnded := testutil.Goroutines(t)
 	server := httptest.NewServer(newEmptyGarden())
@@ -52,7 +53,7 @@ func TestRunAndStop(t *testing.T) {
 	goroutinesEnded(testutil.Timeout)
 }
 
-// newEmptyGarden answers as an API server that has the scheduler's types, no objects, and one Lease.
+// newEmptyGarden returns an API server with the scheduler's types, no objects, and one Lease.
 func newEmptyGarden() http.Handler {
 	g := &emptyGarden{}
 	mux := http.NewServeMux()
@@ -83,7 +84,7 @@ func listNothing(groupVersion string) http.HandlerFunc {
 		query := r.URL.Query()
 		switch {
 		case query.Get("sendInitialEvents") == "true":
-			// As a server without streaming lists, so that the client lists.
+			// Like a server without streaming lists, so that the client sends a list request.
 			answer(w, http.StatusUnprocessableEntity, metav1.Status{TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"},
 				Status: "Failure", Reason: metav1.StatusReasonInvalid, Code: 422})
 		case query.Get("watch") != "":

@@ -22,8 +22,8 @@ import (
 	"github.com/gardenlite/gardenlite/internal/component"
 )
 
-// addToManager has the reconciler look at Shoots that wait when they change, and at all that wait when something else
-// changes that a decision depends on.
+// addToManager adds the controller to mgr. It reconciles a waiting Shoot when the Shoot changes, and all waiting
+// Shoots when another object changes on which a decision depends.
 func (r *reconciler) addToManager(mgr manager.Manager, workers int, clk clock.WithTicker) error {
 	all := handler.EnqueueRequestsFromMapFunc(r.waiting)
 	yes := true
@@ -40,11 +40,11 @@ func (r *reconciler) addToManager(mgr manager.Manager, workers int, clk clock.Wi
 		Complete(r)
 }
 
-// waiting are the requests for all Shoots that wait for a seed.
+// waiting returns the requests for all Shoots that wait for a seed.
 func (r *reconciler) waiting(ctx context.Context, _ client.Object) (requests []reconcile.Request) {
 	shoots, err := r.shoots(ctx)
 	if err != nil {
-		// The cache has stopped; with back-off, the Shoots are tried again in any case.
+		// The cache has stopped. The Shoots are tried again in any case, with backoff.
 		logf.FromContext(ctx).Error(err, "Shoots that wait for a seed are not tried at once")
 		return nil
 	}
@@ -56,8 +56,8 @@ func (r *reconciler) waiting(ctx context.Context, _ client.Object) (requests []r
 	return requests
 }
 
-// shootChanges lets new Shoots and changed specs of those that wait through. Status is what the scheduler itself writes. A
-// Shoot that is gone is let through for its back-off to be forgotten.
+// shootChanges passes new waiting Shoots, and waiting Shoots whose spec has changed. It ignores the status, because
+// the scheduler itself writes it. It passes deleted waiting Shoots, so that their backoff is forgotten.
 var shootChanges = predicate.Funcs{
 	CreateFunc:  func(e event.CreateEvent) bool { return objectWaits(e.Object) },
 	GenericFunc: func(e event.GenericEvent) bool { return objectWaits(e.Object) },
@@ -67,7 +67,7 @@ var shootChanges = predicate.Funcs{
 		if !isShoot || !isStillShoot {
 			return false
 		}
-		// When it no longer waits, its back-off is forgotten as well.
+		// A Shoot that does not wait any more is also passed, so that its backoff is forgotten.
 		return waits(before) != waits(after) || waits(after) && !equality.Semantic.DeepEqual(before.Spec, after.Spec)
 	},
 	DeleteFunc: func(e event.DeleteEvent) bool { return objectWaits(e.Object) },
@@ -97,15 +97,15 @@ var roomGained = predicate.Funcs{
 	},
 }
 
-// changes passes updates in which an aspect of the object has changed: seeds tell every few seconds that they live,
-// which is no reason to try all Shoots again.
+// changes passes updates in which one of the aspects of the object has changed: the heartbeats of seeds every few
+// seconds are no reason to try all Shoots again.
 func changes(aspects func(client.Object) []any) predicate.Predicate {
 	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
 		return !equality.Semantic.DeepEqual(aspects(e.ObjectOld), aspects(e.ObjectNew))
 	}}
 }
 
-// seedAspects are those that the rules look at.
+// seedAspects returns the parts of a Seed that the rules check.
 func seedAspects(object client.Object) []any {
 	seed, ok := object.(*gardencorev1beta1.Seed)
 	if !ok {

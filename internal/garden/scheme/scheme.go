@@ -1,4 +1,4 @@
-// Package scheme holds the one scheme of the Gardener API groups that the garden serves, in their internal and
+// Package scheme contains the scheme of the Gardener API groups that the garden serves, in their internal and
 // versioned forms, and its codecs. It may import the API modules only.
 package scheme
 
@@ -33,7 +33,7 @@ var (
 	// ParameterCodec decodes the query parameters of requests to the Gardener API.
 	ParameterCodec = runtime.NewParameterCodec(Scheme)
 
-	// GroupVersions are the group versions that are served, in the order in which objects of a group are stored.
+	// GroupVersions are the served group versions. Objects are stored in the first version of their group.
 	GroupVersions = []schema.GroupVersion{
 		corev1beta1.SchemeGroupVersion,
 		corev1.SchemeGroupVersion,
@@ -54,7 +54,7 @@ func init() {
 	for _, gv := range append(GroupVersions, authenticationv1alpha1.SchemeGroupVersion) {
 		metav1.AddToGroupVersion(Scheme, gv)
 	}
-	// The API module lets all selectable fields through but this one.
+	// The API module registers the selectable fields of all resources but this one.
 	utilruntime.Must(Scheme.AddFieldLabelConversionFunc(corev1beta1.SchemeGroupVersion.WithKind("NamespacedCloudProfile"),
 		func(label, value string) (string, string, error) {
 			switch label {
@@ -63,7 +63,7 @@ func init() {
 			}
 			return "", "", fmt.Errorf("field label not supported: %s", label)
 		}))
-	// As in k8s.io/sample-apiserver: list and get options and errors travel in the unversioned group as well.
+	// As in k8s.io/sample-apiserver, list and get options and errors are registered in the unversioned group as well.
 	unversioned := schema.GroupVersion{Version: "v1"}
 	metav1.AddToGroupVersion(Scheme, unversioned)
 	Scheme.AddUnversionedTypes(unversioned,

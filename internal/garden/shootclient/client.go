@@ -21,7 +21,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// DefaultPollInterval is how often a Shoot is looked at that is waited for.
+// DefaultPollInterval is the default interval at which Wait and WaitGone read a Shoot.
 const DefaultPollInterval = 250 * time.Millisecond
 
 // Client works with the Shoots of a garden.
@@ -31,7 +31,7 @@ type Client struct {
 	PollInterval time.Duration
 }
 
-// New makes a client for the garden of this configuration. It asks nothing yet.
+// New returns a client for the garden of this configuration. It sends no request.
 func New(config *rest.Config) (*Client, error) {
 	config = rest.CopyConfig(config)
 	config.WarningHandler = rest.NoWarnings{}
@@ -46,17 +46,16 @@ func New(config *rest.Config) (*Client, error) {
 	return &Client{Client: c}, nil
 }
 
-// newScheme knows what the client works with.
 func newScheme() (*runtime.Scheme, error) {
 	scheme := runtime.NewScheme()
 	builder := runtime.NewSchemeBuilder(corev1beta1.AddToScheme, authenticationv1alpha1.AddToScheme)
 	return scheme, builder.AddToScheme(scheme)
 }
 
-// Key names a Shoot as people do: by its project.
+// Key identifies a Shoot by its project and name, as users do.
 type Key struct{ Project, Name string }
 
-// ParseKey reads PROJECT/NAME, or NAME alone for a Shoot of the project given.
+// ParseKey parses PROJECT/NAME, or NAME alone for a Shoot of the given project.
 func ParseKey(text, project string) (Key, error) {
 	key := Key{Project: project, Name: text}
 	if before, after, found := strings.Cut(text, "/"); found {
@@ -70,7 +69,7 @@ func ParseKey(text, project string) (Key, error) {
 
 func (k Key) String() string { return k.Project + "/" + k.Name }
 
-// Namespace is that of a project.
+// Namespace returns the namespace of a project.
 func (c *Client) Namespace(ctx context.Context, project string) (string, error) {
 	p := &corev1beta1.Project{}
 	if err := c.Get(ctx, client.ObjectKey{Name: project}, p); apierrors.IsNotFound(err) {
@@ -85,10 +84,10 @@ func (c *Client) Namespace(ctx context.Context, project string) (string, error) 
 	return namespace, nil
 }
 
-// ErrNotFound says that there is no such Shoot.
+// ErrNotFound means that the Shoot does not exist.
 var ErrNotFound = errors.New("does not exist")
 
-// Shoot reads a Shoot; the error is ErrNotFound if there is none.
+// Shoot returns a Shoot, or ErrNotFound if it does not exist.
 func (c *Client) Shoot(ctx context.Context, key Key) (*corev1beta1.Shoot, error) {
 	namespace, err := c.Namespace(ctx, key.Project)
 	if err != nil {
@@ -107,7 +106,7 @@ func (c *Client) shoot(ctx context.Context, namespace string, key Key) (*corev1b
 	return shoot, nil
 }
 
-// List returns what there is to say of all Shoots, sorted by project and name.
+// List returns the summaries of all Shoots, sorted by project and name.
 func (c *Client) List(ctx context.Context) ([]Summary, error) {
 	projects, shoots := &corev1beta1.ProjectList{}, &corev1beta1.ShootList{}
 	if err := c.Client.List(ctx, projects); err != nil {
@@ -131,7 +130,7 @@ func (c *Client) List(ctx context.Context) ([]Summary, error) {
 	return all, nil
 }
 
-// KubernetesVersions are those of all cloud profiles.
+// KubernetesVersions returns the Kubernetes versions of all cloud profiles.
 func (c *Client) KubernetesVersions(ctx context.Context) (versions []string, err error) {
 	profiles := &corev1beta1.CloudProfileList{}
 	if err := c.Client.List(ctx, profiles); err != nil {
@@ -146,7 +145,8 @@ func (c *Client) KubernetesVersions(ctx context.Context) (versions []string, err
 	return slices.Compact(versions), nil
 }
 
-// Delete asks for a Shoot to be deleted; the error is ErrNotFound if there is none. One that is being deleted is all right.
+// Delete confirms and requests the deletion of a Shoot. It returns ErrNotFound if the Shoot does not exist, and no
+// error if the Shoot is being deleted already.
 func (c *Client) Delete(ctx context.Context, key Key) error {
 	shoot, err := c.Shoot(ctx, key)
 	if err != nil || shoot.DeletionTimestamp != nil {
@@ -163,7 +163,7 @@ func (c *Client) Delete(ctx context.Context, key Key) error {
 	return nil
 }
 
-// Operate asks for an operation on a Shoot, beside those that have been asked for and have not begun.
+// Operate requests an operation on a Shoot, in addition to requested operations that have not begun.
 func (c *Client) Operate(ctx context.Context, key Key, operation string) error {
 	return retry.RetryOnConflict(retry.DefaultRetry, func() error {
 		shoot, err := c.Shoot(ctx, key)
@@ -183,8 +183,8 @@ func (c *Client) Operate(ctx context.Context, key Key, operation string) error {
 	})
 }
 
-// Kubeconfig is a kubeconfig for a Shoot with the rights of an administrator, or of a viewer, and when it expires: at the
-// time asked for at the latest.
+// Kubeconfig returns a kubeconfig for a Shoot, with the rights of an administrator or of a viewer, and its expiration
+// time. It is valid no longer than life.
 func (c *Client) Kubeconfig(ctx context.Context, key Key, viewer bool, life time.Duration) ([]byte, time.Time, error) {
 	shoot, err := c.Shoot(ctx, key)
 	if err != nil {

@@ -20,7 +20,7 @@ import (
 
 var key = Key{"dev", "x"}
 
-// garden has the project dev. onGet, if set, may change a Shoot each time before it is read.
+// garden returns a client for a garden with the project dev. onGet, if set, may change a Shoot each time it is read.
 func garden(t *testing.T, onGet func(reads int, shoot *corev1beta1.Shoot)) *Client {
 	t.Helper()
 	scheme, err := newScheme()
@@ -74,7 +74,7 @@ func TestCreate(t *testing.T) {
 		*shoot.Spec.SeedName != "local" || shoot.Namespace != "garden-dev" {
 		t.Errorf("%+v", shoot.Spec)
 	}
-	// What the garden fills in, and versions that have moved on, are no difference.
+	// Fields that the garden fills in and newer versions are no difference.
 	shoot.Spec.Maintenance = &corev1beta1.Maintenance{}
 	shoot.Spec.Provider.Workers[0].Machine.Image.Version = ptr.To("9.9.9")
 	if err := c.Update(ctx, shoot); err != nil {
@@ -137,7 +137,7 @@ func TestKubernetesVersions(t *testing.T) {
 	}
 }
 
-// TestWithoutGardenlet: that no gardenlet works on a Shoot is what is said of it.
+// TestWithoutGardenlet checks that the progress of a Shoot says that its gardenlet is not ready.
 func TestWithoutGardenlet(t *testing.T) {
 	c := garden(t, nil)
 	if _, _, err := c.Create(t.Context(), Spec{Key: key, Seed: "edge"}); err != nil {
@@ -158,7 +158,7 @@ func TestWithoutGardenlet(t *testing.T) {
 	}
 }
 
-// TestOperate: what was asked for before and has not begun is not lost.
+// TestOperate checks that a requested operation that has not begun is not lost.
 func TestOperate(t *testing.T) {
 	c := garden(t, nil)
 	if _, _, err := c.Create(t.Context(), Spec{Key: Key{"dev", "x"}}); err != nil {

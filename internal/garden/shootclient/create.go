@@ -16,23 +16,23 @@ import (
 	"github.com/gardenlite/gardenlite/manifests"
 )
 
-// sampleFile is the Shoot that others are made like.
+// sampleFile is the manifest of the sample Shoot.
 const sampleFile = "samples/shoot.yaml"
 
-// Spec is what may differ from the sample.
+// Spec is what may differ from the sample Shoot.
 type Spec struct {
 	Key
-	// Workers is how many nodes there are; nil means as many as in the sample, 0 that there are no worker pools at all.
+	// Workers is the number of nodes; nil means as many as in the sample, 0 means no worker pools.
 	Workers *int32
-	// KubernetesVersion is that of the sample if empty.
+	// KubernetesVersion is the version of the sample if empty.
 	KubernetesVersion string
-	// Seed is chosen by the scheduler if empty.
+	// Seed is the name of the seed. If it is empty, the scheduler chooses a seed.
 	Seed string
-	// Change, if there is one, changes the Shoot that all the rest has made.
+	// Change, if set, changes the Shoot after all other fields are applied.
 	Change func(*corev1beta1.Shoot)
 }
 
-// Sample is a Shoot like the sample, in a namespace.
+// Sample returns the sample Shoot with the changes of the Spec, in a namespace.
 func (s Spec) Sample(namespace string) (*corev1beta1.Shoot, error) {
 	data, err := manifests.FS.ReadFile(sampleFile)
 	if err != nil {
@@ -51,7 +51,7 @@ func (s Spec) Sample(namespace string) (*corev1beta1.Shoot, error) {
 	}
 	switch {
 	case s.Workers == nil:
-	case *s.Workers == 0: // without workers there is nothing that needs credentials or keys, or a network but the one of services
+	case *s.Workers == 0: // without workers, no credentials, keys, or networks but the service network are needed
 		shoot.Spec.Provider.Workers, shoot.Spec.CredentialsBindingName, shoot.Spec.Maintenance = nil, nil, nil
 		shoot.Spec.Networking = &corev1beta1.Networking{Services: shoot.Spec.Networking.Services}
 	default:
@@ -66,8 +66,8 @@ func (s Spec) Sample(namespace string) (*corev1beta1.Shoot, error) {
 	return shoot, nil
 }
 
-// Create creates a Shoot. If there is one already that is as it is to be, that is returned, and created is false. If it is
-// otherwise, that is an error.
+// Create creates a Shoot. If the Shoot exists and matches the spec, Create returns it, and created is false. If it
+// differs, Create returns an error.
 func (c *Client) Create(ctx context.Context, spec Spec) (shoot *corev1beta1.Shoot, created bool, err error) {
 	namespace, err := c.Namespace(ctx, spec.Project)
 	if err != nil {
@@ -102,8 +102,9 @@ func (c *Client) Create(ctx context.Context, spec Spec) (shoot *corev1beta1.Shoo
 	return shoot, false, nil
 }
 
-// difference is what a Shoot lacks of what is wanted; empty if nothing. What the garden adds does not count, and neither do
-// versions that the user did not ask for, which move on, and the maintenance, which is its owner's.
+// difference returns the first difference of a Shoot from the wanted one, or "" if there is none. It ignores fields
+// that the garden adds, versions that the user did not ask for, which are updated automatically, and the maintenance,
+// which the owner of the Shoot may change.
 func (s Spec) difference(wanted, found *corev1beta1.Shoot) (string, error) {
 	w, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&wanted.Spec)
 	if err != nil {
@@ -119,7 +120,7 @@ func (s Spec) difference(wanted, found *corev1beta1.Shoot) (string, error) {
 	}), nil
 }
 
-// lacks is the first difference from what is wanted to what is found.
+// lacks returns the first wanted field that found does not have with the same value.
 func lacks(path string, wanted, found any, ignored func(path string) bool) string {
 	if ignored(path) {
 		return ""

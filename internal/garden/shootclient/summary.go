@@ -8,20 +8,20 @@ import (
 	"k8s.io/utils/ptr"
 )
 
-// Summary is what there is to say of a Shoot in a line.
+// Summary describes a Shoot in one line.
 type Summary struct {
 	Project           string `json:"project"`
 	Name              string `json:"name"`
 	Namespace         string `json:"namespace"`
 	Seed              string `json:"seed,omitempty"`
 	KubernetesVersion string `json:"kubernetesVersion"`
-	// State is what happens to it, or what became of that: "Create Processing (40%)", "Ready", "Hibernated".
+	// State is the operation in progress or its result: "Create Processing (40%)", "Ready", "Hibernated".
 	State string `json:"state"`
-	// Ready says that nothing is to be done.
+	// Ready says that the Shoot is as specified.
 	Ready bool `json:"ready"`
 	// Message says what is in progress, or wrong.
 	Message string `json:"message,omitempty"`
-	// MinNodes and MaxNodes are how many nodes it is to have.
+	// MinNodes and MaxNodes are the smallest and the largest number of nodes of the Shoot; 0 if it is hibernated.
 	MinNodes   int32     `json:"minNodes"`
 	MaxNodes   int32     `json:"maxNodes"`
 	Hibernated bool      `json:"hibernated,omitempty"`
@@ -31,7 +31,7 @@ type Summary struct {
 	CreatedAt  time.Time `json:"createdAt"`
 }
 
-// Summarize says it of a Shoot in a project.
+// Summarize returns the summary of a Shoot in a project.
 func Summarize(shoot *corev1beta1.Shoot, project string) Summary {
 	s := Summary{
 		Project: project, Name: shoot.Name, Namespace: shoot.Namespace, Seed: ptr.Deref(shoot.Spec.SeedName, ""),
@@ -58,7 +58,7 @@ func Summarize(shoot *corev1beta1.Shoot, project string) Summary {
 	return s
 }
 
-// Nodes is how many nodes the Shoot is to have: "2", or "2-3".
+// Nodes returns the number of nodes of the Shoot: "2", or "2-3".
 func (s Summary) Nodes() string {
 	if s.MinNodes == s.MaxNodes {
 		return fmt.Sprint(s.MinNodes)

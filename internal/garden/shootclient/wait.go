@@ -15,22 +15,22 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Progress is how far the last operation of a Shoot is.
+// Progress is the progress of the last operation of a Shoot.
 type Progress struct {
-	// Type is Create, Reconcile, Delete …, empty as long as nothing has begun.
+	// Type is Create, Reconcile, Delete …, empty until the first operation begins.
 	Type, State string
 	Percent     int32
 	Description string
 	// Done says that the Shoot is as specified; Failed that its operation is not retried until a user changes the
 	// Shoot.
 	Done, Failed bool
-	// Errors are what went wrong.
+	// Errors are the descriptions of the last errors.
 	Errors []string
-	// Codes are Gardener's, of all errors.
+	// Codes are Gardener's error codes of all errors.
 	Codes []string
 }
 
-// ProgressOf is how far a Shoot is.
+// ProgressOf returns the progress of a Shoot.
 func ProgressOf(shoot *corev1beta1.Shoot) Progress {
 	operation := shoot.Status.LastOperation
 	if operation == nil {
@@ -62,7 +62,7 @@ func value(text *string) string {
 	return *text
 }
 
-// String is what is in progress in a few words: "Create Processing (40%)".
+// String returns the operation in a few words: "Create Processing (40%)".
 func (p Progress) String() string {
 	switch {
 	case p.Type == "":
@@ -73,7 +73,7 @@ func (p Progress) String() string {
 	return fmt.Sprintf("%s %s (%d%%)", p.Type, p.State, p.Percent)
 }
 
-// explain says what keeps the Shoot from being ready.
+// explain returns a text that says why the Shoot is not ready.
 func (p Progress) explain() string {
 	text := p.String()
 	if p.Description != "" {
@@ -89,8 +89,8 @@ func (p Progress) explain() string {
 	return text
 }
 
-// Wait returns when a Shoot is as it is specified. It calls report, which may be nil, for each change. It ends
-// with an error when the Shoot has failed for good, when it is gone, or with the context.
+// Wait waits until a Shoot is as specified. It calls report, which may be nil, for each change. It returns an error
+// when the Shoot has failed and is not retried, when it is gone, or when the context ends.
 func (c *Client) Wait(ctx context.Context, key Key, report func(Progress)) (*corev1beta1.Shoot, error) {
 	var ready *corev1beta1.Shoot
 	last, err := c.poll(ctx, key, report, func(shoot *corev1beta1.Shoot, p Progress) (bool, error) {
@@ -111,7 +111,7 @@ func (c *Client) Wait(ctx context.Context, key Key, report func(Progress)) (*cor
 	return ready, err
 }
 
-// WaitGone returns when a Shoot is gone, also if one of the same name has come since.
+// WaitGone waits until a Shoot is gone, also if another one with the same name has been created since.
 func (c *Client) WaitGone(ctx context.Context, key Key, report func(Progress)) error {
 	var uid types.UID
 	last, err := c.poll(ctx, key, report, func(shoot *corev1beta1.Shoot, p Progress) (bool, error) {
@@ -132,7 +132,8 @@ func (c *Client) WaitGone(ctx context.Context, key Key, report func(Progress)) e
 	return err
 }
 
-// withoutGardenlet says that no gardenlet works on a Shoot, "" if one does or this is not known.
+// withoutGardenlet returns a text that says that the gardenlet of a Shoot is not ready, or "" if it is ready or this
+// is unknown.
 func (c *Client) withoutGardenlet(ctx context.Context, shoot *corev1beta1.Shoot) string {
 	name := cmp.Or(value(shoot.Status.SeedName), value(shoot.Spec.SeedName))
 	seed := &corev1beta1.Seed{}
@@ -151,7 +152,7 @@ func isTimeout(ctx context.Context, err error) bool {
 	return err != nil && ctx.Err() != nil && (wait.Interrupted(err) || errors.Is(err, ctx.Err()))
 }
 
-// poll looks at a Shoot, which is nil when it is gone, until done says so.
+// poll reads a Shoot periodically until done returns true or an error. The Shoot is nil when it is gone.
 func (c *Client) poll(ctx context.Context, key Key, report func(Progress),
 	done func(*corev1beta1.Shoot, Progress) (bool, error)) (last Progress, err error) {
 	namespace, err := c.Namespace(ctx, key.Project)

@@ -12,13 +12,13 @@ import (
 )
 
 const (
-	// ImagesPath is the path of the control socket about mapped images.
+	// ImagesPath is the path of the mapped images on the control socket.
 	ImagesPath = "/images"
-	// maxImage bounds a request that maps an image.
+	// maxImage is the largest size of a request that maps an image, in bytes.
 	maxImage = 64 << 10
 )
 
-// ImagesHandler answers about mapped images.
+// ImagesHandler serves requests that list, map and forget images. While images returns nil, it answers 503.
 func ImagesHandler(images func() *process.Images) http.Handler {
 	mux := http.NewServeMux()
 	handle := func(method string, answer func(*process.Images, *http.Request) (any, error)) {

@@ -26,7 +26,7 @@ const (
 	logBackups   = 3
 )
 
-// controllerLog has controller-runtime log where klog does, which it can be told once.
+// controllerLog makes controller-runtime log to klog. controller-runtime accepts a logger only once.
 var controllerLog sync.Once
 
 // LogConfig says where the log goes.
@@ -41,7 +41,7 @@ type LogConfig struct {
 	Verbose bool
 }
 
-// ValidateLogFormat says what is wrong with the value of --log-format.
+// ValidateLogFormat validates the value of --log-format.
 func ValidateLogFormat(format string) error {
 	if format != "" && format != "text" && format != "json" {
 		return fmt.Errorf("--log-format %q: text or json", format)
@@ -83,21 +83,22 @@ func StartLogging(cfg LogConfig) (io.Closer, error) {
 	return closer, nil
 }
 
-// crashInto writes the output of a crash into the log as well: a process in the background has no terminal.
+// crashInto makes the runtime write the output of a crash into the log as well: a process in the background has no
+// terminal.
 func crashInto(name string) error {
 	file, err := os.OpenFile(name, os.O_WRONLY|os.O_APPEND|os.O_CREATE, 0o600)
 	if err != nil {
 		return fmt.Errorf("opening the log: %w", err)
 	}
-	defer file.Close() // there is a copy of it
+	defer file.Close() // SetCrashOutput duplicates it
 	if err := debug.SetCrashOutput(file, debug.CrashOptions{}); err != nil {
 		return fmt.Errorf("having crashes logged: %w", err)
 	}
 	return nil
 }
 
-// logFileWriter drops what is logged after Close: a lumberjack file would be opened again, in a directory that may be
-// gone, by something else in the process that still logs.
+// logFileWriter drops what is logged after Close. A closed lumberjack file would be opened again for it, in a
+// directory that may be gone.
 type logFileWriter struct {
 	mu   sync.Mutex
 	file io.WriteCloser
@@ -123,12 +124,12 @@ func (w *logFileWriter) Close() error {
 	return file.Close()
 }
 
-// fatalLines is how many of the log's last lines are printed when the process ends: the folder of "gardenlite exec" is
-// deleted with its log.
+// fatalLines is how many of the log's last lines are printed after a fatal error, because "gardenlite exec" deletes
+// its folder with the log.
 const fatalLines = 10
 
-// exitOnFatal ends the process when Kubernetes' code wants that, since a part of an API server cannot go on. It prints the
-// reason.
+// exitOnFatal returns a replacement of klog's exit function, which Kubernetes' code calls when a part of an API
+// server cannot go on. It prints the end of the log.
 func exitOnFatal(logPath string) func(int) {
 	return func(int) {
 		fmt.Fprintf(os.Stderr, "Error: a part of the landscape has failed, and the process cannot go on without it. The "+
@@ -146,10 +147,10 @@ func lastLines(logPath string) string {
 	return strings.Join(lines[max(0, len(lines)-fatalLines):], "\n")
 }
 
-// values matches what kine logs of a request that failed: whole objects, Secrets among them.
+// values matches the values of objects, Secrets among them, in kine's log of a failed request.
 var values = regexp.MustCompile(`value:"(?:[^"\\]|\\.)*"?`)
 
-// logrusHook hands kine's log on, without the values of objects.
+// logrusHook passes kine's log on, without the values of objects.
 type logrusHook struct{ logger *slog.Logger }
 
 func (logrusHook) Levels() []logrus.Level {

@@ -7,7 +7,7 @@ import (
 	"strconv"
 )
 
-// residentMemory is the process's resident set in bytes (proc(5), statm, second field, in pages).
+// residentMemory returns the process's resident set size in bytes (proc(5), statm, second field, in pages).
 func residentMemory(stats *runtime.MemStats) uint64 {
 	data, err := os.ReadFile("/proc/self/statm")
 	if err != nil {

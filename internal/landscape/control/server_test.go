@@ -9,7 +9,7 @@ import (
 	"github.com/gardenlite/gardenlite/internal/landscape/statedir"
 )
 
-// TestHolder connects to a process that has taken the landscape and has not said how one talks to it.
+// TestHolder connects to a process that has locked the landscape and has not written run.json yet.
 func TestHolder(t *testing.T) {
 	dir := t.TempDir()
 	if _, err := Connect(dir); !errors.Is(err, statedir.ErrNotRunning) {
@@ -35,7 +35,7 @@ func TestHolder(t *testing.T) {
 		t.Error(err)
 	}
 
-	if err := os.Remove(filepath.Join(dir, statedir.RunFile)); err != nil { // as "reset" does, which lets go of it then
+	if err := os.Remove(filepath.Join(dir, statedir.RunFile)); err != nil { // as "reset" does before it unlocks
 		t.Fatal(err)
 	}
 	go connect()

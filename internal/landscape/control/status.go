@@ -11,7 +11,7 @@ import (
 	"github.com/gardenlite/gardenlite/internal/node/process"
 )
 
-// States of a landscape and of what it consists of.
+// The states of a landscape, and of its clusters and components.
 const (
 	StateStarting = "Starting"
 	StateReady    = "Ready"
@@ -20,7 +20,7 @@ const (
 	StateFailed   = "Failed"
 )
 
-// Status is what a running landscape says of itself.
+// Status is the status of a running landscape.
 type Status struct {
 	statedir.Run `json:",inline"`
 	Dir          string      `json:"dir"`
@@ -35,7 +35,7 @@ type Status struct {
 	// ReadyAfter is how long the start took.
 	ReadyAfter time.Duration `json:"readyAfter,omitempty"`
 	Memory     Memory        `json:"memory"`
-	// DiskFree is how many bytes can still be written where the state directory is.
+	// DiskFree is how many bytes can still be written to the disk of the state directory.
 	DiskFree   uint64 `json:"diskFree"`
 	Goroutines int    `json:"goroutines"`
 }
@@ -56,7 +56,7 @@ type Component struct {
 	Name    string `json:"name"`
 	State   string `json:"state"`
 	Message string `json:"message,omitempty"`
-	// Forbidden is how many of its requests have been forbidden. There should be none.
+	// Forbidden is how many of the component's requests have been forbidden. There should be none.
 	Forbidden int `json:"forbidden,omitempty"`
 }
 
@@ -72,7 +72,7 @@ type Event struct {
 	Error string `json:"error,omitempty"`
 }
 
-// Memory is in bytes.
+// Memory is the memory of the process, in bytes.
 type Memory struct {
 	Resident uint64 `json:"resident"`
 	LiveHeap uint64 `json:"liveHeap"`
@@ -80,12 +80,12 @@ type Memory struct {
 
 // Store keeps the status while the process runs.
 type Store struct {
-	// OnEvent, if set, is told of every step of the start, from one goroutine at a time.
+	// OnEvent, if set, is called for every step of the start, from one goroutine at a time.
 	OnEvent func(Event)
 
 	mu     sync.Mutex
 	status Status
-	// events is held while OnEvent is called: clusters start beside each other.
+	// events is held while OnEvent is called, because clusters start in parallel.
 	events sync.Mutex
 }
 
@@ -96,7 +96,7 @@ func (b *Store) Update(change func(*Status)) {
 	change(&b.status)
 }
 
-// Step notes a step of the start that has ended.
+// Step records a completed step of the start.
 func (b *Store) Step(name string, took time.Duration) {
 	event := Event{Name: name, Done: true, Took: took}
 	b.Update(func(s *Status) { s.Phases = append(s.Phases, event) })
@@ -108,7 +108,7 @@ func (b *Store) Step(name string, took time.Duration) {
 	b.OnEvent(event)
 }
 
-// Component notes the state of a component.
+// Component records the state of a component.
 func (b *Store) Component(name, state, message string) {
 	b.Update(func(s *Status) {
 		c := s.component(name)
@@ -116,33 +116,33 @@ func (b *Store) Component(name, state, message string) {
 	})
 }
 
-// State is the landscape's state now.
+// State returns the current state of the landscape.
 func (b *Store) State() string {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.status.State
 }
 
-// Components are all components, as they are now.
+// Components returns the current state of all components.
 func (b *Store) Components() []Component {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return slices.Clone(b.status.Components)
 }
 
-// Remove forgets a component that is no longer part of the landscape.
+// Remove removes a component that is no longer part of the landscape.
 func (b *Store) Remove(name string) {
 	b.Update(func(s *Status) {
 		s.Components = slices.DeleteFunc(s.Components, func(c Component) bool { return c.Name == name })
 	})
 }
 
-// CountForbidden notes that a request of a component has been forbidden.
+// CountForbidden counts a forbidden request of a component.
 func (b *Store) CountForbidden(name string) {
 	b.Update(func(s *Status) { s.component(name).Forbidden++ })
 }
 
-// component is the entry of that name.
+// component returns the entry of that name, which is added if it is missing.
 func (s *Status) component(name string) *Component {
 	for i := range s.Components {
 		if s.Components[i].Name == name {
@@ -153,7 +153,8 @@ func (s *Status) component(name string) *Component {
 	return &s.Components[len(s.Components)-1]
 }
 
-// Snapshot is the status now. With collect, garbage is collected before, so that LiveHeap is what its name says.
+// Snapshot returns the current status. With collect, garbage is collected before, so that LiveHeap has no garbage in
+// it.
 func (b *Store) Snapshot(collect bool) Status {
 	if collect {
 		debug.FreeOSMemory()

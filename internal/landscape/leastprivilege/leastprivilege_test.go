@@ -8,8 +8,8 @@ import (
 	"github.com/gardenlite/gardenlite/manifests"
 )
 
-// TestEveryRightIsNeeded takes each right from each role in turn: a request that was seen is then refused, or there is a
-// reason why none was seen.
+// TestEveryRightIsNeeded removes each right from each role in turn: either a recorded request is then refused, or
+// unseenReasons tells why none was recorded.
 func TestEveryRightIsNeeded(t *testing.T) {
 	recorded, err := Recorded()
 	if err != nil {
@@ -39,7 +39,7 @@ func TestEveryRightIsNeeded(t *testing.T) {
 	}
 }
 
-// withLists adds that what is watched is listed: caches do so where the API server refuses to stream its first state.
+// withLists adds a list for each watch: caches list if the API server refuses to stream the initial state.
 func withLists(requests []Request) []Request {
 	for _, r := range requests {
 		if r.Verb == "watch" {
@@ -50,7 +50,7 @@ func withLists(requests []Request) []Request {
 	return requests
 }
 
-// unneeded are the rights without which all the requests are allowed, each after the namespace of its role, if that has one.
+// unneeded returns the rights without which all the requests are allowed. Those of a Role begin with its namespace.
 func (p *policy) unneeded(t *testing.T, c Component, requests []Request) (unneeded []string) {
 	t.Helper()
 	all := p.rules(c)
@@ -72,7 +72,7 @@ func (p *policy) unneeded(t *testing.T, c Component, requests []Request) (unneed
 	return unneeded
 }
 
-// in is the namespace of a role.
+// in returns the prefix for the rights of a role: the namespace of a Role, and nothing for a ClusterRole.
 func in(role string) string {
 	if namespace, _, found := strings.Cut(role, "/"); found {
 		return namespace + ": "

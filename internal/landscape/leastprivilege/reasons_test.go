@@ -2,7 +2,8 @@ package leastprivilege
 
 import "maps"
 
-// Why nothing was seen to ask for a right: who asks instead, or the code that asks, and the test that has it ask.
+// The reasons why no request for a right was recorded: the other component or the code that makes it, and the test
+// of that.
 const (
 	election  = "sigs.k8s.io/controller-runtime/pkg/leaderelection, where processes share a datastore: TestTwoProcesses of e2e"
 	series    = "k8s.io/client-go/tools/events, when an event happens again within minutes"
@@ -25,7 +26,8 @@ const (
 	refreshed = "internal/seed/provider, when the credentials of a bucket have changed: TestLife"
 )
 
-// unseenReasons are the rights of users for which nothing was seen to ask. Rights of a role in a namespace are after it.
+// unseenReasons returns for each user the rights for which no request was recorded. Those of a Role begin with its
+// namespace.
 func unseenReasons() map[string]map[string]string {
 	return map[string]map[string]string{
 		ControllerManager: elected("gardener-controller-manager-leader-election", map[string]string{
@@ -78,7 +80,7 @@ func unseenReasons() map[string]map[string]string {
 	}
 }
 
-// elected adds what a component asks for to find out whether it leads.
+// elected adds the rights that a component needs for leader election.
 func elected(lease string, reasons map[string]string) map[string]string {
 	maps.Copy(reasons, map[string]string{
 		"garden: create events":                              election,

@@ -9,7 +9,7 @@ import (
 	auditv1 "k8s.io/apiserver/pkg/apis/audit/v1"
 )
 
-// Users are the components that have roles.
+// The users of the components that have roles.
 const (
 	ControllerManager = "gardener.cloud:system:controller-manager"
 	Scheduler         = "gardener.cloud:system:scheduler"
@@ -17,14 +17,15 @@ const (
 	GardenletInSeed   = "gardener.cloud:system:gardenlet"
 	Provider          = "extensions.gardener.cloud:provider-local"
 	ControlPlanes     = "gardenlite:control-planes"
-	// Bootstrapper is every user with a bootstrap token.
+	// Bootstrapper stands for every user with a bootstrap token.
 	Bootstrapper = "system:bootstrap:*"
 )
 
 // Component is a user in a cluster, garden or seed.
 type Component struct{ Cluster, User string }
 
-// Components are all that have roles but the resource-manager, which applies what ManagedResources contain: all rights.
+// Components returns all components that have roles, except the resource-manager: it applies the content of
+// ManagedResources, for which it has all rights.
 func Components() []Component {
 	return []Component{
 		{"garden", ControllerManager}, {"garden", Scheduler}, {"garden", Admission}, {"garden", Bootstrapper},
@@ -32,22 +33,22 @@ func Components() []Component {
 	}
 }
 
-// Request is what a component asks for. A namespace or a name that no role has is Any.
+// Request is a request of a component. A namespace or a name that no role mentions is Any.
 type Request struct {
 	Component
 	Verb, Group, Resource, Subresource, Namespace, Name string
 }
 
-// Any is some namespace, or some name.
+// Any stands for a namespace or a name that no role mentions.
 const Any = "*"
 
-// namespaces and names are those that there are roles in, and for.
+// namespaces and names are those that roles mention.
 var (
 	namespaces = []string{"garden", "gardener-system-seed-lease", "kube-system"}
 	names      = []string{"cluster-identity", "gardenlet-kubeconfig", "kube-apiserver", "kube-controller-manager"}
 )
 
-// FromAudit is the request that an audit log tells of, if it is one of a component for something.
+// FromAudit returns the request of an audit event, and false if it is not a component's request for a resource.
 func FromAudit(cluster string, event *auditv1.Event) (Request, bool) {
 	ref, user := event.ObjectRef, event.User.Username
 	if strings.HasPrefix(user, "system:bootstrap:") {
@@ -70,12 +71,12 @@ func orAny(value string, known []string) string {
 	return Any
 }
 
-// String is a line of the recording.
+// String returns the request as a line of the recording.
 func (r Request) String() string {
 	return strings.Join([]string{r.Cluster, r.User, r.Verb, r.resource(), orNone(r.Namespace), orNone(r.Name)}, " ")
 }
 
-// resource is as kubectl writes it: deployments.apps/scale.
+// resource returns the resource as kubectl writes it, such as deployments.apps/scale.
 func (r Request) resource() string {
 	resource := r.Resource
 	if r.Group != "" {
@@ -99,7 +100,7 @@ func orNone(value string) string {
 //go:embed requests.txt
 var recording string
 
-// Recorded are the requests of the recording.
+// Recorded returns the requests of the recording.
 func Recorded() (all []Request, err error) {
 	for line := range strings.Lines(recording) {
 		line = strings.TrimSpace(line)
@@ -132,7 +133,7 @@ func parse(line string) (Request, error) {
 	return r, nil
 }
 
-// Record is a recording of requests.
+// Record returns the text of a recording of requests.
 func Record(requests []Request) string {
 	lines := []string{}
 	for _, r := range requests {

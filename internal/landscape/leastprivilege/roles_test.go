@@ -18,7 +18,7 @@ import (
 	"k8s.io/kubernetes/plugin/pkg/auth/authorizer/rbac/bootstrappolicy"
 )
 
-// policy are the roles of a cluster, its own and those of Kubernetes.
+// policy has the roles of a cluster, those in manifests and those of Kubernetes.
 type policy struct {
 	roles               []*rbacv1.Role
 	roleBindings        []*rbacv1.RoleBinding
@@ -80,7 +80,7 @@ func (p *policy) add(t *testing.T, name, document string) {
 	}
 }
 
-// refused are those of the requests that the roles do not allow.
+// refused returns the requests that the roles do not allow.
 func (p *policy) refused(t *testing.T, requests []Request) (refused []Request) {
 	t.Helper()
 	_, static := rbacvalidation.NewTestRuleResolver(p.roles, p.roleBindings, p.clusterRoles, p.clusterRoleBindings)
@@ -106,7 +106,8 @@ func (r Request) attributes() authorizer.Attributes {
 	}
 }
 
-// rules are the lists of rules that are bound to a component itself, by what their role is called: not what everybody has.
+// rules returns the rules that are bound to a component itself, by the names of their roles, without those that all
+// users have.
 func (p *policy) rules(c Component) map[string]*[]rbacv1.PolicyRule {
 	bound := func(subjects []rbacv1.Subject) bool {
 		return slices.ContainsFunc(subjects, func(s rbacv1.Subject) bool {
@@ -132,7 +133,7 @@ func (p *policy) rules(c Component) map[string]*[]rbacv1.PolicyRule {
 	return all
 }
 
-// right is the smallest part of a rule.
+// right is the smallest part of a rule: one verb for one resource, or for one object of it.
 type right struct{ verb, group, resource, name string }
 
 func (r right) String() string {
@@ -141,7 +142,7 @@ func (r right) String() string {
 	return strings.TrimSpace(fmt.Sprintf("%s %s %s", r.verb, request.resource(), r.name))
 }
 
-// pieces are the rights that rules are made of, twice where two rules give the same.
+// pieces splits rules into single rights. A right that two rules grant is in it twice.
 func pieces(rules []rbacv1.PolicyRule) (all []rbacv1.PolicyRule) {
 	for _, rule := range rules {
 		names := rule.ResourceNames

@@ -20,7 +20,7 @@ import (
 	"github.com/gardenlite/gardenlite/pkg/testenv"
 )
 
-// patience is for a start or a Shoot with the race detector, which makes everything several times as slow.
+// patience is the timeout for a start or a Shoot. The race detector makes everything several times as slow.
 const patience = 10 * time.Minute
 
 func TestMain(m *testing.M) {

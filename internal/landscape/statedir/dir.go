@@ -11,13 +11,13 @@ import (
 	"syscall"
 )
 
-// MaxName is how long the name of a landscape may be.
+// MaxName is the maximum length of a landscape's name.
 const MaxName = 40
 
-// DefaultDir is the state directory of a landscape: below XDG_STATE_HOME, else below ~/.local/state.
+// DefaultDir returns the state directory of a landscape: below XDG_STATE_HOME, else below ~/.local/state.
 func DefaultDir(name string) (string, error) {
 	state := os.Getenv("XDG_STATE_HOME")
-	if !filepath.IsAbs(state) { // the XDG specification has relative paths ignored
+	if !filepath.IsAbs(state) { // the XDG specification says that relative paths are ignored
 		home, err := os.UserHomeDir()
 		if err != nil {
 			return "", fmt.Errorf("there is no home directory for the landscape's data: choose a directory with --data-dir: %w", err)
@@ -27,7 +27,7 @@ func DefaultDir(name string) (string, error) {
 	return filepath.Join(state, "gardenlite", name), nil
 }
 
-// Names are the landscapes that have a folder where DefaultDir is.
+// Names returns the names of the landscapes that have a state directory at the default place.
 func Names() (names []string) {
 	dir, err := DefaultDir("*")
 	if err != nil {
@@ -40,7 +40,7 @@ func Names() (names []string) {
 	return names
 }
 
-// Prepare makes the state directory, for its owner alone.
+// Prepare creates the state directory with access for its owner only, and checks that it can be written.
 func Prepare(dir string) error {
 	err := os.MkdirAll(dir, 0o700)
 	if err == nil {
@@ -64,12 +64,13 @@ func Prepare(dir string) error {
 	return nil
 }
 
-// SeedKubeconfigPath is where a landscape in that directory has the administrator's kubeconfig for a seed's cluster.
+// SeedKubeconfigPath returns the path of the administrator's kubeconfig for a seed's cluster, of the landscape in
+// that directory.
 func SeedKubeconfigPath(dir, name string) string {
 	return filepath.Join(dir, KubeconfigFile+"-"+SeedPrefix+name)
 }
 
-// KnownSeeds are the seeds whose clusters a landscape in that directory has, or had last.
+// KnownSeeds returns the seeds whose clusters the landscape in that directory has, or had at its last run.
 func KnownSeeds(dir string) []string {
 	files, _ := filepath.Glob(SeedKubeconfigPath(dir, "*"))
 	names := make([]string, len(files))
@@ -79,15 +80,15 @@ func KnownSeeds(dir string) []string {
 	return names
 }
 
-// StackFolder is where a landscape's own packages of stacks are.
+// StackFolder returns the folder with a landscape's own packages of stacks.
 func StackFolder(dir string) string { return filepath.Join(dir, StacksFolder) }
 
-// BastionDir is the folder of a Bastion that was kept, below the landscape's.
+// BastionDir returns the folder of a kept Bastion, below the landscape's state directory.
 func BastionDir(landscape, bastion string) string {
 	return filepath.Join(landscape, bastionsFolder, bastion)
 }
 
-// IsTaken says whether another program listens on a port.
+// IsTaken reports whether another program listens on a port.
 func IsTaken(address string, port int) bool {
 	listener, err := net.Listen("tcp", net.JoinHostPort(address, strconv.Itoa(port)))
 	if err != nil {

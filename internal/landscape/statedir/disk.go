@@ -6,10 +6,11 @@ import (
 	"github.com/gardenlite/gardenlite/internal/fsutil"
 )
 
-// minFree is what a landscape with a sqlite datastore needs to start: the datastore, its write-ahead log, and its log.
+// minFree is how many bytes a landscape with a sqlite datastore needs to start: for the datastore, its write-ahead
+// log, and its log.
 const minFree = 32 << 20
 
-// CheckDisk refuses a start on a full disk, where it would get stuck half-way.
+// CheckDisk returns an error if the disk is full: the start would get stuck half-way.
 func CheckDisk(dir string) error {
 	free, err := fsutil.Free(dir)
 	if err != nil {
@@ -22,7 +23,7 @@ func CheckDisk(dir string) error {
 	return nil
 }
 
-// DiskMessage is a warning for the status; empty if there is none.
+// DiskMessage returns the free bytes, and a warning for the status if the disk is almost full.
 func DiskMessage(dir string) (free uint64, message string) {
 	free, err := fsutil.Free(dir)
 	if err != nil {

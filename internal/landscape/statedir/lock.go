@@ -13,10 +13,11 @@ import (
 	"github.com/gofrs/flock"
 )
 
-// lockTimeout is how long lock waits for those who only look. Each takes less than a millisecond.
+// lockTimeout is how long Lock waits for processes that only check the lock. Each check takes less than a
+// millisecond.
 const lockTimeout = 5 * time.Second
 
-// Lock takes the landscape, or returns ErrLocked if another process holds it. It waits for processes that only check
+// Lock locks the landscape, or returns ErrLocked if another process holds it. It waits for processes that only check
 // whether the landscape is held, as "status" does.
 func Lock(dir string) (*flock.Flock, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), lockTimeout)
@@ -36,13 +37,13 @@ func Lock(dir string) (*flock.Flock, error) {
 		select {
 		case <-ctx.Done():
 			return nil, fmt.Errorf("locking the landscape: it is looked at all the time: %w", ctx.Err())
-		case <-time.After(rand.N(2 * time.Millisecond)): // two who come at once look at different moments
+		case <-time.After(rand.N(2 * time.Millisecond)): // random, so that two processes do not check at the same moments
 		}
 	}
 }
 
-// IsHeld says whether a process holds the landscape now. It takes a shared lock, so that another process that checks at
-// the same time does not mistake it for the holder.
+// IsHeld reports whether a process holds the landscape now. It takes a shared lock, so that another process that
+// checks at the same time does not mistake it for the holder.
 func IsHeld(dir string) (bool, error) {
 	if _, err := os.Stat(filepath.Join(dir, LockFile)); errors.Is(err, fs.ErrNotExist) {
 		return false, nil

@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// TestLock takes the landscape again and again while others look whether it is held: they neither keep it from who wants it,
-// nor take each other for who has it.
+// TestLock locks the landscape again and again while other goroutines check whether it is held: these checks neither
+// make Lock fail, nor take one another for a holder.
 func TestLock(t *testing.T) {
 	dir := t.TempDir()
 	first, err := Lock(dir)

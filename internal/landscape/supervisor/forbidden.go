@@ -7,8 +7,8 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// CountForbidden has the status say how often a component was forbidden something: it has too few rights then, or asks
-// for what it does not need.
+// CountForbidden counts the forbidden requests of a component in the status: the component has too few rights, or
+// requests what it does not need.
 func (s *Supervisor) CountForbidden(component string, config *rest.Config) {
 	config.Wrap(func(next http.RoundTripper) http.RoundTripper {
 		return &refusals{next: next, refused: func(r *http.Request) {
@@ -19,7 +19,7 @@ func (s *Supervisor) CountForbidden(component string, config *rest.Config) {
 	})
 }
 
-// refusals tells of every response that says that something is forbidden.
+// refusals is a RoundTripper that reports each response with the status 403.
 type refusals struct {
 	next    http.RoundTripper
 	refused func(*http.Request)
@@ -34,5 +34,5 @@ func (t *refusals) RoundTrip(r *http.Request) (*http.Response, error) {
 	return response, err
 }
 
-// WrappedRoundTripper lets idle connections be closed behind it.
+// WrappedRoundTripper returns the wrapped RoundTripper, so that its idle connections can be closed.
 func (t *refusals) WrappedRoundTripper() http.RoundTripper { return t.next }

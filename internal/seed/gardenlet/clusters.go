@@ -32,11 +32,11 @@ import (
 	"github.com/gardenlite/gardenlite/internal/shootplane/spec"
 )
 
-// leaseName is the name of the Lease of the gardenlets of a seed; Gardener's.
+// leaseName is the name of the Lease of a seed's gardenlets, as in Gardener.
 const leaseName = "gardenlet-leader-election"
 
-// newGarden is the gardenlet's view of the garden: of each kind that it watches it sees what belongs to its seed. What it
-// reads one by one is read live; the SeedAuthorizer does not allow a watch of all of that.
+// newGarden returns the gardenlet's clients and cache for the garden. The cache of each watched kind is restricted to the
+// objects of the seed. Other kinds are read live, because the SeedAuthorizer does not allow to watch them.
 func (g *Gardenlet) newGarden(config *rest.Config) (cluster.Cluster, error) {
 	scheme := runtime.NewScheme()
 	if err := gardenTypes.AddToScheme(scheme); err != nil {
@@ -72,12 +72,12 @@ func (g *Gardenlet) newGarden(config *rest.Config) (cluster.Cluster, error) {
 	return &gardenCluster{Cluster: garden, reader: newLiveReader(garden.GetAPIReader(), garden.GetClient())}, nil
 }
 
-// newManager is the manager of the gardenlet's controllers, and its view of its seed.
+// newManager returns the manager of the gardenlet's controllers, with the clients and the cache for the seed.
 func (g *Gardenlet) newManager() (*component.Manager, error) {
 	cfg := component.Config{
 		Name: "gardenlet of seed " + g.seedName, REST: g.cfg.Seed, Clock: g.cfg.Clock, Log: g.cfg.Log, AddToScheme: seedTypes,
 		Uncached: []client.Object{&corev1.Secret{}, &corev1.ConfigMap{}, &corev1.ServiceAccount{}, &coordinationv1.Lease{}},
-		// It may see no other Services than those of control planes.
+		// The gardenlet may only read the Services of control planes.
 		ByObject: map[client.Object]cache.ByObject{
 			&corev1.Service{}: {Field: fields.OneTermEqualSelector(metav1.ObjectNameField, spec.ServiceName)}},
 	}
@@ -93,7 +93,6 @@ var gardenTypes = runtime.NewSchemeBuilder(
 	securityv1alpha1.AddToScheme, seedmanagementv1alpha1.AddToScheme,
 )
 
-// seedTypes are the types of a seed.
 var seedTypes = runtime.NewSchemeBuilder(
 	clientgoscheme.AddToScheme, apiextensionsv1.AddToScheme, extensionsv1alpha1.AddToScheme, resourcesv1alpha1.AddToScheme,
 )

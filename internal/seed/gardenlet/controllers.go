@@ -26,7 +26,7 @@ import (
 	"github.com/gardenlite/gardenlite/internal/seed/gardenlet/controller/tokenrequestor"
 )
 
-// parts are what controllers are made of beside the clusters.
+// parts are the parameters of the controllers, except for the clusters.
 type parts struct {
 	cfg      Config
 	seedName string
@@ -35,12 +35,13 @@ type parts struct {
 	gardener *corev1beta1.Gardener
 }
 
-// addable is a controller that takes what it misses from the seed's manager and the garden.
+// addable is a controller that takes its remaining dependencies from the manager of the seed and from the garden.
 type addable interface {
 	AddToManager(mgr manager.Manager, garden cluster.Cluster) error
 }
 
-// controllers are all there are, by Gardener's names. Some are nil where the gardenlet has not what they need.
+// controllers lists all controllers, with Gardener's names. The function new returns nil if the controller is disabled, or
+// if the gardenlet lacks what it needs.
 var controllers = []struct {
 	name string
 	new  func(parts) addable
@@ -133,7 +134,7 @@ var controllers = []struct {
 	}},
 }
 
-// Names are the names of all controllers.
+// Names returns the names of all controllers.
 func Names() []string {
 	names := make([]string, len(controllers))
 	for i, c := range controllers {

@@ -26,35 +26,35 @@ import (
 	"github.com/gardenlite/gardenlite/internal/seed/gardenlet/registration"
 )
 
-// SeedUser is who a gardenlet is to its seed.
+// SeedUser is the user name of a gardenlet in its seed.
 const SeedUser = "gardener.cloud:system:gardenlet"
 
-// Config is what a gardenlet is made of. Configuration and Seed are required.
+// Config configures a gardenlet. Configuration and Seed are required.
 type Config struct {
-	// Configuration is Gardener's, with the Seed that the gardenlet registers in seedConfig.
+	// Configuration is Gardener's configuration of a gardenlet. Its seedConfig has the Seed that the gardenlet registers.
 	Configuration *gardenletconfigv1alpha1.GardenletConfiguration
-	// Seed reaches the seed cluster as SeedUser, or as another user with the same rights.
+	// Seed is the client configuration for the seed cluster, as SeedUser or as another user with the same permissions.
 	Seed *rest.Config
-	// Garden, if not nil, is where the garden is and what its authority is. Credentials in it are ignored.
+	// Garden, if not nil, has the address and CA of the garden. Credentials in it are ignored.
 	Garden *rest.Config
 	// Bootstrap returns a bootstrap kubeconfig. It is called only when the gardenlet has no valid certificate, and there is
 	// none in the seed's Secret garden/gardenlet-kubeconfig-bootstrap.
 	Bootstrap func(context.Context) ([]byte, error)
-	// WrapGarden, if set, may have a look at what the gardenlet asks the garden.
+	// WrapGarden, if set, can modify the client configuration for the garden, to observe requests.
 	WrapGarden func(*rest.Config)
-	// Version is Gardener's, whose API it uses.
+	// Version is the version of Gardener whose API the gardenlet uses.
 	Version string
-	// ChartLayouts is a folder with OCI layouts of charts, for references that begin with layout://. "" if there is none.
+	// ChartLayouts is a folder with OCI layouts of charts, for references that begin with layout://. It may be empty.
 	ChartLayouts string
-	// Clock is the real one by default.
+	// Clock defaults to the real clock.
 	Clock clock.WithTicker
 	Log   logr.Logger
-	// LeaderElection lets one of several gardenlets of a seed work, by Gardener's lease in the seed.
+	// LeaderElection makes only one of several gardenlets of a seed active, by Gardener's Lease in the seed.
 	LeaderElection bool
-	// Controllers selects controllers by name (see Names). All, if nil.
+	// Controllers selects controllers by name (see Names). If it is nil, all are selected.
 	Controllers func(name string) bool
-	// Deployer runs further gardenlets, for ManagedSeeds and for this seed's Gardenlet. Without one, the gardenlet leaves
-	// those alone.
+	// Deployer runs further gardenlets, for ManagedSeeds and for this seed's Gardenlet. If it is nil, the gardenlet ignores
+	// these objects.
 	Deployer deployment.Deployer
 }
 
@@ -62,14 +62,14 @@ type Config struct {
 type Gardenlet struct {
 	cfg      Config
 	seedName string
-	// registered says that the Seed is in the garden.
+	// registered says that the Seed is registered in the garden.
 	registered atomic.Bool
 }
 
-// HasSynced says whether the gardenlet works: it has its identity, and its Seed is in the garden.
+// HasSynced reports whether the gardenlet has its identity, and its Seed is registered in the garden.
 func (g *Gardenlet) HasSynced() bool { return g.registered.Load() }
 
-// New makes a gardenlet. It sends no requests yet.
+// New creates a gardenlet. It sends no requests.
 func New(cfg Config) (*Gardenlet, error) {
 	if cfg.Configuration == nil || cfg.Configuration.SeedConfig == nil || cfg.Configuration.SeedConfig.Name == "" || cfg.Seed == nil {
 		return nil, errors.New("a gardenlet needs a configuration with its seed (seedConfig.metadata.name), and a client configuration for that")
@@ -83,8 +83,8 @@ func New(cfg Config) (*Gardenlet, error) {
 	return &Gardenlet{cfg: cfg, seedName: cfg.Configuration.SeedConfig.Name}, nil
 }
 
-// Run gets the gardenlet's identity and runs its controllers, until the context ends or it cannot continue (an error).
-// It can be called once.
+// Run gets the gardenlet's identity and runs its controllers, until the context ends or an error occurs. It must be called
+// only once.
 func (g *Gardenlet) Run(ctx context.Context) error {
 	identity, err := g.obtain(ctx)
 	if err != nil {
@@ -107,7 +107,7 @@ func (g *Gardenlet) Run(ctx context.Context) error {
 	return mgr.Run(ctx)
 }
 
-// obtain returns the identity that is in the seed, or a new one.
+// obtain returns the identity that is stored in the seed, or gets a new one.
 func (g *Gardenlet) obtain(ctx context.Context) (*bootstrap.Identity, error) {
 	scheme := runtime.NewScheme()
 	if err := seedTypes.AddToScheme(scheme); err != nil {
@@ -125,7 +125,7 @@ func (g *Gardenlet) obtain(ctx context.Context) (*bootstrap.Identity, error) {
 		if validity.Validity != nil {
 			config.Validity = &validity.Validity.Duration
 		}
-		// Gardener's default is to begin at 70 %; it is another one here unless a value is configured.
+		// Gardener's default minimum of 70 % cannot be told from a configured one. It is replaced by the one of bootstrap.
 		if from, to := validity.AutoRotationJitterPercentageMin, validity.AutoRotationJitterPercentageMax; from != nil &&
 			to != nil && *from != defaultRotateFrom {
 			config.RotateFrom, config.RotateTo = float64(*from)/100, float64(*to)/100
@@ -134,10 +134,10 @@ func (g *Gardenlet) obtain(ctx context.Context) (*bootstrap.Identity, error) {
 	return bootstrap.Obtain(ctx, config)
 }
 
-// defaultRotateFrom is what Gardener fills in for the part of a certificate's life after which it is rotated, in percent.
+// defaultRotateFrom is Gardener's default of AutoRotationJitterPercentageMin.
 const defaultRotateFrom = 70
 
-// add adds everything that runs in the gardenlet to its manager.
+// add adds all components of the gardenlet to its manager.
 func (g *Gardenlet) add(mgr manager.Manager, garden cluster.Cluster, identity *bootstrap.Identity) error {
 	if err := mgr.Add(garden); err != nil {
 		return fmt.Errorf("adding the garden to the gardenlet: %w", err)
@@ -146,7 +146,7 @@ func (g *Gardenlet) add(mgr manager.Manager, garden cluster.Cluster, identity *b
 	identity.Observe(func(time.Time, error) {
 		select {
 		case renewed <- seed.Occasion(g.seedName):
-		default: // one event that has not been handled yet is enough
+		default: // one pending event is enough
 		}
 	})
 	for _, run := range []manager.RunnableFunc{identity.Run, g.register(garden)} {
@@ -174,7 +174,7 @@ func (g *Gardenlet) add(mgr manager.Manager, garden cluster.Cluster, identity *b
 	return nil
 }
 
-// register registers the Seed, if there is a template for it.
+// register returns a runnable that registers the Seed.
 func (g *Gardenlet) register(garden cluster.Cluster) manager.RunnableFunc {
 	return func(ctx context.Context) error {
 		live, err := client.New(garden.GetConfig(),

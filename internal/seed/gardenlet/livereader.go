@@ -13,33 +13,33 @@ import (
 )
 
 const (
-	// hearingLimit is how long it may take until the garden has heard that an object has something to do with the seed. It
-	// is a matter of milliseconds, unless the machine has a lot to do.
+	// hearingLimit is how long the garden may take to learn that an object is related to the seed. It usually takes
+	// milliseconds, unless the machine is busy.
 	hearingLimit = time.Second
 	hearingStep  = 10 * time.Millisecond
 )
 
-// gardenCluster is the garden with a reader that knows how the SeedAuthorizer learns what a seed has to do with.
+// gardenCluster is the garden with a liveReader.
 type gardenCluster struct {
 	cluster.Cluster
 	reader client.Reader
 }
 
-// GetAPIReader returns who reads live.
+// GetAPIReader returns the liveReader.
 func (g *gardenCluster) GetAPIReader() client.Reader { return g.reader }
 
-// liveReader reads the garden itself. Before it reads an object for the first time it asks whether it may: what the
-// gardenlet has just seen to refer to the object, the garden's authorizer may not have seen yet.
+// liveReader reads directly from the garden. Before it reads an object for the first time, it waits until it may: the
+// garden's authorizer may not have seen yet that an object of the seed refers to it.
 type liveReader struct {
 	client.Reader
 	client client.Client
 	limit  time.Duration
 	mu     sync.Mutex
-	// may are the objects that could be read.
+	// may contains the objects that could be read before.
 	may map[string]struct{}
 }
 
-// maxMay bounds what is remembered; beyond, it is asked again.
+// maxMay limits the size of may. When it is exceeded, all objects are checked again.
 const maxMay = 10000
 
 func newLiveReader(inner client.Reader, c client.Client) *liveReader {
@@ -80,7 +80,7 @@ func (r *liveReader) attributes(key client.ObjectKey, obj client.Object) (*autho
 	return a, nil
 }
 
-// waitAllowed returns when the object may be read, or after a timeout: the read then fails with the reason.
+// waitAllowed waits until the object may be read, or for a timeout: then the read fails with the reason.
 func (r *liveReader) waitAllowed(ctx context.Context, attributes *authorizationv1.ResourceAttributes) error {
 	for begin := time.Now(); ; {
 		review := &authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{ResourceAttributes: attributes}}

@@ -15,7 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 )
 
-// TestLiveReader: an object is asked for only once it may be read, and from then on without asking whether.
+// TestLiveReader checks that an object is read only once access to it is allowed, and is not checked again after that.
 func TestLiveReader(t *testing.T) {
 	scheme := runtime.NewScheme()
 	if err := gardenTypes.AddToScheme(scheme); err != nil {
@@ -59,7 +59,7 @@ func TestLiveReader(t *testing.T) {
 		t.Errorf("asked %d times whether it may, read %d times", asked, read)
 	}
 
-	// What may not be read is read at last, so that the API server gives the reason, and asked for again the next time.
+	// A forbidden object is read anyway after the timeout, so that the API server gives the reason, and is checked again.
 	r = newLiveReader(garden, garden)
 	r.limit = 0
 	asked, read, heardAfter = 0, 0, 100

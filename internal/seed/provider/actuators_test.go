@@ -74,7 +74,7 @@ func TestInfrastructure(t *testing.T) {
 	}
 }
 
-// TestInjectionOfKindsWithCloud: it works for Infrastructure and Worker as for any kind, and nothing is done before.
+// TestInjectionOfKindsWithCloud checks that injection works for Infrastructure and Worker, and that they first do nothing.
 func TestInjectionOfKindsWithCloud(t *testing.T) {
 	w := newShootWorld(t, pool("one", 1))
 	infra := w.infrastructure(map[string]string{injection.AnnotationFail: "once:ERR_INFRA_QUOTA_EXCEEDED no more networks"})

@@ -21,7 +21,7 @@ import (
 	"github.com/gardenlite/gardenlite/internal/seed/provider/injection"
 )
 
-// AddToManager adds the controller of the kind, with what it misses from the manager.
+// AddToManager adds the controller of the kind to the manager. It sets the clients if they are not set yet.
 func (r *Reconciler) AddToManager(mgr manager.Manager) error {
 	r.Client = cmp.Or(r.Client, mgr.GetClient())
 	r.Reader = cmp.Or(r.Reader, mgr.GetAPIReader())
@@ -51,9 +51,9 @@ func (r *Reconciler) ofProvider() predicate.Predicate {
 	})
 }
 
-// due passes what an operation has to begin or be looked at again for. It wants a change of what asks for it: the
-// controller's own writes, of a status or of the annotations that stay until the end of an operation, ask for nothing.
-// Where objects are guarded, so is every other spec let through.
+// due returns a predicate for events that start an operation or matter to one that waits. It passes only changes of what
+// requests an operation, because the controller's own writes to the status or to annotations must not trigger it. For
+// guarded kinds it also passes every change of the spec.
 func due(guarded bool) predicate.Predicate {
 	return predicate.Funcs{
 		CreateFunc: func(e event.CreateEvent) bool {

@@ -14,10 +14,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 )
 
-// createdBy is the BackupEntry that a shoot's Secret for etcd's backups is from, in Gardener's annotation.
+// createdBy is Gardener's annotation with the BackupEntry that a shoot's Secret for etcd's backups was created from.
 const createdBy = "backup.gardener.cloud/created-by"
 
-// reconcileBucket makes credentials of the bucket's own, as provider-local does: a Secret, which has nothing in it.
+// reconcileBucket generates credentials for the bucket, as provider-local does: a Secret without data.
 func reconcileBucket(ctx context.Context, seed client.Client, bucket *extensionsv1alpha1.BackupBucket) error {
 	namespace := constants.GardenNamespace
 	if other, ok := bucket.Annotations[constants.AnnotationBackupBucketGeneratedSecretNamespace]; ok {
@@ -48,7 +48,7 @@ func deleteBucket(ctx context.Context, seed client.Client, bucket *extensionsv1a
 	return nil
 }
 
-// reconcileEntry gives the shoot's control plane credentials for etcd's backups, if there is a control plane.
+// reconcileEntry writes the credentials for etcd's backups into the shoot's control plane, if its namespace exists.
 func reconcileEntry(ctx context.Context, seed client.Client, entry *extensionsv1alpha1.BackupEntry) error {
 	target := etcdSecret(entry)
 	namespace := &corev1.Namespace{}
@@ -77,7 +77,7 @@ func reconcileEntry(ctx context.Context, seed client.Client, entry *extensionsv1
 	return nil
 }
 
-// releaseEntry takes the credentials away again, unless they are another entry's by now.
+// releaseEntry deletes these credentials, unless they belong to another entry by now.
 func releaseEntry(ctx context.Context, seed client.Client, entry *extensionsv1alpha1.BackupEntry) error {
 	secret := etcdSecret(entry)
 	if err := seed.Get(ctx, client.ObjectKeyFromObject(secret), secret); client.IgnoreNotFound(err) != nil {
@@ -91,8 +91,8 @@ func releaseEntry(ctx context.Context, seed client.Client, entry *extensionsv1al
 	return nil
 }
 
-// etcdSecret is where etcd in the shoot's control plane finds credentials. An entry is named "namespace--UID of the shoot",
-// after "source-" if it is the one that backups are copied from.
+// etcdSecret returns the Secret in which etcd in the shoot's control plane finds credentials. The name of an entry is
+// "namespace--UID of the shoot", with the prefix "source-" if backups are copied from it.
 func etcdSecret(entry *extensionsv1alpha1.BackupEntry) *corev1.Secret {
 	namespace, isSource := strings.CutPrefix(entry.Name, constants.BackupSourcePrefix+"-")
 	if i := strings.LastIndex(namespace, "--"); i >= 0 {

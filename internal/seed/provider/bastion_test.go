@@ -119,7 +119,7 @@ func ingress(cidrs ...string) (policies []extensionsv1alpha1.BastionIngressPolic
 	return policies
 }
 
-// reconcile reconciles a Bastion once, and returns what became of it; nil if it is gone.
+// reconcile reconciles a Bastion once, and returns the result, nil if the Bastion is gone.
 func (w *bastionWorld) reconcile(name string) (*extensionsv1alpha1.Bastion, error) {
 	w.Helper()
 	err := w.reconcileOnly(name)
@@ -165,7 +165,7 @@ func (w *bastionWorld) login(bastion *extensionsv1alpha1.Bastion) (*ssh.Client, 
 	})
 }
 
-// TestBastionMisses: what is missing stands in the status, and nothing is made before all is there.
+// TestBastionMisses checks that the status reports what is missing, and that nothing is created before all of it exists.
 func TestBastionMisses(t *testing.T) {
 	w := newBastionWorld(t)
 	w.create(w.bastion("x", "127.0.0.1/32"))
@@ -211,7 +211,7 @@ func TestBastionMisses(t *testing.T) {
 	}
 }
 
-// TestBastionLife: a user's way to a node, a change of who may connect, and the end.
+// TestBastionLife covers the connection of a user to a node, a change of the allowed addresses, and the deletion.
 func TestBastionLife(t *testing.T) {
 	w := newBastionWorld(t)
 	w.network()
@@ -275,7 +275,7 @@ func TestBastionLife(t *testing.T) {
 	}
 }
 
-// The ingress counts even if all else is wrong.
+// The ingress is applied even if the rest of the reconciliation fails.
 func TestBastionIngressFirst(t *testing.T) {
 	w := newBastionWorld(t)
 	w.network()
@@ -298,8 +298,8 @@ func TestBastionIngressFirst(t *testing.T) {
 	}
 }
 
-// TestBastionFirewallCloses: whatever keeps an operation from its end, open connections that the spec does not allow end, and
-// there are no new ones. Nothing is let in by a spec that cannot be applied, or by a Bastion that is being deleted.
+// TestBastionFirewallCloses checks that connections that the spec does not allow are closed and refused, even if an
+// operation does not succeed. A spec that cannot be applied and a Bastion that is being deleted allow no connections.
 func TestBastionFirewallCloses(t *testing.T) {
 	for name, change := range map[string]func(*extensionsv1alpha1.Bastion){
 		"fails":           func(x *extensionsv1alpha1.Bastion) { x.Annotations[injection.AnnotationFail] = "always" },
@@ -358,7 +358,7 @@ func (w *bastionWorld) cutsWhen(x *extensionsv1alpha1.Bastion, change func()) {
 	}
 }
 
-// TestBastionForce: a deletion by force does not wait and does not fail as annotations say; without force it does.
+// TestBastionForce checks that a forced deletion ignores injected delays and failures, and that any other one does not.
 func TestBastionForce(t *testing.T) {
 	w := newBastionWorld(t)
 	w.network()
@@ -390,7 +390,7 @@ func TestBastionForce(t *testing.T) {
 	}
 }
 
-// TestLostBastions: they are not in the way of their network's deletion; others are.
+// TestLostBastions checks that an instance without a Bastion does not block the deletion of its network, but others do.
 func TestLostBastions(t *testing.T) {
 	w := newBastionWorld(t)
 	w.network()
@@ -445,7 +445,7 @@ func (w *bastionWatch) expectChanged(when string, names ...string) {
 	}
 }
 
-// expectCondition expects what a reconciliation has returned and written.
+// expectCondition checks the error of a reconciliation, and the condition that it has written.
 func (w *bastionWatch) expectCondition(name string, err error, status, message string) {
 	w.Helper()
 	bastion := w.get(name)
@@ -457,7 +457,7 @@ func (w *bastionWatch) expectCondition(name string, err error, status, message s
 	}
 }
 
-// restart has another cloud of the same state take over.
+// restart replaces the cloud with one that has the same state.
 func (w *bastionWatch) restart(c Cloud) {
 	w.watcher.Cloud = c
 	for _, kind := range Kinds(Config{Cloud: c, Clock: w.clock, guard: &machines.Guard{}}) {

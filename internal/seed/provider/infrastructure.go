@@ -20,13 +20,13 @@ import (
 )
 
 const (
-	// ProviderAPIVersion is the version of what the simulator writes into providerStatus.
+	// ProviderAPIVersion is the API version of what the simulator writes into providerStatus.
 	ProviderAPIVersion = "local.provider.extensions.gardener.cloud/v1alpha1"
-	// DefaultNodesCIDR is the network of a Shoot that does not say which it wants.
+	// DefaultNodesCIDR is the network of a Shoot that does not specify one.
 	DefaultNodesCIDR = "10.0.0.0/16"
 )
 
-// infrastructure is a shoot's network in the cloud, which has the name of the shoot's namespace.
+// infrastructure manages the network of a shoot in the cloud, which is named like the shoot's namespace.
 type infrastructure struct{ cloud Cloud }
 
 // networkState is the status.state of an Infrastructure.
@@ -65,7 +65,7 @@ func (i infrastructure) reconcile(ctx context.Context, seed client.Client, infra
 	return nil
 }
 
-// nodesCIDR is the one that the Shoot says, or that the network has, or a default.
+// nodesCIDR returns the network in the Shoot's spec, else the one in the state of the Infrastructure, else the default.
 func nodesCIDR(shoot *corev1beta1.Shoot, infra *extensionsv1alpha1.Infrastructure) (netip.Prefix, error) {
 	text := DefaultNodesCIDR
 	if infra.Status.State != nil {
@@ -103,7 +103,7 @@ func (i infrastructure) delete(ctx context.Context, seed client.Client, infra *e
 	return nil
 }
 
-// providerStatus is what extensions say of themselves in a status.
+// providerStatus returns a providerStatus that has nothing but its type.
 func providerStatus(kind string) *runtime.RawExtension {
 	return &runtime.RawExtension{Raw: []byte(fmt.Sprintf(`{"apiVersion":%q,"kind":%q}`, ProviderAPIVersion, kind))}
 }

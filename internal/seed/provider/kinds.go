@@ -13,7 +13,7 @@ import (
 	"github.com/gardenlite/gardenlite/internal/bastionsim"
 )
 
-// Kinds is the table of the extension resources that the simulator reconciles. Without a cloud, those that need one are left out.
+// Kinds returns the table of kinds that the simulator reconciles. Without a cloud it omits the kinds that need one.
 func Kinds(cfg Config) []Kind {
 	kinds := []Kind{
 		kindOf("backupbucket", "BackupBucket", func() *extensionsv1alpha1.BackupBucket { return &extensionsv1alpha1.BackupBucket{} },
@@ -50,7 +50,7 @@ func Kinds(cfg Config) []Kind {
 			Restore: machines.restore})
 	worker.watch = watchMachines
 	bastions := bastionsim.Provider{Cloud: cfg.Cloud, Clock: cfg.Clock}
-	// Its credentials are not the kind's, whose finalizer one Bastion would take from the others.
+	// Bastions have no secret function: they share a Secret, and one Bastion would remove the finalizer of all others from it.
 	bastion := kindOf("bastion", "Bastion", func() *extensionsv1alpha1.Bastion { return &extensionsv1alpha1.Bastion{} }, nil,
 		Actuator[*extensionsv1alpha1.Bastion]{Reconcile: bastions.Reconcile, Delete: bastions.Delete})
 	bastion.watch, bastion.outOfSync = bastions.Watch, bastions.OutOfSync
@@ -65,9 +65,9 @@ func Kinds(cfg Config) []Kind {
 		worker)
 }
 
-// Actuator is what an extension does with an object of a kind. It works in the seed, may change the object's status (which
-// is written after it), and may be called again at any time. Nothing is done where a function is missing; for Restore,
-// what Reconcile does. An error can be an *operation.Error, to give it Gardener's error codes, or an *operation.Wait.
+// Actuator has the operations of an extension on objects of a kind. They work in the seed, may change the object's status
+// (which is written afterwards), and must be idempotent. A missing function does nothing, a missing Restore does the same
+// as Reconcile. An error can be an *operation.Error, to give it Gardener's error codes, or an *operation.Wait.
 type Actuator[T extensionsv1alpha1.Object] struct {
 	Reconcile, Delete, Migrate, Restore func(ctx context.Context, seed client.Client, obj T) error
 }
@@ -82,18 +82,18 @@ type Kind struct {
 	object func() extensionsv1alpha1.Object
 	secret func(extensionsv1alpha1.Object) *corev1.SecretReference
 	act    map[corev1beta1.LastOperationType]action
-	// watch has objects looked at again when something else has changed; nil for most.
+	// watch adds watches of other objects that trigger a reconciliation; nil for most kinds.
 	watch func(*builder.Builder, manager.Manager) error
-	// outOfSync says that an object is not any more as its last operation, which succeeded, left it; nil for most.
+	// outOfSync reports whether an object differs from the result of its last, successful operation; nil for most kinds.
 	outOfSync func(extensionsv1alpha1.Object) bool
-	// guard closes what an object does not allow any more, each time that its spec changes, whatever its operation waits for
-	// or fails with; nil for most.
+	// guard revokes what an object does not allow any more at each change of its spec, even if the operation waits or fails;
+	// nil for most kinds.
 	guard func(context.Context, extensionsv1alpha1.Object) error
 }
 
 type action func(ctx context.Context, seed client.Client, obj extensionsv1alpha1.Object) error
 
-// kindOf makes an entry of the table. secret is what credentials an object uses, nil where a kind has none.
+// kindOf returns an entry of the table. The function secret returns the credentials of an object, nil if a kind has none.
 func kindOf[T extensionsv1alpha1.Object](name, title string, object func() T, secret func(T) *corev1.SecretReference, a Actuator[T]) Kind {
 	typed := func(f func(context.Context, client.Client, T) error) action {
 		if f == nil {
@@ -124,5 +124,5 @@ func kindOf[T extensionsv1alpha1.Object](name, title string, object func() T, se
 	return kind
 }
 
-// Finalizer is what keeps objects of the kind, and their credentials, while the extension has something to undo.
+// Finalizer returns the finalizer of objects of the kind and of their credentials.
 func (k Kind) Finalizer() string { return "extensions.gardener.cloud/" + k.Name }

@@ -22,54 +22,53 @@ import (
 	"github.com/gardenlite/gardenlite/internal/seed/provider/machines"
 )
 
-// User is who the simulator is to a seed, as an extension of Gardener is.
+// User is the user name of the simulator in a seed, like that of an extension of Gardener.
 const User = "extensions.gardener.cloud:provider-local"
 
 const (
 	// DefaultProvider is the type of extension resources that the simulator reconciles.
 	DefaultProvider = "local"
-	// DefaultRetryBase and DefaultRetryMax are the times after which an operation that failed is tried again: the first time,
-	// and at most, after doubling with each failure.
+	// DefaultRetryBase and DefaultRetryMax are the first and the longest delay of the exponential backoff after an operation
+	// has failed.
 	DefaultRetryBase = time.Second
 	DefaultRetryMax  = 5 * time.Minute
 )
 
-// Config is what a simulator is made of. REST, for the seed cluster, is required.
+// Config configures a simulator. REST, for the seed cluster, is required.
 type Config struct {
 	REST *rest.Config
-	// Clock is the real one by default.
+	// Clock defaults to the real clock.
 	Clock clock.WithTicker
 	Log   logr.Logger
-	// Provider is DefaultProvider by default.
+	// Provider defaults to DefaultProvider.
 	Provider string
-	// RetryBase and RetryMax are DefaultRetryBase and DefaultRetryMax by default.
+	// RetryBase and RetryMax default to DefaultRetryBase and DefaultRetryMax.
 	RetryBase, RetryMax time.Duration
-	// Cloud is where infrastructures and machines are; nil for a simulator that looks after neither.
+	// Cloud contains the networks and instances. If it is nil, the simulator omits the kinds that need it.
 	Cloud Cloud
-	// Lease, if set, lets one of several simulators of a seed work at a time.
+	// Lease, if set, makes only one of several simulators of a seed active at a time.
 	Lease *client.ObjectKey
 
 	guard *machines.Guard
 }
 
-// Cloud is what is needed of a cloud.
+// Cloud is the part of the cloud that the simulator needs.
 type Cloud interface {
 	bastionsim.Cloud
 	EnsureNetwork(ctx context.Context, id string, cidr netip.Prefix) error
 	DeleteNetwork(ctx context.Context, id string) error
 }
 
-// uncached is what is read from the seed itself: Secrets are not for a cache, Clusters are large, and who decides how many
-// machines to make must see those that there are.
+// uncached are the kinds that are read directly from the seed: Secrets are not cached, Clusters are large, and the number of
+// machines to create depends on the existing ones.
 var uncached = []client.Object{
 	&corev1.Secret{}, &corev1.Namespace{}, &extensionsv1alpha1.Cluster{}, &extensionsv1alpha1.Worker{},
 	&machinev1alpha1.MachineDeployment{}, &machinev1alpha1.MachineSet{}, &machinev1alpha1.Machine{}, &machinev1alpha1.MachineClass{},
 }
 
-// schemes are the types that the simulator knows.
 var schemes = runtime.NewSchemeBuilder(clientgoscheme.AddToScheme, extensionsv1alpha1.AddToScheme, machinev1alpha1.AddToScheme)
 
-// New makes a simulator. It asks the seed for its API, and starts nothing.
+// New creates a simulator. It discovers the API of the seed, and starts nothing.
 func New(cfg Config) (*component.Manager, error) {
 	cfg.Clock = cmp.Or[clock.WithTicker](cfg.Clock, clock.RealClock{})
 	cfg.Provider = cmp.Or(cfg.Provider, DefaultProvider)

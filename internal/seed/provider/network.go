@@ -15,7 +15,7 @@ import (
 	"github.com/gardenlite/gardenlite/internal/component/operation"
 )
 
-// reconcileNetwork says which IP families there are: pods have no network of their own here.
+// reconcileNetwork reports the IP families. Pods have no network of their own here.
 func reconcileNetwork(_ context.Context, _ client.Client, network *extensionsv1alpha1.Network) error {
 	network.Status.IPFamilies = network.Spec.IPFamilies
 	if len(network.Status.IPFamilies) == 0 {
@@ -24,13 +24,13 @@ func reconcileNetwork(_ context.Context, _ client.Client, network *extensionsv1a
 	return nil
 }
 
-// reconcileControlPlane has nothing to deploy: what a cloud's controllers do to Nodes, the machine controller does.
+// reconcileControlPlane deploys nothing: the machine controller does what a cloud's controllers do to Nodes.
 func reconcileControlPlane(_ context.Context, _ client.Client, plane *extensionsv1alpha1.ControlPlane) error {
 	plane.Status.ProviderStatus = providerStatus("ControlPlaneStatus")
 	return nil
 }
 
-// reconcileDNSRecord checks the record and says which zone it is in. There is no DNS server: clients get addresses.
+// reconcileDNSRecord checks the record and reports its zone. There is no DNS server: clients use IP addresses.
 func reconcileDNSRecord(_ context.Context, _ client.Client, record *extensionsv1alpha1.DNSRecord) error {
 	for _, value := range record.Spec.Values {
 		if err := checkRecord(record.Spec.RecordType, value); err != nil {

@@ -18,18 +18,18 @@ import (
 )
 
 const (
-	// userDataPrefix begins the names of Secrets with user data, as in Gardener.
+	// userDataPrefix is the prefix of the names of Secrets with user data, as in Gardener.
 	userDataPrefix = "osc-result-"
-	// userDataKey is where the user data stands in them.
+	// userDataKey is the key of the user data in them.
 	userDataKey = "cloud_config"
 
 	unitsFolder = "/etc/systemd/system"
-	// heredoc ends what a script writes into a file as it is.
+	// heredoc marks the end of a file's content in a script.
 	heredoc = "GARDENLITE_END_OF_FILE"
 )
 
-// reconcileOSC makes user data of the files and units that a machine is to begin with. What it is to have later, it fetches
-// itself.
+// reconcileOSC generates user data with the files and units for the provisioning of a machine. The machine fetches later
+// configurations itself.
 func reconcileOSC(ctx context.Context, seed client.Client, osc *extensionsv1alpha1.OperatingSystemConfig) error {
 	if osc.Spec.Purpose != extensionsv1alpha1.OperatingSystemConfigPurposeProvision {
 		osc.Status.CloudConfig = nil
@@ -63,7 +63,7 @@ func userDataSecret(osc *extensionsv1alpha1.OperatingSystemConfig) *corev1.Secre
 	return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: osc.Namespace, Name: userDataPrefix + osc.Name}}
 }
 
-// provisioning is a script that writes files and units and starts the units.
+// provisioning returns a script that writes files and units and starts the units.
 func provisioning(ctx context.Context, seed client.Client, osc *extensionsv1alpha1.OperatingSystemConfig) (string, error) {
 	script := &strings.Builder{}
 	script.WriteString("#!/bin/bash\n")
@@ -105,7 +105,6 @@ func provisioning(ctx context.Context, seed client.Client, osc *extensionsv1alph
 	return script.String(), nil
 }
 
-// contentOf is what is in a file.
 func contentOf(ctx context.Context, seed client.Client, namespace string, file extensionsv1alpha1.File) (string, error) {
 	switch inline := file.Content.Inline; {
 	case inline != nil && inline.Encoding == "b64":
@@ -126,8 +125,8 @@ func contentOf(ctx context.Context, seed client.Client, namespace string, file e
 	return "", nil
 }
 
-// write has a script write a file, exactly as it is. Text stays readable, so that what stands for something of a machine's
-// own can be replaced in it.
+// write makes a script write a file with exactly the given content. Text stays readable, so that placeholders in it can be
+// replaced for each machine.
 func write(script *strings.Builder, file, mode, content string) {
 	target := quoted(file)
 	fmt.Fprintf(script, "mkdir -p %s\n", quoted(path.Dir(file)))
@@ -142,5 +141,5 @@ func write(script *strings.Builder, file, mode, content string) {
 	fmt.Fprintf(script, "chmod %s %s\n", quoted(mode), target)
 }
 
-// quoted is a word that a shell takes as it is.
+// quoted quotes a word for a shell.
 func quoted(word string) string { return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'" }

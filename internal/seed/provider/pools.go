@@ -21,7 +21,7 @@ import (
 	"github.com/gardenlite/gardenlite/internal/seed/provider/machines"
 )
 
-// wantedDeployment is what one zone of a pool is to have.
+// wantedDeployment is the desired MachineDeployment for one zone of a pool.
 type wantedDeployment struct {
 	name, pool, class, zone string
 	min, max                int32
@@ -30,7 +30,8 @@ type wantedDeployment struct {
 	userData                []byte
 }
 
-// wantedDeployments are those of all pools: one a zone, among which the pool's numbers are spread as Gardener does it.
+// wantedDeployments returns the desired MachineDeployments of all pools, one per zone. The numbers of a pool are spread over
+// its zones as in Gardener.
 func wantedDeployments(ctx context.Context, seed client.Client, worker *extensionsv1alpha1.Worker) ([]wantedDeployment, error) {
 	var wanted []wantedDeployment
 	for i := range worker.Spec.Pools {
@@ -71,7 +72,7 @@ func userDataOf(ctx context.Context, seed client.Client, worker *extensionsv1alp
 	return userData, nil
 }
 
-// share is what one of several zones has of a number: the first ones have one more if it cannot be divided.
+// share returns the part of a number for one of several zones. If it cannot be divided, the first zones get one more.
 func share(index, zones, number int32) int32 {
 	n := number / zones
 	if index < number%zones {
@@ -80,7 +81,7 @@ func share(index, zones, number int32) int32 {
 	return n
 }
 
-// spread is what one of several zones has of a number or percentage of a total.
+// spread returns the part of a number, or of a percentage of a total, for one of several zones.
 func spread(index, zones, total int32, value intstr.IntOrString) intstr.IntOrString {
 	if value.Type == intstr.Int {
 		return intstr.FromInt32(share(index, zones, value.IntVal))
@@ -93,8 +94,8 @@ func spread(index, zones, total int32, value intstr.IntOrString) intstr.IntOrStr
 	return intstr.FromString(fmt.Sprintf("%d%%", int(math.Ceil(ratio*float64(percent)))))
 }
 
-// poolHash changes when a pool's machines have to be made anew. The gardenlet's name for what the machines fetch changes
-// then; without such a name it is what Gardener looks at itself.
+// poolHash returns a hash that changes when a pool's machines have to be replaced. The gardenlet then changes the name of
+// the node agent's Secret; for a pool without such a name, the hash is calculated from the same fields as in Gardener.
 func poolHash(pool *extensionsv1alpha1.WorkerPool) string {
 	if inPlace(pool) {
 		return machines.Hash(pool.Name)
@@ -118,12 +119,11 @@ func inPlace(pool *extensionsv1alpha1.WorkerPool) bool {
 	return strategy == corev1beta1.AutoInPlaceUpdate || strategy == corev1beta1.ManualInPlaceUpdate
 }
 
-// classSecret is the Secret of the deployment's class.
 func (d *wantedDeployment) classSecret(namespace string) *corev1.Secret {
 	return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: d.class}}
 }
 
-// fillClass writes what the class says about an instance.
+// fillClass sets the fields of the MachineClass.
 func (d *wantedDeployment) fillClass(class *machinev1alpha1.MachineClass, worker *extensionsv1alpha1.Worker) error {
 	spec, err := json.Marshal(machines.ProviderSpec{Image: d.from.MachineImage.Name + ":" + d.from.MachineImage.Version})
 	if err != nil {
@@ -145,7 +145,7 @@ func (d *wantedDeployment) fillClass(class *machinev1alpha1.MachineClass, worker
 	return nil
 }
 
-// fillDeployment writes what the deployment says, with this number of replicas.
+// fillDeployment sets the fields of the MachineDeployment, with the given number of replicas.
 func (d *wantedDeployment) fillDeployment(deployment *machinev1alpha1.MachineDeployment, replicas int32) {
 	labels := map[string]string{machines.LabelDeployment: d.name}
 	metav1.SetMetaDataLabel(&deployment.ObjectMeta, labelPool, d.pool)

@@ -26,14 +26,14 @@ type Reconciler struct {
 	Kind     Kind
 	Provider string
 	Client   client.Client
-	// Reader asks the seed itself, so that what this controller has written is always seen.
+	// Reader reads directly from the seed, so that it always sees what this controller has written.
 	Reader client.Reader
 	Clock  clock.WithTicker
-	// RetryBase and RetryMax are DefaultRetryBase and DefaultRetryMax by default.
+	// RetryBase and RetryMax default to DefaultRetryBase and DefaultRetryMax.
 	RetryBase, RetryMax time.Duration
 }
 
-// Reconcile does the operation that an object is due for, or waits for its time to have passed.
+// Reconcile executes the operation that is due for an object, or waits for the end of its delay.
 func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	obj := r.Kind.object()
 	if err := r.Reader.Get(ctx, request.NamespacedName, obj); err != nil {
@@ -59,7 +59,7 @@ type task struct {
 	kind corev1beta1.LastOperationType
 }
 
-// due says whether there is anything to do.
+// due reports whether the operation has to be executed.
 func (t *task) due() bool {
 	last := t.obj.GetExtensionStatus().GetLastOperation()
 	switch {
@@ -76,7 +76,7 @@ func (t *task) due() bool {
 		t.Kind.outOfSync != nil && t.Kind.outOfSync(t.obj)
 }
 
-// run does the operation step by step, and returns the delay before the next step.
+// run executes the next step of the operation, and returns the delay before the following one.
 func (t *task) run(ctx context.Context) (time.Duration, error) {
 	injected, wrong := t.injected()
 	if err := t.begin(ctx, injected.Delay); err != nil {
@@ -105,7 +105,7 @@ func (t *task) run(ctx context.Context) (time.Duration, error) {
 	return 0, t.succeed(ctx, before)
 }
 
-// injected is what annotations say that the operation is to be like. A deletion by force is like none.
+// injected returns the delay and the failure that annotations request. A forced deletion ignores them.
 func (t *task) injected() (injection.Injection, error) {
 	if t.kind == corev1beta1.LastOperationTypeDelete && forced(t.obj) {
 		return injection.Injection{}, nil
@@ -113,13 +113,14 @@ func (t *task) injected() (injection.Injection, error) {
 	return injection.Parse(t.obj)
 }
 
-// running says whether the operation has begun already.
+// running reports whether the operation has already started.
 func (t *task) running() bool {
 	return operation.Is(t.obj.GetExtensionStatus().GetLastOperation(), t.kind, corev1beta1.LastOperationStateProcessing)
 }
 
-// begin takes note of the operation: it continues from now on, what asked for it is answered, and a delay begins, unless
-// it has begun before. The annotation that asked for it is removed last, so that a restart here does not lose it.
+// begin records the start of the operation unless it has already started: it writes the status, adds the finalizer, removes
+// the annotation that requested the operation, and starts the delay. The annotation is removed last, so that a restart does
+// not lose the request.
 func (t *task) begin(ctx context.Context, delay time.Duration) error {
 	begun := t.running()
 	if !begun {
@@ -151,12 +152,12 @@ func (t *task) begin(ctx context.Context, delay time.Duration) error {
 	})
 }
 
-// keeps says whether there is something to undo after the operation.
+// keeps reports whether the finalizers stay after the operation.
 func (t *task) keeps() bool {
 	return t.kind != corev1beta1.LastOperationTypeDelete && t.kind != corev1beta1.LastOperationTypeMigrate
 }
 
-// remaining is the rest of the delay. A start in the future, which a user could write, does not make it longer.
+// remaining returns the rest of the delay. A start in the future, which a user could write, does not extend it.
 func (t *task) remaining(delay time.Duration) time.Duration {
 	started, err := time.Parse(time.RFC3339Nano, t.obj.GetAnnotations()[injection.AnnotationStarted])
 	if err != nil {
@@ -165,7 +166,7 @@ func (t *task) remaining(delay time.Duration) time.Duration {
 	return min(started.Add(delay).Sub(t.Clock.Now()), delay)
 }
 
-// keepSecret puts the finalizer on the credentials that the object uses.
+// keepSecret adds the finalizer to the credentials of the object.
 func (t *task) keepSecret(ctx context.Context) error {
 	if !t.keeps() {
 		return nil
@@ -177,7 +178,7 @@ func (t *task) keepSecret(ctx context.Context) error {
 	return operation.AddFinalizer(ctx, t.Client, secret, t.Kind.Finalizer())
 }
 
-// secret has the credentials that the object uses, nil if it uses none.
+// secret returns the Secret with the credentials of the object, nil if it has none.
 func (t *task) secret(ctx context.Context) (*corev1.Secret, error) {
 	ref := t.Kind.secret(t.obj)
 	if ref == nil || ref.Name == "" {
@@ -191,7 +192,7 @@ func (t *task) secret(ctx context.Context) (*corev1.Secret, error) {
 	return secret, nil
 }
 
-// release takes the finalizers away, so that the object and its secret can be deleted.
+// release removes the finalizers, so that the object and its Secret can be deleted.
 func (t *task) release(ctx context.Context) error {
 	secret, err := t.secret(ctx)
 	if client.IgnoreNotFound(err) != nil {

@@ -29,7 +29,7 @@ type world struct {
 	r      *Reconciler
 }
 
-// newWorld has an entry with annotations and its credentials.
+// newWorld returns a world with a BackupEntry that has the annotations, and its credentials.
 func newWorld(t *testing.T, annotations map[string]string) *world {
 	t.Helper()
 	scheme := runtime.NewScheme()
@@ -53,7 +53,7 @@ func newWorld(t *testing.T, annotations map[string]string) *world {
 	return w
 }
 
-// restart makes a new reconciler, which knows nothing of before.
+// restart replaces the reconciler with a new one without any memory.
 func (w *world) restart() {
 	kind := Kinds(Config{})[slices.IndexFunc(Kinds(Config{}), func(k Kind) bool { return k.Name == "backupentry" })]
 	w.r = &Reconciler{Kind: kind, Provider: "local", Client: w.client, Reader: w.client, Clock: w.clock}

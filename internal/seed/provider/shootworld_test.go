@@ -35,10 +35,10 @@ import (
 
 const technicalID = "shoot--dev--a"
 
-// errKilled is what everything answers once a process has been killed.
+// errKilled is the error of every call after a process was killed.
 var errKilled = errors.New("killed")
 
-// process can be killed after a number of writes. What it has written then stays.
+// process can be killed after a number of writes. What it has written is kept.
 type process struct {
 	writes, killAfter int
 	dead              bool
@@ -63,7 +63,7 @@ func (p *process) write(do func() error) error {
 	return err
 }
 
-// intercepted is a client of the process.
+// intercepted returns a client of the process.
 func (p *process) intercepted(c client.WithWatch) client.WithWatch {
 	return interceptor.NewClient(c, interceptor.Funcs{
 		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
@@ -91,7 +91,7 @@ func (p *process) intercepted(c client.WithWatch) client.WithWatch {
 	})
 }
 
-// fakeCloud is a cloud, which survives processes.
+// fakeCloud is a cloud that outlives processes.
 type fakeCloud struct {
 	process   *process
 	networks  map[string]netip.Prefix
@@ -164,7 +164,7 @@ func (c *fakeCloud) ids() (ids []string) {
 	return ids
 }
 
-// shootWorld is a seed with a Worker, a cloud, and a shoot whose kubelets are played.
+// shootWorld is a seed with a Worker, a cloud, and a shoot with simulated kubelets.
 type shootWorld struct {
 	*testing.T
 	clock   *clocktesting.FakeClock
@@ -172,7 +172,7 @@ type shootWorld struct {
 	cloud   *fakeCloud
 	seed    client.WithWatch // without interceptor
 	shoot   client.WithWatch
-	// down is a shoot without an API server, deaf kubelets do not come up.
+	// down means that the shoot has no API server, deaf that kubelets do not start.
 	down, deaf bool
 
 	workers, infrastructures *Reconciler
@@ -183,7 +183,7 @@ type shootWorld struct {
 	joined                   int
 }
 
-// worldScheme is a small one: with all of Kubernetes' types, to make a fake client takes longer than most stories.
+// worldScheme has few types: with all types of Kubernetes, creating a fake client takes longer than most tests.
 var worldScheme = func() *runtime.Scheme {
 	scheme := runtime.NewScheme()
 	builder := runtime.NewSchemeBuilder(corev1.AddToScheme, extensionsv1alpha1.AddToScheme, machinev1alpha1.AddToScheme)
@@ -193,7 +193,7 @@ var worldScheme = func() *runtime.Scheme {
 	return scheme
 }()
 
-// newClient begins a fake client without the fields' managers, which take most of the time.
+// newClient returns a builder of a fake client without managed fields, which take most of the time.
 func newClient() *fake.ClientBuilder {
 	decoder := serializer.NewCodecFactory(worldScheme).UniversalDecoder()
 	return fake.NewClientBuilder().WithScheme(worldScheme).WithObjectTracker(clienttesting.NewObjectTracker(worldScheme, decoder))
@@ -222,7 +222,7 @@ func newShootWorld(t *testing.T, pools ...extensionsv1alpha1.WorkerPool) *shootW
 	return w
 }
 
-// newSeed has the shoot's namespace in a seed where it has not been before.
+// newSeed replaces the seed with a new one that has the shoot's namespace.
 func (w *shootWorld) newSeed() {
 	w.seed = newSeed()
 	w.create(&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: technicalID, Name: "cloudprovider"}})
@@ -258,7 +258,7 @@ func pool(name string, minimum int32, zones ...string) extensionsv1alpha1.Worker
 	}
 }
 
-// start makes controllers anew, as a new process does.
+// start creates new controllers, as a new process does.
 func (w *shootWorld) start() {
 	w.process.dead, w.process.killAfter, w.process.writes = false, 0, 0
 	if w.shoots != nil {
@@ -301,7 +301,7 @@ func (w *shootWorld) start() {
 	w.machines = &machines.MachineReconciler{Client: seed, Cloud: w.cloud, Shoots: w.shoots, Clock: w.clock, Guard: guard}
 }
 
-// round has each controller look at each object once. It says which errors there were.
+// round lets each controller reconcile each object once, and returns the errors.
 func (w *shootWorld) round() error {
 	var errs []error
 	look := func(r reconcile.Reconciler, list client.ObjectList) {
@@ -337,7 +337,7 @@ func (w *shootWorld) settle() error {
 	return nil
 }
 
-// kubelets has each instance join with its token.
+// kubelets lets each instance join with its token.
 func (w *shootWorld) kubelets() {
 	if w.down || w.deaf || w.process.dead {
 		return
@@ -383,7 +383,7 @@ func eachObject(list client.ObjectList, do func(client.ObjectKey)) error {
 	return nil
 }
 
-// ask changes the Worker and asks for an operation.
+// ask changes the Worker and requests an operation.
 func (w *shootWorld) ask(what string, change func(*extensionsv1alpha1.Worker)) {
 	w.Helper()
 	worker := w.getWorker()
@@ -425,8 +425,8 @@ func (w *shootWorld) hibernate(enabled bool) {
 	}
 }
 
-// expectSucceeded wants the Worker's operation to have succeeded and as many machines as said, each with its instance and
-// its Node, and no bootstrap token left.
+// expectSucceeded expects that the Worker's operation has succeeded, that there are count machines, each with its instance
+// and its Node, and that no bootstrap token is left.
 func (w *shootWorld) expectSucceeded(kind corev1beta1.LastOperationType, count int) {
 	w.Helper()
 	if last := w.getWorker().Status.LastOperation; !operation.Is(last, kind, corev1beta1.LastOperationStateSucceeded) {
@@ -466,7 +466,7 @@ func (w *shootWorld) listMachines() []machinev1alpha1.Machine {
 	return list.Items
 }
 
-// expectNothing wants everything of machines to be gone from the seed, with what the Worker had beside.
+// expectNothing expects that the Worker and all objects of its machines are gone from the seed.
 func (w *shootWorld) expectNothing() {
 	w.Helper()
 	for _, list := range []client.ObjectList{&extensionsv1alpha1.WorkerList{}, &machinev1alpha1.MachineDeploymentList{},

@@ -16,7 +16,7 @@ import (
 	"github.com/gardenlite/gardenlite/internal/seed/provider/injection"
 )
 
-// What a status says about operations of a type that are in progress, have failed, have succeeded.
+// Verbs in the status for operations that are in progress, have failed, or have succeeded.
 var (
 	doing = map[corev1beta1.LastOperationType]string{"Create": "Reconciling", "Reconcile": "Reconciling",
 		"Restore": "Restoring", "Migrate": "Migrating", "Delete": "Deleting"}
@@ -26,7 +26,7 @@ var (
 		"Restore": "restored", "Migrate": "migrated", "Delete": "deleted"}
 )
 
-// report writes a status, with all else that has changed in it since before.
+// report writes the last operation, and all other changes of the status since before.
 func (t *task) report(ctx context.Context, before extensionsv1alpha1.Object, state corev1beta1.LastOperationState,
 	progress int32, description string, failure *corev1beta1.LastError) error {
 	if before == t.obj {
@@ -47,18 +47,18 @@ func (t *task) report(ctx context.Context, before extensionsv1alpha1.Object, sta
 	return err
 }
 
-// patchWaiting writes what the operation waits for.
+// patchWaiting reports what the operation waits for.
 func (t *task) patchWaiting(ctx context.Context, before extensionsv1alpha1.Object, wait *operation.Wait) error {
 	last := t.obj.GetExtensionStatus().GetLastOperation()
 	description := fmt.Sprintf("%s the %s: waiting for %s", doing[t.kind], t.Kind.Title, wait.For)
 	progress := min(max(wait.Progress, 1), 99)
 	if last.Description == description && last.Progress == progress {
-		return operation.WriteStatus(ctx, t.Client, t.obj, before) // nothing new but maybe from the actuator
+		return operation.WriteStatus(ctx, t.Client, t.obj, before) // only the actuator may have changed the status
 	}
 	return t.report(ctx, before, corev1beta1.LastOperationStateProcessing, progress, description, nil)
 }
 
-// fail writes an error, and returns it so that the operation is tried again.
+// fail reports an error in the status, and returns it so that the operation is retried.
 func (t *task) fail(ctx context.Context, before extensionsv1alpha1.Object, cause error) error {
 	now := metav1.NewTime(t.Clock.Now())
 	description := fmt.Sprintf("Error %s %s: %v", failed[t.kind], t.Kind.Title, cause)
@@ -67,8 +67,8 @@ func (t *task) fail(ctx context.Context, before extensionsv1alpha1.Object, cause
 	return errors.Join(cause, err)
 }
 
-// failAsTold fails because an annotation says so. That it has failed is noted after the status was written: if the process
-// ends in between it fails twice, and never without having been seen.
+// failAsTold reports a failure that an annotation requests. It records the failure only after the status is written: if the
+// process ends in between, the operation fails twice, but never unnoticed.
 func (t *task) failAsTold(ctx context.Context, failure *injection.Failure) error {
 	cause := &operation.Error{Err: errors.New(failure.Text)}
 	if failure.Code != "" {
@@ -85,7 +85,7 @@ func (t *task) failAsTold(ctx context.Context, failure *injection.Failure) error
 	}))
 }
 
-// succeed ends the operation.
+// succeed reports the success and completes the operation.
 func (t *task) succeed(ctx context.Context, before extensionsv1alpha1.Object) error {
 	description := fmt.Sprintf("Successfully %s %s", done[t.kind], t.Kind.Title)
 	if err := t.report(ctx, before, corev1beta1.LastOperationStateSucceeded, 100, description, nil); err != nil {
@@ -96,7 +96,7 @@ func (t *task) succeed(ctx context.Context, before extensionsv1alpha1.Object) er
 			return err
 		}
 	}
-	// What asked to migrate or restore stays until all is done, so that it continues after a restart.
+	// The annotation that requested a migration or restoration is removed last, so that it continues after a restart.
 	err := operation.Patch(ctx, t.Client, t.obj, func(obj extensionsv1alpha1.Object) {
 		annotate(obj, func(annotations map[string]string) {
 			delete(annotations, injection.AnnotationStarted)
@@ -111,7 +111,6 @@ func (t *task) succeed(ctx context.Context, before extensionsv1alpha1.Object) er
 	return err
 }
 
-// annotate changes annotations.
 func annotate(obj metav1.Object, change func(map[string]string)) {
 	annotations := maps.Clone(obj.GetAnnotations())
 	if annotations == nil {

@@ -14,14 +14,14 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
 
-// watchMachines has a Worker that waits look again when the numbers of a MachineDeployment change, or a Machine is gone. It
-// finds Workers in the cache.
+// watchMachines triggers a reconciliation of the Workers in a namespace when a MachineDeployment changes, or a Machine is
+// gone. It finds Workers in the cache.
 func watchMachines(b *builder.Builder, mgr manager.Manager) error {
 	cache := mgr.GetCache()
 	workers := handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, obj client.Object) []reconcile.Request {
 		list := &extensionsv1alpha1.WorkerList{}
 		if cache.List(ctx, list, client.InNamespace(obj.GetNamespace())) != nil {
-			return nil // it looks again after a while
+			return nil // a waiting Worker also polls
 		}
 		requests := make([]reconcile.Request, len(list.Items))
 		for i := range list.Items {

@@ -26,18 +26,18 @@ import (
 
 const (
 	labelPool = constants.LabelWorkerPool
-	// pollInterval is how often machines are looked at that are waited for, beside when they change.
+	// pollInterval is how often a Worker checks the machines that it waits for, in addition to watching them.
 	pollInterval = 10 * time.Second
 )
 
-// workers has the machine controller make the machines of Workers.
+// workers manages the machines of Workers by means of the machine controller.
 type workers struct {
 	cloud Cloud
 	clock clock.PassiveClock
 	guard *machines.Guard
 }
 
-// inventory is all that there is of machines in a namespace.
+// inventory has all objects for machines in a namespace.
 type inventory struct {
 	deployments machinev1alpha1.MachineDeploymentList
 	sets        machinev1alpha1.MachineSetList
@@ -100,8 +100,8 @@ func (w *workers) reconcile(ctx context.Context, seed client.Client, worker *ext
 	return w.keepState(ctx, seed, worker)
 }
 
-// deploy writes a deployment with its class. It keeps its number of replicas, which the autoscaler or a user may have
-// changed, between the limits of the pool.
+// deploy writes a MachineDeployment with its class. It keeps the number of replicas, which the autoscaler or a user may have
+// changed, within the limits of the pool.
 func (w *workers) deploy(ctx context.Context, seed client.Client, worker *extensionsv1alpha1.Worker, d *wantedDeployment,
 	asleep bool) (changed bool, err error) {
 	secret := d.classSecret(worker.Namespace)
@@ -134,7 +134,7 @@ func (w *workers) deploy(ctx context.Context, seed client.Client, worker *extens
 	return changed || deployed, err
 }
 
-// createOrPatch is like CreateOrUpdate, but leaves alone what it does not know in an object that is there.
+// createOrPatch is like CreateOrUpdate, but keeps fields of an existing object that it does not know.
 func createOrPatch(ctx context.Context, seed client.Client, obj client.Object, fill func() error) (changed bool, err error) {
 	switch err := seed.Get(ctx, client.ObjectKeyFromObject(obj), obj); {
 	case apierrors.IsNotFound(err):
@@ -155,7 +155,7 @@ func createOrPatch(ctx context.Context, seed client.Client, obj client.Object, f
 	return true, seed.Patch(ctx, obj, client.MergeFrom(before))
 }
 
-// reportDeployments says in the status which deployments there are. The time is of the beginning of an operation.
+// reportDeployments writes the deployments into the status. Their time changes when an operation starts or they change.
 func (w *workers) reportDeployments(worker *extensionsv1alpha1.Worker, wanted []wantedDeployment) error {
 	var deployments []extensionsv1alpha1.MachineDeployment
 	images := map[string]string{}
@@ -177,7 +177,7 @@ func (w *workers) reportDeployments(worker *extensionsv1alpha1.Worker, wanted []
 	return nil
 }
 
-// available is nil when each deployment has its machines, or an *operation.Wait for them.
+// available returns nil if each deployment has its machines, an *operation.Wait if not yet, or the failures of machines.
 func available(now *inventory, wanted []wantedDeployment, asleep bool) error {
 	if asleep {
 		if left := len(now.machines.Items); left > 0 {
@@ -253,7 +253,7 @@ func tidy(ctx context.Context, seed client.Client, now *inventory, wanted []want
 	return nil
 }
 
-// deleteClass deletes a class, after its Secret, which would not be found without it.
+// deleteClass deletes a class. Its Secret is deleted first, because it could not be found without the class.
 func deleteClass(ctx context.Context, seed client.Client, class *machinev1alpha1.MachineClass) error {
 	secret := (&wantedDeployment{class: class.Name}).classSecret(class.Namespace)
 	if err := seed.Delete(ctx, secret); client.IgnoreNotFound(err) != nil {
@@ -265,7 +265,7 @@ func deleteClass(ctx context.Context, seed client.Client, class *machinev1alpha1
 	return nil
 }
 
-// forceDeletion has machines deleted without draining their Nodes.
+// forceDeletion marks machines so that they are deleted without draining their Nodes.
 func forceDeletion(ctx context.Context, seed client.Client, all []machinev1alpha1.Machine) error {
 	for i := range all {
 		if err := operation.Patch(ctx, seed, &all[i], func(m *machinev1alpha1.Machine) {

@@ -79,7 +79,7 @@ func TestWorkerLife(t *testing.T) {
 	w.mustSettle()
 	w.expectSucceeded("Reconcile", 6)
 
-	// A pool goes; a smaller maximum takes machines away.
+	// A pool is removed; a smaller maximum removes machines.
 	w.ask("reconcile", func(worker *extensionsv1alpha1.Worker) {
 		worker.Spec.Pools = worker.Spec.Pools[1:]
 		worker.Spec.Pools[0].Maximum = 1
@@ -204,8 +204,8 @@ func TestRolling(t *testing.T) {
 	}
 }
 
-// TestNodesGo: where a shoot's API server does not answer, a machine waits for it, so that no Node stays; unless the
-// Node is not needed any more. One that is left then goes when the shoot is met again.
+// TestNodesGo checks that a machine in deletion waits for the API server of its shoot, so that no Node stays, unless the
+// Node is not needed any more. A Node that is left is deleted when the API server responds again.
 func TestNodesGo(t *testing.T) {
 	t.Run("fewer machines", func(t *testing.T) {
 		w := newShootWorld(t, pool("one", 1), pool("two", 1))
@@ -307,7 +307,7 @@ func TestMigration(t *testing.T) {
 	}
 }
 
-// migrate migrates, deletes, and asks for the restoration in another seed.
+// migrate migrates and deletes the Worker, and requests its restoration in another seed.
 func (w *shootWorld) migrate() {
 	w.Helper()
 	w.ask("migrate", nil)
@@ -335,7 +335,7 @@ func (w *shootWorld) restoreElsewhere(old *extensionsv1alpha1.Worker) {
 	w.ask("restore", nil)
 }
 
-// phase is that of the only machine, and the description of its last operation.
+// phase returns the phase of the only machine, and the description of its last operation.
 func (w *shootWorld) phase() (machinev1alpha1.MachinePhase, string) {
 	w.Helper()
 	all := w.listMachines()
@@ -447,7 +447,7 @@ func TestMachineWithoutInstance(t *testing.T) {
 	}
 }
 
-// killStory is what a process does until it is killed, and what there has to be after another one.
+// killStory is an operation during which a process is killed, with a check after another process has completed it.
 type killStory struct {
 	stride  int
 	prepare func(*shootWorld)
@@ -455,7 +455,7 @@ type killStory struct {
 	check   func(w *shootWorld, before []string)
 }
 
-// run kills the process after a write of the story, after a later one the next time, until the story ends before.
+// run kills the process after the first write, then after a later one, until the operation ends before.
 func (story killStory) run(t *testing.T) {
 	t.Helper()
 	stride := max(story.stride, 1)
@@ -475,7 +475,7 @@ func (story killStory) run(t *testing.T) {
 		_ = w.settle()
 		killed := w.process.dead
 		w.start()
-		w.down = true // the shoot's API server begins later
+		w.down = true // the shoot's API server starts later
 		_ = w.round()
 		w.down = false
 		w.mustSettle()
@@ -493,8 +493,8 @@ func (story killStory) run(t *testing.T) {
 	}
 }
 
-// TestKilled kills the process after a write of a story: after the first, the second, and so on to the last (of the longest
-// story after every third, unless GARDENLITE_SOAK is set). A new one has to bring it to the same end.
+// TestKilled kills the process after each write of an operation (after every third write of the longest one, unless
+// GARDENLITE_SOAK is set). A new process must complete the operation.
 func TestKilled(t *testing.T) {
 	for name, story := range map[string]killStory{
 		"creation": {

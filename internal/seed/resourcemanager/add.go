@@ -21,10 +21,10 @@ import (
 	"github.com/gardenlite/gardenlite/internal/component"
 )
 
-// ControllerName is the name of the controller, which is Gardener's.
+// ControllerName is the name of the controller, as in Gardener.
 const ControllerName = "managedresource"
 
-// AddToManager adds the controller to the seed's manager, with what it misses from there.
+// AddToManager adds the controller to the manager of the seed. It sets the fields that are not set yet.
 func (r *Reconciler) AddToManager(mgr manager.Manager) error {
 	r.Client = cmp.Or(r.Client, mgr.GetClient())
 	r.Reader = cmp.Or(r.Reader, mgr.GetAPIReader())
@@ -36,14 +36,14 @@ func (r *Reconciler) AddToManager(mgr manager.Manager) error {
 			predicate.GenerationChangedPredicate{}, predicate.AnnotationChangedPredicate{}))).
 		WatchesMetadata(&corev1.Secret{}, handler.EnqueueRequestsFromMapFunc(r.referringTo),
 			builder.WithPredicates(predicate.ResourceVersionChangedPredicate{})).
-		// Of these, it depends on their status whether they are healthy.
+		// The health of these kinds depends on their status.
 		WatchesMetadata(&appsv1.Deployment{}, handler.EnqueueRequestsFromMapFunc(ofOrigin), applied).
 		WatchesMetadata(&appsv1.StatefulSet{}, handler.EnqueueRequestsFromMapFunc(ofOrigin), applied).
 		WatchesMetadata(&appsv1.DaemonSet{}, handler.EnqueueRequestsFromMapFunc(ofOrigin), applied).
 		Complete(r)
 }
 
-// ofOrigin is the ManagedResource that an object is of.
+// ofOrigin returns a request for the ManagedResource that an object belongs to.
 func ofOrigin(_ context.Context, obj client.Object) []reconcile.Request { return origin(obj) }
 
 func origin(obj client.Object) []reconcile.Request {
@@ -54,7 +54,7 @@ func origin(obj client.Object) []reconcile.Request {
 	return []reconcile.Request{{NamespacedName: client.ObjectKey{Namespace: namespace, Name: name}}}
 }
 
-// referringTo finds the ManagedResources whose objects are in a Secret.
+// referringTo returns requests for the ManagedResources that refer to a Secret.
 func (r *Reconciler) referringTo(ctx context.Context, secret client.Object) (requests []reconcile.Request) {
 	all := &resourcesv1alpha1.ManagedResourceList{}
 	if err := r.Client.List(ctx, all, client.InNamespace(secret.GetNamespace())); err != nil {

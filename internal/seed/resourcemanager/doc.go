@@ -1,8 +1,8 @@
 // Package resourcemanager is the resource manager of a seed: it applies the objects in the Secrets that a ManagedResource
-// refers to, deletes those that are no longer there, and says in its conditions how they are. Classes "seed" and none are
-// its own.
+// refers to, deletes those that are no longer in them, and reports the health of the objects in its conditions. It handles
+// ManagedResources of the class "seed" and those without a class.
 //
-// What is about to be applied is in the status before it is, so that nothing is left behind after a crash at any point.
-// An object is healthy if it exists, and its own status says nothing else. It may import API types and the seed's packages
-// for conditions and finalizers.
+// It records in the status what it is about to apply, so that nothing is left behind after a crash at any point. An object
+// is healthy if it exists and its own status does not say otherwise. It may import API types and the seed's packages for
+// conditions and finalizers.
 package resourcemanager

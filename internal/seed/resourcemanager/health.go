@@ -15,8 +15,8 @@ import (
 	"github.com/gardenlite/gardenlite/internal/component/conditions"
 )
 
-// checkHealth says how objects are: the conditions ResourcesHealthy and ResourcesProgressing. The first object that is
-// not well is the one that they name.
+// checkHealth returns the conditions ResourcesHealthy and ResourcesProgressing of objects. Each condition names the first
+// object that is unhealthy or progressing.
 func (r *Reconciler) checkHealth(ctx context.Context, refs []resourcesv1alpha1.ObjectReference) (
 	healthy, progressing conditions.Condition, err error) {
 	healthy = conditions.Condition{Type: resourcesv1alpha1.ResourcesHealthy, Status: corev1beta1.ConditionTrue,
@@ -45,7 +45,7 @@ func (r *Reconciler) checkHealth(ctx context.Context, refs []resourcesv1alpha1.O
 	return healthy, progressing, nil
 }
 
-// mustBe are the conditions that objects of a kind have when they are healthy; what is not True is wrong.
+// mustBe lists the conditions that must be True for an object of a kind to be healthy.
 var mustBe = map[string][]string{
 	"Deployment.apps": {"Available"},
 	"CustomResourceDefinition.apiextensions.k8s.io": {"NamesAccepted", "Established"},
@@ -76,7 +76,7 @@ func unhealthy(obj *unstructured.Unstructured) string {
 	return ""
 }
 
-// conditionOf is a condition of an object, nil if it has none of that type.
+// conditionOf returns the condition of the given type, nil if the object has none.
 func conditionOf(obj *unstructured.Unstructured, kind string) map[string]any {
 	all, _, _ := unstructured.NestedSlice(obj.Object, "status", "conditions")
 	for _, condition := range all {
@@ -87,7 +87,7 @@ func conditionOf(obj *unstructured.Unstructured, kind string) map[string]any {
 	return nil
 }
 
-// notTrue says of a condition why it is not True, as far as the object knows. A Deployment says in another condition why
+// notTrue describes why a condition is not True, as far as the object tells. A Deployment tells in another condition why
 // there are no Pods.
 func notTrue(obj *unstructured.Unstructured, kind string, found map[string]any) string {
 	text, separator := fmt.Sprintf("the condition %s is not True", kind), ": "
@@ -99,7 +99,7 @@ func notTrue(obj *unstructured.Unstructured, kind string, found map[string]any) 
 	return text
 }
 
-// rollingOut says what is not yet rolled out of a workload; "" if it is, or is none.
+// rollingOut describes what is not yet rolled out of a workload. It is empty if everything is, and for any other object.
 func rollingOut(obj *unstructured.Unstructured) string {
 	updated, wanted := "", int64(0)
 	switch obj.GroupVersionKind().GroupKind().String() {

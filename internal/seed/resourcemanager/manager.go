@@ -15,20 +15,20 @@ import (
 	"github.com/gardenlite/gardenlite/internal/component"
 )
 
-// User is who the resource manager is to its seed.
+// User is the user name of the resource manager in its seed.
 const User = "gardener.cloud:system:resource-manager"
 
-// Config is what a resource manager is made of. REST, for the seed, is required.
+// Config configures a resource manager. REST, for the seed, is required.
 type Config struct {
 	REST *rest.Config
-	// Clock is the real one by default.
+	// Clock defaults to the real clock.
 	Clock clock.WithTicker
 	Log   logr.Logger
-	// Lease, if set, lets one of several resource managers of a seed work at a time.
+	// Lease, if set, makes only one of several resource managers of a seed active at a time.
 	Lease *client.ObjectKey
 }
 
-// New makes a resource manager. It asks the seed for its API, and starts nothing.
+// New creates a resource manager. It discovers the API of the seed, and starts nothing.
 func New(cfg Config) (*component.Manager, error) {
 	mgr, err := component.New(component.Config{
 		Name: "resource manager", REST: cfg.REST, Clock: cfg.Clock, Log: cfg.Log, Lease: cfg.Lease, Uncached: []client.Object{&corev1.Secret{}},

@@ -209,7 +209,7 @@ func TestSaysWhatIsWrong(t *testing.T) {
 	}
 }
 
-// TestUnknownKind: an object whose kind the seed does not have is named, also as unhealthy, for this generation.
+// TestUnknownKind checks that an object of an unknown kind is reported, also as unhealthy, for the current generation.
 func TestUnknownKind(t *testing.T) {
 	w := newWorld(t, "seed", two)
 	r := *w.Reconciler
@@ -243,7 +243,7 @@ func TestUnknownKind(t *testing.T) {
 	w.wantConditions("True", "True", "False")
 }
 
-// TestUnhealthyDeployment: what keeps a Deployment from being healthy is said in its own words.
+// TestUnhealthyDeployment checks that the reason is reported for which a Deployment itself says that it is unhealthy.
 func TestUnhealthyDeployment(t *testing.T) {
 	obj := &unstructured.Unstructured{}
 	err := yaml.Unmarshal([]byte(`
@@ -263,7 +263,7 @@ status:
 	}
 }
 
-// TestOrigin: what happens to an object leads to its ManagedResource.
+// TestOrigin checks that an event of an object triggers its ManagedResource.
 func TestOrigin(t *testing.T) {
 	w := newWorld(t, "seed", two)
 	w.run()

@@ -26,31 +26,31 @@ import (
 	"github.com/gardenlite/gardenlite/internal/usage"
 )
 
-// GardenletConfig is what a gardenlet that runs alone is started with.
+// GardenletConfig configures a gardenlet that runs alone.
 type GardenletConfig struct {
-	// Seed is the name of its Seed. With ConfigFile it may be left out.
+	// Seed is the name of its Seed. It is optional with ConfigFile.
 	Seed string
-	// BootstrapKubeconfig is a file with a kubeconfig to bootstrap with. It is needed only while there is no certificate.
+	// BootstrapKubeconfig is a file with a bootstrap kubeconfig. It is needed only while there is no certificate.
 	BootstrapKubeconfig string
 	// ConfigFile is a GardenletConfiguration, whose seedConfig describes the Seed.
 	ConfigFile string
-	// Dir is its state folder: the seed's data, certificates, the log.
+	// Dir is the state folder, which contains the seed's data, certificates and the log.
 	Dir string
-	// BindAddress and Port are where the seed's API server listens. Port 0 takes a free one, and the same one again at the
+	// BindAddress and Port are where the seed's API server listens. Port 0 means a free port, which is used again at the
 	// next start.
 	BindAddress string
 	Port        int
-	// Datastore is as for a landscape.
+	// Datastore is the same as for a landscape.
 	Datastore string
-	// LogFormat and Verbose are as for a landscape.
+	// LogFormat and Verbose are the same as for a landscape.
 	LogFormat string
 	Verbose   bool
-	// OnEvent is told of every step of the start, OnReady of the end of it.
+	// OnEvent is called for every step of the start, OnReady at the end of it.
 	OnEvent func(control.Event)
 	OnReady func(GardenletStatus)
 }
 
-// GardenletStatus says where a gardenlet that runs alone is.
+// GardenletStatus says where to find a gardenlet that runs alone, and its seed.
 type GardenletStatus struct {
 	Seed       string
 	URL        string // of the seed's API server
@@ -58,12 +58,12 @@ type GardenletStatus struct {
 	Dir, Log   string
 }
 
-// DefaultGardenletDir is the state folder of a gardenlet that runs alone.
+// DefaultGardenletDir returns the default state folder of a gardenlet that runs alone.
 func DefaultGardenletDir(seedName string) (string, error) {
 	return statedir.DefaultDir("gardenlet-" + seedName)
 }
 
-// complete fills in defaults, and reads and checks what the gardenlet is to be.
+// complete sets defaults, and returns the validated configuration of the gardenlet.
 func (c *GardenletConfig) complete() (*gardenletconfigv1alpha1.GardenletConfiguration, error) {
 	var problems []error
 	configuration := gardenletConfiguration(c.Seed)
@@ -120,7 +120,7 @@ func (c *GardenletConfig) complete() (*gardenletconfigv1alpha1.GardenletConfigur
 	return configuration, nil
 }
 
-// RunGardenlet runs a seed with its gardenlet for a garden elsewhere, until the context ends.
+// RunGardenlet runs a seed with its gardenlet for a garden in another process, until the context ends.
 func RunGardenlet(ctx context.Context, c GardenletConfig) (err error) {
 	configuration, err := c.complete()
 	if err != nil {
@@ -211,7 +211,7 @@ func (h *Host) runGardenlet(ctx context.Context, c GardenletConfig,
 	}
 }
 
-// waitGardenlet returns when the gardenlet of a seed works, or the first time that it fails.
+// waitGardenlet waits until the gardenlet of a seed is ready. It returns an error the first time that the gardenlet fails.
 func (h *Host) waitGardenlet(ctx context.Context, seedName string) error {
 	failed := ""
 	err := supervisor.WaitFor(ctx, "the gardenlet", func() bool {

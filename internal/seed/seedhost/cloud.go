@@ -14,7 +14,7 @@ import (
 	"github.com/gardenlite/gardenlite/internal/node/programs"
 )
 
-// openCloud opens the cloud that all seeds of the process share. It closes after the seeds' components.
+// openCloud opens the cloud that all seeds of the process share. It is closed after the components of the seeds.
 func (h *Host) openCloud() error {
 	dir := filepath.Join(h.cfg.Dir, statedir.CloudFolder)
 	if h.cfg.Datastore == datastore.Memory { // no Machine object has survived the restart

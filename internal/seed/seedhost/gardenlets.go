@@ -29,14 +29,14 @@ import (
 	"github.com/gardenlite/gardenlite/internal/version"
 )
 
-// What runs in each seed, by the names for --controllers. In the status the seed's name stands behind it.
+// Names of the components in each seed, for --controllers. In the status they are followed by the seed's name.
 const (
 	GardenletName   = "gardenlet"
 	providerName    = "provider-local"
 	resourceManager = "resource-manager"
 )
 
-// inSeed starts a component that works in a seed as a user of its own, if it is selected.
+// inSeed starts a component that works in a seed with a user name of its own, if the component is selected.
 func (h *Host) inSeed(component, user string, cluster *seed.Cluster,
 	newComponent func(name string, config *rest.Config) (supervisor.Runner, error)) (stop func(), err error) {
 	if !h.cfg.Selects(component) {
@@ -67,7 +67,7 @@ func (h *Host) startProvider(cluster *seed.Cluster) (stop func(), err error) {
 	})
 }
 
-// leaseIfShared is the Lease of a component in its seed, where other processes may run the same landscape.
+// leaseIfShared returns the Lease of a component in its seed if other processes may run the same landscape, nil otherwise.
 func (h *Host) leaseIfShared(component string) *client.ObjectKey {
 	if !h.shared() {
 		return nil
@@ -75,7 +75,7 @@ func (h *Host) leaseIfShared(component string) *client.ObjectKey {
 	return &client.ObjectKey{Namespace: constants.GardenNamespace, Name: component}
 }
 
-// startGardenlet starts a gardenlet. One that has a parent is bootstrapped by that.
+// startGardenlet starts a gardenlet. If it has a parent, the parent bootstraps it.
 func (h *Host) startGardenlet(cluster *seed.Cluster, configuration *gardenletconfigv1alpha1.GardenletConfiguration,
 	hasParent bool) (stop func(), err error) {
 	return h.inSeed(GardenletName, gardenlet.SeedUser, cluster, func(name string, config *rest.Config) (supervisor.Runner, error) {
@@ -93,8 +93,8 @@ func (h *Host) startGardenlet(cluster *seed.Cluster, configuration *gardenletcon
 	})
 }
 
-// waitSeedReady returns when all conditions of a Seed are good that Gardener shows as its readiness, its gardenlet has
-// renewed its lease since then (after a restart the conditions are still those of before), and gardenctl can target it.
+// waitSeedReady waits until all conditions of a Seed are True that Gardener shows as its readiness, its gardenlet has
+// renewed its Lease since the given time (after a restart the conditions are outdated), and gardenctl can target the seed.
 func (h *Host) waitSeedReady(ctx context.Context, name string, since time.Time) error {
 	config := h.garden.Admin
 	seeds, err := dynamic.NewForConfig(config)
@@ -135,7 +135,7 @@ func (h *Host) waitSeedReady(ctx context.Context, name string, since time.Time) 
 	return ownSeedSecrets(ctx, config, seed)
 }
 
-// tellOfStopped has the status say which Seeds have a cluster here that is not started any more.
+// tellOfStopped reports in the status the Seeds whose clusters this process does not start any more.
 func (h *Host) tellOfStopped(ctx context.Context) error {
 	client, err := dynamic.NewForConfig(h.garden.Admin)
 	if err != nil {
@@ -161,7 +161,7 @@ var readiness = []gardencorev1beta1.ConditionType{
 	gardencorev1beta1.SeedBackupBucketsReady, gardencorev1beta1.SeedExtensionsReady,
 }
 
-// notReady says why a Seed is not ready, "" if it is.
+// notReady describes why a Seed is not ready. It returns an empty string if it is.
 func notReady(seed *gardencorev1beta1.Seed) string {
 	var missing []string
 	for _, wanted := range readiness {

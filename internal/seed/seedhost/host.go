@@ -30,29 +30,29 @@ import (
 	"github.com/gardenlite/gardenlite/internal/shootplane"
 )
 
-// Config is what a Host is made with.
+// Config configures a Host.
 type Config struct {
-	// Name is the landscape's, Dir its state directory.
+	// Name is the name of the landscape, Dir its state directory.
 	Name, Dir string
-	// BindAddress, Datastore and AuditLog are as for a landscape.
+	// BindAddress, Datastore and AuditLog are the same as for a landscape.
 	BindAddress, Datastore, AuditLog string
-	// Context is the name of the context of the garden's kubeconfig; those of seeds begin with it.
+	// Context is the name of the context in the garden's kubeconfig, and the prefix of those for seeds.
 	Context string
-	// Images are mapped to programs, beside those that were mapped while the landscape ran.
+	// Images are mapped to programs, in addition to those that were mapped while the landscape ran.
 	Images []process.Image
-	// Selects says whether a component is to run.
+	// Selects reports whether a component is to run.
 	Selects func(component string) bool
 	Status  *control.Store
 	Clock   clock.WithTicker
 }
 
-// Garden is the garden as seeds and gardenlets need to know it.
+// Garden tells seeds and gardenlets how to reach the garden.
 type Garden struct {
-	// At is where it is and what its authority is; nil if the bootstrap kubeconfig says so.
+	// At has the address and CA of the garden; nil if the bootstrap kubeconfig has them.
 	At *rest.Config
-	// Bootstrap makes a bootstrap kubeconfig for the gardenlet of a seed.
+	// Bootstrap returns a bootstrap kubeconfig for the gardenlet of a seed.
 	Bootstrap func(ctx context.Context, seedName string) ([]byte, error)
-	// Admin has all rights; nil for a garden elsewhere.
+	// Admin has all permissions in the garden; nil for a garden in another process.
 	Admin *rest.Config
 }
 
@@ -65,13 +65,13 @@ type Host struct {
 	processes  *process.Runner
 	cloud      *cloud.Cloud
 	shoots     *shootplane.Host
-	// seeds are the clusters of BeginSeeds, count how many there are to be.
+	// seeds are the clusters of BeginSeeds, count is the wanted number of them.
 	seeds    *seedClusters
 	count    int
 	deployer *deployer
 }
 
-// New makes a Host, and starts what runs containers as processes.
+// New creates a Host, and starts the runner of containers as processes.
 func New(cfg Config) (*Host, error) {
 	h := &Host{cfg: cfg, supervisor: supervisor.Supervisor{Status: cfg.Status, Clock: cfg.Clock}}
 	return h, h.startProcesses()
@@ -80,13 +80,13 @@ func New(cfg Config) (*Host, error) {
 // Close stops the processes of containers. Call it last.
 func (h *Host) Close() error { return h.processes.Close() }
 
-// Images are the images that are mapped to programs.
+// Images returns the images that are mapped to programs.
 func (h *Host) Images() *process.Images { return h.images }
 
-// Processes runs containers as processes.
+// Processes returns the runner of containers as processes.
 func (h *Host) Processes() *process.Runner { return h.processes }
 
-// StartGardenlets starts in each seed what runs there, and what gardenlets have deployed.
+// StartGardenlets starts the components of each seed, and the gardenlets that were deployed.
 func (h *Host) StartGardenlets(ctx context.Context, garden Garden) error {
 	if err := h.openGarden(garden); err != nil {
 		return err
@@ -105,7 +105,7 @@ func (h *Host) StartGardenlets(ctx context.Context, garden Garden) error {
 	return h.tellOfStopped(ctx)
 }
 
-// openGarden opens the cloud, and makes the deployer of gardenlets for a garden.
+// openGarden opens the cloud, and creates the deployer of gardenlets for a garden.
 func (h *Host) openGarden(garden Garden) error {
 	h.garden = garden
 	if err := h.openCloud(); err != nil {
@@ -115,10 +115,10 @@ func (h *Host) openGarden(garden Garden) error {
 	return nil
 }
 
-// seedNames are the seeds whose clusters run.
+// seedNames returns the names of the seeds whose clusters run.
 func (h *Host) seedNames() []string { return slices.Sorted(maps.Keys(h.seeds.running)) }
 
-// WaitReady returns when every Seed is ready, with a gardenlet that has renewed its lease since then.
+// WaitReady waits until every Seed is ready, with a gardenlet that has renewed its Lease since the given time.
 func (h *Host) WaitReady(ctx context.Context, since time.Time) error {
 	names := h.seedNames()
 	var waiting sync.WaitGroup
@@ -146,20 +146,20 @@ func (h *Host) StopGardenlets() error {
 	return errors.Join(errs...)
 }
 
-// shared says whether other processes may run the same landscape on the same datastore.
+// shared reports whether other processes may run the same landscape on the same datastore.
 func (h *Host) shared() bool { return datastore.Config{Endpoint: h.cfg.Datastore}.Shared() }
 
-// prefix keeps clusters and landscapes apart that share a datastore.
+// prefix returns the key prefix that separates a cluster from others in a shared datastore.
 func (h *Host) prefix(cluster string) string {
 	return datastore.Config{Endpoint: h.cfg.Datastore}.PrefixOf(h.cfg.Name, cluster)
 }
 
-// ComponentNames are those of the components in seeds that Config.Selects is asked for.
+// ComponentNames returns the names of the components in seeds for Config.Selects.
 func ComponentNames() []string {
 	return []string{GardenletName, providerName, resourceManager, controlPlanes}
 }
 
-// startProcesses starts what runs containers as processes. Those that an earlier process has left behind are ended.
+// startProcesses starts the runner of containers as processes. It ends those that an earlier process has left behind.
 func (h *Host) startProcesses() (err error) {
 	if h.images, err = process.OpenImages(filepath.Join(h.cfg.Dir, statedir.ImagesFile), h.cfg.Images); err != nil {
 		return err

@@ -30,8 +30,8 @@ import (
 )
 
 const (
-	// SeedLoginSuffix and SeedLoginKey are where gardenctl looks for the kubeconfig of a seed ("target seed" and
-	// "target control-plane"): the Secret SEED.login in the namespace garden.
+	// SeedLoginSuffix and SeedLoginKey define where gardenctl looks for the kubeconfig of a seed ("target seed" and
+	// "target control-plane"): in the Secret SEED.login in the namespace garden.
 	SeedLoginSuffix = ".login"
 	SeedLoginKey    = "kubeconfig"
 	// seedLoginUser is the user of that kubeconfig. Its rights are those of the ClusterRole cluster-admin, by a
@@ -39,15 +39,15 @@ const (
 	seedLoginUser = "gardenlite:seed-login"
 	// seedLoginLife is how long its certificate is valid. It is renewed after half of that.
 	seedLoginLife = 24 * time.Hour
-	// seedLoginCheck is how often the Secret is checked, and seedLoginWait how often while it is not written yet, for which
-	// the landscape's readiness waits.
+	// seedLoginCheck is how often the Secret is checked, and seedLoginWait how often until it is written for the first time,
+	// because the readiness of the landscape depends on it.
 	seedLoginCheck = 10 * time.Second
 	seedLoginWait  = 100 * time.Millisecond
-	// listenTimeout is how long the address in another process's Secret may take to answer.
+	// listenTimeout is the timeout for connecting to the address in the Secret of another process.
 	listenTimeout = 5 * time.Second
 )
 
-// seedLogin keeps the Secret SEED.login of one seed.
+// seedLogin maintains the Secret SEED.login of one seed.
 type seedLogin struct {
 	seed    string
 	context string
@@ -65,8 +65,8 @@ type seedLogin struct {
 	}
 }
 
-// startSeedLogin keeps the Secret of a seed until it is stopped. It writes as the garden's administrator: no gardenlet may
-// write, or read, such a Secret. A gardenlet that runs alone has no such access, so its seed has no Secret.
+// startSeedLogin maintains the Secret of a seed until it is stopped. It uses the garden's administrator, because gardenlets
+// may neither write nor read such a Secret. A gardenlet that runs alone has no such access, so its seed has no Secret.
 func (h *Host) startSeedLogin(cluster *seed.Cluster) (stop func(), err error) {
 	if h.garden.Admin == nil {
 		return func() {}, nil
@@ -120,8 +120,8 @@ func (s *seedLogin) run(ctx context.Context) {
 	}
 }
 
-// reconcile writes the Secret if there is a Seed, and the Secret is missing or its kubeconfig is of no use for long. The
-// Seed owns the Secret, which is deleted with it. It returns whether there is a Secret now.
+// reconcile writes the Secret if the Seed exists, and the Secret is missing or its kubeconfig is not good any more. The Seed
+// owns the Secret, so that it is deleted with the Seed. It returns whether the Secret exists.
 func (s *seedLogin) reconcile(ctx context.Context) (exists bool, err error) {
 	owner, err := s.seeds.Get(ctx, s.seed, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) || err == nil && owner.GetDeletionTimestamp() != nil {
@@ -163,7 +163,7 @@ func (s *seedLogin) reconcile(ctx context.Context) (exists bool, err error) {
 	return true, nil
 }
 
-// isGood says whether a kubeconfig is for this API server, and valid for at least half of its life from now on.
+// isGood reports whether a kubeconfig is for this API server, and valid for at least half of its life from now on.
 func (s *seedLogin) isGood(data []byte) bool {
 	config, err := clientcmd.Load(data)
 	if err != nil {
@@ -184,7 +184,7 @@ func (s *seedLogin) isGood(data []byte) bool {
 	return err == nil && cert.Subject.CommonName == seedLoginUser && cert.NotAfter.Sub(s.clock.Now()) > seedLoginLife/2
 }
 
-// listens says whether an API server can be connected to.
+// listens reports whether a server accepts connections.
 func listens(server string) bool {
 	address, err := url.Parse(server)
 	if err != nil {

@@ -21,8 +21,8 @@ import (
 	"github.com/gardenlite/gardenlite/internal/controlplane/pki"
 )
 
-// TestSeedLogin: the Secret is written once its Seed is there, is of the Seed, and is written anew when it is of no use for
-// long, but not otherwise.
+// TestSeedLogin checks that the Secret is written once its Seed exists, is owned by the Seed, and is written again only when
+// its kubeconfig is not good any more.
 func TestSeedLogin(t *testing.T) {
 	clk := testclock.NewFakeClock(time.Now())
 	authority, err := pki.Load(pki.Config{Dir: t.TempDir(), Name: "seed-local", Hosts: []string{"127.0.0.1"}, Clock: clk})

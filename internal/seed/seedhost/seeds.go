@@ -21,7 +21,7 @@ import (
 // firstSeed is the name of the first seed; further ones have a number behind it.
 const firstSeed = "local"
 
-// SeedNames are the names of the first seeds of a landscape.
+// SeedNames returns the names of the given number of seeds of a landscape.
 func SeedNames(count int) []string {
 	names := make([]string, count)
 	for i := range names {
@@ -33,7 +33,7 @@ func SeedNames(count int) []string {
 	return names
 }
 
-// seedClusters are clusters that start while the garden does.
+// seedClusters are the clusters that start at the same time as the garden.
 type seedClusters struct {
 	starting sync.WaitGroup
 	mu       sync.Mutex
@@ -41,8 +41,8 @@ type seedClusters struct {
 	errs     []error
 }
 
-// BeginSeeds begins to start the clusters of so many seeds, beside everything else. They listen where they did before, as
-// ports says by their names, if that is free.
+// BeginSeeds starts the clusters of the given number of seeds in the background. They listen on their former ports, which
+// are given by seed, if these are free.
 func (h *Host) BeginSeeds(ctx context.Context, count int, ports map[string]int) {
 	s := &seedClusters{running: map[string]*seed.Cluster{}}
 	h.seeds, h.count = s, count
@@ -114,7 +114,7 @@ func (h *Host) removeSeedCluster(name string, c *seed.Cluster) error {
 	return errors.Join(errs...)
 }
 
-// auditLog is the audit log of a seed's cluster, "" for none.
+// auditLog returns the path of the audit log of a seed's cluster, empty if there is none.
 func (h *Host) auditLog(cluster string) string {
 	if h.cfg.AuditLog == "" {
 		return ""
@@ -122,7 +122,7 @@ func (h *Host) auditLog(cluster string) string {
 	return h.cfg.AuditLog + "." + cluster
 }
 
-// WaitSeeds returns when all clusters run, with the ports where they listen, by seed, or an error if one does not.
+// WaitSeeds waits until all clusters run, and returns their ports by seed, or an error if one could not be started.
 func (h *Host) WaitSeeds() (map[string]int, error) {
 	h.seeds.starting.Wait()
 	if err := errors.Join(h.seeds.errs...); err != nil {
@@ -135,7 +135,7 @@ func (h *Host) WaitSeeds() (map[string]int, error) {
 	return ports, nil
 }
 
-// StopSeeds stops the clusters that BeginSeeds has begun to start.
+// StopSeeds stops the clusters that BeginSeeds has started.
 func (h *Host) StopSeeds() error {
 	s := h.seeds
 	s.starting.Wait()

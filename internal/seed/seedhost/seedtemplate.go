@@ -20,15 +20,15 @@ import (
 	"github.com/gardenlite/gardenlite/internal/seed/provider"
 )
 
-// internalDomain is that of all seeds: a Shoot moves only between seeds that have the same one, since its addresses stay.
+// internalDomain is the same for all seeds: a Shoot is migrated only between seeds with the same one, as its addresses stay.
 const internalDomain = "internal.gardenlite.local"
 
-// backupSecret and dnsSecret are the Secrets that a Seed of the local provider refers to, in the namespace garden. Each seed
-// has its own: SeedRestriction lets no gardenlet refer to another seed's.
+// backupSecret and dnsSecret return the names of the Secrets in the namespace garden that a Seed of the local provider
+// refers to. Each seed has its own: SeedRestriction lets no gardenlet refer to those of another seed.
 func backupSecret(seedName string) string { return statedir.SeedPrefix + seedName + "-backup" }
 func dnsSecret(seedName string) string    { return statedir.SeedPrefix + seedName + "-dns" }
 
-// SeedExists says whether a Seed is registered in a garden.
+// SeedExists reports whether a Seed is registered in a garden.
 func SeedExists(ctx context.Context, config *rest.Config, seedName string) (bool, error) {
 	client, err := kubernetes.NewForConfig(config)
 	if err != nil {
@@ -42,7 +42,7 @@ func SeedExists(ctx context.Context, config *rest.Config, seedName string) (bool
 	return err == nil, nil
 }
 
-// PrepareSeed creates the Secrets in a garden that a Seed of the local provider refers to, with the operator's rights.
+// PrepareSeed creates the Secrets in a garden that a Seed of the local provider refers to, with the operator's permissions.
 // They are empty: the local provider reads no credentials.
 func PrepareSeed(ctx context.Context, config *rest.Config, seedName string) error {
 	client, err := kubernetes.NewForConfig(config)
@@ -55,7 +55,7 @@ func PrepareSeed(ctx context.Context, config *rest.Config, seedName string) erro
 				Namespace: constants.GardenNamespace, Name: name,
 				Labels: map[string]string{
 					constants.LabelShootProviderPrefix + provider.DefaultProvider: "true",
-					constants.LabelPrefixSeedName + seedName:                      "true", // or the gardenlet may not refer to it
+					constants.LabelPrefixSeedName + seedName:                      "true", // otherwise the gardenlet may not refer to it
 				},
 			},
 			Type: corev1.SecretTypeOpaque,
@@ -68,7 +68,7 @@ func PrepareSeed(ctx context.Context, config *rest.Config, seedName string) erro
 	return nil
 }
 
-// ownSeedSecrets has the Secrets of PrepareSeed go with their Seed.
+// ownSeedSecrets makes the Seed the owner of the Secrets of PrepareSeed, so that they are deleted with it.
 func ownSeedSecrets(ctx context.Context, config *rest.Config, seed *gardencorev1beta1.Seed) error {
 	client, err := kubernetes.NewForConfig(config)
 	if err != nil {
@@ -89,19 +89,19 @@ func ownSeedSecrets(ctx context.Context, config *rest.Config, seed *gardencorev1
 	return nil
 }
 
-// gardenletConfiguration is how the gardenlet of a seed of the landscape runs.
+// gardenletConfiguration returns the configuration of the gardenlet of a seed of the landscape.
 func gardenletConfiguration(name string) *gardenletconfigv1alpha1.GardenletConfiguration {
 	return &gardenletconfigv1alpha1.GardenletConfiguration{
 		SeedConfig: &gardenletconfigv1alpha1.SeedConfig{SeedTemplate: *seedTemplate(name)},
 	}
 }
 
-// Region and zones are those of the landscape's own seeds.
+// Region and Zones are those of the landscape's own seeds.
 const Region = "local"
 
 var Zones = []string{"local-a", "local-b", "local-c"}
 
-// seedTemplate is what the gardenlet of a seed registers.
+// seedTemplate returns the template of the Seed that a gardenlet registers.
 func seedTemplate(name string) *gardencorev1beta1.SeedTemplate {
 	secret := func(name string) corev1.ObjectReference {
 		return corev1.ObjectReference{APIVersion: "v1", Kind: "Secret", Namespace: constants.GardenNamespace, Name: name}

@@ -23,13 +23,13 @@ import (
 	"github.com/gardenlite/gardenlite/internal/shootplane"
 )
 
-// controlPlanes is the name of what runs the control planes of shoots in a seed, as those of the other components.
+// controlPlanes is the name of the component that runs the control planes of shoots in a seed.
 const controlPlanes = "control-planes"
 
 // kindShoot is the kind of a shoot's control plane in the status.
 const kindShoot = "shoot"
 
-// newShoots makes the host of the control planes of all shoots, which every seed of the process shares.
+// newShoots creates the host of the control planes of all shoots, which every seed of the process shares.
 func (h *Host) newShoots() *shootplane.Host {
 	if h.cfg.Datastore == datastore.Memory { // no Shoot has survived the restart
 		if err := os.RemoveAll(filepath.Join(h.cfg.Dir, statedir.DataFolder, statedir.ShootsFolder)); err != nil {
@@ -54,8 +54,8 @@ func (h *Host) dialNode(ctx context.Context, id, address string) (net.Conn, erro
 	return h.cloud.Dial(ctx, id, to)
 }
 
-// shootDatastore is a landscape's. What is in memory would be lost when a shoot sleeps, so that shoots are in files where
-// the landscape is in memory.
+// shootDatastore returns the datastore of shoots. If the landscape is in memory, shoots are in files, because a hibernated
+// shoot would lose data in memory.
 func (h *Host) shootDatastore() string {
 	if h.cfg.Datastore == datastore.Memory {
 		return datastore.SQLite
@@ -63,7 +63,7 @@ func (h *Host) shootDatastore() string {
 	return h.cfg.Datastore
 }
 
-// startControlPlanes starts what runs the control planes of shoots in a seed. To stop it stops them as well.
+// startControlPlanes starts the component that runs the control planes of shoots in a seed. Stopping it stops these, too.
 func (h *Host) startControlPlanes(cluster *seed.Cluster) (stop func(), err error) {
 	stopRunner, err := h.inSeed(controlPlanes, shootplane.User, cluster, func(name string, config *rest.Config) (supervisor.Runner, error) {
 		return shootplane.New(shootplane.Config{
@@ -80,7 +80,7 @@ func (h *Host) startControlPlanes(cluster *seed.Cluster) (stop func(), err error
 	}, nil
 }
 
-// showShoot has the status show a control plane.
+// showShoot shows the state of a control plane in the status.
 func (h *Host) showShoot(s shootplane.State) {
 	shown := control.Cluster{Kind: kindShoot, Name: s.ID, URL: s.URL, Port: s.Port, KubernetesVersion: s.Version,
 		State: shootStates[s.Phase], Message: s.Message}

@@ -24,10 +24,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/metrics/server"
 )
 
-// DatabaseGroup has the MySQLInstance claims.
+// DatabaseGroup is the API group of the MySQLInstance claims.
 var DatabaseGroup = schema.GroupVersion{Group: "database.example.org", Version: "v1alpha1"}
 
-// Pending is why an object is not ready yet. It is its status.message.
+// Pending is the reason why an object is not ready yet. It becomes the object's status.message.
 type Pending string
 
 func (p Pending) Error() string { return string(p) }
@@ -45,7 +45,7 @@ func Run(namespace string, add func(manager.Manager) error) error {
 	}
 	options := ctrl.Options{
 		Metrics: server.Options{BindAddress: "0"},
-		// The content of Secrets is read where it is needed, and not kept.
+		// Secrets are read when they are needed, and not cached.
 		Client: client.Options{Cache: &client.CacheOptions{Unstructured: true, DisableFor: []client.Object{&corev1.Secret{}}}},
 	}
 	if namespace != "" {
@@ -61,21 +61,21 @@ func Run(namespace string, add func(manager.Manager) error) error {
 	return m.Start(ctrl.SetupSignalHandler())
 }
 
-// Object is an empty object of a kind.
+// Object returns an empty object of a kind.
 func Object(group schema.GroupVersion, kind string) *unstructured.Unstructured {
 	object := &unstructured.Unstructured{}
 	object.SetGroupVersionKind(group.WithKind(kind))
 	return object
 }
 
-// String is a string in an object, or empty.
+// String returns a string field of an object, or "".
 func String(object *unstructured.Unstructured, fields ...string) string {
 	value, _, _ := unstructured.NestedString(object.Object, fields...)
 	return value
 }
 
-// CreateOrUpdate makes an object what change says, owned by owner. An object of the name that the owner does not own is left as
-// it is.
+// CreateOrUpdate creates or updates an object with change, and makes owner its controller. It does not change an
+// existing object that owner does not control.
 func CreateOrUpdate(ctx context.Context, c client.Client, owner *unstructured.Unstructured, object client.Object,
 	kind string, change func()) error {
 	_, err := controllerutil.CreateOrUpdate(ctx, c, object, func() error {
@@ -88,8 +88,8 @@ func CreateOrUpdate(ctx context.Context, c client.Client, owner *unstructured.Un
 	return err
 }
 
-// PatchStatus sets the fields of the status, and the phase and message that follow from what went wrong. It returns the error,
-// unless it says that the object is pending.
+// PatchStatus sets the fields of the status, and its phase and message according to failure. It returns failure,
+// unless that is a Pending.
 func PatchStatus(ctx context.Context, c client.Client, object *unstructured.Unstructured, fields map[string]any,
 	message string, failure error) error {
 	if apierrors.IsConflict(failure) || apierrors.IsAlreadyExists(failure) {

@@ -36,7 +36,7 @@ func (c *Conn) Write(p []byte) (int, error) {
 	return n, c.failed("write", err)
 }
 
-// failed makes the error that a socket would return.
+// failed returns the error that a socket would return.
 func (c *Conn) failed(op string, err error) error {
 	if err == nil || errors.Is(err, io.EOF) || errors.Is(err, os.ErrDeadlineExceeded) {
 		return err
@@ -57,13 +57,13 @@ func (c *Conn) Close() error {
 	return nil
 }
 
-// LocalAddr is the address of this side.
+// LocalAddr returns the address of this side.
 func (c *Conn) LocalAddr() net.Addr { return c.local }
 
-// RemoteAddr is the address of the other side.
+// RemoteAddr returns the address of the other side.
 func (c *Conn) RemoteAddr() net.Addr { return c.remote }
 
-// SetDeadline sets both deadlines; the zero time is none.
+// SetDeadline sets both deadlines; the zero time means none.
 func (c *Conn) SetDeadline(at time.Time) error {
 	c.in.setReadDeadline(at)
 	c.out.setWriteDeadline(at)

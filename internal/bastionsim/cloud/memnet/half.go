@@ -9,9 +9,10 @@ import (
 )
 
 const (
-	// firstBuffer is the room of a direction when the first byte is written. It grows with what waits in it.
+	// firstBuffer is the size of a direction's buffer when the first byte is written. The buffer grows as needed, up to
+	// MaxBuffer.
 	firstBuffer = 4 << 10
-	// MaxBuffer is how many bytes of a direction wait for their reader before a writer waits.
+	// MaxBuffer is how many unread bytes of a direction are buffered before a writer blocks.
 	MaxBuffer = 64 << 10
 )
 
@@ -19,11 +20,11 @@ const (
 type half struct {
 	mu      sync.Mutex
 	changed sync.Cond
-	ring    []byte // made with the first byte, so that a connection that is only open costs little
+	ring    []byte // allocated with the first byte, so that an idle connection costs little
 	start   int
 	length  int
 
-	ended      bool // by the writer: what is in the ring is read, then io.EOF
+	ended      bool // by the writer: readers get the rest of the ring, then io.EOF
 	abandoned  bool // by the reader: writes fail from now on
 	readLimit  deadline
 	writeLimit deadline
@@ -35,7 +36,7 @@ func newHalf() *half {
 	return h
 }
 
-// deadline wakes those who wait when its time has come.
+// deadline wakes blocked readers and writers when its time has come.
 type deadline struct {
 	at    time.Time
 	timer *time.Timer
@@ -131,7 +132,7 @@ func (h *half) put(p []byte) int {
 	return n
 }
 
-// grow makes the ring large enough for what is wanted, within MaxBuffer.
+// grow makes the ring large enough for the wanted length, within MaxBuffer.
 func (h *half) grow(wanted int) {
 	size := max(len(h.ring), firstBuffer)
 	for size < wanted && size < MaxBuffer {

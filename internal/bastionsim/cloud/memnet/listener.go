@@ -8,13 +8,13 @@ import (
 	"sync"
 )
 
-// Backlog is how many connections of a listener wait to be accepted; further ones are refused.
+// Backlog is how many connections of a listener wait to be accepted before further ones are refused.
 const Backlog = 128
 
-// ErrRefused is why a connection is not made: there is no listener, or the backlog is full.
+// ErrRefused means that there is no listener, or that its backlog is full.
 var ErrRefused = errors.New("connection refused")
 
-// Listener is a listener in memory.
+// Listener is a net.Listener in memory.
 type Listener struct {
 	addr netip.AddrPort
 
@@ -25,7 +25,7 @@ type Listener struct {
 
 var _ net.Listener = (*Listener)(nil)
 
-// Listen makes a listener with an address.
+// Listen returns a listener with the given address.
 func Listen(addr netip.AddrPort) *Listener {
 	return &Listener{addr: addr, waiting: make(chan *Conn, Backlog)}
 }
@@ -46,7 +46,7 @@ func (l *Listener) Dial(from netip.AddrPort) (net.Conn, error) {
 	}
 }
 
-// Accept returns the next connection; net.ErrClosed after Close.
+// Accept returns the next connection. It returns net.ErrClosed after Close.
 func (l *Listener) Accept() (net.Conn, error) {
 	conn, open := <-l.waiting
 	if !open {
@@ -55,7 +55,7 @@ func (l *Listener) Accept() (net.Conn, error) {
 	return conn, nil
 }
 
-// Closed returns whether the listener has been closed.
+// Closed reports whether the listener has been closed.
 func (l *Listener) Closed() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -77,5 +77,5 @@ func (l *Listener) Close() error {
 	return nil
 }
 
-// Addr is the listener's address.
+// Addr returns the listener's address.
 func (l *Listener) Addr() net.Addr { return net.TCPAddrFromAddrPort(l.addr) }

@@ -17,7 +17,8 @@ var (
 	node   = netip.MustParseAddrPort("10.250.0.10:22")
 )
 
-// Far more than the buffers hold goes both ways at once, in writes of odd sizes: nothing waits for ever, nothing is lost.
+// Far more bytes than the buffers hold go both ways at once, in writes of odd sizes. Neither side blocks for ever, and
+// nothing is lost.
 func TestBothSidesWriteMuchAtOnce(t *testing.T) {
 	a, b := Pipe(router, node)
 	data := make([]byte, 5*MaxBuffer+7)
@@ -77,7 +78,7 @@ func TestDeadlines(t *testing.T) {
 	if n, err := a.Write(make([]byte, 2*MaxBuffer)); n != MaxBuffer || !errors.Is(err, os.ErrDeadlineExceeded) {
 		t.Errorf("write: %d, %v", n, err)
 	}
-	// A deadline that has passed already stops one that waits, as http.Server and others use it.
+	// A deadline in the past interrupts a Read that waits. http.Server and others rely on this.
 	done := make(chan error)
 	_ = a.SetReadDeadline(time.Time{})
 	go func() {
@@ -88,7 +89,7 @@ func TestDeadlines(t *testing.T) {
 	if err := <-done; !errors.Is(err, os.ErrDeadlineExceeded) {
 		t.Errorf("interrupted read: %v", err)
 	}
-	// Without one, both work again.
+	// Without a deadline, both work again.
 	_ = a.SetDeadline(time.Time{})
 	if _, err := b.Write([]byte("x")); err != nil {
 		t.Fatal(err)

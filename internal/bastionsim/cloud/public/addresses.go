@@ -12,33 +12,34 @@ import (
 )
 
 var (
-	// DefaultRange is where addresses are from.
+	// DefaultRange is the range of public addresses if Addresses.Range is zero.
 	DefaultRange = netip.MustParsePrefix("127.64.0.0/10")
-	// ports are those that are tried on an address of one's own, the best one first.
+	// ports are the ports to try on an address of a bastion's own, the preferred one first.
 	ports = []uint16{22, 2222}
-	// loopback is the address that all bastions share where there are no others.
+	// loopback is the address that all bastions share on a host without other loopback addresses.
 	loopback = netip.MustParseAddr("127.0.0.1")
 )
 
 const (
-	// The ports on the shared address: none that systems give to those who connect.
+	// The range of ports on the shared address. It does not overlap the ephemeral ports of operating systems.
 	firstPort, countPorts = 20000, 10000
-	// maxTries is how many addresses are tried before it is an error.
+	// maxTries is how many addresses New tries before it returns an error.
 	maxTries = 64
 )
 
-// Listen is how a listener is made: net.ListenConfig's, but in tests.
+// Listen opens a listener as net.ListenConfig.Listen does. Tests use their own.
 type Listen func(ctx context.Context, network, address string) (net.Listener, error)
 
-// Addresses gives away public addresses. It remembers none: who has one keeps it.
+// Addresses assigns public addresses. It does not remember which ones: the caller does.
 type Addresses struct {
-	// Range is where addresses are from, a part of 127.0.0.0/8; DefaultRange if it is zero.
+	// Range is the part of 127.0.0.0/8 that addresses are taken from; DefaultRange if it is zero.
 	Range netip.Prefix
-	// Listen makes the listeners; those of the host if it is nil.
+	// Listen opens the listeners; net.ListenConfig does if it is nil.
 	Listen Listen
 }
 
-// New finds a free address and listens there. taken says which ones are assigned, whether or not there is a listener.
+// New finds a free address and listens there. taken reports whether an address is assigned, whether or not it has a
+// listener.
 func (a Addresses) New(ctx context.Context, taken func(netip.AddrPort) bool) (net.Listener, netip.AddrPort, error) {
 	own, err := a.own()
 	if err != nil {
@@ -73,7 +74,7 @@ func (a Addresses) New(ctx context.Context, taken func(netip.AddrPort) bool) (ne
 	return nil, netip.AddrPort{}, fmt.Errorf("finding a public address: none of %d can be had: %w", maxTries, err)
 }
 
-// Open listens on an address that was given away before.
+// Open listens on an address that was assigned before.
 func (a Addresses) Open(ctx context.Context, address netip.AddrPort) (net.Listener, error) {
 	if !address.Addr().IsLoopback() || address.Port() == 0 {
 		return nil, fmt.Errorf("%s is no public address: they are of the loopback, with a port", address)
@@ -89,10 +90,10 @@ func (a Addresses) Open(ctx context.Context, address netip.AddrPort) (net.Listen
 	return l, nil
 }
 
-// IsOwn says whether an address is one that its owner does not share with others.
+// IsOwn reports whether an address is not shared with other bastions.
 func (a Addresses) IsOwn(address netip.AddrPort) bool { return address.Addr() != loopback }
 
-// own is the range of addresses.
+// own returns the range of addresses.
 func (a Addresses) own() (netip.Prefix, error) {
 	own := a.Range
 	if !own.IsValid() {
@@ -104,7 +105,8 @@ func (a Addresses) own() (netip.Prefix, error) {
 	return own.Masked(), nil
 }
 
-// ownCandidates are the ports of an address by chance, which is not the first or the last one of its range.
+// ownCandidates returns a random address of the range with each port. It is never the first or the last one of the
+// range.
 func ownCandidates(own netip.Prefix) (candidates []netip.AddrPort) {
 	bytes := own.Addr().As4()
 	size := uint32(1) << (32 - own.Bits())

@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// host plays a host: it says what happens to those who listen on an address.
+// host returns a Listen that fails with the error that answer returns for an address.
 func host(answer func(address netip.AddrPort) error) Listen {
 	return func(_ context.Context, _, address string) (net.Listener, error) {
 		if err := answer(netip.MustParseAddrPort(address)); err != nil {

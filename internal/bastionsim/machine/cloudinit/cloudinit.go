@@ -20,9 +20,9 @@ import (
 // MaxUserData is how many bytes user data may have.
 const MaxUserData = 64 << 10
 
-// Data is what user data has a machine do, in this order.
+// Data is parsed user data. A machine applies the fields in this order.
 type Data struct {
-	// Unsupported are keys of cloud-config, and types of parts, that are left out.
+	// Unsupported are keys of cloud-config and types of parts, which are ignored.
 	Unsupported []string
 	BootCmd     [][]string
 	Files       []File
@@ -62,7 +62,7 @@ func Parse(userData []byte) (*Data, error) {
 	return d, d.add(string(userData), true)
 }
 
-// add reads user data of any form; whole is false for a part, which has no parts.
+// add reads user data of any form. whole is false for a part, which must not be an archive, a MIME message or Ignition.
 func (d *Data) add(text string, whole bool) error {
 	text = strings.ReplaceAll(strings.TrimLeft(text, " \t\r\n"), "\r\n", "\n")
 	first, rest, _ := strings.Cut(text, "\n")
@@ -142,7 +142,7 @@ func (d *Data) config(text string) error {
 	return errors.Join(errBoot, errRun)
 }
 
-// decode replaces the content by what it encodes.
+// decode decodes the content of the file and checks its path.
 func (f *File) decode() error {
 	switch f.Encoding {
 	case "", "text/plain":
@@ -160,13 +160,13 @@ func (f *File) decode() error {
 	return nil
 }
 
-// decodeBase64 decodes a text, whatever white space it has.
+// decodeBase64 decodes text after removing its white space.
 func decodeBase64(text string) (string, error) {
 	decoded, err := base64.StdEncoding.DecodeString(strings.Join(strings.Fields(text), ""))
 	return string(decoded), err
 }
 
-// commands are strings for the shell, or lists of words.
+// commands returns the words of each command: "sh -c" before a string, and a list as it is.
 func commands(key string, all []any) ([][]string, error) {
 	var out [][]string
 	for i, command := range all {
@@ -186,7 +186,7 @@ func commands(key string, all []any) ([][]string, error) {
 	return out, nil
 }
 
-// words are a list, or a string with commas.
+// words is a JSON list, or a string with commas.
 type words []string
 
 // UnmarshalJSON reads both forms.
@@ -203,7 +203,7 @@ func (w *words) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// rules are a list, one rule, or false.
+// rules is a JSON list, one rule, or false, which means no rules.
 type rules []string
 
 // UnmarshalJSON reads all forms.

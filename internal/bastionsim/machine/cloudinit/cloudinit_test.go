@@ -22,7 +22,7 @@ runcmd:
 - echo $HOME
 - [echo, "$HOME", "it's"]
 `
-	// The first part is as MemoryOne's, without an empty line after the headers.
+	// The first part is like that of MemoryOne, without an empty line after the headers.
 	const message = `Content-Type: multipart/mixed; boundary="==B=="
 MIME-Version: 1.0
 --==B==
@@ -41,7 +41,7 @@ IyEvYmluL3NoCmVjaG8gYgo=
 `
 	for name, c := range map[string]struct {
 		data string
-		want []string // what it has to have, in this order
+		want []string // parts of the JSON of Data, in this order
 		err  string
 	}{
 		"nothing":           {},
@@ -120,7 +120,7 @@ IyEvYmluL3NoCmVjaG8gYgo=
 	}
 }
 
-// FuzzParse holds Parse to giving data or an error, and no more than it was given.
+// FuzzParse verifies that Parse returns an error, or data that is hardly larger than its input.
 func FuzzParse(f *testing.F) {
 	for _, seed := range []string{
 		"#!/bin/sh\n", "#cloud-config\nruncmd: [a]", "#cloud-config-archive\n- {content: a}",

@@ -15,8 +15,8 @@ const (
 	defaultFileMode = 0o644
 )
 
-// ignition reads an Ignition configuration, as machines with Flatcar get it: files, units and users. Its units are started as
-// they would be by the boot that follows.
+// ignition reads an Ignition configuration, as machines with Flatcar get it: files, units and users. It adds commands
+// that start the enabled units, as the boot after Ignition does.
 func (d *Data) ignition(text string) error {
 	var c struct {
 		Ignition struct {
@@ -97,7 +97,7 @@ func (d *Data) ignition(text string) error {
 	return nil
 }
 
-// dataURL returns the content of a data: URL (RFC 2397); "" of an empty one, which is an empty file.
+// dataURL returns the content of a data: URL (RFC 2397). An empty URL means an empty file.
 func dataURL(source string) (string, error) {
 	if source == "" {
 		return "", nil

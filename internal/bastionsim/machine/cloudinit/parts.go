@@ -27,7 +27,7 @@ func (d *Data) archive(text string) error {
 
 func isMultipart(text string) bool { return boundary(text) != "" }
 
-// boundary returns what separates the parts of a MIME message; "" if the text is none.
+// boundary returns the boundary of the parts of a MIME message, or "" if the text is not a MIME message.
 func boundary(text string) string {
 	for line := range strings.SplitSeq(text, "\n") {
 		name, value, found := strings.Cut(line, ":")
@@ -42,8 +42,8 @@ func boundary(text string) string {
 	return ""
 }
 
-// multipart reads a MIME message with parts, as cloud-init does: the line without a header in it ends a part's headers,
-// whether it is empty or not.
+// multipart reads a MIME message with parts as cloud-init does: the first line that is not a header ends the headers of
+// a part, whether it is empty or not.
 func (d *Data) multipart(text string) error {
 	parts := strings.Split("\n"+text, "\n--"+boundary(text))
 	for i, part := range parts[1:] {
@@ -80,7 +80,7 @@ func (d *Data) multipart(text string) error {
 	return nil
 }
 
-// addPart reads a part. How it begins says what it is; its type says whether it is for cloud-init at all.
+// addPart reads a part. The beginning of its content tells its form; its type only tells whether it is for cloud-init.
 func (d *Data) addPart(kind, content string) error {
 	switch kind {
 	case "", "text/plain", "text/x-shellscript", "text/cloud-config":

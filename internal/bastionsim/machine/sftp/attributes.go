@@ -63,7 +63,7 @@ func (a attributes) set(t target) (err error) {
 	return err
 }
 
-// fileTypes has the bits of permissions that POSIX systems have for the types of files.
+// fileTypes maps types of files to their bits in POSIX permissions.
 var fileTypes = map[fs.FileMode]uint32{
 	0: syscall.S_IFREG, fs.ModeDir: syscall.S_IFDIR, fs.ModeSymlink: syscall.S_IFLNK,
 	fs.ModeDevice: syscall.S_IFBLK, fs.ModeDevice | fs.ModeCharDevice: syscall.S_IFCHR,

@@ -160,7 +160,7 @@ func (c *client) request(kind byte, fields ...any) (*decoder, error) {
 	return d, nil
 }
 
-// do is a request that must succeed.
+// do sends a request that must succeed.
 func (c *client) do(kind byte, fields ...any) *decoder {
 	c.t.Helper()
 	d, err := c.request(kind, fields...)
@@ -170,7 +170,7 @@ func (c *client) do(kind byte, fields ...any) *decoder {
 	return d
 }
 
-// fails is a request that must fail with a code.
+// fails sends a request that must fail with a code.
 func (c *client) fails(code uint32, kind byte, fields ...any) {
 	c.t.Helper()
 	if _, err := c.request(kind, fields...); err == nil || err.(failure).code != code {

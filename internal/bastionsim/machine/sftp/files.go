@@ -19,7 +19,7 @@ type handle struct {
 	entries []fs.DirEntry // unread ones of a directory
 }
 
-// access has the vfs flags for reading and writing by the first two flags of the protocol.
+// access maps the protocol's flags for reading and writing to vfs flags.
 var access = [...]int{vfs.O_RDONLY, openRead: vfs.O_RDONLY, openWrite: vfs.O_WRONLY, openRead | openWrite: vfs.O_RDWR}
 
 var openFlags = map[uint32]int{

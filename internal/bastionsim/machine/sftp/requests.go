@@ -7,7 +7,7 @@ import (
 	"syscall"
 )
 
-// request has the fields that its type has.
+// request is a decoded request. Only the fields of its type are set.
 type request struct {
 	id           uint32
 	path, second string // absolute

@@ -46,7 +46,7 @@ func (sh *shell) arithmWord(w *syntax.Word) int64 {
 	return sh.arithmText(strings.Join(v.list, " "))
 }
 
-// arithmName is a variable or an element without a dollar sign.
+// arithmName returns the name and index of a variable or an element that is written without a dollar sign.
 func arithmName(w *syntax.Word) (string, syntax.ArithmExpr, bool) {
 	if len(w.Parts) == 1 {
 		switch part := w.Parts[0].(type) {
@@ -90,7 +90,7 @@ func (sh *shell) arithmText(text string) int64 {
 	return sh.arithm(x)
 }
 
-// parseNumber reads a number as bash writes them: 10, 010, 0xa, 16#a.
+// parseNumber parses a number in the notations of bash: 10, 010, 0xa, 16#a.
 func parseNumber(text string) (int64, bool) {
 	body, negative := strings.CutPrefix(text, "-")
 	body = strings.TrimPrefix(body, "+")
@@ -144,7 +144,7 @@ func (sh *shell) arithmAssign(x syntax.ArithmExpr, n int64) {
 	sh.assignIndex(name, index, strconv.FormatInt(n, 10))
 }
 
-// assignOps are the operators behind assignments.
+// assignOps maps assignments to their operators.
 var assignOps = map[syntax.BinAritOperator]syntax.BinAritOperator{
 	syntax.AddAssgn: syntax.Add, syntax.SubAssgn: syntax.Sub, syntax.MulAssgn: syntax.Mul, syntax.QuoAssgn: syntax.Quo,
 	syntax.RemAssgn: syntax.Rem, syntax.AndAssgn: syntax.And, syntax.OrAssgn: syntax.Or, syntax.XorAssgn: syntax.Xor,
@@ -190,7 +190,7 @@ func (sh *shell) binaryOf(op syntax.BinAritOperator, a, b int64) int64 {
 	return sh.compute(&syntax.BinaryArithm{Op: op, X: operand(a), Y: operand(b)})
 }
 
-// compute applies an operator to numbers by package expand.
+// compute applies an operator to numbers with package expand.
 func (sh *shell) compute(x syntax.ArithmExpr) int64 {
 	n, err := expand.Arithm(&expand.Config{}, x)
 	if err != nil {
@@ -199,7 +199,7 @@ func (sh *shell) compute(x syntax.ArithmExpr) int64 {
 	return int64(n)
 }
 
-// operand is a number as package expand reads it, which cannot read the smallest one.
+// operand returns a number in a form that package expand can read. It cannot read the smallest number.
 func operand(n int64) syntax.ArithmExpr {
 	if n == math.MinInt64 {
 		return &syntax.BinaryArithm{Op: syntax.Sub, X: operand(n + 1), Y: operand(1)}

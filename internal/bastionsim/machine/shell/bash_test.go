@@ -24,8 +24,8 @@ import (
 	"time"
 )
 
-// How many scripts of mvdan.cc/sh/v3/interp must do here what they do in bash: with what they write to standard error, and
-// in output and exit status alone.
+// The minimum numbers of scripts of mvdan.cc/sh/v3/interp that must behave here as in bash: with their standard error,
+// and in output and exit status alone.
 const (
 	leastEqual       = 1223
 	leastEqualOutput = 1237
@@ -35,9 +35,10 @@ const differencesFile = "testdata/differences.txt"
 
 var updateDifferences = flag.Bool("update", false, "rewrite "+differencesFile)
 
-// TestLikeBash runs the scripts of the test suite of mvdan.cc/sh/v3/interp in bash and in a session. Standard output and
-// exit status must be equal. On standard error, lines that are error messages ("bash: line 1: x: not found") only have to be
-// there or not; other lines, such as those of set -x, must be equal. The scripts that differ are listed in differencesFile.
+// TestLikeBash runs the scripts of the test suite of mvdan.cc/sh/v3/interp in bash and in a session. Standard output
+// and exit status must be equal. On standard error, error messages ("bash: line 1: x: not found") must be present in
+// both or in none; other lines, such as those of set -x, must be equal. The scripts that differ are listed in
+// differencesFile.
 func TestLikeBash(t *testing.T) {
 	version, err := exec.Command("bash", "-c", "echo $BASH_VERSION").Output()
 	if err != nil {
@@ -104,11 +105,11 @@ func TestLikeBash(t *testing.T) {
 	}
 }
 
-// needsSuite matches scripts that need what only the suite's own process has: its variables and its helper program. A
-// NUL cannot be in a command line.
+// needsSuite matches scripts that need the suite's own process: its variables and its helper program. It also matches
+// NUL, which a command line cannot contain.
 var needsSuite = regexp.MustCompile(`GOSH_|_PROG|INTERP_GLOBAL|GO_TEST_DIR|\x00`)
 
-// suiteScripts are the scripts of the suite by the beginning of their hash.
+// suiteScripts returns the scripts of the suite by the beginning of their SHA-256.
 func suiteScripts(t *testing.T) map[string]string {
 	dir, err := exec.Command("go", "list", "-m", "-f", "{{.Dir}}", "mvdan.cc/sh/v3").Output()
 	if err != nil {
@@ -136,7 +137,7 @@ func suiteScripts(t *testing.T) map[string]string {
 	return scripts
 }
 
-// constant is the value of a string literal, or of several that are added.
+// constant returns the value of a string literal, or of a sum of literals.
 func constant(x ast.Expr) (string, bool) {
 	switch x := x.(type) {
 	case *ast.BasicLit:
@@ -150,7 +151,7 @@ func constant(x ast.Expr) (string, bool) {
 	return "", false
 }
 
-// compareWithBash is what differs, or nothing.
+// compareWithBash returns a description of the differences, or "".
 func compareWithBash(t *testing.T, script string) string {
 	const limit = 30 * time.Second
 	dir := t.TempDir()
@@ -194,7 +195,7 @@ func compareWithBash(t *testing.T, script string) string {
 
 var errorLine = regexp.MustCompile(`^[\w./@-]+: `)
 
-// complaints is a standard error on which one line stands for all error messages.
+// complaints returns a standard error in which one line replaces all error messages.
 func complaints(text string) string {
 	var lines []string
 	failed := false
@@ -211,8 +212,8 @@ func complaints(text string) string {
 	return strings.Join(lines, "")
 }
 
-// readDifferences are the classes of the scripts that differ. Those of the class "race" may differ or not, and count as
-// ones that do.
+// readDifferences returns the classes of the listed scripts. Scripts of the class "race" may differ or not, and count
+// as different.
 func readDifferences(t *testing.T) map[string]string {
 	data, err := os.ReadFile(differencesFile)
 	if err != nil && !*updateDifferences {

@@ -15,23 +15,23 @@ import (
 	"github.com/gardenlite/gardenlite/internal/bastionsim/machine/vfs"
 )
 
-// builtin is one call of a command that works on the shell itself.
+// builtin is one call of a builtin command.
 type builtin struct {
 	*shell
 	name string
 	f    flags    // of a command that has flags
-	args []string // behind them
+	args []string // the arguments after the flags
 	out  *stream
 }
 
 func (b *builtin) printf(format string, args ...any) { _, _ = fmt.Fprintf(b.out, format, args...) }
 
-// failf tells an error, and returns the status given.
+// failf writes an error, and returns the given status.
 func (b *builtin) failf(status int, format string, args ...any) int {
 	return b.refuse(status, b.name+": "+format, args...)
 }
 
-// builtinCommand is a command that wins over programs. flags is what parseFlags reads, if it reads them.
+// builtinCommand is a command that takes precedence over programs. flags are its options for parseFlags, or "".
 type builtinCommand struct {
 	run   func(*builtin) int
 	flags string
@@ -64,7 +64,6 @@ func init() {
 	}
 }
 
-// runBuiltin runs a builtin, and returns its status.
 func (sh *shell) runBuiltin(args []string, out *stream) int {
 	b := &builtin{shell: sh, name: args[0], args: args[1:], out: out}
 	command := builtins[b.name]
@@ -96,7 +95,7 @@ func letCommand(b *builtin) int {
 	return boolStatus(n != 0)
 }
 
-// status is the number that exit and return were given, or the status of the last command.
+// exitStatus returns the number that exit or return was given, or the status of the last command.
 func (b *builtin) exitStatus() (status int, ok bool) {
 	if len(b.args) == 0 {
 		return b.status, true
@@ -126,7 +125,7 @@ func returnCommand(b *builtin) int {
 	return status
 }
 
-// count is the number that break, continue and shift were given, or 1.
+// count returns the number that break, continue or shift was given, or 1.
 func (b *builtin) count() (n int, err error) {
 	if len(b.args) == 0 {
 		return 1, nil
@@ -266,7 +265,7 @@ func commandCommand(b *builtin) int {
 	return status
 }
 
-// kindOf says what a name is as a command, and the path of a file.
+// kindOf returns the kind of command that a name is, and the name or, for a file, the path.
 func (sh *shell) kindOf(name string) (kind, detail string) {
 	file, err := sh.find(name)
 	info, statErr := sh.fs.Stat(file)
@@ -320,7 +319,7 @@ func umaskCommand(b *builtin) int {
 
 // changeDir enters a directory. Unless physical is set, its path keeps symbolic links.
 func (b *builtin) changeDir(name string, physical bool) int {
-	full := path.Clean(b.abs(name)) // .. leads back the way that was taken
+	full := path.Clean(b.abs(name)) // ".." removes the last part of the path, even if it is a link
 	info, err := b.fs.Stat(full)
 	switch {
 	case err != nil:
@@ -376,7 +375,7 @@ func pwdCommand(b *builtin) int {
 	return 0
 }
 
-// pushdCommand is pushd and popd. With -n only the stack changes.
+// pushdCommand implements pushd and popd. With -n, only the stack changes.
 func pushdCommand(b *builtin) int {
 	if b.name == "popd" && len(b.args) > 0 {
 		return b.failf(2, "%s: invalid argument", b.args[0])
@@ -417,7 +416,7 @@ func dirsCommand(b *builtin) int {
 	return 0
 }
 
-// withTilde is a path as prompts show it.
+// withTilde returns a path as prompts show it.
 func (sh *shell) withTilde(dir string) string {
 	home := sh.value("HOME")
 	if rest, ok := strings.CutPrefix(dir, home); ok && len(home) > 1 && (rest == "" || rest[0] == '/') {
@@ -426,7 +425,7 @@ func (sh *shell) withTilde(dir string) string {
 	return dir
 }
 
-// setOptions are those of set, with their letters.
+// setOptions returns the options of set by name.
 func (o *options) setOptions() map[string]*bool {
 	return map[string]*bool{
 		"errexit": &o.errexit, "nounset": &o.nounset, "xtrace": &o.xtrace, "pipefail": &o.pipefail, "noglob": &o.noglob,
@@ -457,7 +456,7 @@ func (sh *shell) flagLetters() string {
 	return b.String()
 }
 
-// setFlags sets options by their letters. Some that change nothing here are accepted.
+// setFlags sets options by their letters. It accepts some letters that have no effect here.
 func (sh *shell) setFlags(letters string, on bool) error {
 	for _, c := range letters {
 		if name, ok := setLetters[c]; ok {
@@ -511,14 +510,14 @@ func setCommand(b *builtin) int {
 	return 0
 }
 
-// ignoredOptions are options of set and shopt that change nothing here.
+// ignoredOptions are options of set and shopt that have no effect here.
 var ignoredOptions = []string{
 	"posix", "vi", "emacs", "monitor", "errtrace", "functrace", "history", "braceexpand", "hashall", "verbose", "nolog",
 	"notify", "physical", "privileged", "extglob", "checkwinsize", "histappend", "cmdhist", "sourcepath", "progcomp",
 	"inherit_errexit", "promptvars", "login_shell", "huponexit", "interactive_comments",
 }
 
-// listOptions fails if one of the options is off.
+// listOptions prints options, and returns 1 if one of them is off.
 func (b *builtin) listOptions(all map[string]*bool, names []string) int {
 	status := 0
 	for _, name := range names {

@@ -20,8 +20,8 @@ var (
 	escaped    = regexp.MustCompile(`(?s)\\(.)`)
 )
 
-// escape replaces escape sequences. As in echo -e and %b, with echo octal numbers begin with a zero, quotes need no
-// backslash, and \c ends the text (stop).
+// escape replaces escape sequences. With echo, it does so as echo -e and %b: octal numbers begin with a zero, quotes
+// need no backslash, and \c ends the text (stop).
 func escape(text string, echo bool) (_ string, stop bool) {
 	if !strings.Contains(text, "\\") {
 		return text, false
@@ -40,7 +40,7 @@ func escape(text string, echo bool) (_ string, stop bool) {
 			return `\` + sequence
 		})
 	}
-	out, _, _ := expand.Format(&expand.Config{}, text, nil) // without arguments, nothing can be wrong
+	out, _, _ := expand.Format(&expand.Config{}, text, nil) // cannot fail without arguments
 	return out, stop
 }
 
@@ -115,7 +115,7 @@ func printfCommand(b *builtin) int {
 	return 0
 }
 
-// printer formats as printf(1) does.
+// printer formats like printf(1).
 type printer struct {
 	sh      *shell
 	args    []string
@@ -162,7 +162,7 @@ func (p *printer) format(format string) error {
 // printfDirective has the flags, width, precision and verb of a directive.
 var printfDirective = regexp.MustCompile(`^%([-+ #0']*)(\*|[0-9]*)(\.\*|\.[0-9]*|)[hlLjzt]*([a-zA-Z%])`)
 
-// directive formats one argument. A width and a precision that have been checked are left to package fmt.
+// directive formats one argument. Package fmt applies the width and the precision, which have been checked.
 func (p *printer) directive(flags, width, precision, verb string) error {
 	width, err := p.number(width)
 	if err != nil {
@@ -206,7 +206,7 @@ func (p *printer) directive(flags, width, precision, verb string) error {
 	return nil
 }
 
-// number checks a width or a precision, which an argument may give. It is limited as strings are.
+// number checks a width or a precision, which may come from an argument. The limit for strings limits it.
 func (p *printer) number(text string) (string, error) {
 	if text == "*" {
 		text = strconv.FormatInt(p.integer(p.next()), 10)
@@ -217,7 +217,7 @@ func (p *printer) number(text string) (string, error) {
 	return text, nil
 }
 
-// text is an argument for a verb that formats no number.
+// text returns an argument for a verb that does not format numbers.
 func (p *printer) text(verb string) string {
 	arg := p.next()
 	switch verb[0] {
@@ -246,8 +246,8 @@ func (p *printer) integer(arg string) int64 {
 	return n
 }
 
-// readLine reads up to a delimiter, a byte at a time so that what follows it is left for others. Unless raw is set, a
-// line continues behind a backslash at its end. most > 0 is how many bytes it reads at most.
+// readLine reads up to a delimiter. It reads single bytes, so that the rest stays for other readers. Unless raw is set,
+// a backslash continues the line. If most is positive, it is the maximum number of bytes.
 func (sh *shell) readLine(in io.Reader, delim byte, raw bool, most int) (string, error) {
 	var line []byte
 	var buf [1]byte
@@ -274,7 +274,7 @@ func (sh *shell) readLine(in io.Reader, delim byte, raw bool, most int) (string,
 	return string(line), nil
 }
 
-// delimiter is the byte that the option -d gives.
+// delimiter returns the byte of the option -d.
 func (f flags) delimiter() byte {
 	if !f.has('d') {
 		return '\n'
@@ -316,12 +316,12 @@ func dropBackslashes(text string, raw bool) string {
 	return escaped.ReplaceAllString(text, "$1")
 }
 
-// splitFields cuts a line at IFS into at most n fields (n < 0: as many as there are).
+// splitFields splits a line at IFS into at most n fields, or into all fields if n < 0.
 func (sh *shell) splitFields(line string, n int, raw bool) []string {
 	return expand.ReadFields(&expand.Config{Env: expand.ListEnviron("IFS=" + sh.value("IFS"))}, line, n, raw)
 }
 
-// ifsSpace are the characters of IFS that are white space.
+// ifsSpace returns the white space in IFS.
 func ifsSpace(ifs string) string {
 	return strings.Map(func(c rune) rune {
 		if strings.ContainsRune(" \t\n", c) {
@@ -331,8 +331,8 @@ func ifsSpace(ifs string) string {
 	}, ifs)
 }
 
-// cutField cuts a text behind its first field. What separates fields is white space of IFS, or another character of
-// IFS with the white space around it.
+// cutField cuts a text after its first field. Fields are separated by white space of IFS, or by another character of
+// IFS and the white space around it.
 func cutField(text, ifs string) (field, separator, rest string) {
 	end := strings.IndexAny(text, ifs)
 	if end < 0 {
@@ -349,7 +349,7 @@ func cutField(text, ifs string) (field, separator, rest string) {
 func mapfileCommand(b *builtin) int {
 	fd, _ := strconv.Atoi(b.f.value('u', "0"))
 	limit := 4 * b.r.limits.String
-	text, _ := io.ReadAll(io.LimitReader(b.stream(fd), int64(limit)+1)) // what was read counts
+	text, _ := io.ReadAll(io.LimitReader(b.stream(fd), int64(limit)+1)) // a read error is like the end of the input
 	delim := string(b.f.delimiter())
 	if len(text) > limit || strings.Count(string(text), delim) > b.r.limits.Fields {
 		b.kill("memory")
@@ -357,7 +357,7 @@ func mapfileCommand(b *builtin) int {
 	}
 	var lines []string
 	for line := range strings.SplitAfterSeq(string(text), delim) {
-		if line == "" { // behind the last delimiter
+		if line == "" { // after the last delimiter
 			break
 		}
 		if b.f.has('t') {
@@ -369,7 +369,7 @@ func mapfileCommand(b *builtin) int {
 	return 0
 }
 
-// getoptsCommand reads the next option. b.getopt is where it is in an argument that has several.
+// getoptsCommand reads the next option. b.getopt is its position in an argument with several options.
 func getoptsCommand(b *builtin) int {
 	if len(b.args) < 2 {
 		return b.failf(2, "usage: getopts optstring name [arg ...]")
@@ -378,7 +378,7 @@ func getoptsCommand(b *builtin) int {
 	if len(b.args) > 2 {
 		args = b.args[2:]
 	}
-	index, _ := strconv.Atoi(b.value("OPTIND")) // what is no number stands for the first argument
+	index, _ := strconv.Atoi(b.value("OPTIND")) // an invalid number stands for the first argument
 	index = max(index, 1)
 	arg, value := "", ""
 	if index <= len(args) {

@@ -16,7 +16,7 @@ import (
 	"github.com/gardenlite/gardenlite/internal/bastionsim/machine/vfs"
 )
 
-// simple is a command with its assignments.
+// simple runs a simple command, which may have assignments before it.
 func (sh *shell) simple(cmd *syntax.CallExpr) {
 	sh.substituted = -1
 	args := sh.fields(cmd.Args)
@@ -48,7 +48,7 @@ func (sh *shell) simple(cmd *syntax.CallExpr) {
 	sh.lastArg = args[len(args)-1]
 }
 
-// assignments are those without a command.
+// assignments executes assignments that have no command.
 func (sh *shell) assignments(list []*syntax.Assign) {
 	for _, as := range list {
 		sh.assignOne(as)
@@ -75,7 +75,7 @@ func (sh *shell) trace(args []string) {
 }
 
 func (sh *shell) traceText(text string) {
-	_, _ = io.WriteString(sh.stream(2), sh.value("PS4")+text+"\n") // nowhere else to tell
+	_, _ = io.WriteString(sh.stream(2), sh.value("PS4")+text+"\n") // the error has no other place
 }
 
 // call runs a function, a builtin or a program.
@@ -114,7 +114,7 @@ func (sh *shell) callFunction(args []string, body *syntax.Stmt) {
 	}
 }
 
-// find is the file that a command is: by its path, or in PATH.
+// find returns the file of a command: by its path, or from PATH.
 func (sh *shell) find(name string) (string, error) {
 	if strings.Contains(name, "/") {
 		return sh.abs(name), nil
@@ -162,13 +162,14 @@ func (sh *shell) exec(args []string) int {
 	return sh.execScript(file, data, args)
 }
 
-// refuse writes an error, and returns the status given.
+// refuse writes an error, and returns the given status.
 func (sh *shell) refuse(status int, format string, args ...any) int {
 	sh.complain(fmt.Errorf(format, args...))
 	return status
 }
 
-// readProgram reads a file to execute, which may be one that the user cannot read: what it does is not a secret.
+// readProgram reads a file to execute. It reads as root, because executing a file does not require the right to read
+// it.
 func (sh *shell) readProgram(file string) ([]byte, error) {
 	info, err := sh.fs.Stat(file)
 	switch {
@@ -205,13 +206,14 @@ func (sh *shell) execScript(file string, data []byte, args []string) int {
 	sub := sh.newProgram(nil)
 	for _, f := range flags {
 		if strings.HasPrefix(f, "-") {
-			_ = sub.setFlags(f[1:], true) // unknown ones are left out
+			_ = sub.setFlags(f[1:], true) // unknown ones are ignored
 		}
 	}
 	return sub.script(string(data), file, args[1:])
 }
 
-// newProgram is a shell of its own below this one, which only gets the environment (nil: this shell's).
+// newProgram returns a shell below this one that inherits only an environment: env, or that of this shell if env is
+// nil.
 func (sh *shell) newProgram(env []string) *shell {
 	if env == nil {
 		env = sh.environ()
@@ -224,7 +226,7 @@ func (sh *shell) newProgram(env []string) *shell {
 	return c
 }
 
-// script runs a text as the whole of a shell, which ends with it.
+// script runs a text in this shell, and ends the shell.
 func (sh *shell) script(text, name string, args []string) int {
 	defer sh.end()
 	defer sh.nest()()
@@ -254,7 +256,7 @@ func (sh *shell) runProgram(pr program, args []string) int {
 	} else {
 		status = pr.run(p, f)
 	}
-	if sh.err != nil { // the program has told it
+	if sh.err != nil { // the program has reported it
 		sh.err, status = nil, max(status, 1)
 	}
 	if out.broken {

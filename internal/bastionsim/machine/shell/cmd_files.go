@@ -16,7 +16,7 @@ import (
 	"github.com/gardenlite/gardenlite/internal/bastionsim/machine/vfs"
 )
 
-// done is the exit status of a program that ends with an error, or with none.
+// done reports an error, if any, and returns the exit status.
 func (p *Process) done(err error) int {
 	if err != nil {
 		return p.Fail(err)
@@ -24,8 +24,8 @@ func (p *Process) done(err error) int {
 	return 0
 }
 
-// each calls fn for every name. It reports an error after what failed ("cannot remove"), goes on, and returns the exit
-// status.
+// each calls fn for every name. After an error, which it reports with the text what ("cannot remove"), it continues. It
+// returns the exit status.
 func (p *Process) each(names []string, what string, fn func(name string) error) int {
 	status := 0
 	for _, name := range names {
@@ -39,8 +39,8 @@ func (p *Process) each(names []string, what string, fn func(name string) error) 
 	return status
 }
 
-// walk is each for the names and for all that is below them, as many levels as given. A directory comes before its
-// entries.
+// walk is like each, but also calls fn for everything below the names, for the given number of levels. A directory
+// comes before its entries.
 func (p *Process) walk(names []string, what string, levels int, fn func(name string, info fs.FileInfo) error) int {
 	below := 0
 	status := p.each(names, what, func(name string) error {
@@ -92,7 +92,7 @@ func rmProgram(p *Process, f flags) int {
 	})
 }
 
-// createFile makes a file without content. flag is vfs.O_EXCL if it may not exist.
+// createFile creates an empty file. flag is vfs.O_EXCL if the file must not exist.
 func (p *Process) createFile(name string, flag int, mode fs.FileMode) error {
 	file, err := p.fs.OpenFile(name, vfs.O_WRONLY|vfs.O_CREATE|flag, mode)
 	if err != nil {
@@ -170,7 +170,7 @@ func dirnameProgram(p *Process, f flags) int {
 	return 0
 }
 
-// transfer calls fn for each source of cp, mv and ln with the path that it goes to.
+// transfer calls fn for each source of cp, mv and ln and its destination.
 func (p *Process) transfer(f flags, what string, fn func(src, dst string) error) int {
 	last := len(f.args) - 1
 	if last < 1 {
@@ -198,7 +198,7 @@ func mvProgram(p *Process, f flags) int {
 func lnProgram(p *Process, f flags) int {
 	return p.transfer(f, "failed to create link to", func(src, dst string) error {
 		if f.has('f') {
-			_ = p.fs.Remove(dst) // making the link says what is wrong
+			_ = p.fs.Remove(dst) // an error shows when the link is made
 		}
 		if f.has('s') {
 			return p.fs.Symlink(src, dst)
@@ -249,7 +249,7 @@ func (p *Process) copy(from, to string, info fs.FileInfo) error {
 		if err != nil {
 			return err
 		}
-		_ = p.fs.Remove(to) // Symlink says what is wrong
+		_ = p.fs.Remove(to) // an error shows in Symlink
 		return p.fs.Symlink(target, to)
 	}
 	in, done, err := p.open(from)
@@ -272,7 +272,7 @@ var (
 	modePermissions = map[rune]uint32{'r': 0o444, 'w': 0o222, 'x': 0o111, 'X': 0o111, 's': 0o6000, 't': 0o1000}
 )
 
-// parseMode reads a mode, in octal or by letters, which change old.
+// parseMode parses an octal mode, or a symbolic mode that changes old.
 func parseMode(text string, old fs.FileMode) (fs.FileMode, error) {
 	if n, err := strconv.ParseUint(text, 8, 12); err == nil {
 		return vfs.FileMode(uint32(n)), nil
@@ -307,7 +307,7 @@ func parseMode(text string, old fs.FileMode) (fs.FileMode, error) {
 	return vfs.FileMode(bits), nil
 }
 
-// deepest is how many levels below a directory a recursive program goes: more than a path can have.
+// deepest is the number of levels that a recursive program descends: more than a path can have.
 const deepest = vfs.MaxPath
 
 func chmodProgram(p *Process, f flags) int {
@@ -333,7 +333,7 @@ func chmodProgram(p *Process, f flags) int {
 	})
 }
 
-// owner reads "user", "user:group", ":group", and "user:" (the user's group too). What is not there is -1.
+// owner parses "user", "user:group", ":group", and "user:" (with the user's group). A missing part is -1.
 func (p *Process) owner(text string) (uid, gid int, _ error) {
 	user, group, more := strings.Cut(text, ":")
 	uid, gid = -1, -1

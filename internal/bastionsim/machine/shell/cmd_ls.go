@@ -53,7 +53,7 @@ func lsProgram(p *Process, f flags) int {
 	return 2 * max(status, failed)
 }
 
-// listFiles lists the files of a directory, or with dir "" those that the user named.
+// listFiles lists the files of a directory or, if dir is "", the files that the user named.
 func (p *Process) listFiles(f flags, dir string, names []string) {
 	owners, blocks := LoadNames(p.fs.FS()), int64(0)
 	var rows []string
@@ -89,7 +89,7 @@ func (p *Process) listFiles(f flags, dir string, names []string) {
 	}
 }
 
-// human is a size as people read it.
+// human returns a size with a unit, as with -h.
 func human(n int64) string {
 	if n < 1024 {
 		return strconv.FormatInt(n, 10)

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// builtinProgram makes a program of a builtin that exists as a file too.
+// builtinProgram returns a program for a builtin that also exists as a file.
 func builtinProgram(name string) func(p *Process, f flags) int {
 	return func(p *Process, f flags) int {
 		sub := p.newProgram(p.environ())
@@ -53,7 +53,7 @@ func bashProgram(p *Process, f flags) int {
 	sub := p.newProgram(p.environ())
 	sub.commandLine = f.has('c')
 	for letter := range f.set {
-		_ = sub.setFlags(string(letter), true) // those of bash alone are left out
+		_ = sub.setFlags(string(letter), true) // options that only bash has are ignored
 	}
 	for _, option := range f.values['o'] {
 		if o := sub.setOptions()[option]; o != nil {
@@ -82,7 +82,7 @@ func envProgram(p *Process, f flags) int {
 	return 0
 }
 
-// duration reads what sleep is given: seconds, unless there is a unit.
+// duration parses the argument of sleep, in seconds unless it has a unit.
 func duration(text string) (time.Duration, error) {
 	if text == "infinity" {
 		return math.MaxInt64, nil

@@ -15,17 +15,17 @@ import (
 	"github.com/gardenlite/gardenlite/internal/bastionsim/machine/vfs"
 )
 
-// scpLine is how long a line of scp's protocol may be.
+// scpLine is the maximum length of a line of scp's protocol.
 const scpLine = vfs.MaxPath + 64
 
-// Answers of scp's protocol. After the last two there is a line that says what is wrong.
+// Answers of scp's protocol. A line with the error follows the last two.
 const (
 	scpOK    = "\x00"
 	scpError = "\x01"
 	scpFatal = "\x02"
 )
 
-// scp is one end of copying by the protocol that scp had before it used SFTP, and has with -O.
+// scp is one end of a transfer with scp's original protocol, which "scp -O" still uses.
 type scp struct {
 	p   *Process
 	in  *bufio.Reader
@@ -37,7 +37,7 @@ type scp struct {
 
 var errLost = errors.New("lost connection")
 
-// scpProgram is scp as that of another machine calls it: -t receives files, -f sends them.
+// scpProgram is scp as the scp of another machine calls it: -t receives files, -f sends them.
 func scpProgram(p *Process, f flags) int {
 	s := &scp{p: p, in: bufio.NewReaderSize(p.Stdin, scpLine), out: p.Stdout, recursive: f.has('r'), keep: f.has('p')}
 	switch {
@@ -56,21 +56,21 @@ func (s *scp) write(format string, args ...any) error {
 	return err
 }
 
-// complain reports an error of a file to the other end; the copying goes on.
+// complain reports an error of a file to the other end. The transfer continues.
 func (s *scp) complain(name string, err error) error {
 	s.status = 1
 	text := strings.ReplaceAll(fmt.Sprintf("scp: %s: %v", name, reason(err)), "\n", "?")
 	return s.write(scpError+"%.*s\n", vfs.MaxPath, text)
 }
 
-// fatal reports an error to the other end that ends the copying.
+// fatal reports an error that ends the transfer to the other end.
 func (s *scp) fatal(format string, args ...any) error {
 	err := fmt.Errorf(format, args...)
 	_ = s.write(scpFatal+"scp: %v\n", err) // it ends anyway
 	return err
 }
 
-// line reads to the end of a line.
+// line reads a line.
 func (s *scp) line() (string, error) {
 	line, err := s.in.ReadSlice('\n')
 	switch {
@@ -82,8 +82,8 @@ func (s *scp) line() (string, error) {
 	return string(line[:len(line)-1]), nil
 }
 
-// answer reads whether the other end accepts what it was sent. It is false for an error of the file, which the other
-// end reports itself.
+// answer reads the answer of the other end. It returns false for an error of the file, which the other end reports
+// itself.
 func (s *scp) answer() (bool, error) {
 	answer, err := s.in.ReadByte()
 	if err == nil && string(answer) == scpOK {
@@ -136,7 +136,8 @@ func (s *scp) sendOne(name string) error {
 	return s.complain(name, err)
 }
 
-// announce sends the times, if they are to be kept, and what comes next. It is false if the other end refuses.
+// announce sends the times, if they are to be kept, and the header of a file or directory. It returns false if the
+// other end refuses.
 func (s *scp) announce(kind byte, name string, size int64, info fs.FileInfo) (bool, error) {
 	if s.keep {
 		atime := info.Sys().(*vfs.Stat).Atime
@@ -196,14 +197,14 @@ func (s *scp) receive(target string, needsDir bool) error {
 	return s.receiveInto(target, isDir, 0)
 }
 
-// Lines of the protocol: "C0644 12 name" or "D0755 0 name", and the times of change and reading, whose microseconds
-// are left out.
+// Lines of the protocol: "C0644 12 name" or "D0755 0 name", and the times of change and access, whose microseconds are
+// ignored.
 var (
 	scpFile  = regexp.MustCompile(`^[CD]([0-7]{4}) (\d{1,18}) (.*)$`)
 	scpTimes = regexp.MustCompile(`^T(\d{1,11}) \d{1,6} (\d{1,11}) \d{1,6}$`)
 )
 
-// announced is a file or directory that the other end sends.
+// announced is a file or a directory that the other end sends next.
 type announced struct {
 	name         string
 	mode         fs.FileMode
@@ -211,10 +212,10 @@ type announced struct {
 	atime, mtime time.Time // zero if they are not to be kept
 }
 
-// maxScpDepth is how deeply directories may be in each other.
+// maxScpDepth is how deeply directories may be nested.
 const maxScpDepth = 200
 
-// receiveInto receives until the end of a directory. A target that is no directory is the name of what is received.
+// receiveInto receives until the end of a directory. If target is no directory, it is the name of what is received.
 func (s *scp) receiveInto(target string, isDir bool, depth int) error {
 	if depth > maxScpDepth {
 		return s.fatal("%s: directories are more than %d deep", target, maxScpDepth)
@@ -272,7 +273,7 @@ func scpTime(text string) time.Time {
 	return time.Unix(seconds, 0)
 }
 
-// finish gives a file that was received its mode and times, and answers.
+// finish sets the mode and times of a received file or directory, and answers.
 func (s *scp) finish(a announced) error {
 	var err error
 	if s.keep {
@@ -287,7 +288,7 @@ func (s *scp) finish(a announced) error {
 	return s.write(scpOK)
 }
 
-// receiveFile receives a file. All that was announced is read, also if it cannot be written.
+// receiveFile receives a file. It reads all announced bytes even if they cannot be written.
 func (s *scp) receiveFile(a announced) error {
 	const flags = vfs.O_WRONLY | vfs.O_CREATE | vfs.O_TRUNC
 	file, err := s.p.fs.OpenFile(s.p.abs(a.name), flags, a.mode&^fs.FileMode(s.p.umask))

@@ -11,7 +11,7 @@ import (
 	"github.com/gardenlite/gardenlite/internal/bastionsim/machine/vfs"
 )
 
-// userScript runs a script as a user who is not root, with an input.
+// userScript runs a script with an input, and returns its status and output.
 func userScript(t *testing.T, s *Session, script, input string) (int, string) {
 	t.Helper()
 	var out bytes.Buffer
@@ -22,8 +22,8 @@ func userScript(t *testing.T, s *Session, script, input string) (int, string) {
 	return status, out.String()
 }
 
-// TestScpTakes has scp take what another scp sends it. What it is sent is answered at once here, so that the whole
-// conversation can be written down.
+// TestScpTakes verifies how scp receives what another scp sends. The other end does not wait for answers, so that the
+// whole conversation can be written down.
 func TestScpTakes(t *testing.T) {
 	const ok = "\x00"
 	for name, c := range map[string]struct {
@@ -74,7 +74,7 @@ func TestScpTakes(t *testing.T) {
 	}
 }
 
-// scpSession is a session of a user in a folder of their own, on a small disk.
+// scpSession returns a session of a user with a home, on a small disk.
 func scpSession(t *testing.T) *Session {
 	t.Helper()
 	files, err := vfs.Open(vfs.Config{Clock: clock.RealClock{}, Limits: vfs.Limits{FileSize: 64 << 10}})
@@ -97,7 +97,7 @@ func scpSession(t *testing.T) *Session {
 	return s
 }
 
-// TestScpGives has scp give what another scp asks for.
+// TestScpGives verifies how scp sends what another scp requests.
 func TestScpGives(t *testing.T) {
 	yes := strings.Repeat("\x00", 30)
 	for name, c := range map[string]struct {
@@ -130,7 +130,7 @@ func TestScpGives(t *testing.T) {
 	}
 }
 
-// What files have does not count as output, unless it is output of something else.
+// The content of files that scp sends is not counted as output, unless it goes through another command.
 func TestScpIsNoOutput(t *testing.T) {
 	s := newSession(t, Options{User: rootUser, Limits: Limits{Output: 100 << 10, Time: time.Hour}})
 	yes := strings.Repeat("\x00", 1000)

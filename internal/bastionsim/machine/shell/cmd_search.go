@@ -13,16 +13,16 @@ import (
 	"github.com/gardenlite/gardenlite/internal/bastionsim/machine/vfs"
 )
 
-// posixPart matches the parts of an expression of POSIX: a character with a backslash, a set, and any other character.
+// posixPart matches the parts of a POSIX expression: a character after a backslash, a set, or any other character.
 var posixPart = regexp.MustCompile(`(?s)\\.|\[\^?\]?(?:\[:[^]]*:\]|[^]])*\]|.`)
 
-// goRegexp writes a basic or extended regular expression of POSIX as one of Go.
+// goRegexp converts a basic or extended POSIX regular expression to one of Go.
 func goRegexp(expr string, extended bool) string {
 	const special = "(){}|+?"   // with a backslash in basic expressions, without one in extended ones
 	if len(expr) > maxPattern { // compile refuses it
 		return expr
 	}
-	before := "" // the part before, where a star stands for itself
+	before := "" // the previous part; after some of them, a star is literal
 	return posixPart.ReplaceAllStringFunc(expr, func(part string) string {
 		text := part
 		switch {
@@ -111,7 +111,7 @@ func (g *grepper) compile(patterns []string) (*matcher, error) {
 	return compile(expr)
 }
 
-// file looks through a file.
+// file searches a file.
 func (g *grepper) file(name string, in io.Reader) error {
 	name = cmp.Or(strings.TrimPrefix(name, "-"), "(standard input)")
 	count, n := 0, 0

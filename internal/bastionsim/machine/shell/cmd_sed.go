@@ -13,7 +13,7 @@ import (
 	"github.com/gardenlite/gardenlite/internal/bastionsim/machine/vfs"
 )
 
-// sedCommand is one command of a script of sed.
+// sedCommand is one command of a sed script.
 type sedCommand struct {
 	from, to sedAddress
 	negate   bool
@@ -28,21 +28,21 @@ type sedAddress struct {
 	re   *matcher
 }
 
-// substitution is what s does. to is as package regexp takes it.
+// substitution is the command s. to is a template of package regexp.
 type substitution struct {
 	re            *matcher
 	to            string
 	global, print bool
 }
 
-// sed is one execution.
+// sed is one execution of a script.
 type sed struct {
 	p        *Process
 	commands []*sedCommand
 	quiet    bool
 	out      io.Writer
 
-	n, last int // the line's number and that of the last
+	n, last int // the numbers of the current and the last line
 	line    string
 	deleted bool
 }
@@ -133,7 +133,7 @@ func (p *Process) parseSed(text string, extended bool) (out []*sedCommand, err e
 	return out, nil
 }
 
-// parseSedAddress reads one of a number, "$" and a regular expression, of which the others are empty.
+// parseSedAddress parses an address: a number, "$" or a regular expression. The other two parts are empty.
 func parseSedAddress(parts []string, extended bool) (a sedAddress, err error) {
 	switch {
 	case parts[0] != "":
@@ -146,7 +146,7 @@ func parseSedAddress(parts []string, extended bool) (a sedAddress, err error) {
 	return a, err
 }
 
-// parseSubstitution reads "/from/to/" and the letters behind it, with any character in the place of "/".
+// parseSubstitution parses "/from/to/" and the letters after it. Any character may take the place of "/".
 func parseSubstitution(text string, extended bool) (sub substitution, rest string, err error) {
 	if text == "" || text[0] >= utf8.RuneSelf {
 		return sub, "", errors.New("unterminated `s' command")
@@ -176,7 +176,7 @@ func parseSubstitution(text string, extended bool) (sub substitution, rest strin
 
 var replacementPart = regexp.MustCompile(`(?s)\\.|[&$]`)
 
-// goReplacement writes what sed replaces a match with as package regexp takes it.
+// goReplacement converts the replacement of a sed command to a template of package regexp.
 func goReplacement(text string) string {
 	return replacementPart.ReplaceAllStringFunc(text, func(part string) string {
 		switch part {

@@ -11,12 +11,12 @@ import (
 	"github.com/gardenlite/gardenlite/internal/bastionsim/machine/vfs"
 )
 
-// exitStatus makes a program that does nothing but end with a status.
+// exitStatus returns a program that only ends with a status.
 func exitStatus(status int) func(*Process, flags) int {
 	return func(*Process, flags) int { return status }
 }
 
-// refused makes a program that cannot do here what it is for. It ends as the real one does without a network.
+// refused returns a program that cannot work here. It ends like the real one, for example without a network.
 func refused(status int, reason string) func(*Process, flags) int {
 	return func(p *Process, _ flags) int { return p.Failf(status, "%s", reason) }
 }
@@ -35,7 +35,7 @@ func rootOnly(run func(*Process, flags) int) func(*Process, flags) int {
 	}
 }
 
-// layouts are what date's letters are in Go's layouts of times.
+// layouts maps the letters of date to Go's time layouts.
 var layouts = map[byte]string{
 	'Y': "2006", 'm': "01", 'd': "02", 'H': "15", 'M': "04", 'S': "05", 'y': "06", 'B': "January", 'b': "Jan",
 	'h': "Jan", 'A': "Monday", 'a': "Mon", 'Z': "MST", 'z': "-0700", 'p': "PM", 'I': "03", 'F': "2006-01-02",
@@ -52,7 +52,7 @@ func strftime(format string, t time.Time) string {
 	return strings.NewReplacer(pairs...).Replace(format)
 }
 
-// parseDate reads the dates that date -d and touch -d and -t are given.
+// parseDate parses the dates of "date -d", "touch -d" and "touch -t".
 func parseDate(text string, now time.Time) (time.Time, error) {
 	if n, ok := strings.CutPrefix(text, "@"); ok {
 		s, err := strconv.ParseInt(n, 10, 64)
@@ -138,9 +138,9 @@ func psProgram(p *Process, _ flags) int {
 	return 0
 }
 
-// powerProgram is reboot, poweroff and shutdown.
+// powerProgram implements reboot, poweroff and shutdown.
 func powerProgram(p *Process, f flags) int {
-	if slices.Contains(f.args, "-c") { // nothing is planned that could be cancelled
+	if slices.Contains(f.args, "-c") { // no shutdown is scheduled
 		return 0
 	}
 	if p.name() == "reboot" || slices.Contains(f.args, "-r") {
@@ -182,8 +182,8 @@ func ipProgram(p *Process, f flags) int {
 const containerdDefault = "version = 2\n[plugins.\"io.containerd.grpc.v1.cri\".containerd.runtimes.runc.options]\n" +
 	"  SystemdCgroup = false\n"
 
-// containerdProgram prints its default configuration as user data asks for it, and runs until it is stopped otherwise:
-// no container runs on a simulated machine.
+// containerdProgram prints its default configuration, which user data asks for, or runs until it is stopped: a
+// simulated machine has no containers.
 func containerdProgram(p *Process, f flags) int {
 	if slices.Equal(f.args, []string{"config", "default"}) {
 		return p.done(p.write(containerdDefault))

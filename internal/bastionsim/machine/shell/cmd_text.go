@@ -16,7 +16,7 @@ import (
 	"github.com/gardenlite/gardenlite/internal/bastionsim/machine/vfs"
 )
 
-// lines calls fn for each line without its end, until fn says to stop.
+// lines calls fn for each line, without its newline, until fn returns false.
 func (p *Process) lines(in io.Reader, fn func(line string) (bool, error)) error {
 	s := bufio.NewScanner(in)
 	s.Buffer(make([]byte, 0, 64<<10), p.r.limits.String)
@@ -34,7 +34,7 @@ func (p *Process) lines(in io.Reader, fn func(line string) (bool, error)) error 
 	return s.Err()
 }
 
-// write writes a text to the output. Programs whose input may have no end look at the error, unlike with Printf.
+// write writes to the output. Programs whose input may be endless use it instead of Printf, to notice errors.
 func (p *Process) write(text string) error {
 	_, err := io.WriteString(p.Stdout, text)
 	return err
@@ -47,7 +47,7 @@ func splitLines(text string) []string {
 	return strings.Split(strings.TrimSuffix(text, "\n"), "\n")
 }
 
-// allLines are the lines of all inputs, as far as the limits let them be read, and the exit status.
+// allLines returns the lines of all inputs, as far as the limits allow it, and the exit status.
 func (p *Process) allLines(names []string) ([]string, int) {
 	var rows []string
 	size := 0
@@ -62,7 +62,7 @@ func (p *Process) allLines(names []string) ([]string, int) {
 	return rows, status
 }
 
-// rearranged writes what fn makes of all lines of the inputs.
+// rearranged writes the result of fn for all lines of the inputs.
 func (p *Process) rearranged(names []string, fn func(rows []string) []string) int {
 	rows, status := p.allLines(names)
 	for _, row := range fn(rows) {
@@ -173,7 +173,7 @@ func wcProgram(p *Process, f flags) int {
 	return status
 }
 
-// parseRanges reads a list as cut takes it: 1,3-5,7-.
+// parseRanges parses the list of cut (1,3-5,7-), and returns a function that reports whether a number is in it.
 func parseRanges(text string) (func(n int) bool, error) {
 	type span struct{ from, to int }
 	var spans []span
@@ -250,7 +250,7 @@ var charClasses = strings.NewReplacer("[:upper:]", "A-Z", "[:lower:]", "a-z", "[
 	"[:alpha:]", "A-Za-z", "[:alnum:]", "0-9A-Za-z", "[:space:]", " \t\n\v\f\r", "[:blank:]", " \t",
 	"[:punct:]", "!-/:-@[-`{-~")
 
-// charSet is a set of characters as tr takes it.
+// charSet returns the characters of a set of tr.
 func charSet(text string) ([]rune, error) {
 	text, _ = escape(text, false)
 	runes := []rune(charClasses.Replace(text))

@@ -25,7 +25,7 @@ var unitChanges = map[string]func(u Units, ctx context.Context, name string) err
 	"unmask":  func(u Units, _ context.Context, name string) error { return u.Mask(name, false) },
 }
 
-// alsoNow are the verbs that --now adds to others.
+// alsoNow maps verbs to the verb that --now adds.
 var alsoNow = map[string]string{"enable": "start", "disable": "stop", "mask": "stop"}
 
 func systemctlProgram(p *Process, f flags) int {
@@ -79,7 +79,7 @@ func systemctlProgram(p *Process, f flags) int {
 	return status
 }
 
-// queryUnit shows a unit, and returns 0 if it is as the verb asks for.
+// queryUnit prints a unit, and returns 0 if the unit is in the state that the verb asks about.
 func (p *Process) queryUnit(units Units, verb, name string, f flags) int {
 	u, ok := units.Unit(name)
 	if !ok {
@@ -117,7 +117,7 @@ func (p *Process) queryUnit(units Units, verb, name string, f flags) int {
 	return 0
 }
 
-// unitState shows a state, unless with -q. The exit status is 0 for good ones.
+// unitState prints a state, except with -q. It returns 0 for a good state, and status for all others.
 func (p *Process) unitState(f flags, state string, status int, good ...string) int {
 	if !f.has('q') {
 		p.Printf("%s\n", state)

@@ -21,7 +21,7 @@ func randomName(n int) string {
 	return string(b)
 }
 
-// idProgram is id and whoami.
+// idProgram implements id and whoami.
 func idProgram(p *Process, f flags) int {
 	if p.name() == "whoami" {
 		f.set['u'], f.set['n'] = true, true
@@ -60,8 +60,8 @@ func idProgram(p *Process, f flags) int {
 	return 0
 }
 
-// editLines replaces the lines of a file of accounts. The new file is renamed to the old one, so that a machine that
-// stops meanwhile has one of them.
+// editLines edits a file of accounts. It renames a new file to the old one, so that a machine that stops meanwhile has
+// one of them.
 func (p *Process) editLines(file string, edit func(lines []string) []string) error {
 	data, err := p.fs.ReadFile(file)
 	if err != nil {
@@ -84,7 +84,7 @@ func (p *Process) editLines(file string, edit func(lines []string) []string) err
 
 var accountName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_.-]{0,31}$`)
 
-// freeID is the first number from 1000 that neither a user nor a group has.
+// freeID returns the first number from 1000 that neither a user nor a group has.
 func freeID(f *vfs.FS) uint32 {
 	used := map[uint32]bool{}
 	for _, file := range []string{"/etc/passwd", "/etc/group"} {
@@ -99,7 +99,7 @@ func freeID(f *vfs.FS) uint32 {
 	return id
 }
 
-// useraddProgram makes a user, and a group of the same name unless there is one.
+// useraddProgram creates a user, and a group of the same name unless the group exists.
 func useraddProgram(p *Process, f flags) int {
 	name, files := f.args[0], p.fs.FS()
 	groups := strings.FieldsFunc(f.value('G', ""), func(c rune) bool { return c == ',' })
@@ -152,8 +152,8 @@ func useraddProgram(p *Process, f flags) int {
 	return p.done(err)
 }
 
-// maySudo says whether a user may become others: root, and the users and groups of a line of /etc/sudoers or of a file
-// in /etc/sudoers.d. A file that others than root may write is left out.
+// maySudo reports whether a user may become another user: root may, and so may the users and groups in /etc/sudoers and
+// in the files of /etc/sudoers.d. Files that users other than root may write are ignored.
 func (p *Process) maySudo() bool {
 	if p.user.UID == 0 {
 		return true

@@ -7,21 +7,21 @@ import (
 	"strings"
 )
 
-// program declares a program of the machine: what it can be called with, and what it does.
+// program is a program of the machine: its options, and the function that implements it.
 type program struct {
-	// options is what parseFlags takes. With "*", all arguments are operands: the program reads them itself.
+	// options are the options for parseFlags. With "*", all arguments are operands, which the program parses itself.
 	options string
-	// operands is how many there have to be.
+	// operands is the minimum number of operands.
 	operands int
 	run      func(p *Process, f flags) int
-	// usage is the exit status after wrong options. Zero stands for 1.
+	// usage is the exit status after wrong options. Zero means 1.
 	usage int
 }
 
-// programs are what is behind the files in /usr/bin of the machine's image (vfs.Programs).
+// programs are the programs behind the files in /usr/bin of the machine's image (vfs.Programs).
 var programs map[string]program
 
-func init() { // programs run programs, so that this cannot be the value of the variable
+func init() { // not in the declaration, because programs run programs
 	programs = map[string]program{
 		// Files
 		"ls":       {run: lsProgram, usage: 2, options: "l a|all A|almost-all h|human-readable d|directory 1 G|color"},
@@ -124,7 +124,7 @@ const (
 	userOptions      = "m|create-home M|no-create-home s|shell: d|home-dir: G|groups: c|comment: U|user-group"
 )
 
-// number is the value of an option as a number.
+// number returns the value of an option as a number.
 func (f flags) number(c byte, otherwise int) (int, error) {
 	text := f.value(c, "")
 	if text == "" {

@@ -7,7 +7,7 @@ import (
 	"mvdan.cc/sh/v3/syntax"
 )
 
-// assignText is the string of a scalar assignment.
+// assignText returns the string of a scalar assignment.
 func (sh *shell) assignText(as *syntax.Assign) string {
 	text := sh.literal(as.Value)
 	if as.Append && sh.ok() {
@@ -54,7 +54,7 @@ func (sh *shell) assignArray(name string, array *syntax.ArrayExpr, more bool) {
 			text := sh.literal(elem.Value)
 			sub := sh.subscript(v, sh.indexText(v, elem.Index))
 			v.elems[sub] = text
-			next, _ = strconv.ParseInt(sub, 10, 64) // a number where it is used
+			next, _ = strconv.ParseInt(sub, 10, 64) // next is used for indexed arrays only, where sub is a number
 			next++
 		} else {
 			for _, word := range sh.fields([]*syntax.Word{elem.Value}) {
@@ -76,15 +76,15 @@ func (sh *shell) assignArray(name string, array *syntax.ArrayExpr, more bool) {
 	sh.assign(target, v)
 }
 
-// declaring is what declare and its relatives were called with.
+// declaring is a call of declare or one of its relatives.
 type declaring struct {
 	flags
 	name     string
 	unexport bool
 }
 
-// declare is export, readonly, local, declare and typeset. The arguments have been expanded, but for assignments whose
-// value is an array or belongs to an element.
+// declare implements export, readonly, local, declare and typeset. The arguments are expanded, except for assignments
+// of an array or to an element.
 func (sh *shell) declare(name string, args []any) {
 	var words []string
 	for len(args) > 0 {
@@ -124,7 +124,7 @@ func (sh *shell) declare(name string, args []any) {
 	}
 }
 
-// declClause is declare with words that are not expanded yet.
+// declClause runs declare with words that are not expanded yet.
 func (sh *shell) declClause(cmd *syntax.DeclClause) {
 	var args []any
 	sh.status, sh.substituted = 0, -1
@@ -138,7 +138,7 @@ func (sh *shell) declClause(cmd *syntax.DeclClause) {
 			args = append(args, as)
 		case as.Naked:
 			args = append(args, as.Name.Value)
-		default: // before a new scope hides what the value refers to
+		default: // before a new scope hides the variables in the value
 			args = append(args, as.Name.Value+"="+sh.assignText(as))
 		}
 	}
@@ -178,7 +178,7 @@ func (sh *shell) declareName(d *declaring, name string, assign func(name string)
 		}
 		return
 	}
-	if d.has('n') { // what is assigned is the name of another
+	if d.has('n') { // the value is the name of another variable
 		v.kind = scalar
 		sh.assign(name, v)
 	} else if before := d.apply(v); before.kind != v.kind {
@@ -197,7 +197,7 @@ func (sh *shell) declareName(d *declaring, name string, assign func(name string)
 	sh.assign(name, v)
 }
 
-// apply changes attributes, but for readonly, which comes last.
+// apply changes all attributes except readonly, which is set last.
 func (d *declaring) apply(v variable) variable {
 	if d.has('A') && v.kind != associative {
 		v = variable{kind: associative, elems: map[string]string{}, exported: v.exported}
@@ -210,7 +210,7 @@ func (d *declaring) apply(v variable) variable {
 	return v
 }
 
-// attributes are the letters of a variable's attributes.
+// attributes returns the letters of a variable's attributes.
 func attributes(v variable) string {
 	letters := map[kind]string{indexed: "a", associative: "A", nameref: "n"}[v.kind]
 	if v.readonly {

@@ -5,11 +5,12 @@
 // vfs.View, the environment that it was given and the commands of the tables in this package. Nothing starts a
 // process, opens a socket or reads a file of the host, and escape_test.go checks that no such package is imported.
 //
-// Package expand of that module does what can be bounded before it is called: braces, escape sequences, arithmetic
-// operators, fields of lines, names of files. The rest of it multiplies strings and compiles patterns of any length.
+// Package expand of that module is used only for what can be bounded before the call: braces, escape sequences,
+// arithmetic operators, fields of lines, names of files. The rest of it multiplies strings and compiles patterns of any
+// length.
 //
 // Every run has Limits. Each statement, expansion, read and write checks them, so that a run ends soon after its time
-// is over or its context is done; then all of its goroutines are gone, but for one that waits in the caller's own
+// is over or its context is done. Then all of its goroutines have ended, except for one that may wait for the caller's
 // stdin.
 //
 // Layers: run.go (limits) and stream.go (files and pipes) are below shell.go (the state of a shell), which expansions

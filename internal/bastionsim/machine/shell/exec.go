@@ -122,7 +122,7 @@ func (sh *shell) binary(cmd *syntax.BinaryCmd) {
 	}
 }
 
-// pipeline runs the left side in a goroutine of its own, and the right side here. The left side may be a pipeline.
+// pipeline runs the left side in a new goroutine, and the right side in this one. The left side may be a pipeline.
 func (sh *shell) pipeline(cmd *syntax.BinaryCmd) {
 	reader, writer := newPipe()
 	left, right := sh.fork(), sh.fork()
@@ -159,7 +159,7 @@ func (sh *shell) forked(body func()) {
 	sh.flow = onward
 }
 
-// sourceOf is a part of a script as text.
+// sourceOf returns a part of a script as text.
 func (sh *shell) sourceOf(node syntax.Node) string {
 	var b strings.Builder
 	length := node.End().Offset() - node.Pos().Offset()
@@ -189,7 +189,7 @@ func (sh *shell) ifClause(cmd *syntax.IfClause) {
 	}
 }
 
-// loop runs the statements of a loop, and says whether the loop ends.
+// loop runs the statements of a loop, and reports whether the loop ends.
 func (sh *shell) loop(stmts []*syntax.Stmt) bool {
 	sh.loops++
 	sh.stmts(stmts)

@@ -14,13 +14,13 @@ import (
 	"mvdan.cc/sh/v3/syntax"
 )
 
-// piece is a part of a field. What is not quoted may be a pattern.
+// piece is a part of a field. It may be a pattern if it is not quoted.
 type piece struct {
 	text   string
 	quoted bool
 }
 
-// expander collects the fields of a word. Without split there is one field, which nothing ends.
+// expander collects the fields of a word. Without split, it collects one field.
 type expander struct {
 	sh     *shell
 	split  bool
@@ -38,7 +38,7 @@ func (e *expander) add(text string, quoted bool) {
 	}
 }
 
-// next ends a field.
+// next ends the current field.
 func (e *expander) next() {
 	if e.open {
 		if e.fields = append(e.fields, e.cur); len(e.fields) > e.sh.r.limits.Fields {
@@ -48,7 +48,7 @@ func (e *expander) next() {
 	e.cur, e.open = nil, false
 }
 
-// result adds the result of an expansion. Without quotes, separators cut it into fields.
+// result adds the result of an expansion. If it is not quoted, separators split it into fields.
 func (e *expander) result(text string, quoted bool) {
 	if quoted || !e.split {
 		e.add(text, quoted)
@@ -76,7 +76,7 @@ func joinPieces(field []piece) string {
 	return b.String()
 }
 
-// fields expands words as a command's arguments: braces, tildes, parameters, commands, splitting, globbing.
+// fields expands words to the arguments of a command: braces, tildes, parameters, commands, splitting, globbing.
 func (sh *shell) fields(words []*syntax.Word) []string {
 	var out []string
 	size := 0
@@ -106,10 +106,10 @@ func (sh *shell) fields(words []*syntax.Word) []string {
 	return out
 }
 
-// maxBraces is how many braces a word may have: the work for each word that comes out of it grows with their square.
+// maxBraces is how many braces a word may have: the work for each word that it expands to grows with their square.
 const maxBraces = 64
 
-// braces does brace expansion. The words come one after the other, and package expand limits their number.
+// braces expands the braces of a word. It returns the words one by one, and package expand limits their number.
 func (sh *shell) braces(w *syntax.Word) iter.Seq[*syntax.Word] {
 	return func(yield func(*syntax.Word) bool) {
 		n := 0
@@ -138,7 +138,7 @@ func (sh *shell) braces(w *syntax.Word) iter.Seq[*syntax.Word] {
 	}
 }
 
-// expanded is a word as one field, without splitting and globbing.
+// expanded expands a word to one field, without splitting and globbing.
 func (sh *shell) expanded(w *syntax.Word) []piece {
 	if w == nil {
 		return nil
@@ -151,10 +151,11 @@ func (sh *shell) expanded(w *syntax.Word) []piece {
 // literal expands a word to one string.
 func (sh *shell) literal(w *syntax.Word) string { return joinPieces(sh.expanded(w)) }
 
-// pattern expands a word to a pattern, in which what was quoted stands for itself.
+// pattern expands a word to a pattern, in which quoted text is literal.
 func (sh *shell) pattern(w *syntax.Word) string { return patternOf(sh.expanded(w)) }
 
-// parts expands parts of a word. first says that the first one begins the word, so that a tilde there counts.
+// parts expands parts of a word. first means that the list begins the word, so that a tilde at its beginning is
+// expanded.
 func (sh *shell) parts(e *expander, list []syntax.WordPart, quoted, first bool) {
 	defer sh.nest()()
 	for i, part := range list {
@@ -205,7 +206,7 @@ func (sh *shell) part(e *expander, part syntax.WordPart, quoted bool) {
 	}
 }
 
-// lit adds text of the script itself, in which backslashes quote.
+// lit adds text of the script, in which backslashes quote.
 func (e *expander) lit(text string) {
 	for text != "" {
 		i := strings.IndexByte(text, '\\')
@@ -222,13 +223,13 @@ func (e *expander) lit(text string) {
 	}
 }
 
-// Backslashes before these characters quote in a here-document and in quotes; a line's end goes with its backslash.
+// In a here-document and in double quotes, a backslash quotes these characters, and is removed together with a newline.
 var (
 	inDocument = strings.NewReplacer(`\\`, `\`, `\$`, `$`, "\\`", "`", "\\\n", "")
 	inQuotes   = strings.NewReplacer(`\\`, `\`, `\$`, `$`, "\\`", "`", "\\\n", "", `\"`, `"`)
 )
 
-// tilde is the home directory of ~name, by the machine's own /etc/passwd.
+// tilde returns the home directory of ~name, from the machine's /etc/passwd.
 func (sh *shell) tilde(name string) (string, bool) {
 	switch name, ok := strings.CutPrefix(name, "~"); {
 	case !ok:
@@ -244,11 +245,11 @@ func (sh *shell) tilde(name string) (string, bool) {
 	}
 }
 
-// capture runs statements in a subshell and returns what they and their jobs write.
+// capture runs statements in a subshell. It returns the output of the statements and their jobs, and the status.
 func (sh *shell) capture(run func(c *shell)) (string, int) {
 	var mu sync.Mutex
 	var out []byte
-	closed := make(chan struct{}) // when nothing can write to it any more
+	closed := make(chan struct{}) // closed when nothing can write to out any more
 	c := sh.fork()
 	c.replace(1, newFile(nil, func(_ context.Context, p []byte) (int, error) {
 		mu.Lock()
@@ -272,7 +273,7 @@ func (sh *shell) capture(run func(c *shell)) (string, int) {
 
 func isInput(redirs []*syntax.Redirect) bool { return len(redirs) == 1 && redirs[0].Op == syntax.RdrIn }
 
-// substitute is the output of a command substitution.
+// substitute returns the output of a command substitution.
 func (sh *shell) substitute(cs *syntax.CmdSubst) string {
 	text, status := sh.capture(func(c *shell) {
 		c.errexit = false
@@ -290,7 +291,7 @@ func (sh *shell) substitute(cs *syntax.CmdSubst) string {
 	return strings.TrimRight(strings.ReplaceAll(text, "\x00", ""), "\n")
 }
 
-// processSubst runs the command of <(command) to its end, into a file of this session that takes the pipe's place.
+// processSubst runs the command of <(command) to its end. A file with the output takes the place of the pipe.
 func (sh *shell) processSubst(ps *syntax.ProcSubst) string {
 	fd := maxFD - 1 - sh.subs
 	switch {
@@ -307,7 +308,7 @@ func (sh *shell) processSubst(ps *syntax.ProcSubst) string {
 	return "/dev/fd/" + strconv.Itoa(fd)
 }
 
-// closeSubsts ends the files of process substitutions that were made since there were before.
+// closeSubsts closes the files of process substitutions until only the given number is left.
 func (sh *shell) closeSubsts(before int) {
 	for fd := maxFD - before - 1; sh.subs > before; fd-- {
 		sh.replace(fd, nil)

@@ -17,10 +17,10 @@ import (
 )
 
 const (
-	// maxRegexpWork is how many steps one match of a regular expression may take: its instructions times the text's
-	// length.
+	// maxRegexpWork limits one match of a regular expression: the number of its instructions times the length of the
+	// text.
 	maxRegexpWork = 1 << 26
-	// maxPattern is how long a pattern or a regular expression may be.
+	// maxPattern is the maximum length of a pattern or a regular expression.
 	maxPattern = 4096
 )
 
@@ -32,7 +32,7 @@ type matcher struct {
 	size int
 }
 
-// compile reads a regular expression as Go and RE2 know them, whose work grows with the text's length alone.
+// compile compiles a regular expression of Go, which has the syntax of RE2. Its work grows linearly with the text.
 func compile(expr string) (*matcher, error) {
 	if len(expr) > maxPattern {
 		return nil, errComplex
@@ -55,7 +55,7 @@ func compile(expr string) (*matcher, error) {
 	return &matcher{re, len(prog.Inst)}, nil
 }
 
-// find is the first match, as FindStringSubmatchIndex has it.
+// find returns the first match like FindStringSubmatchIndex.
 func (m *matcher) find(sh *shell, text string) []int {
 	work := (len(text) + 1) * m.size
 	if work > maxRegexpWork {
@@ -67,7 +67,8 @@ func (m *matcher) find(sh *shell, text string) []int {
 	return m.FindStringSubmatchIndex(text)
 }
 
-// replace replaces the first match in a text, or all of them, by what with appends. changed says whether there is one.
+// replace replaces the first match in a text, or all matches, by what with appends. changed reports whether there is a
+// match.
 func (m *matcher) replace(sh *shell, text string, all bool, with func(out []byte, text string, match []int) []byte) (
 	_ string, changed bool,
 ) {
@@ -80,7 +81,7 @@ func (m *matcher) replace(sh *shell, text string, all bool, with func(out []byte
 		changed = true
 		end := found[1]
 		out = with(append(out, text[:found[0]]...), text, found)
-		if found[0] == end { // an empty match: the next one is behind the next character
+		if found[0] == end { // an empty match: continue after the next character
 			_, size := utf8.DecodeRuneInString(text[end:])
 			out = append(out, text[end:end+size]...)
 			end += size
@@ -95,7 +96,7 @@ func (m *matcher) replace(sh *shell, text string, all bool, with func(out []byte
 	return string(append(out, text...)), changed
 }
 
-// groupsEnd says whether all groups of a pattern are closed. Reading one that is open would take exponential time.
+// groupsEnd reports whether all groups of a pattern are closed. Parsing an open group would take exponential time.
 func groupsEnd(pat string) bool {
 	open := 0
 	for _, c := range pat {
@@ -109,8 +110,7 @@ func groupsEnd(pat string) bool {
 	return open == 0
 }
 
-// globRegexp makes a regular expression of a pattern, which takes the place of %s in format. It is nil for what is no
-// pattern.
+// globRegexp compiles a pattern, whose expression replaces %s in format. It returns nil if the pattern is invalid.
 func (sh *shell) globRegexp(pat string, mode pattern.Mode, format string) *matcher {
 	if groupsEnd(pat) {
 		mode |= pattern.ExtendedOperators
@@ -130,12 +130,12 @@ func (sh *shell) globRegexp(pat string, mode pattern.Mode, format string) *match
 	return re
 }
 
-// plainPattern is the text that a pattern stands for, if it stands for one alone.
+// plainPattern returns the text of a pattern, and reports whether the pattern matches this text only.
 func plainPattern(pat string) (string, bool) {
 	return dropBackslashes(pat, false), !pattern.HasMeta(pat, 0) && !strings.Contains(pat, "(")
 }
 
-// match says whether a whole text is of a pattern.
+// match reports whether a pattern matches a whole text.
 func (sh *shell) match(pat, text string, fold bool) bool {
 	if plain, ok := plainPattern(pat); ok {
 		return plain == text || fold && strings.EqualFold(plain, text)
@@ -148,16 +148,16 @@ func (sh *shell) match(pat, text string, fold bool) bool {
 		mode |= pattern.NoGlobCase
 	}
 	re := sh.globRegexp(pat, mode, "%s")
-	if re == nil { // what is no pattern stands for itself
+	if re == nil { // an invalid pattern stands for itself
 		return pat == text
 	}
 	return re.find(sh, text) != nil
 }
 
-// trim takes what is of a pattern from the beginning of a text or, with suffix, from its end: as little as can be or,
-// with large, as much.
+// trim removes the match of a pattern from the beginning of a text or, with suffix, from its end: the shortest match
+// or, with large, the longest one.
 func (sh *shell) trim(text, pat string, suffix, large bool) string {
-	format := "(?s:^(?:%s)(.*)$)" // of two repetitions, the first one is as large or as small as it can be
+	format := "(?s:^(?:%s)(.*)$)" // the first one of two repetitions takes as much or as little as possible
 	mode := pattern.Shortest
 	switch {
 	case suffix && large:
@@ -175,7 +175,7 @@ func (sh *shell) trim(text, pat string, suffix, large bool) string {
 	return text
 }
 
-// replacePattern is ${text/pat/with}.
+// replacePattern evaluates ${text/pat/with}.
 func (sh *shell) replacePattern(text, pat, with string, all bool) string {
 	format := "(?:%s)"
 	switch {
@@ -195,7 +195,7 @@ func (sh *shell) replacePattern(text, pat, with string, all bool) string {
 	return out
 }
 
-// patternChars matches what is not text of a pattern.
+// patternChars matches the characters that are special in patterns.
 var patternChars = regexp.MustCompile(`[\\*?[\]()|!+@]`)
 
 func patternOf(field []piece) string {
@@ -210,11 +210,11 @@ func patternOf(field []piece) string {
 	return b.String()
 }
 
-// globChars matches what makes a pattern of a field.
+// globChars matches the characters that make a field a pattern.
 var globChars = regexp.MustCompile(`[*?[]|[@+!]\(`)
 
-// globField is what a field is after globbing: the names of files, or the field itself. Package expand looks for them,
-// and every directory that it reads counts.
+// globField returns the names of the files that match a field, or the field itself. Package expand searches the
+// directories. Each entry of a directory counts for the limits.
 func (sh *shell) globField(field []piece) []string {
 	text := joinPieces(field)
 	isPattern := func(p piece) bool { return !p.quoted && globChars.MatchString(p.text) }
@@ -231,7 +231,7 @@ func (sh *shell) globField(field []piece) []string {
 		env = append(env, name+"="+p.text)
 		if p.quoted {
 			word.Parts = append(word.Parts, &syntax.SglQuoted{Value: p.text})
-		} else { // nothing but a pattern counts in the value of a parameter
+		} else { // in the value of a parameter, only patterns are special
 			word.Parts = append(word.Parts, &syntax.ParamExp{Param: &syntax.Lit{Value: name}})
 		}
 	}
@@ -259,7 +259,7 @@ func (sh *shell) globField(field []piece) []string {
 	return names
 }
 
-// quote writes a text so that a shell reads it as it is, without quotes if it needs none.
+// quote quotes a text for a shell, if necessary.
 func quote(text string) string {
 	if quoted, err := syntax.Quote(text, syntax.LangBash); err == nil {
 		return quoted

@@ -12,8 +12,8 @@ import (
 	"golang.org/x/term"
 )
 
-// console stands between a terminal and its reader: the line editor while there is a prompt, a command while one
-// runs. One goroutine reads the terminal all the time, so that Ctrl-C is seen while a command runs.
+// console connects a terminal to its reader: the line editor at the prompt, or a running command. One goroutine reads
+// the terminal all the time, so that Ctrl-C is noticed while a command runs.
 type console struct {
 	tty TTY
 	raw *file // for the line editor
@@ -21,22 +21,22 @@ type console struct {
 
 	mu      sync.Mutex
 	changed *sync.Cond
-	editing bool               // the line editor reads; false after a line's end until it is known who reads next
+	editing bool               // the line editor reads; false after the end of a line until the next reader is known
 	running context.CancelFunc // of the command that runs, or nil
 	stdin   *file              // that command's input: whole lines
 
-	ended bool // nothing comes from the terminal any more
+	ended bool // the terminal's input has ended
 
-	keys keys   // of pump alone, for the line editor
-	line []byte // of pump alone: what was typed for the command whose input is last
+	keys keys   // of pump only, for the line editor
+	line []byte // of pump only: what was typed for the command whose input is last
 	last *file
 	end  context.CancelFunc
 }
 
-// Interactive serves a terminal until the user leaves with exit or Ctrl-D, the terminal ends or ctx does. It returns
-// the last status. Each line has the limits anew, and so has the time of each job that it leaves in the background.
-// Ctrl-C ends the command that runs. When it has returned, the caller closes the terminal, which ends the one
-// goroutine that reads it.
+// Interactive serves a terminal until the user leaves with exit or Ctrl-D, the terminal's input ends, or ctx is done.
+// It returns the last status. Each line has new limits, and each job that a line leaves in the background has the time
+// limit of a line. Ctrl-C ends the running command. When Interactive has returned, the caller must close the terminal,
+// which ends the goroutine that reads it.
 func (s *Session) Interactive(ctx context.Context, tty TTY) (int, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -72,10 +72,10 @@ func (s *Session) Interactive(ctx context.Context, tty TTY) (int, error) {
 	if err := ctx.Err(); errors.Is(err, context.DeadlineExceeded) {
 		return sh.status & 0xff, err
 	}
-	return sh.status & 0xff, nil // another end is one that the user or the terminal made
+	return sh.status & 0xff, nil // the user or the terminal ended the session
 }
 
-// newlines writes lines as a terminal wants them.
+// newlines writes lines with the ends that a terminal needs.
 type newlines struct{ tty TTY }
 
 var lineEnds = strings.NewReplacer("\r\n", "\r\n", "\n", "\r\n")
@@ -87,7 +87,7 @@ func (n *newlines) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// prompt is user@host:dir$.
+// prompt returns user@host:dir$.
 func (sh *shell) prompt() string {
 	sign := "$"
 	if sh.user.UID == 0 {
@@ -96,7 +96,7 @@ func (sh *shell) prompt() string {
 	return fmt.Sprintf("%s@%s:%s%s ", sh.user.Name, sh.s.o.System.Hostname(), sh.withTilde(sh.dir), sign)
 }
 
-// read is a command, which may have several lines.
+// read reads a command, which may have several lines.
 func (c *console) read(t *term.Terminal, sh *shell) (string, error) {
 	text := ""
 	t.SetPrompt(sh.prompt())
@@ -121,7 +121,7 @@ func (c *console) read(t *term.Terminal, sh *shell) (string, error) {
 	}
 }
 
-// execute runs one command with a terminal.
+// execute runs one command in the terminal.
 func (c *console) execute(ctx context.Context, sh *shell, text string) {
 	if strings.TrimSpace(text) == "" {
 		return
@@ -154,7 +154,7 @@ func (c *console) execute(ctx context.Context, sh *shell, text string) {
 	sh.ctx, sh.stopErr = ctx, nil
 }
 
-// change changes what pump waits for.
+// change changes the state that pump waits for.
 func (c *console) change(fn func()) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -162,7 +162,7 @@ func (c *console) change(fn func()) {
 	c.changed.Broadcast()
 }
 
-// pump reads the terminal until it ends. A terminal that fails ends everything.
+// pump reads the terminal until its input ends. If reading fails, it ends the session.
 func (c *console) pump(ctx context.Context) {
 	defer c.raw.close()
 	buf := make([]byte, 1024)
@@ -176,7 +176,7 @@ func (c *console) pump(ctx context.Context) {
 		}
 		switch {
 		case errors.Is(err, io.EOF):
-			// As that of a client does which reads a file: what runs continues, and reads the end of its input.
+			// Like the client's input from a file: the running command continues, and reads the end of its input.
 			c.change(func() {
 				if c.ended = true; c.stdin != nil {
 					c.stdin.close()
@@ -190,7 +190,7 @@ func (c *console) pump(ctx context.Context) {
 	}
 }
 
-// key gives a byte to whom it is for.
+// key passes a byte to its reader. It returns false if the line editor has gone.
 func (c *console) key(ctx context.Context, b byte) bool {
 	c.mu.Lock()
 	for c.running == nil && !c.editing && ctx.Err() == nil {
@@ -225,7 +225,7 @@ func (c *console) key(ctx context.Context, b byte) bool {
 	case b >= 32 && b != 127 && len(c.line) < 4096:
 		echo, c.line = []byte{b}, append(c.line, b)
 	}
-	_, _ = c.tty.Write(echo) // a terminal that is gone fails to be read too
+	_, _ = c.tty.Write(echo) // a terminal that is gone fails to be read as well
 	if len(input) > 0 {
 		full, cancel := context.WithCancel(ctx)
 		cancel() // what does not fit is lost: a command that reads nothing must not keep Ctrl-C from being seen
@@ -234,26 +234,27 @@ func (c *console) key(ctx context.Context, b byte) bool {
 	return true
 }
 
-// maxSequence is how long a sequence of a key may be: more than any has.
+// maxSequence is the maximum length of the sequence of a key, which is longer than any real one.
 const maxSequence = 32
 
-// keys stands before the line editor of golang.org/x/term, which waits for the end of all that looks like the start
-// of a key, and takes all that comes until then for a part of it. So it gets whole characters and ended sequences.
+// keys filters the input of the line editor of golang.org/x/term. The editor waits for the end of anything that looks
+// like the start of a key, and takes everything until then as a part of it. So keys passes on only whole characters and
+// sequences.
 type keys struct {
-	begun []byte // of a sequence or a character
+	begun []byte // an incomplete sequence or character
 }
 
-// next is what the line editor is given for a byte that was typed.
+// next returns the input for the line editor when a byte is typed.
 func (k *keys) next(b byte) []byte {
 	const escape, interrupt = 27, 3
 	inSequence := len(k.begun) > 0 && k.begun[0] == escape
-	if b < ' ' || b == 127 || (b >= utf8.RuneSelf) == inSequence { // what has begun does not end
+	if b < ' ' || b == 127 || (b >= utf8.RuneSelf) == inSequence { // the sequence or character stays incomplete
 		k.begun = nil
 	}
 	k.begun = append(k.begun, b)
 	typed := k.begun
 	switch first := typed[0]; {
-	case b == interrupt: // what is pasted ends, to the end of the line, delete it, begin a new one
+	case b == interrupt: // end of paste, end of line, delete the line, begin a new one
 		typed = []byte("\x1b[201~\x05\x15\r")
 	case first == escape && len(typed) == maxSequence:
 		typed = nil

@@ -12,7 +12,7 @@ import (
 	"mvdan.cc/sh/v3/syntax"
 )
 
-// job is what runs in the background.
+// job is a background job.
 type job struct {
 	id     int
 	pid    int64
@@ -30,7 +30,7 @@ func (sh *shell) background(st *syntax.Stmt) {
 	j := &job{id: len(sh.jobs) + 1, pid: c.pid, cancel: cancel, done: make(chan struct{}), text: sh.sourceOf(st)}
 	if err := sh.r.spawn(func() {
 		defer close(j.done)
-		if sh.interactive { // a job that a line leaves has the time that a line has
+		if sh.interactive { // the time limit of a line applies to its jobs
 			defer sh.s.atTimeLimit(ctx, cancel)()
 		}
 		defer cancel()
@@ -92,7 +92,7 @@ func trapCommand(b *builtin) int {
 	return 0
 }
 
-// runTrap runs a trap's text, if there is one. What it does with the status is undone.
+// runTrap runs the text of a trap, if it is set, and then restores the status.
 func (sh *shell) runTrap(name string) {
 	text, ok := sh.traps[name]
 	if !ok || sh.inTrap || text == "" || sh.step(1) != nil {
@@ -110,7 +110,7 @@ func (sh *shell) runTrap(name string) {
 	sh.status, sh.flow = status, next
 }
 
-// findJob is a job by %number, %% or process.
+// findJob returns a job by %number, %% or process ID, or nil.
 func (sh *shell) findJob(name string) *job {
 	for _, j := range slices.Backward(sh.jobs) {
 		if name == "%%" || name == "%+" || name == "%"+strconv.Itoa(j.id) || name == strconv.FormatInt(j.pid, 10) {
@@ -163,7 +163,7 @@ func jobsCommand(b *builtin) int {
 	return 0
 }
 
-// killCommand ends jobs of this shell, or the shell itself. No other process can be sent a signal.
+// killCommand ends jobs of this shell, or the shell itself. No other process can get a signal.
 func killCommand(b *builtin) int {
 	args := b.args
 	if len(args) > 1 && (args[0] == "-s" || args[0] == "-n") {

@@ -11,22 +11,22 @@ import (
 	"github.com/gardenlite/gardenlite/internal/bastionsim/machine/vfs"
 )
 
-// Options is what a session sees. Nothing else reaches it: no environment, file, user or process of the host.
+// Options are the options of a session. The session sees nothing else: no environment, file, user or process of the
+// host.
 type Options struct {
 	// FS is the machine's file system. Required.
 	FS *vfs.FS
-	// User is whom the session runs as. The zero value is root.
+	// User is the user of the session. The zero value is root.
 	User User
-	// Env are NAME=value pairs, added to HOME, USER, LOGNAME, SHELL, PATH, PWD and LANG, which the session sets
-	// itself.
+	// Env are NAME=value pairs. The session itself sets HOME, USER, LOGNAME, SHELL, PATH, PWD and LANG.
 	Env []string
-	// Dir is where the session begins. Empty is the user's home or, where that does not exist, /.
+	// Dir is the initial directory. If it is empty or missing, it is the user's home or, if that is missing too, "/".
 	Dir string
-	// Clock is what sleep, date and the time limit go by. Required.
+	// Clock is the clock of sleep, date and the time limit. Required.
 	Clock clock.WithTicker
-	// Limits that are zero have their defaults.
+	// Limits are the limits of each run. Zero means the default.
 	Limits Limits
-	// Budget is memory that this session shares with others. Nil is none but its own limit.
+	// Budget is memory that this session shares with others. If it is nil, only the session's own limit applies.
 	Budget *Budget
 	// System is the machine around the session. Required.
 	System System
@@ -36,13 +36,13 @@ type Options struct {
 type User struct {
 	Name     string
 	UID, GID uint32
-	// Groups are the user's other groups.
+	// Groups are the supplementary groups.
 	Groups []uint32
-	// Home is the home directory, and Shell the program of a login.
+	// Home is the home directory, and Shell is the login shell.
 	Home, Shell string
 }
 
-// Limits of a run: of a script, a command line or, in an interactive session, of each line.
+// Limits are the limits of a run: of a script, a command line or, in an interactive session, of each line.
 type Limits struct {
 	// Time is how long it may take by the clock. The default is ten minutes; negative is no limit.
 	Time time.Duration
@@ -67,19 +67,19 @@ type Limits struct {
 // System is the machine as sessions see and control it. Methods that change something are only called for root.
 type System interface {
 	Hostname() string
-	// Addresses are those of the one network interface, the main one first.
+	// Addresses returns the addresses of the only network interface, the primary one first.
 	Addresses() []netip.Prefix
-	// Booted is when the machine was started.
+	// Booted returns the time of the last boot.
 	Booted() time.Time
-	// Processes are those of the machine, without the session's own.
+	// Processes returns the processes of the machine, without those of the session.
 	Processes() []ProcessInfo
-	// Units is the control of units.
+	// Units returns the units of the machine.
 	Units() Units
-	// Power turns the machine off or restarts it, soon after it returned.
+	// Power turns the machine off or restarts it, soon after Power has returned.
 	Power(action PowerAction) error
 }
 
-// PowerAction is what Power does.
+// PowerAction is an action of Power.
 type PowerAction string
 
 // The power actions.
@@ -96,29 +96,29 @@ type ProcessInfo struct {
 	Command   string
 }
 
-// Units is what systemctl and journalctl ask. Names have their suffix (".service").
+// Units are the units for systemctl and journalctl. Names have their suffix (".service").
 type Units interface {
-	// List has all units that are loaded or have a file, sorted by name.
+	// List returns all units that are loaded or have a file, sorted by name.
 	List() []Unit
-	// Unit is one of them.
+	// Unit returns a unit by name.
 	Unit(name string) (Unit, bool)
 	Start(ctx context.Context, name string) error
 	Stop(ctx context.Context, name string) error
 	Restart(ctx context.Context, name string) error
 	Enable(name string) error
 	Disable(name string) error
-	// Mask makes a unit impossible to start; unmask undoes it.
+	// Mask makes a unit impossible to start, or undoes that.
 	Mask(name string, mask bool) error
 	DaemonReload() error
-	// Journal are lines of a unit, or of all if unit is "", oldest first, at most the last n (n <= 0: all that are
-	// kept).
+	// Journal returns the last n lines of a unit, or of all units if unit is "", oldest first. If n <= 0, it returns
+	// all lines that are kept.
 	Journal(unit string, n int) []JournalEntry
 }
 
 // Unit is the state of a unit.
 type Unit struct {
 	Name, Description string
-	// Path is its file's, "" if it has none.
+	// Path is the path of the unit's file; "" if there is none.
 	Path string
 	// Load is loaded, not-found or masked; Active is active, inactive, failed, activating or deactivating; Sub is
 	// running, dead, exited, failed, auto-restart; Enabled is enabled, disabled, static or masked.
@@ -126,7 +126,7 @@ type Unit struct {
 	MainPID                    int
 	// Since is when Active last changed.
 	Since time.Time
-	// Result says why it failed, if it did.
+	// Result says why the unit failed, if it did.
 	Result string
 }
 
@@ -139,11 +139,11 @@ type JournalEntry struct {
 	Message    string
 }
 
-// TTY is the terminal of an interactive session. Its owner closes it after Interactive returned, which ends the
-// reading.
+// TTY is the terminal of an interactive session. Its owner closes it after Interactive has returned, which ends the
+// goroutine that reads it.
 type TTY interface {
 	io.Reader
 	io.Writer
-	// Size is the present size in columns and rows.
+	// Size returns the current size in columns and rows.
 	Size() (columns, rows int)
 }

@@ -13,7 +13,7 @@ import (
 	"mvdan.cc/sh/v3/syntax"
 )
 
-// value is what a parameter has: one string, or several for $@, $* and whole arrays.
+// value is the value of a parameter: one string, or several for $@, $* and whole arrays.
 type value struct {
 	list []string
 	many bool
@@ -102,7 +102,7 @@ func (sh *shell) param(e *expander, pe *syntax.ParamExp, quoted bool) {
 	}
 }
 
-// allElements is the index @ or *, or nothing.
+// allElements returns the index if it is @ or *, and "" otherwise.
 func allElements(index syntax.ArithmExpr) string {
 	if w, ok := index.(*syntax.Word); ok && (w.Lit() == "@" || w.Lit() == "*") {
 		return w.Lit()
@@ -110,7 +110,7 @@ func allElements(index syntax.ArithmExpr) string {
 	return ""
 }
 
-// lookup is the value of a variable, an element or a special parameter.
+// lookup returns the value of a variable, an element or a special parameter.
 func (sh *shell) lookup(name string, index syntax.ArithmExpr) value {
 	if index != nil && allElements(index) == "" {
 		v := sh.get(name)
@@ -119,7 +119,7 @@ func (sh *shell) lookup(name string, index syntax.ArithmExpr) value {
 	return sh.lookupText(name, allElements(index))
 }
 
-// lookupText is lookup with a subscript that has been expanded, or none.
+// lookupText is like lookup, but with an expanded subscript, or "" for none.
 func (sh *shell) lookupText(name, sub string) value {
 	switch name {
 	case "@", "*":
@@ -176,7 +176,7 @@ func (sh *shell) element(v variable, sub string) value {
 	return one("", false)
 }
 
-// indexText expands a subscript. That of an associative array may have looked like arithmetic to the parser.
+// indexText expands a subscript. The parser may have read that of an associative array as arithmetic.
 func (sh *shell) indexText(v variable, index syntax.ArithmExpr) string {
 	w, isWord := index.(*syntax.Word)
 	switch {
@@ -192,7 +192,7 @@ func (sh *shell) indexText(v variable, index syntax.ArithmExpr) string {
 	return strings.TrimSuffix(strings.TrimPrefix(b.String(), "(("), "))")
 }
 
-// namesWith are the variables whose names begin so.
+// namesWith returns the names of variables with a prefix.
 func (sh *shell) namesWith(prefix string) []string {
 	all := map[string]bool{}
 	for _, scope := range sh.scopes {
@@ -205,7 +205,7 @@ func (sh *shell) namesWith(prefix string) []string {
 	return slices.Sorted(maps.Keys(all))
 }
 
-// slice is ${name:offset:length}.
+// slice evaluates ${name:offset:length}.
 func (sh *shell) slice(v *value, s *syntax.Slice, params bool) {
 	from, length := sh.arithm(s.Offset), int64(0)
 	if s.Length != nil {
@@ -245,7 +245,7 @@ func (sh *shell) slice(v *value, s *syntax.Slice, params bool) {
 	}
 }
 
-// mapAll replaces each string, and looks how long they are together.
+// mapAll replaces each string by the result of fn, and limits their total length.
 func (sh *shell) mapAll(v *value, fn func(string) string) {
 	out, total := make([]string, 0, len(v.list)), 0
 	for _, text := range v.list {
@@ -260,12 +260,12 @@ func (sh *shell) mapAll(v *value, fn func(string) string) {
 	v.list = out
 }
 
-// replacesMissing says whether an expansion is ${name:-word} or like it.
+// replacesMissing reports whether an expansion is ${name:-word} or a similar one.
 func replacesMissing(exp *syntax.Expansion) bool {
 	return exp != nil && exp.Op >= syntax.AlternateUnset && exp.Op <= syntax.AssignUnsetOrNull
 }
 
-// orWord does ${name:-word} and what is like it. It is false if e has the result.
+// orWord evaluates ${name:-word} and similar expansions. It returns false if it has added the result to e.
 func (sh *shell) orWord(e *expander, v *value, pe *syntax.ParamExp, quoted bool) bool {
 	op, missing := pe.Exp.Op, !v.set
 	switch op {
@@ -325,7 +325,7 @@ func (sh *shell) changeCase(text, pat string, op syntax.ParExpOperator) string {
 	return b.String()
 }
 
-// transform is ${name@Q} and what is like it.
+// transform evaluates ${name@Q} and similar expansions.
 func (sh *shell) transform(v *value, name, op string) {
 	flags := attributes(sh.raw(name))
 	fn := map[string]func(string) string{

@@ -11,7 +11,7 @@ import (
 	"github.com/gardenlite/gardenlite/internal/bastionsim/machine/vfs"
 )
 
-// Process is one execution of a program by a shell: all that it sees of the machine.
+// Process is one execution of a program by a shell. It has everything that the program sees of the machine.
 type Process struct {
 	*shell
 	Args           []string // the first one is the program's name
@@ -19,25 +19,25 @@ type Process struct {
 	Stdout, Stderr io.Writer
 }
 
-// name is how the program calls itself in its messages.
+// name returns the name of the program for its messages.
 func (p *Process) name() string { return path.Base(p.Args[0]) }
 
-// Printf writes to the output. Errors are left out: the next read, write or step of the session finds them.
+// Printf writes to the output. It ignores errors, because the next read, write or step of the session returns them.
 func (p *Process) Printf(format string, args ...any) { _, _ = fmt.Fprintf(p.Stdout, format, args...) }
 
 // Fail writes an error with the command's name before it, and returns 1, the status to end with.
 func (p *Process) Fail(err error) int {
-	_, _ = fmt.Fprintf(p.Stderr, "%s: %v\n", p.name(), err) // nowhere else to tell
+	_, _ = fmt.Fprintf(p.Stderr, "%s: %v\n", p.name(), err) // the error has no other place
 	return 1
 }
 
-// Failf is Fail of a text, with a status.
+// Failf is like Fail, with a text and a status.
 func (p *Process) Failf(status int, format string, args ...any) int {
 	_ = p.Fail(fmt.Errorf(format, args...)) // the status is the caller's
 	return status
 }
 
-// open opens a file to read: "-" is the input, and descriptors have their names in /dev.
+// open opens a file for reading. "-" is the input, and descriptors have names in /dev.
 func (p *Process) open(name string) (io.Reader, func(), error) {
 	if name == "-" {
 		return p.Stdin, func() {}, nil
@@ -55,7 +55,7 @@ func (p *Process) openFile(name string, flag int) (*stream, func(), error) {
 
 var errTooLong = errors.New("the input is longer than the limit of this machine")
 
-// readAll reads everything, as far as the limits let it. What was read counts as memory until the command ends.
+// readAll reads everything, up to a limit.
 func (p *Process) readAll(in io.Reader) (string, error) {
 	limit := 8 * p.r.limits.String
 	data, err := io.ReadAll(io.LimitReader(in, int64(limit)+1))
@@ -65,7 +65,7 @@ func (p *Process) readAll(in io.Reader) (string, error) {
 	return string(data), err
 }
 
-// readFile is readAll of a named file.
+// readFile is like readAll, but reads a named file.
 func (p *Process) readFile(name string) (string, error) {
 	in, done, err := p.open(name)
 	if err != nil {
@@ -75,7 +75,7 @@ func (p *Process) readFile(name string) (string, error) {
 	return p.readAll(in)
 }
 
-// inputs calls fn for every file of the list, or for the input if there is none. It returns 1 if one could not be
+// inputs calls fn for each named file, or for the input if there are no names. It returns 1 if a file could not be
 // read.
 func (p *Process) inputs(names []string, fn func(name string, in io.Reader) error) int {
 	if len(names) == 0 {
@@ -98,7 +98,7 @@ func (p *Process) inputs(names []string, fn func(name string, in io.Reader) erro
 	return status
 }
 
-// run executes another command with this one's files, as xargs, env and sudo do. user nil is the same user.
+// run executes another command with the files of this one, as env and sudo do. If user is nil, the user stays the same.
 func (p *Process) run(args, env []string, user *User) int {
 	sub := p.newProgram(env)
 	defer sub.end()
@@ -120,7 +120,7 @@ func (p *Process) sleep(d time.Duration) error {
 	}
 }
 
-// flags are the letters that a command was called with, and the values of those that take one.
+// flags are the option letters that a command was called with, the values of those that take one, and the operands.
 type flags struct {
 	set    map[byte]bool
 	values map[byte][]string
@@ -136,8 +136,9 @@ func (f flags) value(c byte, otherwise string) string {
 	return otherwise
 }
 
-// parseFlags reads options as getopt does. options separates them by spaces: the letter, then other names
-// ("r|R|recursive"), then a colon if there is a value ("n|lines:"). With "+" in front, the first operand ends them.
+// parseFlags parses options like getopt. Spaces separate the elements of options: the letter, then other names
+// ("r|R|recursive"), then a colon if it takes a value ("n|lines:"). If options begins with "+", the first operand ends
+// the options of args.
 func parseFlags(args []string, options string) (flags, error) {
 	f := flags{set: map[byte]bool{}, values: map[byte][]string{}}
 	letters, takesValue := map[string]byte{}, map[byte]bool{}

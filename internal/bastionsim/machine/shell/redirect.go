@@ -17,7 +17,7 @@ import (
 	"github.com/gardenlite/gardenlite/internal/bastionsim/machine/vfs"
 )
 
-// maxFD is how many descriptors a shell may have.
+// maxFD is the maximum number of descriptors of a shell.
 const maxFD = 64
 
 // replace gives a descriptor another file, and closes the one it had.
@@ -32,7 +32,7 @@ func (sh *shell) replace(fd int, f *file) {
 	sh.fds[fd] = f
 }
 
-// redirects does a statement's redirections, and returns what undoes them. With exec alone they stay.
+// redirects applies a statement's redirections, and returns a function that undoes them. Those of "exec" alone stay.
 func (sh *shell) redirects(st *syntax.Stmt) (restore func()) {
 	if len(st.Redirs) == 0 {
 		return func() {}
@@ -122,7 +122,7 @@ func isNumber(s string) bool {
 	return err == nil
 }
 
-// redirections have the descriptor of each operator, and how it opens a file. Others are as >.
+// redirections maps operators to a descriptor and to the flags for opening a file. All other operators are like ">".
 var redirections = map[syntax.RedirOperator]struct{ fd, flag int }{
 	syntax.RdrIn: {0, vfs.O_RDONLY}, syntax.RdrInOut: {0, vfs.O_RDWR | vfs.O_CREATE},
 	syntax.DplIn: {}, syntax.Hdoc: {}, syntax.DashHdoc: {}, syntax.WordHdoc: {},
@@ -130,7 +130,7 @@ var redirections = map[syntax.RedirOperator]struct{ fd, flag int }{
 	syntax.AppAll: {1, vfs.O_WRONLY | vfs.O_CREATE | vfs.O_APPEND},
 }
 
-// duplicate is N>&M, N<&M and N>&-.
+// duplicate executes N>&M, N<&M and N>&-.
 func (sh *shell) duplicate(fd int, arg string) {
 	if arg == "-" {
 		sh.replace(fd, nil)
@@ -144,7 +144,7 @@ func (sh *shell) duplicate(fd int, arg string) {
 	}
 }
 
-// reason is what an error says without its path, as programs write it.
+// reason returns the text of an error without its path, as programs write it.
 func reason(err error) string {
 	var errno syscall.Errno
 	if errors.As(err, &errno) {
@@ -153,10 +153,10 @@ func reason(err error) string {
 	return err.Error()
 }
 
-// describe is an error of the file with the name that the user gave.
+// describe returns an error of a file, with the name that the user gave.
 func describe(name string, err error) error { return fmt.Errorf("%s: %s", name, reason(err)) }
 
-// open opens a file for this shell: one of the file system, or one of its own descriptors.
+// open opens a file of the file system, or a descriptor of this shell.
 func (sh *shell) open(name string, flag int) (*file, error) {
 	full := path.Clean(sh.abs(name))
 	if number, ok := map[string]string{"/dev/stdin": "0", "/dev/stdout": "1", "/dev/stderr": "2"}[full]; ok {
@@ -191,10 +191,10 @@ func (sh *shell) open(name string, flag int) (*file, error) {
 	}
 	return newFile(func(_ context.Context, p []byte) (int, error) { return f.Read(p) },
 		func(_ context.Context, p []byte) (int, error) { return f.Write(p) },
-		func() { _ = f.Close() }), nil // a file in memory closes always
+		func() { _ = f.Close() }), nil // closing a file in memory never fails
 }
 
-// tabs are those at the beginning of a line, which <<- leaves out.
+// tabs matches the tabs at the beginning of a line, which <<- removes.
 var tabs = regexp.MustCompile(`(?m)^\t+`)
 
 func (sh *shell) hereDoc(rd *syntax.Redirect) string {

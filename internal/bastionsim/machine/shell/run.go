@@ -10,9 +10,9 @@ import (
 	"time"
 )
 
-// LimitError says which limit ended a run.
+// LimitError means that a limit ended a run.
 type LimitError struct {
-	// Limit is what there was too much of: "time", "output", "memory", "string", "fields", "depth" or "steps".
+	// Limit is the name of the limit: "time", "output", "memory", "string", "fields", "depth" or "steps".
 	Limit string
 }
 
@@ -36,21 +36,21 @@ func (l Limits) withDefaults() Limits {
 	return l
 }
 
-// Budget is memory that sessions have together, beside the limit that each of them has.
+// Budget is memory that sessions share. Each session has its own limit in addition.
 type Budget struct {
 	limit int64
 	used  atomic.Int64
 }
 
-// NewBudget makes a budget of so many bytes.
+// NewBudget returns a budget of the given number of bytes.
 func NewBudget(bytes int64) *Budget { return &Budget{limit: bytes} }
 
-// take takes bytes (or, if negative, gives them back), and says whether there are as many.
+// take takes bytes or, if negative, gives them back. It reports whether the budget has enough bytes.
 func (b *Budget) take(bytes int64) bool {
 	return b == nil || b.used.Add(bytes) <= b.limit || bytes <= 0
 }
 
-// run is what all shells of one Run share: what was used of the limits, and how all of it is ended.
+// run is the state that all shells of one Run share: how much of the limits is used, and how to end all shells.
 type run struct {
 	limits  Limits
 	budget  *Budget // nil if there is none
@@ -77,7 +77,7 @@ func (r *run) wait() {
 	r.budget.take(-r.memory.Swap(0))
 }
 
-// kill ends everything that runs.
+// kill ends the run because of a limit.
 func (r *run) kill(limit string) error {
 	err := &LimitError{Limit: limit}
 	r.mu.Lock()
@@ -86,8 +86,8 @@ func (r *run) kill(limit string) error {
 	return err
 }
 
-// begin starts counting anew, and returns the context of what runs now, whose cause says why it ended. end must be
-// called.
+// begin resets the counters, and returns the context of what runs now. The cause of the context says why it ended. The
+// caller must call end.
 func (s *Session) begin(ctx context.Context, r *run) (_ context.Context, end func()) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	r.mu.Lock()
@@ -102,8 +102,7 @@ func (s *Session) begin(ctx context.Context, r *run) (_ context.Context, end fun
 	}
 }
 
-// atTimeLimit calls a function after the time that a line has, unless ctx is done before. wait waits for what it
-// started.
+// atTimeLimit calls a function after the time limit of a line, unless ctx is done before. wait waits for its goroutine.
 func (s *Session) atTimeLimit(ctx context.Context, fn func()) (wait func()) {
 	var watcher sync.WaitGroup
 	if s.o.Limits.Time > 0 {
@@ -120,7 +119,7 @@ func (s *Session) atTimeLimit(ctx context.Context, fn func()) (wait func()) {
 	return watcher.Wait
 }
 
-// grow counts bytes that are kept (or, if negative, no longer).
+// grow counts bytes that are kept or, if negative, released.
 func (r *run) grow(bytes int64) error {
 	enough := r.budget.take(bytes)
 	if used := r.memory.Add(bytes); bytes > 0 && (used > r.limits.Memory || !enough) {
@@ -131,7 +130,7 @@ func (r *run) grow(bytes int64) error {
 
 var errNoFork = errors.New("fork: Resource temporarily unavailable")
 
-// spawn starts a goroutine of the run, if there may be one more.
+// spawn starts a goroutine of the run, unless too many are running.
 func (r *run) spawn(fn func()) error {
 	if r.running.Add(1) > int64(r.limits.Processes) {
 		r.running.Add(-1)

@@ -17,7 +17,7 @@ import (
 	"github.com/gardenlite/gardenlite/internal/testutil"
 )
 
-// TestScripts: scripts do what bash and the usual programs do.
+// TestScripts verifies that scripts and programs do the same as in bash.
 func TestScripts(t *testing.T) {
 	for name, c := range map[string]struct {
 		script, want string
@@ -78,7 +78,7 @@ func TestScripts(t *testing.T) {
 	}
 }
 
-// TestMemoryLimits: what grows is ended by its own limit, however much time there is.
+// TestMemoryLimits verifies that a script that grows is ended by the limit of what grows, even if it has much time.
 func TestMemoryLimits(t *testing.T) {
 	for script, want := range map[string]string{
 		`x=aaaaaaaa; while :; do x=$x$x; done`:                        "string",
@@ -100,7 +100,7 @@ func TestMemoryLimits(t *testing.T) {
 	}
 }
 
-// TestPrograms: every program of the image is one of the tables, and the other way round.
+// TestPrograms verifies that the image has the same programs as the table.
 func TestPrograms(t *testing.T) {
 	known := map[string]bool{}
 	for _, name := range vfs.Programs {
@@ -154,7 +154,7 @@ func (f *fakeSystem) Journal(unit string, _ int) []JournalEntry {
 	return []JournalEntry{{Unit: unit, Identifier: "kubelet", PID: 7, Message: "hello"}}
 }
 
-// TestSystem: units and power are for root, and what asks about them for everybody.
+// TestSystem verifies that only root may change units and power, and that every user may query them.
 func TestSystem(t *testing.T) {
 	script := `systemctl daemon-reload; systemctl enable --now kubelet; systemctl restart kubelet.service; systemctl is-active kubelet; ` +
 		`systemctl is-active none; journalctl -u kubelet -o cat; ps -e | grep -c kubelet; ip addr | grep -c 10.1.2.3; hostname -I; reboot`
@@ -178,7 +178,7 @@ func TestSystem(t *testing.T) {
 	}
 }
 
-// keyboard is a terminal: keys go in by typed, and all that was written can be waited for.
+// keyboard is a terminal. Tests type keys with answer, and wait for output.
 type keyboard struct {
 	keys *io.PipeReader
 	in   *io.PipeWriter
@@ -199,8 +199,8 @@ func (k *keyboard) Write(p []byte) (int, error) {
 	return k.out.Write(p)
 }
 
-// answer types keys, and waits until something is written after them. Without keys, what was written already counts. Keys for
-// the line editor are typed after a prompt: a command that still runs would read them.
+// answer types keys, and waits for output after them. Without keys, earlier output counts as well. Keys for the line
+// editor must be typed after a prompt, because a command that still runs would read them.
 func (k *keyboard) answer(t *testing.T, keys, want string) {
 	t.Helper()
 	if keys != "" {
@@ -256,7 +256,8 @@ func TestInteractive(t *testing.T) {
 	_ = k.in.Close()
 }
 
-// TestInteractiveInputEnds: what was typed before a terminal's input ended is run to its end; a terminal that fails ends it.
+// TestInteractiveInputEnds verifies that commands that were typed before the end of the input run to their end, and
+// that a terminal that fails ends the session.
 func TestInteractiveInputEnds(t *testing.T) {
 	for name, test := range map[string]struct {
 		typed  string
@@ -296,7 +297,7 @@ func TestInteractiveInputEnds(t *testing.T) {
 	}
 }
 
-// FuzzScript: no text makes a session fail otherwise than by its limits, and it always ends.
+// FuzzScript verifies that every script ends, and that only limits make it fail.
 func FuzzScript(f *testing.F) {
 	for _, script := range shelltest.Escapes {
 		f.Add(script)

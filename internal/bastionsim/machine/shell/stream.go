@@ -10,7 +10,7 @@ import (
 	"syscall"
 )
 
-// file is an open file of a shell: what several descriptors may stand for. It is closed with the last of them.
+// file is an open file of a shell. Several descriptors may refer to it; it is closed with the last one.
 type file struct {
 	refs   atomic.Int32
 	reader func(ctx context.Context, p []byte) (int, error) // nil: not for reading
@@ -37,7 +37,7 @@ func (f *file) close() {
 	}
 }
 
-// textFile is a file to read a text from, as here-documents are.
+// textFile returns a file for reading a text, as here-documents are.
 func textFile(text string) *file {
 	var mu sync.Mutex
 	in := strings.NewReader(text)
@@ -48,7 +48,7 @@ func textFile(text string) *file {
 	}, nil, nil)
 }
 
-// counted is the session's own output.
+// counted returns a file for the output of the session, whose bytes are counted.
 func (r *run) counted(w io.Writer) *file {
 	if w == nil {
 		w = io.Discard
@@ -61,17 +61,17 @@ func (r *run) counted(w io.Writer) *file {
 		if left >= int64(len(p)) {
 			return w.Write(p)
 		}
-		n, _ := w.Write(p[:max(0, left)]) // the limit is the error to tell
+		n, _ := w.Write(p[:max(0, left)]) // the error of the limit is returned
 		return n, r.kill("output")
 	}, nil)
 	f.output = true
 	return f
 }
 
-// pipeSize is how much a pipe holds.
+// pipeSize is the capacity of a pipe in bytes.
 const pipeSize = 64 << 10
 
-// pipe connects two commands. Reading and writing end with the context of who does it.
+// pipe connects two commands. Reading and writing end with the context of the caller.
 type pipe struct {
 	mu      sync.Mutex
 	data    []byte
@@ -149,11 +149,12 @@ func (p *pipe) write(ctx context.Context, b []byte) (int, error) {
 	}
 }
 
-// feedSize is how much of the caller's stdin is read at once: what a packet of SSH has.
+// feedSize is how many bytes of the caller's stdin are read at once: the data of one SSH packet.
 const feedSize = 32 << 10
 
-// feed makes a file of the caller's stdin. The caller's reader cannot be interrupted, so a goroutine reads it into a
-// pipe, from the first read on; it ends when the caller's reader does, or when the run does and the reader returns.
+// feed returns a file for the caller's stdin. The caller's reader cannot be interrupted, so a goroutine copies it into
+// a pipe, from the first read on. The goroutine ends when the caller's reader ends, or when the reader returns after
+// the run has ended.
 func feed(in io.Reader) *file {
 	reader, writer := newPipe()
 	ctx, cancel := context.WithCancel(context.Background())
@@ -178,7 +179,8 @@ func feed(in io.Reader) *file {
 	})
 }
 
-// stream is a descriptor as commands see it: it enforces the limits, and remembers that its reader has gone.
+// stream is a descriptor as commands use it. It enforces the limits, and remembers whether the reader of a pipe has
+// gone.
 type stream struct {
 	sh     *shell
 	file   *file
@@ -209,7 +211,7 @@ func (s *stream) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// uncounted is a Writer of the same file whose bytes do not count as output: the content of a file has an end.
+// uncounted writes to a stream without counting the bytes as output, because the content of a file is finite.
 type uncounted struct{ *stream }
 
 func (u uncounted) Write(p []byte) (int, error) {

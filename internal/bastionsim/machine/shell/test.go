@@ -12,7 +12,7 @@ import (
 	"github.com/gardenlite/gardenlite/internal/bastionsim/machine/vfs"
 )
 
-// testExpr is [[ ... ]].
+// testExpr evaluates [[ ... ]].
 func (sh *shell) testExpr(x syntax.TestExpr) bool {
 	defer sh.nest()()
 	if sh.step(1) != nil || !sh.ok() {
@@ -86,7 +86,7 @@ func (sh *shell) testRegexp(text string, w *syntax.Word) bool {
 	return found != nil
 }
 
-// testUnary are the operators with one operand, of test as of [[.
+// testUnary evaluates an operator with one operand, for test and for [[.
 func (sh *shell) testUnary(op, arg string) bool {
 	if !sh.ok() {
 		return false
@@ -144,7 +144,7 @@ var fileTests = map[string]func(*shell, fs.FileInfo) bool{
 	"-N": func(_ *shell, i fs.FileInfo) bool { return i.ModTime().After(i.Sys().(*vfs.Stat).Atime) },
 }
 
-// testTwo are the operators with two operands. number reads what is compared as a number.
+// testTwo evaluates an operator with two operands. number parses an operand that is a number.
 func (sh *shell) testTwo(op, a, b string, number func(string) int64) bool {
 	if test := textTests[op]; test != nil {
 		return test(sh, a, b)
@@ -174,7 +174,7 @@ var textTests = map[string]func(sh *shell, a, b string) bool{
 	},
 }
 
-// newer says whether a file has been changed after another, or only the first one exists.
+// newer reports whether the first file exists, and has changed after the second one or the second one is missing.
 func (sh *shell) newer(a, b string) bool {
 	x, errX := sh.fs.Stat(sh.abs(a))
 	y, errY := sh.fs.Stat(sh.abs(b))
@@ -203,7 +203,7 @@ func testCommand(b *builtin) int {
 	return boolStatus(ok)
 }
 
-// classic reads what test was called with.
+// classic parses the arguments of test.
 type classic struct {
 	sh   *shell
 	args []string
@@ -213,7 +213,7 @@ func (p *classic) expression() bool {
 	return p.either("-o", func() bool { return p.either("-a", p.primary) })
 }
 
-// either is a list of operands with -a or -o between them.
+// either evaluates operands with op, which is -a or -o, between them.
 func (p *classic) either(op string, operand func() bool) bool {
 	ok := operand()
 	for p.sh.ok() && len(p.args) > 1 && p.args[0] == op {

@@ -11,7 +11,7 @@ import (
 	"github.com/gardenlite/gardenlite/internal/bastionsim/machine/vfs"
 )
 
-// accounts are the lines of /etc/passwd or /etc/group that have a number, which is id.
+// accounts returns the lines of /etc/passwd or /etc/group that have a number, which is the id.
 func accounts(f *vfs.FS, file string) iter.Seq2[uint32, []string] {
 	return func(yield func(id uint32, fields []string) bool) {
 		data, _ := f.ReadFile(file) // without the file, there are no accounts
@@ -27,7 +27,7 @@ func accounts(f *vfs.FS, file string) iter.Seq2[uint32, []string] {
 	}
 }
 
-// LookupUser is an account of a machine by its name, from the machine's own /etc/passwd and /etc/group.
+// LookupUser returns an account of the machine by name, from /etc/passwd and /etc/group of the machine.
 func LookupUser(f *vfs.FS, name string) (User, bool) {
 	for uid, row := range accounts(f, "/etc/passwd") {
 		if len(row) < 7 || row[0] != name {
@@ -48,10 +48,10 @@ func LookupUser(f *vfs.FS, name string) (User, bool) {
 	return User{}, false
 }
 
-// maxNames is how many users and how many groups have their names in lists; others have numbers.
+// maxNames is how many users and how many groups LoadNames reads; all others are shown as numbers.
 const maxNames = 1024
 
-// Names are those of users and groups by their numbers.
+// Names are the names of users and groups by number.
 type Names struct{ users, groups map[uint32]string }
 
 // LoadNames reads the names of a machine's users and groups.
@@ -68,13 +68,13 @@ func LoadNames(f *vfs.FS) Names {
 	return Names{byID("/etc/passwd"), byID("/etc/group")}
 }
 
-// User is the name of a user, or the number.
+// User returns the name of a user, or the number if it has no name.
 func (n Names) User(id uint32) string { return cmp.Or(n.users[id], fmt.Sprint(id)) }
 
-// Group is the name of a group, or the number.
+// Group returns the name of a group, or the number if it has no name.
 func (n Names) Group(id uint32) string { return cmp.Or(n.groups[id], fmt.Sprint(id)) }
 
-// idOf is the number of a user or group that is given by name or number; -1 if there is none.
+// idOf returns the number of a user or group that is given by name or number, or -1.
 func idOf(f *vfs.FS, file, name string) int {
 	for id, row := range accounts(f, file) {
 		if row[0] == name {

@@ -23,8 +23,8 @@ const (
 type variable struct {
 	kind     kind
 	set      bool
-	str      string            // of a scalar, or the name that a reference has
-	elems    map[string]string // of an array by subscript; it is never changed, as copies share it
+	str      string            // of a scalar, or the name that a reference refers to
+	elems    map[string]string // of an array, by subscript; never changed, because copies share it
 	exported bool
 	readonly bool
 }
@@ -39,7 +39,7 @@ func (v variable) size() int64 {
 	return n
 }
 
-// end is the index behind the last element.
+// end returns the index after the last element.
 func (v variable) end() int64 {
 	n := int64(0)
 	for k := range v.elems {
@@ -49,7 +49,7 @@ func (v variable) end() int64 {
 	return n
 }
 
-// elements are the subscripts and values of an array. A scalar is its own first element.
+// elements returns the subscripts and values of an array. A scalar is its own first element.
 func (v variable) elements() (keys, values []string) {
 	if !v.array() {
 		if v.set {
@@ -69,7 +69,7 @@ func (v variable) elements() (keys, values []string) {
 	return keys, values
 }
 
-// first is what $name is.
+// first returns the value of $name.
 func (v variable) first() (string, bool) {
 	if v.array() {
 		s, ok := v.elems["0"]
@@ -78,7 +78,7 @@ func (v variable) first() (string, bool) {
 	return v.str, v.set
 }
 
-// listOf is an array.
+// listOf returns an indexed array.
 func listOf(items []string) variable {
 	v := variable{kind: indexed, set: true, elems: map[string]string{}}
 	for i, text := range items {
@@ -87,7 +87,7 @@ func listOf(items []string) variable {
 	return v
 }
 
-// own makes an array of a scalar, and lets the caller change the elements.
+// own makes a scalar an array, and copies the elements, so that the caller can change them.
 func (v *variable) own() {
 	if v.array() {
 		v.elems = maps.Clone(v.elems)
@@ -101,7 +101,7 @@ func (v *variable) own() {
 	v.set = true
 }
 
-// resolve follows references to the name of a variable. References in a circle lead to none.
+// resolve follows references to the name of a variable. It returns "" for circular references.
 func (sh *shell) resolve(name string) string {
 	for range 10 {
 		v := sh.scopeOf(name)[name]
@@ -113,10 +113,10 @@ func (sh *shell) resolve(name string) string {
 	return ""
 }
 
-// get is a variable, through references.
+// get returns a variable, and follows references.
 func (sh *shell) get(name string) variable { return sh.raw(sh.resolve(name)) }
 
-// scopeOf is the innermost scope that has a variable, or nil.
+// scopeOf returns the innermost scope that has a variable, or nil.
 func (sh *shell) scopeOf(name string) map[string]variable {
 	for _, scope := range slices.Backward(sh.scopes) {
 		if _, ok := scope[name]; ok {
@@ -150,7 +150,7 @@ func (sh *shell) value(name string) string {
 	return s
 }
 
-// dynamic are variables that the shell has by itself.
+// dynamic are the variables that the shell computes.
 var dynamic map[string]func(*shell) string
 
 func init() {
@@ -179,7 +179,7 @@ func init() {
 	}
 }
 
-// locked says whether a variable cannot be changed.
+// locked reports whether a variable cannot be changed.
 func (sh *shell) locked(name string) bool {
 	return sh.scopeOf(name)[name].readonly || name == "UID" || name == "EUID" || name == "PPID"
 }
@@ -216,13 +216,13 @@ func (sh *shell) store(scope map[string]variable, name string, v variable) {
 	scope[name] = v
 }
 
-// hold counts bytes that this shell keeps (or, if negative, no longer).
+// hold counts bytes that this shell keeps or, if negative, releases.
 func (sh *shell) hold(bytes int64) {
 	sh.held += bytes
 	sh.fail(sh.r.grow(bytes))
 }
 
-// set gives a variable a string, which keeps its attributes.
+// set sets a variable to a string. The variable keeps its attributes.
 func (sh *shell) set(name, text string) {
 	v, name := sh.target(name)
 	if v.array() {
@@ -242,7 +242,7 @@ func (sh *shell) setArray(name string, items []string) {
 	}
 }
 
-// target is the variable that an assignment is for, through references.
+// target follows references, and returns the variable that an assignment changes, and its name.
 func (sh *shell) target(name string) (variable, string) {
 	name = sh.resolve(name)
 	if !syntax.ValidName(name) {
@@ -253,7 +253,7 @@ func (sh *shell) target(name string) (variable, string) {
 	return sh.scopeOf(name)[name], name
 }
 
-// setElem sets an element of an array. The variable becomes an array if it is none.
+// setElem sets an element of an array. A scalar becomes an array.
 func (sh *shell) setElem(name, sub, text string) {
 	v, name := sh.target(name)
 	v.own()
@@ -263,7 +263,7 @@ func (sh *shell) setElem(name, sub, text string) {
 	}
 }
 
-// subscript is the key of an element. That of an indexed array is a number, and a negative one counts from the end.
+// subscript returns the key of an element. For an indexed array it is a number; a negative one counts from the end.
 func (sh *shell) subscript(v variable, sub string) string {
 	if v.kind == associative {
 		return sub
@@ -278,7 +278,7 @@ func (sh *shell) subscript(v variable, sub string) string {
 	return strconv.FormatInt(n, 10)
 }
 
-// unset removes a variable. One of the function that runs stays local to it.
+// unset removes a variable. A local variable of the current function stays local.
 func (sh *shell) unset(name string) {
 	scope := sh.scopeOf(name)
 	v, had := scope[name]
@@ -293,13 +293,13 @@ func (sh *shell) unset(name string) {
 	}
 }
 
-// local says whether a variable is one of the function that runs.
+// local reports whether a variable is local to the current function.
 func (sh *shell) local(name string) bool {
 	_, ok := sh.scopes[len(sh.scopes)-1][name]
 	return ok && len(sh.scopes) > 1
 }
 
-// unsetElem removes an element, or all.
+// unsetElem removes an element, or all elements.
 func (sh *shell) unsetElem(name, sub string) {
 	v, name := sh.target(name)
 	scope := sh.scopeOf(name)
@@ -320,7 +320,7 @@ func (sh *shell) unsetElem(name, sub string) {
 	sh.store(scope, name, v)
 }
 
-// environ are the exported variables.
+// environ returns the exported variables.
 func (sh *shell) environ() []string {
 	out := []string{}
 	for _, name := range sh.namesWith("") {

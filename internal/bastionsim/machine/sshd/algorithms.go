@@ -2,7 +2,7 @@ package sshd
 
 import "golang.org/x/crypto/ssh"
 
-// Version is what the server says it is.
+// Version is the version string of the server.
 const Version = "SSH-2.0-gardenlite"
 
 // The algorithms, the preferred ones first. SHA-1, CBC, MD5, DSA, Diffie-Hellman over integers and encrypt-and-MAC are

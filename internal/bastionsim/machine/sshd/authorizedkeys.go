@@ -19,10 +19,10 @@ type grant struct {
 	noPTY, noForwarding bool
 }
 
-// errNotAuthorized is the one answer to all that are refused.
+// errNotAuthorized is the error for every refused login, whatever the reason is.
 var errNotAuthorized = errors.New("not authorized")
 
-// authorize says what a key allows a user, by the user's authorized_keys file.
+// authorize returns what a key allows, according to the user's authorized_keys file.
 func authorize(host Host, name string, key ssh.PublicKey) (grant, error) {
 	user, known := host.User(name)
 	if !known || user.Locked || !path.IsAbs(user.Home) {
@@ -87,7 +87,7 @@ func match(host Host, user User, file string, data, wanted []byte) (grant, error
 	return grant{}, errNotAuthorized
 }
 
-// apply makes a grant what the options of a line say, in their order.
+// apply applies the options of a line to a grant, in their order.
 func apply(g grant, options []string) (grant, error) {
 	for _, option := range options {
 		switch name, _, hasValue := strings.Cut(strings.ToLower(option), "="); {

@@ -38,7 +38,7 @@ func (c *connection) serve(ctx context.Context, channels <-chan ssh.NewChannel, 
 	c.group.Wait()
 }
 
-// globalRequests answers requests that belong to no channel; no forwarding that they may ask for is granted.
+// globalRequests answers requests that belong to no channel. It grants no forwarding.
 func (c *connection) globalRequests(requests <-chan *ssh.Request) {
 	for request := range requests {
 		switch request.Type {
@@ -81,7 +81,7 @@ func refuse(channel ssh.NewChannel, reason ssh.RejectionReason, message string) 
 
 func (c *connection) active() { c.lastActive.Store(c.server.cfg.Clock.Now().UnixNano()) }
 
-// watch asks the client from time to time whether it is there, and closes the connection if it is not or does nothing.
+// watch sends keepalive requests, and closes the connection if the client does not answer, or is idle for IdleTimeout.
 func (c *connection) watch(ctx context.Context) {
 	ticker := c.server.cfg.Clock.NewTicker(KeepAliveInterval)
 	defer ticker.Stop()
@@ -117,12 +117,12 @@ func (c *connection) watch(ctx context.Context) {
 	}
 }
 
-// activity is a stream of a channel that notes when bytes pass. Unlike a channel's, its Write may be called by several at a
-// time: what a command writes and the echo of what is typed meet there.
+// activity is a stream of a channel that records when bytes pass. Unlike the Write of a channel, its Write may be
+// called concurrently, because the output of a command and the echo of typed keys go to the same stream.
 type activity struct {
 	stream io.ReadWriter
 	c      *connection
-	mu     sync.Mutex // of writing
+	mu     sync.Mutex // serializes writes
 }
 
 func (a *activity) Read(p []byte) (int, error) {

@@ -10,7 +10,7 @@ import (
 	"golang.org/x/crypto/ssh"
 )
 
-// directTCPIP is what a client says about the connection that it wants (RFC 4254, section 7.2).
+// directTCPIP is the request of a client for a direct-tcpip channel (RFC 4254, section 7.2).
 type directTCPIP struct {
 	Host       string
 	Port       uint32
@@ -18,7 +18,6 @@ type directTCPIP struct {
 	OriginPort uint32
 }
 
-// maxHostSize is how long the name of a host may be.
 const maxHostSize = 255
 
 // openForward opens a connection for a client, if the machine forwards and the key allows it.

@@ -15,7 +15,7 @@ import (
 	"github.com/gardenlite/gardenlite/internal/testutil"
 )
 
-// against runs a client against a server, and fails if the server does not end with the connection.
+// against runs a client against a server, and fails the test if the server does not end with the connection.
 func (f *fixture) against(t *testing.T, client func(conn net.Conn)) {
 	t.Helper()
 	near, far := net.Pipe()
@@ -34,7 +34,7 @@ func (f *fixture) against(t *testing.T, client func(conn net.Conn)) {
 	}
 }
 
-// FuzzHandshake feeds a server with bytes that no client sends, in place of the exchange of versions or after it. It must not
+// FuzzHandshake sends bytes that no client sends, instead of the exchange of versions or after it. The server must not
 // crash, and must end with the connection.
 func FuzzHandshake(f *testing.F) {
 	f.Add([]byte("SSH-2.0-x\r\n"), false)
@@ -56,11 +56,11 @@ func FuzzHandshake(f *testing.F) {
 	})
 }
 
-// A client that agrees on no algorithm in a second exchange of keys once made the library panic, without having logged in. It
-// is a matter of moments, so it is tried often.
+// A client that agreed on no algorithm in a second key exchange once made the library panic before it had logged in.
+// The panic depends on timing, so the test tries it often.
 func TestSecondKeyExchange(t *testing.T) {
 	if raceDetector {
-		return // the library's race is what it is about
+		return // the test provokes a race in the library
 	}
 	f := newServer(t, nil)
 	offer := bytes.Replace(rawOffer(), []byte("curve"), []byte("Curve"), 1)
@@ -81,7 +81,7 @@ func TestSecondKeyExchange(t *testing.T) {
 	}
 }
 
-// A client that sends a lot instead of logging in is not listened to for long.
+// The server soon stops reading from a client that sends a lot instead of logging in.
 func TestLoginSize(t *testing.T) {
 	f := newServer(t, nil)
 	sent := 0
@@ -103,8 +103,7 @@ func TestLoginSize(t *testing.T) {
 	}
 }
 
-// FuzzMessages has a server read messages that no client sends, on an encrypted connection: before a client has logged
-// in, or after.
+// FuzzMessages sends messages that no client sends on an encrypted connection, before or after the login.
 func FuzzMessages(f *testing.F) {
 	fixture := newServer(f, func(c *Config) {
 		c.Subsystems = []string{"sftp"}
@@ -120,7 +119,7 @@ func FuzzMessages(f *testing.F) {
 	}
 	for _, seed := range seedMessages() {
 		if raceDetector {
-			break // the library has races, which only such clients meet
+			break // the library has races that only such clients provoke
 		}
 		f.Add(seed, false)
 		f.Add(seed, true)
@@ -145,7 +144,7 @@ func FuzzMessages(f *testing.F) {
 					return
 				}
 			}
-			select { // what it answers can go wrong as well
+			select { // the answers of the server can go wrong as well
 			case <-read:
 			case <-time.After(10 * time.Millisecond):
 			}
@@ -156,7 +155,7 @@ func FuzzMessages(f *testing.F) {
 	})
 }
 
-// seedMessages are what the fuzzing begins with: each kind of message, sent where it belongs and where it does not.
+// seedMessages returns the seeds for the fuzzing: each kind of message, sent where it belongs and where it does not.
 func seedMessages() [][]byte {
 	text := func(parts ...string) (data []byte) {
 		for _, part := range parts {

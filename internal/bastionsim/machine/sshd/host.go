@@ -7,17 +7,17 @@ import (
 	"net"
 )
 
-// Host is the machine that a server lets users into. Its methods may be called at the same time.
+// Host is the machine that a server lets users into. Its methods may be called concurrently.
 type Host interface {
 	// User returns an account of the machine.
 	User(name string) (User, bool)
 	// Stat describes a file of the machine; symbolic links are followed.
 	Stat(path string) (FileInfo, error)
-	// ReadFile reads a file of the machine that has at most limit bytes.
+	// ReadFile reads a file of the machine. It returns an error if the file has more than limit bytes.
 	ReadFile(path string, limit int64) ([]byte, error)
 	// Run runs a session until it ends by itself or ctx ends.
 	Run(ctx context.Context, s *Session) Exit
-	// Journal takes a line for the log that the machine itself keeps of its SSH server.
+	// Journal adds a line to the journal that the machine keeps of its SSH server.
 	Journal(line string)
 }
 
@@ -25,48 +25,49 @@ type Host interface {
 type User struct {
 	Name, Home, Shell string
 	UID, GID          uint32
-	// Locked is an account that refuses every login.
+	// Locked is true for an account that refuses every login.
 	Locked bool
 }
 
-// FileInfo is what decides whether an authorized_keys file can be trusted.
+// FileInfo has the attributes that decide whether an authorized_keys file can be trusted.
 type FileInfo struct {
 	UID  uint32
 	Mode fs.FileMode
 }
 
-// Session is what a client wants to be run.
+// Session is what a client wants to run.
 type Session struct {
 	User User
-	// Command is what is to be run by the user's shell; empty for a login shell.
+	// Command is the command for the user's shell; empty for a login shell.
 	Command string
-	// Subsystem is the one of Config.Subsystems that is to be run instead of a command or a shell; empty if none is.
+	// Subsystem is the one of Config.Subsystems that runs instead of a command or a shell; empty if none does.
 	Subsystem string
-	// Env is what the client set, as NAME=VALUE.
+	// Env are the variables that the client set, as NAME=VALUE.
 	Env []string
-	// Terminal is nil for a session without one, as those of subsystems are.
+	// Terminal is nil for a session without a terminal. Subsystems have none.
 	Terminal *Terminal
 	Stdin    io.Reader
-	// Stdout and Stderr may be written to by several at a time.
+	// Stdout and Stderr may be written to concurrently.
 	Stdout io.Writer
-	// Stderr is Stdout where there is a terminal.
+	// Stderr is Stdout if there is a terminal.
 	Stderr io.Writer
-	// Signals are those that the client sends, by their names without "SIG".
+	// Signals receives the signals that the client sends, by their names without "SIG".
 	Signals <-chan string
 	// Remote and Local are the two ends of the connection.
 	Remote, Local net.Addr
-	// Go runs a function that may take longer than Run: one that reads Stdin ends when the channel is closed, after Run.
+	// Go runs a function that may take longer than Run. A function that reads Stdin ends when the channel is closed,
+	// after Run.
 	Go func(f func())
 }
 
-// Terminal is the terminal that a client has asked for. What a client types arrives as it is typed, without echo or
-// editing: that is up to the Host.
+// Terminal is the terminal that a client has asked for. Keys arrive as they are typed, without echo or line editing,
+// which are up to the Host.
 type Terminal struct {
 	// Name is its type, for example "xterm-256color".
 	Name string
 	// Window is its size at the start.
 	Window Window
-	// Resized tells about later sizes; only the latest one waits.
+	// Resized receives later sizes; only the latest one is buffered.
 	Resized <-chan Window
 }
 

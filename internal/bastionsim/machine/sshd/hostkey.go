@@ -12,7 +12,8 @@ import (
 	"golang.org/x/crypto/ssh"
 )
 
-// ReadHostKey reads a host key from a file of the host. If there is none, it makes one (ed25519) and has write put it there.
+// ReadHostKey reads a host key from a file of the host. If the file is missing, it generates an ed25519 key, which
+// write stores.
 func ReadHostKey(file string, write func(name string, data []byte, mode os.FileMode) error) (ssh.Signer, error) {
 	data, err := os.ReadFile(file)
 	if errors.Is(err, fs.ErrNotExist) {

@@ -2,16 +2,16 @@ package sshd
 
 import "time"
 
-// Limits of a server. Sizes are in bytes. What golang.org/x/crypto/ssh limits by itself: a packet has at most 256 KiB, the
-// data of a channel's packet 32 KiB, what a client may send of a channel ahead of its reader 2 MiB.
+// Limits of a server. Sizes are in bytes. golang.org/x/crypto/ssh has limits of its own: a packet has at most 256 KiB,
+// the data in a channel's packet 32 KiB, and the data that a client may send ahead of a channel's reader 2 MiB.
 const (
 	// LoginGraceTime is how long a client may take to authenticate.
 	LoginGraceTime = 20 * time.Second
-	// MaxStartups is how many connections may be unauthenticated at a time; for a further one the oldest is closed.
+	// MaxStartups is how many connections may be unauthenticated at a time. A further one closes the oldest one.
 	MaxStartups = 100
 	// MaxLoginSize is how many bytes a client may send until it is authenticated.
 	MaxLoginSize = 64 << 10
-	// MaxAuthTries is how many attempts to authenticate fail before the connection is closed.
+	// MaxAuthTries is how many attempts to authenticate may fail before the connection is closed.
 	MaxAuthTries = 6
 	// MaxConnections is how many authenticated connections there may be at a time.
 	MaxConnections = 100
@@ -20,9 +20,10 @@ const (
 	// MaxChannels is how many channels a connection may have at a time.
 	MaxChannels = 10
 
-	// KeepAliveInterval is how often the server asks a client whether it is there.
+	// KeepAliveInterval is how often the server sends a client a keepalive request.
 	KeepAliveInterval = 15 * time.Second
-	// KeepAliveCountMax is how many questions in a row may stay without an answer before the connection is closed.
+	// KeepAliveCountMax is for how many intervals a keepalive request may stay unanswered before the connection is
+	// closed.
 	KeepAliveCountMax = 3
 	// IdleTimeout is how long a connection may be without a byte in any channel.
 	IdleTimeout = time.Hour
@@ -40,8 +41,9 @@ const (
 	// MaxSignals is how many signals wait for a session; further ones are dropped.
 	MaxSignals = 8
 
-	// MaxAuthorizedKeys is how large an authorized_keys file may be; a larger one opens nothing.
+	// MaxAuthorizedKeys is how large an authorized_keys file may be. A larger file is not read, and no key in it is
+	// accepted.
 	MaxAuthorizedKeys = 256 << 10
-	// maxMessage is how long a reason may be that a client is told.
+	// maxMessage is the maximum length of a reason that is sent to a client.
 	maxMessage = 256
 )

@@ -31,7 +31,7 @@ const (
 	msgUserAuth       = 50
 )
 
-// kexInit is RFC 4253, section 7.1.
+// kexInit is the message of RFC 4253, section 7.1.
 type kexInit struct {
 	Cookie                                     [16]byte `sshtype:"20"`
 	Kex, HostKey                               []string
@@ -42,7 +42,7 @@ type kexInit struct {
 	Reserved                                   uint32
 }
 
-// rawClient is a client that can send any message at any time, which a real one cannot. It knows one algorithm of each kind.
+// rawClient can send any message at any time, unlike a real client. It supports one algorithm of each kind.
 type rawClient struct {
 	conn    net.Conn
 	r       *bufio.Reader
@@ -88,7 +88,7 @@ func (c *rawClient) send(payload []byte) error {
 	return err
 }
 
-// receive reads a message that is in the clear.
+// receive reads an unencrypted message.
 func (c *rawClient) receive(want byte) ([]byte, error) {
 	var size uint32
 	if err := binary.Read(c.r, binary.BigEndian, &size); err != nil {
@@ -107,7 +107,7 @@ func (c *rawClient) receive(want byte) ([]byte, error) {
 	return packet[1 : len(packet)-int(packet[0])], nil
 }
 
-// readOffer reads what the server offers.
+// readOffer reads the algorithms that the server offers.
 func (c *rawClient) readOffer() ([]byte, error) {
 	payload, err := c.receive(msgKexInit)
 	if err == nil {
@@ -166,13 +166,13 @@ func (c *rawClient) exchange() error {
 		return err
 	}
 	seal := c.seal
-	c.seal = nil // this one is in the clear still
+	c.seal = nil // this message is not encrypted yet
 	err = c.send([]byte{msgNewKeys})
 	c.seal = seal
 	return err
 }
 
-// derive makes the keys of this direction, and returns the session's id (RFC 4253, sections 7.2 and 8).
+// derive derives the keys of this direction, and returns the session ID (RFC 4253, sections 7.2 and 8).
 func (c *rawClient) derive(secret *big.Int, ours, theirs, hostKey, public, serverPublic []byte) ([]byte, error) {
 	hash := sha256.Sum256(ssh.Marshal(struct {
 		ClientVersion, ServerVersion                            string
@@ -192,7 +192,7 @@ func (c *rawClient) derive(secret *big.Int, ours, theirs, hostKey, public, serve
 	return hash[:], err
 }
 
-// authenticate logs in, if the server agrees: its answer is not looked at.
+// authenticate asks to log in with a key. It does not read the answer of the server.
 func (c *rawClient) authenticate(user string, key ssh.Signer) error {
 	request := struct {
 		User, Service, Method string `sshtype:"50"`
@@ -211,10 +211,10 @@ func (c *rawClient) authenticate(user string, key ssh.Signer) error {
 	return errors.Join(c.send(service), c.send(signed))
 }
 
-// weakParts are in the names of weak algorithms.
+// weakParts are parts of the names of weak algorithms.
 var weakParts = []string{"sha1", "md5", "cbc", "3des", "arcfour", "blowfish", "dss", "diffie-hellman", "none", "ripemd", "umac-64", "-96"}
 
-// weakOnes are those of an offer.
+// weakOnes returns the weak algorithms of an offer.
 func (k *kexInit) weakOnes() (found []string) {
 	for _, name := range slices.Concat(k.Kex, k.HostKey, k.CipherThere, k.CipherBack, k.MACThere, k.MACBack) {
 		if slices.ContainsFunc(weakParts, func(part string) bool { return strings.Contains(name, part) }) || name == "ssh-rsa" {
@@ -224,7 +224,7 @@ func (k *kexInit) weakOnes() (found []string) {
 	return found
 }
 
-// messages cuts bytes into messages: two bytes say how long one is.
+// messages splits data into messages. The length of each one is in the two bytes before it.
 func messages(data []byte) (all [][]byte) {
 	for len(data) > 2 {
 		size := int(binary.BigEndian.Uint16(data))

@@ -100,7 +100,7 @@ func TestRefusedSessionRequests(t *testing.T) {
 	}
 	check("env", pair("LANG", "x"), false)
 	check("exec", text("sleep"), true)
-	check("exec", text("sleep"), false) // one a session
+	check("exec", text("sleep"), false) // a session runs one command
 	check("shell", nil, false)
 	check("pty-req", ssh.Marshal(ptyRequest{}), false) // too late
 	check("signal", text("NONE"), false)
@@ -180,7 +180,7 @@ func TestChannelLimit(t *testing.T) {
 	})
 }
 
-// Clients that connect and do not log in are limited, in number and in time, and do not keep others out.
+// Clients that connect and do not log in are limited in number and time, and do not keep other clients out.
 func TestStartupsAndGraceTime(t *testing.T) {
 	f := serve(t, nil)
 	before := f.dial(t)
@@ -222,7 +222,7 @@ func TestStartupsAndGraceTime(t *testing.T) {
 	f.dial(t)
 }
 
-// A client may try some keys, and then has to go.
+// A client may try some keys, and is then disconnected.
 func TestAuthenticationAttempts(t *testing.T) {
 	f := serve(t, nil)
 	var keys []ssh.Signer
@@ -244,7 +244,7 @@ func TestAuthenticationAttempts(t *testing.T) {
 	}
 }
 
-// watched is a client that notes when the server asks whether it is there, and answers or does not.
+// watched is a client that counts the keepalive requests of the server, and either answers them or does not.
 type watched struct {
 	asked int
 	gone  bool
@@ -273,7 +273,7 @@ func (f *fixture) watched(t *testing.T, answer bool) *watched {
 	return w
 }
 
-// A client that does not answer is cut, and so is one that does nothing; one that answers stays.
+// A client that does not answer is disconnected, and so is an idle one. A client that answers stays.
 func TestKeepAliveAndIdle(t *testing.T) { synctest.Test(t, testKeepAliveAndIdle) }
 
 func testKeepAliveAndIdle(t *testing.T) {
@@ -329,7 +329,7 @@ func TestAdmitAndDisconnect(t *testing.T) {
 	_ = client.Wait()
 }
 
-// The server offers no weak algorithm, and exchanges keys strictly: what is sent into an exchange that is not a part of it
+// The server offers no weak algorithm, and its key exchange is strict: a message that is not a part of the key exchange
 // ends the connection.
 func TestOfferAndStrictKeyExchange(t *testing.T) {
 	f := serve(t, nil)

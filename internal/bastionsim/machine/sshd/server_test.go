@@ -24,7 +24,7 @@ import (
 	"github.com/gardenlite/gardenlite/internal/testutil"
 )
 
-// fakeHost is a machine with some users, whose files belong to uid 1000 if nothing else is said.
+// fakeHost is a machine with some users. Its files belong to UID 1000 unless info says otherwise.
 type fakeHost struct {
 	mu      sync.Mutex
 	users   map[string]User

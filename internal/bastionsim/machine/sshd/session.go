@@ -10,7 +10,7 @@ import (
 	"golang.org/x/crypto/ssh"
 )
 
-// session is a channel of type session: first it is told what it is to be, then it runs, once.
+// session is a channel of type session. Requests prepare it, and one of them starts its only program.
 type session struct {
 	c       *connection
 	channel ssh.Channel
@@ -42,7 +42,7 @@ func (c *connection) openSession(ctx context.Context, channel ssh.NewChannel, cl
 	})
 }
 
-// serve answers the client's requests until the channel is closed; what runs then is ended.
+// serve answers the client's requests until the channel is closed, and then ends the program.
 func (s *session) serve(ctx context.Context, requests <-chan *ssh.Request) {
 	ctx, cancel := context.WithCancel(ctx)
 	for request := range requests {
@@ -58,10 +58,10 @@ func (s *session) serve(ctx context.Context, requests <-chan *ssh.Request) {
 	s.group.Wait()
 }
 
-// program is what a session is to run: one of both, or the user's shell.
+// program is a command, a subsystem or, if both are empty, the user's shell.
 type program struct{ command, subsystem string }
 
-// request says whether a request is granted, and what is to be run if it starts the session.
+// request reports whether a request is granted, and returns the program if the request starts one.
 func (s *session) request(request *ssh.Request) (ok bool, start *program) {
 	switch request.Type {
 	case "env":
@@ -92,7 +92,7 @@ func (s *session) command(payload []byte) (bool, *program) {
 	return true, &program{command: exec.Command}
 }
 
-// subsystem checks a request for one of those that the machine has. A terminal that was asked for before is no use to it.
+// subsystem checks a request for a subsystem of the machine. It drops the terminal, which subsystems do not use.
 func (s *session) subsystem(payload []byte) (bool, *program) {
 	var wanted struct{ Name string }
 	if s.started || ssh.Unmarshal(payload, &wanted) != nil || !slices.Contains(s.c.server.cfg.Subsystems, wanted.Name) {
@@ -127,7 +127,7 @@ func (s *session) run(ctx context.Context, start *program) {
 	_ = s.channel.Close()
 }
 
-// setEnv takes a variable about languages and terminals; others could change what programs do.
+// setEnv accepts variables for languages and terminals. Other variables could change what programs do.
 func (s *session) setEnv(payload []byte) bool {
 	var env struct{ Name, Value string }
 	if s.started || len(s.env) >= MaxEnv || ssh.Unmarshal(payload, &env) != nil || len(env.Name)+len(env.Value) > MaxEnvSize {
@@ -147,7 +147,7 @@ func isName(name string) bool {
 	}) < 0
 }
 
-// ptyRequest is RFC 4254, section 6.2. Sizes in pixels and modes are of no use here.
+// ptyRequest is the message of RFC 4254, section 6.2. Sizes in pixels and modes are ignored.
 type ptyRequest struct {
 	Term                         string
 	Columns, Rows, Width, Height uint32
@@ -164,7 +164,7 @@ func (s *session) setTerminal(payload []byte) bool {
 	return true
 }
 
-// window makes a size that a program can work with of what a client says.
+// window converts the size that a client reports to a size that programs can work with.
 func window(columns, rows uint32) Window {
 	if columns == 0 || rows == 0 {
 		return Window{Columns: 80, Rows: 24}
@@ -189,7 +189,7 @@ func (s *session) resize(payload []byte) bool {
 	return true
 }
 
-// signals are those of RFC 4254, section 6.10.
+// signals are the names of signals in RFC 4254, section 6.10.
 var signals = []string{"ABRT", "ALRM", "FPE", "HUP", "ILL", "INT", "KILL", "PIPE", "QUIT", "SEGV", "TERM", "USR1", "USR2"}
 
 func (s *session) signal(payload []byte) bool {

@@ -12,8 +12,8 @@ import (
 	"golang.org/x/crypto/ssh"
 )
 
-// startups are the connections that are not authenticated yet. When there are too many, the one that has waited longest has
-// to go: clients that only connect do not keep those out who come to log in.
+// startups are the connections that are not authenticated yet. If there are too many, the oldest one is closed, so that
+// clients that only connect do not keep other clients out.
 type startups struct {
 	limit int
 
@@ -21,7 +21,7 @@ type startups struct {
 	waiting list.List // of net.Conn, the oldest one first
 }
 
-// add takes a connection. The function returned is to be called when it waits no more.
+// add adds a connection. done must be called when the connection is authenticated or has ended.
 func (s *startups) add(conn net.Conn) (done func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -43,7 +43,7 @@ func (s *startups) count() int {
 	return s.waiting.Len()
 }
 
-// loginConn is a connection of which only so much can be read until it is authenticated.
+// loginConn limits how many bytes are read from a connection before it is authenticated.
 type loginConn struct {
 	net.Conn
 	left atomic.Int64
@@ -60,12 +60,12 @@ func (c *loginConn) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// authenticated lets the client send what it likes.
+// authenticated removes the limit.
 func (c *loginConn) authenticated() { c.left.Store(math.MaxInt64) }
 
-// newServerConn is the library's, with a limit of what is read, and without its panics: a client that sends an
-// unexpected message must not end the process. One is known, in v0.54 to v0.58: a client that agrees on no algorithm in
-// its second exchange of keys, before it is authenticated.
+// newServerConn calls ssh.NewServerConn with a limit on the bytes that are read, and turns its panics into errors: a
+// client that sends an unexpected message must not end the process. One panic is known, in v0.54 to v0.58: a client
+// agrees on no algorithm in its second key exchange, before it is authenticated.
 func newServerConn(raw net.Conn, config *ssh.ServerConfig) (conn *ssh.ServerConn, channels <-chan ssh.NewChannel,
 	requests <-chan *ssh.Request, err error) {
 	defer func() {

@@ -10,7 +10,7 @@ import (
 	"golang.org/x/crypto/ssh"
 )
 
-// A subsystem that the machine has gets bytes as they are, whatever terminal was asked for; it is all that the session runs.
+// A subsystem gets the client's bytes unchanged, even if a terminal was asked for. The session runs nothing else.
 func TestSubsystem(t *testing.T) {
 	f := serve(t, func(c *Config) { c.Subsystems = []string{"sftp"} })
 	f.host.run = func(_ context.Context, s *Session) Exit {

@@ -6,10 +6,11 @@ import (
 	"time"
 )
 
-// edit changes a node if it may be changed. It is called twice: first with a copy, so that nothing is kept of what is refused.
+// edit changes a node, or returns an error. It is called twice, first with a copy, so that a refused change leaves no
+// trace.
 type edit func(n *node) syscall.Errno
 
-// change changes the node that a path leads to.
+// change changes the node at a path.
 func (v *View) change(op, name string, follow bool, fn edit) error {
 	v.fs.mu.Lock()
 	defer v.fs.mu.Unlock()
@@ -20,7 +21,7 @@ func (v *View) change(op, name string, follow bool, fn edit) error {
 	return fail(op, name, errno(err))
 }
 
-// change changes the node of an open file, whatever its name leads to by now.
+// change changes the node of an open file, even if the file's name leads to another node by now.
 func (f *File) change(op string, fn edit) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -36,7 +37,6 @@ func (f *File) change(op string, fn edit) error {
 	return fail(op, f.name, errno(f.fs.edit(n, fn)))
 }
 
-// edit changes a node. The lock is held.
 func (f *FS) edit(n *node, fn edit) syscall.Errno {
 	check := *n // fn decides before anything is copied
 	if err := fn(&check); err != 0 {
@@ -50,33 +50,33 @@ func (f *FS) edit(n *node, fn edit) syscall.Errno {
 	return err
 }
 
-// Chmod sets the permissions with setuid, setgid and the sticky bit.
+// Chmod sets the permissions, setuid, setgid and the sticky bit.
 func (v *View) Chmod(name string, mode fs.FileMode) error {
 	return v.change("chmod", name, true, chmod(v.cred, mode))
 }
 
-// Chown sets the owner and the group; -1 leaves one as it is.
+// Chown sets the owner and the group; -1 leaves the owner or the group as it is.
 func (v *View) Chown(name string, uid, gid int) error {
 	return v.change("chown", name, true, chown(v.cred, uid, gid))
 }
 
-// Lchown is Chown of a symbolic link itself.
+// Lchown is like Chown, but changes a symbolic link itself.
 func (v *View) Lchown(name string, uid, gid int) error {
 	return v.change("chown", name, false, chown(v.cred, uid, gid))
 }
 
-// Chtimes sets the times of access and change; a zero time leaves one as it is.
+// Chtimes sets the times of access and change; a zero time leaves the old one.
 func (v *View) Chtimes(name string, atime, mtime time.Time) error {
 	return v.change("chtimes", name, true, chtimes(v.cred, atime, mtime))
 }
 
-// Chmod is that of a View. Who opened the file must be allowed to, as in the methods that follow.
+// Chmod is like View.Chmod, with the rights of the user who opened the file, as in the methods that follow.
 func (f *File) Chmod(mode fs.FileMode) error { return f.change("chmod", chmod(f.cred, mode)) }
 
-// Chown is that of a View.
+// Chown is like View.Chown.
 func (f *File) Chown(uid, gid int) error { return f.change("chown", chown(f.cred, uid, gid)) }
 
-// Chtimes is that of a View.
+// Chtimes is like View.Chtimes.
 func (f *File) Chtimes(atime, mtime time.Time) error {
 	return f.change("chtimes", chtimes(f.cred, atime, mtime))
 }

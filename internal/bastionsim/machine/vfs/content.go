@@ -2,7 +2,7 @@ package vfs
 
 import "io/fs"
 
-// ProgramMagic begins the file of a program that the machine's shell has built in. The program's name follows.
+// ProgramMagic is the beginning of the file of a program that is built into the shell. The program's name follows.
 const ProgramMagic = "\x7fELF\x02\x01\x01 gardenlite program "
 
 type entry struct {
@@ -34,7 +34,7 @@ var baseLinks = []entry{
 // shadowGID is the group that may read /etc/shadow.
 const shadowGID = 42
 
-// idleUnit is a service that user data enables and restarts, with nothing to do on a simulated machine.
+// idleUnit is a service that user data enables and restarts, and that does nothing on a simulated machine.
 const idleUnit = "[Service]\nExecStart=/usr/bin/sleep infinity\n[Install]\nWantedBy=multi-user.target\n"
 
 var baseFiles = []entry{
@@ -95,7 +95,7 @@ nobody:*:20454:0:99999:7:::
 	{name: "/dev/vda", mode: fs.ModeDevice | 0o660, gid: 6}, {name: "/dev/vda1", mode: fs.ModeDevice | 0o660, gid: 6},
 }
 
-// Programs are the files in /usr/bin. The shell has each of them built in.
+// Programs are the files in /usr/bin. All of them are built into the shell.
 var Programs = []string{
 	"[", "apt-get", "apt-mark", "base64", "basename", "bash", "cat", "chmod", "chown", "chpasswd", "clear", "containerd",
 	"cp", "curl", "cut", "date", "df", "dirname",

@@ -20,10 +20,10 @@ const (
 	O_TRUNC  = syscall.O_TRUNC
 )
 
-// File is an open file. Its methods may be called by many at a time.
+// File is an open file. Its methods may be called concurrently.
 type File struct {
 	fs   *FS
-	cred Cred // of who opened it
+	cred Cred // of the user who opened it
 	name string
 	ino  uint64
 	flag int
@@ -39,14 +39,14 @@ type File struct {
 // Open opens a file for reading.
 func (v *View) Open(name string) (*File, error) { return v.OpenFile(name, O_RDONLY, 0) }
 
-// OpenFile opens a file as open(2) does. /dev/tty cannot be opened here: only a session knows its terminal.
+// OpenFile opens a file like open(2). /dev/tty cannot be opened here: only a session knows its terminal.
 func (v *View) OpenFile(name string, flag int, perm fs.FileMode) (*File, error) {
 	file, content, err := v.open(name, flag, perm)
 	if err != 0 {
 		return nil, fail("open", name, err)
 	}
 	if content != nil {
-		file.proc = content() // without the lock: it may read files itself
+		file.proc = content() // without the lock: content may read files itself
 	}
 	return file, nil
 }
@@ -128,7 +128,7 @@ func (v *View) mayOpen(n *node, flag int) syscall.Errno {
 	return 0
 }
 
-// Name is the path that the file was opened by.
+// Name returns the path that the file was opened by.
 func (f *File) Name() string { return f.name }
 
 // Stat describes the open file.
@@ -142,7 +142,7 @@ func (f *File) Stat() (fs.FileInfo, error) {
 	return n.info(path.Base(f.name)), nil
 }
 
-// Read reads from where the last read or write ended.
+// Read reads from the current position.
 func (f *File) Read(p []byte) (int, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -181,7 +181,7 @@ func (f *File) readAt(p []byte, pos int64) (int, error) {
 	return copy(p, data[pos:]), nil
 }
 
-// Write writes where the last read or write ended, or at the file's end if it was opened to append.
+// Write writes at the current position, or at the end of a file that was opened to append.
 func (f *File) Write(p []byte) (int, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -212,7 +212,7 @@ func (f *File) Write(p []byte) (int, error) {
 			return 0, fail("write", f.name, roomErr)
 		}
 	}
-	if n.shared { // written within: the image keeps its own
+	if n.shared { // the image keeps the old data
 		n.data, n.shared = append([]byte(nil), n.data...), false
 	}
 	count := copy(n.data[min(f.pos, int64(len(n.data))):], p)
@@ -222,7 +222,7 @@ func (f *File) Write(p []byte) (int, error) {
 	return count, fail("write", f.name, errno(err))
 }
 
-// Seek sets where the next read or write begins.
+// Seek sets the current position.
 func (f *File) Seek(offset int64, whence int) (int64, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -243,7 +243,7 @@ func (f *File) Seek(offset int64, whence int) (int64, error) {
 	return offset, nil
 }
 
-// Truncate makes the file shorter, or longer by zeros.
+// Truncate shortens the file, or extends it with zeros.
 func (f *File) Truncate(size int64) error {
 	if f.flag&(O_WRONLY|O_RDWR) == 0 || f.dev != noDevice {
 		return fail("truncate", f.name, syscall.EINVAL)
@@ -257,7 +257,7 @@ func (f *File) Truncate(size int64) error {
 	return fail("truncate", f.name, errno(err))
 }
 
-// Close closes the file. A file without a name goes with its last handle.
+// Close closes the file. A file that has no name any more is deleted with its last handle.
 func (f *File) Close() error {
 	f.mu.Lock()
 	defer f.mu.Unlock()

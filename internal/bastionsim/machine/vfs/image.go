@@ -8,15 +8,15 @@ import (
 	"time"
 )
 
-// image is the file system that all machines begin with. It is never changed.
+// image is the file system that all machines begin with. It is immutable.
 type image struct {
 	nodes map[uint64]*node
 }
 
-// baseTime is when everything in the image was made.
+// baseTime is the time of everything in the image.
 var baseTime = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 
-// baseImage is made once.
+// baseImage creates the image once.
 var baseImage = sync.OnceValue(func() *image {
 	im := &image{nodes: map[uint64]*node{}}
 	im.nodes[rootIno] = &node{ino: rootIno, mode: fs.ModeDir | 0o755, nlink: 2, children: map[string]uint64{},
@@ -52,8 +52,8 @@ var baseImage = sync.OnceValue(func() *image {
 	return im
 })
 
-// number is the inode of a path in the image. It depends on the path alone, so that what a machine has kept fits an image
-// of a later version too. The highest bit tells it from the inodes of new files.
+// number returns the inode of a path in the image. It depends on the path alone, so that a journal fits the image of a
+// later version, too. The highest bit distinguishes it from the inodes of new files.
 func number(name string) uint64 {
 	h := fnv.New64a()
 	_, _ = h.Write([]byte(name)) // never fails

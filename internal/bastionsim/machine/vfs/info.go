@@ -5,13 +5,13 @@ import (
 	"time"
 )
 
-// Stat is what FileInfo.Sys returns, as a *Stat.
+// Stat is the type of FileInfo.Sys, as a *Stat.
 type Stat struct {
 	Ino          uint64
 	Nlink        int
 	UID, GID     uint32
 	Atime, Ctime time.Time
-	// Blocks are those of 512 bytes.
+	// Blocks is the number of blocks of 512 bytes.
 	Blocks int64
 }
 

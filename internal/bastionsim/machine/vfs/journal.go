@@ -16,16 +16,17 @@ import (
 	"time"
 )
 
-// A journal is one file of the host: a header, then records. A record is its length, the checksum of its content, and the
-// content: the inodes as they became and those that went, all that changed since the record before. So a record is a
-// state of the whole file system, and one that was cut off by a kill is left out when the journal is read again.
-// When most of the file is outdated it is written anew beside itself and renamed.
+// A journal is one file on the host: a header, and then records. A record is its length, the checksum of its content,
+// and the content: the new state of every inode that has changed since the previous record, and the inodes that are
+// gone. So each record completes a state of the whole file system, and a record that was cut off by a kill is ignored
+// when the journal is read again. When most of the file is outdated, it is written anew to a second file, which then
+// replaces it.
 const (
 	journalName   = "disk"
 	journalHeader = "gardenlite disk 1\n"
-	// compactAbove is how much longer than its content a journal gets.
+	// compactAbove is how many bytes the journal may be longer than twice its content.
 	compactAbove = 4 << 20
-	// chunk is about how long the records of a compacted journal are.
+	// chunk is the approximate length of a record in a compacted journal.
 	chunk = 4 << 20
 )
 
@@ -53,7 +54,7 @@ type journal struct {
 	fs   *FS
 	path string
 
-	changed chan struct{} // has one when something is dirty
+	changed chan struct{} // has an element if something is dirty
 	done    chan struct{}
 	group   sync.WaitGroup
 
@@ -62,13 +63,13 @@ type journal struct {
 	size int64
 }
 
-// load reads a folder's journal, or begins one.
+// load reads the journal in a folder, or creates it.
 func (f *FS) load(dir string) error {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return fmt.Errorf("making the folder of a machine's disk: %w", err)
 	}
 	j := &journal{fs: f, path: filepath.Join(dir, journalName), changed: make(chan struct{}, 1), done: make(chan struct{})}
-	_ = os.Remove(j.path + ".new") // of a compaction that did not end
+	_ = os.Remove(j.path + ".new") // of a compaction that was interrupted
 	file, err := os.OpenFile(j.path, os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
 		return fmt.Errorf("opening a machine's disk: %w", err)
@@ -81,7 +82,7 @@ func (f *FS) load(dir string) error {
 	return nil
 }
 
-// read applies all whole records and cuts off what follows them.
+// read applies all complete records, and cuts off the rest of the file.
 func (j *journal) read() error {
 	header := make([]byte, len(journalHeader))
 	n, err := io.ReadFull(j.file, header)
@@ -155,7 +156,7 @@ func (f *FS) apply(r record) {
 	}
 }
 
-// tidy counts what there is, and takes out files that had no name any more and names that an older image had.
+// tidy removes files without a name, and names of nodes that only an older image had. It computes the space in use.
 func (f *FS) tidy() {
 	for ino, n := range f.nodes {
 		if n.nlink <= 0 {
@@ -182,7 +183,7 @@ func save(n *node) savedNode {
 	}
 }
 
-// start begins to write changes a moment after they were made.
+// start starts to write changes to the journal, flushDelay after they were made.
 func (j *journal) start() {
 	j.group.Go(func() {
 		for {
@@ -196,7 +197,7 @@ func (j *journal) start() {
 			case <-j.done:
 				return
 			}
-			if j.flush() != nil { // what could not be written is tried again
+			if j.flush() != nil { // a failed write is tried again
 				j.wake()
 			}
 		}
@@ -216,7 +217,8 @@ func (j *journal) close() error {
 	return errors.Join(j.flush(), j.file.Close())
 }
 
-// flush writes one record with all that changed. A caller that has changed something finds it written.
+// flush writes one record with everything that is dirty. When it returns, the earlier changes of its caller are
+// written.
 func (j *journal) flush() error {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -236,7 +238,7 @@ func (j *journal) flush() error {
 	return nil
 }
 
-// collect encodes what is dirty, and says how much there is in all.
+// collect encodes the dirty nodes, and returns the size of all nodes as live.
 func (j *journal) collect() (body []byte, inos map[uint64]struct{}, live int64, err error) {
 	f := j.fs
 	f.mu.Lock()
@@ -283,7 +285,7 @@ func (j *journal) append(data []byte) error {
 	return nil
 }
 
-// compact writes a journal of what there is now, and puts it in the place of the old one.
+// compact writes the current state to a new journal, which replaces the old one.
 func (j *journal) compact() error {
 	file, err := os.OpenFile(j.path+".new", os.O_RDWR|os.O_CREATE|os.O_TRUNC, 0o600)
 	if err != nil {
@@ -304,7 +306,7 @@ func (j *journal) compact() error {
 	return old.Close()
 }
 
-// writeAll writes all nodes of one moment. What was dirty then is not any more.
+// writeAll writes all nodes in one consistent state, and returns the inodes that were dirty until then.
 func (j *journal) writeAll(file *os.File) (size int64, inos map[uint64]struct{}, err error) {
 	j.fs.mu.Lock()
 	defer j.fs.mu.Unlock()

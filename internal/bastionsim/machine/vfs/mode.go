@@ -2,21 +2,22 @@ package vfs
 
 import "io/fs"
 
-// Bits of a mode beside the permissions, where Unix has them.
+// The bits of a Unix mode in addition to the permissions.
 const (
 	unixSetuid = 0o4000
 	unixSetgid = 0o2000
 	unixSticky = 0o1000
 )
 
-// specialBits are those bits, from the first group of permissions on, with what ListMode writes for them.
+// specialBits has these bits, in the order of the groups of permissions, with the letters that ListMode writes for
+// them.
 var specialBits = [...]struct {
 	mode              fs.FileMode
 	bit               uint32
 	executable, plain byte
 }{{fs.ModeSetuid, unixSetuid, 's', 'S'}, {fs.ModeSetgid, unixSetgid, 's', 'S'}, {fs.ModeSticky, unixSticky, 't', 'T'}}
 
-// UnixMode is a mode as chmod and stat write it, without the type of the file.
+// UnixMode returns a mode as chmod and stat write it, without the type of the file.
 func UnixMode(m fs.FileMode) uint32 {
 	n := uint32(m.Perm())
 	for _, special := range specialBits {
@@ -27,7 +28,7 @@ func UnixMode(m fs.FileMode) uint32 {
 	return n
 }
 
-// FileMode is the mode for what UnixMode is for it. Other bits are ignored.
+// FileMode is the inverse of UnixMode. It ignores other bits.
 func FileMode(n uint32) fs.FileMode {
 	m := fs.FileMode(n) & fs.ModePerm
 	for _, special := range specialBits {
@@ -38,7 +39,7 @@ func FileMode(n uint32) fs.FileMode {
 	return m
 }
 
-// ListMode writes a mode as ls does.
+// ListMode returns a mode as ls writes it.
 func ListMode(m fs.FileMode) string {
 	b := []byte("----------")
 	switch {

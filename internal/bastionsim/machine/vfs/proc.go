@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// procNames are the synthetic files of /proc. What they say is made up, and the same for every user.
+// procNames are the synthetic files of /proc. Their content is invented, and the same for every user.
 var procNames = []string{
 	"cmdline", "cpuinfo", "filesystems", "loadavg", "meminfo", "stat", "swaps", "uptime", "version",
 	"1/cmdline", "1/comm", "1/status",
@@ -22,7 +22,7 @@ func procMode(name string) fs.FileMode {
 	return 0o444
 }
 
-// KernelRelease is the kernel that a machine says it has.
+// KernelRelease is the release of the simulated kernel.
 const KernelRelease = "6.12.0-gardenlite"
 
 const (
@@ -49,7 +49,7 @@ func status(name string, pid int) string {
 	return fmt.Sprintf("Name:\t%s\nState:\tS (sleeping)\nPid:\t%d\nPPid:\t0\nUid:\t0\t0\t0\t0\nGid:\t0\t0\t0\t0\nThreads:\t1\n", name, pid)
 }
 
-// addProcs gives the files of /proc their first contents; SetProc replaces them.
+// addProcs sets the initial contents of the files of /proc; SetProc replaces them.
 func (f *FS) addProcs() {
 	booted := f.clock.Now()
 	for name, text := range map[string]string{

@@ -8,7 +8,8 @@ import (
 	"syscall"
 )
 
-// Resolve is a path without symbolic links, "." and "..". What it leads to may be missing, but not a directory on the way.
+// Resolve returns a path without symbolic links, "." and "..". Its last part may be missing, but no directory before
+// it.
 func (v *View) Resolve(name string) (string, error) {
 	done, rest, links := "/", name, 0
 	for steps := 0; strings.Trim(rest, "/") != ""; steps++ {

@@ -12,52 +12,53 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// Limits of a file system. Zero is the default.
+// Limits are the limits of a file system. Zero means the default.
 type Limits struct {
-	// Bytes is how much all files, names and inodes together may take. The default is 64 MiB.
+	// Bytes is how many bytes all files, names and inodes may take together. The default is 64 MiB.
 	Bytes int64
-	// FileSize is how long one file may be. The default is 16 MiB.
+	// FileSize is the maximum length of a file in bytes. The default is 16 MiB.
 	FileSize int64
-	// Inodes is how many files, directories and links there may be beside those of the image. The default is 32768.
+	// Inodes is how many files, directories and links there may be in addition to those of the image. The default is
+	// 32768.
 	Inodes int
 }
 
-// Limits of POSIX systems that cannot be configured here.
+// Limits of POSIX systems, which are not configurable.
 const (
 	MaxName     = 255
 	MaxPath     = 4096
 	MaxSymlinks = 40
 )
 
-// inodeCost is what an inode is charged beside its content, so that empty files are not free.
+// inodeCost is the number of bytes that an inode counts in addition to its content, so that empty files are not free.
 const inodeCost = 512
 
-// flushDelay is how long changes wait for more of them before they are written to the host's disk.
+// flushDelay is the delay before changes are written to the host's disk, so that several changes are written together.
 const flushDelay = 200 * time.Millisecond
 
-// Config is what Open needs.
+// Config is the configuration of a file system.
 type Config struct {
-	// Dir is a folder of the host for this file system alone. It is made (0700) if it is missing. Empty keeps all in memory.
+	// Dir is a folder of the host for this file system alone, created (0700) if it is missing. If it is empty, all is
+	// in memory.
 	Dir string
-	// Hostname goes into /etc/hostname and /etc/hosts of a new file system.
+	// Hostname is written to /etc/hostname and /etc/hosts of a new file system.
 	Hostname string
-	// Clock is where times of files come from. Required.
-	Clock clock.WithTicker
-	// Limits that are zero have their defaults.
+	// Clock sets the times of files. It is required.
+	Clock  clock.WithTicker
 	Limits Limits
 }
 
-// Cred is who does something.
+// Cred are the credentials of a user.
 type Cred struct {
 	UID, GID uint32
 	// Groups are the supplementary groups.
 	Groups []uint32
 }
 
-// Root may do everything.
+// Root are the credentials of root, who may do everything.
 var Root = Cred{}
 
-// Is says whether the credential is of a group.
+// in reports whether the credentials belong to a group.
 func (c Cred) in(gid uint32) bool {
 	if c.GID == gid {
 		return true
@@ -70,14 +71,14 @@ func (c Cred) in(gid uint32) bool {
 	return false
 }
 
-// FS is one machine's file system. Its methods may be called by many at a time.
+// FS is the file system of one machine. Its methods may be called concurrently.
 type FS struct {
 	clock  clock.WithTicker
 	limits Limits
 	base   *image
 
 	mu    sync.Mutex
-	nodes map[uint64]*node // copies and new ones; what is not here is in base
+	nodes map[uint64]*node // copied and new nodes; all others are in base
 	opens map[uint64]int
 	procs map[string]func() []byte
 	next  uint64
@@ -87,7 +88,7 @@ type FS struct {
 	journal *journal // nil if all is in memory
 }
 
-// Open opens the file system in a folder, or makes a new one.
+// Open opens the file system in a folder, or creates a new one.
 func Open(cfg Config) (*FS, error) {
 	if cfg.Clock == nil {
 		return nil, fmt.Errorf("opening a file system: the config has no clock")
@@ -114,7 +115,7 @@ func Open(cfg Config) (*FS, error) {
 	return f, nil
 }
 
-// firstFiles are what no two machines have in common.
+// firstFiles writes the files that are different on every machine.
 func (f *FS) firstFiles(hostname string) error {
 	if hostname == "" {
 		hostname = "localhost"
@@ -154,7 +155,7 @@ func (f *FS) Sync() error {
 	return f.journal.flush()
 }
 
-// Close writes what is not written yet. The file system must not be used afterwards.
+// Close writes all pending changes. The file system must not be used afterwards.
 func (f *FS) Close() error {
 	if f.journal == nil {
 		return nil
@@ -162,30 +163,30 @@ func (f *FS) Close() error {
 	return f.journal.close()
 }
 
-// Usage is how many bytes and inodes are used, and how many there may be.
+// Usage returns how many bytes and inodes are used, and their limits.
 func (f *FS) Usage() (used, size int64, inodes, maxInodes int) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.used, f.limits.Bytes, len(f.nodes), f.limits.Inodes
 }
 
-// As is the file system with the permissions of a user.
+// As returns a view of the file system with the permissions of a user.
 func (f *FS) As(c Cred) *View { return &View{fs: f, cred: c} }
 
 // ReadFile reads a file as root.
 func (f *FS) ReadFile(name string) ([]byte, error) { return f.As(Root).ReadFile(name) }
 
-// WriteFile replaces a file's content as root; the file has the mode given also if it was there before.
-// Its directory must exist.
+// WriteFile replaces a file's content as root. The file gets the mode even if it exists already. Its directory must
+// exist.
 func (f *FS) WriteFile(name string, data []byte, mode fs.FileMode) error {
 	return f.As(Root).WriteFile(name, data, mode)
 }
 
-// MkdirAll makes a directory and those above it as root.
+// MkdirAll creates a directory and its missing parents as root.
 func (f *FS) MkdirAll(name string, mode fs.FileMode) error { return f.As(Root).MkdirAll(name, mode) }
 
-// SetProc gives a synthetic file of /proc ("meminfo", "self/status") its content, which is asked for at every open.
-// Names that the image does not have are ignored.
+// SetProc sets the content of a synthetic file of /proc ("meminfo", "self/status"). content is called whenever the file
+// is opened. Names that are not in the image are ignored.
 func (f *FS) SetProc(name string, content func() []byte) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -199,7 +200,7 @@ func fail(op, name string, err error) error {
 	return &fs.PathError{Op: op, Path: name, Err: err}
 }
 
-// errno is nil as an interface if e is zero.
+// errno converts a zero Errno to a nil error.
 func errno(e syscall.Errno) error {
 	if e == 0 {
 		return nil

@@ -9,26 +9,26 @@ import (
 	"syscall"
 )
 
-// View is a file system with the permissions of a user. Paths begin at the root, whether they have the slash or not.
-// They are not cleaned before they are followed, so that "link/.." means what it means to a kernel.
+// View is a file system with the permissions of a user. Paths begin at the root, with or without a leading slash. They
+// are not cleaned before they are followed, so that "link/.." means the same as for a kernel.
 type View struct {
 	fs   *FS
 	cred Cred
 }
 
-// Cred is who this view is of.
+// Cred returns the credentials of this view.
 func (v *View) Cred() Cred { return v.cred }
 
-// As is the same file system with the permissions of another user.
+// As returns a view of the same file system with the permissions of another user.
 func (v *View) As(c Cred) *View { return v.fs.As(c) }
 
-// FS is the file system itself.
+// FS returns the file system.
 func (v *View) FS() *FS { return v.fs }
 
-// Stat describes what a path leads to; Lstat does not follow a symbolic link at its end.
+// Stat describes the file at a path, and follows symbolic links.
 func (v *View) Stat(name string) (fs.FileInfo, error) { return v.stat("stat", name, true) }
 
-// Lstat describes a file, or a symbolic link itself.
+// Lstat describes the file at a path. It does not follow a symbolic link at the end of the path.
 func (v *View) Lstat(name string) (fs.FileInfo, error) { return v.stat("lstat", name, false) }
 
 func (v *View) stat(op, name string, follow bool) (fs.FileInfo, error) {
@@ -41,7 +41,7 @@ func (v *View) stat(op, name string, follow bool) (fs.FileInfo, error) {
 	return p.node.info(path.Base(name)), nil
 }
 
-// Access says whether a path may be read (4), written (2) and executed (1).
+// Access returns an error if the user has not the wanted rights: to read (4), to write (2) and to execute (1).
 func (v *View) Access(name string, mode fs.FileMode) error {
 	v.fs.mu.Lock()
 	defer v.fs.mu.Unlock()
@@ -52,7 +52,7 @@ func (v *View) Access(name string, mode fs.FileMode) error {
 	return fail("access", name, errno(err))
 }
 
-// ReadDir has the entries of a directory, sorted by name.
+// ReadDir returns the entries of a directory, sorted by name.
 func (v *View) ReadDir(name string) ([]fs.DirEntry, error) {
 	v.fs.mu.Lock()
 	defer v.fs.mu.Unlock()
@@ -77,7 +77,7 @@ func (v *View) ReadDir(name string) ([]fs.DirEntry, error) {
 	return entries, nil
 }
 
-// create makes a node at a path where nothing is.
+// create adds a node at a path that does not exist.
 func (v *View) create(op, name string, n *node) error {
 	v.fs.mu.Lock()
 	defer v.fs.mu.Unlock()
@@ -100,12 +100,12 @@ func (v *View) create(op, name string, n *node) error {
 
 const modeBits = fs.ModePerm | fs.ModeSetuid | fs.ModeSetgid | fs.ModeSticky
 
-// Mkdir makes a directory.
+// Mkdir creates a directory.
 func (v *View) Mkdir(name string, perm fs.FileMode) error {
 	return v.create("mkdir", name, &node{mode: fs.ModeDir | perm&modeBits, children: map[string]uint64{}})
 }
 
-// MkdirAll makes a directory and those above it that are missing.
+// MkdirAll creates a directory and its missing parents.
 func (v *View) MkdirAll(name string, perm fs.FileMode) error {
 	if info, err := v.Stat(name); err == nil {
 		if info.IsDir() {
@@ -125,7 +125,7 @@ func (v *View) MkdirAll(name string, perm fs.FileMode) error {
 	return err
 }
 
-// Symlink makes a symbolic link.
+// Symlink creates a symbolic link.
 func (v *View) Symlink(target, name string) error {
 	switch {
 	case target == "":
@@ -136,7 +136,7 @@ func (v *View) Symlink(target, name string) error {
 	return v.create("symlink", name, &node{mode: fs.ModeSymlink | 0o777, target: target})
 }
 
-// Readlink is where a symbolic link points.
+// Readlink returns the target of a symbolic link.
 func (v *View) Readlink(name string) (string, error) {
 	v.fs.mu.Lock()
 	defer v.fs.mu.Unlock()
@@ -205,8 +205,8 @@ func (v *View) mayDrop(p place) syscall.Errno {
 	return 0
 }
 
-// RemoveAll removes a file, or a directory with all that is in it. It is no error if it is not there. It returns the first
-// error, and continues with the rest.
+// RemoveAll removes a file, or a directory with everything in it. It returns no error if the path does not exist. After
+// an error, it continues with the rest, and then returns the first error.
 func (v *View) RemoveAll(name string) error {
 	info, err := v.Lstat(name)
 	if err != nil {
@@ -230,14 +230,14 @@ func (v *View) RemoveAll(name string) error {
 	return v.Remove(name)
 }
 
-// Rename moves a file or a directory, and replaces what is at the new path as rename(2) does.
+// Rename moves a file or a directory, and replaces a file at the new path, like rename(2).
 func (v *View) Rename(from, to string) error {
 	v.fs.mu.Lock()
 	defer v.fs.mu.Unlock()
 	return fail("rename", from, errno(v.rename(from, to, true)))
 }
 
-// RenameNew is Rename to a path where nothing is yet.
+// RenameNew is like Rename, but fails if the new path exists.
 func (v *View) RenameNew(from, to string) error {
 	v.fs.mu.Lock()
 	defer v.fs.mu.Unlock()
@@ -304,18 +304,18 @@ func (v *View) mayReplace(src *node, dst place) syscall.Errno {
 	return 0
 }
 
-// Truncate makes a file shorter, or longer by zeros.
+// Truncate shortens a file, or extends it with zeros.
 func (v *View) Truncate(name string, size int64) error {
 	f, err := v.OpenFile(name, O_WRONLY, 0)
 	if err != nil {
 		return err
 	}
 	err = f.Truncate(size)
-	_ = f.Close() // a file in memory closes always
+	_ = f.Close() // closing a file in memory never fails
 	return err
 }
 
-// ReadFile reads a whole file, as long as files may be.
+// ReadFile reads a whole file.
 func (v *View) ReadFile(name string) ([]byte, error) {
 	f, err := v.Open(name)
 	if err != nil {
@@ -325,7 +325,7 @@ func (v *View) ReadFile(name string) ([]byte, error) {
 	return io.ReadAll(io.LimitReader(f, v.fs.limits.FileSize))
 }
 
-// WriteFile replaces a file's content, or makes the file. It has the mode given also if it was there before.
+// WriteFile replaces a file's content, or creates the file. The file gets the mode even if it exists already.
 func (v *View) WriteFile(name string, data []byte, mode fs.FileMode) error {
 	f, err := v.OpenFile(name, O_WRONLY|O_CREATE|O_TRUNC, mode)
 	if err != nil {

@@ -6,17 +6,17 @@ import (
 	"syscall"
 )
 
-// place is where a path leads.
+// place is the result of following a path.
 type place struct {
-	dir   []uint64 // from the root to the directory that has it
-	name  string   // its name there; "" for a path that ends in "/", "." or ".."
-	node  *node    // nil if there is none
-	slash bool     // the path ends in a slash: only a directory will do
+	dir   []uint64 // from the root to the directory of the node
+	name  string   // the name in this directory; "" for a path that ends in "/", "." or ".."
+	node  *node    // nil if it does not exist
+	slash bool     // the path ends in a slash: the node must be a directory
 }
 
 func (p place) parent() uint64 { return p.dir[len(p.dir)-1] }
 
-// walk follows a path from the root. The credentials must have the right to search every directory of it.
+// walk follows a path from the root. It requires the right to search every directory on the path.
 func (f *FS) walk(c Cred, path string, follow bool) (place, syscall.Errno) {
 	if path == "" {
 		return place{}, syscall.ENOENT
@@ -84,7 +84,7 @@ func (f *FS) walk(c Cred, path string, follow bool) (place, syscall.Errno) {
 	}
 }
 
-// find is walk for what must be there.
+// find is like walk, but fails if the path does not exist.
 func (f *FS) find(c Cred, path string, follow bool) (place, syscall.Errno) {
 	p, err := f.walk(c, path, follow)
 	if err == 0 && p.node == nil {
@@ -93,7 +93,7 @@ func (f *FS) find(c Cred, path string, follow bool) (place, syscall.Errno) {
 	return p, err
 }
 
-// findNew is walk for what must not be there, in a directory that may be written.
+// findNew is like walk, but fails if the path exists, or if its directory must not be written.
 func (f *FS) findNew(c Cred, path string) (place, syscall.Errno) {
 	p, err := f.walk(c, path, false)
 	if err != 0 {

@@ -1,5 +1,6 @@
-// Package backupbucketvalidator is the admission plugin BackupBucketValidator: the credentials of a BackupBucket are of
-// the type of its provider. It may import the plugin, request, seedcommon and shootcommon packages.
+// Package backupbucketvalidator contains the admission plugin BackupBucketValidator, which requires the credentials of
+// a BackupBucket to have the type of its provider. It may import the plugin, request, seedcommon and shootcommon
+// packages.
 package backupbucketvalidator
 
 import (
@@ -15,7 +16,7 @@ import (
 	"github.com/gardenlite/gardenlite/internal/garden/admission/shootcommon"
 )
 
-// Factory makes the plugin.
+// Factory returns the plugin's factory.
 func Factory() plugin.Factory {
 	return plugin.Factory{Name: "BackupBucketValidator", New: func(deps plugin.Dependencies) (admission.Interface, error) {
 		return &validator{admission.NewHandler(admission.Create, admission.Update), deps.Reader}, nil

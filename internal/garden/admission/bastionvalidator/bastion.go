@@ -1,9 +1,8 @@
-// Package bastionvalidator is the admission plugin Bastion: it finds the Shoot that a Bastion leads to and fills in what the
-// Bastion needs to know of it, who made it, and that it goes with the Shoot. Who made it is the only one who may say from
-// where it is reached.
+// Package bastionvalidator contains the admission plugin Bastion. It sets the fields of a Bastion that derive from its
+// Shoot, its creator, and the owner reference to the Shoot. Only the creator may change the ingress of a Bastion.
 //
-// It may import the plugin, request and shootcommon packages. That a Bastion does not fit its Shoot is invalid, not
-// forbidden, as in Gardener; a change of its ingress by another user is forbidden.
+// It may import the plugin, request and shootcommon packages. As in Gardener, a Bastion that does not fit its Shoot is
+// refused as Invalid; a change of its ingress by another user is refused as Forbidden.
 package bastionvalidator
 
 import (
@@ -26,7 +25,7 @@ import (
 	"github.com/gardenlite/gardenlite/internal/garden/admission/shootcommon"
 )
 
-// Factory makes the plugin.
+// Factory returns the plugin's factory.
 func Factory() plugin.Factory {
 	return plugin.Factory{Name: "Bastion", New: func(deps plugin.Dependencies) (admission.Interface, error) {
 		return &bastions{admission.NewHandler(admission.Create, admission.Update), deps.Reader}, nil
@@ -53,7 +52,7 @@ func (p *bastions) Admit(ctx context.Context, a admission.Attributes, _ admissio
 		return err
 	}
 	isNew := a.GetOperation() == admission.Create
-	// The old one is asked, because the new one says what the client likes.
+	// The deletion timestamp is read from the old Bastion, because the client controls the new one.
 	if !isNew && old.DeletionTimestamp != nil {
 		bastion.Spec.SeedName, bastion.Spec.ProviderType = old.Spec.SeedName, old.Spec.ProviderType
 		return nil
@@ -90,7 +89,7 @@ func (p *bastions) Validate(_ context.Context, a admission.Attributes, _ admissi
 		fmt.Sprintf("only %q, who created the Bastion, may change it: create a Bastion of your own", creator)))
 }
 
-// userName is "" for a request without a user.
+// userName returns "" for a request without a user.
 func userName(a admission.Attributes) string {
 	if user := a.GetUserInfo(); user != nil {
 		return user.GetName()
@@ -98,8 +97,8 @@ func userName(a admission.Attributes) string {
 	return ""
 }
 
-// shoot is the Shoot that a Bastion leads to, if that can be done. The Bastion of a Shoot that is being deleted can be
-// changed until it is deleted as well.
+// shoot returns the Shoot of a Bastion if the Bastion can be used for it. If the Shoot is being deleted, only new
+// Bastions are refused; an existing one can be changed until it is deleted as well.
 func (p *bastions) shoot(ctx context.Context, bastion *operations.Bastion, isNew bool) (*gardencore.Shoot, *field.Error, error) {
 	path, name := field.NewPath("spec", "shootRef", "name"), bastion.Spec.ShootRef.Name
 	if name == "" {
@@ -127,8 +126,8 @@ func allowsSSH(shoot *gardencore.Shoot) bool {
 	return !shootcommon.Workerless(shoot) && (settings == nil || settings.SSHAccess == nil || settings.SSHAccess.Enabled)
 }
 
-// complete fills in what comes from the Shoot. The seed stays the one that the Bastion was made on, also when the Shoot
-// has moved: its gardenlet has to clean up.
+// complete sets the fields that derive from the Shoot. The seed of an existing Bastion is kept even if the Shoot has
+// moved, because the gardenlet of this seed has to clean up.
 func complete(bastion, old *operations.Bastion, shoot *gardencore.Shoot) {
 	bastion.Spec.SeedName = ptr.To(*shoot.Spec.SeedName)
 	if seed := ptr.Deref(old.Spec.SeedName, ""); seed != "" {
@@ -138,7 +137,7 @@ func complete(bastion, old *operations.Bastion, shoot *gardencore.Shoot) {
 	owner := *metav1.NewControllerRef(shoot, gardencorev1beta1.SchemeGroupVersion.WithKind("Shoot"))
 	for i, ref := range bastion.OwnerReferences {
 		if ref.UID == owner.UID {
-			bastion.OwnerReferences[i] = owner // whatever else the client said of it
+			bastion.OwnerReferences[i] = owner // overwrites the other fields that the client set
 			return
 		}
 	}

@@ -21,8 +21,8 @@ import (
 
 const createdBy = "gardener.cloud/created-by"
 
-// ask asks the plugin as a user, in a garden with one Shoot: to mutate, and then to validate what has become of it. There
-// is an old Bastion if it is updated.
+// ask calls the mutation and then the validation of the plugin as a user, in a garden with one Shoot. It is an update
+// if old is not nil.
 func ask(t *testing.T, name, subresource string, bastion, old *operations.Bastion, shoot *gardencore.Shoot) error {
 	t.Helper()
 	reader := plugintest.Reader{Objects: map[schema.GroupResource][]runtime.Object{gardencore.Resource("shoots"): {shoot}}}
@@ -57,7 +57,7 @@ func objects() (*operations.Bastion, *gardencore.Shoot) {
 	}
 }
 
-// admitted is a Bastion that "me" has made, and its Shoot.
+// admitted returns a Bastion that "me" has created, and its Shoot.
 func admitted(t *testing.T) (*operations.Bastion, *gardencore.Shoot) {
 	t.Helper()
 	bastion, shoot := objects()
@@ -74,7 +74,7 @@ func ingress(cidrs ...string) (all []operations.BastionIngressPolicy) {
 	return all
 }
 
-// TestComplete: what is filled in is the garden's, whatever the client says.
+// TestComplete checks that the plugin overwrites what the client sets.
 func TestComplete(t *testing.T) {
 	for name, change := range map[string]func(*operations.Bastion){
 		"nothing":           func(*operations.Bastion) {},
@@ -96,7 +96,7 @@ func TestComplete(t *testing.T) {
 			checkComplete(t, bastion)
 			old := bastion.DeepCopy()
 			change(bastion)
-			bastion.Annotations = old.Annotations // that they stay is the strategy's to see to
+			bastion.Annotations = old.Annotations // the strategy keeps the annotation
 			if err := ask(t, "you", "", bastion, old, shoot); err != nil {
 				t.Fatal(err)
 			}
@@ -120,7 +120,7 @@ func checkComplete(t *testing.T, bastion *operations.Bastion) {
 	}
 }
 
-// TestCreatorIsWhoAsks: a request without a user leaves the creator empty, whatever creator the client sets.
+// TestCreatorIsWhoAsks checks that a request without a user leaves the creator empty, whatever creator the client sets.
 func TestCreatorIsWhoAsks(t *testing.T) {
 	bastion, shoot := objects()
 	bastion.Annotations = map[string]string{createdBy: "you"}
@@ -147,7 +147,7 @@ func TestRefusals(t *testing.T) {
 	now := ptr.To(metav1.Now())
 	for name, test := range map[string]struct {
 		change           func(*operations.Bastion, *gardencore.Shoot)
-		created, updated string // what is said if it is refused
+		created, updated string // a part of the error message if it is refused
 	}{
 		"fit":           {func(*operations.Bastion, *gardencore.Shoot) {}, "", ""},
 		"no name":       {func(b *operations.Bastion, _ *gardencore.Shoot) { b.Spec.ShootRef.Name = "" }, "must name", "must name"},
@@ -184,7 +184,8 @@ func sshAccess(shoot *gardencore.Shoot, enabled bool) {
 	shoot.Spec.Provider.WorkersSettings = &gardencore.WorkersSettings{SSHAccess: &gardencore.SSHAccess{Enabled: enabled}}
 }
 
-// TestDeleted: whatever has become of its Shoot, the finalizers of a Bastion can be taken away, and its seed stays.
+// TestDeleted checks that the finalizers of a Bastion can be removed whatever the state of its Shoot, and that its seed
+// stays.
 func TestDeleted(t *testing.T) {
 	for name, change := range map[string]func(*gardencore.Shoot){
 		"gone":    func(s *gardencore.Shoot) { s.Name = "t" },
@@ -230,13 +231,13 @@ func TestIngressIsTheCreators(t *testing.T) {
 		bastion.Annotations[createdBy] = test.creator
 		old := bastion.DeepCopy()
 		bastion.Spec.Ingress = test.ingress
-		bastion.Annotations[createdBy] = test.user // which the strategy refuses as well
+		bastion.Annotations[createdBy] = test.user // the strategy refuses this as well
 		err := ask(t, test.user, "", bastion, old, shoot)
 		if apierrors.IsForbidden(err) != test.refused || !test.refused && err != nil || test.refused &&
 			!strings.Contains(err.Error(), "spec.ingress") {
 			t.Errorf("%s: %v", name, err)
 		}
-		if err := ask(t, test.user, "status", bastion, old, shoot); err != nil { // there the strategy has it stay
+		if err := ask(t, test.user, "status", bastion, old, shoot); err != nil { // the strategy keeps the spec
 			t.Errorf("%s, status: %v", name, err)
 		}
 	}

@@ -68,7 +68,7 @@ func TestCompleteImage(t *testing.T) {
 	for name, test := range map[string]struct {
 		has, had     *image
 		architecture string
-		want         image // empty: an error
+		want         image // empty if an error is expected
 	}{
 		"nothing":                 {nil, nil, "amd64", image{Name: "linux", Version: "1.0.0"}},
 		"another architecture":    {nil, nil, "arm64", image{Name: "linux", Version: "1.1.0"}},

@@ -14,10 +14,10 @@ import (
 	validation "github.com/gardenlite/gardenlite/internal/garden/validation/corevalidation"
 )
 
-// CompleteImage is the machine image of a worker pool with what the user left open filled in. An image that the pool has
-// is kept: it changes in maintenance only. Else it is the named image, or the first that fits the pool's machines, in the
-// latest version that agrees with what is there of it. The old pool is nil for a new one; the path is that of the pool,
-// whose architecture must be set.
+// CompleteImage returns the machine image of a worker pool with all fields set. The image of an existing pool is kept:
+// it changes in maintenance only. Otherwise CompleteImage takes the image with the given name, or the first one that
+// fits the pool's machines, in the latest version that matches the given part of the version. The old pool is nil for a
+// new pool; path is the path of the pool, whose architecture must be set.
 func CompleteImage(profile *gardencore.CloudProfileSpec, worker, old *gardencore.Worker, now time.Time, path *field.Path) (
 	*gardencore.ShootMachineImage, *field.Error) {
 	image := worker.Machine.Image
@@ -35,10 +35,10 @@ func CompleteImage(profile *gardencore.CloudProfileSpec, worker, old *gardencore
 	return pool.image(image, now, path)
 }
 
-// poolMachines are the machines of a worker pool, as far as the choice of their image goes.
+// poolMachines describes the machines of a worker pool as far as it matters for the choice of their image.
 type poolMachines struct {
 	profile      *gardencore.CloudProfileSpec
-	machineType  *gardencore.MachineType // nil if the profile has none of that name
+	machineType  *gardencore.MachineType // nil if the profile has no such machine type
 	architecture string
 	inPlace      bool
 }
@@ -66,7 +66,7 @@ func (p poolMachines) image(wanted *gardencore.ShootMachineImage, now time.Time,
 	case partErr != nil:
 		return nil, field.Invalid(path, wanted.Version, fmt.Sprintf("%s must be a number, as in a semantic version", partErr.part))
 	case prefix == nil:
-		return wanted, nil // a version in full that the profile does not have: the validator says so
+		return wanted, nil // a complete version that the profile does not have: the validator refuses it
 	}
 	version := p.latest(image, prefix, now)
 	if version == "" {
@@ -84,8 +84,8 @@ func (p poolMachines) machineTypeName() string {
 	return p.machineType.Name
 }
 
-// choose is the image that is named or, if none is, the first with a version that has the architecture or the
-// capabilities of the machines: one of the two is enough here, as in Gardener.
+// choose returns the image with the wanted name or, if the name is empty, the first image with a version that fits the
+// architecture or the capabilities of the machines. As in Gardener, one of the two is enough here.
 func (p poolMachines) choose(wanted *gardencore.ShootMachineImage, reference string, path *field.Path) (
 	*gardencore.MachineImage, *field.Error) {
 	images := p.profile.MachineImages
@@ -109,13 +109,13 @@ func (p poolMachines) hasArchitecture(version *gardencore.MachineImageVersion) b
 	return RunsOn(version, p.architecture, p.profile.MachineCapabilities)
 }
 
-// hasCapabilities is true for an unknown machine type, about which there is another error.
+// hasCapabilities returns true for an unknown machine type, for which the validator returns an error.
 func (p poolMachines) hasCapabilities(version *gardencore.MachineImageVersion) bool {
 	return p.machineType == nil || Supports(version, p.machineType.Capabilities, p.profile.MachineCapabilities)
 }
 
-// latest is the greatest version that fits, without those in preview, and better one that is not deprecated. As in
-// Gardener it may be one that has expired, which the validator then refuses. It is empty if there is none.
+// latest returns the greatest version that fits and is not in preview, and prefers versions that are not deprecated. As
+// in Gardener it may return an expired version, which the validator then refuses. It returns "" if no version fits.
 func (p poolMachines) latest(image *gardencore.MachineImage, prefix *versionPrefix, now time.Time) string {
 	var latest, latestKept *semver.Version
 	var name, nameKept string

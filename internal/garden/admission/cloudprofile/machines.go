@@ -8,22 +8,22 @@ import (
 	"k8s.io/utils/ptr"
 )
 
-// MachineType is the machine type of this name; nil if there is none.
+// MachineType returns the machine type with the given name, and nil if there is none.
 func MachineType(types []gardencore.MachineType, name string) *gardencore.MachineType {
 	return find(types, func(t *gardencore.MachineType) bool { return t.Name == name })
 }
 
-// VolumeType is the volume type of this name; nil if there is none.
+// VolumeType returns the volume type with the given name, and nil if there is none.
 func VolumeType(types []gardencore.VolumeType, name string) *gardencore.VolumeType {
 	return find(types, func(t *gardencore.VolumeType) bool { return t.Name == name })
 }
 
-// Region is the region of this name; nil if there is none.
+// Region returns the region with the given name, and nil if there is none.
 func Region(regions []gardencore.Region, name string) *gardencore.Region {
 	return find(regions, func(r *gardencore.Region) bool { return r.Name == name })
 }
 
-// ImageVersion is this version of a machine image; nil if there is none.
+// ImageVersion returns the given version of the machine image, and nil if there is none.
 func ImageVersion(images []gardencore.MachineImage, name, version string) *gardencore.MachineImageVersion {
 	for i := range images {
 		if images[i].Name != name {
@@ -36,8 +36,8 @@ func ImageVersion(images []gardencore.MachineImage, name, version string) *garde
 	return nil
 }
 
-// DefaultArchitecture is the architecture of a worker pool that names none: the only one that its machine type has, or
-// else amd64.
+// DefaultArchitecture returns the architecture for a worker pool that does not set one: the only architecture of its
+// machine type, or else amd64.
 func DefaultArchitecture(profile *gardencore.CloudProfileSpec, machineType string) string {
 	if t := MachineType(profile.MachineTypes, machineType); t != nil {
 		if architecture := t.GetArchitecture(profile.MachineCapabilities); architecture != "" {
@@ -47,8 +47,8 @@ func DefaultArchitecture(profile *gardencore.CloudProfileSpec, machineType strin
 	return v1beta1constants.ArchitectureAMD64
 }
 
-// RunsOn says whether an image version is made for an architecture. Capabilities, where the profile defines them, win
-// over the list of architectures.
+// RunsOn reports whether an image version supports an architecture. Capabilities, if the profile defines them, take
+// precedence over the list of architectures.
 func RunsOn(version *gardencore.MachineImageVersion, architecture string, definitions []gardencore.CapabilityDefinition) bool {
 	var architectures []string
 	if len(version.CapabilityFlavors) == 0 {
@@ -66,9 +66,9 @@ func RunsOn(version *gardencore.MachineImageVersion, architecture string, defini
 	return slices.Contains(architectures, architecture)
 }
 
-// Supports says whether an image version has a flavor for machines of these capabilities: one that shares a value with
-// them for each capability. What a side does not mention it has with all values. An image without flavors has one for
-// everything.
+// Supports reports whether an image version has a flavor for machines with the given capabilities: a flavor and the
+// machines must have a common value for each capability. A capability that a flavor or the machines do not set has all
+// values of the definitions. An image without flavors supports all machines.
 func Supports(version *gardencore.MachineImageVersion, capabilities gardencore.Capabilities,
 	definitions []gardencore.CapabilityDefinition) bool {
 	wanted := gardencore.GetCapabilitiesWithAppliedDefaults(capabilities, definitions)
@@ -84,15 +84,16 @@ func Supports(version *gardencore.MachineImageVersion, capabilities gardencore.C
 		})
 }
 
-// UpdatableInPlace says whether nodes with an image version can take another one and live on.
+// UpdatableInPlace reports whether nodes can be updated in place to an image version.
 func UpdatableInPlace(version *gardencore.MachineImageVersion) bool {
 	return version.InPlaceUpdates != nil && version.InPlaceUpdates.Supported
 }
 
-// Usable says whether something is offered for new worker pools.
+// Usable reports whether the usable flag of a machine or volume type is set, that is, whether new worker pools may use
+// it.
 func Usable(flag *bool) bool { return ptr.Deref(flag, false) }
 
-// find is the first item that matches, in place; nil if none does.
+// find returns a pointer to the first matching item of the slice, and nil if there is none.
 func find[T any](items []T, matches func(*T) bool) *T {
 	if i := slices.IndexFunc(items, func(item T) bool { return matches(&item) }); i >= 0 {
 		return &items[i]

@@ -18,8 +18,8 @@ const (
 	kindNamespaced = v1beta1constants.CloudProfileReferenceKindNamespacedCloudProfile
 )
 
-// Reference is the profile that a Shoot refers to, with its kind, and the path of the field that says so. It is nil if
-// the Shoot refers to none.
+// Reference returns the reference to the profile of a Shoot, with its kind set, and the path of the field that contains
+// it. Both are nil if the Shoot has no such reference.
 func Reference(shoot *gardencore.Shoot) (*gardencore.CloudProfileReference, *field.Path) {
 	spec := field.NewPath("spec")
 	if ref := shoot.Spec.CloudProfile; ref != nil {
@@ -35,8 +35,8 @@ func Reference(shoot *gardencore.Shoot) (*gardencore.CloudProfileReference, *fie
 	return nil, nil
 }
 
-// Spec is the specification of the profile that a Shoot refers to: for a NamespacedCloudProfile the one in its status,
-// which it shares with its parent. It is nil if the Shoot refers to none. Errors about the reference are field errors.
+// Spec returns the spec of the profile that a Shoot refers to: for a NamespacedCloudProfile, this is the merged spec in
+// its status. It returns nil if the Shoot refers to none. Errors about the reference are field errors.
 func Spec(ctx context.Context, r plugin.Reader, shoot *gardencore.Shoot) (*gardencore.CloudProfileSpec, error) {
 	ref, path := Reference(shoot)
 	if ref == nil {
@@ -71,9 +71,9 @@ func unknownKind(ref *gardencore.CloudProfileReference, path *field.Path) *field
 	return field.NotSupported(path.Child("kind"), ref.Kind, []string{kindGlobal, kindNamespaced})
 }
 
-// ValidateChange refuses another profile than before if the two do not come from the same CloudProfile, or if the new one
-// lacks a machine image version, machine type or volume type that a worker pool uses. Kubernetes versions are not looked
-// at: the next maintenance brings the Shoot to one that is offered.
+// ValidateChange refuses to change the profile of a Shoot if the two profiles do not derive from the same CloudProfile,
+// or if the new one lacks a machine image version, machine type or volume type that a worker pool uses. Kubernetes
+// versions are not checked: the next maintenance updates the Shoot to a version that is offered.
 func ValidateChange(ctx context.Context, r plugin.Reader, shoot, old *gardencore.Shoot) error {
 	from, _ := Reference(old)
 	to, path := Reference(shoot)
@@ -110,7 +110,7 @@ func ValidateChange(ctx context.Context, r plugin.Reader, shoot, old *gardencore
 	return nil
 }
 
-// root is the name of the CloudProfile from which a profile takes what it does not say itself.
+// root returns the name of the CloudProfile that a profile derives from, which may be the profile itself.
 func root(ctx context.Context, r plugin.Reader, ref *gardencore.CloudProfileReference, namespace string, path *field.Path) (string, error) {
 	if ref.Kind == kindGlobal {
 		return ref.Name, nil
@@ -122,11 +122,12 @@ func root(ctx context.Context, r plugin.Reader, ref *gardencore.CloudProfileRefe
 	if err != nil {
 		return "", err
 	}
-	// Parents are CloudProfiles: validation makes sure of it.
+	// Validation ensures that the parent is a CloudProfile.
 	return profile.Spec.Parent.Name, nil
 }
 
-// missingFor names what a worker pool uses and the new profile does not have.
+// missingFor describes the first thing that a worker pool uses and the new profile lacks, and returns "" if there is
+// none.
 func missingFor(worker *gardencore.Worker, newSpec, oldSpec *gardencore.CloudProfileSpec) string {
 	if image := worker.Machine.Image; image != nil {
 		had := ImageVersion(oldSpec.MachineImages, image.Name, image.Version) != nil

@@ -13,19 +13,19 @@ import (
 	validation "github.com/gardenlite/gardenlite/internal/garden/validation/corevalidation"
 )
 
-// Active says that a version may be used by something new: it is available already and has not expired.
+// Active reports whether new objects may use a version: it is already available and has not expired.
 func Active(version gardencore.ExpirableVersion, now time.Time) bool {
 	classification := validation.ClassificationAt(version, now)
 	return classification != gardencore.ClassificationExpired && classification != gardencore.ClassificationUnavailable
 }
 
-// Expired says that a version's time is over.
+// Expired reports whether a version has expired.
 func Expired(version gardencore.ExpirableVersion, now time.Time) bool {
 	return validation.ClassificationAt(version, now) == gardencore.ClassificationExpired
 }
 
-// CompleteKubernetesVersion is the version that a user means who wrote one with parts left out: the latest supported
-// version that agrees with what is there. A version of three parts is taken as it is, whether it is offered or not.
+// CompleteKubernetesVersion completes a Kubernetes version of which parts are missing: to the latest supported version
+// that matches the given parts. It returns a version of three parts unchanged, whether it is offered or not.
 func CompleteKubernetesVersion(versions []gardencore.ExpirableVersion, wanted string, now time.Time,
 	path *field.Path) (string, *field.Error) {
 	prefix, err := parsePrefix(wanted)
@@ -52,7 +52,7 @@ func CompleteKubernetesVersion(versions []gardencore.ExpirableVersion, wanted st
 	return latest.String(), nil
 }
 
-// versionPrefix is the start of a version; a nil part may be anything.
+// versionPrefix is the start of a version; a nil part matches every number.
 type versionPrefix struct{ major, minor *uint64 }
 
 func (p *versionPrefix) matches(v *semver.Version) bool {
@@ -61,7 +61,8 @@ func (p *versionPrefix) matches(v *semver.Version) bool {
 
 type versionPartError struct{ part string }
 
-// parsePrefix reads an incomplete version; the result is nil for one of three parts. Of more parts only the first counts.
+// parsePrefix parses an incomplete version. It returns nil for a version of three parts. Of a version with more than
+// three parts, only the first one counts.
 func parsePrefix(version string) (*versionPrefix, *versionPartError) {
 	parts := strings.Split(version, ".")
 	if len(parts) == 3 {
@@ -90,8 +91,8 @@ func parsePrefix(version string) (*versionPrefix, *versionPartError) {
 	return &prefix, nil
 }
 
-// Compare says whether "a operator b" holds, for operators of version constraints as < and <=. Pre-releases and build
-// metadata do not count. What cannot be read compares with nothing.
+// Compare reports whether "a operator b" holds, for the operators of version constraints like < and <=. Pre-releases
+// and build metadata are ignored. It returns false if a version cannot be parsed.
 func Compare(a, operator, b string) bool {
 	version, err := semver.NewVersion(release(a))
 	if err != nil {

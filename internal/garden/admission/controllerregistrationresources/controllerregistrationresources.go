@@ -1,6 +1,6 @@
-// Package controllerregistrationresources is the admission plugin ControllerRegistrationResources: each kind and type of
-// extension resource has at most one ControllerRegistration that is primarily responsible. It may import the plugin and
-// request packages.
+// Package controllerregistrationresources contains the admission plugin ControllerRegistrationResources: for each kind
+// and type of extension resource, at most one ControllerRegistration may be primarily responsible. It may import the
+// plugin and request packages.
 package controllerregistrationresources
 
 import (
@@ -17,7 +17,7 @@ import (
 	"github.com/gardenlite/gardenlite/internal/garden/admission/request"
 )
 
-// Factory makes the plugin.
+// Factory returns the plugin's factory.
 func Factory() plugin.Factory {
 	return plugin.Factory{Name: "ControllerRegistrationResources", New: func(deps plugin.Dependencies) (admission.Interface, error) {
 		return &validator{admission.NewHandler(admission.Create, admission.Update), deps.Reader}, nil
@@ -47,8 +47,8 @@ func (v *validator) Validate(ctx context.Context, a admission.Attributes, _ admi
 	if err != nil {
 		return apierrors.NewInternalError(fmt.Errorf("listing the controller registrations: %w", err))
 	}
-	// As in Gardener, only the type that comes last, by the names of the registrations, counts for a kind: where several
-	// types of a kind are taken, the others may be taken again.
+	// As in Gardener, only one type per kind is checked: the last one in the order of the registrations' names. If
+	// registrations have several types of a kind, the other types may be registered once more.
 	responsible := map[string]typeOwner{}
 	for _, other := range others {
 		if other.Name == registration.Name {

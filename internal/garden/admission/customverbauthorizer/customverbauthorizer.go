@@ -1,5 +1,5 @@
-// Package customverbauthorizer is the admission plugin CustomVerbAuthorizer: some fields only change if the user may use
-// a verb of their own on the object, beyond create and update. It may import the plugin and request packages.
+// Package customverbauthorizer contains the admission plugin CustomVerbAuthorizer: to change certain fields, the user
+// needs a custom verb on the object in addition to create and update. It may import the plugin and request packages.
 package customverbauthorizer
 
 import (
@@ -17,7 +17,7 @@ import (
 	"github.com/gardenlite/gardenlite/internal/garden/admission/request"
 )
 
-// The verbs that Gardener defines for parts of its objects.
+// These are the custom verbs that Gardener defines.
 const (
 	verbModifyTolerationsWhitelist = "modify-spec-tolerations-whitelist"
 	verbManageMembers              = "manage-members"
@@ -27,7 +27,7 @@ const (
 	verbMarkSelfHosted             = "mark-self-hosted"
 )
 
-// Factory makes the plugin.
+// Factory returns the plugin's factory.
 func Factory() plugin.Factory {
 	return plugin.Factory{Name: "CustomVerbAuthorizer", New: func(deps plugin.Dependencies) (admission.Interface, error) {
 		return &validator{admission.NewHandler(admission.Create, admission.Update), deps.Authorizer}, nil
@@ -41,7 +41,7 @@ type validator struct {
 
 var _ admission.ValidationInterface = &validator{}
 
-// change is a field that differs from before, and the verb that its change takes.
+// change is a changed field and the verb that its change requires.
 type change struct{ field, verb string }
 
 // Validate implements admission.ValidationInterface.
@@ -95,8 +95,8 @@ func profileChanges(spec, old *gardencore.NamespacedCloudProfileSpec) (changes [
 	return changes
 }
 
-// controlPlanePool is the pool of a self-hosted Shoot that its control plane runs in: any change of it counts. It is nil
-// if there is none.
+// controlPlanePool returns the worker pool in which the control plane of a self-hosted Shoot runs, and nil if there is
+// none. Every change of this pool requires the verb.
 func controlPlanePool(shoot *gardencore.Shoot) *gardencore.Worker {
 	workers := shoot.Spec.Provider.Workers
 	if i := slices.IndexFunc(workers, func(w gardencore.Worker) bool { return w.ControlPlane != nil }); i >= 0 {

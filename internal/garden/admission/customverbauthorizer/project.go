@@ -11,8 +11,8 @@ import (
 	"k8s.io/apiserver/pkg/authentication/user"
 )
 
-// projectChanges is the first of a Project's changes that takes a verb. As in Gardener, one verb is enough: who may
-// change the tolerations of a Project need not be able to manage its members in the same request.
+// projectChanges returns only the first change of a Project that requires a verb. As in Gardener, one verb is enough: a
+// user who may change the tolerations of a Project need not be allowed to manage its members in the same request.
 func projectChanges(who user.Info, spec, old *gardencore.ProjectSpec) []change {
 	switch {
 	case whitelistChanges(spec.Tolerations, old.Tolerations):
@@ -25,7 +25,7 @@ func projectChanges(who user.Info, spec, old *gardencore.ProjectSpec) []change {
 	return nil
 }
 
-// whitelistChanges is true too if tolerations come or go that have an empty whitelist.
+// whitelistChanges also returns true if tolerations with an empty whitelist are added or removed.
 func whitelistChanges(tolerations, old *gardencore.ProjectTolerations) bool {
 	if tolerations == nil || old == nil {
 		return tolerations != old
@@ -33,8 +33,8 @@ func whitelistChanges(tolerations, old *gardencore.ProjectTolerations) bool {
 	return !same(tolerations.Whitelist, old.Whitelist)
 }
 
-// humansChange says whether a user who is not the owner adds or removes roles of users or groups. Service accounts
-// belong to the project anyway, and so does the owner.
+// humansChange reports whether a user who is not the owner adds or removes roles of users or groups. Service accounts
+// and the owner are not compared: they belong to the project anyway.
 func humansChange(who user.Info, spec, old *gardencore.ProjectSpec) bool {
 	if same(spec.Members, old.Members) || spec.Owner == nil || isOwner(who, spec.Owner) {
 		return false
@@ -42,7 +42,7 @@ func humansChange(who user.Info, spec, old *gardencore.ProjectSpec) bool {
 	return !humans(spec.Members, spec.Owner).Equal(humans(old.Members, spec.Owner))
 }
 
-// membership is one role that a subject has; no role is one as well.
+// membership is one role of a subject; a subject without roles has the role "".
 type membership struct{ subject, role string }
 
 func humans(members []gardencore.ProjectMember, owner *rbacv1.Subject) sets.Set[membership] {
@@ -64,7 +64,7 @@ func humans(members []gardencore.ProjectMember, owner *rbacv1.Subject) sets.Set[
 
 func key(subject rbacv1.Subject) string { return subject.Kind + subject.Name }
 
-// isServiceAccount is false for the groups of service accounts: these may span projects.
+// isServiceAccount returns false for the groups of service accounts, which may span projects.
 func isServiceAccount(subject rbacv1.Subject) bool {
 	switch {
 	case subject.APIGroup == "":

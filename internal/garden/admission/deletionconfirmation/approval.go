@@ -17,7 +17,8 @@ import (
 	"github.com/gardenlite/gardenlite/internal/garden/admission/shootcommon"
 )
 
-// mayDelete requires that the deletion is confirmed, by another user if the Project wants two people for it.
+// mayDelete returns an error unless the deletion is confirmed, and confirmed by another user if the Project requires
+// dual approval.
 func (c *confirmation) mayDelete(ctx context.Context, obj metav1.Object, resource schema.GroupResource, who user.Info) error {
 	if !confirmed(obj) {
 		return errNotConfirmed
@@ -40,7 +41,8 @@ func (c *confirmation) mayDelete(ctx context.Context, obj metav1.Object, resourc
 	return nil
 }
 
-// needsTwo goes by the first of the Project's rules for the resource; later ones do not count even if it does not match.
+// needsTwo applies the first of the Project's rules for the resource; later rules are ignored even if the first does
+// not match.
 func needsTwo(project *gardencore.Project, obj metav1.Object, resource schema.GroupResource, who user.Info) (bool, error) {
 	for _, rule := range project.Spec.DualApprovalForDeletion {
 		if rule.Resource != resource.Resource {

@@ -1,6 +1,7 @@
-// Package deletionconfirmation is the admission plugin DeletionConfirmation: Shoots, Projects and ShootStates are deleted
-// only if an annotation on them confirms it, and, if their Project says so, not by the one who confirmed it. It remembers
-// who confirmed the deletion of a Shoot. It may import the plugin, request and shootcommon packages.
+// Package deletionconfirmation contains the admission plugin DeletionConfirmation. Shoots, Projects and ShootStates may
+// be deleted only if an annotation confirms the deletion. If their Project requires dual approval, the user who
+// confirmed it may not delete them. The plugin records who confirmed the deletion of a Shoot. It may import the plugin,
+// request and shootcommon packages.
 package deletionconfirmation
 
 import (
@@ -23,7 +24,7 @@ import (
 	"github.com/gardenlite/gardenlite/internal/garden/admission/request"
 )
 
-// Factory makes the plugin.
+// Factory returns the plugin's factory.
 func Factory() plugin.Factory {
 	return plugin.Factory{Name: "DeletionConfirmation", New: func(deps plugin.Dependencies) (admission.Interface, error) {
 		return &confirmation{admission.NewHandler(admission.Create, admission.Update, admission.Delete), deps.Reader}, nil
@@ -40,7 +41,8 @@ var (
 	_ admission.ValidationInterface = &confirmation{}
 )
 
-// Admit implements admission.MutationInterface: it keeps the annotation that says who confirmed the deletion of a Shoot.
+// Admit implements admission.MutationInterface. It sets and protects the annotation with the user who confirmed the
+// deletion of a Shoot.
 func (c *confirmation) Admit(_ context.Context, a admission.Attributes, _ admission.ObjectInterfaces) error {
 	if a.GetOperation() == admission.Delete || !request.IsAbout(a, gardencore.Kind("Shoot")) {
 		return nil
@@ -66,15 +68,15 @@ func confirmed(obj metav1.Object) bool {
 	return err == nil && yes
 }
 
-// guarded are the resources whose deletion has to be confirmed.
+// guarded are the resources whose deletion must be confirmed.
 var guarded = map[schema.GroupKind]schema.GroupResource{
 	gardencore.Kind("Project"):    gardencore.Resource("projects"),
 	gardencore.Kind("Shoot"):      gardencore.Resource("shoots"),
 	gardencore.Kind("ShootState"): gardencore.Resource("shootstates"),
 }
 
-// Validate implements admission.ValidationInterface. A request to delete a collection has no name: it is refused unless
-// everything in the namespace may go, whatever the request selects.
+// Validate implements admission.ValidationInterface. A DeleteCollection request has no name: it is refused unless all
+// objects of the namespace may be deleted, whatever the request selects.
 func (c *confirmation) Validate(ctx context.Context, a admission.Attributes, _ admission.ObjectInterfaces) error {
 	resource, known := guarded[a.GetKind().GroupKind()]
 	if !known || a.GetOperation() != admission.Delete {

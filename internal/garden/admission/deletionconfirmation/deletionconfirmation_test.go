@@ -20,7 +20,7 @@ import (
 
 const robot = "system:serviceaccount:garden-dev:robot"
 
-// object is the metadata of an object whose deletion is confirmed with a value, by a user.
+// object returns metadata with the given values of the confirmation annotation and of the one with the confirming user.
 func object(namespace, name, confirmed, by string) metav1.ObjectMeta {
 	obj := metav1.ObjectMeta{Namespace: namespace, Name: name, Labels: map[string]string{"critical": "yes"}}
 	if confirmed != "" {
@@ -101,7 +101,7 @@ func TestValidate(t *testing.T) {
 
 func TestConfirmedBy(t *testing.T) {
 	for name, tc := range map[string]struct {
-		old         *metav1.ObjectMeta // nil: created
+		old         *metav1.ObjectMeta // nil for a create request
 		confirmed   string
 		subresource string
 		want        *string

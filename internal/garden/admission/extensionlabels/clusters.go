@@ -73,9 +73,9 @@ func (e *extensions) addWorker(worker *gardencore.Worker) {
 	}
 }
 
-// enabledExtensions are the types of Extensions that a cluster lists and does not disable, and those that are there for
-// every cluster of its kind unless it disables them. For a workerless one the latter must say that they can do without
-// workers.
+// enabledExtensions returns the types of the Extensions that a cluster lists and does not disable, and of those that
+// are automatically enabled for this type of cluster, unless it disables them. The latter must support workerless
+// clusters if the cluster is workerless.
 func (m *mutator) enabledExtensions(ctx context.Context, cluster gardencore.ClusterType, listed []gardencore.Extension,
 	workerless bool) ([]string, error) {
 	enabled, disabled := sets.New[string](), sets.New[string]()

@@ -1,6 +1,6 @@
-// Package extensionlabels is the admission plugin ExtensionLabels: every object has labels for the extensions that it
-// takes, so that extensions find theirs. The user's own values of these labels do not count. It may import the plugin,
-// request and shootcommon packages.
+// Package extensionlabels contains the admission plugin ExtensionLabels. It labels every object with the extensions
+// that it uses, so that extensions can select their objects. It overwrites such labels of the user. It may import the
+// plugin, request and shootcommon packages.
 package extensionlabels
 
 import (
@@ -22,7 +22,7 @@ import (
 	"github.com/gardenlite/gardenlite/internal/garden/admission/shootcommon"
 )
 
-// Factory makes the plugin.
+// Factory returns the plugin's factory.
 func Factory() plugin.Factory {
 	return plugin.Factory{Name: "ExtensionLabels", New: func(deps plugin.Dependencies) (admission.Interface, error) {
 		return &mutator{admission.NewHandler(admission.Create, admission.Update), deps.Reader}, nil
@@ -62,7 +62,7 @@ type object[T any] interface {
 	metav1.Object
 }
 
-// with labels the object of a request with what the function finds that it takes.
+// with returns a function that labels the object of a request with the extensions that find returns.
 func with[T any, P object[T]](find func(context.Context, P) (extensions, error)) func(context.Context, admission.Attributes) error {
 	return func(ctx context.Context, a admission.Attributes) error {
 		obj, ok := a.GetObject().(P)
@@ -78,7 +78,7 @@ func with[T any, P object[T]](find func(context.Context, P) (extensions, error))
 	}
 }
 
-// extensions are what an object takes: the keys of its labels.
+// extensions are the keys of the labels for the extensions that an object uses.
 type extensions []string
 
 func (e *extensions) add(prefix string, types ...string) {
@@ -165,7 +165,7 @@ func (m *mutator) workloadIdentity(_ context.Context, identity *security.Workloa
 	return provider(identity.Spec.TargetSystem.Type)
 }
 
-// referred reads an object of the whole garden. Its name was not validated yet: what cannot be a name is no object's.
+// referred reads a cluster-scoped object. Its name has not been validated yet, so an invalid name counts as not found.
 func referred[T runtime.Object](ctx context.Context, r plugin.Reader, resource, name string, path *field.Path) (T, error) {
 	obj, err := plugin.Get[T](ctx, r, gardencore.Resource(resource), "", name)
 	switch {

@@ -77,7 +77,7 @@ func TestLabels(t *testing.T) {
 			"operatingsystemconfig.extensions.gardener.cloud/linux", provider + "local", "selfhostedshootexposure.extensions.gardener.cloud/vip"}},
 		"workerless": {gardencore.Kind("Shoot"), &gardencore.Shoot{Spec: workerless},
 			[]string{"extensions.extensions.gardener.cloud/for-workerless", provider + "local"}},
-		"Quota": {gardencore.Kind("Quota"), &gardencore.Quota{}, []string{provider + "stale"}}, // not ours
+		"Quota": {gardencore.Kind("Quota"), &gardencore.Quota{}, []string{provider + "stale"}}, // not handled
 	} {
 		t.Run(name, func(t *testing.T) {
 			obj, err := meta.Accessor(tc.obj)

@@ -1,5 +1,5 @@
-// Package extensionvalidator is the admission plugin ExtensionValidator: whatever extension an object needs is registered
-// for objects of its kind. It may import the plugin, request and shootcommon packages.
+// Package extensionvalidator contains the admission plugin ExtensionValidator, which checks that the extensions that an
+// object needs are registered. It may import the plugin, request and shootcommon packages.
 package extensionvalidator
 
 import (
@@ -18,7 +18,7 @@ import (
 	"github.com/gardenlite/gardenlite/internal/garden/admission/shootcommon"
 )
 
-// Factory makes the plugin.
+// Factory returns the plugin's factory.
 func Factory() plugin.Factory {
 	return plugin.Factory{Name: "ExtensionValidator", New: func(deps plugin.Dependencies) (admission.Interface, error) {
 		return &validator{admission.NewHandler(admission.Create, admission.Update), deps.Reader}, nil
@@ -45,7 +45,8 @@ func (v *validator) Validate(ctx context.Context, a admission.Attributes, _ admi
 	return shootcommon.Forbidden(a, registered.validate(needed))
 }
 
-// needs are what the object of a request needs; nil if that was looked at before, as its specification is the same.
+// needs returns the extensions that the object of a request needs. It returns nil if the spec is unchanged, because it
+// has been validated before.
 func (v *validator) needs(ctx context.Context, a admission.Attributes) (*needs, error) {
 	switch a.GetKind().GroupKind() {
 	case gardencore.Kind("BackupBucket"):
@@ -84,7 +85,7 @@ func backupBucketNeeds(bucket *gardencore.BackupBucket) *needs {
 	return needed
 }
 
-// backupEntryNeeds goes by the type of the entry's bucket.
+// backupEntryNeeds uses the provider type of the entry's bucket.
 func (v *validator) backupEntryNeeds(ctx context.Context, entry *gardencore.BackupEntry) (*needs, error) {
 	bucket, err := plugin.Get[*gardencore.BackupBucket](ctx, v.reader, gardencore.Resource("backupbuckets"), "", entry.Spec.BucketName)
 	if apierrors.IsNotFound(err) {

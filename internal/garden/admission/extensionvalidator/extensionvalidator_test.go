@@ -42,7 +42,8 @@ func fullSeed() *gardencore.Seed {
 		DNS: gardencore.SeedDNS{Provider: &gardencore.SeedDNSProvider{Type: "d"}}, Extensions: []gardencore.Extension{{Type: "e"}}}}
 }
 
-// TestNeeds registers what an object needs: it is accepted then, and refused for the right field with any one left out.
+// TestNeeds checks that an object is accepted if all extensions that it needs are registered, and refused with the
+// right field if any one is missing.
 func TestNeeds(t *testing.T) {
 	for name, tc := range map[string]struct {
 		kind  string

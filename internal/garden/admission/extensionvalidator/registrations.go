@@ -15,14 +15,14 @@ import (
 
 // needs are the extensions that an object needs.
 type needs struct {
-	// cluster is the kind of cluster that they are for; empty if it does not matter.
+	// cluster is the type of cluster that the extensions must support; empty if it does not matter.
 	cluster gardencore.ClusterType
-	// workerless wants Extensions that can do without workers.
+	// workerless is set if the Extensions must support Shoots without workers.
 	workerless bool
 	extensions []need
 }
 
-// need is one extension, and the field that asks for it.
+// need is one extension, and the field that requires it.
 type need struct {
 	kind, extensionType string
 	path                *field.Path
@@ -38,7 +38,7 @@ func (n *needs) addExtensions(extensions []gardencore.Extension, path *field.Pat
 	}
 }
 
-// registrations are the resources that extensions are registered for.
+// registrations are the resources of all ControllerRegistrations.
 type registrations []gardencore.ControllerResource
 
 func (v *validator) registrations(ctx context.Context) (registrations, error) {
@@ -67,7 +67,8 @@ func (r registrations) validate(needed *needs) field.ErrorList {
 	return errs
 }
 
-// primary says whether an extension looks after what is needed, in this kind of cluster.
+// primary reports whether a registration is primarily responsible for the needed extension and supports this type of
+// cluster.
 func (r registrations) primary(n need, cluster gardencore.ClusterType) bool {
 	return slices.ContainsFunc(r, func(resource gardencore.ControllerResource) bool {
 		return resource.Kind == n.kind && resource.Type == n.extensionType && ptr.Deref(resource.Primary, true) &&

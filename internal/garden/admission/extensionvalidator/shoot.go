@@ -31,7 +31,7 @@ func shootNeeds(shoot *gardencore.Shoot) *needs {
 	return needed
 }
 
-// addDNSProviders looks at the primary one only: the others are for extensions that make records within the Shoot.
+// addDNSProviders adds only primary providers: the others are for extensions that create records within the Shoot.
 func (n *needs) addDNSProviders(providers []gardencore.DNSProvider, path *field.Path) {
 	for i, provider := range providers {
 		if t := ptr.Deref(provider.Type, gardencore.DNSUnmanaged); t != gardencore.DNSUnmanaged && ptr.Deref(provider.Primary, false) {
@@ -40,7 +40,7 @@ func (n *needs) addDNSProviders(providers []gardencore.DNSProvider, path *field.
 	}
 }
 
-// addWorker is, as in Gardener, silent about the exposure of a control plane in a pool without a machine image.
+// addWorker, as in Gardener, does not check the exposure of a control plane in a pool without a machine image.
 func (n *needs) addWorker(worker *gardencore.Worker, path *field.Path) {
 	if worker.CRI != nil {
 		for i, runtime := range worker.CRI.ContainerRuntimes {

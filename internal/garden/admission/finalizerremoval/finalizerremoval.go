@@ -1,6 +1,6 @@
-// Package finalizerremoval is the admission plugin FinalizerRemoval: it forbids to remove Gardener's finalizer from a
-// binding that a Shoot uses, or from a Shoot whose deletion is not complete. It may import the plugin, request and
-// shootcommon packages.
+// Package finalizerremoval contains the admission plugin FinalizerRemoval, which refuses to remove Gardener's finalizer
+// from a binding that a Shoot uses, or from a Shoot whose deletion is not complete. It may import the plugin, request
+// and shootcommon packages.
 package finalizerremoval
 
 import (
@@ -22,7 +22,7 @@ import (
 	"github.com/gardenlite/gardenlite/internal/garden/admission/shootcommon"
 )
 
-// Factory makes the plugin.
+// Factory returns the plugin's factory.
 func Factory() plugin.Factory {
 	return plugin.Factory{Name: "FinalizerRemoval", New: func(deps plugin.Dependencies) (admission.Interface, error) {
 		return &validator{admission.NewHandler(admission.Update), deps.Reader}, nil
@@ -76,7 +76,7 @@ func (v *validator) validateUnused(ctx context.Context, a admission.Attributes, 
 	return nil
 }
 
-// deleted says whether there is nothing left of a Shoot, or never was anything.
+// deleted reports whether the deletion of a Shoot has succeeded, or the Shoot has never been reconciled.
 func deleted(shoot *gardencore.Shoot) bool {
 	operation := shoot.Status.LastOperation
 	return shoot.Status.TechnicalID == "" || operation == nil ||

@@ -1,4 +1,5 @@
-// Package managedseedshoot is the admission plugin ManagedSeedShoot: it keeps a ManagedSeed while Shoots need its seed.
+// Package managedseedshoot contains the admission plugin ManagedSeedShoot, which refuses to delete a ManagedSeed while
+// its seed has Shoots.
 //
 // It may import the plugin, request and seedcommon packages.
 package managedseedshoot
@@ -16,7 +17,7 @@ import (
 	"github.com/gardenlite/gardenlite/internal/garden/admission/seedcommon"
 )
 
-// Factory makes the plugin.
+// Factory returns the plugin's factory.
 func Factory() plugin.Factory {
 	return plugin.Factory{Name: "ManagedSeedShoot", New: func(deps plugin.Dependencies) (admission.Interface, error) {
 		return &validator{admission.NewHandler(admission.Delete), deps.Reader}, nil
@@ -52,8 +53,8 @@ func (v *validator) Validate(ctx context.Context, a admission.Attributes, _ admi
 	return nil
 }
 
-// names are the ManagedSeeds that a request deletes. One without a name is for a collection, of which, as in Gardener,
-// none is deleted while any ManagedSeed of the landscape is needed.
+// names returns the names of the ManagedSeeds to check. A DeleteCollection request has no name; as in Gardener, it is
+// refused if any ManagedSeed of the landscape has Shoots.
 func (v *validator) names(ctx context.Context, name string) ([]string, error) {
 	if name != "" {
 		return []string{name}, nil

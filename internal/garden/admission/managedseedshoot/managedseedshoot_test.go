@@ -16,7 +16,7 @@ import (
 	"github.com/gardenlite/gardenlite/internal/garden/admission/plugin/plugintest"
 )
 
-// TestDelete is about the ManagedSeeds "a", "b" and "c", of which "b" is to have a Shoot and "c" still has one.
+// TestDelete deletes the ManagedSeeds "a", "b" and "c": a Shoot is scheduled to "b", and another one still runs on "c".
 func TestDelete(t *testing.T) {
 	managedSeed := func(name string) runtime.Object {
 		return &seedmanagement.ManagedSeed{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "garden"}}

@@ -14,7 +14,7 @@ import (
 
 const ingressPrefix = "ingress."
 
-// setDefaults fills in the seed template of a configuration, if it has one.
+// setDefaults defaults the seed template of a GardenletConfiguration, if it has one.
 func (m *managedSeed) setDefaults(ctx context.Context, object runtime.Object, shoot *gardencore.Shoot) error {
 	if object == nil {
 		return nil
@@ -65,7 +65,7 @@ func setDefaultsFromShoot(spec *gardencore.SeedSpec, shoot *gardencore.Shoot) {
 	if spec.Settings == nil {
 		spec.Settings = &gardencore.SeedSettings{}
 	}
-	if spec.Settings.VerticalPodAutoscaler == nil { // the Shoot has one
+	if spec.Settings.VerticalPodAutoscaler == nil { // the Shoot already runs one
 		spec.Settings.VerticalPodAutoscaler = &gardencore.SeedSettingVerticalPodAutoscaler{Enabled: false}
 	}
 }

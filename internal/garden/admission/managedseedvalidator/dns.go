@@ -15,15 +15,15 @@ import (
 	"github.com/gardenlite/gardenlite/internal/garden/admission/shootcommon"
 )
 
-// unfitDNS is an error that says why a Shoot's DNS does not do for a seed.
+// unfitDNS is the reason why the DNS configuration of a Shoot cannot be used for a seed.
 type unfitDNS string
 
 func (e unfitDNS) Error() string { return string(e) }
 
 func missingCredentials(message string) error { return unfitDNS(message) }
 
-// dnsProvider is who keeps the DNS records below a Shoot's domain: the Shoot's own provider, or that of the default
-// domain. The Shoot has a domain.
+// dnsProvider returns the DNS provider for the Shoot's domain: the Shoot's own primary provider, or that of the default
+// domain. The Shoot must have a domain.
 func (m *managedSeed) dnsProvider(ctx context.Context, shoot *gardencore.Shoot) (*gardencore.SeedDNSProvider, error) {
 	primary := shootcommon.PrimaryDNSProvider(shoot.Spec.DNS.Providers)
 	switch {
@@ -41,7 +41,7 @@ func (m *managedSeed) dnsProvider(ctx context.Context, shoot *gardencore.Shoot) 
 	return &gardencore.SeedDNSProvider{Type: *primary.Type, CredentialsRef: credentials}, nil
 }
 
-// dnsCredentials are those of a Shoot's DNS provider or else the Shoot's own.
+// dnsCredentials returns the credentials of the Shoot's DNS provider or else those of the Shoot's binding.
 func (m *managedSeed) dnsCredentials(ctx context.Context, shoot *gardencore.Shoot, provider *gardencore.DNSProvider) (
 	*corev1.ObjectReference, error) {
 	switch own := provider.CredentialsRef; {
@@ -66,8 +66,8 @@ func (m *managedSeed) dnsCredentials(ctx context.Context, shoot *gardencore.Shoo
 	return nil, unfitDNS(fmt.Sprintf("the primary DNS provider of Shoot %s/%s has no credentials", shoot.Namespace, shoot.Name))
 }
 
-// defaultDNSProvider is that of the default domain which a Shoot's domain is below: one of the Shoot's seed if it has its
-// own, else one of the landscape.
+// defaultDNSProvider returns the provider of the default domain that the Shoot's domain ends with: a default domain of
+// the Shoot's seed if it has any, else one of the landscape.
 func (m *managedSeed) defaultDNSProvider(ctx context.Context, shoot *gardencore.Shoot) (*gardencore.SeedDNSProvider, error) {
 	domain := *shoot.Spec.DNS.Domain
 	none := unfitDNS(fmt.Sprintf("the domain of Shoot %s/%s is neither its own nor below a default domain", shoot.Namespace, shoot.Name))

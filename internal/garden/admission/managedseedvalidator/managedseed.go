@@ -1,10 +1,10 @@
-// Package managedseedvalidator is the admission plugin ManagedSeed: it fills in what a ManagedSeed's seed template leaves to the
-// Shoot that becomes a seed, and keeps the two in agreement.
+// Package managedseedvalidator contains the admission plugin ManagedSeed: it defaults the seed template of a
+// ManagedSeed from the Shoot that becomes a seed, and validates that the template agrees with the Shoot.
 //
-// managedseed.go is the plugin and how it finds the Shoot, defaults.go fills in the template, dns.go finds the DNS
-// provider for it, and validate.go compares it with the Shoot. The package may import the plugin, request, seedcommon and
-// shootcommon packages and the scheme. What it refuses is invalid, not forbidden, as in Gardener; so is what Gardener
-// fails over, like a Shoot without networks.
+// managedseed.go has the plugin and reads the Shoot, defaults.go defaults the template, dns.go finds the DNS provider
+// for it, and validate.go compares it with the Shoot. The package may import the plugin, request, seedcommon and
+// shootcommon packages and the scheme. As in Gardener, it refuses a ManagedSeed as Invalid, not as Forbidden; this
+// includes what makes Gardener's plugin fail, like a Shoot without networks.
 package managedseedvalidator
 
 import (
@@ -30,7 +30,7 @@ import (
 	"github.com/gardenlite/gardenlite/internal/garden/scheme"
 )
 
-// Factory makes the plugin.
+// Factory returns the plugin's factory.
 func Factory() plugin.Factory {
 	return plugin.Factory{Name: "ManagedSeed", New: func(deps plugin.Dependencies) (admission.Interface, error) {
 		return &managedSeed{admission.NewHandler(admission.Create, admission.Update), deps}, nil
@@ -60,7 +60,7 @@ func (m *managedSeed) Admit(ctx context.Context, a admission.Attributes, _ admis
 	}
 	seed, _, err := request.Objects[seedmanagement.ManagedSeed](a)
 	if err != nil || !hasShoot(seed) {
-		return err // without a shoot: a webhook may still name one, and validation wants one then
+		return err // a webhook may still set the Shoot; if it is missing then, validation refuses the ManagedSeed
 	}
 	shoot, err := m.shoot(ctx, seed)
 	if err != nil {
@@ -84,7 +84,7 @@ func (m *managedSeed) Validate(ctx context.Context, a admission.Attributes, _ ad
 			field.Invalid(field.NewPath("metadata", "namespace"), seed.Namespace, "must be "+v1beta1constants.GardenNamespace))
 	}
 	if !hasShoot(seed) {
-		return nil // validation refuses that
+		return nil // the API validation refuses it
 	}
 	shoot, err := m.shoot(ctx, seed)
 	if err != nil {
@@ -103,8 +103,8 @@ func (m *managedSeed) Validate(ctx context.Context, a admission.Attributes, _ ad
 	return answer(seed, append(errs, of...), err)
 }
 
-// answer makes the answer to a request out of what is wrong with the ManagedSeed and an error, which may be one that
-// says what is wrong too.
+// answer returns one Invalid error with errs and err if err is a field error, and an InternalError if err is another
+// error.
 func answer(seed *seedmanagement.ManagedSeed, errs field.ErrorList, err error) error {
 	if fieldErr := (*field.Error)(nil); errors.As(err, &fieldErr) {
 		errs = append(errs, fieldErr)
@@ -121,7 +121,7 @@ func hasShoot(seed *seedmanagement.ManagedSeed) bool {
 	return seed.Spec.Shoot != nil && seed.Spec.Shoot.Name != ""
 }
 
-// shoot is the Shoot that becomes a seed; a field error if there is none.
+// shoot returns the Shoot that becomes a seed, or a field error if it does not exist.
 func (m *managedSeed) shoot(ctx context.Context, seed *seedmanagement.ManagedSeed) (*gardencore.Shoot, error) {
 	name := seed.Spec.Shoot.Name
 	return get[*gardencore.Shoot](ctx, m.deps.Reader, gardencore.Resource("shoots"), seed.Namespace, name, func(message string) error {
@@ -129,7 +129,7 @@ func (m *managedSeed) shoot(ctx context.Context, seed *seedmanagement.ManagedSee
 	})
 }
 
-// get reads an object; if there is none, the error is for missing to say.
+// get reads an object. If it does not exist, get returns the error that missing creates from a message.
 func get[T runtime.Object](ctx context.Context, r plugin.Reader, resource schema.GroupResource, namespace, name string,
 	missing func(string) error) (T, error) {
 	obj, err := plugin.Get[T](ctx, r, resource, namespace, name)
@@ -142,7 +142,7 @@ func get[T runtime.Object](ctx context.Context, r plugin.Reader, resource schema
 	return obj, nil
 }
 
-// configuration is the gardenlet's configuration of a ManagedSeed; a field error if it is of another kind.
+// configuration returns config as a GardenletConfiguration, or a field error if it is of another type.
 func configuration(config any) (*gardenletconfigv1alpha1.GardenletConfiguration, error) {
 	typed, ok := config.(*gardenletconfigv1alpha1.GardenletConfiguration)
 	if !ok {
@@ -151,7 +151,7 @@ func configuration(config any) (*gardenletconfigv1alpha1.GardenletConfiguration,
 	return typed, nil
 }
 
-// toInternal and toExternal are for templates of seeds, which have no conversion that a scheme knows.
+// toInternal and toExternal convert seed templates as Seeds, because the scheme has no conversion for templates.
 func toInternal(template *gardencorev1beta1.SeedTemplate) (*gardencore.SeedSpec, error) {
 	seed := &gardencore.Seed{}
 	if err := scheme.Scheme.Convert(&gardencorev1beta1.Seed{Spec: *template.Spec.DeepCopy()}, seed, nil); err != nil {

@@ -30,7 +30,7 @@ type garden struct {
 	shoot   *gardencore.Shoot
 	parent  *gardencore.Seed
 	seed    *seedmanagement.ManagedSeed
-	spec    *gardencorev1beta1.SeedSpec // of seed
+	spec    *gardencorev1beta1.SeedSpec // the template in the seed
 	others  []runtime.Object            // Shoots and ManagedSeeds
 	secrets []runtime.Object
 }
@@ -92,7 +92,7 @@ func (g *garden) admit(t *testing.T) error {
 	return g.plugin(t).Admit(t.Context(), g.attributes(nil), nil)
 }
 
-// said lists the errors of an answer as type and field.
+// said returns the types and fields of an Invalid error, sorted, and the message of any other error.
 func said(err error) string {
 	if err == nil {
 		return ""
@@ -151,7 +151,7 @@ func TestDNSProvider(t *testing.T) {
 	}
 	for name, test := range map[string]struct {
 		change           []func(*garden)
-		typ, credentials string // without a type it is refused
+		typ, credentials string // if typ is empty, the request must be refused
 	}{
 		"default domain": {nil, "local", "default"},
 		"no domain":      {[]func(*garden){func(g *garden) { g.secrets = nil }}, "", ""},
@@ -195,7 +195,7 @@ func TestValidate(t *testing.T) {
 	}{
 		"fit":           {func(*garden) {}, ""},
 		"elsewhere":     {func(g *garden) { g.seed.Namespace = "garden-dev" }, "Invalid metadata.namespace"},
-		"no shoot":      {func(g *garden) { g.seed.Spec.Shoot = nil }, ""}, // validation's
+		"no shoot":      {func(g *garden) { g.seed.Spec.Shoot = nil }, ""}, // left to the API validation
 		"missing shoot": {func(g *garden) { g.seed.Spec.Shoot.Name = "t" }, shootName},
 		"no template": {func(g *garden) { g.seed.Spec.Gardenlet.Config = &gardenletconfigv1alpha1.GardenletConfiguration{} },
 			"Required spec.gardenlet.config.seedConfig"},
@@ -231,7 +231,8 @@ func TestValidate(t *testing.T) {
 	}
 }
 
-// TestZones: zones that the seed had may stay though the Shoot has none of the name, and must while Shoots are on it.
+// TestZones checks that a zone that the seed already has is accepted even if the Shoot has no such zone, and that it
+// cannot be removed while Shoots are on the seed.
 func TestZones(t *testing.T) {
 	for _, test := range []struct {
 		before, after []string

@@ -16,7 +16,7 @@ import (
 	"github.com/gardenlite/gardenlite/internal/garden/admission/shootcommon"
 )
 
-// validateShoot wants a Shoot that can be a seed.
+// validateShoot checks that the Shoot can become a seed.
 func validateShoot(shoot *gardencore.Shoot) field.ErrorList {
 	var errs field.ErrorList
 	refuse := func(unfit bool, message string) {
@@ -33,7 +33,7 @@ func validateShoot(shoot *gardencore.Shoot) field.ErrorList {
 	return errs
 }
 
-// validateUnused wants a Shoot that no other ManagedSeed makes a seed.
+// validateUnused checks that no other ManagedSeed refers to the Shoot.
 func (m *managedSeed) validateUnused(ctx context.Context, seed *seedmanagement.ManagedSeed) (field.ErrorList, error) {
 	name := seed.Spec.Shoot.Name
 	others, err := plugin.List[*seedmanagement.ManagedSeed](ctx, m.deps.Reader, seedmanagement.Resource("managedseeds"), seed.Namespace,
@@ -50,8 +50,8 @@ func (m *managedSeed) validateUnused(ctx context.Context, seed *seedmanagement.M
 	return nil, nil
 }
 
-// validateTemplate compares a ManagedSeed's seed template with the Shoot and with what it was before; old is nil if the
-// ManagedSeed is new.
+// validateTemplate compares the seed template of a ManagedSeed with the Shoot and with the old template; old is nil for
+// a new ManagedSeed.
 func (m *managedSeed) validateTemplate(ctx context.Context, seed, old *seedmanagement.ManagedSeed, shoot *gardencore.Shoot) (
 	field.ErrorList, error) {
 	spec, err := seedSpec(seed)
@@ -69,7 +69,7 @@ func (m *managedSeed) validateTemplate(ctx context.Context, seed, old *seedmanag
 			return nil, err
 		}
 		errs = append(errs, changes...)
-		// Zones could have other names than the Shoot's once, so those that were there stay allowed.
+		// Zone names used not to be compared with the Shoot's, so zones that the seed already has stay allowed.
 		zones = sets.New(zones...).Delete(oldSpec.Provider.Zones...).UnsortedList()
 	}
 	if !zonesOf(shoot).HasAll(zones...) {
@@ -78,7 +78,7 @@ func (m *managedSeed) validateTemplate(ctx context.Context, seed, old *seedmanag
 	return errs, nil
 }
 
-// seedSpec is the specification in a ManagedSeed's seed template; a field error if there is none.
+// seedSpec returns the spec of the seed template of a ManagedSeed, or a field error if there is none.
 func seedSpec(seed *seedmanagement.ManagedSeed) (*gardencore.SeedSpec, error) {
 	if seed.Spec.Gardenlet.Config == nil {
 		return nil, field.Required(configPath, "must be set")
@@ -93,7 +93,7 @@ func seedSpec(seed *seedmanagement.ManagedSeed) (*gardencore.SeedSpec, error) {
 	return toInternal(&config.SeedConfig.SeedTemplate)
 }
 
-// validateSeedSpec wants a seed with the Shoot's domain, networks and provider.
+// validateSeedSpec checks that the seed has the domain, networks and provider of the Shoot.
 func validateSeedSpec(spec *gardencore.SeedSpec, shoot *gardencore.Shoot) field.ErrorList {
 	var (
 		errs               = validateSettings(spec.Settings, shoot)
@@ -119,8 +119,8 @@ func validateSeedSpec(spec *gardencore.SeedSpec, shoot *gardencore.Shoot) field.
 	return errs
 }
 
-// validateSettings refuses a second vertical pod autoscaler, and topology-aware routing if the Shoot has turned off what
-// that is made with.
+// validateSettings refuses a second vertical pod autoscaler, and topology-aware routing if the Shoot disables the
+// feature gate that it needs.
 func validateSettings(settings *gardencore.SeedSettings, shoot *gardencore.Shoot) field.ErrorList {
 	if settings == nil {
 		return nil

@@ -13,8 +13,8 @@ import (
 	validation "github.com/gardenlite/gardenlite/internal/garden/validation/corevalidation"
 )
 
-// validateImages wants images and versions that the parent does not have to be complete, and of the others no more than
-// another expiration date.
+// validateImages checks that images and versions that the parent does not have are complete, and that those that it has
+// are not changed except for their expiration date.
 func (f *fit) validateImages() field.ErrorList {
 	var (
 		errs         field.ErrorList
@@ -49,7 +49,8 @@ func hasImage(images []gardencore.MachineImage, name string) bool {
 	return slices.ContainsFunc(images, func(image gardencore.MachineImage) bool { return image.Name == name })
 }
 
-// below are the errors about a field and those in it. Doubles are refused before there is a question of the parent.
+// below returns the errors for the field at path and the fields below it, without Duplicate errors: the API validation
+// has already refused duplicates.
 func below(path *field.Path, errs field.ErrorList) field.ErrorList {
 	var found field.ErrorList
 	for _, err := range errs {
@@ -60,7 +61,8 @@ func below(path *field.Path, errs field.ErrorList) field.ErrorList {
 	return found
 }
 
-// validateUpdateStrategy refuses changes of a strategy that is older than the parent's image of this name.
+// validateUpdateStrategy refuses to change the update strategy of an image that the parent has got, too, in the
+// meantime.
 func (f *fit) validateUpdateStrategy(image gardencore.MachineImage, path *field.Path) field.ErrorList {
 	for _, before := range f.old.MachineImages {
 		if before.Name == image.Name && ptr.Deref(before.UpdateStrategy, "") != ptr.Deref(image.UpdateStrategy, "") {
@@ -71,8 +73,8 @@ func (f *fit) validateUpdateStrategy(image gardencore.MachineImage, path *field.
 	return nil
 }
 
-// validateOverride checks an image version that the parent has. If it was here before the parent got it, it may stay as it
-// is.
+// validateOverride checks an image version that the parent has, too. If the profile had the version before the parent
+// got it, it may stay unchanged except for its expiration date.
 func (f *fit) validateOverride(image string, version gardencore.MachineImageVersion, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	if before := cloudprofile.ImageVersion(f.old.MachineImages, image, version.Version); before == nil {

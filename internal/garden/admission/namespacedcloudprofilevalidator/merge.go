@@ -11,7 +11,8 @@ import (
 
 const architecture = v1beta1constants.ArchitectureName
 
-// Merge is the complete profile that a NamespacedCloudProfile and its parent make: what a Shoot that refers to it may use.
+// Merge returns the merged spec of a NamespacedCloudProfile and its parent: everything that a Shoot that refers to it
+// may use.
 func Merge(own *gardencore.NamespacedCloudProfileSpec, parent *gardencore.CloudProfileSpec) *gardencore.CloudProfileSpec {
 	own, merged := InFormatOf(own, parent.MachineCapabilities), parent.DeepCopy()
 	if own.Kubernetes != nil {
@@ -40,7 +41,8 @@ func Merge(own *gardencore.NamespacedCloudProfileSpec, parent *gardencore.CloudP
 	return merged
 }
 
-// mergeLists puts overrides into the items that have the same key. Others are added at the end, or left out.
+// mergeLists merges overrides into the base items with the same key. Items with a new key are appended if add is set,
+// and left out otherwise.
 func mergeLists[T any](base, overrides []T, add bool, key func(*T) string, merge func(base, override *T)) []T {
 	var (
 		merged = slices.Clone(base)[:0]
@@ -75,7 +77,8 @@ func mergeImage(base, override *gardencore.MachineImage) {
 		func(v *gardencore.MachineImageVersion) string { return v.Version }, mergeImageVersion)
 }
 
-// mergeImageVersion extends the life of a version, unless the override is a whole version: one that the parent got later.
+// mergeImageVersion overrides only the expiration date, unless the override is a complete version, which the profile
+// had before its parent got it.
 func mergeImageVersion(base, override *gardencore.MachineImageVersion) {
 	whole := len(override.Architectures) > 0 || len(override.CapabilityFlavors) > 0 || len(override.CRI) > 0 ||
 		ptr.Deref(override.KubeletVersionConstraint, "") != "" || ptr.Deref(override.Classification, "") != ""
@@ -86,7 +89,7 @@ func mergeImageVersion(base, override *gardencore.MachineImageVersion) {
 	}
 }
 
-// fillArchitectures writes the architectures out where they follow from capabilities, or are the default.
+// fillArchitectures sets missing architectures: to those of the capabilities, or else to amd64.
 func fillArchitectures(spec *gardencore.CloudProfileSpec) {
 	for i := range spec.MachineTypes {
 		machineType := &spec.MachineTypes[i]
@@ -110,7 +113,8 @@ func fillArchitectures(spec *gardencore.CloudProfileSpec) {
 	}
 }
 
-// imageArchitectures are those of an image version's flavors. An image without flavors has one for everything.
+// imageArchitectures returns the architectures of an image version's flavors. An image without flavors has all
+// architectures of the definitions.
 func imageArchitectures(flavors []gardencore.MachineImageFlavor, definitions []gardencore.CapabilityDefinition) []string {
 	if len(flavors) == 0 {
 		flavors = []gardencore.MachineImageFlavor{{}}
@@ -128,8 +132,8 @@ func architecturesOf(flavors []gardencore.MachineImageFlavor, complete func(gard
 	return sets.List(found)
 }
 
-// InFormatOf is a copy of a specification that says the architectures of images and machines as its parent does: as
-// capabilities if the parent defines some, else as architectures.
+// InFormatOf returns a copy of the spec that expresses the architectures of images and machines in the format of its
+// parent: as capabilities if the parent defines any, else as architectures.
 func InFormatOf(spec *gardencore.NamespacedCloudProfileSpec,
 	definitions []gardencore.CapabilityDefinition) *gardencore.NamespacedCloudProfileSpec {
 	spec = spec.DeepCopy()

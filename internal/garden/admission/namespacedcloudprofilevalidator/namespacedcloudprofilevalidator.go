@@ -1,5 +1,5 @@
-// Package namespacedcloudprofilevalidator is the admission plugin NamespacedCloudProfileValidator: a
-// NamespacedCloudProfile fits its parent, and the two make a valid profile together. It also merges the two.
+// Package namespacedcloudprofilevalidator contains the admission plugin NamespacedCloudProfileValidator, which checks
+// that a NamespacedCloudProfile fits its parent and that both together are a valid profile. It also merges the two.
 //
 // It may import the plugin, request and cloudprofile packages and the validation of the core group.
 package namespacedcloudprofilevalidator
@@ -21,7 +21,7 @@ import (
 	validation "github.com/gardenlite/gardenlite/internal/garden/validation/corevalidation"
 )
 
-// Factory makes the plugin.
+// Factory returns the plugin's factory.
 func Factory() plugin.Factory {
 	return plugin.Factory{Name: "NamespacedCloudProfileValidator", New: func(deps plugin.Dependencies) (admission.Interface, error) {
 		return &validator{admission.NewHandler(admission.Create, admission.Update), deps}, nil
@@ -68,24 +68,24 @@ func (v *validator) Validate(ctx context.Context, a admission.Attributes, _ admi
 	return nil
 }
 
-// unchanged says whether an update does nothing that could break a profile. Changes of its metadata alone are looked at,
-// unless it is being deleted: its parent may have changed in the meantime.
+// unchanged reports whether an update needs no validation because the spec is unchanged. If only metadata changes, the
+// profile is validated nevertheless, because its parent may have changed in the meantime, unless it is being deleted.
 func unchanged(profile, old *gardencore.NamespacedCloudProfile) bool {
 	return reflect.DeepEqual(profile.Spec, old.Spec) &&
 		(profile.DeletionTimestamp != nil || reflect.DeepEqual(profile.ObjectMeta, old.ObjectMeta))
 }
 
-// fit is a NamespacedCloudProfile, in the format of its parent, with what it has to fit to.
+// fit is a NamespacedCloudProfile, in the format of its parent, together with what it is validated against.
 type fit struct {
 	profile  *gardencore.NamespacedCloudProfileSpec
-	old      *gardencore.NamespacedCloudProfileSpec // empty for a new one
-	merged   *gardencore.CloudProfileSpec           // what the old one made with its parent
+	old      *gardencore.NamespacedCloudProfileSpec // empty for a new profile
+	merged   *gardencore.CloudProfileSpec           // old, merged with its parent
 	parent   *gardencore.CloudProfileSpec
 	isUpdate bool
 	now      time.Time
 }
 
-// validateKubernetes wants versions that the parent has, with another expiration date.
+// validateKubernetes checks that the parent has the versions and that they have an expiration date.
 func (f *fit) validateKubernetes() field.ErrorList {
 	if f.profile.Kubernetes == nil {
 		return nil
@@ -113,7 +113,7 @@ func kubernetesVersion(spec *gardencore.CloudProfileSpec, name string) *gardenco
 	return nil
 }
 
-// validateExpiration refuses a date in the past, unless it is the one that holds already.
+// validateExpiration refuses to change an expiration date to one in the past.
 func (f *fit) validateExpiration(version gardencore.ExpirableVersion, holds *gardencore.ExpirableVersion,
 	path *field.Path) field.ErrorList {
 	if !f.isUpdate || !cloudprofile.Expired(version, f.now) || holds != nil && holds.ExpirationDate.Equal(version.ExpirationDate) {

@@ -88,8 +88,8 @@ func TestValidate(t *testing.T) {
 	for name, test := range map[string]struct {
 		definitions []gardencore.CapabilityDefinition
 		spec        gardencore.NamespacedCloudProfileSpec
-		old         *gardencore.NamespacedCloudProfileSpec // nil: create
-		expired     bool                                   // the old profile was merged when the versions expired in the past
+		old         *gardencore.NamespacedCloudProfileSpec // nil for a create request
+		expired     bool                                   // the old profile's status already has the past expiration dates
 		want        []string
 	}{
 		"nothing":                         {},

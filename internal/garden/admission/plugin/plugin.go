@@ -1,8 +1,8 @@
-// Package plugin is what the garden's admission plugins have in common: how one is made and what it may read.
+// Package plugin contains what the garden's admission plugins have in common: their factories and their dependencies.
 //
-// Plugins read Gardener objects through Reader, which goes to the API server's own storage: an object that was created
-// before is seen at once, with no informer to lag behind. They may import nothing of the garden but this package,
-// validation helpers and scheme.
+// Plugins read Gardener objects through Reader, which reads from the API server's own storage: an object is visible as
+// soon as it is created, while an informer could lag behind. Plugins may import nothing of the garden but this package,
+// the validation helpers and the scheme.
 package plugin
 
 import (
@@ -19,20 +19,21 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// Reader reads Gardener objects in their internal version from the storage of the API server. What it returns is
+// Reader reads Gardener objects in their internal version from the storage of the API server. The returned objects are
 // shared and must not be changed.
 type Reader interface {
-	// Get returns one object, as it is stored now; a NotFound API error if there is none.
+	// Get returns the object as it is stored now, or a NotFound API error if it does not exist.
 	Get(ctx context.Context, resource schema.GroupResource, namespace, name string) (runtime.Object, error)
-	// List returns the objects of a namespace (all, if empty) that match the field selector (nil: all).
+	// List returns the objects of a namespace (of all namespaces if it is empty) that match the field selector (all
+	// objects if it is nil).
 	List(ctx context.Context, resource schema.GroupResource, namespace string, selector fields.Selector) ([]runtime.Object, error)
 }
 
-// FromCache is the resource version for lists with Kube that the API server answers from its watch cache as it is. Any
-// other list waits, up to a tenth of a second, until the cache has seen what the datastore has.
+// FromCache is the resource version for lists with Dependencies.Kube that the API server answers from its watch cache
+// as it is. Any other list waits, up to a tenth of a second, until the cache is as new as the datastore.
 const FromCache = "0"
 
-// Get is Reader.Get for a known type.
+// Get calls Reader.Get and returns the object as a T.
 func Get[T runtime.Object](ctx context.Context, r Reader, resource schema.GroupResource, namespace, name string) (T, error) {
 	var none T
 	obj, err := r.Get(ctx, resource, namespace, name)
@@ -46,7 +47,7 @@ func Get[T runtime.Object](ctx context.Context, r Reader, resource schema.GroupR
 	return typed, nil
 }
 
-// List is Reader.List for a known type.
+// List calls Reader.List and returns the objects as a slice of T.
 func List[T runtime.Object](ctx context.Context, r Reader, resource schema.GroupResource, namespace string,
 	selector fields.Selector) ([]T, error) {
 	objs, err := r.List(ctx, resource, namespace, selector)
@@ -64,21 +65,21 @@ func List[T runtime.Object](ctx context.Context, r Reader, resource schema.Group
 	return typed, nil
 }
 
-// Dependencies are what a plugin can be given.
+// Dependencies are passed to the factory of each plugin.
 type Dependencies struct {
 	// Reader reads Gardener objects.
 	Reader Reader
-	// Kube reads and writes Kubernetes objects of the garden (Secrets, ConfigMaps, RBAC). Always live.
+	// Kube reads and writes Kubernetes objects of the garden (Secrets, ConfigMaps, RBAC) without an informer cache.
 	Kube kubernetes.Interface
-	// Namespaces is backed by the informer the API server has anyway; a miss should be confirmed with Kube.
+	// Namespaces reads from the cache of the API server's Namespace informer; a miss should be confirmed with Kube.
 	Namespaces corev1listers.NamespaceLister
-	// Authorizer is the garden's authorizer, for plugins that check further verbs.
+	// Authorizer is the garden's authorizer, for plugins that check additional verbs.
 	Authorizer authorizer.Authorizer
 	// Clock is the landscape's clock.
 	Clock clock.PassiveClock
 }
 
-// Factory makes one plugin.
+// Factory creates one plugin.
 type Factory struct {
 	// Name is the plugin's name in Gardener, as in its documentation.
 	Name string

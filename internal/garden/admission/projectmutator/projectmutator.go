@@ -1,5 +1,5 @@
-// Package projectmutator is the admission plugin ProjectMutator: it notes who made a Project, gives it an owner and
-// makes the owner a member. It may import the plugin and request packages.
+// Package projectmutator contains the admission plugin ProjectMutator, which sets the creator and the owner of a
+// Project and makes the owner a member. It may import the plugin and request packages.
 package projectmutator
 
 import (
@@ -14,7 +14,7 @@ import (
 	"github.com/gardenlite/gardenlite/internal/garden/admission/request"
 )
 
-// Factory makes the plugin.
+// Factory returns the plugin's factory.
 func Factory() plugin.Factory {
 	return plugin.Factory{Name: "ProjectMutator", New: func(plugin.Dependencies) (admission.Interface, error) {
 		return &mutator{admission.NewHandler(admission.Create, admission.Update)}, nil
@@ -44,7 +44,7 @@ func (m *mutator) Admit(_ context.Context, a admission.Attributes, _ admission.O
 	return nil
 }
 
-// chooseOwner is the first member with the role owner, or else who makes the Project.
+// chooseOwner returns the first member with the role owner, or else the creator of the Project.
 func chooseOwner(project *gardencore.Project) *rbacv1.Subject {
 	for _, member := range project.Spec.Members {
 		if slices.Contains(member.Roles, gardencore.ProjectMemberOwner) {

@@ -1,6 +1,7 @@
-// Package request reads admission requests: which object they are about, what it was before and who asks.
+// Package request reads admission requests: which object they concern, its old state, and whether the user may read
+// other objects.
 //
-// It may import the API machinery only. It changes nothing.
+// It may import the API machinery only. It does not change the requests.
 package request
 
 import (
@@ -16,13 +17,13 @@ import (
 	"k8s.io/apiserver/pkg/authorization/authorizer"
 )
 
-// IsAbout says whether a request is about an object of a kind itself and not about a subresource of it.
+// IsAbout reports whether the request is for an object of the given kind itself and not for a subresource of it.
 func IsAbout(a admission.Attributes, kind schema.GroupKind) bool {
 	return a.GetKind().GroupKind() == kind && a.GetSubresource() == ""
 }
 
-// Objects are the object of a request to create or update, and what it was before: empty if it is created. It fails with
-// a BadRequest error if the request carries something else.
+// Objects returns the new and the old object of a create or update request; for a create request, the old object is
+// empty. It returns a BadRequest error if the request carries an object of another type.
 func Objects[T any, P interface {
 	*T
 	runtime.Object
@@ -48,14 +49,14 @@ func typed[T any, P interface {
 	return t, nil
 }
 
-// IsDeleting says whether a request updates an object that is being deleted. Such an update is not validated:
-// otherwise a deleted reference blocks the removal of the object's finalizers.
+// IsDeleting reports whether the request updates an object that is being deleted. Such an update is not validated:
+// otherwise a deleted reference would block the removal of the object's finalizers.
 func IsDeleting(a admission.Attributes, obj metav1.Object) bool {
 	return a.GetOperation() == admission.Update && obj.GetDeletionTimestamp() != nil
 }
 
-// Name is the name of the object that a request is about. A request to delete a collection has none; it is asked for
-// each object, which is the old object then.
+// Name returns the name of the requested object. For a DeleteCollection request, admission is called with an empty name
+// for each object, whose name is then read from the old object.
 func Name(a admission.Attributes) string {
 	if name := a.GetName(); name != "" {
 		return name
@@ -71,7 +72,7 @@ func Name(a admission.Attributes) string {
 	return ""
 }
 
-// MayGet says whether the user of a request may read another object.
+// MayGet reports whether the user of the request may get the given object.
 func MayGet(ctx context.Context, authz authorizer.Authorizer, a admission.Attributes, resource schema.GroupVersionResource,
 	namespace, name string) (bool, error) {
 	decision, _, err := authz.Authorize(ctx, authorizer.AttributesRecord{

@@ -21,15 +21,16 @@ import (
 	"github.com/gardenlite/gardenlite/internal/garden/admission/plugin"
 )
 
-// binding is what a SecretBinding and a CredentialsBinding have in common.
+// binding has the common fields of a SecretBinding and a CredentialsBinding.
 type binding struct {
 	name      string
 	providers []string
 	quotas    []corev1.ObjectReference
-	// boundBy is the name of the binding that a Shoot uses.
+	// boundBy returns the name of the binding of this kind that a Shoot uses.
 	boundBy func(*gardencore.Shoot) *string
 
-	// credentials are of this resource, at this place, which the field at path says.
+	// credentials is the resource of the credentials, namespace and of are their namespace and name, and
+	// credentialsPath is the field that refers to them.
 	credentials     schema.GroupVersionResource
 	namespace, of   string
 	credentialsPath *field.Path
@@ -48,7 +49,7 @@ func (m *manager) secretBinding(ctx context.Context, a admission.Attributes, b, 
 	return m.binding(ctx, a, common)
 }
 
-// credentialsOf are the resources that a CredentialsBinding may refer to, by API version: there is one of each.
+// credentialsOf has the resources that a CredentialsBinding may refer to, by API version: there is one per API version.
 var credentialsOf = map[string]schema.GroupVersionResource{
 	corev1.SchemeGroupVersion.String():            corev1.SchemeGroupVersion.WithResource("secrets"),
 	gardencorev1beta1.SchemeGroupVersion.String(): gardencorev1beta1.SchemeGroupVersion.WithResource("internalsecrets"),
@@ -81,7 +82,7 @@ func (m *manager) binding(ctx context.Context, a admission.Attributes, b *bindin
 	return m.quotas(ctx, a, b.quotas)
 }
 
-// fitsShoots wants a provider for every Shoot that uses the binding.
+// fitsShoots checks that the binding is for the provider of every Shoot that uses it.
 func (m *manager) fitsShoots(ctx context.Context, a admission.Attributes, b *binding) error {
 	shoots, err := plugin.List[*gardencore.Shoot](ctx, m.deps.Reader, gardencore.Resource("shoots"), a.GetNamespace(), nil)
 	if err != nil {
@@ -96,8 +97,8 @@ func (m *manager) fitsShoots(ctx context.Context, a admission.Attributes, b *bin
 	return nil
 }
 
-// bindable wants that the user may read what a binding refers to. When gardenadm connects a self-hosted Shoot it makes
-// the binding as well, and need not be able to read what is in the same namespace.
+// bindable checks that the user may read the object that a binding refers to. gardenadm, which creates the binding when
+// it connects a self-hosted Shoot, need not have read access to objects in the same namespace.
 func (m *manager) bindable(ctx context.Context, a admission.Attributes, resource schema.GroupVersionResource, namespace,
 	name string, path *field.Path) error {
 	if namespace == a.GetNamespace() && isGardenadm(a.GetUserInfo()) {
@@ -111,14 +112,14 @@ func isGardenadm(who user.Info) bool {
 		strings.HasPrefix(who.GetName(), v1beta1constants.GardenadmUserNamePrefix)
 }
 
-// The two kinds of scopes that a Quota can have, by what it counts.
+// scopes maps the scope of a Quota to its name; there are only two of them.
 var scopes = map[schema.GroupVersionKind]string{
 	gardencorev1beta1.SchemeGroupVersion.WithKind("Project"):         "project",
 	corev1.SchemeGroupVersion.WithKind("Secret"):                     "credentials",
 	securityv1alpha1.SchemeGroupVersion.WithKind("WorkloadIdentity"): "credentials",
 }
 
-// quotas wants at most one Quota of a scope.
+// quotas checks that the user may read the Quotas and that each scope has at most one.
 func (m *manager) quotas(ctx context.Context, a admission.Attributes, refs []corev1.ObjectReference) error {
 	seen := map[string]string{}
 	for i, ref := range refs {

@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// capabilitySet is the values of each capability.
+// capabilitySet has the values of each capability.
 type capabilitySet map[string]sets.Set[string]
 
 func capabilities(definitions []gardencore.CapabilityDefinition) capabilitySet {
@@ -21,7 +21,7 @@ func capabilities(definitions []gardencore.CapabilityDefinition) capabilitySet {
 	return found
 }
 
-// without is what the other set does not have.
+// without returns the values of s that other does not have.
 func (s capabilitySet) without(other capabilitySet) capabilitySet {
 	missing := capabilitySet{}
 	for name, values := range s {
@@ -32,8 +32,9 @@ func (s capabilitySet) without(other capabilitySet) capabilitySet {
 	return missing
 }
 
-// guarded is which of the removed capabilities the NamespacedCloudProfiles have to be asked for. If they know no other
-// than the architecture, none: that can be said without capabilities, so the profile can go back to not having any.
+// guarded returns the removed capabilities that must not be used by NamespacedCloudProfiles. It returns nil if they use
+// no other capability than the architecture: architectures can be expressed without capabilities, so the profile may
+// stop defining them.
 func (u *profileUsers) guarded(removed capabilitySet) capabilitySet {
 	others := slices.ContainsFunc(u.profiles, func(user *gardencore.NamespacedCloudProfile) bool {
 		return slices.ContainsFunc(capabilitiesOf(user), func(capabilities gardencore.Capabilities) bool {
@@ -51,7 +52,7 @@ func (u *profileUsers) guarded(removed capabilitySet) capabilitySet {
 	return removed
 }
 
-// capabilitiesOf are all that a NamespacedCloudProfile says about its own images and machines.
+// capabilitiesOf returns the capabilities of the images and machines that a NamespacedCloudProfile itself defines.
 func capabilitiesOf(profile *gardencore.NamespacedCloudProfile) (all []gardencore.Capabilities) {
 	for _, image := range profile.Spec.MachineImages {
 		for _, version := range image.Versions {

@@ -16,7 +16,7 @@ import (
 	"github.com/gardenlite/gardenlite/internal/garden/admission/shootcommon"
 )
 
-// The fields of both kinds of profiles that errors are about.
+// These are the fields of both kinds of profiles that errors refer to.
 var (
 	kubernetesPath   = field.NewPath("spec", "kubernetes", "versions")
 	imagesPath       = field.NewPath("spec", "machineImages")
@@ -24,14 +24,15 @@ var (
 	limitsPath       = field.NewPath("spec", "limits", "maxNodesTotal")
 )
 
-// profileUsers are the NamespacedCloudProfiles of a CloudProfile and the Shoots of them all, without those that are being
-// deleted.
+// profileUsers are the NamespacedCloudProfiles of a CloudProfile and the Shoots of all these profiles, without objects
+// that are being deleted.
 type profileUsers struct {
 	profiles []*gardencore.NamespacedCloudProfile
 	shoots   []*gardencore.Shoot
 }
 
-// cloudProfile keeps what is in use: versions, images and capabilities cannot go, limits cannot fall below what there is.
+// cloudProfile refuses to remove versions, images and capabilities that are in use, and to set limits below the number
+// of nodes of a Shoot.
 func (m *manager) cloudProfile(ctx context.Context, a admission.Attributes, profile, old *gardencore.CloudProfile) error {
 	if a.GetOperation() != admission.Update || same(profile.Spec, old.Spec) {
 		return nil
@@ -120,7 +121,8 @@ func keepsKubernetes(name string, user *gardencore.NamespacedCloudProfile, remov
 	return errs
 }
 
-// keepsImages also refuses new images that a NamespacedCloudProfile defines on its own.
+// keepsImages refuses to remove images and versions that a NamespacedCloudProfile refers to, and to add images that it
+// defines itself.
 func keepsImages(name string, user *gardencore.NamespacedCloudProfile, images, old imageSet) (errs field.ErrorList) {
 	for _, image := range user.Spec.MachineImages {
 		_, is := images[image.Name]
@@ -140,7 +142,7 @@ func keepsImages(name string, user *gardencore.NamespacedCloudProfile, images, o
 	return errs
 }
 
-// withinLimits wants that a Shoot's least number of nodes is allowed.
+// withinLimits checks that the limit allows the sum of the minimums of a Shoot's worker pools.
 func withinLimits(shoot *gardencore.Shoot, limits *gardencore.Limits) field.ErrorList {
 	if limits == nil || limits.MaxNodesTotal == nil {
 		return nil
@@ -163,7 +165,7 @@ func versions(list []gardencore.ExpirableVersion) sets.Set[string] {
 	return found
 }
 
-// imageSet is the versions of each machine image.
+// imageSet has the versions of each machine image.
 type imageSet map[string]sets.Set[string]
 
 func imageVersions(images []gardencore.MachineImage) imageSet {

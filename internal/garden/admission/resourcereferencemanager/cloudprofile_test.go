@@ -23,7 +23,7 @@ func image(name string, versions ...string) gardencore.MachineImage {
 	return image
 }
 
-// userOf is a Shoot with Kubernetes 1.30.0 and two nodes of linux 1.0.
+// userOf returns a Shoot of the profile, with Kubernetes 1.30.0 and two nodes, one of them with the image linux 1.0.
 func userOf(kind, name string) *gardencore.Shoot {
 	return &gardencore.Shoot{ObjectMeta: named(ns, "shoot"), Spec: gardencore.ShootSpec{
 		CloudProfile: &gardencore.CloudProfileReference{Kind: kind, Name: name},

@@ -18,7 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// checkCredentials wants credentials that the providers of a binding accept.
+// checkCredentials checks that the providers of a binding accept its credentials.
 func (m *manager) checkCredentials(ctx context.Context, b *binding) error {
 	switch b.credentials.Resource {
 	case "secrets":
@@ -51,8 +51,8 @@ func (m *manager) checkCredentials(ctx context.Context, b *binding) error {
 	return nil
 }
 
-// dryRun makes as if it created the credentials once more, with the label of each provider: that calls the webhooks of
-// the providers' extensions, which know what their credentials look like.
+// dryRun creates the credentials once more as a dry run, with the label of each provider. This calls the webhooks of
+// the providers' extensions, which validate their credentials.
 func (b *binding) dryRun(like metav1.ObjectMeta, create func(metav1.ObjectMeta) error) error {
 	for _, provider := range b.providers {
 		labels := map[string]string{}
@@ -67,8 +67,8 @@ func (b *binding) dryRun(like metav1.ObjectMeta, create func(metav1.ObjectMeta) 
 	return nil
 }
 
-// dryRunInternalSecret goes through the API, as only that calls the webhooks. The garden serves Gardener's groups beside
-// those of Kubernetes.
+// dryRunInternalSecret sends the request to the API server, because only that calls the webhooks. The garden serves
+// Gardener's API groups and those of Kubernetes at the same address.
 func (m *manager) dryRunInternalSecret(ctx context.Context, secret *gardencorev1beta1.InternalSecret) error {
 	version := gardencorev1beta1.SchemeGroupVersion
 	secret.TypeMeta = metav1.TypeMeta{APIVersion: version.String(), Kind: "InternalSecret"}

@@ -19,7 +19,7 @@ import (
 	"github.com/gardenlite/gardenlite/internal/garden/admission/shootcommon"
 )
 
-// project wants a namespace for the Project alone; it may adopt one that is there.
+// project checks that no other Project has the namespace. The Project may adopt an existing namespace.
 func (m *manager) project(ctx context.Context, _ admission.Attributes, project, old *gardencore.Project) error {
 	if project.Spec.Namespace == nil || old.Spec.Namespace != nil {
 		return nil
@@ -56,7 +56,7 @@ func (m *manager) controllerRegistration(ctx context.Context, a admission.Attrib
 	return shootcommon.Forbidden(a, errs)
 }
 
-// gardenlet wants the name for itself: a ManagedSeed makes a seed of its own name as well.
+// gardenlet checks that no ManagedSeed has the name, because both create a seed of their own name.
 func (m *manager) gardenlet(ctx context.Context, _ admission.Attributes, gardenlet, _ *seedmanagement.Gardenlet) error {
 	return m.nameIsFree(ctx, "managedseeds", gardenlet.Namespace, gardenlet.Name)
 }
@@ -94,7 +94,7 @@ func (m *manager) seedExists(ctx context.Context, name, old *string) error {
 	return m.exists(ctx, gardencore.Resource("seeds"), "", *name, field.NewPath("spec", "seedName"))
 }
 
-// backupBucket wants its credentials to be there always, not only when they change.
+// backupBucket checks the credentials with every request, not only when they change.
 func (m *manager) backupBucket(ctx context.Context, _ admission.Attributes, bucket, old *gardencore.BackupBucket) error {
 	if err := m.seedExists(ctx, bucket.Spec.SeedName, old.Spec.SeedName); err != nil {
 		return err
@@ -112,8 +112,8 @@ func (m *manager) backupBucket(ctx context.Context, _ admission.Attributes, buck
 	return field.NotSupported(path.Child("kind"), ref.GroupVersionKind().String(), []string{"Secret", "WorkloadIdentity"})
 }
 
-// deleteBackupBucket wants no BackupEntry in the bucket. A request to delete a collection has no name: none of all
-// buckets may have an entry then.
+// deleteBackupBucket refuses to delete a bucket with BackupEntries. A DeleteCollection request has no name, so it is
+// refused if any bucket has an entry.
 func (m *manager) deleteBackupBucket(ctx context.Context, a admission.Attributes) error {
 	var selector fields.Selector
 	if a.GetName() != "" {

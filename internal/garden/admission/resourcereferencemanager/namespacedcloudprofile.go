@@ -15,8 +15,8 @@ import (
 	"github.com/gardenlite/gardenlite/internal/garden/admission/shootcommon"
 )
 
-// namespacedCloudProfile keeps what Shoots use and the parent does not offer as well: a version may go if the parent has
-// it and it has not expired there.
+// namespacedCloudProfile refuses to remove versions that Shoots use, unless the parent has the version and it has not
+// expired there, and to set limits below the number of nodes of a Shoot.
 func (m *manager) namespacedCloudProfile(ctx context.Context, a admission.Attributes, profile,
 	old *gardencore.NamespacedCloudProfile) error {
 	if a.GetOperation() != admission.Update {
@@ -62,7 +62,7 @@ func kubernetesVersions(profile *gardencore.NamespacedCloudProfile) sets.Set[str
 	return versions(profile.Spec.Kubernetes.Versions)
 }
 
-// shootsOf are the Shoots of a NamespacedCloudProfile, without those that are being deleted.
+// shootsOf returns the Shoots of a NamespacedCloudProfile, without those that are being deleted.
 func (m *manager) shootsOf(ctx context.Context, profile *gardencore.NamespacedCloudProfile) ([]*gardencore.Shoot, error) {
 	all, err := plugin.List[*gardencore.Shoot](ctx, m.deps.Reader, gardencore.Resource("shoots"), profile.Namespace, nil)
 	if err != nil {
@@ -78,7 +78,8 @@ func (m *manager) shootsOf(ctx context.Context, profile *gardencore.NamespacedCl
 	return shoots, nil
 }
 
-// kubernetesExpired is false for a version that the parent does not have: a NamespacedCloudProfile cannot add versions.
+// kubernetesExpired returns false for a version that the parent does not have: a NamespacedCloudProfile cannot add
+// versions.
 func (m *manager) kubernetesExpired(parent *gardencore.CloudProfile, version string) bool {
 	for _, offered := range parent.Spec.Kubernetes.Versions {
 		if offered.Version == version {
@@ -88,7 +89,7 @@ func (m *manager) kubernetesExpired(parent *gardencore.CloudProfile, version str
 	return false
 }
 
-// imageExpired is true for a version that the parent does not have.
+// imageExpired returns true for a version that the parent does not have.
 func (m *manager) imageExpired(parent *gardencore.CloudProfile, image *gardencore.ShootMachineImage) bool {
 	offered := cloudprofile.ImageVersion(parent.Spec.MachineImages, image.Name, image.Version)
 	return offered == nil || cloudprofile.Expired(offered.ExpirableVersion, m.deps.Clock.Now())

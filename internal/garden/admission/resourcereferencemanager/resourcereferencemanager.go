@@ -1,8 +1,8 @@
-// Package resourcereferencemanager is the admission plugin ResourceReferenceManager: what an object refers to exists, its
-// user may read it, and nothing goes that others refer to. It may import the plugin, request, shootcommon and
-// cloudprofile packages.
+// Package resourcereferencemanager contains the admission plugin ResourceReferenceManager. It checks that the objects
+// that an object refers to exist and that the user may read them, and refuses to remove what other objects refer to. It
+// may import the plugin, request, shootcommon and cloudprofile packages.
 //
-// What is refused is refused with a 403 that names the field, whatever the reason.
+// It answers every refused request with a 403 that names the field.
 package resourcereferencemanager
 
 import (
@@ -25,7 +25,7 @@ import (
 	"github.com/gardenlite/gardenlite/internal/garden/admission/shootcommon"
 )
 
-// Factory makes the plugin.
+// Factory returns the plugin's factory.
 func Factory() plugin.Factory {
 	return plugin.Factory{Name: "ResourceReferenceManager", New: func(deps plugin.Dependencies) (admission.Interface, error) {
 		m := &manager{Handler: admission.NewHandler(admission.Create, admission.Update, admission.Delete), deps: deps}
@@ -55,7 +55,7 @@ type manager struct {
 
 var _ admission.ValidationInterface = &manager{}
 
-// check looks at a request. Field errors are what is wrong with it.
+// check validates a request. It returns a field error if the request is to be refused.
 type check func(context.Context, admission.Attributes) error
 
 // Validate implements admission.ValidationInterface.
@@ -76,7 +76,8 @@ func (m *manager) Validate(ctx context.Context, a admission.Attributes, _ admiss
 	return nil
 }
 
-// onChange makes a check of a function about an object and what it was before: empty, if it is created.
+// onChange returns a check that calls validate with the new and the old object; the old one is empty for a create
+// request.
 func onChange[T any, P interface {
 	*T
 	runtime.Object
@@ -90,7 +91,7 @@ func onChange[T any, P interface {
 	}
 }
 
-// unlessDeleting leaves out a check for objects that are on their way out.
+// unlessDeleting skips a check for updates of objects that are being deleted.
 func unlessDeleting(validate check) check {
 	return func(ctx context.Context, a admission.Attributes) error {
 		if obj, ok := a.GetObject().(metav1.Object); ok && request.IsDeleting(a, obj) {
@@ -100,13 +101,13 @@ func unlessDeleting(validate check) check {
 	}
 }
 
-// exists wants an object that the field at path names.
+// exists checks that the object that the field at path refers to exists.
 func (m *manager) exists(ctx context.Context, resource schema.GroupResource, namespace, name string, path *field.Path) error {
 	_, err := get[runtime.Object](ctx, m, resource, namespace, name, path)
 	return err
 }
 
-// get reads an object that the field at path names.
+// get reads the object that the field at path refers to.
 func get[T runtime.Object](ctx context.Context, m *manager, resource schema.GroupResource, namespace, name string,
 	path *field.Path) (T, error) {
 	obj, err := plugin.Get[T](ctx, m.deps.Reader, resource, namespace, name)
@@ -123,7 +124,7 @@ func (m *manager) configMapExists(ctx context.Context, namespace, name string, p
 	return unresolved(path, name, err)
 }
 
-// unresolved is the field error about a reference that could not be read; nil if it could.
+// unresolved returns the field error for a reference that could not be read, and nil if err is nil.
 func unresolved(path *field.Path, name string, err error) error {
 	switch {
 	case err == nil:
@@ -134,7 +135,7 @@ func unresolved(path *field.Path, name string, err error) error {
 	return field.InternalError(path, fmt.Errorf("reading %q: %v", name, err))
 }
 
-// readable wants that the user may read what the field at path refers to.
+// readable checks that the user may read the object that the field at path refers to.
 func (m *manager) readable(ctx context.Context, a admission.Attributes, resource schema.GroupVersionResource, namespace,
 	name string, path *field.Path) error {
 	allowed, err := request.MayGet(ctx, m.deps.Authorizer, a, resource, namespace, name)

@@ -55,7 +55,7 @@ func quota(name string, scope corev1.ObjectReference) *gardencore.Quota {
 	return &gardencore.Quota{ObjectMeta: named(ns, name), Spec: gardencore.QuotaSpec{Scope: scope}}
 }
 
-// world has what the objects of the tests refer to, each named after its kind.
+// world returns a reader with the objects that the tests refer to, each named after its kind.
 func world(more ...runtime.Object) plugintest.Reader {
 	reader := plugintest.Reader{Objects: map[schema.GroupResource][]runtime.Object{}}
 	for _, obj := range append([]runtime.Object{
@@ -85,7 +85,7 @@ func world(more ...runtime.Object) plugintest.Reader {
 	return reader
 }
 
-// kindOf goes by the name of a type.
+// kindOf derives the kind and resource from the name of the Go type.
 func kindOf(obj runtime.Object) (schema.GroupKind, schema.GroupResource, metav1.Object) {
 	kind := strings.SplitN(strings.TrimPrefix(fmt.Sprintf("%T", obj), "*"), ".", 2)
 	group := map[string]string{"core": gardencore.GroupName, "security": security.GroupName,
@@ -95,7 +95,7 @@ func kindOf(obj runtime.Object) (schema.GroupKind, schema.GroupResource, metav1.
 	return schema.GroupKind{Group: group, Kind: kind[1]}, plural.GroupResource(), m
 }
 
-// validate asks the plugin about a change by a user who may read everything but what is called "hidden".
+// validate calls the plugin as a user who may read every object whose name does not start with "hidden".
 func validate(t *testing.T, reader plugintest.Reader, operation admission.Operation, obj, old runtime.Object, who user.Info) error {
 	t.Helper()
 	p, err := Factory().New(plugin.Dependencies{Reader: reader, Kube: kube(), Clock: clock.RealClock{}, Authorizer: authorizer.AuthorizerFunc(
@@ -120,7 +120,8 @@ func validate(t *testing.T, reader plugintest.Reader, operation admission.Operat
 	return p.(admission.ValidationInterface).Validate(context.Background(), a, nil)
 }
 
-// kube has a Secret "secret" and a ConfigMap "config" in both namespaces, and refuses credentials for the provider "bad".
+// kube returns a client that has a Secret "secret" and a ConfigMap "config" in both namespaces, and refuses credentials
+// for the provider "bad".
 func kube() kubernetes.Interface {
 	var objs []runtime.Object
 	for _, namespace := range []string{ns, "garden"} {
@@ -151,7 +152,7 @@ func kube() kubernetes.Interface {
 	return withREST{client, api}
 }
 
-// withREST gives a fake client, which has none, a client for paths.
+// withREST adds a REST client to a fake clientset, which has none.
 type withREST struct {
 	kubernetes.Interface
 	client rest.Interface
@@ -168,7 +169,7 @@ func (w withREST) Discovery() discovery.DiscoveryInterface {
 
 func (d discoveryWithREST) RESTClient() rest.Interface { return d.client }
 
-// wantField wants a 403 about a field; no error if the field is empty.
+// wantField checks that err is a 403 about the field, or nil if the field is empty.
 func wantField(t *testing.T, err error, field string) {
 	t.Helper()
 	if field == "" && err != nil || field != "" && (!apierrors.IsForbidden(err) || !strings.Contains(err.Error(), field+": ")) {
@@ -210,7 +211,7 @@ func TestShoot(t *testing.T) {
 	for name, tc := range map[string]struct {
 		change func(*spec)
 		field  string
-		stays  bool // what is there already need not exist
+		stays  bool // whether an existing reference to a missing object is accepted
 	}{
 		"nothing more":  {func(*spec) {}, "", true},
 		"cloud profile": {func(s *spec) { s.CloudProfile.Name = "gone" }, "spec.cloudProfile.name", false},

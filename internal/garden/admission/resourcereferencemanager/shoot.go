@@ -17,7 +17,7 @@ import (
 	"github.com/gardenlite/gardenlite/internal/garden/admission/cloudprofile"
 )
 
-// shoot looks at references that are new; only the cloud profile must be there with every change of the specification.
+// shoot checks references that have changed. Only the cloud profile must exist with every change of the spec.
 func (m *manager) shoot(ctx context.Context, a admission.Attributes, shoot, old *gardencore.Shoot) error {
 	if a.GetOperation() == admission.Update && reflect.DeepEqual(shoot.Spec, old.Spec) {
 		return nil
@@ -65,14 +65,14 @@ func (m *manager) seed(ctx context.Context, a admission.Attributes, seed, old *g
 	return m.resources(ctx, a, v1beta1constants.GardenNamespace, seed.Spec.Resources, old.Spec.Resources, field.NewPath("spec", "resources"))
 }
 
-// kinds are the resources that a reference may be about.
+// kinds are the kinds that a reference may have, and their resources.
 var kinds = map[schema.GroupVersionKind]schema.GroupVersionResource{
 	corev1.SchemeGroupVersion.WithKind("Secret"):                     corev1.SchemeGroupVersion.WithResource("secrets"),
 	corev1.SchemeGroupVersion.WithKind("ConfigMap"):                  corev1.SchemeGroupVersion.WithResource("configmaps"),
 	securityv1alpha1.SchemeGroupVersion.WithKind("WorkloadIdentity"): securityv1alpha1.SchemeGroupVersion.WithResource("workloadidentities"),
 }
 
-// resources looks at all of a list of references if any of them changed.
+// resources checks all references of a list if any of them changed.
 func (m *manager) resources(ctx context.Context, a admission.Attributes, namespace string, refs,
 	old []gardencore.NamedResourceReference, path *field.Path) error {
 	if same(refs, old) {
@@ -106,7 +106,8 @@ func (m *manager) resourceExists(ctx context.Context, resource schema.GroupVersi
 	return m.exists(ctx, resource.GroupResource(), namespace, name, path)
 }
 
-// dnsCredentials looks at Secrets and WorkloadIdentities; other kinds of credentials are not checked, as in Gardener.
+// dnsCredentials checks references to Secrets and WorkloadIdentities; as in Gardener, other kinds of credentials are
+// not checked.
 func (m *manager) dnsCredentials(ctx context.Context, shoot, old *gardencore.Shoot) error {
 	if shoot.Spec.DNS == nil || same(shoot.Spec.DNS, old.Spec.DNS) {
 		return nil

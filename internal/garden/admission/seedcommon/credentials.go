@@ -13,8 +13,8 @@ import (
 	"github.com/gardenlite/gardenlite/internal/garden/admission/shootcommon"
 )
 
-// ValidateCredentialsType wants a WorkloadIdentity, if that is what a reference at path is about, of the provider's
-// type. It fails with a field error if it is not, or does not exist.
+// ValidateCredentialsType returns a field error if ref, at path, is a WorkloadIdentity that does not exist or is not of
+// the provider's type. It accepts references to other kinds.
 func ValidateCredentialsType(ctx context.Context, r plugin.Reader, ref *corev1.ObjectReference, provider string, path *field.Path) error {
 	if ref == nil || ref.APIVersion != securityv1alpha1.SchemeGroupVersion.String() || ref.Kind != "WorkloadIdentity" {
 		return nil

@@ -1,5 +1,5 @@
-// Package seedcommon is what the admission plugins about Seeds and ManagedSeeds share: which Shoots a seed has, which of
-// its settings they rely on, the labels that name seeds, and the credentials of backups.
+// Package seedcommon is shared by the admission plugins for Seeds and ManagedSeeds: it lists the Shoots of a seed,
+// protects the settings they rely on, sets the labels with seed names, and checks the credentials of backups.
 //
 // It may import the plugin and shootcommon packages and the Gardener API types.
 package seedcommon
@@ -28,7 +28,8 @@ const (
 	annotationDNSDomain   = "dns.gardener.cloud/domain"
 )
 
-// Shoots are those that are meant for a seed or still run on it.
+// Shoots returns the Shoots that are scheduled to the seed or still run on it. A Shoot of which both is true is
+// returned twice.
 func Shoots(ctx context.Context, r plugin.Reader, seed string) ([]*gardencore.Shoot, error) {
 	if seed == "" {
 		return nil, nil
@@ -54,7 +55,7 @@ func Shoots(ctx context.Context, r plugin.Reader, seed string) ([]*gardencore.Sh
 	return shoots, nil
 }
 
-// SetNameLabels replaces the labels of an object that name seeds: it gets one for each name that is not empty.
+// SetNameLabels replaces the object's seed name labels: one is set for each name that is not empty.
 func SetNameLabels(obj metav1.Object, names ...string) {
 	labels := obj.GetLabels()
 	for key := range labels {
@@ -74,8 +75,8 @@ func SetNameLabels(obj metav1.Object, names ...string) {
 	obj.SetLabels(labels)
 }
 
-// ValidateChange refuses changes of a seed that its Shoots would not survive: zones that go, another internal domain,
-// default domains that go while Shoots have names below them.
+// ValidateChange refuses changes of a seed that would break its Shoots: removed zones, another internal domain, and
+// removed default domains that are parents of the Shoots' domains.
 func ValidateChange(ctx context.Context, r plugin.Reader, kube kubernetes.Interface, seed string, newSpec,
 	oldSpec *gardencore.SeedSpec, path *field.Path) (field.ErrorList, error) {
 	removedZones := sets.New(oldSpec.Provider.Zones...).Delete(newSpec.Provider.Zones...)
@@ -100,7 +101,7 @@ func ValidateChange(ctx context.Context, r plugin.Reader, kube kubernetes.Interf
 			fmt.Sprintf("must stay %q while shoots are on the seed", oldInternal.Domain)))
 	}
 	if oldDomains.Len() == 0 && newDomains.Len() > 0 {
-		// Up to now the seed's shoots had the domains of the whole landscape.
+		// Without default domains of the seed, its Shoots used those of the whole landscape.
 		if oldDomains, err = landscapeDomains(ctx, kube); err != nil {
 			return nil, err
 		}
@@ -120,7 +121,7 @@ func defaultDomains(spec *gardencore.SeedSpec) sets.Set[string] {
 	return domains
 }
 
-// used are the domains that Shoots have names below.
+// used returns the domains that are parents of the Shoots' domains.
 func used(domains sets.Set[string], shoots []*gardencore.Shoot) sets.Set[string] {
 	inUse := sets.New[string]()
 	for domain := range domains {
@@ -148,8 +149,8 @@ type DomainSecret struct {
 	Ref              corev1.ObjectReference
 }
 
-// DefaultDomainSecrets are those for the domains that Shoots get names below unless their seed has its own. It fails
-// if one does not say its provider or domain.
+// DefaultDomainSecrets returns the Secrets of the landscape's default domains, which are used for the Shoots on seeds
+// without default domains of their own. It returns an error if one lacks the annotation for its provider or domain.
 func DefaultDomainSecrets(ctx context.Context, kube kubernetes.Interface) ([]DomainSecret, error) {
 	list, err := kube.CoreV1().Secrets(v1beta1constants.GardenNamespace).List(ctx, metav1.ListOptions{
 		ResourceVersion: plugin.FromCache,

@@ -1,5 +1,5 @@
-// Package seedmutator is the admission plugin SeedMutator: it labels a Seed with its own name and, if it is made of a
-// Shoot, with the name of the seed that the Shoot runs on. It may import the plugin, request, seedcommon and
+// Package seedmutator contains the admission plugin SeedMutator, which labels a Seed with its own name and, if it is a
+// managed seed, with the name of the seed that the Shoot runs on. It may import the plugin, request, seedcommon and
 // shootcommon packages.
 package seedmutator
 
@@ -21,7 +21,7 @@ import (
 	"github.com/gardenlite/gardenlite/internal/garden/admission/shootcommon"
 )
 
-// Factory makes the plugin.
+// Factory returns the plugin's factory.
 func Factory() plugin.Factory {
 	return plugin.Factory{Name: "SeedMutator", New: func(deps plugin.Dependencies) (admission.Interface, error) {
 		return &mutator{admission.NewHandler(admission.Create, admission.Update), deps.Reader}, nil
@@ -52,7 +52,8 @@ func (m *mutator) Admit(ctx context.Context, a admission.Attributes, _ admission
 	return nil
 }
 
-// parent is the name of the seed of the Shoot that a Seed is made of; empty if it is not made of a Shoot.
+// parent returns the name of the seed on which the Shoot of a managed seed runs, and "" if the seed is not a managed
+// one.
 func (m *mutator) parent(ctx context.Context, seed string) (string, error) {
 	managedSeed, err := plugin.Get[*seedmanagement.ManagedSeed](ctx, m.reader, seedmanagement.Resource("managedseeds"),
 		v1beta1constants.GardenNamespace, seed)

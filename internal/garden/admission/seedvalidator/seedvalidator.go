@@ -1,6 +1,6 @@
-// Package seedvalidator is the admission plugin SeedValidator: it keeps a Seed as its Shoots and backups need it, and
-// its backup credentials of the type of its backup provider. It may import the plugin, request, seedcommon and
-// shootcommon packages.
+// Package seedvalidator contains the admission plugin SeedValidator: it refuses changes and the deletion of a Seed that
+// would break its Shoots, and checks that the backup credentials have the type of the backup provider. It may import
+// the plugin, request, seedcommon and shootcommon packages.
 package seedvalidator
 
 import (
@@ -19,7 +19,7 @@ import (
 	"github.com/gardenlite/gardenlite/internal/garden/admission/shootcommon"
 )
 
-// Factory makes the plugin.
+// Factory returns the plugin's factory.
 func Factory() plugin.Factory {
 	return plugin.Factory{Name: "SeedValidator", New: func(deps plugin.Dependencies) (admission.Interface, error) {
 		return &validator{admission.NewHandler(admission.Create, admission.Update, admission.Delete), deps}, nil
@@ -74,8 +74,8 @@ func (v *validator) validateUpdate(ctx context.Context, seed, old *gardencore.Se
 	return errs, err
 }
 
-// validateDelete wants a Seed without Shoots. Backups do not count: they go with it, or the gardenlet keeps the Seed's
-// finalizer until they are gone.
+// validateDelete refuses to delete a Seed with Shoots. Backups are not checked: they are deleted with the Seed, or the
+// gardenlet keeps the Seed's finalizer until they are gone.
 func (v *validator) validateDelete(ctx context.Context, a admission.Attributes, name string) error {
 	shoots, err := seedcommon.Shoots(ctx, v.deps.Reader, name)
 	if err != nil {

@@ -1,6 +1,5 @@
-// Package shootcommon is what the admission plugins about Shoots share: reading a request and the objects a Shoot refers
-// to, answering errors, and small questions to a Shoot.
+// Package shootcommon is shared by the admission plugins for Shoots: it reads requests and the objects that a Shoot
+// refers to, converts errors, and answers simple questions about a Shoot.
 //
-// It may import the plugin package and the Gardener API types. Its functions change nothing that they are given, but for
-// those that say so.
+// It may import the plugin package and the Gardener API types. Its functions do not change their arguments.
 package shootcommon

@@ -17,17 +17,17 @@ import (
 	"github.com/gardenlite/gardenlite/internal/garden/admission/plugin"
 )
 
-// Binding is the subresource through which a Shoot gets its seed.
+// Binding is the subresource that sets the seed of a Shoot.
 const Binding = "binding"
 
-// IsShoot says whether a request is about a Shoot itself or, if given, one of these subresources of it.
+// IsShoot reports whether the request is for a Shoot itself or for one of the given subresources of it.
 func IsShoot(a admission.Attributes, subresources ...string) bool {
 	return a.GetKind().GroupKind() == gardencore.Kind("Shoot") &&
 		(a.GetSubresource() == "" || slices.Contains(subresources, a.GetSubresource()))
 }
 
-// Objects are the Shoot of a request and what it was before. When it is created, it was empty; when it is deleted, both
-// are the stored Shoot.
+// Objects returns the new and the old Shoot of a request. For a create request, the old Shoot is empty; for a delete
+// request, both are the stored Shoot.
 func Objects(a admission.Attributes) (shoot, old *gardencore.Shoot, err error) {
 	old = &gardencore.Shoot{}
 	if a.GetOperation() != admission.Create {
@@ -50,8 +50,8 @@ func toShoot(obj runtime.Object) (*gardencore.Shoot, error) {
 	return shoot, nil
 }
 
-// Refused is the answer to a request that failed with err: API errors stay what they are; field errors say what is wrong
-// with the Shoot, so they forbid it; anything else is the server's fault.
+// Refused converts err to the API error that answers the request: API errors are returned unchanged; field errors mean
+// that the Shoot is wrong and become Forbidden; any other error becomes an InternalError. It returns nil for nil.
 func Refused(a admission.Attributes, err error) error {
 	if err == nil {
 		return nil
@@ -65,7 +65,7 @@ func Refused(a admission.Attributes, err error) error {
 	return apierrors.NewInternalError(err)
 }
 
-// Forbidden forbids a request for all the errors, if there are any.
+// Forbidden returns a Forbidden error with all the field errors, and nil if there are none.
 func Forbidden(a admission.Attributes, errs field.ErrorList) error {
 	if len(errs) == 0 {
 		return nil
@@ -73,7 +73,7 @@ func Forbidden(a admission.Attributes, errs field.ErrorList) error {
 	return admission.NewForbidden(a, errs.ToAggregate())
 }
 
-// Get reads an object that a field names. If there is none, the error is about the field.
+// Get reads the object that the field at path refers to. If it does not exist, Get returns a field error.
 func Get[T runtime.Object](ctx context.Context, r plugin.Reader, resource schema.GroupResource, namespace, name string,
 	path *field.Path) (T, error) {
 	obj, err := plugin.Get[T](ctx, r, resource, namespace, name)
@@ -86,10 +86,10 @@ func Get[T runtime.Object](ctx context.Context, r plugin.Reader, resource schema
 	return obj, nil
 }
 
-// hideStatus keeps Refused from passing on what the storage said as if it were about the Shoot.
+// hideStatus wraps an API error of the storage so that Refused does not return it as if it were about the Shoot.
 type hideStatus struct{ error }
 
-// Project is the Project whose namespace this is. If there is none, the error is about the namespace.
+// Project returns the Project of the namespace. If there is none, it returns a field error for the namespace.
 func Project(ctx context.Context, r plugin.Reader, namespace string) (*gardencore.Project, error) {
 	projects, err := plugin.List[*gardencore.Project](ctx, r, gardencore.Resource("projects"), "",
 		fields.OneTermEqualSelector(gardencore.ProjectNamespace, namespace))
@@ -105,7 +105,7 @@ func Project(ctx context.Context, r plugin.Reader, namespace string) (*gardencor
 		Detail: "Shoots live in the namespace of a Project"}
 }
 
-// Seed is the Seed that a Shoot's spec names; nil if it names none.
+// Seed returns the Seed that the Shoot's spec names, and nil if it names none.
 func Seed(ctx context.Context, r plugin.Reader, shoot *gardencore.Shoot) (*gardencore.Seed, error) {
 	if shoot.Spec.SeedName == nil {
 		return nil, nil

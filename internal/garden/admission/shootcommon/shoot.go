@@ -7,42 +7,43 @@ import (
 	"k8s.io/utils/ptr"
 )
 
-// Workerless says whether a Shoot is only a control plane.
+// Workerless reports whether a Shoot has no worker pools.
 func Workerless(shoot *gardencore.Shoot) bool { return len(shoot.Spec.Provider.Workers) == 0 }
 
-// Hibernated says whether a Shoot is meant to sleep.
+// Hibernated reports whether a Shoot's spec enables hibernation.
 func Hibernated(shoot *gardencore.Shoot) bool {
 	return shoot.Spec.Hibernation != nil && ptr.Deref(shoot.Spec.Hibernation.Enabled, false)
 }
 
-// UpdatesInPlace says whether the nodes of a worker pool stay when their machine image or Kubernetes version changes.
+// UpdatesInPlace reports whether the nodes of a worker pool are updated in place when their machine image or Kubernetes
+// version changes.
 func UpdatesInPlace(worker *gardencore.Worker) bool {
 	strategy := ptr.Deref(worker.UpdateStrategy, "")
 	return strategy == gardencore.AutoInPlaceUpdate || strategy == gardencore.ManualInPlaceUpdate
 }
 
-// Worker is the worker pool of this name; nil if there is none.
+// Worker returns the worker pool with the given name, and nil if there is none.
 func Worker(workers []gardencore.Worker, name string) *gardencore.Worker {
 	return find(workers, func(w *gardencore.Worker) bool { return w.Name == name })
 }
 
-// NginxIngress says whether the add-on of this name is on.
+// NginxIngress reports whether the nginx ingress add-on is enabled.
 func NginxIngress(addons *gardencore.Addons) bool {
 	return addons != nil && addons.NginxIngress != nil && addons.NginxIngress.Enabled
 }
 
-// UsesFamily says whether a Shoot has addresses of this family.
+// UsesFamily reports whether a Shoot has the given IP family.
 func UsesFamily(shoot *gardencore.Shoot, family gardencore.IPFamily) bool {
 	return shoot.Spec.Networking != nil && slices.Contains(shoot.Spec.Networking.IPFamilies, family)
 }
 
-// PrimaryDNSProvider is the first of the providers that is marked as the primary one; nil if none is.
+// PrimaryDNSProvider returns the first provider that is marked as primary, and nil if none is.
 func PrimaryDNSProvider(providers []gardencore.DNSProvider) *gardencore.DNSProvider {
 	return find(providers, func(p *gardencore.DNSProvider) bool { return ptr.Deref(p.Primary, false) })
 }
 
-// UnmanagedDNS says whether the user manages the Shoot's DNS records: the primary provider, or the first if none is
-// marked, says so.
+// UnmanagedDNS reports whether the primary DNS provider, or the first one if none is marked as primary, has the type
+// unmanaged. The user manages the DNS records of such a Shoot.
 func UnmanagedDNS(shoot *gardencore.Shoot) bool {
 	if shoot.Spec.DNS == nil || len(shoot.Spec.DNS.Providers) == 0 {
 		return false
@@ -54,7 +55,7 @@ func UnmanagedDNS(shoot *gardencore.Shoot) bool {
 	return ptr.Deref(provider.Type, "") == gardencore.DNSUnmanaged
 }
 
-// find is the first item that matches, in place; nil if none does.
+// find returns a pointer to the first matching item of the slice, and nil if there is none.
 func find[T any](items []T, matches func(*T) bool) *T {
 	for i := range items {
 		if matches(&items[i]) {

@@ -1,9 +1,9 @@
-// Package shootdns is the admission plugin ShootDNS. A Shoot that has a seed gets a domain below the first default domain,
-// <shoot>.<project>.<default domain>, unless it names one; and one of its DNS providers becomes the primary one, unless a
-// default domain makes that needless. Domains below a default domain have to be of that form, so that no Shoot takes that
-// of another.
+// Package shootdns contains the admission plugin ShootDNS. A Shoot with a seed and without a domain gets one below the
+// first default domain, <shoot>.<project>.<default domain>. One of its DNS providers becomes the primary one, unless
+// its domain is below a default domain. Domains below a default domain must have this form, so that no Shoot takes the
+// domain of another one.
 //
-// Where there is no default domain, a Shoot without a domain stays without: nothing is refused.
+// If there is no default domain, a Shoot without a domain stays without one and is not refused.
 //
 // It may import the plugin package and shootcommon.
 package shootdns
@@ -25,7 +25,7 @@ import (
 	"github.com/gardenlite/gardenlite/internal/garden/admission/shootcommon"
 )
 
-// Factory makes the plugin.
+// Factory returns the plugin's factory.
 func Factory() plugin.Factory {
 	return plugin.Factory{Name: "ShootDNS", New: func(deps plugin.Dependencies) (admission.Interface, error) {
 		return dns{admission.NewHandler(admission.Create, admission.Update), deps}, nil
@@ -77,7 +77,7 @@ func (d dns) Admit(ctx context.Context, a admission.Attributes, _ admission.Obje
 	return nil
 }
 
-// keepPrimaryProvider marks the provider again that an update forgets to mark as the primary one.
+// keepPrimaryProvider marks the old primary provider again if an update marks none.
 func keepPrimaryProvider(shoot, old *gardencore.Shoot) {
 	if shoot.Spec.DNS == nil || old.Spec.DNS == nil || shootcommon.PrimaryDNSProvider(shoot.Spec.DNS.Providers) != nil {
 		return
@@ -95,7 +95,8 @@ func keepPrimaryProvider(shoot, old *gardencore.Shoot) {
 	}
 }
 
-// choosePrimaryProvider marks the first provider if none is marked and the domain is not below a default domain.
+// choosePrimaryProvider marks the first provider as primary if none is marked and the domain is not below a default
+// domain.
 func choosePrimaryProvider(dns *gardencore.DNS, domains []string) {
 	if dns == nil || len(dns.Providers) == 0 || dns.Domain != nil && defaultDomainOf(*dns.Domain, domains) != "" {
 		return
@@ -105,7 +106,7 @@ func choosePrimaryProvider(dns *gardencore.DNS, domains []string) {
 	}
 }
 
-// subdomain is the Shoot's name or, as long as it has none, something random: the name to come is not known here.
+// subdomain returns the Shoot's name, or a random string if the name is yet to be generated.
 func subdomain(shoot *gardencore.Shoot) string {
 	if shoot.Name == "" && shoot.GenerateName != "" {
 		return rand.String(len(shoot.GenerateName) + 5)
@@ -134,7 +135,7 @@ func (d dns) Validate(ctx context.Context, a admission.Attributes, _ admission.O
 	if base != "" {
 		errs = validateNoPrimaryProvider(shoot.Spec.DNS.Providers)
 	}
-	// Domains of Shoots that have been scheduled with them stay as they are, whatever was allowed then.
+	// Shoots that have been scheduled with a domain keep it, whatever was allowed then.
 	if isNew := old.Spec.SeedName == nil || !hasDomain(old); isNew && !shootcommon.UnmanagedDNS(shoot) {
 		project, err := shootcommon.Project(ctx, d.deps.Reader, shoot.Namespace)
 		if err != nil {
@@ -165,7 +166,8 @@ func validateNoPrimaryProvider(providers []gardencore.DNSProvider) field.ErrorLi
 	return errs
 }
 
-// validateForm wants <shoot>.<project>.<default domain>, where a generated name may be any.
+// validateForm checks that the domain is <shoot>.<project>.<default domain>. The first part is not checked for a
+// generated name.
 func validateForm(shoot *gardencore.Shoot, parent string) field.ErrorList {
 	domain, path := *shoot.Spec.DNS.Domain, dnsPath.Child("domain")
 	if generated := shoot.GenerateName; generated != "" && (shoot.Name == "" || strings.HasPrefix(shoot.Name, generated)) {
@@ -181,7 +183,7 @@ func validateForm(shoot *gardencore.Shoot, parent string) field.ErrorList {
 	return nil
 }
 
-// defaultDomainOf is the first default domain that a domain is below of; empty if it is below none.
+// defaultDomainOf returns the first default domain that is a parent of the domain, and "" if there is none.
 func defaultDomainOf(domain string, defaults []string) string {
 	for _, base := range defaults {
 		if strings.HasSuffix(domain, "."+base) {

@@ -28,7 +28,8 @@ func domainSecret(name, role, domain, priority string) *corev1.Secret {
 	}}
 }
 
-// newPlugin knows the project "it", the seed "own" with a default domain of its own and the seed "plain".
+// newPlugin returns a plugin with the project "it", the seed "own" with a default domain of its own and the seed
+// "plain".
 func newPlugin(t *testing.T, secrets ...runtime.Object) admission.Interface {
 	t.Helper()
 	own := &gardencore.Seed{ObjectMeta: metav1.ObjectMeta{Name: "own"}}
@@ -71,7 +72,7 @@ func attributes(shoot, old *gardencore.Shoot, subresource string) admission.Attr
 		gardencore.Resource("shoots").WithVersion("v1beta1"), subresource, operation, nil, false, nil)
 }
 
-// providers are read from "type type*", where the star marks the primary one.
+// providers parses providers in the form "type type*", where the star marks the primary one.
 func providers(s string) []gardencore.DNSProvider {
 	var all []gardencore.DNSProvider
 	for _, word := range strings.Fields(s) {
@@ -185,7 +186,7 @@ func TestValidate(t *testing.T) {
 	stolen.GenerateName, stolen.Name = "gen-", "gen-x"
 	for name, test := range map[string]struct {
 		shoot, old *gardencore.Shoot
-		field      string // of the 422
+		field      string // in the 422 response
 	}{
 		"none":                      {shoot: newShoot("plain", nil)},
 		"as it should be":           {shoot: newShoot("plain", dns("shoot.it.high.test", ""))},

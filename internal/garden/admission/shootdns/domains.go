@@ -24,8 +24,8 @@ const (
 	annotationPriority = "dns.gardener.cloud/domain-default-priority"
 )
 
-// defaultDomains are those of the Shoot's seed or, if it has none of its own or is not known yet, those of the garden: the
-// Secrets with that role in the namespace garden, the highest priority first.
+// defaultDomains returns the default domains of the Shoot's seed or, if the seed has none or is not known yet, those of
+// the landscape: the Secrets with this role in the namespace garden, the highest priority first.
 func (d dns) defaultDomains(ctx context.Context, shoot *gardencore.Shoot) ([]string, error) {
 	seed, err := shootcommon.Seed(ctx, d.deps.Reader, shoot)
 	if err != nil {
@@ -57,7 +57,7 @@ func (d dns) defaultDomains(ctx context.Context, shoot *gardencore.Shoot) ([]str
 	return domains, nil
 }
 
-// priority is 0 if it is not a number.
+// priority returns 0 if the annotation is not a number.
 func priority(secret corev1.Secret) int {
 	value, _ := strconv.Atoi(secret.Annotations[annotationPriority])
 	return value

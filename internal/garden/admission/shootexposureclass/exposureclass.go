@@ -1,5 +1,5 @@
-// Package shootexposureclass is the admission plugin ShootExposureClass: the ExposureClass of a new Shoot adds to what
-// the Shoot says about where it may be scheduled.
+// Package shootexposureclass contains the admission plugin ShootExposureClass, which merges the seed selector and
+// tolerations of the ExposureClass of a new Shoot into those of the Shoot.
 //
 // It may import the plugin package and shootcommon.
 package shootexposureclass
@@ -17,7 +17,7 @@ import (
 	"github.com/gardenlite/gardenlite/internal/garden/admission/shootcommon"
 )
 
-// Factory makes the plugin.
+// Factory returns the plugin's factory.
 func Factory() plugin.Factory {
 	return plugin.Factory{Name: "ShootExposureClass", New: func(deps plugin.Dependencies) (admission.Interface, error) {
 		return exposureClass{admission.NewHandler(admission.Create), deps.Reader}, nil

@@ -1,5 +1,5 @@
-// Package shootmanagedseed is the admission plugin ShootManagedSeed, which protects Shoots that are seeds: while a
-// ManagedSeed refers to a Shoot it may not be deleted, nor changed in a way that the seed would not survive.
+// Package shootmanagedseed contains the admission plugin ShootManagedSeed. While a ManagedSeed refers to a Shoot, it
+// refuses to delete the Shoot, and to change it in a way that breaks the seed.
 //
 // It may import the plugin package and shootcommon.
 package shootmanagedseed
@@ -24,7 +24,7 @@ import (
 	"github.com/gardenlite/gardenlite/internal/garden/admission/shootcommon"
 )
 
-// Factory makes the plugin.
+// Factory returns the plugin's factory.
 func Factory() plugin.Factory {
 	return plugin.Factory{Name: "ShootManagedSeed", New: func(deps plugin.Dependencies) (admission.Interface, error) {
 		return managedSeed{admission.NewHandler(admission.Update, admission.Delete), deps.Reader}, nil
@@ -66,10 +66,10 @@ func (m managedSeed) Validate(ctx context.Context, a admission.Attributes, _ adm
 	return nil
 }
 
-// of are the ManagedSeeds that refer to a Shoot, of which there should be one at most. A request without a name is for a
-// collection, of which none is deleted if one of the namespace's Shoots is a seed.
+// of returns the ManagedSeeds that refer to a Shoot; there should be at most one. A DeleteCollection request has no
+// name, so it gets the ManagedSeeds of all Shoots of the namespace: one of them is enough to refuse the request.
 func (m managedSeed) of(ctx context.Context, namespace, shoot string) ([]*seedmanagement.ManagedSeed, error) {
-	if namespace != constants.GardenNamespace { // ManagedSeeds live there only
+	if namespace != constants.GardenNamespace { // all ManagedSeeds are in this namespace
 		return nil, nil
 	}
 	names, selector := sets.New(shoot), fields.OneTermEqualSelector(seedmanagement.ManagedSeedShootName, shoot)
@@ -130,7 +130,7 @@ func workerZones(shoot *gardencore.Shoot) sets.Set[string] {
 	return zones
 }
 
-// seedZones are the zones of the seed template, if there is one.
+// seedZones returns the zones of the seed template, and whether there is a seed template.
 func seedZones(seed *seedmanagement.ManagedSeed) (zones []string, known bool) {
 	config, ok := seed.Spec.Gardenlet.Config.(*gardenletconfigv1alpha1.GardenletConfiguration)
 	if !ok || config.SeedConfig == nil {

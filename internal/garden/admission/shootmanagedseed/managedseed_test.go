@@ -64,7 +64,7 @@ func TestUpdate(t *testing.T) {
 	for name, test := range map[string]struct {
 		seeds  []*seedmanagement.ManagedSeed
 		change func(*gardencore.Shoot)
-		want   []string // the fields of the 422
+		want   []string // the fields in the 422 response
 	}{
 		"no seed":   {change: func(s *gardencore.Shoot) { s.Spec = gardencore.ShootSpec{} }},
 		"no change": {seeds: seeded},

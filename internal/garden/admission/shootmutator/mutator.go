@@ -1,9 +1,8 @@
-// Package shootmutator is the admission plugin ShootMutator. It fills in what a user left open in a Shoot and what other
-// objects answer (its CloudProfile, its Seed), notes who made it, and asks the gardenlet for the deployments that a change
-// needs.
+// Package shootmutator contains the admission plugin ShootMutator. It defaults fields of a Shoot, also from its
+// CloudProfile and its Seed, sets the annotation with the creator, and adds the gardenlet tasks that a change needs.
 //
-// It may import the plugin package, shootcommon and cloudprofile. It refuses only what leaves nothing to fill in; to say
-// whether the result is allowed is the business of ShootValidator.
+// It may import the plugin package, shootcommon and cloudprofile. It refuses a request only if a default cannot be
+// determined; ShootValidator validates the result.
 package shootmutator
 
 import (
@@ -22,7 +21,7 @@ import (
 	"github.com/gardenlite/gardenlite/internal/garden/admission/shootcommon"
 )
 
-// Factory makes the plugin.
+// Factory returns the plugin's factory.
 func Factory() plugin.Factory {
 	return plugin.Factory{Name: "ShootMutator", New: func(deps plugin.Dependencies) (admission.Interface, error) {
 		return &mutator{admission.NewHandler(admission.Create, admission.Update), deps}, nil
@@ -56,7 +55,7 @@ func (m *mutator) Admit(ctx context.Context, a admission.Attributes, _ admission
 		return shootcommon.Refused(a, err)
 	}
 	if profile == nil {
-		return nil // validation says that the reference is missing
+		return nil // the API validation refuses the missing reference
 	}
 	seed, err := shootcommon.Seed(ctx, m.deps.Reader, shoot)
 	if err != nil {
@@ -75,7 +74,8 @@ func (m *mutator) Admit(ctx context.Context, a admission.Attributes, _ admission
 	return shootcommon.Forbidden(a, defaultFromProfile(shoot, old, profile, m.deps.Clock.Now()))
 }
 
-// validateOneProfileField has to be here: before validation the registry makes the two fields say the same.
+// validateOneProfileField refuses a new Shoot with both fields. It runs in the mutator because the registry
+// synchronizes the two fields before validating plugins run.
 func validateOneProfileField(shoot *gardencore.Shoot) error {
 	if shoot.Spec.CloudProfile != nil && ptr.Deref(shoot.Spec.CloudProfileName, "") != "" {
 		return field.Forbidden(field.NewPath("spec", "cloudProfileName"),
@@ -84,8 +84,8 @@ func validateOneProfileField(shoot *gardencore.Shoot) error {
 	return nil
 }
 
-// defaultAutoRotation lets the key that encrypts secrets in etcd be rotated in maintenance, unless the user says how often
-// it should be.
+// defaultAutoRotation sets the period in which the key that encrypts secrets in etcd is rotated in maintenance, unless
+// the user has set or disabled it.
 func defaultAutoRotation(spec *gardencore.ShootSpec) {
 	maintenance := orNew(&spec.Maintenance)
 	credentials := orNew(&orNew(&maintenance.AutoRotation).Credentials)
@@ -95,7 +95,7 @@ func defaultAutoRotation(spec *gardencore.ShootSpec) {
 	}
 }
 
-// orNew is what a pointer points to, which is made if there is nothing.
+// orNew returns *p, which it sets to a new T if it is nil.
 func orNew[T any](p **T) *T {
 	if *p == nil {
 		*p = new(T)
@@ -103,7 +103,7 @@ func orNew[T any](p **T) *T {
 	return *p
 }
 
-// defaultFromProfile completes Kubernetes versions and what the machines of the worker pools are.
+// defaultFromProfile completes the Kubernetes versions, and the architectures and images of the worker pools.
 func defaultFromProfile(shoot, old *gardencore.Shoot, profile *gardencore.CloudProfileSpec, now time.Time) field.ErrorList {
 	var errs field.ErrorList
 	complete := func(version *string, path *field.Path) bool {

@@ -24,7 +24,8 @@ import (
 
 const infrastructure, records = "deployInfrastructure", "deployDNSRecordInternal,deployDNSRecordExternal,deployDNSRecordIngress"
 
-// newPlugin knows the profile "profile", the seeds "ipv4" and "ipv6", whose networks are of that family, and "plain".
+// newPlugin returns a plugin with the CloudProfile "profile" and the seeds "ipv4" and "ipv6", whose default networks
+// for Shoots are of that family, and "plain", which has no default networks.
 func newPlugin(t *testing.T) admission.MutationInterface {
 	t.Helper()
 	seed := func(name string, defaults *gardencore.ShootNetworks) *gardencore.Seed {
@@ -74,7 +75,7 @@ func newShoot(changes ...func(*gardencore.Shoot)) *gardencore.Shoot {
 	return shoot
 }
 
-// admit creates the Shoot, or updates it if there is an old one.
+// admit sends a create request for the Shoot, or an update request if old is not nil.
 func admit(t *testing.T, shoot, old *gardencore.Shoot) error {
 	t.Helper()
 	operation, before := admission.Create, runtime.Object(nil)
@@ -191,7 +192,7 @@ func TestNetworks(t *testing.T) {
 		families       []gardencore.IPFamily
 		services       *string
 		workerless     bool
-		pods, expected string // expected services
+		pods, expected string // expected is for the services
 	}{
 		"of the seed": {seed: "ipv4", families: []gardencore.IPFamily{"IPv4"}, pods: "^10.1.0.0/16$", expected: "^10.2.0.0/16$"},
 		"own": {seed: "ipv4", families: []gardencore.IPFamily{"IPv4"}, services: new("10.9.0.0/16"),
@@ -230,7 +231,7 @@ func TestVersions(t *testing.T) {
 		version, worker string
 		machine         gardencore.Machine
 		oldImage        *gardencore.ShootMachineImage
-		want            string // versions of the Shoot, of its pool and the image
+		want            string // the Kubernetes versions of the Shoot and the pool, and the image
 		refused         []string
 	}{
 		"complete": {version: "1.32.1", worker: "1.31.0",

@@ -11,9 +11,9 @@ import (
 	"github.com/gardenlite/gardenlite/internal/garden/admission/shootcommon"
 )
 
-// defaultNetworks takes the ranges for pods and services from the seed, as soon as it is known, where they are of a
-// family that the Shoot uses. A Shoot without workers has no infrastructure that would give it IPv6 addresses for its
-// services, so it gets some of its own.
+// defaultNetworks sets the pod and service networks to the defaults of the seed, as soon as it is known, if the Shoot
+// uses their IP family. A Shoot without workers has no infrastructure that could provide IPv6 addresses for services,
+// so a random range is used for it.
 func defaultNetworks(shoot *gardencore.Shoot, seed *gardencore.Seed) {
 	networking, workerless := shoot.Spec.Networking, shootcommon.Workerless(shoot)
 	if seed == nil || networking == nil {
@@ -31,7 +31,7 @@ func defaultNetworks(shoot *gardencore.Shoot, seed *gardencore.Seed) {
 	}
 }
 
-// ifUsed is a copy of a network range if it is of an IP family that the Shoot uses.
+// ifUsed returns a copy of cidr if the Shoot uses its IP family, else nil.
 func ifUsed(shoot *gardencore.Shoot, cidr *string) *string {
 	if cidr == nil {
 		return nil
@@ -50,7 +50,7 @@ func ifUsed(shoot *gardencore.Shoot, cidr *string) *string {
 	return ptr.To(*cidr)
 }
 
-// randomServiceRange is a /112 range of unique local addresses (RFC 4193): fd, 40 random bits, zeros.
+// randomServiceRange returns a /112 range of unique local addresses (RFC 4193): fd, 40 random bits, zeros.
 func randomServiceRange() string {
 	var id [5]byte
 	_, _ = rand.Read(id[:]) // never fails

@@ -14,7 +14,8 @@ import (
 	"github.com/gardenlite/gardenlite/internal/garden/admission/shootcommon"
 )
 
-// Tasks for the next reconciliation. Without them it leaves infrastructure and DNS records as they are.
+// These are the tasks of the next reconciliation. Without them it leaves the infrastructure and the DNS records
+// unchanged.
 var (
 	deployInfrastructure = []string{v1beta1constants.ShootTaskDeployInfrastructure}
 	deployDNSRecords     = []string{
@@ -25,7 +26,7 @@ var (
 	deployAll = slices.Concat(deployInfrastructure, deployDNSRecords)
 )
 
-// tasksForUpdate are the tasks that a change needs, some perhaps twice.
+// tasksForUpdate returns the tasks that a change needs, possibly with duplicates.
 func tasksForUpdate(shoot, old *gardencore.Shoot) []string {
 	var tasks []string
 	if shootcommon.Hibernated(old) && !shootcommon.Hibernated(shoot) {
@@ -51,7 +52,7 @@ func gainsIPFamily(shoot, old *gardencore.Shoot) bool {
 	return len(shoot.Spec.Networking.IPFamilies) > len(old.Spec.Networking.IPFamilies)
 }
 
-// switchesSSH compares only what was set before: defaulting has set it for every Shoot with workers.
+// switchesSSH ignores Shoots without the setting before: defaulting has set it for every Shoot with workers.
 func switchesSSH(shoot, old *gardencore.Shoot) bool {
 	access := func(s *gardencore.Shoot) *gardencore.SSHAccess {
 		if s.Spec.Provider.WorkersSettings == nil {
@@ -75,7 +76,8 @@ func rotatesSSHKeys(shoot *gardencore.Shoot) bool {
 	return false
 }
 
-// rememberRetry has a failed Shoot tried again in its maintenance time window if its changes wait for that.
+// rememberRetry annotates a failed Shoot whose changes are confined to the maintenance time window, so that its
+// operation is retried in that window.
 func rememberRetry(shoot, old *gardencore.Shoot) {
 	maintenance, last := shoot.Spec.Maintenance, shoot.Status.LastOperation
 	if maintenance == nil || !ptr.Deref(maintenance.ConfineSpecUpdateRollout, false) || last == nil ||
@@ -87,7 +89,7 @@ func rememberRetry(shoot, old *gardencore.Shoot) {
 	}
 }
 
-// addTasks adds those tasks to the Shoot's annotation that it does not have yet.
+// addTasks adds the tasks that the Shoot's annotation does not have yet.
 func addTasks(shoot *gardencore.Shoot, tasks ...string) {
 	if len(tasks) == 0 {
 		return

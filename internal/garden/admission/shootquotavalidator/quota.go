@@ -1,5 +1,6 @@
-// Package shootquotavalidator is the admission plugin ShootQuotaValidator. Quotas hang on the binding through which a
-// Shoot gets its credentials: the Shoots that use one may not have more than it allows in all, nor live longer.
+// Package shootquotavalidator contains the admission plugin ShootQuotaValidator. The credentials binding of a Shoot
+// refers to Quotas, which limit the sum of the resources of all Shoots that use the binding, and the lifetime of each
+// of them.
 //
 // It may import the plugin package, shootcommon and cloudprofile.
 package shootquotavalidator
@@ -21,7 +22,7 @@ import (
 	"github.com/gardenlite/gardenlite/internal/garden/admission/shootcommon"
 )
 
-// Factory makes the plugin.
+// Factory returns the plugin's factory.
 func Factory() plugin.Factory {
 	return plugin.Factory{Name: "ShootQuotaValidator", New: func(deps plugin.Dependencies) (admission.Interface, error) {
 		return quotas{admission.NewHandler(admission.Create, admission.Update), deps}, nil
@@ -50,8 +51,8 @@ func (q quotas) Validate(ctx context.Context, a admission.Attributes, _ admissio
 	creating := a.GetOperation() == admission.Create
 	needsMore := creating || asksForMore(shoot, old)
 	livesOn := !creating && lifetime(old, old.CreationTimestamp.String()) != lifetime(shoot, "")
-	// The binding and its quotas have to exist even if nothing is asked of them: as in Gardener, a Shoot whose limits are
-	// unknown does not change.
+	// The binding and its quotas must exist even if the change does not need them: as in Gardener, a Shoot with unknown
+	// limits cannot be changed.
 	granted, err := q.of(ctx, shoot)
 	if err != nil {
 		return shootcommon.Refused(a, err)
@@ -74,8 +75,8 @@ func (q quotas) Validate(ctx context.Context, a admission.Attributes, _ admissio
 	return nil
 }
 
-// asksForMore says whether a change may need more of what quotas limit. Fewer or smaller worker pools are looked at too:
-// only what stays the same is not.
+// asksForMore reports whether a change may need more of the resources that quotas limit. It does not compare sizes: it
+// returns true if a worker pool is new or has another machine type, maximum or volume, even a smaller one.
 func asksForMore(shoot, old *gardencore.Shoot) bool {
 	if shootcommon.NginxIngress(shoot.Spec.Addons) && !shootcommon.NginxIngress(old.Spec.Addons) {
 		return true
@@ -97,7 +98,7 @@ func lifetime(shoot *gardencore.Shoot, otherwise string) string {
 	return otherwise
 }
 
-// validateLifetime lets a Shoot expire no later, counted from now, than the strictest of its quotas allows.
+// validateLifetime refuses an expiration timestamp that is later than now plus the shortest lifetime of the quotas.
 func (q quotas) validateLifetime(shoot *gardencore.Shoot, granted []*gardencore.Quota) error {
 	var days *int32
 	for _, quota := range granted {

@@ -24,7 +24,7 @@ import (
 
 var now = time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
 
-// newShoot has one pool of two machines with 2 CPUs, 4Gi of memory and a standard volume of 20Gi each.
+// newShoot returns a Shoot with one pool of two machines with 2 CPUs, 4Gi of memory and a standard volume of 20Gi each.
 func newShoot(namespace, name string) *gardencore.Shoot {
 	shoot := &gardencore.Shoot{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}
 	shoot.Spec.CloudProfile = &gardencore.CloudProfileReference{Kind: "CloudProfile", Name: "profile"}
@@ -39,7 +39,8 @@ func newQuota(name, scope string, days *int32, metrics corev1.ResourceList) *gar
 		Spec: gardencore.QuotaSpec{Scope: corev1.ObjectReference{Kind: scope}, ClusterLifetimeDays: days, Metrics: metrics}}
 }
 
-// newPlugin knows the namespaces a and b with a binding each to all of the quotas.
+// newPlugin returns a plugin that finds, in each of the namespaces a and b, a SecretBinding and a CredentialsBinding
+// with all of the quotas.
 func newPlugin(t *testing.T, shoots []*gardencore.Shoot, quotas ...*gardencore.Quota) admission.ValidationInterface {
 	t.Helper()
 	objects := map[schema.GroupResource][]runtime.Object{gardencore.Resource("cloudprofiles"): {&gardencore.CloudProfile{

@@ -25,7 +25,7 @@ var (
 	credentialsBindings = security.Resource("credentialsbindings")
 )
 
-// metrics are what quotas can limit, in the order of messages.
+// metrics are the metrics that quotas can limit, in the order of error messages.
 var metrics = []corev1.ResourceName{
 	gardencore.QuotaMetricCPU,
 	gardencore.QuotaMetricGPU,
@@ -35,7 +35,7 @@ var metrics = []corev1.ResourceName{
 	gardencore.QuotaMetricLoadbalancer,
 }
 
-// of are the quotas of the binding that a Shoot uses.
+// of returns the quotas of the binding that the Shoot uses.
 func (q quotas) of(ctx context.Context, shoot *gardencore.Shoot) ([]*gardencore.Quota, error) {
 	var (
 		refs []corev1.ObjectReference
@@ -72,7 +72,7 @@ func (q quotas) of(ctx context.Context, shoot *gardencore.Shoot) ([]*gardencore.
 	return granted, nil
 }
 
-// exceeded are the metrics of which the Shoot and all others below a quota would have more than it allows.
+// exceeded returns the metrics whose limit the Shoot and the other Shoots of the quota would exceed.
 func (q quotas) exceeded(ctx context.Context, quota *gardencore.Quota, shoot *gardencore.Shoot) ([]string, error) {
 	others, err := q.othersBelow(ctx, quota, shoot)
 	if err != nil {
@@ -94,8 +94,8 @@ func (q quotas) exceeded(ctx context.Context, quota *gardencore.Quota, shoot *ga
 	return exceeded, nil
 }
 
-// othersBelow are the other Shoots that use a binding with the quota: those of the namespace for a quota of a project,
-// those of all namespaces for one of credentials.
+// othersBelow returns the other Shoots that use a binding with the quota: those of the Shoot's namespace if the scope
+// of the quota is Project, else those of all namespaces.
 func (q quotas) othersBelow(ctx context.Context, quota *gardencore.Quota, shoot *gardencore.Shoot) ([]*gardencore.Shoot, error) {
 	namespace := ""
 	if quota.Spec.Scope.Kind == "Project" {
@@ -142,7 +142,7 @@ func (q quotas) othersBelow(ctx context.Context, quota *gardencore.Quota, shoot 
 	return others, nil
 }
 
-// addNeeds adds what a Shoot has when all its worker pools are at their maximum.
+// addNeeds adds the resources that the Shoot uses when all its worker pools are at their maximum.
 func (q quotas) addNeeds(ctx context.Context, to corev1.ResourceList, shoot *gardencore.Shoot) error {
 	profile, err := cloudprofile.Spec(ctx, q.deps.Reader, shoot)
 	if err != nil {
@@ -186,8 +186,8 @@ func addWorkerNeeds(to corev1.ResourceList, worker *gardencore.Worker, profile *
 	return nil
 }
 
-// storage is the class and size of the volume of each of a pool's machines: what the pool says, or else what the machine
-// type comes with.
+// storage returns the class and size of the volume of each machine of a pool: those of the pool, or else those of the
+// machine type.
 func storage(worker *gardencore.Worker, machine *gardencore.MachineType, profile *gardencore.CloudProfileSpec,
 	path *field.Path) (string, resource.Quantity, error) {
 	var (

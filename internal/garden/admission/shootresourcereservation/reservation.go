@@ -1,6 +1,6 @@
-// Package shootresourcereservation is the admission plugin ShootResourceReservation, which reserves some of each node's
-// resources for what runs beside pods, where the Shoot does not say how much. The amounts are those that Gardener reserves
-// unless it is configured to derive them from machine types.
+// Package shootresourcereservation contains the admission plugin ShootResourceReservation, which defaults the resources
+// that the kubelet reserves on each node (kubeReserved). The amounts are those that Gardener uses unless it is
+// configured to derive them from machine types.
 //
 // It may import the plugin package and shootcommon.
 package shootresourcereservation
@@ -16,7 +16,7 @@ import (
 	"github.com/gardenlite/gardenlite/internal/garden/admission/shootcommon"
 )
 
-// Factory makes the plugin.
+// Factory returns the plugin's factory.
 func Factory() plugin.Factory {
 	return plugin.Factory{Name: "ShootResourceReservation", New: func(plugin.Dependencies) (admission.Interface, error) {
 		return reservation{admission.NewHandler(admission.Create, admission.Update)}, nil

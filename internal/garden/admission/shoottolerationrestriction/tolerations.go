@@ -1,5 +1,5 @@
-// Package shoottolerationrestriction is the admission plugin ShootTolerationRestriction: new Shoots get the tolerations
-// that their Project has as defaults, and may have others only if the Project allows them.
+// Package shoottolerationrestriction contains the admission plugin ShootTolerationRestriction: new Shoots get the
+// default tolerations of their Project, and may have others only if the Project's whitelist has them.
 //
 // It may import the plugin package, shootcommon and the validation helpers.
 package shoottolerationrestriction
@@ -18,7 +18,7 @@ import (
 	validation "github.com/gardenlite/gardenlite/internal/garden/validation/corevalidation"
 )
 
-// Factory makes the plugin.
+// Factory returns the plugin's factory.
 func Factory() plugin.Factory {
 	return plugin.Factory{Name: "ShootTolerationRestriction", New: func(deps plugin.Dependencies) (admission.Interface, error) {
 		return restriction{admission.NewHandler(admission.Create, admission.Update), deps.Reader}, nil
@@ -35,7 +35,8 @@ var (
 	_ admission.ValidationInterface = restriction{}
 )
 
-// Admit implements admission.MutationInterface: it adds defaults of keys that the Shoot does not have.
+// Admit implements admission.MutationInterface. It adds the Project's default tolerations whose keys the Shoot does not
+// have.
 func (r restriction) Admit(ctx context.Context, a admission.Attributes, _ admission.ObjectInterfaces) error {
 	if a.GetOperation() != admission.Create || !shootcommon.IsShoot(a, a.GetSubresource()) {
 		return nil

@@ -18,7 +18,7 @@ import (
 	"github.com/gardenlite/gardenlite/internal/garden/admission/plugin/plugintest"
 )
 
-// tolerations are read from "key=value other-key".
+// tolerations parses tolerations in the form "key=value other-key".
 func tolerations(s string) []gardencore.Toleration {
 	var all []gardencore.Toleration
 	for _, word := range strings.Fields(s) {
@@ -60,7 +60,7 @@ func TestPlugin(t *testing.T) {
 		old       *string
 		shoot     string
 		want      string
-		refused   string // the fields of the 403; empty if it is allowed
+		refused   string // a part of the 403's message; empty if the request is allowed
 	}{
 		"defaults":                {want: "lab gpu=any"},
 		"own value for a key":     {shoot: "gpu=big", want: "gpu=big lab"},

@@ -39,7 +39,7 @@ func (r *request) getCredentialsBinding(ctx context.Context, shoot *gardencore.S
 		shoot.Namespace, *shoot.Spec.CredentialsBindingName, credentialsBindingPath)
 }
 
-// validateBindingMigration lets a Shoot go from a SecretBinding to a CredentialsBinding with the same Secret only.
+// validateBindingMigration allows replacing a SecretBinding only by a CredentialsBinding with the same Secret.
 func (r *request) validateBindingMigration(ctx context.Context) error {
 	if r.old.Spec.SecretBindingName == nil || r.shoot.Spec.SecretBindingName != nil ||
 		r.old.Spec.CredentialsBindingName != nil || r.credentialsBinding == nil {
@@ -58,7 +58,7 @@ func (r *request) validateBindingMigration(ctx context.Context) error {
 	return nil
 }
 
-// validateCredentialsChange requires that a user who exchanges the binding may read both credentials. Otherwise a user
+// validateCredentialsChange requires that a user who replaces the binding may read both credentials. Otherwise a user
 // with access to the Shoot but not to its cloud account could leave the Shoot's machines behind in that account.
 func (r *request) validateCredentialsChange(ctx context.Context) error {
 	before, after := r.old.Spec.CredentialsBindingName, r.shoot.Spec.CredentialsBindingName
@@ -75,14 +75,14 @@ func (r *request) validateCredentialsChange(ctx context.Context) error {
 	return r.mayRead(ctx, r.credentialsBinding)
 }
 
-// credentialsResources are the resources that credentials can be, by the version of their API.
+// credentialsResources are the resources that credentials can have, by API version.
 var credentialsResources = map[string]schema.GroupVersionResource{
 	corev1.SchemeGroupVersion.String():            corev1.SchemeGroupVersion.WithResource("secrets"),
 	securityv1alpha1.SchemeGroupVersion.String():  securityv1alpha1.SchemeGroupVersion.WithResource("workloadidentities"),
 	gardencorev1beta1.SchemeGroupVersion.String(): gardencorev1beta1.SchemeGroupVersion.WithResource("internalsecrets"),
 }
 
-// mayRead is an error if the user may not read the credentials of a binding.
+// mayRead returns an error if the user may not read the credentials of a binding.
 func (r *request) mayRead(ctx context.Context, binding *security.CredentialsBinding) error {
 	ref := binding.CredentialsRef
 	resource, ok := credentialsResources[ref.APIVersion]
@@ -100,7 +100,7 @@ func (r *request) mayRead(ctx context.Context, binding *security.CredentialsBind
 		r.GetUserInfo().GetName(), ref.Kind, ref.Namespace, ref.Name, binding.Name))
 }
 
-// allowed asks the authorizer whether the user may do something.
+// allowed asks the authorizer whether the user may perform the request in the record.
 func (r *request) allowed(ctx context.Context, record authorizer.AttributesRecord) (bool, error) {
 	record.User, record.ResourceRequest = r.GetUserInfo(), true
 	decision, _, err := r.deps.Authorizer.Authorize(ctx, record)
@@ -111,7 +111,8 @@ func (r *request) allowed(ctx context.Context, record authorizer.AttributesRecor
 	return decision == authorizer.DecisionAllow, nil
 }
 
-// validateAdmissionPlugins wants the kubeconfig of an admission plugin to be in a Secret among the Shoot's resources.
+// validateAdmissionPlugins checks that the kubeconfig of an admission plugin is in a Secret that the Shoot's resources
+// list.
 func (r *request) validateAdmissionPlugins(ctx context.Context) field.ErrorList {
 	if r.shoot.Spec.Kubernetes.KubeAPIServer == nil {
 		return nil

@@ -17,14 +17,15 @@ import (
 )
 
 const (
-	// maxNames is how many characters the names of a project and a Shoot may have together: they are a part of the
-	// names of many objects, some of which are short.
+	// maxNames is the maximum number of characters that the names of a project and a Shoot may have together: both are
+	// part of the names of many objects, some of which must be short.
 	maxNames = 21
-	// generatedSuffix is how many characters the server adds to a generateName.
+	// generatedSuffix is the number of characters that the API server appends to a generateName.
 	generatedSuffix = 5
 )
 
-// validateProject says whether a new Shoot can be in its project. Shoots that are there already stay.
+// validateProject checks that the project accepts a new Shoot and that its name is short enough. Existing Shoots are
+// not checked.
 func (r *request) validateProject(context.Context) error {
 	if r.GetOperation() != admission.Create {
 		return nil
@@ -43,7 +44,7 @@ func (r *request) validateProject(context.Context) error {
 	return nil
 }
 
-// validateDeletion keeps a Shoot from being deleted between two seeds.
+// validateDeletion refuses to delete a Shoot during a control plane migration.
 func (r *request) validateDeletion(context.Context) error {
 	if r.GetOperation() == admission.Delete && isMigrating(r.shoot) {
 		return field.Forbidden(field.NewPath("metadata", "deletionTimestamp"),
@@ -53,7 +54,8 @@ func (r *request) validateDeletion(context.Context) error {
 	return nil
 }
 
-// validateHibernation keeps a Shoot awake that could not be woken up any more, for instance for its webhooks.
+// validateHibernation refuses to hibernate a Shoot whose constraint says that it could not be woken up, for instance
+// because of its webhooks.
 func (r *request) validateHibernation(context.Context) error {
 	if !shootcommon.Hibernated(r.shoot) || shootcommon.Hibernated(r.old) {
 		return nil
@@ -71,8 +73,8 @@ func (r *request) validateHibernation(context.Context) error {
 	return nil
 }
 
-// validateManagedIssuer says whether the landscape can publish the keys of a Shoot's service accounts. Once it does it
-// has to continue: others trust them.
+// validateManagedIssuer checks that the landscape can publish the public keys of a Shoot's service account tokens. A
+// Shoot with a managed issuer must keep it, because third parties trust it.
 func (r *request) validateManagedIssuer(ctx context.Context) error {
 	is, was := hasManagedIssuer(r.shoot), hasManagedIssuer(r.old)
 	if !is && !was {

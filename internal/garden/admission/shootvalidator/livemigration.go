@@ -23,10 +23,11 @@ import (
 	validation "github.com/gardenlite/gardenlite/internal/garden/validation/corevalidation"
 )
 
-// defaultMaxDistance is how far apart the regions of the two seeds may be if their ConfigMap does not say it.
+// defaultMaxDistance is the maximum distance between the regions of the two seeds if their ConfigMap does not set one.
 const defaultMaxDistance = 180
 
-// validateLiveMigration says whether the control plane can move while it serves, if the Shoot's annotation asks for it.
+// validateLiveMigration checks that the control plane can be migrated without downtime, if the Shoot's annotation
+// requests it.
 func (r *request) validateLiveMigration(ctx context.Context) field.ErrorList {
 	if live, _ := strconv.ParseBool(r.shoot.Annotations[v1beta1constants.AnnotationMigrationLiveMigrate]); !live {
 		return nil
@@ -88,7 +89,8 @@ func gardenletVersion(seed *gardencore.Seed) string {
 	return ptr.Deref(seed.Status.Gardener, gardencore.Gardener{}).Version
 }
 
-// validateDistance says whether two regions are near enough, by the ConfigMap with distances that the scheduler uses.
+// validateDistance checks that the distance of two regions is within the limit, with the ConfigMap with distances that
+// the scheduler uses.
 func (r *request) validateDistance(ctx context.Context, from, to string) *field.Error {
 	if allowed, _ := strconv.ParseBool(r.shoot.Annotations[v1beta1constants.AnnotationMigrationAllowDistantRegions]); allowed || from == to {
 		return nil
@@ -120,7 +122,8 @@ func (r *request) validateDistance(ctx context.Context, from, to string) *field.
 	return nil
 }
 
-// regionConfig is the ConfigMap with the distances between the regions of the Shoot's CloudProfile; nil if there is none.
+// regionConfig returns the ConfigMap with the distances between the regions of the Shoot's CloudProfile, and nil if
+// there is none.
 func (r *request) regionConfig(ctx context.Context) (*corev1.ConfigMap, error) {
 	profile, _ := cloudprofile.Reference(r.shoot)
 	configs, err := r.deps.Kube.CoreV1().ConfigMaps(v1beta1constants.GardenNamespace).List(ctx, metav1.ListOptions{

@@ -16,8 +16,8 @@ import (
 	"github.com/gardenlite/gardenlite/internal/garden/admission/shootcommon"
 )
 
-// validateMachine says whether the CloudProfile has a pool's machines and their image, and whether they fit together. The
-// first error is enough: what follows would follow from it.
+// validateMachine checks that the CloudProfile offers a pool's machine type and image and that they are compatible. It
+// returns only the first error, because further ones could be caused by it.
 func (p pool) validateMachine() *field.Error {
 	if a := p.worker.Machine.Architecture; a != nil && !slices.Contains(v1beta1constants.ValidArchitectures, *a) {
 		return field.NotSupported(p.path.Child("machine", "architecture"), *a, v1beta1constants.ValidArchitectures)
@@ -68,8 +68,8 @@ func (p pool) validateMachineType() *field.Error {
 	return invalidOffer(path, name, reasons(found), offered)
 }
 
-// validateImage says whether the CloudProfile has the pool's machine image, if it or the architecture is another than
-// before.
+// validateImage checks that the CloudProfile offers the pool's machine image, if the image or the architecture has
+// changed.
 func (p pool) validateImage() *field.Error {
 	image := p.worker.Machine.Image
 	if equality.Semantic.DeepEqual(image, p.old.Machine.Image) && !p.architectureChanges() {
@@ -98,7 +98,7 @@ func (p pool) validateImage() *field.Error {
 	return invalidOffer(p.path.Child("machine", "image"), image, p.againstImage(found), offered)
 }
 
-// againstImage are the reasons for which the pool cannot have an image version.
+// againstImage returns the reasons for which the pool cannot use an image version.
 func (p pool) againstImage(version *gardencore.MachineImageVersion) []string {
 	var reasons []string
 	if !cloudprofile.RunsOn(version, p.architecture(), p.profile.MachineCapabilities) {
@@ -113,20 +113,20 @@ func (p pool) againstImage(version *gardencore.MachineImageVersion) []string {
 	return reasons
 }
 
-// keepsPool says whether the request updates a pool that is there, with an image.
+// keepsPool reports whether the request updates an existing pool with an image.
 func (p pool) keepsPool() bool {
 	return p.GetOperation() == admission.Update && !p.isNew && p.old.Machine.Image != nil
 }
 
-// isActive says whether the pool may begin to use an image version. One that has expired serves for updates only: the
-// way to a later one may go over it.
+// isActive reports whether the pool may start to use an image version. An expired version is allowed only for an update
+// to it: it may be a required step to a later version.
 func (p pool) isActive(version *gardencore.MachineImageVersion) bool {
 	return cloudprofile.Active(version.ExpirableVersion, p.now) || p.keepsPool() &&
 		cloudprofile.Expired(version.ExpirableVersion, p.now) && !cloudprofile.Compare(version.Version, "<", p.old.Machine.Image.Version)
 }
 
-// canUpdateInPlace says whether nodes with the pool's old image can take an image version; for a new pool, whether nodes
-// with it can take others later.
+// canUpdateInPlace reports whether nodes with the pool's old image can be updated in place to an image version. For a
+// new pool, it reports whether nodes with this version can be updated in place later.
 func (p pool) canUpdateInPlace(version *gardencore.MachineImageVersion) bool {
 	if !cloudprofile.UpdatableInPlace(version) {
 		return false
@@ -138,7 +138,7 @@ func (p pool) canUpdateInPlace(version *gardencore.MachineImageVersion) bool {
 	return p.keepsPool() && from != nil && cloudprofile.Compare(*from, "<=", p.old.Machine.Image.Version)
 }
 
-// validateCapabilities says whether the image is made for what the machines can do.
+// validateCapabilities checks that the image supports the capabilities of the machine type.
 func (p pool) validateCapabilities() *field.Error {
 	if len(p.profile.MachineCapabilities) == 0 {
 		return nil
@@ -156,8 +156,9 @@ func (p pool) validateCapabilities() *field.Error {
 		fmt.Sprintf("machine image %s has no flavor for machine type %q", machine.Image.Name, machine.Type))
 }
 
-// goneSince is the error about a pool that was not changed but whose machine type the CloudProfile lost, or which never
-// got an image. A Shoot that is being deleted does not need it: its finalizers have to go.
+// goneSince returns the error for an unchanged pool whose machine type the CloudProfile does not have any more
+// (machineType is set), or which has no image. It returns nil for a Shoot that is being deleted, so that its finalizers
+// can be removed.
 func (p pool) goneSince(machineType bool) *field.Error {
 	switch {
 	case p.shoot.DeletionTimestamp != nil:
@@ -169,7 +170,7 @@ func (p pool) goneSince(machineType bool) *field.Error {
 	return field.Required(p.path.Child("machine", "image"), "the pool must have a machine image")
 }
 
-// validateKubeletVersion says whether the pool's machine image has room for the kubelet of this version.
+// validateKubeletVersion checks that the pool's machine image supports the version of the kubelet.
 func (p pool) validateKubeletVersion(kubelet *semver.Version) field.ErrorList {
 	image := p.worker.Machine.Image
 	if image == nil {

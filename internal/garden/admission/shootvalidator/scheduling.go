@@ -24,17 +24,17 @@ import (
 	"github.com/gardenlite/gardenlite/internal/garden/admission/shootcommon"
 )
 
-// isScheduled says whether the request gives a seed to a Shoot without one.
+// isScheduled reports whether the request assigns a seed to a Shoot without one.
 func (r *request) isScheduled() bool {
 	return r.old.Spec.SeedName == nil && r.shoot.Spec.SeedName != nil
 }
 
-// isMoved says whether the request moves a Shoot to another seed: a control plane migration.
+// isMoved reports whether the request moves a Shoot to another seed, which is a control plane migration.
 func (r *request) isMoved() bool {
 	return r.old.Spec.SeedName != nil && r.shoot.Spec.SeedName != nil && *r.old.Spec.SeedName != *r.shoot.Spec.SeedName
 }
 
-// validateScheduling says whether the Shoot may have the seed that it names, and whether it may change while it moves.
+// validateScheduling checks that the Shoot may use its seed, and that its spec does not change during a migration.
 func (r *request) validateScheduling(ctx context.Context) error {
 	if r.GetOperation() == admission.Delete {
 		return nil
@@ -59,8 +59,8 @@ func (r *request) validateScheduling(ctx context.Context) error {
 	return r.validateStay()
 }
 
-// validateWay says whether this is the way in which a seed is named: those who may bind can do it for a new Shoot, later
-// it goes through the subresource.
+// validateWay checks how the seed is set: in a create request by users who may update the subresource binding,
+// afterwards only through this subresource.
 func (r *request) validateWay(ctx context.Context) error {
 	if r.GetOperation() == admission.Create {
 		return r.validateMayBind(ctx)
@@ -95,7 +95,7 @@ func (r *request) validateMayBind(ctx context.Context) error {
 		fmt.Sprintf("user %q is not allowed to choose the seed: leave it to the scheduler", r.GetUserInfo().GetName()))
 }
 
-// validateSeedTakesShoot says whether the seed can have one more Shoot, and this one.
+// validateSeedTakesShoot checks that the seed has capacity for another Shoot and that this Shoot may run on it.
 func (r *request) validateSeedTakesShoot(ctx context.Context) error {
 	refuse := func(format string, args ...any) error {
 		return field.Forbidden(seedNamePath, fmt.Sprintf("seed %q ", r.seed.Name)+fmt.Sprintf(format, args...))
@@ -134,8 +134,8 @@ func (r *request) validateSeedTakesShoot(ctx context.Context) error {
 	return nil
 }
 
-// tolerated says whether each taint has a toleration: one of its key and, if the taint has a value, of this value. Of
-// two tolerations of a key the last one counts.
+// tolerated reports whether each taint has a toleration with its key and, if the taint has a value, with this value. If
+// two tolerations have the same key, the last one counts.
 func tolerated(taints []gardencore.SeedTaint, tolerations []gardencore.Toleration) bool {
 	values := map[string]string{}
 	for _, toleration := range tolerations {
@@ -147,7 +147,7 @@ func tolerated(taints []gardencore.SeedTaint, tolerations []gardencore.Toleratio
 	})
 }
 
-// enforces says whether a seed supports all access restrictions of a Shoot.
+// enforces reports whether a seed supports all access restrictions of a Shoot.
 func enforces(seed []gardencore.AccessRestriction, shoot []gardencore.AccessRestrictionWithOptions) bool {
 	return len(shoot) <= len(seed) && !slices.ContainsFunc(shoot, func(wanted gardencore.AccessRestrictionWithOptions) bool {
 		return !hasRestriction(seed, wanted.Name)
@@ -163,7 +163,7 @@ func selects(selector *metav1.LabelSelector, seed *gardencore.Seed) (bool, error
 	return err == nil && parsed.Matches(labels.Set(seed.Labels)), err
 }
 
-// shootsOnSeed counts the Shoots that are on the seed, come to it or leave it.
+// shootsOnSeed returns the number of Shoots that are on the seed, or are being migrated to or from it.
 func (r *request) shootsOnSeed(ctx context.Context) (int64, error) {
 	found := map[types.NamespacedName]bool{}
 	for _, seedName := range []string{gardencore.ShootSeedName, gardencore.ShootStatusSeedName} {
@@ -181,8 +181,8 @@ func (r *request) shootsOnSeed(ctx context.Context) (int64, error) {
 	return int64(len(found)), nil
 }
 
-// validateMove says whether the control plane can be brought from one seed to the other: through backups, and keeping its
-// domains.
+// validateMove checks that the control plane can be migrated: both seeds have a backup, and the new one has the same
+// internal domain and the default domain of the Shoot.
 func (r *request) validateMove(ctx context.Context) error {
 	from, err := shootcommon.Seed(ctx, r.deps.Reader, r.old)
 	if err != nil {
@@ -220,7 +220,8 @@ func defaultDomains(seed *gardencore.Seed) []string {
 	return domains
 }
 
-// usedDefaultDomain is the first of the seed's default domains in which the Shoot's domain is; empty if it is in none.
+// usedDefaultDomain returns the first of the seed's default domains that is a parent of the Shoot's domain, and "" if
+// there is none.
 func usedDefaultDomain(shoot *gardencore.Shoot, seed *gardencore.Seed) string {
 	if shoot.Spec.DNS == nil || shoot.Spec.DNS.Domain == nil {
 		return ""
@@ -233,7 +234,8 @@ func usedDefaultDomain(shoot *gardencore.Shoot, seed *gardencore.Seed) string {
 	return ""
 }
 
-// validateRest keeps the specification of a Shoot as it is from the moment that it gets another seed until it is there.
+// validateRest refuses changes of the spec from the moment that a Shoot is assigned to another seed until its migration
+// is complete.
 func (r *request) validateRest() error {
 	last, is, was := r.shoot.Status.LastOperation, r.shoot.Spec.SeedName, r.shoot.Status.SeedName
 	if last != nil && last.Type != gardencore.LastOperationTypeMigrate && is != nil && was != nil && *is != *was {
@@ -246,14 +248,14 @@ func (r *request) validateRest() error {
 	return nil
 }
 
-// isMigrating says whether a control plane migration has begun and not ended.
+// isMigrating reports whether a control plane migration has started and is not complete.
 func isMigrating(shoot *gardencore.Shoot) bool {
 	last := shoot.Status.LastOperation
 	return last != nil && (last.Type == gardencore.LastOperationTypeMigrate ||
 		last.Type == gardencore.LastOperationTypeRestore && last.State != gardencore.LastOperationStateSucceeded)
 }
 
-// validateStay says whether the Shoot can continue to be on its seed as it is to be now.
+// validateStay checks that the Shoot can stay on its seed after the change.
 func (r *request) validateStay() error {
 	if r.seed == nil {
 		return nil
@@ -289,7 +291,7 @@ func failureTolerance(shoot *gardencore.Shoot) gardencore.FailureToleranceType {
 	return shoot.Spec.ControlPlane.HighAvailability.FailureTolerance.Type
 }
 
-// validateSeedSelector lets the seed selector of a Shoot with a seed change only so that it still selects this seed.
+// validateSeedSelector checks that a changed seed selector still selects the Shoot's seed.
 func (r *request) validateSeedSelector() field.ErrorList {
 	selector, path := r.shoot.Spec.SeedSelector, specPath.Child("seedSelector")
 	if r.seed == nil || equality.Semantic.DeepEqual(selector, r.old.Spec.SeedSelector) {

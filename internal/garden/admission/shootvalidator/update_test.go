@@ -32,7 +32,7 @@ func TestUpdate(t *testing.T) {
 			s.Spec.SecretBindingName, s.Spec.CredentialsBindingName = nil, &name
 		}
 	}
-	bare := func(_ *gardencore.Shoot, l *landscape) { // the profile has nothing of what the Shoot uses
+	bare := func(_ *gardencore.Shoot, l *landscape) { // empties the profile
 		l.profile.Spec = gardencore.CloudProfileSpec{Type: "local"}
 	}
 	for name, test := range map[string]struct {

@@ -1,9 +1,11 @@
-// Package shootvalidator is the admission plugin ShootValidator. It holds a Shoot against the objects that it refers to:
-// what its CloudProfile offers, whether its Seed can have it, whether its bindings fit, whether another Shoot has its
-// domain. On updates only what has changed is looked at, so that a Shoot whose CloudProfile moved on can still be changed.
+// Package shootvalidator contains the admission plugin ShootValidator. It validates a Shoot against the objects that it
+// refers to: what its CloudProfile offers, whether its Seed accepts it, whether its bindings fit, and whether another
+// Shoot has its domain. In updates it validates only what has changed, so that a Shoot can still be changed if its
+// CloudProfile does not offer all of it any more.
 //
-// It may import the plugin package, shootcommon, cloudprofile and the validation helpers. It changes nothing. A reference
-// to something that does not exist is an error about the field that has it, never the server's.
+// It may import the plugin package, shootcommon, cloudprofile and the validation helpers. It does not change its
+// arguments. If a referenced object does not exist, it returns an error about the referring field, not an internal
+// error.
 package shootvalidator
 
 import (
@@ -21,7 +23,7 @@ import (
 	"github.com/gardenlite/gardenlite/internal/garden/admission/shootcommon"
 )
 
-// Factory makes the plugin.
+// Factory returns the plugin's factory.
 func Factory() plugin.Factory {
 	return plugin.Factory{Name: "ShootValidator", New: func(deps plugin.Dependencies) (admission.Interface, error) {
 		return &validator{admission.NewHandler(admission.Create, admission.Update, admission.Delete), deps}, nil
@@ -54,18 +56,18 @@ func (v *validator) Validate(ctx context.Context, a admission.Attributes, _ admi
 		}
 	}
 	if err := r.load(ctx); err != nil || r.profile == nil {
-		return shootcommon.Refused(a, err) // without a reference to a CloudProfile, validation says what is missing
+		return shootcommon.Refused(a, err) // the API validation refuses a missing reference
 	}
 	return r.validate(ctx)
 }
 
-// request is what one request changes, and what the Shoot refers to after it.
+// request is one admission request with the objects that the Shoot refers to.
 type request struct {
 	admission.Attributes
 	deps plugin.Dependencies
 	now  time.Time
 
-	// shoot is the Shoot that is written or deleted, old what it was: empty if it is created.
+	// shoot is the Shoot that is written or deleted; old is the stored Shoot, which is empty for a create request.
 	shoot, old *gardencore.Shoot
 
 	profile            *gardencore.CloudProfileSpec
@@ -80,7 +82,7 @@ var (
 	seedNamePath = specPath.Child("seedName")
 )
 
-// load reads what the Shoot refers to. It reads nothing more if there is no CloudProfile.
+// load reads the objects that the Shoot refers to. It stops if the Shoot does not refer to a CloudProfile.
 func (r *request) load(ctx context.Context) (err error) {
 	if r.profile, err = cloudprofile.Spec(ctx, r.deps.Reader, r.shoot); err != nil || r.profile == nil {
 		return err
@@ -101,7 +103,8 @@ func (r *request) load(ctx context.Context) (err error) {
 	return err
 }
 
-// validate asks in two rounds: first what ends the matter at the first error, then what is told all at once.
+// validate first runs the checks of which the first error is returned alone, then those whose errors are returned
+// together.
 func (r *request) validate(ctx context.Context) error {
 	for _, gate := range []func(context.Context) error{
 		r.validateProject,

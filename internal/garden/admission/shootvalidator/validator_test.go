@@ -29,7 +29,7 @@ import (
 
 var now = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 
-// landscape is what a Shoot can refer to; tests change it.
+// landscape has the objects that a Shoot can refer to; tests change them.
 type landscape struct {
 	profile             gardencore.CloudProfile
 	namespaced          gardencore.NamespacedCloudProfile
@@ -141,7 +141,7 @@ func (l *landscape) newPlugin(t *testing.T) admission.ValidationInterface {
 var fieldInError = regexp.MustCompile(
 	`((?:spec|metadata|status|name)(?:\.[A-Za-z0-9]+|\[[^\]]*\])*): (?:Invalid|Unsupported|Required|Forbidden|Duplicate|Internal|Not found)`)
 
-// fieldsOf are the fields that an error is about, in their order, joined by blanks.
+// fieldsOf returns the fields in the message of an error, in their order, joined by blanks.
 func fieldsOf(err error) string {
 	var fields []string
 	if err != nil {
@@ -152,7 +152,7 @@ func fieldsOf(err error) string {
 	return strings.Join(slices.Compact(fields), " ")
 }
 
-// check wants an answer about these fields: an acceptance if there are none.
+// check checks that err names exactly these fields, or is nil if there are none.
 func check(t *testing.T, err error, fields string) {
 	t.Helper()
 	if fieldsOf(err) != fields || (err == nil) != (fields == "") {
@@ -309,7 +309,7 @@ func withKubeconfig(secret string) *gardencore.KubeAPIServerConfig {
 	return &gardencore.KubeAPIServerConfig{AdmissionPlugins: []gardencore.AdmissionPlugin{{Name: "x", KubeconfigSecretName: &secret}}}
 }
 
-// withCapabilities makes all images of a kind that no machine has.
+// withCapabilities gives all images a capability that no machine type has.
 func withCapabilities(l *landscape) {
 	l.profile.Spec.MachineCapabilities = []gardencore.CapabilityDefinition{
 		{Name: "architecture", Values: []string{"amd64"}}, {Name: "boot", Values: []string{"bios", "uefi"}}}

@@ -17,8 +17,8 @@ import (
 	"github.com/gardenlite/gardenlite/internal/garden/admission/shootcommon"
 )
 
-// validateProvider says whether the CloudProfile and the bindings are for the Shoot's provider, and whether the
-// CloudProfile has what the worker pools are made of.
+// validateProvider checks that the CloudProfile and the bindings are for the Shoot's provider, and that the
+// CloudProfile offers what the worker pools use.
 func (r *request) validateProvider() field.ErrorList {
 	path := specPath.Child("provider")
 	if err := r.validateProviderType(path.Child("type")); err != nil {
@@ -48,7 +48,7 @@ func (r *request) validateProvider() field.ErrorList {
 		}
 		errs = append(errs, p.validateVolume()...)
 		if k := p.worker.Kubernetes; k != nil {
-			// As in Gardener, the kubelet of a pool counts for the following pools that have no own one, too.
+			// As in Gardener, the kubelet configuration of a pool is also used for the following pools that have none.
 			if k.Kubelet != nil {
 				kubelet = k.Kubelet
 			}
@@ -80,7 +80,7 @@ type pool struct {
 	*request
 	path   *field.Path
 	worker *gardencore.Worker
-	// old is what the pool was; for a new one a pool with an empty image.
+	// old is the stored pool; for a new pool, it is a pool with an empty image.
 	old   *gardencore.Worker
 	isNew bool
 }
@@ -104,7 +104,7 @@ func (p pool) validateKubernetesVersion() field.ErrorList {
 	return p.validateVersionOffered(*p.worker.Kubernetes.Version, old, p.isNew, p.path.Child("kubernetes", "version"))
 }
 
-// validateZones says whether the region has the zones of a pool, if they or the region are others than before.
+// validateZones checks that the region has the zones of a pool, if the zones or the region have changed.
 func (p pool) validateZones() field.ErrorList {
 	if p.shoot.Spec.Region == p.request.old.Spec.Region && reflect.DeepEqual(p.worker.Zones, p.old.Zones) {
 		return nil
@@ -128,7 +128,7 @@ func (p pool) validateZones() field.ErrorList {
 	return errs
 }
 
-// isMissing says whether one of the pool's zones is without something.
+// isMissing reports whether one of the pool's zones lists the name among the types that are unavailable in it.
 func (p pool) isMissing(name string, without func(gardencore.AvailabilityZone) []string) bool {
 	region := cloudprofile.Region(p.profile.Regions, p.shoot.Spec.Region)
 	return region != nil && slices.ContainsFunc(region.Zones, func(zone gardencore.AvailabilityZone) bool {
@@ -136,7 +136,7 @@ func (p pool) isMissing(name string, without func(gardencore.AvailabilityZone) [
 	})
 }
 
-// validateVolume says whether the CloudProfile has the type of a pool's volumes, and whether they are large enough.
+// validateVolume checks that the CloudProfile offers the type of a pool's volumes, and that they are large enough.
 func (p pool) validateVolume() field.ErrorList {
 	if p.worker.Volume == nil || p.worker.Volume.Type == nil {
 		return nil
@@ -149,7 +149,7 @@ func (p pool) validateVolume() field.ErrorList {
 	}
 	size, err := resource.ParseQuantity(volume.VolumeSize)
 	if err != nil {
-		return nil // validation says so
+		return nil // the API validation refuses it
 	}
 	if minimum := p.minimalVolume(name, size); minimum != nil {
 		return field.ErrorList{field.Invalid(p.path.Child("volume", "size"), volume.VolumeSize, "must be at least "+minimum.String())}
@@ -181,8 +181,7 @@ func (p pool) validateVolumeType(name string, path *field.Path) *field.Error {
 	return invalidOffer(path, name, reasons, offered)
 }
 
-// minimalVolume is the smallest size that a volume may have, if this size is less: the machine type may ask for one, and
-// the volume type.
+// minimalVolume returns the minimum size of the machine type or the volume type if size is below it, and nil otherwise.
 func (p pool) minimalVolume(volumeType string, size resource.Quantity) *resource.Quantity {
 	if m := cloudprofile.MachineType(p.profile.MachineTypes, p.worker.Machine.Type); m != nil {
 		if s := m.Storage; s != nil && s.Type == volumeType && s.MinSize != nil && size.Cmp(*s.MinSize) < 0 {
@@ -195,7 +194,7 @@ func (p pool) minimalVolume(volumeType string, size resource.Quantity) *resource
 	return nil
 }
 
-// validateReserved says whether the machines have more than the kubelet reserves.
+// validateReserved checks that the machines have more resources than the kubelet reserves.
 func (p pool) validateReserved(kubelet *gardencore.KubeletConfig) field.ErrorList {
 	machine := cloudprofile.MachineType(p.profile.MachineTypes, p.worker.Machine.Type)
 	if kubelet == nil || machine == nil {
@@ -216,7 +215,8 @@ func (p pool) validateReserved(kubelet *gardencore.KubeletConfig) field.ErrorLis
 	return errs
 }
 
-// validateCRI says whether the machine image has the container runtimes of a pool, if it or they are others than before.
+// validateCRI checks that the machine image supports the container runtimes of a pool, if the image or the runtimes
+// have changed.
 func (p pool) validateCRI() field.ErrorList {
 	cri, image := p.worker.CRI, p.worker.Machine.Image
 	if cri == nil || image == nil || equality.Semantic.DeepEqual(cri, p.old.CRI) && equality.Semantic.DeepEqual(image, p.old.Machine.Image) {
@@ -244,7 +244,7 @@ func (p pool) validateCRI() field.ErrorList {
 	return errs
 }
 
-// invalidOffer is the error about something that exists but cannot be had; nil without a reason.
+// invalidOffer returns the error for a value that exists but cannot be used, and nil if there is no reason.
 func invalidOffer(path *field.Path, value any, reasons, offered []string) *field.Error {
 	if len(reasons) == 0 {
 		return nil

@@ -1,5 +1,5 @@
-// Package shootvpa is the admission plugin ShootVPAEnabledByDefault, which gives new Shoots with workers a vertical pod
-// autoscaler if they do not say whether they want one.
+// Package shootvpa contains the admission plugin ShootVPAEnabledByDefault, which enables the vertical pod autoscaler
+// for new Shoots with workers that do not configure it.
 //
 // It may import the plugin package and shootcommon.
 package shootvpa
@@ -14,7 +14,7 @@ import (
 	"github.com/gardenlite/gardenlite/internal/garden/admission/shootcommon"
 )
 
-// Factory makes the plugin.
+// Factory returns the plugin's factory.
 func Factory() plugin.Factory {
 	return plugin.Factory{Name: "ShootVPAEnabledByDefault", New: func(plugin.Dependencies) (admission.Interface, error) {
 		return vpa{admission.NewHandler(admission.Create)}, nil

@@ -16,7 +16,7 @@ func TestAdmit(t *testing.T) {
 		workers     []gardencore.Worker
 		had         *gardencore.VerticalPodAutoscaler
 		subresource string
-		want        *bool // nil: no autoscaler configured
+		want        *bool // nil if no autoscaler is configured
 	}{
 		"new":         {workers: workers, want: new(true)},
 		"declined":    {workers: workers, had: &gardencore.VerticalPodAutoscaler{}, want: new(false)},

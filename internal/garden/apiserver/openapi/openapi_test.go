@@ -6,7 +6,8 @@ import (
 	"k8s.io/kube-openapi/pkg/validation/spec"
 )
 
-// TestDefinitions says that the definitions are complete: "kubectl explain" and server-side apply need each of them.
+// TestDefinitions checks that the definitions are complete: "kubectl explain" and server-side apply need each of
+// them.
 func TestDefinitions(t *testing.T) {
 	all := GetOpenAPIDefinitions(func(path string) spec.Ref { return spec.MustCreateRef("#/definitions/" + path) })
 	for name, definition := range all {

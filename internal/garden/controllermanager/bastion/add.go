@@ -21,10 +21,10 @@ import (
 	"github.com/gardenlite/gardenlite/internal/garden/controllermanager/kit"
 )
 
-// ControllerName is the name of the controller, which is Gardener's.
+// ControllerName is the name of the controller, as in Gardener.
 const ControllerName = "bastion"
 
-// AddToManager adds the controller, with what it misses from the manager.
+// AddToManager adds the controller to the manager, from which it takes unset dependencies.
 func (r *Reconciler) AddToManager(mgr manager.Manager) error {
 	r.Client = cmp.Or(r.Client, mgr.GetClient())
 	r.Reader = cmp.Or(r.Reader, mgr.GetAPIReader())
@@ -35,16 +35,17 @@ func (r *Reconciler) AddToManager(mgr manager.Manager) error {
 		Complete(r)
 }
 
-// endMoves passes Bastions that come, and those that live longer or shorter than before. A gardenlet writes the
-// rest of the status.
+// endMoves passes new Bastions and those whose spec or expiration has changed. Other status updates are made by the
+// gardenlet.
 func endMoves() predicate.Predicate {
 	return kit.CreationsAndUpdates(func(before, after *operationsv1alpha1.Bastion) bool {
 		return before.Generation != after.Generation || !before.Status.ExpirationTimestamp.Equal(after.Status.ExpirationTimestamp)
 	})
 }
 
-// shootGone passes Shoots that go, begin to do so, allow no SSH any more, or are on another Seed, or another
-// Shoot, than before. When watching begins each Bastion looks at its Shoot by itself.
+// shootGone passes Shoots that are deleted, are being deleted, do not allow SSH any more, have another Seed, or have
+// been replaced by another Shoot. It does not pass creations, because each Bastion is reconciled at the start and then
+// reads its Shoot.
 func shootGone() predicate.Predicate {
 	predicates := kit.Updates(func(before, after *corev1beta1.Shoot) bool {
 		return before.UID != after.UID || before.DeletionTimestamp == nil && after.DeletionTimestamp != nil ||
@@ -55,7 +56,7 @@ func shootGone() predicate.Predicate {
 	return predicates
 }
 
-// bastionsOf are the Bastions that lead to a Shoot.
+// bastionsOf returns requests for the Bastions of a Shoot.
 func (r *Reconciler) bastionsOf(ctx context.Context, shoot client.Object) []reconcile.Request {
 	bastions := &operationsv1alpha1.BastionList{}
 	if err := r.Client.List(ctx, bastions, client.InNamespace(shoot.GetNamespace())); err != nil {

@@ -18,24 +18,25 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
 
-// How long a Bastion lives at most. The default is Gardener's, which has no limits.
+// These are the limits and the default of the maximum lifetime of a Bastion. The default is Gardener's, which has no
+// limits.
 const (
 	DefaultMaxLifetime = 24 * time.Hour
 	MinMaxLifetime     = 10 * time.Second
 	MaxMaxLifetime     = 30 * 24 * time.Hour
 )
 
-// Reconciler deletes Bastions that have come to their end.
+// Reconciler deletes expired Bastions.
 type Reconciler struct {
 	Client client.Client
-	// Reader asks the garden itself.
+	// Reader reads from the API server of the garden, without the cache.
 	Reader client.Reader
 	Clock  clock.PassiveClock
-	// MaxLifetime is how old a Bastion becomes at most; DefaultMaxLifetime if 0.
+	// MaxLifetime is the maximum age of a Bastion. It defaults to DefaultMaxLifetime.
 	MaxLifetime time.Duration
 }
 
-// Reconcile deletes a Bastion that has come to its end, or says when it will have.
+// Reconcile deletes a Bastion that has expired or has lost its Shoot, and otherwise requeues it for its expiration.
 func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	bastion := &operationsv1alpha1.Bastion{}
 	if err := r.Client.Get(ctx, request.NamespacedName, bastion); err != nil {
@@ -58,7 +59,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	return reconcile.Result{}, r.delete(ctx, bastion, why)
 }
 
-// end is when a Bastion ends by itself, and why.
+// end returns the time at which a Bastion expires, and the reason.
 func (r *Reconciler) end(bastion *operationsv1alpha1.Bastion) (time.Time, string) {
 	end := bastion.CreationTimestamp.Add(cmp.Or(r.MaxLifetime, DefaultMaxLifetime))
 	if expiration := bastion.Status.ExpirationTimestamp; expiration != nil && expiration.Time.Before(end) {
@@ -67,8 +68,9 @@ func (r *Reconciler) end(bastion *operationsv1alpha1.Bastion) (time.Time, string
 	return end, "it has reached its maximum lifetime"
 }
 
-// lost is why a Bastion has nowhere to lead to any more, "" if it has. The cache may not have seen a Shoot yet that is as
-// young as its Bastion, or has moved just before it was made; so it is the garden that has the last word.
+// lost returns the reason for which a Bastion cannot be used any more, and "" if there is none. The cache may not
+// contain a new Shoot yet, or the new seed of a Shoot that has just moved; so a reason found in the cache is confirmed
+// with the API server.
 func (r *Reconciler) lost(ctx context.Context, bastion *operationsv1alpha1.Bastion) (string, error) {
 	if why, err := lost(ctx, r.Client, bastion); why == "" || err != nil {
 		return "", err
@@ -102,7 +104,8 @@ func allowsSSH(shoot *corev1beta1.Shoot) bool {
 	return settings == nil || settings.SSHAccess == nil || settings.SSHAccess.Enabled
 }
 
-// delete deletes a Bastion as it was looked at: if it has been kept alive since, that is a conflict.
+// delete deletes a Bastion with its resource version as a precondition: if it has been kept alive since it was read,
+// the deletion fails with a conflict.
 func (r *Reconciler) delete(ctx context.Context, bastion *operationsv1alpha1.Bastion, why string) error {
 	seen := client.Preconditions{UID: &bastion.UID, ResourceVersion: &bastion.ResourceVersion}
 	if err := r.Client.Delete(ctx, bastion, seen); err != nil {

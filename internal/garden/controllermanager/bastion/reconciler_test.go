@@ -20,7 +20,8 @@ import (
 
 func at(d time.Duration) *metav1.Time { return ptr.To(metav1.NewTime(kittest.Start.Add(d))) }
 
-// bastion is one that was made when the garden's clock began, and ends an hour later. gardenlets have a finalizer on it.
+// bastion returns a Bastion that is created at kittest.Start and expires an hour later. It has the finalizer of the
+// gardenlet.
 func bastion(changes ...func(*operationsv1alpha1.Bastion)) *operationsv1alpha1.Bastion {
 	b := &operationsv1alpha1.Bastion{ObjectMeta: metav1.ObjectMeta{
 		Namespace: "garden-dev", Name: "b", UID: "b", CreationTimestamp: *at(0), Finalizers: []string{"gardener"},
@@ -66,7 +67,7 @@ func TestDeletes(t *testing.T) {
 		bastion *operationsv1alpha1.Bastion
 		shoot   *corev1beta1.Shoot
 		after   time.Duration
-		again   time.Duration // 0 if it is to be deleted
+		again   time.Duration // 0 if the Bastion must be deleted
 	}{
 		"new":                       {bastion(), shoot(), 0, time.Hour},
 		"a moment before it ends":   {bastion(), shoot(), time.Hour - time.Nanosecond, time.Nanosecond},
@@ -107,14 +108,14 @@ func TestDefaultMaxLifetime(t *testing.T) {
 	}
 }
 
-// keeper is a client that deletes nothing.
+// keeper is a client whose Delete fails.
 type keeper struct{ client.Client }
 
 func (keeper) Delete(context.Context, client.Object, ...client.DeleteOption) error {
 	return errors.New("asked to delete")
 }
 
-// TestNothingToDo: what is gone, or being deleted, is the gardenlet's.
+// TestNothingToDo checks that Bastions that do not exist or are being deleted are ignored.
 func TestNothingToDo(t *testing.T) {
 	b := bastion(expires(at(0)), func(b *operationsv1alpha1.Bastion) { b.DeletionTimestamp = at(0) })
 	g := kittest.New(t, b)
@@ -128,7 +129,7 @@ func TestNothingToDo(t *testing.T) {
 	}
 }
 
-// TestAsksTheGardenLast: the cache may be behind, with the Shoot as well as with the Bastion.
+// TestAsksTheGardenLast checks that a Bastion is not deleted because of an outdated Shoot in the cache.
 func TestAsksTheGardenLast(t *testing.T) {
 	for name, cached := range map[string]*corev1beta1.Shoot{
 		"not seen yet":     shoot(named("other")),
@@ -147,7 +148,7 @@ func TestAsksTheGardenLast(t *testing.T) {
 	}
 }
 
-// TestKeptAliveMeanwhile: the garden has a newer Bastion than the cache.
+// TestKeptAliveMeanwhile checks that a Bastion is not deleted if the API server has a newer version than the cache.
 func TestKeptAliveMeanwhile(t *testing.T) {
 	b := bastion()
 	g := kittest.New(t, b, shoot())

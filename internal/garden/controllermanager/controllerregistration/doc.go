@@ -1,8 +1,7 @@
-// Package controllerregistration has below it the controllers that make extensions run where they are needed:
-// installation decides for every Seed which ControllerRegistrations are installed there, and extensionclusterrole gives
-// extensions rights of their own in the garden. That ControllerRegistrations and Seeds stay as long as something is
-// installed, is up to the finalizers of the controller-manager.
+// Package controllerregistration is the parent of the controllers for extensions: installation creates the
+// ControllerInstallations of every Seed, and extensionclusterrole grants extensions permissions in the garden. The
+// controllers in the package finalizers keep ControllerRegistrations and Seeds while ControllerInstallations refer to
+// them.
 //
-// Self-hosted Shoots are no targets of installations. The packages may import API types, and the finalizers and the kit of
-// the controller-manager.
+// Extensions are not installed in self-hosted Shoots. The packages may import API types, finalizers and kit.
 package controllerregistration

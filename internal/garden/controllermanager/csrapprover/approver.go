@@ -20,27 +20,29 @@ import (
 	"github.com/gardenlite/gardenlite/internal/component"
 )
 
-// ControllerName is the name of the controller, which is Gardener's.
+// ControllerName is the name of the controller, as in Gardener.
 const ControllerName = "csr-autoapprove"
 
-// The reasons in the conditions that it sets; Gardener's.
+// These are the reasons in the conditions that the controller sets, as in Gardener.
 const (
 	reasonApproved = "AutoApproved"
 	reasonDenied   = "RequestDenied"
 )
 
-// retryUnauthorized is the delay before the next check whether an author may ask: RBAC may be on its way.
+// retryUnauthorized is the delay before the next check whether the requester is authorized: its RBAC objects may not
+// have been created yet.
 const retryUnauthorized = 30 * time.Second
 
 // Reconciler approves and denies CertificateSigningRequests of gardenlets.
 type Reconciler struct {
 	Client client.Client
-	// Reader asks the garden itself: a bootstrap token that was just deleted must not count.
+	// Reader reads from the API server of the garden, without the cache: a bootstrap token that has just been deleted
+	// must not be accepted.
 	Reader client.Reader
 	Clock  clock.PassiveClock
 }
 
-// AddToManager adds the controller, with what it misses from the manager.
+// AddToManager adds the controller to the manager, from which it takes unset dependencies.
 func (r *Reconciler) AddToManager(mgr manager.Manager) error {
 	r.Client = cmp.Or(r.Client, mgr.GetClient())
 	r.Reader = cmp.Or(r.Reader, mgr.GetAPIReader())
@@ -48,7 +50,7 @@ func (r *Reconciler) AddToManager(mgr manager.Manager) error {
 	return component.Controller(mgr, ControllerName).For(&certificatesv1.CertificateSigningRequest{}).Complete(r)
 }
 
-// Reconcile approves or denies a request that is neither approved nor denied.
+// Reconcile approves or denies a pending request.
 func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	log := logf.FromContext(ctx)
 	csr := &certificatesv1.CertificateSigningRequest{}

@@ -36,7 +36,7 @@ type attempt struct {
 	denied bool // by RBAC
 }
 
-// byToken is a good request by a bootstrap token for the seed local.
+// byToken returns a valid request by a bootstrap token for the seed local.
 func byToken(changes ...func(*attempt)) *attempt {
 	a := &attempt{
 		x509: x509.CertificateRequest{
@@ -74,7 +74,8 @@ func seed(name string) func(*attempt) {
 	return func(a *attempt) { a.x509.Subject.CommonName = "gardener.cloud:system:seed:" + name }
 }
 
-// try returns the decision, "" for none, with the message, and what was asked of RBAC.
+// try reconciles the request and returns the decision ("" for none), its message, and the SubjectAccessReview that was
+// created.
 func (a *attempt) try(t *testing.T) (decision, message string, result reconcile.Result, asked *authorizationv1.SubjectAccessReviewSpec) {
 	t.Helper()
 	if a.csr.Spec.Request == nil {

@@ -1,7 +1,7 @@
-// Package csrapprover approves the certificates that gardenlets ask for: with a bootstrap token or a ServiceAccount when
-// they are new, with their last certificate when that is about to expire.
+// Package csrapprover approves the client certificates that gardenlets request: with a bootstrap token or a
+// ServiceAccount when they are new, and with their current certificate before it expires.
 //
-// A request is approved if it has the form of a seed's client certificate, if its author is not bound to another seed,
-// and if the garden says that the author may create certificatesigningrequests/seedclient. Requests of any other form are
-// ignored. It may import API types and internal/authz/bootstraprules.
+// A request is approved if it has the form of a request for a seed's client certificate, if its author is not bound to
+// another seed, and if the author is authorized to create certificatesigningrequests/seedclient. Requests of any other
+// form are ignored. The package may import API types and internal/authz/bootstraprules.
 package csrapprover

@@ -10,7 +10,7 @@ import (
 	"github.com/gardenlite/gardenlite/internal/authz/bootstraprules"
 )
 
-// parse reads the X.509 request in a CertificateSigningRequest, whose author has to have the key.
+// parse parses the X.509 request in a CertificateSigningRequest and checks that it is signed with its key.
 func parse(csr *certificatesv1.CertificateSigningRequest) (*x509.CertificateRequest, error) {
 	request, err := bootstraprules.Parse(csr.Spec.Request)
 	if err != nil {
@@ -19,7 +19,7 @@ func parse(csr *certificatesv1.CertificateSigningRequest) (*x509.CertificateRequ
 	return request, request.CheckSignature()
 }
 
-// seedOf is the seed whose client certificate is asked for, or why it is none that is approved here.
+// seedOf returns the seed whose client certificate is requested, or the reason why the request is ignored.
 func seedOf(csr *certificatesv1.CertificateSigningRequest, request *x509.CertificateRequest) (seed, why string) {
 	if csr.Spec.SignerName != certificatesv1.KubeAPIServerClientSignerName {
 		return "", "it is for the signer " + csr.Spec.SignerName

@@ -18,24 +18,27 @@ import (
 	"github.com/gardenlite/gardenlite/internal/authz/bootstraprules"
 )
 
-// How Gardener names what a gardenlet is bootstrapped with.
+// These are the descriptions of bootstrap tokens and the names of ServiceAccounts with which Gardener bootstraps
+// gardenlets.
 const (
 	descriptionPrefix    = "A bootstrap token for the Gardenlet for "
 	descriptionSuffix    = "."
 	managedSeedReference = "seedmanagement.gardener.cloud/v1alpha1.ManagedSeed resource "
 	gardenletReference   = "seedmanagement.gardener.cloud/v1alpha1.Gardenlet resource "
-	// What Gardener's documents have people write who make a token by hand.
+	// byHandPrefix and byHandSuffix form the description of a token that is created by hand, as in Gardener's
+	// documentation.
 	byHandPrefix = "Token to be used by the gardenlet for Seed `"
 	byHandSuffix = "`."
 
 	bootstrapAccountPrefix = "system:serviceaccount:" + constants.GardenNamespace + ":" + bootstraprules.AccountPrefix
 )
 
-// TokenDescription is the description of a bootstrap token that may ask for the certificate of a seed, and for no other.
+// TokenDescription returns the description of a bootstrap token with which only the certificate of this seed can be
+// requested.
 func TokenDescription(seed string) string { return byHandPrefix + seed + byHandSuffix }
 
-// describedSeed is the seed that a bootstrap token is for, "" if its description names none. A ManagedSeed and a Gardenlet
-// have the name of their seed.
+// describedSeed returns the seed that a bootstrap token is for, and "" if its description names none. A ManagedSeed and
+// a Gardenlet have the name of their seed.
 func describedSeed(description string) string {
 	if seed, ok := strings.CutPrefix(description, byHandPrefix); ok {
 		seed, ended := strings.CutSuffix(seed, byHandSuffix)
@@ -57,7 +60,8 @@ func describedSeed(description string) string {
 	return ""
 }
 
-// refusal is why the author of a request may not ask for this seed, "" if nothing is known against it.
+// refusal returns the reason why the author of a request may not request a certificate for this seed, and "" if there
+// is none.
 func (r *Reconciler) refusal(ctx context.Context, csr *certificatesv1.CertificateSigningRequest, seed string) (string, error) {
 	if id, ok := strings.CutPrefix(csr.Spec.Username, bootstraptokenapi.BootstrapUserPrefix); ok {
 		return r.tokenRefusal(ctx, id, seed)
@@ -94,7 +98,7 @@ func (r *Reconciler) tokenRefusal(ctx context.Context, id, seed string) (string,
 	return "", nil
 }
 
-// expired takes an expiration that cannot be read for past.
+// expired reports whether a token has expired. An invalid expiration counts as expired.
 func (r *Reconciler) expired(token *corev1.Secret) bool {
 	expiration := string(token.Data[bootstraptokenapi.BootstrapTokenExpirationKey])
 	if expiration == "" {

@@ -1,6 +1,6 @@
-// Package eventcleaner deletes events that are about anything but Shoots once they are an hour old; events about Shoots
-// stay as long as the garden keeps events.
+// Package eventcleaner deletes events that do not concern Shoots once they are an hour old; events for Shoots are kept
+// as long as the API server of the garden keeps events.
 //
-// Only the metadata of events is kept in memory: an event itself is read when its time may have come. It may import API
-// types and the kit beside it.
+// Only the metadata of events is cached: the complete event is read when it may have expired. The package may import
+// API types and kit.
 package eventcleaner

@@ -21,23 +21,23 @@ import (
 	"github.com/gardenlite/gardenlite/internal/garden/controllermanager/kit"
 )
 
-// ControllerName is the name of the controller, which is Gardener's.
+// ControllerName is the name of the controller, as in Gardener.
 const ControllerName = "event"
 
-// DefaultTTL is how long events that are not about Shoots are kept; Gardener's.
+// DefaultTTL is the time to live of events that do not concern Shoots, as in Gardener.
 const DefaultTTL = time.Hour
 
 // Reconciler deletes events.
 type Reconciler struct {
 	Client client.Client
-	// Reader asks the garden itself.
+	// Reader reads from the API server of the garden, without the cache.
 	Reader client.Reader
 	Clock  clock.PassiveClock
-	// TTL is DefaultTTL by default.
+	// TTL defaults to DefaultTTL.
 	TTL time.Duration
 }
 
-// AddToManager adds the controller, with what it misses from the manager.
+// AddToManager adds the controller to the manager, from which it takes unset dependencies.
 func (r *Reconciler) AddToManager(mgr manager.Manager) error {
 	r.Client = cmp.Or(r.Client, mgr.GetClient())
 	r.Reader = cmp.Or(r.Reader, mgr.GetAPIReader())
@@ -47,7 +47,7 @@ func (r *Reconciler) AddToManager(mgr manager.Manager) error {
 		Complete(r)
 }
 
-// Reconcile deletes an event whose time has come.
+// Reconcile deletes an expired event, and requeues any other one for its expiration.
 func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	known := &metav1.PartialObjectMetadata{}
 	known.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Event"))
@@ -67,7 +67,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	if left := r.left(lastSeen(event)); left > 0 {
 		return reconcile.Result{RequeueAfter: left}, nil
 	}
-	// Not if it has happened again in between.
+	// The precondition protects an event that has occurred again in the meantime.
 	err := r.Client.Delete(ctx, event, client.Preconditions{UID: &event.UID, ResourceVersion: &event.ResourceVersion})
 	if apierrors.IsConflict(err) {
 		return reconcile.Result{RequeueAfter: r.ttl()}, nil
@@ -84,7 +84,8 @@ func (r *Reconciler) left(since time.Time) time.Duration {
 	return since.Add(r.ttl()).Sub(r.Clock.Now())
 }
 
-// lastSeen is when an event happened last. Where that is said depends on the API that it was made with.
+// lastSeen returns the time of the last occurrence of an event. The field depends on the API with which the event was
+// created.
 func lastSeen(event *corev1.Event) time.Time {
 	last := event.CreationTimestamp.Time
 	times := []time.Time{event.LastTimestamp.Time, event.EventTime.Time}

@@ -17,7 +17,7 @@ import (
 	"github.com/gardenlite/gardenlite/internal/component"
 )
 
-// AddToManager adds the controller, with what it misses from the manager.
+// AddToManager adds the controller to the manager, from which it takes unset dependencies.
 func (r *Reconciler) AddToManager(mgr manager.Manager) error {
 	r.Client = cmp.Or(r.Client, mgr.GetClient())
 	r.Reader = cmp.Or(r.Reader, mgr.GetAPIReader())
@@ -35,7 +35,8 @@ func (r *Reconciler) AddToManager(mgr manager.Manager) error {
 	return b.Complete(r)
 }
 
-// releasedBy are the things being deleted that a user referred to, or does, before and after its change.
+// releasedBy returns a function that maps a user to requests for those objects in deletion that it refers to. In case
+// of an update, the function is called with the old and the new user.
 func (r *Reconciler) releasedBy(u use) handler.MapFunc {
 	return func(ctx context.Context, user client.Object) []reconcile.Request {
 		var waiting []types.NamespacedName
@@ -49,7 +50,8 @@ func (r *Reconciler) releasedBy(u use) handler.MapFunc {
 	}
 }
 
-// changed passes what says something new of a thing: not what this controller writes to its status.
+// changed passes updates of the spec, the deletion timestamp and the finalizers, but not of the status, which this
+// controller writes.
 func changed() predicate.Predicate {
 	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
 		return respecified(e) ||
@@ -58,7 +60,7 @@ func changed() predicate.Predicate {
 	}}
 }
 
-// mayRelease passes the changes after which an object may refer to less than before.
+// mayRelease passes the updates and deletions after which a user may refer to fewer objects than before.
 func mayRelease() predicate.Predicate {
 	return predicate.Funcs{
 		CreateFunc:  func(event.CreateEvent) bool { return false },
@@ -68,8 +70,8 @@ func mayRelease() predicate.Predicate {
 	}
 }
 
-// respecified says whether the specification may have changed. CloudProfiles, bindings and others have no generation (0)
-// that would tell: there, every change counts.
+// respecified reports whether the spec may have changed. CloudProfiles, bindings and other kinds have no generation
+// (0), so that every update counts.
 func respecified(e event.UpdateEvent) bool {
 	return e.ObjectNew.GetGeneration() == 0 || e.ObjectOld.GetGeneration() != e.ObjectNew.GetGeneration()
 }

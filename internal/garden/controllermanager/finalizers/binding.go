@@ -17,19 +17,20 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
 
-// The finalizers by which bindings keep the credentials they refer to; Gardener's.
+// These are the finalizers with which bindings protect the credentials that they refer to, as in Gardener.
 const (
 	secretBindingFinalizer      = "gardener.cloud/secretbinding"
 	credentialsBindingFinalizer = "gardener.cloud/credentialsbinding"
 )
 
-// workloadIdentityKind is the kind of credentials that has no label for the provider: admission sets another one there.
+// workloadIdentityKind is the kind of credentials on which the label for the provider is not set here: admission sets
+// another label on them.
 const workloadIdentityKind = "WorkloadIdentity"
 
-// binding is what a SecretBinding and a CredentialsBinding have in common.
+// binding has the common properties of a SecretBinding and a CredentialsBinding.
 type binding struct {
 	object client.Object
-	// mark is the label of what such a binding refers to, finalizer that of its credentials.
+	// mark is the label of objects that such a binding refers to, finalizer is the finalizer of its credentials.
 	mark, finalizer string
 	credentials     corev1.ObjectReference
 	providers       []string
@@ -53,7 +54,7 @@ func bindingOf(obj client.Object) binding {
 	return all
 }
 
-// providers takes apart what may be several ones with commas between them.
+// providers splits a list of provider types that are separated by commas.
 func providers(types string) (all []string) {
 	for _, t := range strings.Split(types, ",") {
 		if t != "" {
@@ -63,7 +64,7 @@ func providers(types string) (all []string) {
 	return all
 }
 
-// settleBinding marks what a binding refers to, and keeps its credentials.
+// settleBinding labels the objects that a binding refers to, and adds the finalizer to its credentials.
 func settleBinding(ctx context.Context, r *Reconciler, obj client.Object) (reconcile.Result, error) {
 	b := bindingOf(obj)
 	credentials, err := getCredentials(ctx, r.Client, b.credentials)
@@ -72,7 +73,7 @@ func settleBinding(ctx context.Context, r *Reconciler, obj client.Object) (recon
 	}
 	err = change(ctx, r.Client, credentials, func() {
 		controllerutil.AddFinalizer(credentials, b.finalizer)
-		controllerutil.RemoveFinalizer(credentials, corev1beta1.ExternalGardenerName) // of older Gardeners
+		controllerutil.RemoveFinalizer(credentials, corev1beta1.ExternalGardenerName) // set by older versions of Gardener
 		labels := labelsOf(credentials)
 		labels[b.mark] = "true"
 		for _, provider := range b.providers {
@@ -97,7 +98,7 @@ func settleBinding(ctx context.Context, r *Reconciler, obj client.Object) (recon
 	return reconcile.Result{}, nil
 }
 
-// releaseBinding undoes settleBinding as far as no other binding needs the same.
+// releaseBinding reverts settleBinding, except for labels and finalizers that other bindings need.
 func releaseBinding(ctx context.Context, r *Reconciler, obj client.Object) error {
 	b := bindingOf(obj)
 	others, err := otherBindings(ctx, r.Reader, b)
@@ -158,7 +159,7 @@ func (b binding) releaseCredentials(ctx context.Context, c client.Client, others
 	})
 }
 
-// otherBindings are all bindings of both kinds, in all namespaces, that stay.
+// otherBindings returns all other bindings of both kinds, in all namespaces, that are not being deleted.
 func otherBindings(ctx context.Context, reader client.Reader, b binding) (others []binding, err error) {
 	secretBindings, credentialsBindings := &corev1beta1.SecretBindingList{}, &securityv1alpha1.CredentialsBindingList{}
 	if err := reader.List(ctx, secretBindings); err != nil {

@@ -88,7 +88,7 @@ func TestCredentialsBindingMarks(t *testing.T) {
 	}
 }
 
-// TestBothBindingsOfOneSecret: the label of a provider stays while a binding of the other kind needs it.
+// TestBothBindingsOfOneSecret checks that the label of a provider is kept while a binding of the other kind needs it.
 func TestBothBindingsOfOneSecret(t *testing.T) {
 	shared, first, second := secret(), secretBinding("p"), credentialsBinding("p", "v1", "Secret", "secret")
 	w := newWorld(t, "secretbinding", shared, first, second)

@@ -14,7 +14,7 @@ import (
 func change(ctx context.Context, c client.Client, obj client.Object, mutate func()) error {
 	before := obj.DeepCopyObject().(client.Object)
 	mutate()
-	// A finalizer can no longer be added to what is being deleted; the garden would refuse the whole change.
+	// Finalizers cannot be added to an object that is being deleted; the API server would refuse the whole patch.
 	if obj.GetDeletionTimestamp() != nil {
 		keepOnly(obj, before.GetFinalizers())
 	}
@@ -41,7 +41,7 @@ func keepOnly(obj client.Object, allowed []string) {
 	obj.SetFinalizers(kept)
 }
 
-// labelsOf is a copy of the object's labels that can be written to.
+// labelsOf returns a non-nil copy of the object's labels.
 func labelsOf(obj client.Object) map[string]string {
 	labels := maps.Clone(obj.GetLabels())
 	if labels == nil {

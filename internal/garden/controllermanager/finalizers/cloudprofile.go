@@ -18,7 +18,8 @@ import (
 	validation "github.com/gardenlite/gardenlite/internal/garden/validation/corevalidation"
 )
 
-// settleCloudProfile says in the status which stage of its life each version is in, and is requeued for the next one.
+// settleCloudProfile writes the current lifecycle classification of each version to the status, and requeues the
+// CloudProfile for the next lifecycle stage.
 func settleCloudProfile(ctx context.Context, r *Reconciler, obj client.Object) (reconcile.Result, error) {
 	profile, spec := obj.(*corev1beta1.CloudProfile), &gardencore.CloudProfileSpec{}
 	if err := scheme.Scheme.Convert(&profile.Spec, spec, nil); err != nil {
@@ -58,14 +59,14 @@ func versionAt(version gardencore.ExpirableVersion, now time.Time) corev1beta1.E
 	}
 }
 
-// untilNextStage is how long the status stays as it is, 0 for ever.
+// untilNextStage returns the time until the next lifecycle stage starts, and 0 if there is none.
 func untilNextStage(spec *gardencore.CloudProfileSpec, now time.Time) (wait time.Duration) {
 	look := func(version gardencore.ExpirableVersion) {
 		for _, stage := range validation.LifecycleStages(version) {
 			if stage.StartTime == nil || stage.StartTime.Time.Before(now) {
 				continue
 			}
-			// A stage has begun once its start is past.
+			// A stage has started only after its start time.
 			if until := stage.StartTime.Sub(now) + time.Nanosecond; wait == 0 || until < wait {
 				wait = until
 			}
@@ -82,7 +83,7 @@ func untilNextStage(spec *gardencore.CloudProfileSpec, now time.Time) (wait time
 	return wait
 }
 
-// settleNamespacedCloudProfile says in the status what the profile and its parent make together.
+// settleNamespacedCloudProfile writes the merged spec of the profile and its parent to the status.
 func settleNamespacedCloudProfile(ctx context.Context, r *Reconciler, obj client.Object) (reconcile.Result, error) {
 	profile, parent := obj.(*corev1beta1.NamespacedCloudProfile), &corev1beta1.CloudProfile{}
 	for _, name := range parentOf(profile) {
@@ -92,7 +93,7 @@ func settleNamespacedCloudProfile(ctx context.Context, r *Reconciler, obj client
 	}
 	if parent.Name == "" {
 		logf.FromContext(ctx).Info("The parent CloudProfile is not there (yet)", "cloudProfile", profile.Spec.Parent.Name)
-		return reconcile.Result{}, nil // its appearance is watched for
+		return reconcile.Result{}, nil // the creation of the parent triggers a reconciliation
 	}
 	merged, err := merge(profile, parent)
 	if err != nil {
@@ -109,7 +110,7 @@ func settleNamespacedCloudProfile(ctx context.Context, r *Reconciler, obj client
 	return reconcile.Result{}, nil
 }
 
-// merge takes both profiles to the form that admission merges them in, and back.
+// merge converts both profiles to the internal version, in which admission merges them, and the result back.
 func merge(profile *corev1beta1.NamespacedCloudProfile, parent *corev1beta1.CloudProfile) (*corev1beta1.CloudProfileSpec, error) {
 	own, base, merged := &gardencore.NamespacedCloudProfileSpec{}, &gardencore.CloudProfileSpec{}, &corev1beta1.CloudProfileSpec{}
 	if err := scheme.Scheme.Convert(&profile.Spec, own, nil); err != nil {
@@ -124,7 +125,7 @@ func merge(profile *corev1beta1.NamespacedCloudProfile, parent *corev1beta1.Clou
 	return merged, nil
 }
 
-// childrenOf are the NamespacedCloudProfiles that a CloudProfile is the parent of.
+// childrenOf returns the names of the NamespacedCloudProfiles whose parent is the CloudProfile.
 func childrenOf(ctx context.Context, reader client.Reader, obj client.Object) (names []types.NamespacedName) {
 	children := &corev1beta1.NamespacedCloudProfileList{}
 	if err := reader.List(ctx, children); err != nil {

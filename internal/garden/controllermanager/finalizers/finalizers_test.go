@@ -24,7 +24,7 @@ import (
 
 var start = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 
-// world is a garden with a reconciler of one kind.
+// world is a garden with the reconciler of one kind.
 type world struct {
 	*testing.T
 	client.Client
@@ -62,7 +62,7 @@ func (w world) reconcile(obj client.Object) reconcile.Result {
 	return result
 }
 
-// exists reads the object into obj.
+// exists reads the object into obj and reports whether it exists.
 func (w world) exists(obj client.Object) bool {
 	w.Helper()
 	err := w.Client.Get(w.Context(), client.ObjectKeyFromObject(obj), obj)
@@ -107,7 +107,8 @@ func credentialsBinding(namespace, apiVersion, kind, name string, quotas ...core
 	}
 }
 
-// TestInUse has for each kind what keeps a thing named x, in the namespace p if any, and what looks so but does not.
+// TestInUse checks for each kind which users protect an object named x (in the namespace p, if namespaced), and which
+// similar objects do not.
 func TestInUse(t *testing.T) {
 	quota := corev1.ObjectReference{Namespace: "p", Name: "x"}
 	registration := func(deployment string) client.Object {

@@ -57,7 +57,7 @@ func TestInstalled(t *testing.T) {
 				t.Errorf("%s, %s: %v", kind.Name, name, test.object.GetFinalizers())
 			}
 		}
-		// The end of an installation asks for what it refers to.
+		// The deletion of an installation triggers the reconciliation of the objects that it refers to.
 		if got := kind.uses[0].refers(installation("a", "a")); len(got) != 1 || got[0].Name != "a" {
 			t.Errorf("%s: %v", kind.Name, got)
 		}

@@ -10,14 +10,14 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// The finalizers are Gardener's: one for ControllerDeployments, one for what ControllerInstallations refer to; all other
-// kinds have corev1beta1.GardenerName.
+// The finalizers are those of Gardener: one for ControllerDeployments, and one for objects that ControllerInstallations
+// refer to; all other kinds have corev1beta1.GardenerName.
 const (
 	controllerDeploymentFinalizer = "core.gardener.cloud/controllerdeployment"
 	installedFinalizer            = "core.gardener.cloud/controllerregistration"
 )
 
-// Kinds are all kinds that are protected.
+// Kinds returns all kinds that are protected.
 func Kinds() []Kind {
 	return []Kind{
 		{
@@ -80,8 +80,8 @@ func Kinds() []Kind {
 	}
 }
 
-// installed is a kind that is kept as long as there is a ControllerInstallation that refers to it, so that what is
-// installed can be cleaned up.
+// installed returns a kind that is protected while a ControllerInstallation refers to the object, so that the installed
+// extension can be cleaned up first.
 func installed(name string, object func() client.Object, referred func(*corev1beta1.ControllerInstallation) string) Kind {
 	return Kind{Name: name, Finalizer: installedFinalizer, object: object, clearsItself: true, uses: []use{{
 		by: "ControllerInstallations", object: &corev1beta1.ControllerInstallation{},
@@ -101,7 +101,7 @@ func byShoots(refers func(*corev1beta1.Shoot) []types.NamespacedName) use {
 	}
 }
 
-// cloudProfileOf reads both ways in which a shoot names a CloudProfile.
+// cloudProfileOf returns the CloudProfile that a Shoot refers to with either of the two fields.
 func cloudProfileOf(shoot *corev1beta1.Shoot) []types.NamespacedName {
 	names := named("", shoot.Spec.CloudProfileName)
 	if ref := shoot.Spec.CloudProfile; ref != nil && ref.Kind == constants.CloudProfileReferenceKindCloudProfile {

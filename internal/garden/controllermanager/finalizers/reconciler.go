@@ -21,61 +21,61 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
 
-// DefaultRetry is the delay before it is checked again whether something that is being deleted is still in use.
+// DefaultRetry is the requeue period of an object in deletion that is still in use.
 const DefaultRetry = time.Minute
 
-// shownUsers is how many users a message names.
+// shownUsers is the maximum number of users that a message names.
 const shownUsers = 10
 
-// Kind is a kind of thing that is protected.
+// Kind is a kind of object that is protected.
 type Kind struct {
-	// Name is the name of its controller, which is Gardener's.
+	// Name is the name of the controller, as in Gardener.
 	Name string
-	// Finalizer is what keeps the thing.
+	// Finalizer is the finalizer that protects the object.
 	Finalizer string
 
 	object func() client.Object
 	uses   []use
-	// clearsItself says that the users are deleted together with the object: no event asks a user to delete them, and
-	// the deletion of each is watched.
+	// clearsItself is set if the users are deleted together with the object. Then no event reports them, and the object
+	// is not requeued, because the deletion of each user triggers a reconciliation.
 	clearsItself bool
-	// watches are other objects that want a thing of this kind looked at again.
+	// watches are other objects whose changes trigger a reconciliation of objects of this kind.
 	watches []watch
-	// settle does what there is to do for a thing that stays, release what has to be undone before it may go. Both are
+	// settle is called for an object that is not being deleted, and release before its finalizer is removed. Both are
 	// called again after errors.
 	settle  func(context.Context, *Reconciler, client.Object) (reconcile.Result, error)
 	release func(context.Context, *Reconciler, client.Object) error
 }
 
-// use is a way to be in use.
+// use is one way in which objects of the kind can be in use.
 type use struct {
-	// by is what uses, in the plural.
+	// by is the plural name of the users.
 	by     string
 	object client.Object
 	list   func() client.ObjectList
-	// refers are the names of the things of the kind that a user refers to.
+	// refers returns the names of the objects of the kind that a user refers to.
 	refers func(user client.Object) []types.NamespacedName
 }
 
-// watch says which things of the kind have to be looked at after a change of an object.
+// watch maps a changed object to the names of the objects of the kind that must be reconciled.
 type watch struct {
 	object client.Object
 	names  func(context.Context, client.Reader, client.Object) []types.NamespacedName
 }
 
-// Reconciler reconciles the things of one kind.
+// Reconciler reconciles the objects of one kind.
 type Reconciler struct {
 	Kind   Kind
 	Client client.Client
-	// Reader asks the garden itself.
+	// Reader reads from the API server of the garden, without the cache.
 	Reader   client.Reader
 	Recorder events.EventRecorder
 	Clock    clock.PassiveClock
-	// Retry is DefaultRetry by default.
+	// Retry defaults to DefaultRetry.
 	Retry time.Duration
 }
 
-// Reconcile reconciles one thing.
+// Reconcile reconciles one object.
 func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	obj := r.Kind.object()
 	if err := r.Client.Get(ctx, request.NamespacedName, obj); err != nil {
@@ -125,7 +125,7 @@ func (r *Reconciler) retry() time.Duration {
 	return DefaultRetry
 }
 
-// users are the users of a thing, one entry for each kind of user, as they are shown.
+// users returns the users of an object for messages, with one entry for each kind of user.
 func (r *Reconciler) users(ctx context.Context, thing types.NamespacedName) (all []string, err error) {
 	for _, use := range r.Kind.uses {
 		list := use.list()
@@ -158,7 +158,7 @@ func shorten(names []string) string {
 	return strings.Join(names, ", ")
 }
 
-// Add puts a finalizer on an object, which is left as the garden has it then.
+// Add adds a finalizer to an object, and updates obj to the result.
 func Add(ctx context.Context, c client.Client, obj client.Object, finalizer string) error {
 	before := obj.DeepCopyObject().(client.Object)
 	if !controllerutil.AddFinalizer(obj, finalizer) {
@@ -170,7 +170,7 @@ func Add(ctx context.Context, c client.Client, obj client.Object, finalizer stri
 	return nil
 }
 
-// Remove takes a finalizer from an object. One that is gone is all right.
+// Remove removes a finalizer from an object. It returns nil if the object does not exist.
 func Remove(ctx context.Context, c client.Client, obj client.Object, finalizer string) error {
 	before := obj.DeepCopyObject().(client.Object)
 	if !controllerutil.RemoveFinalizer(obj, finalizer) {
@@ -182,7 +182,7 @@ func Remove(ctx context.Context, c client.Client, obj client.Object, finalizer s
 	return nil
 }
 
-// patchFinalizers locks optimistically: a merge patch of a list replaces all of it.
+// patchFinalizers uses optimistic locking, because a merge patch replaces the whole list of finalizers.
 func patchFinalizers(ctx context.Context, c client.Client, obj, before client.Object) error {
 	return c.Patch(ctx, obj, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
 }

@@ -25,10 +25,10 @@ import (
 	"github.com/gardenlite/gardenlite/internal/garden/controllermanager/kit"
 )
 
-// ControllerName is the name of the controller, which is Gardener's.
+// ControllerName is the name of the controller, as in Gardener.
 const ControllerName = "gardenlet-lifecycle"
 
-// Gardener's defaults. That of the shoot monitor period is five monitor periods.
+// These are Gardener's defaults. The default shoot monitor period is five monitor periods.
 const (
 	DefaultSyncPeriod    = 10 * time.Second
 	DefaultMonitorPeriod = 40 * time.Second
@@ -36,24 +36,25 @@ const (
 	monitorPeriodsOfShoots = 5
 )
 
-// statusUnknown is the reason of all conditions that are written here; Gardener's.
+// statusUnknown is the reason of all conditions that the controller sets, as in Gardener.
 const statusUnknown = "StatusUnknown"
 
-// Reconciler looks whether gardenlets are alive.
+// Reconciler checks whether gardenlets are alive.
 type Reconciler struct {
 	Client client.Client
-	// Reader asks the garden itself.
+	// Reader reads from the API server of the garden, without the cache.
 	Reader client.Reader
 	Clock  clock.WithTicker
-	// SyncPeriod is how often it looks. All periods have Gardener's defaults.
+	// SyncPeriod is the period of the checks. All periods default to Gardener's defaults.
 	SyncPeriod time.Duration
-	// MonitorPeriod is how old a lease may become.
+	// MonitorPeriod is the maximum age of a lease.
 	MonitorPeriod time.Duration
-	// ShootMonitorPeriod is how long GardenletReady may be Unknown until the conditions of Shoots are.
+	// ShootMonitorPeriod is the time for which GardenletReady must be Unknown before the conditions of Shoots become
+	// Unknown.
 	ShootMonitorPeriod time.Duration
 }
 
-// AddToManager adds the controller, with what it misses from the manager.
+// AddToManager adds the controller to the manager, from which it takes unset dependencies.
 func (r *Reconciler) AddToManager(mgr manager.Manager) error {
 	r.Client = cmp.Or(r.Client, mgr.GetClient())
 	r.Reader = cmp.Or(r.Reader, mgr.GetAPIReader())
@@ -63,14 +64,14 @@ func (r *Reconciler) AddToManager(mgr manager.Manager) error {
 		Complete(r)
 }
 
-// Reconcile looks at the gardenlet of one Seed.
+// Reconcile checks the gardenlet of one Seed.
 func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	seed := &corev1beta1.Seed{}
 	if err := r.Client.Get(ctx, request.NamespacedName, seed); err != nil {
 		return reconcile.Result{}, client.IgnoreNotFound(err)
 	}
 	again := cmp.Or(r.SyncPeriod, DefaultSyncPeriod)
-	// A new Seed has no conditions: its gardenlet has not yet begun.
+	// A new Seed has no conditions: its gardenlet has not reported yet.
 	if len(seed.Status.Conditions) == 0 {
 		return component.After(again, nil)
 	}
@@ -103,7 +104,7 @@ func (r *Reconciler) shootMonitorPeriod() time.Duration {
 	return cmp.Or(r.ShootMonitorPeriod, monitorPeriodsOfShoots*r.monitorPeriod())
 }
 
-// isAlive says whether a Seed's lease has been renewed in time. One that is not there, has not.
+// isAlive reports whether the lease of a Seed exists and has been renewed within the monitor period.
 func (r *Reconciler) isAlive(ctx context.Context, seed string) (bool, error) {
 	lease := &coordinationv1.Lease{}
 	key := types.NamespacedName{Namespace: corev1beta1.GardenerSeedLeaseNamespace, Name: seed}
@@ -113,7 +114,7 @@ func (r *Reconciler) isAlive(ctx context.Context, seed string) (bool, error) {
 	return lease.Spec.RenewTime != nil && r.Clock.Since(lease.Spec.RenewTime.Time) < r.monitorPeriod(), nil
 }
 
-// bootstrapAgain has the ManagedSeed reconciled that the Seed belongs to, if the gardenlet's certificate has expired.
+// bootstrapAgain triggers a reconciliation of the Seed's ManagedSeed if the certificate of the gardenlet has expired.
 func (r *Reconciler) bootstrapAgain(ctx context.Context, seed *corev1beta1.Seed) error {
 	if expiry := seed.Status.ClientCertificateExpirationTimestamp; expiry == nil || !expiry.Time.Before(r.Clock.Now()) {
 		return nil
@@ -153,7 +154,7 @@ func (r *Reconciler) setShootUnknown(ctx context.Context, shoot *corev1beta1.Sho
 		return nil
 	}
 	shoot.Status.Conditions, shoot.Status.Constraints = all, constraints
-	// The gardenlet may be back: with the lock, what it writes stays.
+	// The lock prevents overwriting the conditions of a gardenlet that is back.
 	if err := r.Client.Status().Patch(ctx, shoot, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); err != nil {
 		return fmt.Errorf("setting the conditions of the Shoot %s to Unknown: %w", client.ObjectKeyFromObject(shoot), err)
 	}
@@ -173,7 +174,7 @@ func (r *Reconciler) unknown(all []corev1beta1.Condition, kinds ...corev1beta1.C
 	return all, changed
 }
 
-// conditionsOf are the types of the conditions that a Shoot has.
+// conditionsOf returns the types of the conditions of a Shoot.
 func conditionsOf(shoot *corev1beta1.Shoot) []corev1beta1.ConditionType {
 	kinds := []corev1beta1.ConditionType{
 		corev1beta1.ShootAPIServerAvailable, corev1beta1.ShootControlPlaneHealthy,

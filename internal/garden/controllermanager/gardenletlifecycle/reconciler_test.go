@@ -78,7 +78,7 @@ func TestLease(t *testing.T) {
 	}
 }
 
-// TestShoots has a gardenlet that stops, stays away and comes back.
+// TestShoots checks the Shoots of a gardenlet that stops, is absent, and comes back.
 func TestShoots(t *testing.T) {
 	s, l := seed(), lease(kittest.Start)
 	of, workerless, elsewhere := shoot("of", "s", corev1beta1.Worker{}), shoot("workerless", "s"), shoot("elsewhere", "other")
@@ -130,7 +130,7 @@ func TestShoots(t *testing.T) {
 	if of.ResourceVersion != version {
 		t.Error("written again for nothing")
 	}
-	// It is back. That it is ready, and how its shoots are, it says itself.
+	// The gardenlet is back. It updates the conditions itself.
 	g.Must(g.Get(g.Context(), client.ObjectKeyFromObject(l), l))
 	l.Spec.RenewTime = &metav1.MicroTime{Time: kittest.Start.Add(300 * time.Second)}
 	g.Must(g.Update(g.Context(), l))

@@ -11,8 +11,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// DeleteConfirmed deletes what the garden deletes only with the annotation that confirms it. What is gone, or is being
-// deleted, is all right.
+// DeleteConfirmed sets the annotations that confirm the deletion of an object, and deletes it. It returns nil if the
+// object does not exist or is being deleted.
 func DeleteConfirmed(ctx context.Context, c client.Client, clock clock.PassiveClock, obj client.Object) error {
 	if obj.GetDeletionTimestamp() != nil {
 		return nil
@@ -30,7 +30,7 @@ func DeleteConfirmed(ctx context.Context, c client.Client, clock clock.PassiveCl
 	return nil
 }
 
-// Annotate puts annotations on an object.
+// Annotate patches annotations into an object.
 func Annotate(ctx context.Context, c client.Client, obj client.Object, annotations map[string]string) error {
 	before := obj.DeepCopyObject().(client.Object)
 	all := maps.Clone(obj.GetAnnotations())

@@ -6,7 +6,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 )
 
-// Updates passes the updates that count, and nothing else. The two are the object before and after.
+// Updates passes the updates for which counts returns true, and no other events.
 func Updates[T client.Object](counts func(before, after T) bool) predicate.Funcs {
 	return predicate.Funcs{
 		CreateFunc: func(event.CreateEvent) bool { return false },
@@ -20,14 +20,15 @@ func Updates[T client.Object](counts func(before, after T) bool) predicate.Funcs
 	}
 }
 
-// CreationsAndUpdates passes creations (also those when watching begins), and the updates that count.
+// CreationsAndUpdates passes creations, including those of existing objects at the start of the watch, and the updates
+// for which counts returns true.
 func CreationsAndUpdates[T client.Object](counts func(before, after T) bool) predicate.Funcs {
 	funcs := Updates(counts)
 	funcs.CreateFunc = func(event.CreateEvent) bool { return true }
 	return funcs
 }
 
-// Creations passes creations, also what is there when watching begins.
+// Creations passes creations, including those of existing objects at the start of the watch.
 func Creations() predicate.Funcs {
 	return CreationsAndUpdates(func(_, _ client.Object) bool { return false })
 }

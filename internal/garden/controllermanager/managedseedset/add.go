@@ -23,10 +23,10 @@ import (
 	"github.com/gardenlite/gardenlite/internal/garden/controllermanager/kit"
 )
 
-// ControllerName is the name of the controller, which is Gardener's.
+// ControllerName is the name of the controller, as in Gardener.
 const ControllerName = "managedseedset"
 
-// AddToManager adds the controller, with what it misses from the manager.
+// AddToManager adds the controller to the manager, from which it takes unset dependencies.
 func (r *Reconciler) AddToManager(mgr manager.Manager) error {
 	r.Client = cmp.Or(r.Client, mgr.GetClient())
 	r.Reader = cmp.Or(r.Reader, mgr.GetAPIReader())
@@ -41,7 +41,7 @@ func (r *Reconciler) AddToManager(mgr manager.Manager) error {
 		Complete(r)
 }
 
-// stateChanged passes deletions and changes of the state.
+// stateChanged passes deletions, and updates that change the state or set the deletion timestamp.
 func stateChanged[T client.Object, S comparable](state func(T) S) predicate.Predicate {
 	changed := kit.Updates(func(before, after T) bool {
 		return state(before) != state(after) || (before.GetDeletionTimestamp() == nil) != (after.GetDeletionTimestamp() == nil)
@@ -50,17 +50,17 @@ func stateChanged[T client.Object, S comparable](state func(T) S) predicate.Pred
 	return changed
 }
 
-// shootState is what a set wants to know of a Shoot.
+// shootState returns the state of a Shoot that is relevant for its set.
 func shootState(shoot *corev1beta1.Shoot) [2]string {
 	return [2]string{statusOf(shoot, nil).String(), health(shoot)}
 }
 
-// managedSeedState is what a set wants to know of a ManagedSeed.
+// managedSeedState returns the state of a ManagedSeed that is relevant for its set.
 func managedSeedState(managedSeed *seedmanagementv1alpha1.ManagedSeed) status {
 	return statusOf(&corev1beta1.Shoot{}, managedSeed)
 }
 
-// setOf is the set whose ManagedSeed a Seed belongs to.
+// setOf returns a request for the ManagedSeedSet to whose ManagedSeed a Seed belongs.
 func (r *Reconciler) setOf(ctx context.Context, seed client.Object) []reconcile.Request {
 	managedSeed := &seedmanagementv1alpha1.ManagedSeed{}
 	if err := r.Client.Get(ctx, types.NamespacedName{Namespace: constants.GardenNamespace, Name: seed.GetName()}, managedSeed); err != nil {
@@ -72,7 +72,7 @@ func (r *Reconciler) setOf(ctx context.Context, seed client.Object) []reconcile.
 	return ownerOf(ctx, managedSeed)
 }
 
-// ownerOf is the ManagedSeedSet that a Shoot or ManagedSeed was created for.
+// ownerOf returns a request for the ManagedSeedSet that is the controller of a Shoot or ManagedSeed.
 func ownerOf(_ context.Context, obj client.Object) []reconcile.Request {
 	owner := metav1.GetControllerOf(obj)
 	if owner == nil || owner.Kind != "ManagedSeedSet" {

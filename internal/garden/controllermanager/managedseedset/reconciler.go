@@ -22,26 +22,26 @@ import (
 )
 
 const (
-	// DefaultSyncPeriod is how often a set is looked at; Gardener's.
+	// DefaultSyncPeriod is the period in which a set is reconciled, as in Gardener.
 	DefaultSyncPeriod = 30 * time.Minute
-	// DefaultMaxShootRetries is how often a Shoot's failed operation is tried again; Gardener's.
+	// DefaultMaxShootRetries is the maximum number of retries of a Shoot's failed operation, as in Gardener.
 	DefaultMaxShootRetries = 3
 )
 
-// Reconciler keeps the replicas of ManagedSeedSets.
+// Reconciler maintains the replicas of ManagedSeedSets.
 type Reconciler struct {
 	Client client.Client
-	// Reader asks the garden itself.
+	// Reader reads from the API server of the garden, without the cache.
 	Reader   client.Reader
 	Clock    clock.PassiveClock
 	Recorder events.EventRecorder
-	// SyncPeriod is DefaultSyncPeriod by default.
+	// SyncPeriod defaults to DefaultSyncPeriod.
 	SyncPeriod time.Duration
-	// MaxShootRetries is DefaultMaxShootRetries by default.
+	// MaxShootRetries defaults to DefaultMaxShootRetries.
 	MaxShootRetries int32
 }
 
-// Reconcile takes the next step towards the replicas that a set wants.
+// Reconcile performs the next step towards the desired replicas of a set.
 func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	set := &seedmanagementv1alpha1.ManagedSeedSet{}
 	if err := r.Client.Get(ctx, request.NamespacedName, set); err != nil {
@@ -85,16 +85,16 @@ func (r *Reconciler) setStatus(ctx context.Context, set *seedmanagementv1alpha1.
 	return nil
 }
 
-// step reconciles one ManagedSeedSet once.
+// step is one reconciliation of one ManagedSeedSet.
 type step struct {
 	*Reconciler
 	set *seedmanagementv1alpha1.ManagedSeedSet
-	// status is what the set's status will be.
+	// status is the new status of the set.
 	status    *seedmanagementv1alpha1.ManagedSeedSetStatus
 	scalingIn bool
 }
 
-// take takes the step, and says whether there was nothing left to do.
+// take performs the step, and returns whether nothing is left to do.
 func (s *step) take(ctx context.Context) (done bool, err error) {
 	replicas, err := s.replicas(ctx, s.set)
 	if err != nil {
@@ -129,7 +129,8 @@ func (s *step) take(ctx context.Context) (done bool, err error) {
 	return true, nil
 }
 
-// sorted counts the replicas, and finds the one that is pending and the other ones that are not ready.
+// sorted sets the numbers of replicas in the status, and returns the pending replica and the other replicas that are
+// not ready.
 func (s *step) sorted(replicas []*replica) (pending *replica, rest []*replica) {
 	s.status.Replicas, s.status.ReadyReplicas = int32(len(replicas)), 0 // #nosec G115 -- a garden has fewer Shoots.
 	for _, one := range replicas {
@@ -144,7 +145,7 @@ func (s *step) sorted(replicas []*replica) (pending *replica, rest []*replica) {
 		}
 	}
 	if pending == nil {
-		s.status.PendingReplica = nil // It is gone.
+		s.status.PendingReplica = nil // The pending replica has been deleted.
 	}
 	return pending, rest
 }

@@ -20,7 +20,7 @@ import (
 	"github.com/gardenlite/gardenlite/internal/garden/controllermanager/kit/kittest"
 )
 
-// world is a garden with a set, and a gardenlet's part played by the test.
+// world is a garden with a set. The test simulates the gardenlet.
 type world struct {
 	kittest.Garden
 	r      *Reconciler
@@ -68,7 +68,7 @@ func (w *world) managedSeed(name string) *seedmanagementv1alpha1.ManagedSeed {
 	return managedSeed
 }
 
-// operate lets the gardenlet have come so far with a Shoot.
+// operate simulates the gardenlet: it sets the last operation of a Shoot.
 func (w *world) operate(name string, kind corev1beta1.LastOperationType, state corev1beta1.LastOperationState) {
 	w.Helper()
 	shoot := w.shoot(name)
@@ -79,7 +79,7 @@ func (w *world) operate(name string, kind corev1beta1.LastOperationType, state c
 	w.Must(w.Status().Update(w.Context(), shoot))
 }
 
-// register lets the ManagedSeed of a Shoot become a Seed that is ready.
+// register simulates the registration of a Shoot's ManagedSeed as a Seed that is ready.
 func (w *world) register(name string) {
 	w.Helper()
 	managedSeed := w.managedSeed(name)
@@ -91,7 +91,7 @@ func (w *world) register(name string) {
 		}}}))
 }
 
-// wantPending wants the set's counts, and what it waits for as "name reason".
+// wantPending checks the set's numbers of replicas, and its pending replica in the form "name reason".
 func (w *world) wantPending(replicas, ready int32, pending string) {
 	w.Helper()
 	got, status := "", w.set.Status
@@ -103,7 +103,7 @@ func (w *world) wantPending(replicas, ready int32, pending string) {
 	}
 }
 
-// bringUp makes all replicas ready.
+// bringUp reconciles until all replicas are ready.
 func (w *world) bringUp(names ...string) {
 	w.Helper()
 	for _, name := range names {
@@ -209,7 +209,7 @@ func TestRetriesShoot(t *testing.T) {
 		w.operate("s-0", "Create", "Failed")
 		w.step()
 		w.wantPending(1, 0, "s-0 ShootReconciling")
-		w.step() // The annotation has not been seen yet: this is no further one.
+		w.step() // The gardenlet has not seen the annotation yet, so this does not count as another retry.
 		if w.shoot("s-0").Annotations[constants.GardenerOperation] != "retry" {
 			t.Error("it is not tried again")
 		}

@@ -20,8 +20,9 @@ import (
 	"github.com/gardenlite/gardenlite/internal/garden/controllermanager/shootstatuslabel"
 )
 
-// status is how far a replica is, from the least to the most. A replica comes by shootReconciling, shootReconciled,
-// managedSeedPreparing and managedSeedRegistered, and goes by managedSeedDeleting, shootReconciled and shootDeleting.
+// status is the progress of a replica, in the order in which replicas are removed. During its creation a replica passes
+// shootReconciling, shootReconciled, managedSeedPreparing and managedSeedRegistered, and during its removal
+// managedSeedDeleting, shootReconciled and shootDeleting.
 type status int
 
 const (
@@ -35,7 +36,7 @@ const (
 	managedSeedRegistered
 )
 
-// String is the name of the status.
+// String returns the name of the status.
 func (s status) String() string {
 	return [...]string{
 		"ShootReconcileFailed", "ShootDeleteFailed", "ShootReconciling", "ShootDeleting", "ShootReconciled",
@@ -43,7 +44,7 @@ func (s status) String() string {
 	}[s]
 }
 
-// statusOf is the status of the replica of a Shoot and, where there is one already or still, a ManagedSeed.
+// statusOf returns the status of a replica; managedSeed is nil if the replica has no ManagedSeed.
 func statusOf(shoot *corev1beta1.Shoot, managedSeed *seedmanagementv1alpha1.ManagedSeed) status {
 	if managedSeed != nil {
 		seen := managedSeed.Generation == managedSeed.Status.ObservedGeneration
@@ -74,7 +75,7 @@ func statusOf(shoot *corev1beta1.Shoot, managedSeed *seedmanagementv1alpha1.Mana
 	return shootReconciling
 }
 
-// health is what the label of a Shoot says.
+// health returns the health of a Shoot from its status label.
 func health(shoot *corev1beta1.Shoot) string {
 	if label, ok := shoot.Labels[constants.ShootStatus]; ok {
 		return label
@@ -88,13 +89,13 @@ func isSeedReady(seed *corev1beta1.Seed) bool {
 		(buckets == nil || buckets.Status == corev1beta1.ConditionTrue)
 }
 
-// replica is one of a set's: a Shoot, and what is in it.
+// replica is a replica of a set: a Shoot with its ManagedSeed and the state of its Seed.
 type replica struct {
 	shoot *corev1beta1.Shoot
-	// managedSeed is nil where there is none.
+	// managedSeed is nil if it does not exist.
 	managedSeed *seedmanagementv1alpha1.ManagedSeed
 	seedReady   bool
-	// used says whether Shoots are scheduled to the Seed.
+	// used is set if Shoots are scheduled to the Seed.
 	used bool
 }
 
@@ -104,7 +105,7 @@ func (r *replica) isReady() bool {
 	return r.status() == managedSeedRegistered && r.seedReady && health(r.shoot) == shootstatuslabel.Healthy
 }
 
-// mayGo says whether the replica may be removed.
+// mayGo reports whether the replica may be removed.
 func (r *replica) mayGo() bool {
 	if r.used || r.shoot.Annotations[seedconstants.AnnotationProtectFromDeletion] == "true" {
 		return false
@@ -112,7 +113,7 @@ func (r *replica) mayGo() bool {
 	return r.managedSeed == nil || r.managedSeed.Annotations[seedconstants.AnnotationProtectFromDeletion] != "true"
 }
 
-// ordinal is the number at the end of a replica's name, -1 if the set has not given it that name.
+// ordinal returns the number at the end of a replica's name, and -1 if the name does not have the form of the set.
 func ordinal(set *seedmanagementv1alpha1.ManagedSeedSet, name string) int32 {
 	number, ok := strings.CutPrefix(name, set.Name+"-")
 	if !ok {
@@ -125,7 +126,8 @@ func ordinal(set *seedmanagementv1alpha1.ManagedSeedSet, name string) int32 {
 	return int32(n)
 }
 
-// lessWorthy orders replicas by what is to be removed first: what is less far, not ready, or less healthy, then the older.
+// lessWorthy returns a comparison that orders replicas by their removal: those with less progress first, then those
+// that are not ready, less healthy, and older, that is, with a lower ordinal.
 func lessWorthy(set *seedmanagementv1alpha1.ManagedSeedSet) func(a, b *replica) int {
 	worth := func(r *replica) [4]int {
 		ready := 0
@@ -145,10 +147,10 @@ func lessWorthy(set *seedmanagementv1alpha1.ManagedSeedSet) func(a, b *replica) 
 	}
 }
 
-// errOutdated is returned when the caches have not seen yet what was just done.
+// errOutdated is returned if the cache does not contain recent changes yet.
 var errOutdated = errors.New("the cache of Shoots is not up to date yet: it is tried again")
 
-// replicas are the replicas of a set there are.
+// replicas returns the existing replicas of a set.
 func (r *Reconciler) replicas(ctx context.Context, set *seedmanagementv1alpha1.ManagedSeedSet) ([]*replica, error) {
 	selector, err := metav1.LabelSelectorAsSelector(&set.Spec.Selector)
 	if err != nil {
@@ -187,7 +189,7 @@ func (r *Reconciler) replicas(ctx context.Context, set *seedmanagementv1alpha1.M
 	return all, nil
 }
 
-// shootCount asks the garden itself how many Shoots there are.
+// shootCount returns the number of Shoots according to the API server of the garden, without the cache.
 func (r *Reconciler) shootCount(ctx context.Context, options ...client.ListOption) (int, error) {
 	list := &metav1.PartialObjectMetadataList{}
 	list.SetGroupVersionKind(corev1beta1.SchemeGroupVersion.WithKind("ShootList"))
@@ -195,7 +197,7 @@ func (r *Reconciler) shootCount(ctx context.Context, options ...client.ListOptio
 	return len(list.Items), err
 }
 
-// isUsed asks the garden itself whether Shoots are scheduled to a Seed.
+// isUsed reports whether Shoots are scheduled to a Seed, according to the API server of the garden.
 func (r *Reconciler) isUsed(ctx context.Context, seed string) (bool, error) {
 	shoots := &corev1beta1.ShootList{}
 	if err := r.Reader.List(ctx, shoots, client.MatchingFields{core.ShootSeedName: seed}, client.Limit(1)); err != nil {

@@ -20,7 +20,7 @@ import (
 	"github.com/gardenlite/gardenlite/internal/garden/controllermanager/shootstatuslabel"
 )
 
-// The reasons of events, which are Gardener's.
+// These are the reasons of events, as in Gardener.
 const (
 	eventCreatingShoot                   = "CreatingShoot"
 	eventDeletingShoot                   = "DeletingShoot"
@@ -38,7 +38,7 @@ const (
 	eventWaitingForSeedReady             = "WaitingForSeedReady"
 )
 
-// advance does what there is to do for a replica, and says whether it has to be waited for.
+// advance performs the next step for a replica, and returns whether the set must wait for the replica.
 func (s *step) advance(ctx context.Context, one *replica) (waits bool, err error) {
 	name, status := one.shoot.Name, one.status()
 	switch {
@@ -72,7 +72,7 @@ func (s *step) advance(ctx context.Context, one *replica) (waits bool, err error
 	return false, nil
 }
 
-// wait writes down what a replica is waited for.
+// wait records in the status, and in an event, what the set waits for.
 func (s *step) wait(name string, reason seedmanagementv1alpha1.PendingReplicaReason, event, message string) error {
 	action := corev1beta1.EventActionReconcile
 	if reason == seedmanagementv1alpha1.ShootDeletingReason || reason == seedmanagementv1alpha1.ManagedSeedDeletingReason {
@@ -83,7 +83,7 @@ func (s *step) wait(name string, reason seedmanagementv1alpha1.PendingReplicaRea
 	return nil
 }
 
-// retrying is how a failed operation is tried again.
+// retrying has the reasons and texts for the retries of an operation.
 type retrying struct {
 	doing, failed      seedmanagementv1alpha1.PendingReplicaReason
 	again, never, what string
@@ -102,11 +102,11 @@ var (
 	}
 )
 
-// retry tries a Shoot's operation again, but not for ever.
+// retry retries the failed operation of a Shoot up to the maximum number of retries.
 func (s *step) retry(ctx context.Context, one *replica, how retrying) error {
 	name := one.shoot.Name
 	if one.shoot.Annotations[constants.GardenerOperation] == constants.ShootOperationRetry {
-		return nil // It has been asked for, the gardenlet has not seen it yet.
+		return nil // The gardenlet has not seen the annotation yet.
 	}
 	retries, limit := ptr.Deref(cmp.Or(s.retries(name, how.doing), s.retries(name, how.failed)), 0),
 		cmp.Or(s.MaxShootRetries, DefaultMaxShootRetries)
@@ -159,7 +159,8 @@ func (s *step) createManagedSeed(ctx context.Context, name string) error {
 	return nil
 }
 
-// remove removes the replica that is the least worth: first its ManagedSeed, and its Shoot when that is gone.
+// remove removes the first replica in the order of lessWorthy: its ManagedSeed, or its Shoot if there is no
+// ManagedSeed.
 func (s *step) remove(ctx context.Context, replicas []*replica) error {
 	candidates := slices.DeleteFunc(slices.Clone(replicas), func(one *replica) bool { return !one.mayGo() })
 	if len(candidates) == 0 {
@@ -190,7 +191,8 @@ func (s *step) deleteShoot(ctx context.Context, one *replica) error {
 	return nil
 }
 
-// retries is how often it was tried again what is pending for a reason, nil if that is not what is pending.
+// retries returns the number of retries of the pending replica, and nil if another replica or another reason is
+// pending.
 func (s *step) retries(name string, reason seedmanagementv1alpha1.PendingReplicaReason) *int32 {
 	if pending := s.status.PendingReplica; pending != nil && pending.Name == name && pending.Reason == reason {
 		return pending.Retries

@@ -13,10 +13,10 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// placeholder is what is replaced in domains of the templates; Gardener's.
+// placeholder is replaced by the name of the replica in domains of the templates, as in Gardener.
 const placeholder = "replica-name"
 
-// replicaMeta is the metadata of a replica's parts.
+// replicaMeta returns the metadata for the Shoot or the ManagedSeed of a replica.
 func replicaMeta(set *seedmanagementv1alpha1.ManagedSeedSet, name string, template metav1.ObjectMeta) metav1.ObjectMeta {
 	return metav1.ObjectMeta{
 		Namespace: set.Namespace, Name: name,
@@ -27,7 +27,7 @@ func replicaMeta(set *seedmanagementv1alpha1.ManagedSeedSet, name string, templa
 	}
 }
 
-// newShoot is the Shoot of a replica.
+// newShoot returns the Shoot of a replica.
 func newShoot(set *seedmanagementv1alpha1.ManagedSeedSet, name string) *corev1beta1.Shoot {
 	template := set.Spec.ShootTemplate.DeepCopy()
 	shoot := &corev1beta1.Shoot{ObjectMeta: replicaMeta(set, name, template.ObjectMeta), Spec: template.Spec}
@@ -37,7 +37,7 @@ func newShoot(set *seedmanagementv1alpha1.ManagedSeedSet, name string) *corev1be
 	return shoot
 }
 
-// newManagedSeed is the ManagedSeed of a replica, in the Shoot of the same name.
+// newManagedSeed returns the ManagedSeed of a replica, for the Shoot of the same name.
 func newManagedSeed(set *seedmanagementv1alpha1.ManagedSeedSet, name string) (*seedmanagementv1alpha1.ManagedSeed, error) {
 	template := set.Spec.Template.DeepCopy()
 	managedSeed := &seedmanagementv1alpha1.ManagedSeed{ObjectMeta: replicaMeta(set, name, template.ObjectMeta), Spec: template.Spec}
@@ -50,7 +50,8 @@ func newManagedSeed(set *seedmanagementv1alpha1.ManagedSeedSet, name string) (*s
 	return managedSeed, nil
 }
 
-// withName is a gardenlet's configuration with a name for the placeholder in its Seed's domain. All else stays as it is.
+// withName replaces the placeholder in the Seed's ingress domain of a gardenlet's configuration. It does not change
+// other fields.
 func withName(config runtime.RawExtension, name string) (runtime.RawExtension, error) {
 	raw, err := json.Marshal(config)
 	if err != nil {

@@ -24,7 +24,7 @@ import (
 // ControllerName is the name of the controller, which is Gardener's.
 const ControllerName = "project"
 
-// AddToManager adds the controller, with what it misses from the manager.
+// AddToManager adds the controller to the manager, with defaults for the fields that are not set.
 func (r *Reconciler) AddToManager(mgr manager.Manager) error {
 	r.Client = cmp.Or(r.Client, mgr.GetClient())
 	r.Reader = cmp.Or(r.Reader, mgr.GetAPIReader())
@@ -37,7 +37,7 @@ func (r *Reconciler) AddToManager(mgr manager.Manager) error {
 		Complete(r)
 }
 
-// deletions passes deletions, and updates that count.
+// deletions passes deletions, and the updates for which counts returns true. If counts is nil, no updates pass.
 func deletions(counts func(event.UpdateEvent) bool) predicate.Predicate {
 	return predicate.Funcs{
 		CreateFunc:  func(event.CreateEvent) bool { return false },
@@ -47,14 +47,14 @@ func deletions(counts func(event.UpdateEvent) bool) predicate.Predicate {
 	}
 }
 
-// bindingChanged says whether a RoleBinding gives something else, or to others, than before.
+// bindingChanged reports whether the role or the subjects of a RoleBinding have changed.
 func bindingChanged(e event.UpdateEvent) bool {
 	before, ok1 := e.ObjectOld.(*rbacv1.RoleBinding)
 	after, ok2 := e.ObjectNew.(*rbacv1.RoleBinding)
 	return ok1 && ok2 && (before.RoleRef != after.RoleRef || !equality.Semantic.DeepEqual(before.Subjects, after.Subjects))
 }
 
-// projectInDeletion is the Project in whose namespace an object was, if that Project waits to be gone.
+// projectInDeletion returns a request for the Project of an object's namespace, if the Project is being deleted.
 func (r *Reconciler) projectInDeletion(ctx context.Context, obj client.Object) (requests []reconcile.Request) {
 	projects := &corev1beta1.ProjectList{}
 	if err := r.Client.List(ctx, projects); err != nil {

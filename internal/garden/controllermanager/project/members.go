@@ -8,15 +8,15 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 )
 
-// members are the members of a Project by what they are bound to.
+// members are the members of a Project, grouped by the roles that are bound to them.
 type members struct {
 	owners, admins, userAccessManagers, serviceAccountManagers, viewers []rbacv1.Subject
-	// extensions are those with roles extension:<name>, by name.
+	// extensions are the members with roles extension:<name>, by name.
 	extensions map[string][]rbacv1.Subject
 }
 
-// membersOf reads a Project's owner and the roles of its members. The owner in the specification is no admin by that
-// alone: the API makes him a member with the role owner.
+// membersOf returns the owner of a Project and the members by their roles. The owner in the specification alone is not
+// an admin: the API adds the owner as a member with the role owner.
 func membersOf(project *corev1beta1.Project) members {
 	m := members{extensions: map[string][]rbacv1.Subject{}}
 	if owner := project.Spec.Owner; owner != nil {

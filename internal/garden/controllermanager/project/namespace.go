@@ -19,14 +19,14 @@ import (
 	logf "sigs.k8s.io/controller-runtime/pkg/log"
 )
 
-// namespacePrefix begins the names of the namespaces that are made for Projects.
+// namespacePrefix is the prefix of the namespaces that are created for Projects.
 const namespacePrefix = "garden-"
 
-// yes is the value of annotations that are either there or not.
+// yes is the value of annotations that are only set or not set.
 const yes = "true"
 
-// namespaceName is the namespace that a Project asks for, or the one that is made for it. The latter depends on nothing
-// but the Project, so that a crash before it is written down leaves nothing behind.
+// namespaceName returns the namespace that a Project asks for, or the name of the one that is created for it. The
+// latter depends on the Project only, so that a crash before it is written to the Project leaves nothing behind.
 func namespaceName(project *corev1beta1.Project) string {
 	if project.Spec.Namespace != nil && *project.Spec.Namespace != "" {
 		return *project.Spec.Namespace
@@ -43,7 +43,7 @@ func ownerReference(project *corev1beta1.Project) metav1.OwnerReference {
 	return *metav1.NewControllerRef(project, corev1beta1.SchemeGroupVersion.WithKind("Project"))
 }
 
-// reconcileNamespace makes the Project's namespace or adopts it, and writes its name down in the Project.
+// reconcileNamespace creates the Project's namespace or adopts it, and writes its name to the Project.
 func (r *Reconciler) reconcileNamespace(ctx context.Context, project *corev1beta1.Project) error {
 	name, namespace := namespaceName(project), &corev1.Namespace{}
 	err := r.Client.Get(ctx, client.ObjectKey{Name: name}, namespace)
@@ -94,7 +94,7 @@ func (r *Reconciler) adoptNamespace(ctx context.Context, project *corev1beta1.Pr
 	}
 	namespace.Annotations[constants.NamespaceProject] = string(project.UID)
 	if namespace.Annotations[constants.NamespaceCreatedByProjectController] == "" {
-		// It was there before the project, and will be after it.
+		// The namespace existed before the Project, and is kept after it.
 		namespace.Annotations[constants.NamespaceKeepAfterProjectDeletion] = yes
 	}
 	if !slices.ContainsFunc(namespace.OwnerReferences, isReferenceTo(project)) {
@@ -120,8 +120,8 @@ func isReferenceTo(project *corev1beta1.Project) func(metav1.OwnerReference) boo
 	return func(ref metav1.OwnerReference) bool { return ref.UID == project.UID }
 }
 
-// releaseNamespace deletes the namespace of a Project, or gives it back. It says whether the Project may go: it waits for
-// a namespace that is being deleted.
+// releaseNamespace deletes the namespace of a Project, or releases it if it is to be kept. It returns false as long as
+// the namespace is being deleted: the Project has to wait.
 func (r *Reconciler) releaseNamespace(ctx context.Context, project *corev1beta1.Project, name string) (released bool, err error) {
 	namespace := &corev1.Namespace{}
 	if err := r.Reader.Get(ctx, client.ObjectKey{Name: name}, namespace); apierrors.IsNotFound(err) {
@@ -143,7 +143,7 @@ func (r *Reconciler) releaseNamespace(ctx context.Context, project *corev1beta1.
 		return true, r.giveBack(ctx, project, namespace)
 	}
 	log.Info("Deleting the namespace of a project")
-	// Not a namespace of the same name that has come since.
+	// The preconditions protect a namespace of the same name that has been created since.
 	unchanged := client.Preconditions{UID: &namespace.UID, ResourceVersion: &namespace.ResourceVersion}
 	if err := r.Client.Delete(ctx, namespace, unchanged); client.IgnoreNotFound(err) != nil {
 		return false, err
@@ -153,7 +153,7 @@ func (r *Reconciler) releaseNamespace(ctx context.Context, project *corev1beta1.
 	return false, nil
 }
 
-// giveBack takes everything from a namespace that made it a project's.
+// giveBack removes all labels, annotations and owner references with which a namespace belongs to a Project.
 func (r *Reconciler) giveBack(ctx context.Context, project *corev1beta1.Project, namespace *corev1.Namespace) error {
 	before := namespace.DeepCopy()
 	for _, annotation := range []string{constants.NamespaceProject, constants.NamespaceKeepAfterProjectDeletion,

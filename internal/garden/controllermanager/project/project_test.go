@@ -23,7 +23,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
 
-// made is the name of the namespace of the project dev with the UID uid-1.
+// made is the name of the namespace of the Project dev with the UID uid-1.
 const made = "garden-dev-4a49a"
 
 // world is a garden with a reconciler.
@@ -82,7 +82,7 @@ func (w world) exists(obj client.Object) bool {
 	return err == nil
 }
 
-// wantEvent wants that an event with this text has come.
+// wantEvent fails the test if no event with this text was recorded.
 func (w world) wantEvent(text string) {
 	w.Helper()
 	var all []string
@@ -156,7 +156,7 @@ func TestMakesNamespace(t *testing.T) {
 		t.Errorf("owners %v", namespace.OwnerReferences)
 	}
 	w.wantEvent("NamespaceReconcileSuccessful")
-	// Once more, as after a crash: nothing changes.
+	// A second reconciliation, as after a crash, changes nothing.
 	before := namespace.ResourceVersion
 	w.must(w.reconcileDev())
 	if after := w.namespace(made).ResourceVersion; after != before {

@@ -13,10 +13,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 )
 
-// quotaName is the name of the ResourceQuota that is made in the namespaces of Projects.
+// quotaName is the name of the ResourceQuota in the namespaces of Projects.
 const quotaName = "gardener"
 
-// quotaFor is the configured quota for a Project, nil if there is none.
+// quotaFor returns the configured quota for a Project, nil if there is none.
 func (r *Reconciler) quotaFor(project *corev1beta1.Project) (*corev1.ResourceQuota, error) {
 	for i := range r.Quotas {
 		selector := labels.Everything()
@@ -33,8 +33,8 @@ func (r *Reconciler) quotaFor(project *corev1beta1.Project) (*corev1.ResourceQuo
 	return nil, nil
 }
 
-// reconcileQuota makes the Project's ResourceQuota. What an operator has changed in it stays; what is configured no more
-// goes.
+// reconcileQuota creates or updates the Project's ResourceQuota. Limits that an operator has changed are kept; limits
+// of resources that are not configured any more are removed.
 func (r *Reconciler) reconcileQuota(ctx context.Context, project *corev1beta1.Project) error {
 	config, err := r.quotaFor(project)
 	if err != nil || config == nil {

@@ -17,8 +17,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 )
 
-// The roles that are the same for all Projects are bound in their namespaces; manifests/garden/rbac-projects.yaml has
-// them. Those with a prefix are made for each Project.
+// The first three roles are the same for all Projects and are bound in their namespaces;
+// manifests/garden/rbac-projects.yaml contains them. Roles with a prefix are created for each Project.
 const (
 	memberRole                = "gardener.cloud:system:project-member"
 	viewerRole                = "gardener.cloud:system:project-viewer"
@@ -34,17 +34,18 @@ const (
 	extensionAggregation = "rbac.gardener.cloud/aggregate-to-extension-role"
 )
 
-// role is what a group of members has: a row of the table below.
+// role describes what a group of members is allowed: a row of the table below.
 type role struct {
 	subjects []rbacv1.Subject
-	// clusterRole is the Project's own, and what it allows on the Project and on its namespace.
+	// clusterRole is the name of the Project's own ClusterRole. onProject and onNamespace are the verbs that it allows
+	// on the Project and on its namespace.
 	clusterRole            string
 	onProject, onNamespace []string
 	// bound is the ClusterRole that is bound in the namespace.
 	bound string
 }
 
-// rolesOf is the table of Gardener's project roles.
+// rolesOf returns the table of Gardener's project roles.
 func rolesOf(project *corev1beta1.Project, m members) []role {
 	name := project.Name
 	return []role{
@@ -59,7 +60,7 @@ func rolesOf(project *corev1beta1.Project, m members) []role {
 	}
 }
 
-// rules are what the Project's own ClusterRole of a role allows.
+// rules returns the rules of the Project's own ClusterRole.
 func (ro role) rules(project *corev1beta1.Project) (rules []rbacv1.PolicyRule) {
 	if len(ro.onNamespace) > 0 {
 		rules = append(rules, rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"namespaces"},
@@ -69,7 +70,7 @@ func (ro role) rules(project *corev1beta1.Project) (rules []rbacv1.PolicyRule) {
 		Resources: []string{"projects"}, ResourceNames: []string{project.Name}, Verbs: ro.onProject})
 }
 
-// reconcileRoles gives the members what their roles say, and takes it from those who are members no more.
+// reconcileRoles binds the roles of the members, and removes the bindings of former members.
 func (r *Reconciler) reconcileRoles(ctx context.Context, project *corev1beta1.Project) error {
 	m := membersOf(project)
 	var errs []error
@@ -94,7 +95,7 @@ func (r *Reconciler) ensureExtensionRole(ctx context.Context, project *corev1bet
 	subjects []rbacv1.Subject) error {
 	name := extensionRoleName(project, extension)
 	err := r.ensureClusterRole(ctx, project, name, extensionLabels(project), func(clusterRole *rbacv1.ClusterRole) {
-		// The rules are the aggregation controller's.
+		// Kubernetes' aggregation controller sets the rules.
 		clusterRole.AggregationRule = &rbacv1.AggregationRule{
 			ClusterRoleSelectors: []metav1.LabelSelector{{MatchLabels: map[string]string{extensionAggregation: extension}}}}
 	})
@@ -141,7 +142,8 @@ func (r *Reconciler) deleteStaleExtensionRoles(ctx context.Context, project *cor
 	return nil
 }
 
-// roleOwner lets what is made for a Project go with it, without holding it up.
+// roleOwner returns owner references that delete an object with its Project, without blocking the deletion of the
+// Project.
 func roleOwner(project *corev1beta1.Project) []metav1.OwnerReference {
 	owner := ownerReference(project)
 	owner.BlockOwnerDeletion = ptr.To(false)
@@ -189,7 +191,7 @@ func (r *Reconciler) ensureRoleBinding(ctx context.Context, project *corev1beta1
 	return because(err, "RoleBinding", name)
 }
 
-// deleteIfToOther deletes a binding to another role: the roleRef of a binding is immutable.
+// deleteIfToOther deletes a binding that refers to another role, because the roleRef of a binding is immutable.
 func (r *Reconciler) deleteIfToOther(ctx context.Context, binding client.Object, ref *rbacv1.RoleRef, name string) error {
 	if err := r.Client.Get(ctx, client.ObjectKeyFromObject(binding), binding); err != nil {
 		return client.IgnoreNotFound(err)

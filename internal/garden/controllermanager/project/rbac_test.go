@@ -26,7 +26,8 @@ func names(subjects []rbacv1.Subject) (names []string) {
 	return names
 }
 
-// TestRoles is Gardener's table of project roles: for each role of a member, where he is bound.
+// TestRoles checks Gardener's table of project roles: for each role of a member, the roles that are bound to the
+// member.
 func TestRoles(t *testing.T) {
 	everywhere := map[string]func() (client.Object, *[]rbacv1.Subject){}
 	for _, name := range []string{"project", "project-member", "project-viewer", "project-uam"} {
@@ -119,7 +120,7 @@ func TestExtensionRoles(t *testing.T) {
 		got, map[string]string{"rbac.gardener.cloud/aggregate-to-extension-role": "foo"}) {
 		t.Errorf("aggregates %v", got)
 	}
-	// What has been aggregated stays.
+	// Aggregated rules are kept.
 	role.Rules = []rbacv1.PolicyRule{{APIGroups: []string{"x"}, Resources: []string{"y"}, Verbs: []string{"get"}}}
 	w.must(w.Client.Update(t.Context(), role))
 	w.must(w.reconcileDev())

@@ -19,18 +19,18 @@ import (
 	"github.com/gardenlite/gardenlite/internal/garden/controllermanager/finalizers"
 )
 
-// recheck is the time after which a Project is looked at again whose namespace is on its way out; its end is watched
-// for, too.
+// recheck is the delay before a Project is reconciled again while its namespace is being deleted or contains Shoots.
+// The controller also watches for the deletion of both.
 const recheck = time.Minute
 
 // Reconciler reconciles Projects.
 type Reconciler struct {
 	Client client.Client
-	// Reader asks the garden itself.
+	// Reader reads from the garden's API server, not from a cache.
 	Reader   client.Reader
 	Recorder events.EventRecorder
-	// Quotas are the resource quotas that may be meant for a Project: the first one whose selector matches counts, and one
-	// without a selector matches all.
+	// Quotas are the configured resource quotas: a Project gets the first one whose selector matches; a quota without a
+	// selector matches all Projects.
 	Quotas []controllermanagerv1alpha1.QuotaConfiguration
 }
 
@@ -77,7 +77,7 @@ func (r *Reconciler) reconcile(ctx context.Context, project *corev1beta1.Project
 	return r.setPhase(ctx, project, corev1beta1.ProjectReady)
 }
 
-// failed tells of an error in an event and the phase, and returns it so that it is tried again.
+// failed records an error in an event and the phase, and returns it so that the request is retried.
 func (r *Reconciler) failed(ctx context.Context, project *corev1beta1.Project, reason, action string, err error) error {
 	r.Recorder.Eventf(project, nil, corev1.EventTypeWarning, reason, action, "%s", err.Error())
 	if phaseErr := r.setPhase(ctx, project, corev1beta1.ProjectFailed); phaseErr != nil {
@@ -86,7 +86,7 @@ func (r *Reconciler) failed(ctx context.Context, project *corev1beta1.Project, r
 	return err
 }
 
-// setPhase says that the Project, as it is specified now, has come to this phase.
+// setPhase sets the phase and the observed generation.
 func (r *Reconciler) setPhase(ctx context.Context, project *corev1beta1.Project, phase corev1beta1.ProjectPhase) error {
 	before := project.DeepCopy()
 	project.Status.Phase, project.Status.ObservedGeneration = phase, project.Generation
@@ -111,7 +111,7 @@ func (r *Reconciler) delete(ctx context.Context, project *corev1beta1.Project) (
 		if inUse {
 			r.Recorder.Eventf(project, nil, corev1.EventTypeWarning, corev1beta1.ProjectEventNamespaceNotEmpty, corev1beta1.EventActionDelete,
 				"The namespace %q cannot be released while there are Shoots in it: delete them first", *project.Spec.Namespace)
-			// The deletion of the last Shoot is watched for.
+			// The controller watches for the deletion of the last Shoot.
 			return reconcile.Result{RequeueAfter: recheck}, r.setPhase(ctx, project, corev1beta1.ProjectTerminating)
 		}
 		released, err := r.releaseNamespace(ctx, project, *project.Spec.Namespace)

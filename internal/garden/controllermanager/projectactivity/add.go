@@ -24,7 +24,7 @@ import (
 // ControllerName is the name of the controller, which is Gardener's.
 const ControllerName = "project-activity"
 
-// AddToManager adds the controller, with what it misses from the manager.
+// AddToManager adds the controller to the manager, with defaults for the fields that are not set.
 func (r *Reconciler) AddToManager(mgr manager.Manager) error {
 	r.Client = cmp.Or(r.Client, mgr.GetClient())
 	r.Clock = cmp.Or[clock.PassiveClock](r.Clock, clock.RealClock{})
@@ -40,7 +40,7 @@ func (r *Reconciler) AddToManager(mgr manager.Manager) error {
 		Complete(r)
 }
 
-// activity passes what is an activity: what has just come, really changes, or goes.
+// activity passes events that count as activity: creations of recent objects, real updates, and deletions.
 func (r *Reconciler) activity() predicate.Predicate {
 	return predicate.Funcs{
 		CreateFunc: func(e event.CreateEvent) bool {
@@ -52,7 +52,7 @@ func (r *Reconciler) activity() predicate.Predicate {
 	}
 }
 
-// referredTo passes what a binding refers to, or did before.
+// referredTo passes objects to which a binding refers, or referred before the update.
 func referredTo() predicate.Predicate {
 	is := predicate.NewPredicateFuncs(referred)
 	is.UpdateFunc = func(e event.UpdateEvent) bool { return referred(e.ObjectOld) || referred(e.ObjectNew) }
@@ -65,7 +65,7 @@ func referred(obj client.Object) bool {
 	return bySecretBinding || byCredentialsBinding
 }
 
-// projectOf is the Project in whose namespace an object is.
+// projectOf returns a request for the Project of an object's namespace.
 func (r *Reconciler) projectOf(ctx context.Context, obj client.Object) []reconcile.Request {
 	projects := &corev1beta1.ProjectList{}
 	if err := r.Client.List(ctx, projects); err != nil {

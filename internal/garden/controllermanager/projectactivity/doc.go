@@ -1,6 +1,7 @@
-// Package projectactivity writes down when something last happened in a Project: in status.lastActivityTimestamp, whenever
-// a Shoot, a BackupEntry, or a Quota or credentials that a binding refers to came or changed in its namespace.
+// Package projectactivity records the last activity of a Project in status.lastActivityTimestamp: whenever a Shoot, a
+// BackupEntry, or a Quota or credentials to which a binding refers are created, changed or deleted in its namespace.
 //
-// It may import API types and the kit beside it. What is older than an hour when it is first seen is no activity: it was
-// there before the controller was. Of Secrets and InternalSecrets it sees the metadata only.
+// It may import API types and the kit beside it. An object that is older than an hour when the controller first sees it
+// is no activity: it existed before the controller started. The controller watches only the metadata of Secrets and
+// InternalSecrets.
 package projectactivity

@@ -12,16 +12,16 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
 
-// newFor is how long something that comes to be seen counts as new.
+// newFor is the age up to which an object that the controller sees for the first time counts as new.
 const newFor = time.Hour
 
-// Reconciler writes down the activity of Projects.
+// Reconciler records the activity of Projects.
 type Reconciler struct {
 	Client client.Client
 	Clock  clock.PassiveClock
 }
 
-// Reconcile writes down that there is activity in a Project now.
+// Reconcile sets the last activity of a Project to now.
 func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	project := &corev1beta1.Project{}
 	if err := r.Client.Get(ctx, request.NamespacedName, project); err != nil {

@@ -15,7 +15,7 @@ import (
 // ControllerName is the name of the controller, which is Gardener's.
 const ControllerName = "project-stale"
 
-// AddToManager adds the controller, with what it misses from the manager.
+// AddToManager adds the controller to the manager, with defaults for the fields that are not set.
 func (r *Reconciler) AddToManager(mgr manager.Manager) error {
 	r.Client = cmp.Or(r.Client, mgr.GetClient())
 	r.Reader = cmp.Or(r.Reader, mgr.GetAPIReader())
@@ -25,7 +25,7 @@ func (r *Reconciler) AddToManager(mgr manager.Manager) error {
 		Complete(r)
 }
 
-// changed leaves out that the time of the last activity was written: the project is looked at regularly anyway.
+// changed ignores updates of the last activity only: the Project is checked regularly anyway.
 func changed() predicate.Predicate {
 	return kit.CreationsAndUpdates(func(before, after *corev1beta1.Project) bool {
 		return before.Status.LastActivityTimestamp.Equal(after.Status.LastActivityTimestamp) ||

@@ -23,7 +23,7 @@ import (
 
 const day = 24 * time.Hour
 
-// Gardener's times.
+// Defaults of the periods, the same as in Gardener.
 const (
 	DefaultMinimumLifetime = 30 * day
 	DefaultGracePeriod     = 14 * day
@@ -31,22 +31,22 @@ const (
 	DefaultSyncPeriod      = 12 * time.Hour
 )
 
-// Reconciler marks unused Projects as stale, and deletes them later. Periods that are 0 are Gardener's.
+// Reconciler marks unused Projects as stale, and deletes them later. Periods that are 0 have Gardener's defaults.
 type Reconciler struct {
 	Client client.Client
-	// Reader asks the garden itself.
+	// Reader reads from the garden's API server, not from a cache.
 	Reader client.Reader
 	Clock  clock.PassiveClock
 	// MinimumLifetime is how long a Project counts as used after it was created, and after each activity.
 	MinimumLifetime time.Duration
-	// GracePeriod is how long a Project is stale until it is said when it will be deleted, ExpirationTime how long it is
-	// stale when it is deleted.
+	// GracePeriod is how long a Project is stale before its deletion time is set, ExpirationTime how long it is stale
+	// before it is deleted.
 	GracePeriod, ExpirationTime time.Duration
-	// SyncPeriod is how often a Project is looked at.
+	// SyncPeriod is the period of the checks.
 	SyncPeriod time.Duration
 }
 
-// Reconcile looks whether a Project is in use.
+// Reconcile checks whether a Project is in use, and updates when it became stale and when it will be deleted.
 func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	project := &corev1beta1.Project{}
 	if err := r.Client.Get(ctx, request.NamespacedName, project); err != nil {
@@ -86,7 +86,7 @@ func (r *Reconciler) reconcile(ctx context.Context, project *corev1beta1.Project
 	return kit.DeleteConfirmed(ctx, r.Client, r.Clock, project)
 }
 
-// usedBy is why a Project counts as used, "" if it does not.
+// usedBy returns why a Project counts as used, "" if it is unused.
 func (r *Reconciler) usedBy(ctx context.Context, reader client.Reader, project *corev1beta1.Project) (string, error) {
 	namespace := &corev1.Namespace{}
 	if err := reader.Get(ctx, types.NamespacedName{Name: *project.Spec.Namespace}, namespace); err != nil {
@@ -112,8 +112,8 @@ func (r *Reconciler) lately(t *metav1.Time) bool {
 	return t != nil && t.Add(cmp.Or(r.MinimumLifetime, DefaultMinimumLifetime)).After(r.Clock.Now())
 }
 
-// markStale writes since when the Project is stale and, after the grace period, when it will be deleted. That time is
-// never made earlier: users may rely on it.
+// markStale records since when the Project is stale and, after the grace period, when it will be deleted. The deletion
+// time never becomes earlier, because users may rely on it.
 func (r *Reconciler) markStale(ctx context.Context, project *corev1beta1.Project) error {
 	since := project.Status.StaleSinceTimestamp
 	if since == nil {

@@ -166,13 +166,13 @@ func TestLifeOfStaleProject(t *testing.T) {
 	want(60*day, 60*day, -1, false)
 	want(74*day-time.Second, 60*day, -1, false)
 	want(74*day, 60*day, 150*day, false)
-	// It may be later than it was said, but not earlier.
+	// The deletion time may become later, but not earlier.
 	r.ExpirationTime = 80 * day
 	want(75*day, 60*day, 150*day, false)
 	r.ExpirationTime = 91 * day
 	want(75*day, 60*day, 151*day, false)
 	want(151*day-time.Second, 60*day, 151*day, false)
-	// The cache does not know of a Shoot yet.
+	// The cache does not contain the Shoot yet.
 	r.Reader = kittest.New(t, project(0), namespace(), shootWith(ns, "", "")).Client
 	want(151*day, 60*day, 151*day, false)
 	r.Reader = g

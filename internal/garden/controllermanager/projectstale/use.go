@@ -18,16 +18,17 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// use finds out what uses a namespace.
+// use finds out whether a namespace is used, and by what.
 type use struct {
 	reader    client.Reader
 	namespace string
 }
 
-// refersTo says whether a binding refers to what there is of some kind. Quotas have no API version.
+// refersTo reports whether a binding refers to one of the objects in question. References to Quotas have no API
+// version.
 type refersTo func(credentials corev1.ObjectReference, quotas []corev1.ObjectReference) bool
 
-// by is the kind of what uses the namespace, "" if there is nothing.
+// by returns the kind of objects through which the namespace is used, "" if it is unused.
 func (u *use) by(ctx context.Context) (string, error) {
 	for kind, list := range map[string]client.ObjectList{"Shoots": &corev1beta1.ShootList{}, "BackupEntries": &corev1beta1.BackupEntryList{}} {
 		if err := u.reader.List(ctx, list, client.InNamespace(u.namespace)); err != nil {
@@ -59,7 +60,8 @@ func (u *use) by(ctx context.Context) (string, error) {
 	return u.byCredentials(ctx)
 }
 
-// byCredentials is the kind of the credentials by which the namespace is used.
+// byCredentials returns the kind of credentials through which the namespace is used, "" if none of its credentials are
+// used.
 func (u *use) byCredentials(ctx context.Context) (string, error) {
 	for _, kind := range []schema.GroupVersionKind{
 		corev1.SchemeGroupVersion.WithKind("Secret"),
@@ -88,7 +90,8 @@ func (u *use) byCredentials(ctx context.Context) (string, error) {
 	return "", nil
 }
 
-// marked are the names of things with a label of bindings, without Secrets that gardenlets have put there.
+// marked returns the names of the objects with the label of a kind of binding, without the Secrets of control planes
+// that gardenlets have created.
 func (u *use) marked(ctx context.Context, kind schema.GroupVersionKind, label string) (map[string]bool, error) {
 	marked, err := labels.NewRequirement(label, selection.Equals, []string{"true"})
 	if err != nil {
@@ -111,7 +114,9 @@ func (u *use) marked(ctx context.Context, kind schema.GroupVersionKind, label st
 	return names, nil
 }
 
-// throughBindings says whether a Shoot anywhere has a binding that refers to something. Nothing has, if there is nothing.
+// throughBindings reports whether a Shoot in any namespace uses a binding for which bySecretBinding or
+// byCredentialsBinding returns true. If something is false, there are no objects to refer to, and it returns false
+// without listing bindings.
 func (u *use) throughBindings(ctx context.Context, something bool, bySecretBinding, byCredentialsBinding refersTo) (bool, error) {
 	if !something {
 		return false, nil
@@ -138,7 +143,7 @@ func (u *use) throughBindings(ctx context.Context, something bool, bySecretBindi
 	return u.haveShoots(ctx, secret, credentials)
 }
 
-// haveShoots says whether a Shoot uses one of the bindings.
+// haveShoots reports whether a Shoot uses one of the bindings.
 func (u *use) haveShoots(ctx context.Context, secretBindings, credentialsBindings map[types.NamespacedName]bool) (bool, error) {
 	namespaces := map[string]bool{}
 	for _, bindings := range []map[types.NamespacedName]bool{secretBindings, credentialsBindings} {

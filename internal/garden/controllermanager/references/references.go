@@ -1,5 +1,5 @@
-// Package references is what the controllers have in common that keep what Seeds and Shoots refer to: which kinds are kept,
-// what refers to them, and how they are kept with a finalizer.
+// Package references is the common part of the controllers that protect the objects to which Seeds and Shoots refer:
+// which kinds are protected, what the references are, and how a finalizer protects the objects.
 //
 // It may import API types and the finalizers of the controller-manager. It keeps no state.
 package references
@@ -22,10 +22,11 @@ import (
 	"github.com/gardenlite/gardenlite/internal/garden/controllermanager/finalizers"
 )
 
-// Finalizer keeps what is referred to, and what refers; Gardener's.
+// Finalizer protects the objects that are referred to, and the objects that refer to them. It is the same as in
+// Gardener.
 const Finalizer = constants.ReferenceProtectionFinalizerName
 
-// The kinds of what is kept.
+// The kinds of the objects that are protected.
 var (
 	Secret           = corev1.SchemeGroupVersion.WithKind("Secret")
 	ConfigMap        = corev1.SchemeGroupVersion.WithKind("ConfigMap")
@@ -33,30 +34,30 @@ var (
 	Kinds            = []schema.GroupVersionKind{Secret, ConfigMap, WorkloadIdentity}
 )
 
-// Reference is what something refers to, in one namespace.
+// Reference is a reference to an object in a namespace that is known from the context.
 type Reference struct {
 	Kind schema.GroupVersionKind
 	Name string
 }
 
-// object is what there is to know of it.
+// object returns the metadata of the object that the reference names.
 func (r Reference) object(namespace string) *metav1.PartialObjectMetadata {
 	obj := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: r.Name}}
 	obj.SetGroupVersionKind(r.Kind)
 	return obj
 }
 
-// References are all different ones.
+// References is a set of references.
 type References map[Reference]bool
 
-// Add adds one, unless it has no name.
+// Add adds a reference, unless the name is empty.
 func (r References) Add(kind schema.GroupVersionKind, name string) {
 	if name != "" {
 		r[Reference{kind, name}] = true
 	}
 }
 
-// AddRef adds one of the kinds that are kept.
+// AddRef adds a reference if its kind is one of those that are protected.
 func (r References) AddRef(ref *autoscalingv1.CrossVersionObjectReference) {
 	if ref == nil {
 		return
@@ -68,26 +69,29 @@ func (r References) AddRef(ref *autoscalingv1.CrossVersionObjectReference) {
 	}
 }
 
-// AddResources adds those of a list of resources.
+// AddResources adds the references of a list of resources, as AddRef does.
 func (r References) AddResources(resources []corev1beta1.NamedResourceReference) {
 	for i := range resources {
 		r.AddRef(&resources[i].ResourceRef)
 	}
 }
 
-// IsUsing says whether what a Seed or Shoot refers to has to be kept for it: until the gardenlet is done with it.
+// IsUsing reports whether the objects to which a Seed or Shoot refers have to be protected: until the gardenlet has
+// removed its finalizer from a Seed or Shoot that is being deleted.
 func IsUsing(user client.Object) bool {
 	return user.GetDeletionTimestamp() == nil || controllerutil.ContainsFinalizer(user, corev1beta1.GardenerName)
 }
 
-// Keeper keeps what is referred to.
+// Keeper protects objects with the finalizer, and releases them.
 type Keeper struct {
 	Client client.Client
-	// Reader asks the garden itself.
+	// Reader reads from the garden's API server, not from a cache.
 	Reader client.Reader
 }
 
-// Settle keeps what a user refers to in a namespace, and the user as long as there is anything to release after it.
+// Settle adds the finalizer to the objects in a namespace to which a user refers, and to the user itself, so that the
+// user is not gone before they are released. If the user needs no objects any more, Settle removes the finalizer from
+// the user.
 func (k Keeper) Settle(ctx context.Context, user client.Object, namespace string, refs References) error {
 	if !IsUsing(user) || len(refs) == 0 {
 		return finalizers.Remove(ctx, k.Client, user, Finalizer)
@@ -110,7 +114,7 @@ func (k Keeper) keep(ctx context.Context, obj *metav1.PartialObjectMetadata) err
 		return err
 	}
 	if obj.DeletionTimestamp != nil {
-		// It is too late, and the garden would refuse.
+		// The garden refuses new finalizers on an object that is being deleted.
 		return nil
 	}
 	return finalizers.Add(ctx, k.Client, obj, Finalizer)
@@ -136,7 +140,7 @@ func (k Keeper) Kept(ctx context.Context, namespace string) (map[Reference]*meta
 	return kept, nil
 }
 
-// Release takes the finalizer from what nothing refers to.
+// Release removes the finalizer from unused objects.
 func (k Keeper) Release(ctx context.Context, unused map[Reference]*metav1.PartialObjectMetadata) error {
 	for ref, obj := range unused {
 		if err := finalizers.Remove(ctx, k.Client, obj, Finalizer); err != nil {

@@ -1,4 +1,5 @@
-// Package seedbackupbucketscheck says in the condition BackupBucketsReady of a Seed whether its BackupBuckets have errors.
+// Package seedbackupbucketscheck reports in the condition BackupBucketsReady of a Seed whether its BackupBuckets have
+// errors.
 //
 // It may import API types, component/conditions and the kit beside it.
 package seedbackupbucketscheck

@@ -26,10 +26,11 @@ import (
 // ControllerName is the name of the controller, which is Gardener's.
 const ControllerName = "seed-backupbuckets-check"
 
-// DefaultSyncPeriod is how often it looks, beside whenever a bucket changes; Gardener's.
+// DefaultSyncPeriod is the period of the checks, which also happen when a BackupBucket changes. It is the same as in
+// Gardener.
 const DefaultSyncPeriod = 30 * time.Second
 
-// Reconciler looks at the BackupBuckets of Seeds.
+// Reconciler checks the BackupBuckets of Seeds.
 type Reconciler struct {
 	Client client.Client
 	Clock  clock.WithTicker
@@ -39,7 +40,7 @@ type Reconciler struct {
 	Threshold time.Duration
 }
 
-// AddToManager adds the controller, with what it misses from the manager.
+// AddToManager adds the controller to the manager, with defaults for the fields that are not set.
 func (r *Reconciler) AddToManager(mgr manager.Manager) error {
 	r.Client = cmp.Or(r.Client, mgr.GetClient())
 	r.Clock = cmp.Or[clock.WithTicker](r.Clock, clock.RealClock{})
@@ -62,7 +63,7 @@ func changed(before, after *corev1beta1.BackupBucket) bool {
 	return (b == nil) != (a == nil) || a != nil && a.Description != b.Description
 }
 
-// Reconcile looks at the BackupBuckets of one Seed.
+// Reconcile checks the BackupBuckets of one Seed.
 func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	seed := &corev1beta1.Seed{}
 	if err := r.Client.Get(ctx, request.NamespacedName, seed); err != nil {
@@ -79,7 +80,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	return component.After(cmp.Or(r.SyncPeriod, DefaultSyncPeriod), err)
 }
 
-// verdict is what the condition of a Seed with these buckets says. The reasons are Gardener's.
+// verdict returns the condition of a Seed with these buckets. The reasons are the same as in Gardener.
 func verdict(buckets []corev1beta1.BackupBucket) corev1beta1.Condition {
 	condition := corev1beta1.Condition{
 		Type: corev1beta1.SeedBackupBucketsReady, Status: corev1beta1.ConditionTrue,

@@ -25,14 +25,16 @@ import (
 // ControllerName is the name of the controller, which is Gardener's.
 const ControllerName = "seed-extensions-check"
 
-// DefaultSyncPeriod is how often it looks, beside whenever an installation changes; Gardener's.
+// DefaultSyncPeriod is the period of the checks, which also happen when a ControllerInstallation changes. It is the
+// same as in Gardener.
 const DefaultSyncPeriod = 30 * time.Second
 
-// checks are what an installation has to be, the worst first.
+// checks are the conditions that a ControllerInstallation must have, the most important first.
 var checks = []struct {
 	condition corev1beta1.ConditionType
 	good      corev1beta1.ConditionStatus
-	// reason is Gardener's for a Seed with an installation that is not so, are what such installations are.
+	// reason is Gardener's reason for a Seed that has an installation without the good status; are completes "Some
+	// extensions are …".
 	reason, are string
 }{
 	{corev1beta1.ControllerInstallationValid, corev1beta1.ConditionTrue, "NotAllExtensionsValid", "not valid"},
@@ -41,7 +43,7 @@ var checks = []struct {
 	{corev1beta1.ControllerInstallationProgressing, corev1beta1.ConditionFalse, "SomeExtensionsProgressing", "progressing"},
 }
 
-// Reconciler looks at the installations in Seeds.
+// Reconciler checks the ControllerInstallations of Seeds.
 type Reconciler struct {
 	Client client.Client
 	Clock  clock.WithTicker
@@ -51,7 +53,7 @@ type Reconciler struct {
 	Threshold time.Duration
 }
 
-// AddToManager adds the controller, with what it misses from the manager.
+// AddToManager adds the controller to the manager, with defaults for the fields that are not set.
 func (r *Reconciler) AddToManager(mgr manager.Manager) error {
 	r.Client = cmp.Or(r.Client, mgr.GetClient())
 	r.Clock = cmp.Or[clock.WithTicker](r.Clock, clock.RealClock{})
@@ -69,7 +71,7 @@ func seedOf(_ context.Context, obj client.Object) []reconcile.Request {
 	return []reconcile.Request{{NamespacedName: types.NamespacedName{Name: installation.Spec.SeedRef.Name}}}
 }
 
-// changed says whether a condition that is checked says something else than before.
+// changed reports whether one of the checked conditions has another status, reason or message than before.
 func changed(before, after *corev1beta1.ControllerInstallation) bool {
 	for _, check := range checks {
 		b, a := conditions.Get(before.Status.Conditions, check.condition), conditions.Get(after.Status.Conditions, check.condition)
@@ -80,7 +82,7 @@ func changed(before, after *corev1beta1.ControllerInstallation) bool {
 	return false
 }
 
-// Reconcile looks at the installations in one Seed.
+// Reconcile checks the ControllerInstallations of one Seed.
 func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	seed := &corev1beta1.Seed{}
 	if err := r.Client.Get(ctx, request.NamespacedName, seed); err != nil {
@@ -97,7 +99,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	return component.After(cmp.Or(r.SyncPeriod, DefaultSyncPeriod), err)
 }
 
-// verdict is what the condition of a Seed with these installations says.
+// verdict returns the condition of a Seed with these installations.
 func verdict(installations []corev1beta1.ControllerInstallation) corev1beta1.Condition {
 	bad := map[corev1beta1.ConditionType][]string{}
 	for _, installation := range installations {
@@ -120,7 +122,8 @@ func verdict(installations []corev1beta1.ControllerInstallation) corev1beta1.Con
 	}
 }
 
-// problems are the messages of the conditions that are not as they should be. What is not known is not healthy.
+// problems returns the messages of the conditions that do not have the good status. A missing condition counts as not
+// healthy.
 func problems(all []corev1beta1.Condition) map[corev1beta1.ConditionType]string {
 	if len(all) == 0 {
 		return map[corev1beta1.ConditionType]string{corev1beta1.ControllerInstallationInstalled: "not yet installed"}

@@ -15,7 +15,8 @@ import (
 	"github.com/gardenlite/gardenlite/internal/garden/controllermanager/kit/kittest"
 )
 
-// installation is one with conditions, in the order Valid, Installed, Healthy, Progressing: T, F, or - for none.
+// installation returns a ControllerInstallation with the conditions Valid, Installed, Healthy and Progressing, in this
+// order. Each character of statuses is T (True), F (False), U (Unknown), or - for a missing condition.
 func installation(name, seed, statuses string) *corev1beta1.ControllerInstallation {
 	i := &corev1beta1.ControllerInstallation{ObjectMeta: metav1.ObjectMeta{Name: name}}
 	i.Spec.SeedRef = &corev1.ObjectReference{Name: seed}
@@ -36,7 +37,7 @@ func TestReconcile(t *testing.T) {
 	for name, test := range map[string]struct {
 		statuses []string
 		reason   string
-		// message is a part of it.
+		// message is a part of the condition's message.
 		message string
 	}{
 		"none":                   {nil, "AllExtensionsReady", ""},

@@ -1,7 +1,8 @@
-// Package seedreference keeps what Seeds refer to in the namespace garden: a Secret, a ConfigMap or a WorkloadIdentity that
-// is among a Seed's resources cannot go as long as that Seed is there, by a finalizer on it and one on the Seed.
+// Package seedreference protects the objects in the namespace garden to which Seeds refer: a Secret, a ConfigMap or a
+// WorkloadIdentity among a Seed's resources cannot be deleted as long as the Seed exists. The controller adds a
+// finalizer to the object and to the Seed.
 //
-// It reads the metadata of such things only, from the garden itself. What a Shoot or a ControllerDeployment names that
-// keeps things by the same finalizer is never released here. It may import API types and the finalizers and the kit beside
-// it.
+// It reads only the metadata of these objects, from the API server. It never releases an object that a Shoot or a
+// ControllerDeployment, which are protected with the same finalizer, may refer to by its name. It may import API types
+// and the finalizers and the kit beside it.
 package seedreference

@@ -26,14 +26,14 @@ import (
 // ControllerName is the name of the controller, which is Gardener's.
 const ControllerName = "seed-reference"
 
-// Reconciler keeps what Seeds refer to.
+// Reconciler protects the objects to which Seeds refer.
 type Reconciler struct {
 	Client client.Client
-	// Reader asks the garden itself.
+	// Reader reads from the garden's API server, not from a cache.
 	Reader client.Reader
 }
 
-// AddToManager adds the controller, with what it misses from the manager.
+// AddToManager adds the controller to the manager, with defaults for the fields that are not set.
 func (r *Reconciler) AddToManager(mgr manager.Manager) error {
 	r.Client = cmp.Or(r.Client, mgr.GetClient())
 	r.Reader = cmp.Or(r.Reader, mgr.GetAPIReader())
@@ -42,7 +42,7 @@ func (r *Reconciler) AddToManager(mgr manager.Manager) error {
 		Complete(r)
 }
 
-// changed passes Seeds that refer to something else than before, or to nothing any more since they are done with.
+// changed passes Seeds whose references have changed, and Seeds in deletion that do not need the objects any more.
 func changed() predicate.Predicate {
 	return kit.CreationsAndUpdates(func(before, after *corev1beta1.Seed) bool {
 		return !references.IsUsing(after) || !maps.Equal(ofSeed(before), ofSeed(after))
@@ -55,7 +55,7 @@ func ofSeed(seed *corev1beta1.Seed) references.References {
 	return refs
 }
 
-// Reconcile releases what nothing refers to any more, and keeps what the Seed refers to.
+// Reconcile releases objects to which nothing refers any more, and protects the objects to which the Seed refers.
 func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	seed := &corev1beta1.Seed{}
 	if err := r.Client.Get(ctx, request.NamespacedName, seed); err != nil {
@@ -90,8 +90,8 @@ func (r *Reconciler) release(ctx context.Context) error {
 		return err
 	}
 	maps.DeleteFunc(kept, func(ref references.Reference, _ *metav1.PartialObjectMetadata) bool {
-		// A name in quotes is how a string is written in JSON: it is looked for in all that others specify, which may keep
-		// something for longer than needed, but never for less.
+		// A string in JSON is in quotes, so the quoted name is searched in everything that the others specify. That may
+		// protect an object for longer than necessary, but never for too short a time.
 		return bySeeds[ref] || bytes.Contains(others, []byte(`"`+ref.Name+`"`))
 	})
 	return r.keeper().Release(ctx, kept)
@@ -110,7 +110,8 @@ func (r *Reconciler) keptBySeeds(ctx context.Context) (references.References, er
 	return refs, nil
 }
 
-// others is what Shoots in garden and ControllerDeployments specify.
+// others returns, as JSON, the specifications of the Shoots in the namespace garden and the references of the
+// ControllerDeployments.
 func (r *Reconciler) others(ctx context.Context) ([]byte, error) {
 	shoots, deployments := &corev1beta1.ShootList{}, &gardencorev1.ControllerDeploymentList{}
 	if err := r.Reader.List(ctx, shoots, client.InNamespace(constants.GardenNamespace)); err != nil {

@@ -54,7 +54,7 @@ func TestReconcile(t *testing.T) {
 	for name, test := range map[string]struct {
 		seed    *corev1beta1.Seed
 		objects []client.Object
-		// kept is whether the first object is kept afterwards, keeps whether the seed has the finalizer.
+		// kept is whether the first object has the finalizer afterwards, keeps whether the Seed has it.
 		kept, keeps bool
 		fails       bool
 	}{

@@ -32,19 +32,19 @@ import (
 // ControllerName is the name of the controller, which is Gardener's.
 const ControllerName = "seed-secrets"
 
-// ownRoles are the roles of secrets in the namespace garden that are not copied to seeds: those of Shoots' control
-// planes, those that pull extensions, and those that ControllerDeployments or Seeds refer to.
+// ownRoles are the roles of secrets in the namespace garden that are not copied to seeds: secrets of Shoots' control
+// planes, pull secrets of extensions, and secrets to which ControllerDeployments or Seeds refer.
 var ownRoles = append(slices.Clone(constants.ControlPlaneSecretRoles),
 	constants.GardenRoleHelmPullSecret, constants.GardenRoleOCICABundle, constants.GardenRoleResourceReference)
 
-// Reconciler makes namespaces of Seeds.
+// Reconciler reconciles the namespaces of Seeds.
 type Reconciler struct {
 	Client client.Client
-	// Reader asks the garden itself.
+	// Reader reads from the garden's API server, not from a cache.
 	Reader client.Reader
 }
 
-// AddToManager adds the controller, with what it misses from the manager.
+// AddToManager adds the controller to the manager, with defaults for the fields that are not set.
 func (r *Reconciler) AddToManager(mgr manager.Manager) error {
 	r.Client = cmp.Or(r.Client, mgr.GetClient())
 	r.Reader = cmp.Or(r.Reader, mgr.GetAPIReader())
@@ -54,7 +54,7 @@ func (r *Reconciler) AddToManager(mgr manager.Manager) error {
 		Complete(r)
 }
 
-// originals passes secrets that are copied, or have been up to now.
+// originals passes secrets that are copied, or were copied before the update.
 func originals() predicate.Predicate {
 	return predicate.Funcs{
 		CreateFunc:  func(e event.CreateEvent) bool { return isOriginal(e.Object) },
@@ -85,7 +85,7 @@ func (r *Reconciler) allSeeds(ctx context.Context, _ client.Object) (requests []
 	return requests
 }
 
-// Reconcile makes the namespace of one Seed, and brings the secrets in it up to date.
+// Reconcile creates the namespace of one Seed, and updates the secrets in it.
 func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	seed := &corev1beta1.Seed{}
 	if err := r.Client.Get(ctx, request.NamespacedName, seed); err != nil {
@@ -126,7 +126,7 @@ func (r *Reconciler) reconcileNamespace(ctx context.Context, seed *corev1beta1.S
 	return r.Client.Patch(ctx, namespace, client.MergeFrom(before))
 }
 
-// copySecrets copies what there is in garden, and deletes the copies of what is not there any more.
+// copySecrets copies the secrets of the namespace garden, and deletes copies without an original.
 func (r *Reconciler) copySecrets(ctx context.Context, namespace string) error {
 	originals, err := r.secrets(ctx, constants.GardenNamespace)
 	if err != nil {
@@ -155,7 +155,7 @@ func (r *Reconciler) copySecrets(ctx context.Context, namespace string) error {
 	return errors.Join(errs...)
 }
 
-// secrets are those in a namespace that are originals or copies.
+// secrets returns the originals or copies in a namespace.
 func (r *Reconciler) secrets(ctx context.Context, namespace string) ([]corev1.Secret, error) {
 	secrets := &corev1.SecretList{}
 	if err := r.Reader.List(ctx, secrets, client.InNamespace(namespace), client.HasLabels{constants.GardenRole}); err != nil {

@@ -34,12 +34,12 @@ var ownConditions = []corev1beta1.ConditionType{
 	corev1beta1.ShootEveryNodeReady, corev1beta1.ShootSystemComponentsHealthy,
 }
 
-// Reconciler copies conditions.
+// Reconciler copies the conditions of Seeds to Shoots.
 type Reconciler struct {
 	Client client.Client
 }
 
-// AddToManager adds the controller, with what it misses from the manager.
+// AddToManager adds the controller to the manager, with defaults for the fields that are not set.
 func (r *Reconciler) AddToManager(mgr manager.Manager) error {
 	r.Client = cmp.Or(r.Client, mgr.GetClient())
 	return component.Controller(mgr, ControllerName).
@@ -48,7 +48,7 @@ func (r *Reconciler) AddToManager(mgr manager.Manager) error {
 		Complete(r)
 }
 
-// conditionsChanged passes Seeds that are created or deleted, or have other conditions than before.
+// conditionsChanged passes Seeds that are created or deleted, or whose conditions have changed.
 func conditionsChanged() predicate.Predicate {
 	changed := kit.CreationsAndUpdates(func(before, after *corev1beta1.Seed) bool {
 		return !equality.Semantic.DeepEqual(before.Status.Conditions, after.Status.Conditions)
@@ -57,7 +57,7 @@ func conditionsChanged() predicate.Predicate {
 	return changed
 }
 
-// shootOf is the Shoot that a Seed runs in, if a ManagedSeed says so.
+// shootOf returns a request for the Shoot in which a Seed runs, if there is a ManagedSeed for it.
 func (r *Reconciler) shootOf(ctx context.Context, seed client.Object) []reconcile.Request {
 	managedSeed := &seedmanagementv1alpha1.ManagedSeed{}
 	if err := r.Client.Get(ctx, types.NamespacedName{Namespace: constants.GardenNamespace, Name: seed.GetName()}, managedSeed); err != nil {
@@ -72,7 +72,7 @@ func (r *Reconciler) shootOf(ctx context.Context, seed client.Object) []reconcil
 	return []reconcile.Request{{NamespacedName: types.NamespacedName{Namespace: managedSeed.Namespace, Name: managedSeed.Spec.Shoot.Name}}}
 }
 
-// Reconcile gives a Shoot the conditions of its Seed, or takes them away if it is none.
+// Reconcile copies the conditions of the Seed to the Shoot, or removes them if the Shoot is no Seed.
 func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	shoot := &corev1beta1.Shoot{}
 	if err := r.Client.Get(ctx, request.NamespacedName, shoot); err != nil {
@@ -97,14 +97,14 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	}
 	before := shoot.DeepCopy()
 	shoot.Status.Conditions = all
-	// The gardenlet writes conditions, too: with the lock, none of the two undoes what the other one did.
+	// The gardenlet writes conditions, too: the optimistic lock prevents that one overwrites the changes of the other.
 	if err := r.Client.Status().Patch(ctx, shoot, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); err != nil {
 		return reconcile.Result{}, fmt.Errorf("writing the conditions of the Seed to the Shoot %s: %w", request, err)
 	}
 	return reconcile.Result{}, nil
 }
 
-// seedConditions are the conditions of the Seed that runs in a Shoot.
+// seedConditions returns the conditions of the Seed that runs in a Shoot.
 func (r *Reconciler) seedConditions(ctx context.Context, shoot types.NamespacedName) ([]corev1beta1.Condition, error) {
 	managedSeeds := &seedmanagementv1alpha1.ManagedSeedList{}
 	if err := r.Client.List(ctx, managedSeeds, client.InNamespace(shoot.Namespace)); err != nil {

@@ -28,22 +28,22 @@ import (
 // ControllerName is the name of the controller, which is Gardener's.
 const ControllerName = "shoot-hibernation"
 
-// DefaultTriggerDeadline is how long a missed time is made up for; Gardener's.
+// DefaultTriggerDeadline is how long ago a missed time may be to be made up for, the same as in Gardener.
 const DefaultTriggerDeadline = 2 * time.Hour
 
-// late is how much after its time a schedule is looked at: clocks that are set right may go back a little.
+// late is the delay after a scheduled time, because a clock that is adjusted may go back a little.
 const late = 100 * time.Millisecond
 
-// Reconciler puts Shoots to sleep and wakes them up.
+// Reconciler hibernates Shoots and wakes them up.
 type Reconciler struct {
 	Client   client.Client
 	Clock    clock.PassiveClock
 	Recorder events.EventRecorder
-	// TriggerDeadline is how long a missed time is made up for, DefaultTriggerDeadline by default.
+	// TriggerDeadline is how long ago a missed time may be to be made up for, DefaultTriggerDeadline by default.
 	TriggerDeadline time.Duration
 }
 
-// AddToManager adds the controller, with what it misses from the manager.
+// AddToManager adds the controller to the manager, with defaults for the fields that are not set.
 func (r *Reconciler) AddToManager(mgr manager.Manager) error {
 	r.Client = cmp.Or(r.Client, mgr.GetClient())
 	r.Clock = cmp.Or[clock.PassiveClock](r.Clock, clock.RealClock{})
@@ -53,7 +53,7 @@ func (r *Reconciler) AddToManager(mgr manager.Manager) error {
 		Complete(r)
 }
 
-// scheduled passes Shoots that have schedules, or get other ones.
+// scheduled passes new Shoots with schedules, and Shoots whose schedules have changed.
 func scheduled() predicate.Predicate {
 	predicates := kit.Updates(func(before, after *corev1beta1.Shoot) bool {
 		return len(schedules(after)) > 0 && !equality.Semantic.DeepEqual(schedules(before), schedules(after))
@@ -72,7 +72,8 @@ func schedules(shoot *corev1beta1.Shoot) []corev1beta1.HibernationSchedule {
 	return shoot.Spec.Hibernation.Schedules
 }
 
-// Reconcile does what the Shoot's schedules say for now, and waits for the next time of one of them.
+// Reconcile hibernates or wakes up the Shoot if one of its schedules is due, and requeues it for the next time of any
+// schedule.
 func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	shoot := &corev1beta1.Shoot{}
 	if err := r.Client.Get(ctx, request.NamespacedName, shoot); err != nil {
@@ -82,7 +83,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 		return reconcile.Result{}, nil
 	}
 	all, err := parse(schedules(shoot))
-	if err != nil { // validation refuses such a Shoot: it is another one before it can be read
+	if err != nil { // validation refuses such a Shoot, so there is no retry until it changes
 		logf.FromContext(ctx).Error(err, "The schedules cannot be read; the Shoot is left as it is")
 		return reconcile.Result{}, nil
 	}
@@ -100,13 +101,14 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	return reconcile.Result{}, nil
 }
 
-// failed says that the last operation of a Shoot failed and is not retried until a user changes the Shoot.
+// failed reports whether the last operation of a Shoot failed and is not retried until a user changes the Shoot.
 func failed(shoot *corev1beta1.Shoot) bool {
 	operation := shoot.Status.LastOperation
 	return operation != nil && operation.State == corev1beta1.LastOperationStateFailed && shoot.Status.ObservedGeneration == shoot.Generation
 }
 
-// earliest is from when on times count: they are taken once, and not made up for after the deadline.
+// earliest returns the time after which scheduled times count: the last trigger or the creation of the Shoot, but not
+// before the trigger deadline.
 func (r *Reconciler) earliest(shoot *corev1beta1.Shoot, now time.Time) time.Time {
 	earliest := shoot.CreationTimestamp.Time
 	if last := shoot.Status.LastHibernationTriggerTime; last != nil {
@@ -118,7 +120,7 @@ func (r *Reconciler) earliest(shoot *corev1beta1.Shoot, now time.Time) time.Time
 	return earliest
 }
 
-// set puts a Shoot to sleep, or wakes it up, and notes that its schedule was followed.
+// set hibernates a Shoot or wakes it up, and records the trigger time.
 func (r *Reconciler) set(ctx context.Context, shoot *corev1beta1.Shoot, hibernate bool, now time.Time) error {
 	before := shoot.DeepCopy()
 	shoot.Spec.Hibernation.Enabled = ptr.To(hibernate)

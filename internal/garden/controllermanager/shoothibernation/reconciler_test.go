@@ -37,7 +37,7 @@ func shoot(enabled bool, schedules ...corev1beta1.HibernationSchedule) *corev1be
 
 func at(d time.Duration) *metav1.Time { return ptr.To(metav1.NewTime(kittest.Start.Add(d))) }
 
-// TestSchedules: the clock begins at midnight, UTC, on a Thursday.
+// TestSchedules starts at midnight, UTC, on a Thursday.
 func TestSchedules(t *testing.T) {
 	night := daily("0 20 * * *", "0 8 * * *", "")
 	const hour = time.Hour

@@ -10,14 +10,14 @@ import (
 	"k8s.io/utils/ptr"
 )
 
-// schedule says when a Shoot falls asleep, or when it wakes up.
+// schedule is a schedule by which a Shoot is hibernated or woken up.
 type schedule struct {
 	cron      cron.Schedule
 	location  *time.Location
 	hibernate bool
 }
 
-// parse reads the schedules of a Shoot. One without a location is in UTC.
+// parse parses the schedules of a Shoot. A schedule without a location is in UTC.
 func parse(specs []corev1beta1.HibernationSchedule) ([]schedule, error) {
 	var all []schedule
 	for i, spec := range specs {
@@ -43,13 +43,13 @@ func parse(specs []corev1beta1.HibernationSchedule) ([]schedule, error) {
 	return all, nil
 }
 
-// next is the first time after t. A schedule for the 30th of February has none.
+// next returns the first scheduled time after t. It returns false if there is none, as for the 30th of February.
 func (s schedule) next(t time.Time) (time.Time, bool) {
 	next := s.cron.Next(t.In(s.location))
 	return next, !next.IsZero()
 }
 
-// last is the last time after from and not after to.
+// last returns the last scheduled time after from and not after to.
 func (s schedule) last(from, to time.Time) (last time.Time, found bool) {
 	for {
 		next, ok := s.next(from)
@@ -60,7 +60,8 @@ func (s schedule) last(from, to time.Time) (last time.Time, found bool) {
 	}
 }
 
-// due is the schedule whose time came last, after from and not after to. Of two at the same time the first counts.
+// due returns the schedule with the latest scheduled time after from and not after to. Of two with the same time, the
+// first counts.
 func due(all []schedule, from, to time.Time) (due schedule, found bool) {
 	var latest time.Time
 	for _, s := range all {
@@ -71,7 +72,7 @@ func due(all []schedule, from, to time.Time) (due schedule, found bool) {
 	return due, found
 }
 
-// untilNext is how long it is until the next time of any of the schedules; 0 if there is none.
+// untilNext returns the duration until the next scheduled time of any schedule; 0 if there is none.
 func untilNext(all []schedule, now time.Time) (wait time.Duration) {
 	for _, s := range all {
 		if next, ok := s.next(now); ok && (wait == 0 || next.Sub(now) < wait) {

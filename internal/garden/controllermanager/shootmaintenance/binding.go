@@ -14,7 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Gardener's names for CredentialsBindings that a maintenance made.
+// Name prefix and label of CredentialsBindings that a maintenance has created, the same as in Gardener.
 const (
 	migratedPrefix = "force-migrated-"
 	migratedLabel  = "credentialsbinding.gardener.cloud/status"
@@ -22,7 +22,7 @@ const (
 )
 
 // credentialsBinding replaces a SecretBinding, which Shoots of Kubernetes 1.34 and later do not have, by a
-// CredentialsBinding for the same Secret with the same quotas: the one made for another Shoot, another one that is there,
+// CredentialsBinding for the same Secret with the same quotas: the one created for another Shoot, another existing one,
 // or a new one.
 func (m *maintenance) credentialsBinding(ctx context.Context, c client.Client) {
 	spec := &m.shoot.Spec
@@ -38,7 +38,8 @@ func (m *maintenance) credentialsBinding(ctx context.Context, c client.Client) {
 	spec.CredentialsBindingName, spec.SecretBindingName = &name, nil
 }
 
-// bindingFor is the name of the CredentialsBinding to use in place of a SecretBinding.
+// bindingFor returns the name of the CredentialsBinding to use in place of a SecretBinding, and creates it if
+// necessary.
 func bindingFor(ctx context.Context, c client.Client, namespace, name string) (string, error) {
 	old := &corev1beta1.SecretBinding{}
 	if err := c.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, old); err != nil {
@@ -82,7 +83,7 @@ func secretOf(binding *corev1beta1.SecretBinding) corev1.ObjectReference {
 	return corev1.ObjectReference{APIVersion: "v1", Kind: "Secret", Namespace: binding.SecretRef.Namespace, Name: binding.SecretRef.Name}
 }
 
-// isSame says whether both are for one Secret, with the same quotas in any order.
+// isSame reports whether both bindings are for the same Secret and have the same quotas in any order.
 func isSame(binding *securityv1alpha1.CredentialsBinding, old *corev1beta1.SecretBinding) bool {
 	ref := binding.CredentialsRef
 	same := corev1.ObjectReference{APIVersion: ref.APIVersion, Kind: ref.Kind, Namespace: ref.Namespace, Name: ref.Name} == secretOf(old)

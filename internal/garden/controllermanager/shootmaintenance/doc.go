@@ -1,11 +1,12 @@
-// Package shootmaintenance maintains Shoots, in the time window of each and when they are asked to be maintained: it
-// brings Kubernetes and machine images to the versions that they are to have, starts the credential rotations that are
-// due, and has the gardenlet roll out what waited for the window.
+// Package shootmaintenance maintains Shoots, in the time window of each and on request: it updates Kubernetes and
+// machine images, starts the credential rotations that are due, and lets the gardenlet roll out the changes that were
+// put off until the window.
 //
-// The parts of a maintenance are a file each: kubernetes.go and images.go choose versions (by the rules in versions.go),
-// removals.go takes from the specification what a newer Kubernetes does not have, binding.go replaces SecretBindings,
-// rotations.go and operations.go are about annotations. What is done, and what could not be, is in status.lastMaintenance.
+// Each part of a maintenance has a file: kubernetes.go and images.go choose versions (by the rules in versions.go),
+// removals.go removes fields from the specification that a newer Kubernetes version does not have, binding.go replaces
+// SecretBindings, rotations.go and operations.go set annotations. The field status.lastMaintenance contains what was
+// done, and what failed.
 //
-// It may import API types, the kit beside it, the component package, and what admission and validation know of cloud
-// profiles and versions. It changes nothing that the garden would refuse: that is tried before anything is written.
+// It may import API types, the kit beside it, the component package, and the parts of admission and validation about
+// cloud profiles and versions. It changes nothing that the garden would refuse: a dry run precedes the changes.
 package shootmaintenance

@@ -12,7 +12,7 @@ import (
 	"github.com/gardenlite/gardenlite/internal/garden/admission/cloudprofile"
 )
 
-// machineImages brings the machine image of each pool to the version that it is to have.
+// machineImages updates the version of each pool's machine image.
 func (m *maintenance) machineImages() {
 	for i := range m.shoot.Spec.Provider.Workers {
 		worker := &m.shoot.Spec.Provider.Workers[i]
@@ -25,7 +25,8 @@ func (m *maintenance) machineImages() {
 	}
 }
 
-// imageVersion is the version to go to, empty for the same. What is to be said of it is noted.
+// imageVersion returns the version to update a pool to, empty if the current version stays. It adds an update or a
+// failure to the results.
 func (m *maintenance) imageVersion(worker *corev1beta1.Worker) string {
 	current := worker.Machine.Image
 	update := result{pool: worker.Name, subject: fmt.Sprintf("version of the machine image %q", current.Name),
@@ -61,7 +62,8 @@ func (m *maintenance) imageVersion(worker *corev1beta1.Worker) string {
 	return to
 }
 
-// whyImage is why a version should be another one, if so, and whether it has to be.
+// whyImage returns why a version should be replaced, empty if it stays, and whether it has to be replaced because it
+// has expired or is missing in the cloud profile.
 func (m *maintenance) whyImage(current string, versions []gardencore.ExpirableVersion) (reason string, expired bool) {
 	index := slices.IndexFunc(versions, func(v gardencore.ExpirableVersion) bool { return v.Version == current })
 	switch {
@@ -75,7 +77,7 @@ func (m *maintenance) whyImage(current string, versions []gardencore.ExpirableVe
 	return "", false
 }
 
-// fitting are the versions of an image that the machines of a pool can have.
+// fitting returns the versions of an image that the machines of a pool can have.
 func (m *maintenance) fitting(worker *corev1beta1.Worker, image *gardencore.MachineImage) (fitting []gardencore.ExpirableVersion) {
 	kubelet := m.shoot.Spec.Kubernetes.Version
 	if worker.Kubernetes != nil {
@@ -95,7 +97,7 @@ func (m *maintenance) fitting(worker *corev1beta1.Worker, image *gardencore.Mach
 	return fitting
 }
 
-// hasRuntimes says whether an image has the container runtimes of a pool.
+// hasRuntimes reports whether an image has the container runtimes of a pool.
 func hasRuntimes(version *gardencore.MachineImageVersion, wanted *corev1beta1.CRI) bool {
 	if wanted == nil {
 		wanted = &corev1beta1.CRI{Name: corev1beta1.CRINameContainerD}
@@ -116,7 +118,8 @@ func runsKubelet(version *gardencore.MachineImageVersion, kubelet string) bool {
 	return errConstraint == nil && errVersion == nil && constraint.Check(parsed)
 }
 
-// reachable says whether nodes that are updated in place can get from their version to this one.
+// reachable reports whether nodes can be updated to this version. Nodes with in-place updates cannot be updated from
+// every version.
 func reachable(version *gardencore.MachineImageVersion, worker *corev1beta1.Worker) bool {
 	how := ptr.Deref(worker.UpdateStrategy, corev1beta1.AutoRollingUpdate)
 	if how != corev1beta1.AutoInPlaceUpdate && how != corev1beta1.ManualInPlaceUpdate {

@@ -11,7 +11,7 @@ import (
 	"github.com/gardenlite/gardenlite/internal/garden/admission/cloudprofile"
 )
 
-// controlPlaneVersion brings the control plane to the Kubernetes version that it is to have.
+// controlPlaneVersion updates the Kubernetes version of the control plane.
 func (m *maintenance) controlPlaneVersion() {
 	kubernetes := &m.shoot.Spec.Kubernetes
 	if to := m.kubernetesVersion("", kubernetes.Version); to != "" {
@@ -19,7 +19,8 @@ func (m *maintenance) controlPlaneVersion() {
 	}
 }
 
-// workerVersions do the same for the pools that have a version of their own. None gets ahead of the control plane.
+// workerVersions updates the Kubernetes versions of the pools that have their own, but not beyond the version of the
+// control plane.
 func (m *maintenance) workerVersions() {
 	for i := range m.shoot.Spec.Provider.Workers {
 		worker := &m.shoot.Spec.Provider.Workers[i]
@@ -32,7 +33,8 @@ func (m *maintenance) workerVersions() {
 	}
 }
 
-// kubernetesVersion is the version to go to, empty for the same. What is to be said of it is noted.
+// kubernetesVersion returns the version to update to, empty if the current version stays. It adds an update or a
+// failure to the results.
 func (m *maintenance) kubernetesVersion(pool, current string) string {
 	reason, expired := m.whyKubernetes(current)
 	if reason == "" {
@@ -59,7 +61,7 @@ func (m *maintenance) kubernetesVersion(pool, current string) string {
 	return to
 }
 
-// notAbove is the lower one of the two versions.
+// notAbove returns the lower one of the two versions.
 func notAbove(v, limit string) string {
 	a, errA := semver.NewVersion(v)
 	b, errB := semver.NewVersion(limit)
@@ -69,7 +71,8 @@ func notAbove(v, limit string) string {
 	return v
 }
 
-// whyKubernetes is why a version should be another one, if so, and whether it has to be.
+// whyKubernetes returns why a version should be replaced, empty if it stays, and whether it has to be replaced because
+// it has expired or is missing in the cloud profile.
 func (m *maintenance) whyKubernetes(current string) (reason string, expired bool) {
 	var found *gardencore.ExpirableVersion
 	for i, v := range m.profile.Kubernetes.Versions {
@@ -88,7 +91,7 @@ func (m *maintenance) whyKubernetes(current string) (reason string, expired bool
 	return "", false
 }
 
-// autoUpdate is what is to be updated before it has to be: all, if nothing is said.
+// autoUpdate returns which versions are updated before they have to be: both, if the Shoot does not specify it.
 func (m *maintenance) autoUpdate() corev1beta1.MaintenanceAutoUpdate {
 	auto := corev1beta1.MaintenanceAutoUpdate{KubernetesVersion: true}
 	if maintenance := m.shoot.Spec.Maintenance; maintenance != nil && maintenance.AutoUpdate != nil {

@@ -16,25 +16,25 @@ import (
 	"github.com/gardenlite/gardenlite/internal/garden/scheme"
 )
 
-// maintenance is one of a Shoot: shoot is what becomes of it, before what it was.
+// maintenance is one maintenance of a Shoot: before is the Shoot before it, and shoot the one that it changes.
 type maintenance struct {
 	before, shoot *corev1beta1.Shoot
 	profile       *gardencore.CloudProfileSpec
 	now           time.Time
-	// results are of what may fail, notes tell of the rest.
+	// results are the outcomes of the parts that may fail; notes describe the other changes.
 	results []result
 	notes   []string
 }
 
-// result is what became of one part of the maintenance.
+// result is the outcome of one part of the maintenance.
 type result struct {
-	// pool is empty for the control plane and the Shoot as a whole.
+	// pool is the name of the worker pool, empty for the control plane and the Shoot as a whole.
 	pool, subject, reason string
-	// done is what was done, and failure why it was not.
+	// done describes the change; failure is why there was none.
 	done, failure string
-	// event is the reason of the event about it, if there is to be one.
+	// event is the reason of the event about the result; no event if it is empty.
 	event string
-	// operation starts a rotation.
+	// operation is the operation annotation that starts a rotation.
 	operation string
 }
 
@@ -42,7 +42,8 @@ func (m *maintenance) note(format string, args ...any) {
 	m.notes = append(m.notes, fmt.Sprintf(format, args...))
 }
 
-// plan changes the Shoot as the maintenance is to. Images are first: they have to fit the Kubernetes version that is there.
+// plan applies the maintenance to the Shoot in memory. Images come first: they have to fit the current Kubernetes
+// version.
 func (m *maintenance) plan(ctx context.Context, c client.Client) {
 	m.machineImages()
 	m.controlPlaneVersion()
@@ -55,10 +56,10 @@ func (m *maintenance) plan(ctx context.Context, c client.Client) {
 	m.tasks()
 }
 
-// isNews says whether there is something to tell.
+// isNews reports whether the maintenance has results or notes.
 func (m *maintenance) isNews() bool { return len(m.results)+len(m.notes) > 0 }
 
-// String says what was done to what, or not, and why.
+// String describes the result and its reason.
 func (r result) String() string {
 	where, done := "Control Plane", "updated "+r.done
 	if r.pool != "" {
@@ -73,7 +74,8 @@ func (r result) String() string {
 	return fmt.Sprintf("%s: %s %s. Reason: %s", where, r.subject, done, r.reason)
 }
 
-// describe is what status.lastMaintenance says: what was done, and what went wrong, if anything.
+// describe returns the description and the failure reason for status.lastMaintenance; the latter is empty if all parts
+// succeeded.
 func (m *maintenance) describe() (description, failure string) {
 	var parts, failures []string
 	for _, r := range m.results {
@@ -90,7 +92,7 @@ func (m *maintenance) describe() (description, failure string) {
 	return outcome + ". " + strings.Join(parts, ", "), strings.Join(failures, ", ")
 }
 
-// profileOf is what the cloud profile of a Shoot offers.
+// profileOf returns the specification of a Shoot's cloud profile.
 func profileOf(ctx context.Context, c client.Client, shoot *corev1beta1.Shoot) (*gardencore.CloudProfileSpec, error) {
 	ref := ptr.Deref(shoot.Spec.CloudProfile, corev1beta1.CloudProfileReference{Name: ptr.Deref(shoot.Spec.CloudProfileName, "")})
 	if ref.Name == "" {

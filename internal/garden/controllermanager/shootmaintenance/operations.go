@@ -10,14 +10,15 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// tasks are done beside a reconciliation in the maintenance, not in every one.
+// tasks are the tasks of a maintenance's reconciliation that an ordinary reconciliation does not have.
 var tasks = []string{
 	constants.ShootTaskDeployInfrastructure, constants.ShootTaskDeployDNSRecordInternal,
 	constants.ShootTaskDeployDNSRecordExternal, constants.ShootTaskDeployDNSRecordIngress,
 }
 
-// operations has the gardenlet reconcile the Shoot, by which it rolls out what was confined to the window, and do what was
-// put off until now. A Shoot that failed for good is tried again if it was asked for.
+// operations sets the operation annotation, so that the gardenlet reconciles the Shoot and thereby rolls out the
+// changes that were confined to the time window, and carries out the operations that were put off until the
+// maintenance. A Shoot whose last operation failed is only retried, if the annotation for that is set.
 func (m *maintenance) operations() {
 	annotations := m.shoot.Annotations
 	wanted := without(split(annotations[constants.GardenerOperation], constants.GardenerOperationsSeparator), constants.ShootOperationMaintain)
@@ -57,13 +58,13 @@ func (m *maintenance) setOperations(operations []string) {
 		strings.Join(operations, constants.GardenerOperationsSeparator))
 }
 
-// tasks adds to the tasks that the Shoot has.
+// tasks adds the tasks of a maintenance to the tasks of the Shoot.
 func (m *maintenance) tasks() {
 	all := unique(slices.Concat(split(m.shoot.Annotations[constants.ShootTasks], ","), tasks))
 	metav1.SetMetaDataAnnotation(&m.shoot.ObjectMeta, constants.ShootTasks, strings.Join(all, ","))
 }
 
-// isRequested says whether the Shoot has the operation annotation for maintenance now.
+// isRequested reports whether the Shoot has the operation annotation that requests a maintenance now.
 func isRequested(shoot *corev1beta1.Shoot) bool {
 	return slices.Contains(split(shoot.Annotations[constants.GardenerOperation], constants.GardenerOperationsSeparator),
 		constants.ShootOperationMaintain)
@@ -78,7 +79,7 @@ func split(value, separator string) (parts []string) {
 	return parts
 }
 
-// unique has every part once, where it is first.
+// unique returns the parts without duplicates, in the order of their first occurrence.
 func unique(parts []string) (once []string) {
 	for _, part := range parts {
 		if !slices.Contains(once, part) {

@@ -30,7 +30,8 @@ import (
 // ControllerName is the name of the controller, which is Gardener's.
 const ControllerName = "shoot-maintenance"
 
-// lastMinutes is the end of a time window in which no maintenance begins, so that it is over with the window.
+// lastMinutes shifts the end of a time window, in minutes: no maintenance begins in its last 15 minutes, so that it
+// ends within the window.
 const lastMinutes = -15
 
 // Reconciler maintains Shoots.
@@ -40,7 +41,7 @@ type Reconciler struct {
 	Recorder events.EventRecorder
 }
 
-// AddToManager adds the controller, with what it misses from the manager.
+// AddToManager adds the controller to the manager, with defaults for the fields that are not set.
 func (r *Reconciler) AddToManager(mgr manager.Manager) error {
 	r.Client = cmp.Or(r.Client, mgr.GetClient())
 	r.Clock = cmp.Or[clock.PassiveClock](r.Clock, clock.RealClock{})
@@ -50,7 +51,8 @@ func (r *Reconciler) AddToManager(mgr manager.Manager) error {
 		Complete(r)
 }
 
-// toBeMaintained passes Shoots that are created, get another window, or are asked to be maintained.
+// toBeMaintained passes Shoots that are created, whose time window has changed, or for which a maintenance is
+// requested.
 func toBeMaintained() predicate.Predicate {
 	return kit.CreationsAndUpdates(func(before, after *corev1beta1.Shoot) bool {
 		return isRequested(after) && !isRequested(before) || !equality.Semantic.DeepEqual(configured(before), configured(after))
@@ -64,7 +66,7 @@ func configured(shoot *corev1beta1.Shoot) *corev1beta1.MaintenanceTimeWindow {
 	return shoot.Spec.Maintenance.TimeWindow
 }
 
-// window is the time in which maintenances of a Shoot begin: always, if it does not say.
+// window returns the time window in which maintenances of a Shoot begin: always, if the Shoot does not specify one.
 func window(shoot *corev1beta1.Shoot) *timewindow.MaintenanceTimeWindow {
 	spec := configured(shoot)
 	if spec == nil {
@@ -77,8 +79,8 @@ func window(shoot *corev1beta1.Shoot) *timewindow.MaintenanceTimeWindow {
 	return window.WithEnd(window.End().Add(0, lastMinutes, 0))
 }
 
-// Reconcile maintains a Shoot, if it is to be now, and comes back some time in the next window: not for all Shoots of one
-// window at once.
+// Reconcile maintains a Shoot if its window is open or a maintenance is requested, and requeues it for a random time in
+// the next window, so that not all Shoots with the same window are maintained at once.
 func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	shoot := &corev1beta1.Shoot{}
 	if err := r.Client.Get(ctx, request.NamespacedName, shoot); err != nil {
@@ -132,22 +134,24 @@ func (r *Reconciler) maintain(ctx context.Context, shoot *corev1beta1.Shoot, now
 	return nil
 }
 
-// isRefusal says that the garden does not want an object as it is. Other errors go away.
+// isRefusal reports whether the garden refuses the object itself, so that a retry does not help.
 func isRefusal(err error) bool {
 	return apierrors.IsInvalid(err) || apierrors.IsForbidden(err) || apierrors.IsBadRequest(err)
 }
 
-// try finds out whether the garden takes the Shoot as it is to be.
+// try checks with a dry run whether the garden accepts the changed Shoot.
 func (r *Reconciler) try(ctx context.Context, m *maintenance) error {
 	return r.Client.Patch(ctx, m.shoot.DeepCopy(), lock(m.before), client.DryRunAll)
 }
 
-// lock is a patch that fails if the Shoot has changed: what is to become of it was found out from what it was.
+// lock returns a patch that fails if the Shoot has changed in the meantime, because the changes were derived from its
+// former state.
 func lock(before *corev1beta1.Shoot) client.Patch {
 	return client.MergeFromWithOptions(before.DeepCopy(), client.MergeFromWithOptimisticLock{})
 }
 
-// refused says why a Shoot is left as it is until its next window. It can be asked again to be maintained.
+// refused records why a Shoot is not changed until its next window, and removes the request for a maintenance. A new
+// request is possible.
 func (r *Reconciler) refused(ctx context.Context, m *maintenance, why error) error {
 	shoot := m.before
 	if isRequested(shoot) {
@@ -168,7 +172,7 @@ func (r *Reconciler) refused(ctx context.Context, m *maintenance, why error) err
 	})
 }
 
-// write changes the Shoot. Its status was written in between, by this controller.
+// write patches the Shoot. It uses the resource version after the status update of this controller.
 func (r *Reconciler) write(ctx context.Context, m *maintenance) error {
 	before := m.before.DeepCopy()
 	m.before.Spec, m.before.Annotations = *m.shoot.Spec.DeepCopy(), m.shoot.Annotations
@@ -178,7 +182,8 @@ func (r *Reconciler) write(ctx context.Context, m *maintenance) error {
 	return nil
 }
 
-// outcome is the last maintenance after everything is written. A failure of before is over if there was nothing to do now.
+// outcome returns the last maintenance after all changes are written. A former failure becomes a success if this
+// maintenance had nothing to do.
 func (m *maintenance) outcome() *corev1beta1.LastMaintenance {
 	last := m.before.Status.LastMaintenance.DeepCopy()
 	if last == nil {
@@ -205,7 +210,7 @@ func (r *Reconciler) setLast(ctx context.Context, shoot *corev1beta1.Shoot, last
 	return nil
 }
 
-// recordEvents makes an event of each update, and of each that could not be made.
+// recordEvents records an event for each update, and for each one that failed.
 func (r *Reconciler) recordEvents(m *maintenance) {
 	for _, result := range m.results {
 		switch {

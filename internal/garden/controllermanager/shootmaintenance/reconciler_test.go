@@ -50,7 +50,7 @@ func profile() *corev1beta1.CloudProfile {
 	}}
 }
 
-// shoot is one that is up to date. Its window is from 1:00 to 2:00, UTC; the clock begins at midnight.
+// shoot returns a Shoot that is up to date. Its window is from 1:00 to 2:00, UTC; the clock begins at midnight.
 func shoot(change func(*corev1beta1.Shoot)) *corev1beta1.Shoot {
 	s := &corev1beta1.Shoot{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "garden-dev", Name: "x", CreationTimestamp: metav1.NewTime(kittest.Start)}}
@@ -114,7 +114,7 @@ func TestWindow(t *testing.T) {
 	}
 }
 
-// TestMaintains: what becomes of a Shoot that is asked to be maintained.
+// TestMaintains checks how a requested maintenance changes a Shoot.
 func TestMaintains(t *testing.T) {
 	off := func(s *corev1beta1.Shoot) {
 		s.Spec.Maintenance.AutoUpdate = &corev1beta1.MaintenanceAutoUpdate{MachineImageVersion: ptr.To(false)}
@@ -200,7 +200,8 @@ func TestMaintains(t *testing.T) {
 	}
 }
 
-// TestForced: what a newer minor version does not have goes with the update to it, and not before.
+// TestForced checks that fields that a newer minor version does not have are removed with the update to it, and not
+// before.
 func TestForced(t *testing.T) {
 	s := shoot(func(s *corev1beta1.Shoot) {
 		s.Spec.Kubernetes = corev1beta1.Kubernetes{
@@ -300,7 +301,7 @@ func TestRotations(t *testing.T) {
 	}
 }
 
-// TestRefused: a Shoot that the garden would refuse is left as it is, and says why.
+// TestRefused checks that a Shoot whose changes the garden refuses is not changed and contains the reason.
 func TestRefused(t *testing.T) {
 	s := shoot(func(s *corev1beta1.Shoot) {
 		s.Spec.Kubernetes.Version = "1.34.0"

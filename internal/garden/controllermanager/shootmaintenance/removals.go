@@ -13,14 +13,15 @@ import (
 	validation "github.com/gardenlite/gardenlite/internal/garden/validation/corevalidation"
 )
 
-// removal is what a Shoot must not have any more from a minor version of Kubernetes on.
+// removal removes fields that a Shoot must not have any more from a minor version of Kubernetes on.
 type removal struct {
 	since uint64
-	// remove takes it away, and says which fields these were.
+	// remove sets the fields to nil, and returns the paths of those that were set.
 	remove func(*corev1beta1.ShootSpec) []string
 }
 
-// removals are Gardener's. Who updates by himself has to take these fields away himself; who is updated by force cannot.
+// removals are the same as in Gardener. Users who update a Shoot have to remove these fields themselves. In a forced
+// update, the maintenance removes them.
 var removals = []removal{
 	{33, func(s *corev1beta1.ShootSpec) []string {
 		return drop(s.Kubernetes.KubeControllerManager,
@@ -60,7 +61,8 @@ var removals = []removal{
 	}},
 }
 
-// drop takes a field away with take, if what it is in is there, and says which one it was.
+// drop sets a field to nil with take, if the struct that contains it is not nil. It returns the path of the field if it
+// was set.
 func drop[T any](in *T, take func(*T) bool, path string) []string {
 	if in != nil && take(in) {
 		return []string{path}
@@ -68,21 +70,22 @@ func drop[T any](in *T, take func(*T) bool, path string) []string {
 	return nil
 }
 
-// take sets a field to nil, and says whether it was anything.
+// take sets a field to nil, and reports whether it was set.
 func take[T any](field **T) bool {
 	was := *field != nil
 	*field = nil
 	return was
 }
 
-// crosses says whether the maintenance brings the control plane to a minor version, or past it.
+// crosses reports whether the maintenance updates the control plane from a version below a minor version to that
+// version or a later one.
 func (m *maintenance) crosses(minor uint64) bool {
 	before, errBefore := semver.NewVersion(m.before.Spec.Kubernetes.Version)
 	after, errAfter := semver.NewVersion(m.shoot.Spec.Kubernetes.Version)
 	return errBefore == nil && errAfter == nil && before.Major() == 1 && before.Minor() < minor && after.Minor() >= minor
 }
 
-// removeFields takes away what the version that the Shoot is brought to must not have.
+// removeFields removes the fields that Shoots of the new Kubernetes version must not have.
 func (m *maintenance) removeFields() {
 	for _, r := range removals {
 		if !m.crosses(r.since) {
@@ -94,7 +97,7 @@ func (m *maintenance) removeFields() {
 	}
 }
 
-// removeFeatures takes away feature gates and admission plugins that the Kubernetes version does not know.
+// removeFeatures removes feature gates and admission plugins that the Kubernetes version does not support.
 func (m *maintenance) removeFeatures() {
 	spec := &m.shoot.Spec.Kubernetes
 	if c := spec.KubeAPIServer; c != nil {

@@ -7,7 +7,7 @@ import (
 	"k8s.io/utils/ptr"
 )
 
-// rotations starts those credential rotations whose time has come, if spec.maintenance.autoRotation asks for them.
+// rotations starts the credential rotations that are due, if spec.maintenance.autoRotation configures them.
 func (m *maintenance) rotations() {
 	maintenance := m.shoot.Spec.Maintenance
 	if maintenance == nil || maintenance.AutoRotation == nil || maintenance.AutoRotation.Credentials == nil {
@@ -43,7 +43,8 @@ func (m *maintenance) rotate(operation, credentials, failure string) {
 	})
 }
 
-// isDue says whether the period is over since the last rotation, or else since the Shoot was created.
+// isDue reports whether the rotation period has passed since the last rotation, or since the creation of the Shoot if
+// there was none.
 func (m *maintenance) isDue(config *corev1beta1.MaintenanceRotationConfig, last *metav1.Time) bool {
 	if config == nil || config.RotationPeriod == nil || config.RotationPeriod.Duration == 0 {
 		return false

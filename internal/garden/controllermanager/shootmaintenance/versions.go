@@ -12,14 +12,15 @@ import (
 	validation "github.com/gardenlite/gardenlite/internal/garden/validation/corevalidation"
 )
 
-// version is one that a cloud profile offers. Those in preview, and those that are not available yet, are none.
+// version is a version that a cloud profile offers. Preview versions and versions that are not available yet are not
+// offered.
 type version struct {
 	*semver.Version
 	text                string
 	expired, deprecated bool
 }
 
-// offered are the versions to which a Shoot may be brought, in ascending order.
+// offered returns the versions to which a Shoot may be updated, in ascending order.
 func offered(versions []gardencore.ExpirableVersion, now time.Time) ([]version, error) {
 	var all []version
 	for _, v := range versions {
@@ -37,14 +38,15 @@ func offered(versions []gardencore.ExpirableVersion, now time.Time) ([]version, 
 	return all, nil
 }
 
-// strategy is how versions follow one another: by steps that are taken any time, each to the latest version that is
-// within, the first step that leads somewhere; and one that is taken only from a version that has expired.
+// strategy describes how a version is updated. The steps of within apply at any time: each leads to the latest version
+// for which it returns true, and the first step that finds one counts. The step force applies only if the current
+// version has expired.
 type strategy struct {
 	within []func(current, v *semver.Version) bool
 	force  func(current *semver.Version, all []version) (*version, error)
 }
 
-// choose is the version to go to from the current one; empty if that is the right one already.
+// choose returns the version to update the current one to; empty if it stays.
 func (s strategy) choose(current string, all []version, expired bool) (string, error) {
 	from, err := semver.NewVersion(current)
 	if err != nil {
@@ -68,7 +70,7 @@ func (s strategy) choose(current string, all []version, expired bool) (string, e
 	return v.text, nil
 }
 
-// latest is the greatest version that fits, better one that is not deprecated.
+// latest returns the greatest version that fits. It prefers versions that are not deprecated.
 func latest(all []version, fits func(version) bool) *version {
 	var found *version
 	for _, v := range slices.Backward(all) {
@@ -85,8 +87,8 @@ func latest(all []version, fits func(version) bool) *version {
 	return found
 }
 
-// greatest is the greatest version that fits, better one that has not expired. To one that has the way may still lead: the
-// next maintenance continues from it.
+// greatest returns the greatest version that fits. It prefers versions that have not expired. An expired one may still
+// be a step on the way: the next maintenance continues from it.
 func greatest(all []version, fits func(version) bool) *version {
 	var found *version
 	for _, v := range slices.Backward(all) {
@@ -111,7 +113,8 @@ func sameMinor(current, v *semver.Version) bool {
 
 func anyVersion(_, _ *semver.Version) bool { return true }
 
-// kubernetesStrategy goes to the latest patch release, by force to the next minor release: none may be left out.
+// kubernetesStrategy updates to the latest patch release, and by force to the next minor release. It never skips a
+// minor release.
 var kubernetesStrategy = strategy{
 	within: []func(_, _ *semver.Version) bool{sameMinor},
 	force: func(current *semver.Version, all []version) (*version, error) {
@@ -119,8 +122,8 @@ var kubernetesStrategy = strategy{
 	},
 }
 
-// imageStrategies are the update strategies of machine images. By force they go to the next minor or major release that
-// there is, one after the other.
+// imageStrategies are the update strategies of machine images. By force, patch updates to the next minor release that
+// is offered, and minor to the next major release.
 var imageStrategies = map[gardencore.MachineImageUpdateStrategy]strategy{
 	gardencore.UpdateStrategyPatch: {
 		within: []func(_, _ *semver.Version) bool{sameMinor},

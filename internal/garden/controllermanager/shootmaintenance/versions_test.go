@@ -10,7 +10,7 @@ import (
 	"github.com/gardenlite/gardenlite/internal/garden/controllermanager/kit/kittest"
 )
 
-// versions are written "1.2.3", with p for preview, d for deprecated, x for expired behind.
+// versions parses versions like "1.2.3", with the suffix p for preview, d for deprecated or x for expired.
 func versions(texts ...string) (all []gardencore.ExpirableVersion) {
 	for _, text := range texts {
 		v := gardencore.ExpirableVersion{Version: text}

@@ -25,10 +25,10 @@ import (
 // ControllerName is the name of the controller, which is Gardener's.
 const ControllerName = "shoot-migration"
 
-// DefaultSyncPeriod is how often the destination of a Shoot is looked at; Gardener's.
+// DefaultSyncPeriod is the period of the checks of a Shoot's destination, the same as in Gardener.
 const DefaultSyncPeriod = 5 * time.Second
 
-// Reconciler says whether Shoots can move.
+// Reconciler reports whether Shoots can be migrated.
 type Reconciler struct {
 	Client client.Client
 	Clock  clock.PassiveClock
@@ -36,7 +36,7 @@ type Reconciler struct {
 	SyncPeriod time.Duration
 }
 
-// AddToManager adds the controller, with what it misses from the manager.
+// AddToManager adds the controller to the manager, with defaults for the fields that are not set.
 func (r *Reconciler) AddToManager(mgr manager.Manager) error {
 	r.Client = cmp.Or(r.Client, mgr.GetClient())
 	r.Clock = cmp.Or[clock.PassiveClock](r.Clock, clock.RealClock{})
@@ -45,7 +45,7 @@ func (r *Reconciler) AddToManager(mgr manager.Manager) error {
 		Complete(r)
 }
 
-// moves passes Shoots that get another Seed, or have a constraint that may be outdated.
+// moves passes Shoots that are assigned to another Seed, or whose constraint may be outdated.
 func moves() predicate.Predicate {
 	outdated := func(shoot *corev1beta1.Shoot) bool {
 		operation := shoot.Status.LastOperation
@@ -66,7 +66,7 @@ func isToMove(shoot *corev1beta1.Shoot) bool {
 	return shoot.Spec.SeedName != nil && shoot.Status.SeedName != nil && *shoot.Spec.SeedName != *shoot.Status.SeedName
 }
 
-// Reconcile says on a Shoot whether it can move, as long as it is to.
+// Reconcile updates the constraint of a Shoot as long as it is to move, and removes it otherwise.
 func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	shoot := &corev1beta1.Shoot{}
 	if err := r.Client.Get(ctx, request.NamespacedName, shoot); err != nil {
@@ -88,7 +88,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	return reconcile.Result{RequeueAfter: cmp.Or(r.SyncPeriod, DefaultSyncPeriod)}, nil
 }
 
-// constraint is what is to be said of the Shoot. The source is looked at for its version only.
+// constraint returns the constraint of the Shoot. Of the source Seed, only the version of Gardener counts.
 func (r *Reconciler) constraint(ctx context.Context, shoot *corev1beta1.Shoot) (corev1beta1.Condition, error) {
 	source, destination := &corev1beta1.Seed{}, &corev1beta1.Seed{}
 	if err := r.Client.Get(ctx, types.NamespacedName{Name: *shoot.Status.SeedName}, source); err != nil {
@@ -109,7 +109,7 @@ func (r *Reconciler) constraint(ctx context.Context, shoot *corev1beta1.Shoot) (
 	return c, nil
 }
 
-// ready is an error unless the destination can take over control planes from the source.
+// ready returns an error unless the destination can take over control planes from the source.
 func ready(destination, source *corev1beta1.Seed) error {
 	to, from := destination.Status.Gardener, source.Status.Gardener
 	switch {
@@ -131,7 +131,7 @@ func (r *Reconciler) deleteRecord(ctx context.Context, shoot *corev1beta1.Shoot)
 	return r.setConstraints(ctx, shoot, rest)
 }
 
-// setConstraints locks optimistically: gardenlets write constraints, too.
+// setConstraints patches with an optimistic lock, because gardenlets write constraints, too.
 func (r *Reconciler) setConstraints(ctx context.Context, shoot *corev1beta1.Shoot, constraints []corev1beta1.Condition) error {
 	before := shoot.DeepCopy()
 	shoot.Status.Constraints = constraints

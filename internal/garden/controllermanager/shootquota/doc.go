@@ -1,5 +1,5 @@
-// Package shootquota deletes Shoots whose time is up: a Quota that the binding of a Shoot refers to may say for how many
-// days a cluster lives. When it ends is an annotation on the Shoot, which can be prolonged there.
+// Package shootquota deletes Shoots whose lifetime has ended: a Quota to which the binding of a Shoot refers may limit
+// the lifetime of a cluster in days. An annotation on the Shoot contains the end, and users can prolong it there.
 //
 // It may import API types and the kit beside it.
 package shootquota

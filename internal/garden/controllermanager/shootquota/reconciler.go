@@ -27,12 +27,12 @@ import (
 // ControllerName is the name of the controller, which is Gardener's.
 const ControllerName = "shoot-quota"
 
-// DefaultSyncPeriod is how often a Shoot is looked at; Gardener's.
+// DefaultSyncPeriod is the period of the checks of a Shoot, the same as in Gardener.
 const DefaultSyncPeriod = time.Hour
 
 const day = 24 * time.Hour
 
-// Reconciler deletes Shoots whose time is up.
+// Reconciler deletes Shoots whose lifetime has ended.
 type Reconciler struct {
 	Client client.Client
 	Clock  clock.PassiveClock
@@ -40,7 +40,7 @@ type Reconciler struct {
 	SyncPeriod time.Duration
 }
 
-// AddToManager adds the controller, with what it misses from the manager.
+// AddToManager adds the controller to the manager, with defaults for the fields that are not set.
 func (r *Reconciler) AddToManager(mgr manager.Manager) error {
 	r.Client = cmp.Or(r.Client, mgr.GetClient())
 	r.Clock = cmp.Or[clock.PassiveClock](r.Clock, clock.RealClock{})
@@ -49,7 +49,7 @@ func (r *Reconciler) AddToManager(mgr manager.Manager) error {
 		Complete(r)
 }
 
-// endChanged passes Shoots that are created, or get another end or another binding.
+// endChanged passes Shoots that are created, or whose end or binding has changed.
 func endChanged() predicate.Predicate {
 	return kit.CreationsAndUpdates(func(before, after *corev1beta1.Shoot) bool {
 		return before.Annotations[constants.ShootExpirationTimestamp] != after.Annotations[constants.ShootExpirationTimestamp] ||
@@ -58,7 +58,7 @@ func endChanged() predicate.Predicate {
 	})
 }
 
-// Reconcile looks when a Shoot's time is up.
+// Reconcile deletes a Shoot whose lifetime has ended, and requeues others.
 func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	shoot := &corev1beta1.Shoot{}
 	if err := r.Client.Get(ctx, request.NamespacedName, shoot); err != nil {
@@ -87,7 +87,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	return reconcile.Result{}, kit.DeleteConfirmed(ctx, r.Client, r.Clock, shoot)
 }
 
-// lifetimeDays is the shortest lifetime of the quotas of the Shoot's binding, nil if none limits it.
+// lifetimeDays returns the shortest lifetime of the quotas of the Shoot's binding, nil if none limits it.
 func (r *Reconciler) lifetimeDays(ctx context.Context, shoot *corev1beta1.Shoot) (days *int32, err error) {
 	quotas, err := r.quotas(ctx, shoot)
 	if err != nil {
@@ -105,7 +105,7 @@ func (r *Reconciler) lifetimeDays(ctx context.Context, shoot *corev1beta1.Shoot)
 	return days, nil
 }
 
-// quotas are those of the Shoot's binding.
+// quotas returns the references to the quotas of the Shoot's binding.
 func (r *Reconciler) quotas(ctx context.Context, shoot *corev1beta1.Shoot) ([]corev1.ObjectReference, error) {
 	switch {
 	case shoot.Spec.SecretBindingName != nil:
@@ -125,7 +125,7 @@ func (r *Reconciler) quotas(ctx context.Context, shoot *corev1beta1.Shoot) ([]co
 	return nil, nil
 }
 
-// end is when the Shoot's time is up, as its annotation says, which is set where it is missing.
+// end returns the end of the Shoot's lifetime from its annotation, which it sets if it is missing.
 func (r *Reconciler) end(ctx context.Context, shoot *corev1beta1.Shoot, days int32) (time.Time, error) {
 	text, ok := shoot.Annotations[constants.ShootExpirationTimestamp]
 	if !ok {
@@ -142,7 +142,7 @@ func (r *Reconciler) end(ctx context.Context, shoot *corev1beta1.Shoot, days int
 	return end, nil
 }
 
-// forgetEnd takes the end from a Shoot that no quota limits any more.
+// forgetEnd removes the annotation from a Shoot that no quota limits any more.
 func (r *Reconciler) forgetEnd(ctx context.Context, shoot *corev1beta1.Shoot) error {
 	if _, ok := shoot.Annotations[constants.ShootExpirationTimestamp]; !ok {
 		return nil

@@ -22,14 +22,14 @@ import (
 // ControllerName is the name of the controller, which is Gardener's.
 const ControllerName = "shoot-reference"
 
-// Reconciler keeps what Shoots refer to.
+// Reconciler protects the objects to which Shoots refer.
 type Reconciler struct {
 	Client client.Client
-	// Reader asks the garden itself.
+	// Reader reads from the garden's API server, not from a cache.
 	Reader client.Reader
 }
 
-// AddToManager adds the controller, with what it misses from the manager.
+// AddToManager adds the controller to the manager, with defaults for the fields that are not set.
 func (r *Reconciler) AddToManager(mgr manager.Manager) error {
 	r.Client = cmp.Or(r.Client, mgr.GetClient())
 	r.Reader = cmp.Or(r.Reader, mgr.GetAPIReader())
@@ -38,14 +38,15 @@ func (r *Reconciler) AddToManager(mgr manager.Manager) error {
 		Complete(r)
 }
 
-// changed passes Shoots that refer to something else than before, or to nothing any more since they are done with.
+// changed passes Shoots whose references have changed, and Shoots in deletion that do not need the objects any more.
 func changed() predicate.Predicate {
 	return kit.CreationsAndUpdates(func(before, after *corev1beta1.Shoot) bool {
 		return !references.IsUsing(after) || !maps.Equal(ofShoot(before), ofShoot(after))
 	})
 }
 
-// Reconcile releases what nothing in the Shoot's namespace refers to any more, and keeps what the Shoot refers to.
+// Reconcile releases objects in the Shoot's namespace to which nothing refers any more, and protects the objects to
+// which the Shoot refers.
 func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	shoot := &corev1beta1.Shoot{}
 	if err := r.Client.Get(ctx, request.NamespacedName, shoot); err != nil {
@@ -61,8 +62,8 @@ func (r *Reconciler) keeper() references.Keeper {
 	return references.Keeper{Client: r.Client, Reader: r.Reader}
 }
 
-// release releases the objects that nothing refers to. It lists the kept objects before the Shoots: otherwise it
-// releases an object that a new Shoot refers to. The last check reads from the garden itself, not from the cache.
+// release releases the objects to which nothing refers. It lists the protected objects before the Shoots: otherwise it
+// would release an object to which a new Shoot refers. The last check reads from the API server, not from the cache.
 func (r *Reconciler) release(ctx context.Context, namespace string) error {
 	candidates, err := r.keeper().Kept(ctx, namespace)
 	if err != nil {

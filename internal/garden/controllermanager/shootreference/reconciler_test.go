@@ -29,7 +29,7 @@ func ref(apiVersion, kind, name string) autoscalingv1.CrossVersionObjectReferenc
 	return autoscalingv1.CrossVersionObjectReference{APIVersion: apiVersion, Kind: kind, Name: name}
 }
 
-// full refers to things in every way there is.
+// full returns a Shoot with every kind of reference.
 func full() *corev1beta1.Shoot {
 	return &corev1beta1.Shoot{ObjectMeta: at(ns, "x", corev1beta1.GardenerName), Spec: corev1beta1.ShootSpec{
 		DNS: &corev1beta1.DNS{Providers: []corev1beta1.DNSProvider{
@@ -87,7 +87,7 @@ func TestKeepsAndReleases(t *testing.T) {
 	wantKept(g, true, append(used, shoot, elsewhere)...)
 	wantKept(g, false, unused)
 
-	// It is deleted: what it refers to stays as long as a gardenlet may need it.
+	// The objects of a Shoot in deletion are kept as long as a gardenlet may need them.
 	g.Must(g.Delete(t.Context(), shoot))
 	g.MustReconcile(r, shoot)
 	wantKept(g, true, append(used, shoot)...)
@@ -106,7 +106,7 @@ func TestChangedReferences(t *testing.T) {
 	shoot, used := full(), things(ns, references.Finalizer)
 	shoot.Finalizers, shoot.Spec = append(shoot.Finalizers, references.Finalizer), corev1beta1.ShootSpec{}
 	g := kittest.New(t, append(used, shoot)...)
-	// The garden itself knows of another Shoot that the cache does not have yet.
+	// The API server has another Shoot that the cache does not contain yet.
 	ahead := full()
 	r := &Reconciler{Client: g, Reader: kittest.New(t, append(things(ns, references.Finalizer), ahead)...).Client}
 	g.MustReconcile(r, shoot)

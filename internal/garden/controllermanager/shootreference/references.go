@@ -14,7 +14,7 @@ import (
 	"github.com/gardenlite/gardenlite/internal/garden/controllermanager/references"
 )
 
-// ofShoot are the references of a Shoot.
+// ofShoot returns the references of a Shoot.
 func ofShoot(shoot *corev1beta1.Shoot) references.References {
 	refs := references.References{}
 	refs.AddResources(shoot.Spec.Resources)
@@ -47,7 +47,7 @@ func ofShoot(shoot *corev1beta1.Shoot) references.References {
 	return refs
 }
 
-// inNamespace are the references of all that refers to things in a namespace.
+// inNamespace returns all references to objects in a namespace.
 func inNamespace(ctx context.Context, reader client.Reader, namespace string) (references.References, error) {
 	refs, shoots := references.References{}, &corev1beta1.ShootList{}
 	if err := reader.List(ctx, shoots, client.InNamespace(namespace)); err != nil {
@@ -64,7 +64,7 @@ func inNamespace(ctx context.Context, reader client.Reader, namespace string) (r
 	return refs, addOfGarden(ctx, reader, refs)
 }
 
-// addOfGarden adds the references of what has no namespace and refers to things in garden.
+// addOfGarden adds the references of cluster-scoped objects to objects in the namespace garden.
 func addOfGarden(ctx context.Context, reader client.Reader, refs references.References) error {
 	seeds, deployments := &corev1beta1.SeedList{}, &gardencorev1.ControllerDeploymentList{}
 	if err := reader.List(ctx, seeds); err != nil {

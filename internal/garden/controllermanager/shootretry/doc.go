@@ -1,5 +1,5 @@
-// Package shootretry tries failed Shoots again whose operation failed because an infrastructure's rate limits were
-// exceeded: some time after the failure, and not all of them at once, it asks for it by annotation as a user would.
+// Package shootretry retries failed Shoots whose operation exceeded the rate limits of an infrastructure: some time
+// after the failure, with jitter, it sets the operation annotation retry as a user would.
 //
 // It may import API types and the kit beside it.
 package shootretry

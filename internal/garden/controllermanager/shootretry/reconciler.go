@@ -25,22 +25,22 @@ import (
 // ControllerName is the name of the controller, which is Gardener's.
 const ControllerName = "shoot-retry"
 
-// Gardener's times.
+// Defaults of the periods, the same as in Gardener.
 const (
 	DefaultRetryPeriod       = 10 * time.Minute
 	DefaultRetryJitterPeriod = 5 * time.Minute
 )
 
-// Reconciler tries failed Shoots again.
+// Reconciler retries failed Shoots.
 type Reconciler struct {
 	Client client.Client
 	Clock  clock.PassiveClock
-	// RetryPeriod is how long after its failure a Shoot is tried again, and RetryJitterPeriod how much longer at most.
-	// 0 means Gardener's times.
+	// RetryPeriod is the delay after which a failed Shoot is retried, and RetryJitterPeriod the maximum random addition
+	// to it. Gardener's defaults if they are 0.
 	RetryPeriod, RetryJitterPeriod time.Duration
 }
 
-// AddToManager adds the controller, with what it misses from the manager.
+// AddToManager adds the controller to the manager, with defaults for the fields that are not set.
 func (r *Reconciler) AddToManager(mgr manager.Manager) error {
 	r.Client = cmp.Or(r.Client, mgr.GetClient())
 	r.Clock = cmp.Or[clock.PassiveClock](r.Clock, clock.RealClock{})
@@ -49,7 +49,7 @@ func (r *Reconciler) AddToManager(mgr manager.Manager) error {
 		Complete(r)
 }
 
-// fails passes Shoots that have just failed in a way that is tried again.
+// fails passes Shoots that have just failed because of rate limits.
 func fails() predicate.Predicate {
 	return kit.CreationsAndUpdates(func(before, after *corev1beta1.Shoot) bool {
 		return isToBeRetried(after) && !isFailed(before)
@@ -67,7 +67,7 @@ func isToBeRetried(shoot *corev1beta1.Shoot) bool {
 	})
 }
 
-// Reconcile tries a Shoot again if its time has come.
+// Reconcile retries a Shoot if the retry period has passed.
 func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	shoot := &corev1beta1.Shoot{}
 	if err := r.Client.Get(ctx, request.NamespacedName, shoot); err != nil {

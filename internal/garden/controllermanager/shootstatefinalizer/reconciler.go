@@ -21,16 +21,16 @@ import (
 const (
 	// ControllerName is the name of the controller, which is Gardener's.
 	ControllerName = "shootstate-finalizer"
-	// Finalizer is what keeps a ShootState; Gardener's.
+	// Finalizer protects a ShootState, the same as in Gardener.
 	Finalizer = "core.gardener.cloud/shootstate"
 )
 
-// Reconciler keeps and releases ShootStates.
+// Reconciler protects and releases ShootStates.
 type Reconciler struct {
 	Client client.Client
 }
 
-// AddToManager adds the controller, with what it misses from the manager.
+// AddToManager adds the controller to the manager, with defaults for the fields that are not set.
 func (r *Reconciler) AddToManager(mgr manager.Manager) error {
 	r.Client = cmp.Or(r.Client, mgr.GetClient())
 	always := kit.CreationsAndUpdates(func(_, _ *corev1beta1.ShootState) bool { return true })
@@ -40,7 +40,7 @@ func (r *Reconciler) AddToManager(mgr manager.Manager) error {
 		Complete(r)
 }
 
-// moved passes Shoots whose ShootState may have to be kept from now on, or no longer.
+// moved passes Shoots whose last operation has changed so that their ShootState has to be protected or released.
 func moved() predicate.Predicate {
 	return kit.Updates(func(before, after *corev1beta1.Shoot) bool {
 		if before.Status.LastOperation == nil || after.Status.LastOperation == nil {
@@ -52,7 +52,8 @@ func moved() predicate.Predicate {
 	})
 }
 
-// keep says whether the ShootState has to be kept during an operation. Not decided means: as it was.
+// keep reports whether the ShootState has to be protected during an operation. If decided is false, the finalizer stays
+// as it is.
 func keep(operation *corev1beta1.LastOperation) (keeps, decided bool) {
 	switch operation.Type {
 	case corev1beta1.LastOperationTypeMigrate:
@@ -66,7 +67,7 @@ func keep(operation *corev1beta1.LastOperation) (keeps, decided bool) {
 	}
 }
 
-// Reconcile keeps a ShootState or releases it. It has the name of its Shoot.
+// Reconcile protects or releases a ShootState, which has the same name as its Shoot.
 func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	state := &corev1beta1.ShootState{}
 	if err := r.Client.Get(ctx, request.NamespacedName, state); err != nil {

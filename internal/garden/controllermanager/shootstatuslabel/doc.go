@@ -1,5 +1,5 @@
-// Package shootstatuslabel says on each Shoot by a label how it is, so that Shoots can be selected by that: healthy,
-// progressing, unknown or unhealthy. Its last operation, its errors and its conditions make it up.
+// Package shootstatuslabel sets the status label of Shoots, so that they can be selected by it: healthy, progressing,
+// unknown or unhealthy. The status is derived from the last operation, the last errors and the conditions.
 //
 // It may import API types and the kit beside it.
 package shootstatuslabel

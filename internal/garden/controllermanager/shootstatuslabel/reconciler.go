@@ -21,12 +21,12 @@ import (
 // ControllerName is the name of the controller, which is Gardener's.
 const ControllerName = "shoot-statuslabel"
 
-// Reconciler labels Shoots.
+// Reconciler sets the status label of Shoots.
 type Reconciler struct {
 	Client client.Client
 }
 
-// AddToManager adds the controller, with what it misses from the manager.
+// AddToManager adds the controller to the manager, with defaults for the fields that are not set.
 func (r *Reconciler) AddToManager(mgr manager.Manager) error {
 	r.Client = cmp.Or(r.Client, mgr.GetClient())
 	return component.Controller(mgr, ControllerName).
@@ -34,14 +34,14 @@ func (r *Reconciler) AddToManager(mgr manager.Manager) error {
 		Complete(r)
 }
 
-// mislabelled passes Shoots whose label is not what it should be.
+// mislabelled passes Shoots whose label differs from their status.
 func mislabelled() predicate.Predicate {
 	return kit.CreationsAndUpdates(func(_, after *corev1beta1.Shoot) bool {
 		return after.Labels[constants.ShootStatus] != Status(after)
 	})
 }
 
-// Reconcile labels a Shoot.
+// Reconcile sets the status label of a Shoot.
 func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	shoot := &corev1beta1.Shoot{}
 	if err := r.Client.Get(ctx, request.NamespacedName, shoot); err != nil {

@@ -6,7 +6,7 @@ import (
 	corev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
 )
 
-// The values of the label, which are Gardener's.
+// The values of the label, the same as in Gardener.
 const (
 	Healthy     = "healthy"
 	Progressing = "progressing"
@@ -14,13 +14,13 @@ const (
 	Unhealthy   = "unhealthy"
 )
 
-// ranks are the values from the worst one to the best one.
+// ranks are the values from the worst to the best.
 var ranks = []string{Unhealthy, Unknown, Progressing, Healthy}
 
-// Rank is the higher the better a Shoot with this value is.
+// Rank returns the rank of a label value: the better the status, the higher.
 func Rank(status string) int { return slices.Index(ranks, status) }
 
-// Status is how a Shoot is.
+// Status returns the value of the label for a Shoot.
 func Status(shoot *corev1beta1.Shoot) string {
 	operation := shoot.Status.LastOperation
 	if operation == nil {
@@ -30,7 +30,7 @@ func Status(shoot *corev1beta1.Shoot) string {
 	creating := operation.Type == corev1beta1.LastOperationTypeCreate && !succeeded
 	switch {
 	case creating || operation.Type == corev1beta1.LastOperationTypeDelete:
-		// Its conditions say nothing while it is not complete.
+		// The conditions say nothing while the Shoot is not complete.
 		return healthyIf(withoutErrors)
 	case operation.State == corev1beta1.LastOperationStateProcessing:
 		return worse(healthyIf(withoutErrors), ofConditions(shoot.Status.Conditions))

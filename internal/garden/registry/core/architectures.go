@@ -8,10 +8,10 @@ import (
 	"k8s.io/utils/ptr"
 )
 
-// syncArchitectures keeps the architecture fields of a CloudProfile and the capability of that name together. When
-// capabilities are introduced they are filled in from the old fields, which else are filled in from the capabilities, but
-// only where the user left them out: what contradicts is for the validation to refuse. When the definitions go, so do all
-// capabilities.
+// syncArchitectures keeps the architecture fields of a CloudProfile and the capability "architecture" in sync. If
+// capability definitions with more than one architecture are added, it fills the capabilities from the architecture
+// fields; then it fills the architecture fields from the capabilities. It fills only what the user left out: the
+// validation refuses contradictions. If the definitions are removed, it removes all capabilities.
 func syncArchitectures(spec, old *gardencore.CloudProfileSpec) {
 	defined := spec.MachineCapabilities
 	switch {
@@ -25,7 +25,7 @@ func syncArchitectures(spec, old *gardencore.CloudProfileSpec) {
 	}
 }
 
-// definedArchitectures is how many there are to choose from. The last definition of a name counts.
+// definedArchitectures returns the number of architectures in the definitions. The last definition of a name counts.
 func definedArchitectures(definitions []gardencore.CapabilityDefinition) int {
 	for _, definition := range slices.Backward(definitions) {
 		if definition.Name == v1beta1constants.ArchitectureName {
@@ -77,7 +77,7 @@ func fillArchitectures(spec *gardencore.CloudProfileSpec) {
 		}
 		flavors := version.CapabilityFlavors
 		if len(flavors) == 0 {
-			flavors = []gardencore.MachineImageFlavor{{}} // an image without flavors is for everything
+			flavors = []gardencore.MachineImageFlavor{{}} // an image without flavors supports everything
 		}
 		var all []string
 		for _, flavor := range flavors {
@@ -96,7 +96,7 @@ func fillArchitectures(spec *gardencore.CloudProfileSpec) {
 	}
 }
 
-// imageVersions are all versions of all images.
+// imageVersions iterates over all versions of all machine images.
 func imageVersions(spec *gardencore.CloudProfileSpec) func(yield func(*gardencore.MachineImageVersion) bool) {
 	return func(yield func(*gardencore.MachineImageVersion) bool) {
 		for i := range spec.MachineImages {

@@ -55,7 +55,7 @@ func backupEntrySpecChanged(entry, old *gardencore.BackupEntry) bool {
 	if !resource.Equal(old.Spec, entry.Spec) || forced(entry) && !forced(old) {
 		return true
 	}
-	// The gardenlet has to see that it restores and does not just reconcile: it takes that annotation away itself.
+	// The gardenlet has to see that it must restore, not just reconcile: it removes this annotation itself.
 	if resource.OperationIs(entry, v1beta1constants.GardenerOperationRestore) {
 		return !resource.OperationIs(old, v1beta1constants.GardenerOperationRestore)
 	}

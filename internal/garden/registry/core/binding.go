@@ -11,19 +11,20 @@ import (
 	"github.com/gardenlite/gardenlite/internal/garden/registry/resource"
 )
 
-// newBinding is the subresource through which a Shoot gets its seed, or another one.
+// newBinding returns the storage of the subresource binding, which assigns a Shoot to a seed or moves it to another
+// one.
 func newBinding(shootStore *resource.Store) rest.Storage {
 	return resource.NewStatusStore(shootStore.Store, bindingStrategy{shootStore.UpdateStrategy})
 }
 
-// bindingStrategy lets the seed's name through. It validates as for the Shoot itself; the admission plugins see to it that
-// nothing else of the spec is changed with the seed.
+// bindingStrategy accepts changes of the spec. It validates like the strategy of the Shoot itself; the admission
+// plugins ensure that nothing else in the spec changes together with the seed.
 type bindingStrategy struct{ rest.RESTUpdateStrategy }
 
 func (bindingStrategy) PrepareForUpdate(_ context.Context, obj, old runtime.Object) {
 	shoot, before := obj.(*gardencore.Shoot), old.(*gardencore.Shoot)
 	shoot.Status = before.Status
-	// A Shoot that waited to be scheduled does so no longer.
+	// The pending Create operation says that the Shoot waits to be scheduled.
 	if last := shoot.Status.LastOperation; last != nil && before.Spec.SeedName == nil && shoot.Spec.SeedName != nil &&
 		last.Type == gardencore.LastOperationTypeCreate && last.State == gardencore.LastOperationStatePending {
 		shoot.Status.LastOperation = nil

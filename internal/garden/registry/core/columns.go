@@ -29,7 +29,7 @@ func operationProgress(op *gardencore.LastOperation) any {
 	return int64(op.Progress)
 }
 
-// condition is the status of a condition, empty if there is none.
+// condition returns the status of a condition, or "" if the condition is missing.
 func condition(conditions []gardencore.Condition, kind gardencore.ConditionType) gardencore.ConditionStatus {
 	for _, c := range conditions {
 		if c.Type == kind {

@@ -17,7 +17,7 @@ func controllerDeployments() resource.Definition[*gardencore.ControllerDeploymen
 		NewList:        func() runtime.Object { return &gardencore.ControllerDeploymentList{} },
 		Validate:       validation.ValidateControllerDeployment,
 		ValidateUpdate: validation.ValidateControllerDeploymentUpdate,
-		// It has no spec, and whether the kubeconfig is injected moves no generation.
+		// A ControllerDeployment has no spec. A change of injectGardenKubeconfig does not increase the generation.
 		SpecChanged: func(d, old *gardencore.ControllerDeployment) bool {
 			return d.Type != old.Type || !resource.Equal(d.ProviderConfig, old.ProviderConfig) ||
 				!resource.Equal(d.Helm, old.Helm) || !resource.Equal(d.Resources, old.Resources)

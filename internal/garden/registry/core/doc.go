@@ -1,2 +1,3 @@
-// Package core is the storage of the API group core.gardener.cloud, a file a resource. Storage has it all.
+// Package core provides the storage of the API group core.gardener.cloud, with a file for each resource. Storage
+// returns the storage of all resources.
 package core

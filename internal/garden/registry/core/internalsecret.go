@@ -20,7 +20,7 @@ func internalSecrets() resource.Definition[*gardencore.InternalSecret] {
 		Validate:       validation.ValidateInternalSecret,
 		ValidateUpdate: validation.ValidateInternalSecretUpdate,
 		PrepareForUpdate: func(_ context.Context, secret, old *gardencore.InternalSecret) {
-			if secret.Type == "" { // as with Secrets, an update that says nothing of the type keeps it
+			if secret.Type == "" { // as with Secrets, an update without a type keeps the type
 				secret.Type = old.Type
 			}
 		},

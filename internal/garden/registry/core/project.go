@@ -53,7 +53,7 @@ func projects() resource.Definition[*gardencore.Project] {
 	}
 }
 
-// giveRoleOwner gives the member that spec.owner names the role owner, and takes it from all others.
+// giveRoleOwner adds the role owner to the member that spec.owner names, and removes it from all other members.
 func giveRoleOwner(project *gardencore.Project) {
 	owner := project.Spec.Owner
 	if owner == nil {

@@ -19,7 +19,7 @@ func secretBindings() resource.Definition[*gardencore.SecretBinding] {
 		NewList:        func() runtime.Object { return &gardencore.SecretBindingList{} },
 		Validate:       validation.ValidateSecretBinding,
 		ValidateUpdate: validation.ValidateSecretBindingUpdate,
-		// Gardener makes a name up even if there is nothing to start it with.
+		// As in Gardener, a name is generated even if generateName is empty.
 		PrepareForCreate: func(_ context.Context, binding *gardencore.SecretBinding) {
 			if binding.Name == "" {
 				binding.Name = names.SimpleNameGenerator.GenerateName(binding.GenerateName)

@@ -45,7 +45,8 @@ func seeds() resource.Definition[*gardencore.Seed] {
 	}
 }
 
-// seedSpecChanged counts operations once, when they are asked for; all but reconcile stay until the gardenlet is done.
+// seedSpecChanged reports whether the generation is increased: for a change of the spec, and once for each requested
+// operation. All operations but reconcile stay in the annotation until the gardenlet has done them.
 func seedSpecChanged(seed, old *gardencore.Seed) bool {
 	if !resource.Equal(old.Spec, seed.Spec) {
 		return true

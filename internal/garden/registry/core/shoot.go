@@ -31,14 +31,15 @@ func shoots(clock clock.PassiveClock) resource.Definition[*gardencore.Shoot] {
 			syncCloudProfileFields(nil, shoot)
 			syncDNSCredentials(shoot)
 		},
-		// A changed spec.seedName is not put back here: the admission plugin ShootValidator says that it belongs to
-		// the subresource binding.
+		// A changed spec.seedName is not reset here: the admission plugin ShootValidator refuses it and points to the
+		// subresource binding.
 		PrepareForUpdate: func(_ context.Context, shoot, _ *gardencore.Shoot) {
 			tidyOperations(shoot)
 			syncDNSCredentials(shoot)
 		},
 		SpecChanged: func(shoot, old *gardencore.Shoot) bool {
-			// That the user left out one of the cloud profile's fields is a change, though it is filled in again.
+			// An update that leaves out one of the two cloud profile fields counts as a change, although the field is
+			// filled in again.
 			defer syncCloudProfileFields(old, shoot)
 			return shootSpecChanged(shoot, old)
 		},
@@ -78,9 +79,10 @@ func validateNewShoot(shoot *gardencore.Shoot) field.ErrorList {
 	)
 }
 
-// syncCloudProfileFields keeps the deprecated spec.cloudProfileName and spec.cloudProfile saying the same, for as long
-// as the reference is to a CloudProfile; the reference wins. From Kubernetes 1.34 the old field is on its way out: it
-// is not filled in any more, and goes with the first update if it says nothing new.
+// syncCloudProfileFields keeps the deprecated spec.cloudProfileName and spec.cloudProfile in sync, if the latter
+// refers to a CloudProfile; the reference wins. From Kubernetes 1.33, an empty cloudProfileName is not filled in any
+// more. From Kubernetes 1.34, it does not fill in the reference either, and an update that does not change it removes
+// it.
 func syncCloudProfileFields(old, shoot *gardencore.Shoot) {
 	const cloudProfile = v1beta1constants.CloudProfileReferenceKindCloudProfile
 	if shoot.DeletionTimestamp != nil {
@@ -109,8 +111,8 @@ func syncCloudProfileFields(old, shoot *gardencore.Shoot) {
 	}
 }
 
-// syncDNSCredentials keeps the deprecated secretName of DNS providers and a credentialsRef to a Secret saying the same,
-// until Kubernetes 1.35 ends that.
+// syncDNSCredentials keeps the deprecated secretName of DNS providers and a credentialsRef to a Secret in sync, for
+// Kubernetes versions before 1.35.
 func syncDNSCredentials(shoot *gardencore.Shoot) {
 	if shoot.Spec.DNS == nil || kubernetesAtLeast(shoot.Spec.Kubernetes.Version, 35) {
 		return
@@ -126,8 +128,9 @@ func syncDNSCredentials(shoot *gardencore.Shoot) {
 	}
 }
 
-// prepareShootStatus makes the gardenlet look at a Shoot again after what it said of it: the destination's when the
-// source has let go in a migration, the same one when a rotation of the etcd encryption key continues without being asked.
+// prepareShootStatus increases the generation if a status update requires another reconciliation: by the
+// destination's gardenlet after the source's one has finished or aborted a migration, or by the same gardenlet when
+// the rotation of the etcd encryption key continues automatically.
 func prepareShootStatus(_ context.Context, shoot, old *gardencore.Shoot) {
 	last := shoot.Status.LastOperation
 	migrated := last != nil && last.Type == gardencore.LastOperationTypeMigrate &&
@@ -138,7 +141,7 @@ func prepareShootStatus(_ context.Context, shoot, old *gardencore.Shoot) {
 	if migrated || goesOn {
 		shoot.Generation = old.Generation + 1
 	}
-	// Watchers of the object get this event as well.
+	// Watchers of the Shoot also get the event of this update.
 	syncDNSCredentials(shoot)
 }
 
@@ -149,7 +152,7 @@ func etcdKeyRotation(shoot *gardencore.Shoot) gardencore.ETCDEncryptionKeyRotati
 	return gardencore.ETCDEncryptionKeyRotation{}
 }
 
-// canonicalizeShoot takes away what says nothing, or nothing any more, and keeps the labels that clients select by.
+// canonicalizeShoot removes fields without effect, and maintains the labels by which clients select Shoots.
 func canonicalizeShoot(shoot *gardencore.Shoot) {
 	kubernetes := &shoot.Spec.Kubernetes
 	if kubernetes.ClusterAutoscaler != nil {
@@ -170,10 +173,10 @@ func canonicalizeShoot(shoot *gardencore.Shoot) {
 	}
 }
 
-// seedLabelPrefix starts the labels that say which seeds an object has to do with.
+// seedLabelPrefix is the prefix of the labels that name the seeds of an object.
 const seedLabelPrefix = v1beta1constants.LabelPrefixSeedName
 
-// maintainSeedLabels sets a label for each of the seeds and takes those of other seeds away.
+// maintainSeedLabels sets a label for each of the seeds and removes the labels of other seeds.
 func maintainSeedLabels(meta *metav1.ObjectMeta, seeds ...*string) {
 	for key := range meta.Labels {
 		if strings.HasPrefix(key, seedLabelPrefix) {

@@ -12,8 +12,8 @@ import (
 	"github.com/gardenlite/gardenlite/internal/garden/registry/resource"
 )
 
-// shootSpecChanged says whether the gardenlet has to look at the Shoot again: its spec changed (unless that waits for the
-// maintenance time window), or an operation was asked for.
+// shootSpecChanged reports whether the gardenlet has to reconcile the Shoot again: its spec changed (unless the
+// change waits for the maintenance time window), or an operation was requested.
 func shootSpecChanged(shoot, old *gardencore.Shoot) bool {
 	if shootSpecRollsOut(shoot, old) || forceDeletion(shoot) && !forceDeletion(old) {
 		return true
@@ -49,8 +49,9 @@ func sshEnabled(shoot *gardencore.Shoot) bool {
 	return len(shoot.Spec.Provider.Workers) > 0 && (settings == nil || settings.SSHAccess == nil || settings.SSHAccess.Enabled)
 }
 
-// shootOperations are those that the gardenlet does: they move the generation and stay in the annotation until it takes
-// them away. Each has those that it includes, which go at once.
+// shootOperations are the operations that the gardenlet executes: they increase the generation and stay in the
+// annotation until the gardenlet removes them. Each is mapped to the operations that it includes, which are removed
+// at once.
 var shootOperations = map[string][]string{
 	v1beta1constants.OperationRotateCAStart:                                     nil,
 	v1beta1constants.OperationRotateCAStartWithoutWorkersRollout:                nil,
@@ -86,8 +87,8 @@ var shootOperations = map[string][]string{
 	},
 }
 
-// answerOperations says whether one of the operations of the annotation is for the gardenlet, and leaves those in it that
-// are still to be done.
+// answerOperations reports whether an operation in the annotation is for the gardenlet. It removes the operations
+// that need no further work from the annotation.
 func answerOperations(shoot *gardencore.Shoot) bool {
 	operations := splitOperations(shoot.Annotations[v1beta1constants.GardenerOperation])
 	var done []string
@@ -113,7 +114,8 @@ func answerOperations(shoot *gardencore.Shoot) bool {
 	return moves
 }
 
-// tidyOperations takes spaces and repetitions out of the operations that are asked for, now or for the maintenance.
+// tidyOperations removes spaces and repetitions from the operations that are requested for now or for the
+// maintenance.
 func tidyOperations(shoot *gardencore.Shoot) {
 	for _, key := range []string{v1beta1constants.GardenerOperation, v1beta1constants.GardenerMaintenanceOperation} {
 		value, ok := shoot.Annotations[key]

@@ -58,8 +58,8 @@ func hibernated(s *gardencore.Shoot) {
 	s.Spec.Hibernation = &gardencore.Hibernation{Enabled: ptr.To(true)}
 }
 
-// TestShootGeneration says when a gardenlet has to look at a Shoot again, and whether the annotation that asked for it
-// stays.
+// TestShootGeneration checks which updates make a gardenlet reconcile a Shoot again, and whether the operation
+// annotation stays.
 func TestShootGeneration(t *testing.T) {
 	for name, test := range map[string]struct {
 		old, updated *gardencore.Shoot
@@ -375,7 +375,8 @@ func TestShootWarnings(t *testing.T) {
 	}
 }
 
-// TestShootValidation sees to it that validation is asked, and for a new Shoot about more than for an old one.
+// TestShootValidation checks that the strategy calls the validation, with more checks for a new Shoot than for an old
+// one.
 func TestShootValidation(t *testing.T) {
 	const forceDeletionKey = "confirmation.gardener.cloud/force-deletion"
 	def := shoots(clock.RealClock{})

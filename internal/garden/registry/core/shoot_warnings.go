@@ -14,8 +14,8 @@ import (
 )
 
 const (
-	// rotationInterval is how often credentials should be rotated: Gardener's default of
-	// --shoot-credentials-rotation-interval. The second half of a rotation should follow within a third of it.
+	// rotationInterval is the time after which credentials should be rotated again: Gardener's default of
+	// --shoot-credentials-rotation-interval. A prepared rotation should be completed within a third of it.
 	rotationInterval = 90 * 24 * time.Hour
 
 	docs                = "https://github.com/gardener/gardener/blob/master/docs/usage/shoot-operations/"
@@ -23,8 +23,8 @@ const (
 	bindingMigrationDoc = docs + "secretbinding-to-credentialsbinding-migration.md"
 )
 
-// shootWarnings are what the user should change before a later Kubernetes version forces it, and the rotations that are
-// due. They come after validation: what is forbidden already needs no warning.
+// shootWarnings returns warnings about fields that a later Kubernetes version forbids, and about rotations that are
+// due. It is called after the validation: what is forbidden already needs no warning.
 func shootWarnings(shoot, old *gardencore.Shoot, now time.Time) []string {
 	var warnings []string
 	if old != nil {
@@ -68,7 +68,8 @@ func usesIPVS(shoot *gardencore.Shoot) bool {
 	return proxy != nil && ptr.Deref(proxy.Enabled, false) && ptr.Deref(proxy.Mode, "") == gardencore.ProxyModeIPVS
 }
 
-// ShootTemplateWarnings are the warnings for a Shoot's spec that a template of one (in a ManagedSeedSet) gets as well.
+// ShootTemplateWarnings returns the warnings about a Shoot's spec that also apply to the Shoot template of a
+// ManagedSeedSet.
 func ShootTemplateWarnings(spec *gardencore.ShootSpec, path *field.Path) []string {
 	var warnings []string
 	if server := spec.Kubernetes.KubeAPIServer; server != nil {
@@ -94,8 +95,8 @@ func ShootTemplateWarnings(spec *gardencore.ShootSpec, path *field.Path) []strin
 	return warnings
 }
 
-// rotation is one kind of credentials: where its documentation is, when its rotation began last, and, of a rotation that
-// the user has to complete, when the first half was done and the second asked for.
+// rotation is the rotation of one kind of credentials: the anchor in its documentation, when it began last and, if
+// the user has to complete it, when it was prepared and when its completion was requested.
 type rotation struct {
 	name, anchor                        string
 	begun, prepared, completionAskedFor *metav1.Time

@@ -10,13 +10,14 @@ import (
 )
 
 var (
-	// v1beta1 is the version that all resources of the group are served in.
+	// v1beta1 is the version in which all resources of the group are served.
 	v1beta1 = []string{"v1beta1"}
-	// all is the category of what "kubectl get all" shows.
+	// all is the category of the resources that "kubectl get all" shows.
 	all = []string{"all"}
 )
 
-// Storage is the storage of the group, by version and resource. The kubeconfigs' own storage is filled in.
+// Storage returns the storage of the group, by version and resource. It sets the Clock and the getters of kubeconfigs
+// itself.
 func Storage(getter generic.RESTOptionsGetter, clock clock.PassiveClock, kubeconfigs shootkubeconfig.Config) (
 	map[string]map[string]rest.Storage, error) {
 	b := resource.NewBuilder(getter)

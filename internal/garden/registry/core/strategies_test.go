@@ -25,8 +25,8 @@ func annotated(pairs ...string) metav1.ObjectMeta {
 
 const operationKey = "gardener.cloud/operation"
 
-// TestOperations says which operations move the generation of what is no Shoot, and which annotations stay for the
-// gardenlet.
+// TestOperations checks which operations increase the generation of objects other than Shoots, and which annotations
+// stay for the gardenlet.
 func TestOperations(t *testing.T) {
 	seed := func(now, before string) func() (bool, metav1.ObjectMeta) {
 		return func() (bool, metav1.ObjectMeta) {
@@ -213,7 +213,7 @@ func TestUnusableVersions(t *testing.T) {
 	}
 }
 
-// TestArchitectures has one image version and one machine type: their architecture fields and those in capabilities.
+// TestArchitectures checks the architecture fields and the capabilities of one image version and one machine type.
 func TestArchitectures(t *testing.T) {
 	capability := func(architectures ...string) gardencore.Capabilities {
 		if len(architectures) == 0 {

@@ -11,19 +11,20 @@ import (
 	validation "github.com/gardenlite/gardenlite/internal/garden/validation/corevalidation"
 )
 
-// kubernetesAtLeast says whether a Kubernetes version is 1.<minor> or later. One that cannot be read is not.
+// kubernetesAtLeast reports whether a Kubernetes version is 1.<minor> or later. It returns false for an invalid
+// version.
 func kubernetesAtLeast(version string, minor uint64) bool {
 	v, err := semver.NewVersion(version)
 	return err == nil && (v.Major() > 1 || v.Major() == 1 && v.Minor() >= minor)
 }
 
-// active says that a version may be used: it is offered already, and has not expired.
+// active reports whether a version may be used: it is available already, and has not expired.
 func active(version gardencore.ExpirableVersion, now time.Time) bool {
 	classification := validation.ClassificationAt(version, now)
 	return classification != gardencore.ClassificationExpired && classification != gardencore.ClassificationUnavailable
 }
 
-// dropUnusableVersions keeps Kubernetes versions that cannot be used and image versions that have expired out of a new
+// dropUnusableVersions removes Kubernetes versions that cannot be used and expired machine image versions from a new
 // CloudProfile.
 func dropUnusableVersions(spec *gardencore.CloudProfileSpec, now time.Time) {
 	spec.Kubernetes.Versions = deleteFunc(spec.Kubernetes.Versions, func(v gardencore.ExpirableVersion) bool {
@@ -37,8 +38,8 @@ func dropUnusableVersions(spec *gardencore.CloudProfileSpec, now time.Time) {
 	}
 }
 
-// dropUnusableNamespacedVersions keeps versions that cannot be used out of a NamespacedCloudProfile, unless it had them
-// before. An image goes with its last version, unless it sets something else.
+// dropUnusableNamespacedVersions removes versions that cannot be used from a NamespacedCloudProfile, unless the old
+// spec has them. It also removes images without versions, unless they set an update strategy.
 func dropUnusableNamespacedVersions(spec, old *gardencore.NamespacedCloudProfileSpec, now time.Time) {
 	if spec.Kubernetes != nil {
 		spec.Kubernetes.Versions = deleteFunc(spec.Kubernetes.Versions, func(v gardencore.ExpirableVersion) bool {
@@ -58,7 +59,7 @@ func dropUnusableNamespacedVersions(spec, old *gardencore.NamespacedCloudProfile
 	})
 }
 
-// deleteFunc returns nil instead of an empty list: objects without elements compare as equal.
+// deleteFunc returns nil instead of an empty list, so that objects without elements compare as equal.
 func deleteFunc[T any](list []T, del func(T) bool) []T {
 	if list = slices.DeleteFunc(list, del); len(list) == 0 {
 		return nil
@@ -66,7 +67,8 @@ func deleteFunc[T any](list []T, del func(T) bool) []T {
 	return list
 }
 
-// findImageVersion is nil if there is no such version. Of images, and versions, of the same name the last counts.
+// findImageVersion returns nil if the version does not exist. If several images or versions have the same name, the
+// last one counts.
 func findImageVersion(images []gardencore.MachineImage, name, version string) *gardencore.MachineImageVersion {
 	for _, image := range slices.Backward(images) {
 		if image.Name != name {

@@ -19,14 +19,15 @@ import (
 	validation "github.com/gardenlite/gardenlite/internal/garden/validation/operationsvalidation"
 )
 
-// How long a Bastion lives after its last heartbeat (GEP-15). The default is Gardener's, which has no limits.
+// The default and the limits of the time that a Bastion lives after its last heartbeat (GEP-15). The default is the
+// same as in Gardener, which has no limits.
 const (
 	DefaultTimeToLive = time.Hour
 	MinTimeToLive     = 10 * time.Second
 	MaxTimeToLive     = 24 * time.Hour
 )
 
-// bastions have heartbeats. The times of them are the API server's alone to write.
+// bastions returns the Definition of Bastions. Only the API server sets the times of their heartbeat and expiration.
 func bastions(clock clock.PassiveClock, timeToLive time.Duration) resource.Definition[*gardenoperations.Bastion] {
 	return resource.Definition[*gardenoperations.Bastion]{
 		Resource: gardenoperations.Resource("bastions"), Singular: "bastion", Categories: []string{"all"},
@@ -35,7 +36,8 @@ func bastions(clock clock.PassiveClock, timeToLive time.Duration) resource.Defin
 		NewList:     func() runtime.Object { return &gardenoperations.BastionList{} },
 		CopySpec:    func(to, from *gardenoperations.Bastion) { to.Spec = from.Spec },
 		SpecChanged: bastionSpecChanged,
-		// There is no CopyStatus: as in Gardener, a new Bastion keeps a status that comes with it, but for its times.
+		// There is no CopyStatus: as in Gardener, a new Bastion keeps the status of the request, except for its
+		// times.
 		PrepareForCreate: func(_ context.Context, b *gardenoperations.Bastion) {
 			resource.TakeOperation(b, v1beta1constants.GardenerOperationKeepalive)
 			heartbeat(b, clock.Now(), timeToLive)
@@ -63,7 +65,8 @@ func bastions(clock clock.PassiveClock, timeToLive time.Duration) resource.Defin
 	}
 }
 
-// bastionSpecChanged leaves the operation reconcile to the gardenlet, which takes it away.
+// bastionSpecChanged reports whether the generation is increased. It keeps the operation reconcile in the annotation,
+// from which the gardenlet removes it.
 func bastionSpecChanged(b, old *gardenoperations.Bastion) bool {
 	forced := func(b *gardenoperations.Bastion) bool {
 		return b.Annotations[v1beta1constants.AnnotationConfirmationForceDeletion] == "true"
@@ -72,11 +75,11 @@ func bastionSpecChanged(b, old *gardenoperations.Bastion) bool {
 		forced(b) && !forced(old)
 }
 
-// keepLife keeps the owner and the expiration of a Bastion when a client updates its status. A heartbeat in the future
-// is left for validation, which refuses it as Gardener does.
+// keepLife resets the owner, the expiration and the heartbeat of a Bastion when a client updates its status. It keeps
+// a heartbeat in the future, so that the validation refuses it, as Gardener does.
 func keepLife(b, old *gardenoperations.Bastion, now time.Time) {
 	b.OwnerReferences = old.OwnerReferences
-	resource.TakeOperation(b, v1beta1constants.GardenerOperationKeepalive) // it is for updates of the Bastion itself
+	resource.TakeOperation(b, v1beta1constants.GardenerOperationKeepalive) // only updates of the Bastion itself keep it alive
 	b.Status.ExpirationTimestamp = old.Status.ExpirationTimestamp
 	if beat := b.Status.LastHeartbeatTimestamp; beat == nil || !beat.After(now) {
 		b.Status.LastHeartbeatTimestamp = old.Status.LastHeartbeatTimestamp
@@ -84,12 +87,13 @@ func keepLife(b, old *gardenoperations.Bastion, now time.Time) {
 }
 
 func heartbeat(b *gardenoperations.Bastion, now time.Time, timeToLive time.Duration) {
-	now = now.Truncate(time.Second) // the API knows no fractions
+	now = now.Truncate(time.Second) // the API has no fractions of a second
 	b.Status.LastHeartbeatTimestamp = ptr.To(metav1.NewTime(now))
 	b.Status.ExpirationTimestamp = ptr.To(metav1.NewTime(now.Add(timeToLive)))
 }
 
-// annotationSSHPort says which port a bastion has, if it is not 22; the gardenlet copies it from the seed.
+// annotationSSHPort is the annotation with the SSH port of a bastion, if it is not 22; the gardenlet copies it from
+// the seed.
 const annotationSSHPort = "gardenlite.dev/ssh-port"
 
 func bastionColumns(clock clock.PassiveClock) []resource.Column[*gardenoperations.Bastion] {

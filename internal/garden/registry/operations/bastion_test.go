@@ -28,7 +28,8 @@ func bastion(annotations ...string) *gardenoperations.Bastion {
 	return b
 }
 
-// TestHeartbeat is the life of a Bastion: created, kept alive, and not to be prolonged otherwise.
+// TestHeartbeat checks that only creation and the operation keepalive set the heartbeat and the expiration of a
+// Bastion.
 func TestHeartbeat(t *testing.T) {
 	const timeToLive = 7 * time.Minute
 	start := time.Unix(1_800_000_000, 999)
@@ -69,7 +70,8 @@ func TestHeartbeat(t *testing.T) {
 	expect("kept alive", clock.Now())
 }
 
-// TestTimesAreNotForClients: a client that may write the status may write all of it except the expiration.
+// TestTimesAreNotForClients checks that a client that updates the status cannot change the heartbeat and the
+// expiration.
 func TestTimesAreNotForClients(t *testing.T) {
 	start := time.Unix(1_800_000_000, 0)
 	clock := clocktesting.NewFakePassiveClock(start.Add(5 * time.Minute))

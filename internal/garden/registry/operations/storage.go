@@ -1,4 +1,5 @@
-// Package operations is the storage of the API group operations.gardener.cloud, a file a resource. Storage has it all.
+// Package operations provides the storage of the API group operations.gardener.cloud, with a file for each resource.
+// Storage returns the storage of all resources.
 package operations
 
 import (
@@ -12,7 +13,7 @@ import (
 	"github.com/gardenlite/gardenlite/internal/garden/registry/resource"
 )
 
-// Storage is the storage of the group, by version and resource. A time to live of 0 is DefaultTimeToLive.
+// Storage returns the storage of the group, by version and resource. A timeToLive of 0 means DefaultTimeToLive.
 func Storage(getter generic.RESTOptionsGetter, clock clock.PassiveClock, timeToLive time.Duration) (
 	map[string]map[string]rest.Storage, error) {
 	b := resource.NewBuilder(getter)

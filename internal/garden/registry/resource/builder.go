@@ -14,12 +14,13 @@ type Builder struct {
 	errs     []error
 }
 
-// NewBuilder starts with nothing.
+// NewBuilder returns a Builder without storage.
 func NewBuilder(getter generic.RESTOptionsGetter) *Builder {
 	return &Builder{getter: getter, versions: map[string]map[string]rest.Storage{}}
 }
 
-// Add makes the storage of a resource, in all of its versions the same. It returns nil if that fails; Result tells why.
+// Add adds the storage of a resource, which all of its versions share. It returns nil if that fails; Result returns
+// the error.
 func Add[T Object](b *Builder, def Definition[T]) *Store {
 	store, status, err := NewStores(def, b.getter)
 	if err != nil {
@@ -35,7 +36,7 @@ func Add[T Object](b *Builder, def Definition[T]) *Store {
 	return store
 }
 
-// Subresource adds storage under a path of its own.
+// Subresource adds storage under a path.
 func (b *Builder) Subresource(path, version string, storage rest.Storage) {
 	if b.versions[version] == nil {
 		b.versions[version] = map[string]rest.Storage{}
@@ -43,7 +44,7 @@ func (b *Builder) Subresource(path, version string, storage rest.Storage) {
 	b.versions[version][path] = storage
 }
 
-// Result is the storage by version and path.
+// Result returns the storage by version and path, or the errors of Add.
 func (b *Builder) Result() (map[string]map[string]rest.Storage, error) {
 	return b.versions, errors.Join(b.errs...)
 }

@@ -16,32 +16,32 @@ type Object interface {
 	metav1.Object
 }
 
-// Definition says what is particular to a resource. Fields that are nil do nothing.
+// Definition is what is specific to a resource. Functions that are nil do nothing.
 type Definition[T Object] struct {
-	// Resource, Singular, ShortNames and Categories are its names.
+	// Resource, Singular, ShortNames and Categories are the names of the resource.
 	Resource   schema.GroupResource
 	Singular   string
 	ShortNames []string
 	Categories []string
-	// Versions are those that it is served in, all from the same storage.
+	// Versions are the versions in which the resource is served, all from the same storage.
 	Versions []string
-	// Namespaced says where its objects live.
+	// Namespaced says whether the resource is namespaced.
 	Namespaced bool
-	// Unconditional says that an update need not name a resource version.
+	// Unconditional allows updates without a resource version.
 	Unconditional bool
 
 	New     func() T
 	NewList func() runtime.Object
 
-	// CopySpec and CopyStatus copy a part of an object to another. Without CopySpec there is no status subresource;
-	// without CopyStatus clients write the status with the object, if there is one.
+	// CopySpec and CopyStatus copy the spec and the status of an object to another one. Without CopySpec, there is no
+	// status subresource; without CopyStatus, clients write the status together with the object.
 	CopySpec, CopyStatus func(to, from T)
-	// SpecChanged says that the generation has to move; a deletion moves it anyway. It may take away an operation
-	// annotation that it answers with that. Without it objects have no generation.
+	// SpecChanged reports whether an update increases the generation; a deletion always does. It may remove an
+	// operation annotation that the new generation answers. Without SpecChanged, objects have no generation.
 	SpecChanged func(updated, old T) bool
 
-	// PrepareForCreate and PrepareForUpdate run before validation, after the status and before the generation have been
-	// dealt with; PrepareStatus does so for updates through the status subresource.
+	// PrepareForCreate and PrepareForUpdate run before the validation and after CopyStatus; PrepareForUpdate also
+	// runs before SpecChanged. PrepareStatus runs before the validation of updates through the status subresource.
 	PrepareForCreate func(ctx context.Context, obj T)
 	PrepareForUpdate func(ctx context.Context, updated, old T)
 	PrepareStatus    func(ctx context.Context, updated, old T)
@@ -54,8 +54,8 @@ type Definition[T Object] struct {
 	// Warnings are for the client that creates (old is the zero value) or updates an object.
 	Warnings func(updated, old T) []string
 
-	// Fields are the selectable fields beside name and namespace; Indexed are those that watches and lists are often
-	// selected by, the most frequent first.
+	// Fields returns the selectable fields besides name and namespace. Indexed are the fields by which watches and
+	// lists often select, the most frequent one first.
 	Fields  func(obj T) fields.Set
 	Indexed []string
 
@@ -66,7 +66,7 @@ type Definition[T Object] struct {
 // Column is a printed column.
 type Column[T Object] struct {
 	Name string
-	// Wide says that it is printed with -o wide only.
+	// Wide says that the column is printed only with -o wide.
 	Wide bool
 	// Type is string if empty.
 	Type  string

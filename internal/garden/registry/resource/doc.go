@@ -1,4 +1,4 @@
-// Package resource makes the storage of one Gardener resource out of a Definition, which says only what is particular to
-// it: how it is validated, when its generation moves, what its columns are. Everything else is k8s.io/apiserver's generic
-// registry. It may import scheme, and nothing else of the project.
+// Package resource creates the storage of a Gardener resource from a Definition, which has only what is specific to
+// the resource: how it is validated, when its generation is increased, which columns it has. The generic registry of
+// k8s.io/apiserver does the rest. The package may import scheme, and nothing else of the project.
 package resource

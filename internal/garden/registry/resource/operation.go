@@ -7,10 +7,10 @@ import (
 	v1beta1constants "github.com/gardener/gardener/pkg/apis/core/v1beta1/constants"
 )
 
-// Equal compares as the API does: nil and empty are equal, quantities and times by value.
+// Equal compares semantically, as the API does: nil equals empty, and quantities and times are compared by value.
 func Equal(a, b any) bool { return equality.Semantic.DeepEqual(a, b) }
 
-// OperationIs says whether the annotation gardener.cloud/operation is one of these values.
+// OperationIs reports whether the annotation gardener.cloud/operation has one of these values.
 func OperationIs(obj metav1.Object, operations ...string) bool {
 	value, ok := obj.GetAnnotations()[v1beta1constants.GardenerOperation]
 	if !ok {
@@ -24,8 +24,8 @@ func OperationIs(obj metav1.Object, operations ...string) bool {
 	return false
 }
 
-// TakeOperation removes the annotation gardener.cloud/operation if it is one of these values, and says whether it was.
-// It is for operations that the API server itself answers, by moving the generation.
+// TakeOperation removes the annotation gardener.cloud/operation if it has one of these values, and reports whether it
+// did. It is for operations that the API server itself answers, by increasing the generation.
 func TakeOperation(obj metav1.Object, operations ...string) bool {
 	if !OperationIs(obj, operations...) {
 		return false

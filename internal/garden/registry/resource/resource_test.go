@@ -23,7 +23,7 @@ func TestTakeOperation(t *testing.T) {
 	}
 }
 
-// TestEmptyDefinition says that a Definition need not say more than what it is about.
+// TestEmptyDefinition checks that all functions of a Definition but New and NewList are optional.
 func TestEmptyDefinition(t *testing.T) {
 	def := Definition[*gardencore.Quota]{
 		Resource: gardencore.Resource("quotas"), Singular: "quota", Versions: []string{"v1beta1"},

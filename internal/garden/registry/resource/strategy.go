@@ -12,14 +12,14 @@ import (
 	"github.com/gardenlite/gardenlite/internal/garden/scheme"
 )
 
-// strategy is what the generic registry asks when an object itself is created, updated or deleted.
+// strategy is the strategy of the generic registry for creating, updating and deleting an object itself.
 type strategy[T Object] struct {
 	runtime.ObjectTyper
 	names.NameGenerator
 	def *Definition[T]
 }
 
-// statusStrategy is the one for the status subresource.
+// statusStrategy is the strategy for updates of the status subresource.
 type statusStrategy[T Object] struct{ strategy[T] }
 
 var (
@@ -103,7 +103,7 @@ func (s strategy[T]) WarningsOnUpdate(_ context.Context, obj, old runtime.Object
 	return s.def.Warnings(obj.(T), old.(T))
 }
 
-// GetResetFields tells server-side apply what an update of the object cannot own.
+// GetResetFields returns the fields that a server-side apply of the object cannot own.
 func (s strategy[T]) GetResetFields() map[fieldpath.APIVersion]*fieldpath.Set {
 	if s.def.CopyStatus == nil {
 		return nil

@@ -12,7 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// What a column says that has nothing to say.
+// Placeholders for columns without a value.
 const (
 	None    = "<none>"
 	Unknown = "<unknown>"
@@ -21,7 +21,7 @@ const (
 
 var metaDoc = metav1.ObjectMeta{}.SwaggerDoc()
 
-// Age is the column Age, for resources that do not print it last.
+// Age returns the column Age, for resources that do not print it last.
 func Age[T Object]() Column[T] {
 	return Column[T]{Name: "Age", Type: "date", About: metaDoc["creationTimestamp"], Value: func(obj T) any {
 		return metatable.ConvertToHumanReadableDateType(obj.GetCreationTimestamp())

@@ -21,7 +21,7 @@ import (
 	"github.com/gardenlite/gardenlite/internal/garden/admission/plugin"
 )
 
-// about is the claim that says what a token is for.
+// about is the claim of a token with the WorkloadIdentity and the objects for which it is used.
 type about struct {
 	WorkloadIdentity object  `json:"workloadIdentity"`
 	Shoot            *object `json:"shoot,omitempty"`
@@ -31,7 +31,7 @@ type about struct {
 	BackupEntry      *object `json:"backupEntry,omitempty"`
 }
 
-// object is one that a token tells of.
+// object identifies an object in the claim.
 type object struct {
 	Name      string `json:"name"`
 	Namespace string `json:"namespace,omitempty"`
@@ -42,8 +42,8 @@ func objectOf(obj metav1.Object) *object {
 	return &object{Name: obj.GetName(), Namespace: obj.GetNamespace(), UID: string(obj.GetUID())}
 }
 
-// aboutOf is what a token is for. What it is used for, and what that belongs to, is said for gardenlets only: they know, and
-// others could say anything.
+// aboutOf returns the claim of a token. It contains the context object and related objects only if a gardenlet
+// requests the token: other callers could name any object.
 func aboutOf(ctx context.Context, r plugin.Reader, identity *gardensecurity.WorkloadIdentity, caller user.Info,
 	ref *gardensecurity.ContextObject) (about, error) {
 	a := about{WorkloadIdentity: *objectOf(identity)}
@@ -75,14 +75,14 @@ func unsupported(ref *gardensecurity.ContextObject) error {
 		field.NewPath("spec", "contextObject", "kind"), ref.APIVersion+", "+ref.Kind, []string{"Shoot", "Seed", "BackupBucket", "BackupEntry"})})
 }
 
-// finder reads what a token tells of.
+// finder reads the objects of a claim.
 type finder struct {
 	ctx    context.Context
 	reader plugin.Reader
 	*about
 }
 
-// find reads an object, which must have the UID, if there is one.
+// find reads an object. If uid is set, the object must have this UID.
 func find[T metav1.Object](f finder, resource, namespace, name string, uid types.UID) (none T, err error) {
 	obj, err := f.reader.Get(f.ctx, gardencore.Resource(resource), namespace, name)
 	if err != nil {
@@ -166,8 +166,8 @@ func (f finder) backupEntry(ref *gardensecurity.ContextObject) error {
 	return f.shootOfEntry(entry)
 }
 
-// shootOfEntry is the Shoot that owns a BackupEntry, if it is the one that the entry's name tells of: an entry can be left
-// of one with the same name that is gone.
+// shootOfEntry adds the Shoot that owns a BackupEntry to the claim, unless the entry's name contains the ID of
+// another Shoot: the entry can belong to a deleted Shoot of the same name.
 func (f finder) shootOfEntry(entry *gardencore.BackupEntry) error {
 	index := slices.IndexFunc(entry.OwnerReferences, func(owner metav1.OwnerReference) bool { return owner.Kind == "Shoot" })
 	if index < 0 {

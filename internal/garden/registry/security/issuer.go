@@ -15,25 +15,25 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// How long tokens are valid at the least and at the most, whatever is asked for; Gardener's.
+// The shortest and the longest validity of tokens, whatever a request asks for, as in Gardener.
 const (
 	MinTokenLife = time.Hour
 	MaxTokenLife = 48 * time.Hour
 )
 
-// algorithm is that of signatures with keys on the curve P-256.
+// algorithm is the signature algorithm of keys on the curve P-256.
 const algorithm = "ES256"
 
 // Issuer signs the tokens of WorkloadIdentities.
 type Issuer struct {
-	// URL is who the tokens are from. Below it are the documents with which others check them.
+	// URL is the issuer in the tokens. Below it are the documents with which other parties verify them.
 	URL string
 	// Key is on the curve P-256.
 	Key   *ecdsa.PrivateKey
 	Clock clock.PassiveClock
 }
 
-// claims are those that every token has.
+// claims are the claims of a token.
 type claims struct {
 	Issuer    string   `json:"iss"`
 	Subject   string   `json:"sub"`
@@ -45,7 +45,7 @@ type claims struct {
 	Gardener  about    `json:"gardener.cloud"`
 }
 
-// issue signs a token, and says when it expires.
+// issue returns a signed token and its expiration time.
 func (i *Issuer) issue(subject string, audience []string, seconds int64, about about) (string, time.Time, error) {
 	now := i.Clock.Now()
 	life := time.Duration(min(seconds, int64(MaxTokenLife/time.Second))) * time.Second
@@ -57,7 +57,7 @@ func (i *Issuer) issue(subject string, audience []string, seconds int64, about a
 	return token, expiry, err
 }
 
-// sign makes a JSON Web Token in its compact form.
+// sign returns a JSON Web Token in its compact form.
 func (i *Issuer) sign(c claims) (string, error) {
 	id, err := i.keyID()
 	if err != nil {
@@ -77,13 +77,13 @@ func (i *Issuer) sign(c claims) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("signing a token: %w", err)
 	}
-	signature := make([]byte, 64) // both numbers, of 32 bytes each
+	signature := make([]byte, 64) // r and s, of 32 bytes each
 	r.FillBytes(signature[:32])
 	s.FillBytes(signature[32:])
 	return text + "." + base64.RawURLEncoding.EncodeToString(signature), nil
 }
 
-// keyID tells keys apart as Kubernetes does for its service account tokens.
+// keyID returns the ID of the key, computed as Kubernetes does for its service account tokens.
 func (i *Issuer) keyID() (string, error) {
 	der, err := x509.MarshalPKIXPublicKey(i.Key.Public())
 	if err != nil {
@@ -93,13 +93,13 @@ func (i *Issuer) keyID() (string, error) {
 	return base64.RawURLEncoding.EncodeToString(digest[:]), nil
 }
 
-// Where the documents are below the issuer's URL.
+// The paths of the documents below the issuer's URL.
 const (
 	DiscoveryPath = "/.well-known/openid-configuration"
 	KeysPath      = "/jwks"
 )
 
-// Documents are what OpenID Connect discovery finds, by their path below the issuer's URL.
+// Documents returns the documents of OpenID Connect discovery, by their path below the issuer's URL.
 func (i *Issuer) Documents() (map[string][]byte, error) {
 	id, err := i.keyID()
 	if err != nil {
@@ -109,7 +109,7 @@ func (i *Issuer) Documents() (map[string][]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("encoding the public key of the issuer of tokens: %w", err)
 	}
-	x, y := point[1:33], point[33:] // after the byte that says that both follow
+	x, y := point[1:33], point[33:] // after the byte that marks an uncompressed point
 	discovery, errDiscovery := json.Marshal(map[string]any{
 		"issuer": i.URL, "jwks_uri": i.URL + KeysPath, "response_types_supported": []string{"id_token"},
 		"subject_types_supported": []string{"public"}, "id_token_signing_alg_values_supported": []string{algorithm},

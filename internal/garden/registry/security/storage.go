@@ -1,4 +1,5 @@
-// Package security is the storage of the API group security.gardener.cloud, a file a resource. Storage has it all.
+// Package security provides the storage of the API group security.gardener.cloud, with a file for each resource.
+// Storage returns the storage of all resources.
 package security
 
 import (
@@ -13,7 +14,8 @@ import (
 
 var v1alpha1 = []string{"v1alpha1"}
 
-// Storage is the storage of the group, by version and resource. The reader is for what tokens tell of.
+// Storage returns the storage of the group, by version and resource. The reader reads the objects in the claims of
+// tokens.
 func Storage(getter generic.RESTOptionsGetter, reader plugin.Reader, issuer *Issuer) (map[string]map[string]rest.Storage, error) {
 	b := resource.NewBuilder(getter)
 	resource.Add(b, credentialsBindings())
@@ -23,7 +25,7 @@ func Storage(getter generic.RESTOptionsGetter, reader plugin.Reader, issuer *Iss
 	return b.Result()
 }
 
-// nameIt names an object that comes without any name, as Gardener does for the objects of this group.
+// nameIt generates a name for an object without one, as Gardener does for the objects of this group.
 func nameIt(obj metav1.Object) {
 	if obj.GetName() == "" {
 		obj.SetName(names.SimpleNameGenerator.GenerateName(obj.GetGenerateName()))

@@ -20,7 +20,7 @@ import (
 
 var tokenRequestGVK = securityv1alpha1.SchemeGroupVersion.WithKind("TokenRequest")
 
-// tokenREST is the subresource that gives out tokens. Nothing is stored.
+// tokenREST is the subresource that issues tokens. It stores nothing.
 type tokenREST struct {
 	identities rest.Getter
 	reader     plugin.Reader
@@ -81,7 +81,7 @@ func (t *tokenREST) Create(ctx context.Context, name string, obj runtime.Object,
 	return request, nil
 }
 
-// identity is who the token is for, if the request is all right.
+// identity returns the WorkloadIdentity of the token, or an error if the request is invalid.
 func (t *tokenREST) identity(ctx context.Context, name string, request *gardensecurity.TokenRequest) (
 	*gardensecurity.WorkloadIdentity, error) {
 	metadata, invalid := field.NewPath("metadata"), func(errs ...*field.Error) error {

@@ -18,7 +18,7 @@ func workloadIdentities() resource.Definition[*gardensecurity.WorkloadIdentity] 
 		Versions: v1alpha1, Namespaced: true,
 		New:     func() *gardensecurity.WorkloadIdentity { return &gardensecurity.WorkloadIdentity{} },
 		NewList: func() runtime.Object { return &gardensecurity.WorkloadIdentityList{} },
-		// There is no status subresource: the subject is given once, and validation makes sure that it stays.
+		// There is no status subresource: the subject is set once, and the validation refuses to change it.
 		PrepareForCreate: func(_ context.Context, w *gardensecurity.WorkloadIdentity) {
 			nameIt(w)
 			if w.UID == "" {

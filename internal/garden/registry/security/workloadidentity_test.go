@@ -46,7 +46,7 @@ func TestSubject(t *testing.T) {
 	}
 }
 
-// TestNames: what comes without a name gets one, and an identity a UID with it.
+// TestNames checks that objects without a name get one, and that a WorkloadIdentity also gets a UID.
 func TestNames(t *testing.T) {
 	w := &gardensecurity.WorkloadIdentity{ObjectMeta: metav1.ObjectMeta{GenerateName: "w-"}}
 	workloadIdentities().PrepareForCreate(t.Context(), w)
@@ -145,7 +145,7 @@ func decode(t *testing.T, text string) []byte {
 	return data
 }
 
-// TestToken: what a token says. Only a gardenlet's tells what it is used for.
+// TestToken checks the claims of tokens. Only tokens of gardenlets name the object for which they are used.
 func TestToken(t *testing.T) {
 	issuer := newIssuer(t)
 	shoot := &gardencore.Shoot{ObjectMeta: metav1.ObjectMeta{Namespace: "garden-dev", Name: "x", UID: "shoot"},

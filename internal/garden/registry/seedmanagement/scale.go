@@ -62,7 +62,7 @@ func (r *scaleREST) ConvertToTable(ctx context.Context, obj, options runtime.Obj
 	return rest.NewDefaultTableConvertor(autoscaling.Resource("scales")).ConvertToTable(ctx, obj, options)
 }
 
-// scaleUpdate makes an update of the set out of an update of its scale.
+// scaleUpdate converts an update of the Scale to an update of the ManagedSeedSet.
 type scaleUpdate struct{ rest.UpdatedObjectInfo }
 
 func (u *scaleUpdate) UpdatedObject(ctx context.Context, old runtime.Object) (runtime.Object, error) {
@@ -101,7 +101,7 @@ func scaleOf(set *gardenseedmanagement.ManagedSeedSet) (*autoscaling.Scale, erro
 	}, nil
 }
 
-// asObject and asObjectUpdate show admission the Scale that the client sent, not the set.
+// asObject and asObjectUpdate pass the Scale to admission, not the ManagedSeedSet.
 func asObject(validate rest.ValidateObjectFunc) rest.ValidateObjectFunc {
 	return func(ctx context.Context, obj runtime.Object) error {
 		scale, err := scaleOf(obj.(*gardenseedmanagement.ManagedSeedSet))

@@ -1,5 +1,5 @@
-// Package seedmanagement is the storage of the API group seedmanagement.gardener.cloud, a file a resource. Storage has it
-// all.
+// Package seedmanagement provides the storage of the API group seedmanagement.gardener.cloud, with a file for each
+// resource. Storage returns the storage of all resources.
 package seedmanagement
 
 import (
@@ -12,7 +12,7 @@ import (
 
 var v1alpha1 = []string{"v1alpha1"}
 
-// Storage is the storage of the group, by version and resource.
+// Storage returns the storage of the group, by version and resource.
 func Storage(getter generic.RESTOptionsGetter) (map[string]map[string]rest.Storage, error) {
 	b := resource.NewBuilder(getter)
 	resource.Add(b, gardenlets())
@@ -23,7 +23,7 @@ func Storage(getter generic.RESTOptionsGetter) (map[string]map[string]rest.Stora
 	return b.Result()
 }
 
-// condition is the status of a condition, empty if there is none.
+// condition returns the status of a condition, or "" if the condition is missing.
 func condition(conditions []gardencore.Condition, kind gardencore.ConditionType) gardencore.ConditionStatus {
 	for _, c := range conditions {
 		if c.Type == kind {

@@ -21,7 +21,7 @@ func annotated(operation string) metav1.ObjectMeta {
 	return metav1.ObjectMeta{Name: "o", Annotations: map[string]string{operationKey: operation}}
 }
 
-// TestOperations says which operations move the generation, and which annotations stay for the controllers.
+// TestOperations checks which operations increase the generation, and which annotations stay for the controllers.
 func TestOperations(t *testing.T) {
 	gardenlet := func(operation string) (bool, metav1.ObjectMeta) {
 		g := &gardenseedmanagement.Gardenlet{ObjectMeta: annotated(operation)}

@@ -1,4 +1,4 @@
-// Package stackclient installs and uninstalls stacks as commands and tests do. It may import stackpackage and v1alpha1.
+// Package stackclient installs and uninstalls stacks for commands and tests. It may import stackpackage and v1alpha1.
 package stackclient
 
 import (
@@ -28,13 +28,13 @@ import (
 	"github.com/gardenlite/gardenlite/internal/garden/stacks/v1alpha1"
 )
 
-// pollInterval is how often an install is read that is waited for.
+// pollInterval is the period in which Wait and WaitUninstalled read an install.
 const pollInterval = 50 * time.Millisecond
 
-// Client works with the stacks of a garden.
+// Client manages the stacks of a garden.
 type Client struct{ client.Client }
 
-// New makes a client for the garden of this configuration.
+// New creates a client for the garden of the REST configuration.
 func New(config *rest.Config) (*Client, error) {
 	scheme := runtime.NewScheme()
 	builder := runtime.NewSchemeBuilder(corev1.AddToScheme, v1alpha1.AddToScheme)
@@ -48,14 +48,14 @@ func New(config *rest.Config) (*Client, error) {
 	return &Client{c}, nil
 }
 
-// Package is a package that can be installed: what it is, and the reference by which the Stack Manager finds it.
+// Package is a package that can be installed, with the reference that the Stack Manager resolves.
 type Package struct {
 	*stackpackage.Package
 	Reference string
 }
 
-// Find reads a package: a folder or an archive, which is copied to the landscape's folder of packages, or a reference of a
-// registry.
+// Find reads the package in a folder or an archive, which it copies to the landscape's folder of packages, or in the
+// image of a registry.
 func Find(ctx context.Context, name, folder string) (Package, error) {
 	info, err := os.Stat(name)
 	if errors.Is(err, os.ErrNotExist) && !strings.HasPrefix(name, ".") && !filepath.IsAbs(name) {
@@ -92,7 +92,8 @@ func buildInto(dir, folder string) (Package, error) {
 	return keep(p, image.Bytes(), folder)
 }
 
-// keep writes the archive of a package under the name of its digest, so that it does not change after it was installed.
+// keep writes the archive of a package to a file that is named after its digest, so that its content does not change
+// after the installation.
 func keep(p *stackpackage.Package, archive []byte, folder string) (Package, error) {
 	name := strings.ReplaceAll(p.Digest, ":", "-") + ".tar"
 	if err := os.MkdirAll(folder, 0o700); err != nil {
@@ -110,15 +111,15 @@ func keep(p *stackpackage.Package, archive []byte, folder string) (Package, erro
 	return Package{p, stackpackage.FileScheme + name}, os.Rename(temporary.Name(), filepath.Join(folder, name))
 }
 
-// notInNames are what names of installs do not have.
+// notInNames matches the characters that the names of installs cannot have.
 var notInNames = regexp.MustCompile(`[^a-z0-9]+`)
 
-// DefaultName is the name of an install of a package: its title in lower case.
+// DefaultName returns the default name of an install of the package: its title in lower case.
 func (p Package) DefaultName() string {
 	return strings.Trim(notInNames.ReplaceAllString(strings.ToLower(p.App.Title), "-"), "-")
 }
 
-// Images are the images of the package's controller.
+// Images returns the images of the package's controller.
 func (p Package) Images() (images []string) {
 	var spec corev1.PodSpec
 	switch {
@@ -134,7 +135,7 @@ func (p Package) Images() (images []string) {
 	return slices.Compact(images)
 }
 
-// newInstall is an install of the kind that a package needs.
+// newInstall returns an empty install of the kind for the scope of a package.
 func newInstall(scope stackpackage.Scope, key client.ObjectKey) v1alpha1.Install {
 	object := metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name}
 	if scope == stackpackage.ClusterScope {
@@ -143,17 +144,17 @@ func newInstall(scope stackpackage.Scope, key client.ObjectKey) v1alpha1.Install
 	return &v1alpha1.StackInstall{ObjectMeta: object}
 }
 
-// Change is what Install did.
+// Change is the result of Install.
 type Change string
 
-// The changes.
+// These are the results of Install.
 const (
 	Created   Change = "created"
 	Upgraded  Change = "changed"
 	Unchanged Change = "unchanged"
 )
 
-// Install creates an install of a package, and its namespace, or changes the package of the one that is there.
+// Install creates the namespace and an install of the package, or changes the package of an existing install.
 func (c *Client) Install(ctx context.Context, p Package, key client.ObjectKey) (v1alpha1.Install, Change, error) {
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: key.Namespace}}
 	if err := c.Create(ctx, namespace); err != nil && !apierrors.IsAlreadyExists(err) {
@@ -186,8 +187,8 @@ func (c *Client) Install(ctx context.Context, p Package, key client.ObjectKey) (
 	return install, change, err
 }
 
-// Wait waits until an install is ready with the package that it names, and reports what it waits for. It is an error if the
-// package is refused.
+// Wait waits until an install is ready with the package in its spec, and reports each new message of its condition
+// Ready. It returns an error if the package is refused.
 func (c *Client) Wait(ctx context.Context, install v1alpha1.Install, report func(string)) error {
 	last := ""
 	err := wait.PollUntilContextCancel(ctx, pollInterval, true, func(ctx context.Context) (bool, error) {
@@ -214,7 +215,7 @@ func (c *Client) Wait(ctx context.Context, install v1alpha1.Install, report func
 	return err
 }
 
-// List returns all installs, of all namespaces if it is empty.
+// List returns the installs of both kinds in the namespace, or in all namespaces if it is empty.
 func (c *Client) List(ctx context.Context, namespace string) (all []v1alpha1.Install, err error) {
 	clusterWide, namespaced := &v1alpha1.ClusterStackInstallList{}, &v1alpha1.StackInstallList{}
 	err = errors.Join(c.Client.List(ctx, clusterWide, client.InNamespace(namespace)),
@@ -228,7 +229,7 @@ func (c *Client) List(ctx context.Context, namespace string) (all []v1alpha1.Ins
 	return all, err
 }
 
-// Find returns the install of a name, of either kind.
+// Find returns the install with this name, of either kind.
 func (c *Client) Find(ctx context.Context, key client.ObjectKey) (v1alpha1.Install, error) {
 	for _, scope := range []stackpackage.Scope{stackpackage.ClusterScope, stackpackage.NamespaceScope} {
 		install := newInstall(scope, key)
@@ -239,7 +240,7 @@ func (c *Client) Find(ctx context.Context, key client.ObjectKey) (v1alpha1.Insta
 	return nil, fmt.Errorf("there is no stack %s in the namespace %s", key.Name, key.Namespace)
 }
 
-// Stack is what an install has installed; nil if there is nothing.
+// Stack returns the Stack of an install, and nil if there is none.
 func (c *Client) Stack(ctx context.Context, install v1alpha1.Install) (*v1alpha1.Stack, error) {
 	stack := &v1alpha1.Stack{}
 	err := c.Get(ctx, client.ObjectKeyFromObject(install), stack)
@@ -249,7 +250,7 @@ func (c *Client) Stack(ctx context.Context, install v1alpha1.Install) (*v1alpha1
 	return stack, err
 }
 
-// Uninstall deletes an install. With confirm, its instances go with it.
+// Uninstall deletes an install. If confirm is set, the instances of its CRDs are deleted as well.
 func (c *Client) Uninstall(ctx context.Context, install v1alpha1.Install, confirm bool) error {
 	if confirm {
 		before := install.DeepCopyObject().(client.Object)
@@ -264,7 +265,7 @@ func (c *Client) Uninstall(ctx context.Context, install v1alpha1.Install, confir
 	return client.IgnoreNotFound(c.Delete(ctx, install))
 }
 
-// WaitUninstalled waits until an install is gone. It is an error if instances are in the way.
+// WaitUninstalled waits until an install is deleted. It returns an error if instances block the deletion.
 func (c *Client) WaitUninstalled(ctx context.Context, install v1alpha1.Install, report func(string)) error {
 	confirmed := install.GetAnnotations()[v1beta1constants.ConfirmationDeletion] == "true"
 	last := ""

@@ -16,8 +16,8 @@ import (
 	"github.com/gardenlite/gardenlite/internal/garden/stacks/v1alpha1"
 )
 
-// availability is the condition Ready of an install: whether its controller runs, and if not, why. It is empty if
-// nothing is installed.
+// availability returns the condition Ready of an install: whether its controller runs, and if not, why. The condition
+// is empty if nothing is installed.
 func (r *Reconciler) availability(ctx context.Context, install v1alpha1.Install) v1alpha1.Condition {
 	key := client.ObjectKeyFromObject(install)
 	stack := &v1alpha1.Stack{}
@@ -68,7 +68,7 @@ func deploymentReady(deployment *appsv1.Deployment) (bool, string) {
 	return false, fmt.Sprintf("the Deployment %s has no Pod yet", deployment.Name)
 }
 
-// jobReady says whether the Job runs, or has done its work.
+// jobReady reports whether the Job has a ready Pod or has succeeded.
 func jobReady(job *batchv1.Job) (bool, string) {
 	for _, condition := range job.Status.Conditions {
 		if condition.Type == batchv1.JobFailed && condition.Status == corev1.ConditionTrue {
@@ -79,7 +79,7 @@ func jobReady(job *batchv1.Job) (bool, string) {
 	return ready, fmt.Sprintf("the Job %s has no Pod that is ready yet", job.Name)
 }
 
-// podProblem says what keeps a container of the controller from running.
+// podProblem returns why a container of the controller does not run, or "" if no reason is found.
 func (r *Reconciler) podProblem(ctx context.Context, key client.ObjectKey) string {
 	pods := &corev1.PodList{}
 	if err := r.List(ctx, pods, client.InNamespace(key.Namespace), client.MatchingLabels{stackLabel: key.Name}); err != nil {

@@ -11,9 +11,9 @@ import (
 	"github.com/gardenlite/gardenlite/internal/garden/stacks/stackpackage"
 )
 
-// mergeCRD is the definition that serves those who use the current one, and the package. Definitions are never narrowed:
-// versions stay, and a version that both have becomes the wider of the two. It is an error if neither is wider (Stacks
-// security and isolation, "Multiple Versions").
+// mergeCRD returns a definition that serves the users of the current one as well as the package. Definitions are never
+// narrowed: versions are kept, and of a version that both have the wider one is taken. It returns an error if neither
+// is wider (Stacks security and isolation, "Multiple Versions").
 func mergeCRD(current, wanted *apiextensionsv1.CustomResourceDefinition) (*apiextensionsv1.CustomResourceDefinition, error) {
 	if current.Labels[stackpackage.ManagedByLabel] != stackpackage.ManagedBy {
 		return nil, fmt.Errorf("the CRD %s exists already, and is not one of a stack", wanted.Name)
@@ -27,7 +27,7 @@ func mergeCRD(current, wanted *apiextensionsv1.CustomResourceDefinition) (*apiex
 		i := slices.IndexFunc(merged.Spec.Versions,
 			func(v apiextensionsv1.CustomResourceDefinitionVersion) bool { return v.Name == version.Name })
 		if i < 0 {
-			version.Storage = false // objects are stored as before: those of the other versions keep all their fields
+			version.Storage = false // the storage version is kept, so that stored objects keep all fields
 			merged.Spec.Versions = append(merged.Spec.Versions, version)
 			wider = true
 			continue
@@ -44,7 +44,7 @@ func mergeCRD(current, wanted *apiextensionsv1.CustomResourceDefinition) (*apiex
 				"a changed schema needs a new version of the CRD", version.Name, wanted.Name, current.Annotations[stackVersionAnnotation], forth)
 		case forth == nil && current.Annotations[stackVersionAnnotation] == wanted.Annotations[stackVersionAnnotation]:
 			version.Storage, version.Served = there.Storage, there.Served || version.Served
-			*there = version // descriptions and columns, too
+			*there = version // updates descriptions and printer columns
 		}
 	}
 	if _, ok := current.Annotations[stackVersionAnnotation]; wider || !ok {
@@ -56,10 +56,10 @@ func mergeCRD(current, wanted *apiextensionsv1.CustomResourceDefinition) (*apiex
 	return merged, nil
 }
 
-// stackVersionAnnotation is the version of the stack that a CRD's definition is of.
+// stackVersionAnnotation has the version of the stack that a CRD's definition is from.
 const stackVersionAnnotation = "stacks.crossplane.io/stack-version"
 
-// extends says why a version of a CRD does not take everything that another one takes.
+// extends returns an error if the version wider does not accept everything that the version old accepts.
 func extends(old, wider *apiextensionsv1.CustomResourceDefinitionVersion) error {
 	has := func(v *apiextensionsv1.CustomResourceDefinitionVersion, what func(*apiextensionsv1.CustomResourceSubresources) bool) bool {
 		return v.Subresources != nil && what(v.Subresources)

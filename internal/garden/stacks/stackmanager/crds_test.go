@@ -20,7 +20,8 @@ func schemaOf(t *testing.T, text string) *jsonSchema {
 	return s
 }
 
-// TestExtendsSchema has pairs of schemas: the first takes less than the second one, or says why it does not.
+// TestExtendsSchema checks pairs of schemas: the wide one accepts everything that the narrow one accepts, but not the
+// other way round.
 func TestExtendsSchema(t *testing.T) {
 	for name, test := range map[string]struct{ narrow, wide, back string }{
 		"a field": {"{type: object}", "{type: object, properties: {a: {type: string}}}", "the field a is missing"},
@@ -82,7 +83,7 @@ func TestExtendsSchema(t *testing.T) {
 	}
 }
 
-// definition is a CRD of a stack's version, with a property.
+// definition returns a CRD of a version of the stack, whose schema has one property.
 func definition(stackVersion, version, property string) *apiextensionsv1.CustomResourceDefinition {
 	return &apiextensionsv1.CustomResourceDefinition{
 		ObjectMeta: metav1.ObjectMeta{Name: "buckets.example.org", Labels: map[string]string{stackpackage.ManagedByLabel: stackpackage.ManagedBy},
@@ -96,7 +97,7 @@ func definition(stackVersion, version, property string) *apiextensionsv1.CustomR
 	}
 }
 
-// TestMergeCRD: definitions become wider and never narrower ("Multiple Versions").
+// TestMergeCRD checks that definitions become wider and never narrower ("Multiple Versions").
 func TestMergeCRD(t *testing.T) {
 	current := definition("1.0", "v1", "a")
 	wider := definition("1.1", "v1", "a")
@@ -109,7 +110,7 @@ func TestMergeCRD(t *testing.T) {
 	for name, test := range map[string]struct {
 		current, wanted *apiextensionsv1.CustomResourceDefinition
 		says            string
-		version         string // of the stack whose definition it is
+		version         string // expected version of the stack whose definition is used
 		fields          int
 		versions        int
 	}{

@@ -1,6 +1,7 @@
-// Package stackmanager is the Stack Manager: it installs, upgrades and uninstalls the packages that ClusterStackInstalls
-// and StackInstalls name, with the permissions that follow from their CRDs (Stacks security and isolation).
+// Package stackmanager contains the Stack Manager. It installs, upgrades and uninstalls the packages of
+// ClusterStackInstalls and StackInstalls, and gives their controllers the permissions that derive from their CRDs
+// (Stacks security and isolation).
 //
-// Everything that is installed follows from the package, read anew after a restart, and from the CRDs in the garden; what
-// is in a Stack only records it. It may import component, stackpackage and v1alpha1.
+// All objects derive from the package, which is read anew after a restart, and from the CRDs in the garden. A Stack
+// records what is installed and claims its CRDs. The package may import component, stackpackage and v1alpha1.
 package stackmanager

@@ -26,16 +26,17 @@ import (
 	"github.com/gardenlite/gardenlite/internal/garden/stacks/v1alpha1"
 )
 
-// plan is what the installation of a package comes to, known before anything is changed.
+// plan is the desired result of the installation of a package. It is complete before anything is changed.
 type plan struct {
-	// stack is the record that is there; without a UID if there is none.
+	// stack is the existing Stack, or a new one without a UID.
 	stack    *v1alpha1.Stack
 	crds     []*apiextensionsv1.CustomResourceDefinition
 	rules    []rbacv1.PolicyRule
 	warnings []string
 }
 
-// plan decides whether the package may be installed, as what, and claims its CRDs with the Stack.
+// plan checks whether the package may be installed, returns the desired objects, and claims its CRDs by writing the
+// Stack.
 func (r *Reconciler) plan(ctx context.Context, install v1alpha1.Install, p *stackpackage.Package) (*plan, error) {
 	r.claims.Lock()
 	defer r.claims.Unlock()
@@ -91,7 +92,8 @@ func (r *Reconciler) plan(ctx context.Context, install v1alpha1.Install, p *stac
 	return planned, r.claim(ctx, install, p, planned)
 }
 
-// checkFree refuses an install whose objects are there already: they are those of others, with rights of their own.
+// checkFree refuses an install if one of its objects exists already: the object belongs to another owner and may have
+// permissions of its own.
 func (r *Reconciler) checkFree(ctx context.Context, install v1alpha1.Install, p *stackpackage.Package) error {
 	key := client.ObjectKeyFromObject(install)
 	role, binding := permissionsOf(key, install.Scope(), nil)
@@ -105,7 +107,7 @@ func (r *Reconciler) checkFree(ctx context.Context, install v1alpha1.Install, p 
 		case err != nil:
 			return err
 		case object.GetNamespace() == "" && object.GetLabels()[stackpackage.ManagedByLabel] == stackpackage.ManagedBy:
-			// Nothing owns what is in no namespace, and its name is that of this install.
+			// Cluster-scoped objects have no owner, and this name is unique to this install.
 		case object.GetLabels()[stackpackage.ManagedByLabel] == stackpackage.ManagedBy:
 			return wait("waiting for the deletion of the %s %s of another install", kindOf(object), object.GetName())
 		default:
@@ -115,13 +117,14 @@ func (r *Reconciler) checkFree(ctx context.Context, install v1alpha1.Install, p 
 	return nil
 }
 
-// taken is that an object is there already and is not the stack's.
+// taken returns the refusal for an object that exists already and does not belong to the stack.
 func taken(object client.Object) error {
 	return refuse("the %s %s exists already and is not that of the stack: delete it, or choose another name for the install",
 		kindOf(object), object.GetName())
 }
 
-// checkOther refuses a package that collides with another stack. A group is one stack's, by its title and scope.
+// checkOther refuses a package that conflicts with another stack. An API group belongs to one stack, which is
+// identified by its title and scope.
 func checkOther(install v1alpha1.Install, p *stackpackage.Package, other *v1alpha1.Stack) error {
 	sameStack := other.Spec.Title == p.App.Title && other.Spec.PermissionScope == p.App.PermissionScope
 	if sameStack && install.Scope() == stackpackage.ClusterScope {
@@ -143,7 +146,7 @@ func checkOther(install v1alpha1.Install, p *stackpackage.Package, other *v1alph
 	return nil
 }
 
-// planCRD is the definition as it will be.
+// planCRD returns the CRD as it will be written.
 func (r *Reconciler) planCRD(ctx context.Context, crd *apiextensionsv1.CustomResourceDefinition, p *stackpackage.Package,
 ) (*apiextensionsv1.CustomResourceDefinition, error) {
 	wanted := crd.DeepCopy()
@@ -168,7 +171,7 @@ func (r *Reconciler) planCRD(ctx context.Context, crd *apiextensionsv1.CustomRes
 	return merged, nil
 }
 
-// claim writes the Stack. From then on its CRDs are the stack's.
+// claim writes the Stack. From then on the stack owns its CRDs.
 func (r *Reconciler) claim(ctx context.Context, install v1alpha1.Install, p *stackpackage.Package, planned *plan) error {
 	stack := planned.stack
 	before := stack.DeepCopyObject().(*v1alpha1.Stack)
@@ -193,7 +196,8 @@ func with(labels, more map[string]string) map[string]string {
 	return all
 }
 
-// apply brings about what was planned. The controller of an earlier version ends before anything changes.
+// apply creates or updates the planned objects. It first deletes the controller of an earlier version and waits until
+// its Pods have ended.
 func (r *Reconciler) apply(ctx context.Context, install v1alpha1.Install, p *stackpackage.Package, planned *plan) error {
 	key := client.ObjectKeyFromObject(install)
 	wanted := controllerOf(key, p)
@@ -218,7 +222,7 @@ func (r *Reconciler) apply(ctx context.Context, install v1alpha1.Install, p *sta
 	return r.ensure(ctx, planned.stack, wanted)
 }
 
-// ensureCRDs writes the CRDs, and waits until the API server serves all of them.
+// ensureCRDs writes the CRDs. It returns a waiting error until the API server serves all of them.
 func (r *Reconciler) ensureCRDs(ctx context.Context, planned []*apiextensionsv1.CustomResourceDefinition) error {
 	var waits error
 	for _, crd := range planned {
@@ -232,10 +236,10 @@ func (r *Reconciler) ensureCRDs(ctx context.Context, planned []*apiextensionsv1.
 	return waits
 }
 
-// ensureCRD writes a CRD, and says that it waits until the API server serves it.
+// ensureCRD writes a CRD. It returns a waiting error until the API server serves it.
 func (r *Reconciler) ensureCRD(ctx context.Context, planned *apiextensionsv1.CustomResourceDefinition) error {
 	if planned.UID == "" {
-		// Another install of the stack can have created it since it was planned.
+		// Another install of the same stack may have created it after planning.
 		if err := r.Create(ctx, planned); client.IgnoreAlreadyExists(err) != nil {
 			return err
 		}
@@ -263,7 +267,8 @@ func (r *Reconciler) ensureCRD(ctx context.Context, planned *apiextensionsv1.Cus
 	return wait("waiting for the CRD %s to be served", planned.Name)
 }
 
-// ensure has an object of a stack be as it should be. What belongs to others is left alone, and is an error.
+// ensure creates an object of the stack or restores it to its desired state. It returns an error for an object with
+// another owner and does not change it.
 func (r *Reconciler) ensure(ctx context.Context, stack *v1alpha1.Stack, wanted client.Object) error {
 	key := client.ObjectKeyFromObject(stack)
 	wanted.SetLabels(with(wanted.GetLabels(), stackLabels(key)))
@@ -278,7 +283,7 @@ func (r *Reconciler) ensure(ctx context.Context, stack *v1alpha1.Stack, wanted c
 		if err = r.Create(ctx, wanted); !apierrors.IsAlreadyExists(err) {
 			return err
 		}
-		// It is another's, or has lost the label by which it is cached.
+		// The object has another owner, or has lost the label that selects the objects in the cache.
 		err = r.Live.Get(ctx, client.ObjectKeyFromObject(wanted), current)
 	}
 	if err != nil {
@@ -293,8 +298,8 @@ func (r *Reconciler) ensure(ctx context.Context, stack *v1alpha1.Stack, wanted c
 	return r.repair(ctx, current, wanted)
 }
 
-// belongsTo says whether an object is a stack's. Cluster-scoped ones, which a Stack cannot own, have a name that no other
-// stack has.
+// belongsTo reports whether an object belongs to the stack. A Stack cannot own cluster-scoped objects; their names are
+// unique to the stack.
 func belongsTo(object client.Object, stack *v1alpha1.Stack) bool {
 	if object.GetNamespace() == "" {
 		return strings.HasPrefix(object.GetName(), clusterRolePrefix)
@@ -302,7 +307,8 @@ func belongsTo(object client.Object, stack *v1alpha1.Stack) bool {
 	return metav1.IsControlledBy(object, stack)
 }
 
-// repair restores an object that another client has changed. What others added to its metadata stays.
+// repair restores the desired state of an object that another client has changed. It keeps other labels and
+// annotations.
 func (r *Reconciler) repair(ctx context.Context, current, wanted client.Object) error {
 	before := current.DeepCopyObject().(client.Object)
 	current.SetLabels(with(current.GetLabels(), wanted.GetLabels()))
@@ -316,7 +322,7 @@ func (r *Reconciler) repair(ctx context.Context, current, wanted client.Object) 
 		current.Rules, current.AggregationRule = wanted.(*rbacv1.ClusterRole).Rules, nil
 	case *rbacv1.RoleBinding:
 		wanted := wanted.(*rbacv1.RoleBinding)
-		if current.RoleRef != wanted.RoleRef { // cannot be changed
+		if current.RoleRef != wanted.RoleRef { // is immutable
 			return r.replace(ctx, current)
 		}
 		current.Subjects = wanted.Subjects
@@ -327,8 +333,8 @@ func (r *Reconciler) repair(ctx context.Context, current, wanted client.Object) 
 		}
 		current.Subjects = wanted.Subjects
 	case *appsv1.Deployment:
-		// The API server completes the spec, so whether it is the same shows when it is written. That changes nothing
-		// if it is.
+		// The API server defaults the spec, so a comparison would always find a difference. Writing an unchanged spec
+		// has no effect.
 		current.Spec = wanted.(*appsv1.Deployment).Spec
 	}
 	if apiequality.Semantic.DeepEqual(before, current) {
@@ -337,7 +343,7 @@ func (r *Reconciler) repair(ctx context.Context, current, wanted client.Object) 
 	return r.Update(ctx, current)
 }
 
-// replace deletes an object that cannot be repaired. It is created again when its end is seen.
+// replace deletes an object that cannot be repaired. The event of its deletion triggers its recreation.
 func (r *Reconciler) replace(ctx context.Context, object client.Object) error {
 	if err := r.Delete(ctx, object, client.Preconditions{UID: ptr.To(object.GetUID())}); client.IgnoreNotFound(err) != nil {
 		return err
@@ -345,7 +351,8 @@ func (r *Reconciler) replace(ctx context.Context, object client.Object) error {
 	return wait("replacing the %s %s", kindOf(object), object.GetName())
 }
 
-// endControllers ends the controllers of the stack that are not the one that is wanted, and waits for their Pods.
+// endControllers deletes the controllers of the stack except the wanted one, and returns a waiting error until they and
+// their Pods are gone.
 func (r *Reconciler) endControllers(ctx context.Context, key client.ObjectKey, wanted client.Object) error {
 	old, err := r.controllers(ctx, key)
 	if err != nil {
@@ -380,7 +387,7 @@ func (r *Reconciler) endControllers(ctx context.Context, key client.ObjectKey, w
 	return nil
 }
 
-// controllers are the Deployments and Jobs of a stack.
+// controllers returns the Deployments and Jobs of a stack.
 func (r *Reconciler) controllers(ctx context.Context, key client.ObjectKey) (all []client.Object, err error) {
 	deployments, jobs := &appsv1.DeploymentList{}, &batchv1.JobList{}
 	in, of := client.InNamespace(key.Namespace), client.MatchingLabels(stackLabels(key))

@@ -13,11 +13,11 @@ import (
 	"github.com/gardenlite/gardenlite/internal/garden/stacks/v1alpha1"
 )
 
-// listingRole lets the Stack Manager list instances of the CRDs of stacks, to see whether there are any when one is
-// uninstalled. It has no other access to them. manifests/garden binds the role.
+// listingRole allows the Stack Manager to list the instances of the CRDs of stacks, which it does before an
+// uninstallation. It has no other access to instances. manifests/garden binds the role.
 const listingRole = User + ":instances"
 
-// ensureListing adds CRDs to the role.
+// ensureListing adds CRDs to the listing role.
 func (r *Reconciler) ensureListing(ctx context.Context, crds []*apiextensionsv1.CustomResourceDefinition) error {
 	if len(crds) == 0 {
 		return nil
@@ -32,7 +32,7 @@ func (r *Reconciler) ensureListing(ctx context.Context, crds []*apiextensionsv1.
 	})
 }
 
-// endListing takes the CRDs of a stack from the role that are gone.
+// endListing removes those CRDs of a stack from the listing role that do not exist any more.
 func (r *Reconciler) endListing(ctx context.Context, stack *v1alpha1.Stack) error {
 	var gone []rbacv1.PolicyRule
 	for _, owned := range stack.Spec.CustomResourceDefinitions {
@@ -54,7 +54,8 @@ func (r *Reconciler) endListing(ctx context.Context, stack *v1alpha1.Stack) erro
 	})
 }
 
-// changeListing changes the role. A conflict with another change is an error, and the reconciliation starts anew.
+// changeListing updates the listing role. It returns an error in case of a conflict, so that the reconciliation is
+// retried.
 func (r *Reconciler) changeListing(ctx context.Context, change func([]rbacv1.PolicyRule) []rbacv1.PolicyRule) error {
 	role := &rbacv1.ClusterRole{}
 	if err := r.Live.Get(ctx, client.ObjectKey{Name: listingRole}, role); err != nil {

@@ -26,29 +26,29 @@ import (
 )
 
 const (
-	// Name is the component's.
+	// Name is the name of the component.
 	Name = "stack-manager"
-	// User is who the Stack Manager is to the garden.
+	// User is the user name of the Stack Manager in the garden.
 	User = "gardenlite.dev:system:stack-manager"
-	// leaseName is the lease by which one of several Stack Managers works.
+	// leaseName is the name of the Lease for leader election.
 	leaseName = "gardenlite-stack-manager-leader-election"
-	// leaseNamespace is that of the garden's other components.
+	// leaseNamespace is the namespace of the Leases of all garden components.
 	leaseNamespace = "garden"
 )
 
-// Config is what a Stack Manager is made of. REST is required.
+// Config configures a Stack Manager. REST is required.
 type Config struct {
 	REST *rest.Config
-	// Clock is the real one by default.
+	// Clock defaults to the real clock.
 	Clock clock.WithTicker
 	Log   logr.Logger
-	// LeaderElection lets one of several Stack Managers work.
+	// LeaderElection enables leader election between several Stack Managers.
 	LeaderElection bool
-	// Folder is where packages file://NAME are. Without it, packages are in registries only.
+	// Folder contains the packages with references file://NAME. If it is empty, packages are read from registries only.
 	Folder string
 }
 
-// New makes a Stack Manager, which watches nothing but the two kinds of installs until there is the first one.
+// New creates a Stack Manager. Until the first install exists, it watches only the two kinds of installs.
 func New(cfg Config) (*component.Manager, error) {
 	cfg.Clock = cmp.Or[clock.WithTicker](cfg.Clock, clock.RealClock{})
 	var lease *client.ObjectKey
@@ -81,7 +81,7 @@ func New(cfg Config) (*component.Manager, error) {
 	return mgr, nil
 }
 
-// ofStacks are the objects that are cached: none but those of stacks.
+// ofStacks returns the cache options: of the controlled kinds, only the objects of stacks are cached.
 func ofStacks() map[client.Object]cache.ByObject {
 	labelled, err := labels.NewRequirement(stackLabel, selection.Exists, nil)
 	if err != nil {
@@ -96,8 +96,8 @@ func ofStacks() map[client.Object]cache.ByObject {
 	return objects
 }
 
-// controlled are the kinds of objects that a stack consists of, and the Pods of its controller. They have the label of
-// the stack.
+// controlled returns the kinds of objects that a stack consists of, and the Pods of its controller. All of them have
+// the label of the stack.
 func controlled() []client.Object {
 	return []client.Object{
 		&appsv1.Deployment{}, &batchv1.Job{}, &corev1.ServiceAccount{}, &corev1.Pod{},

@@ -19,25 +19,25 @@ import (
 )
 
 const (
-	// stackLabel and namespaceLabel say of which Stack an object is. Cluster-scoped ones need both.
+	// stackLabel and namespaceLabel name the Stack of an object. A cluster-scoped object needs both.
 	stackLabel     = "stacks.crossplane.io/stack"
 	namespaceLabel = "stacks.crossplane.io/stack-namespace"
-	// digestAnnotation is the digest of the package that a controller is from.
+	// digestAnnotation has the digest of the package that a controller is from.
 	digestAnnotation = "stacks.crossplane.io/package-digest"
-	// clusterRolePrefix is before the names of cluster roles and their bindings: NAMESPACE:NAME follows.
+	// clusterRolePrefix is the prefix of the names of ClusterRoles and ClusterRoleBindings, followed by NAMESPACE:NAME.
 	clusterRolePrefix = "stack:"
 )
 
-// stackLabels are those of the objects of a stack.
+// stackLabels returns the labels of the objects of a stack.
 func stackLabels(key client.ObjectKey) client.MatchingLabels {
 	return client.MatchingLabels{stackLabel: key.Name, namespaceLabel: key.Namespace, stackpackage.ManagedByLabel: stackpackage.ManagedBy}
 }
 
-// allVerbs, for CRDs that are owned and CRDs that are depended on (Stacks security and isolation, "Allowed Resource
+// allVerbs is granted for owned CRDs and for CRDs in dependsOn (Stacks security and isolation, "Allowed Resource
 // Access").
 var allVerbs = []string{"*"}
 
-// rulesOf are the permissions of a stack.
+// rulesOf returns the permissions of a stack with access to the CRDs.
 func rulesOf(crds []*apiextensionsv1.CustomResourceDefinition) []rbacv1.PolicyRule {
 	rules := []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"configmaps", "events", "secrets"}, Verbs: allVerbs}}
 	for _, crd := range crds {
@@ -46,7 +46,7 @@ func rulesOf(crds []*apiextensionsv1.CustomResourceDefinition) []rbacv1.PolicyRu
 	return rules
 }
 
-// resourcesOf are the resources of a CRD.
+// resourcesOf returns the resource of a CRD and its subresources.
 func resourcesOf(crd *apiextensionsv1.CustomResourceDefinition) []string {
 	plural := crd.Spec.Names.Plural
 	resources := []string{plural, plural + "/finalizers"}
@@ -64,12 +64,12 @@ func resourcesOf(crd *apiextensionsv1.CustomResourceDefinition) []string {
 	return resources
 }
 
-// serviceAccountOf is the identity of the stack's controller.
+// serviceAccountOf returns the ServiceAccount of the stack's controller.
 func serviceAccountOf(key client.ObjectKey) *corev1.ServiceAccount {
 	return &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: key.Name, Namespace: key.Namespace}}
 }
 
-// permissionsOf are the role of the stack and its binding.
+// permissionsOf returns the role of the stack and its binding, which are cluster-scoped for a cluster stack.
 func permissionsOf(key client.ObjectKey, scope stackpackage.Scope, rules []rbacv1.PolicyRule) (role, binding client.Object) {
 	subjects := []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: key.Namespace, Name: key.Name}}
 	if scope == stackpackage.ClusterScope {
@@ -82,12 +82,12 @@ func permissionsOf(key client.ObjectKey, scope stackpackage.Scope, rules []rbacv
 		RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: meta.Name}}
 }
 
-// clusterRoleName has the namespace, so that Stacks of two namespaces do not meet.
+// clusterRoleName includes the namespace, so that the names for Stacks of two namespaces do not collide.
 func clusterRoleName(key client.ObjectKey) string {
 	return clusterRolePrefix + key.Namespace + ":" + key.Name
 }
 
-// controllerOf is the controller of a package, with the identity of its Stack; nil if there is none.
+// controllerOf returns the controller of a package with the ServiceAccount of its Stack, and nil if there is none.
 func controllerOf(key client.ObjectKey, p *stackpackage.Package) client.Object {
 	switch {
 	case p.Deployment != nil:
@@ -97,7 +97,7 @@ func controllerOf(key client.ObjectKey, p *stackpackage.Package) client.Object {
 		if d.Spec.Selector == nil {
 			d.Spec.Selector = &metav1.LabelSelector{}
 		}
-		// Pods of others are never the stack's.
+		// The label excludes the Pods of other stacks.
 		metav1.AddLabelToSelector(d.Spec.Selector, stackLabel, key.Name)
 		return withDigest(d, p)
 	case p.Job != nil:
@@ -126,8 +126,8 @@ func withDigest(object client.Object, p *stackpackage.Package) client.Object {
 	return object
 }
 
-// record is the Stack of a package. CRDs that an earlier version of the package owned stay the stack's until it is
-// uninstalled.
+// record returns the spec of the Stack for a package. CRDs that an earlier version of the package owned remain in it
+// until the stack is uninstalled.
 func record(stack *v1alpha1.Stack, p *stackpackage.Package, rules []rbacv1.PolicyRule) v1alpha1.StackSpec {
 	spec := v1alpha1.StackSpec{App: p.App, Permissions: v1alpha1.Permissions{Rules: rules}}
 	for _, crd := range p.CRDs {
@@ -159,19 +159,19 @@ func storageVersion(crd *apiextensionsv1.CustomResourceDefinition) string {
 	return ""
 }
 
-// owns says whether a Stack owns a CRD.
+// owns reports whether a Stack owns a CRD.
 func owns(stack *v1alpha1.Stack, crd string) bool {
 	return slices.ContainsFunc(stack.Spec.CustomResourceDefinitions, func(c v1alpha1.CRDReference) bool { return c.Name == crd })
 }
 
-// finalizer of installs: their stack is uninstalled before they go.
+// finalizer is the finalizer of installs: their stack is uninstalled before they are deleted.
 const finalizer = "stacks.crossplane.io/stack-manager"
 
 func hasFinalizer(install client.Object) bool {
 	return controllerutil.ContainsFinalizer(install, finalizer)
 }
 
-// kindOf is the kind of an object that was made here or read, which need not have it itself.
+// kindOf returns the kind of an object from its Go type, because the TypeMeta may be empty.
 func kindOf(object client.Object) string {
 	name := fmt.Sprintf("%T", object)
 	return name[strings.LastIndex(name, ".")+1:]

@@ -16,7 +16,7 @@ import (
 	"github.com/gardenlite/gardenlite/internal/garden/stacks/v1alpha1"
 )
 
-// packages are the packages of the installs, so that they are pulled once and not at every reconciliation.
+// packages caches the packages of the installs, so that they are pulled once and not in every reconciliation.
 type packages struct {
 	options stackpackage.Options
 	mu      sync.Mutex
@@ -32,8 +32,8 @@ func newPackages(options stackpackage.Options) *packages {
 	return &packages{options: options, read: map[types.UID]readPackage{}}
 }
 
-// of is the package of an install. What was installed under the same reference is read by its digest: a tag that moves
-// upgrades nothing by itself.
+// of returns the package of an install. An installed package of a registry is read by its digest while the reference is
+// unchanged: a tag that moves does not cause an upgrade.
 func (p *packages) of(ctx context.Context, install v1alpha1.Install) (*stackpackage.Package, error) {
 	reference := install.Request().Reference()
 	p.mu.Lock()
@@ -51,7 +51,7 @@ func (p *packages) of(ctx context.Context, install v1alpha1.Install) (*stackpack
 	if err != nil {
 		return nil, err
 	}
-	if read.Digest == "" { // a folder
+	if read.Digest == "" { // a folder or an archive of docker save
 		data, err := json.Marshal(read)
 		if err != nil {
 			return nil, err
@@ -64,7 +64,8 @@ func (p *packages) of(ctx context.Context, install v1alpha1.Install) (*stackpack
 	return read, nil
 }
 
-// uses says whether the package of an install owns a CRD or depends on it, or has not been read.
+// uses reports whether the package of an install owns a CRD or depends on it. It returns true if the package has not
+// been read.
 func (p *packages) uses(uid types.UID, crd string) bool {
 	p.mu.Lock()
 	known, ok := p.read[uid]
@@ -79,7 +80,7 @@ func (p *packages) forget(uid types.UID) {
 	delete(p.read, uid)
 }
 
-// byDigest is a reference with a digest instead of its tag.
+// byDigest returns the reference with the digest instead of its tag.
 func byDigest(reference, digest string) string {
 	reference, _, _ = strings.Cut(reference, "@")
 	if colon := strings.LastIndex(reference, ":"); colon > strings.LastIndex(reference, "/") {

@@ -31,20 +31,20 @@ import (
 	"github.com/gardenlite/gardenlite/internal/garden/stacks/v1alpha1"
 )
 
-// retryAfter is when a package that could not be read, or was refused, is tried again.
+// retryAfter is the requeue period for a package that could not be read or was refused.
 const retryAfter = 30 * time.Second
 
 // Reconciler installs and uninstalls the stacks of one of the two kinds of installs.
 type Reconciler struct {
 	client.Client
-	// Live reads what is not cached: who owns what is decided by what is there, not by what was there a moment ago.
+	// Live reads from the API server: which stack owns a CRD must not be decided with outdated objects from the cache.
 	Live      client.Reader
 	Instances metadata.Interface
 	Clock     clock.PassiveClock
 
 	kind     v1alpha1.Install
 	packages *packages
-	// claims is held while it is decided which stack owns a CRD.
+	// claims is held while the owner of a CRD is determined.
 	claims *sync.Mutex
 
 	controller controller.Controller
@@ -53,12 +53,13 @@ type Reconciler struct {
 	watches    bool
 }
 
-// refusal is an error that the same package will always have: it is not tried again at once.
+// refusal is an error that a retry with the same package does not resolve, so it is retried without backoff after
+// retryAfter.
 type refusal struct{ error }
 
 func refuse(format string, args ...any) error { return refusal{fmt.Errorf(format, args...)} }
 
-// waiting is what an installation waits for. A watch tells when it is there.
+// waiting is the error of an installation that waits for another object, whose watch triggers the next reconciliation.
 type waiting struct{ error }
 
 func wait(format string, args ...any) error { return waiting{fmt.Errorf(format, args...)} }
@@ -69,7 +70,7 @@ func (r *Reconciler) addToManager(mgr manager.Manager) (err error) {
 	return err
 }
 
-// watch begins to watch what installs consist of, with the first install.
+// watch starts the watches for the objects of stacks when the first install is reconciled.
 func (r *Reconciler) watch() error {
 	r.watching.Lock()
 	defer r.watching.Unlock()
@@ -97,7 +98,8 @@ func (r *Reconciler) watch() error {
 	return nil
 }
 
-// usersOf are the installs that a change of a CRD may matter to: those whose package owns it or depends on it.
+// usersOf returns requests for the installs whose package owns the CRD or depends on it, and for those that are being
+// deleted.
 func (r *Reconciler) usersOf(ctx context.Context, crd client.Object) (requests []reconcile.Request) {
 	installs, err := r.installs(ctx)
 	if err != nil {
@@ -152,7 +154,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	return r.report(ctx, install, ready, warnings, err)
 }
 
-// report writes what came of a reconciliation into the status.
+// report writes the result of a reconciliation to the status.
 func (r *Reconciler) report(ctx context.Context, install v1alpha1.Install, ready v1alpha1.Condition, warnings []string, err error,
 ) (reconcile.Result, error) {
 	synced := v1alpha1.Condition{Type: v1alpha1.Synced, Status: corev1.ConditionTrue, Reason: v1alpha1.ReasonReconcileSuccess,
@@ -165,7 +167,7 @@ func (r *Reconciler) report(ctx context.Context, install v1alpha1.Install, ready
 		ready = v1alpha1.Condition{Type: v1alpha1.Ready, Status: corev1.ConditionFalse, Reason: v1alpha1.ReasonCreating, Message: err.Error()}
 		err = nil
 	case err != nil && (apierrors.IsConflict(err) || ctx.Err() != nil):
-		return reconcile.Result{}, err // the next one sees more
+		return reconcile.Result{}, err // retried, without a change of the status
 	case err != nil:
 		synced = v1alpha1.Condition{Type: v1alpha1.Synced, Status: corev1.ConditionFalse,
 			Reason: v1alpha1.ReasonReconcileError, Message: err.Error()}
@@ -180,7 +182,7 @@ func (r *Reconciler) report(ctx context.Context, install v1alpha1.Install, ready
 	return result, errors.Join(err, r.setStatus(ctx, install, ready, synced))
 }
 
-// setStatus writes conditions to an install and its Stack.
+// setStatus writes the conditions to the status of an install and its Stack.
 func (r *Reconciler) setStatus(ctx context.Context, install v1alpha1.Install, conditions ...v1alpha1.Condition) error {
 	current := r.kind.DeepCopyObject().(v1alpha1.Install)
 	if err := r.Get(ctx, client.ObjectKeyFromObject(install), current); err != nil {
@@ -208,7 +210,7 @@ func (r *Reconciler) setStatus(ctx context.Context, install v1alpha1.Install, co
 	return client.IgnoreNotFound(r.Status().Patch(ctx, stack, client.MergeFrom(before)))
 }
 
-// controllerRef is the reference to a stack's controller.
+// controllerRef returns the reference to a stack's controller, and nil if it has none.
 func controllerRef(stack *v1alpha1.Stack) *corev1.ObjectReference {
 	switch c := stack.Spec.Controller; {
 	case c.Deployment != nil:
@@ -219,10 +221,10 @@ func controllerRef(stack *v1alpha1.Stack) *corev1.ObjectReference {
 	return nil
 }
 
-// reservedNamespaces have identities of the cluster itself.
+// reservedNamespaces contain ServiceAccounts of the cluster itself.
 var reservedNamespaces = []string{metav1.NamespaceSystem, metav1.NamespacePublic, corev1.NamespaceNodeLease}
 
-// install does what is missing, step by step; each can be the last one before the process ends.
+// install performs the missing steps of an installation. The process may end after each of them.
 func (r *Reconciler) install(ctx context.Context, install v1alpha1.Install) (ready v1alpha1.Condition, warnings []string, err error) {
 	key := client.ObjectKeyFromObject(install)
 	if problems := validation.IsDNS1123Label(key.Name); len(problems) > 0 {

@@ -12,8 +12,9 @@ import (
 
 type jsonSchema = apiextensionsv1.JSONSchemaProps
 
-// extendsSchema says why a schema does not take everything that another one takes, or drops a field of it. It allows what
-// is sure to be compatible: fields that are added, and restrictions that are removed or loosened.
+// extendsSchema returns an error if the schema wider does not accept everything that old accepts, or drops a field of
+// it. It allows only changes that are certainly compatible: added fields, and restrictions that are removed or
+// loosened.
 func extendsSchema(path string, old, wider *jsonSchema) error {
 	switch {
 	case old == nil && wider == nil:
@@ -37,7 +38,7 @@ func extendsSchema(path string, old, wider *jsonSchema) error {
 			return err
 		}
 	}
-	// A field that is new may be in objects that are stored already if unknown fields were kept.
+	// If unknown fields were preserved, stored objects may already have a field for which wider adds a schema.
 	if isTrue(old.XPreserveUnknownFields) {
 		for name := range wider.Properties {
 			if _, ok := old.Properties[name]; !ok {
@@ -78,7 +79,7 @@ func extendsAdditional(path string, old, wider *apiextensionsv1.JSONSchemaPropsO
 	return extendsSchema(path+".*", old.Schema, wider.Schema)
 }
 
-// extendsValue is about the restrictions of the value itself.
+// extendsValue compares the restrictions of the value itself.
 func extendsValue(path string, old, wider *jsonSchema) error {
 	differs := func(what string, old, wider any) error {
 		return fmt.Errorf("%s of %s is %v, and was %v", what, field(path), wider, old)
@@ -110,7 +111,7 @@ func extendsValue(path string, old, wider *jsonSchema) error {
 	case old.Default != nil && (wider.Default == nil || !sameJSON(old.Default, wider.Default)):
 		return fmt.Errorf("the default of %s differs", field(path))
 	}
-	// These are compared as a whole: that one of them allows more than another is not seen.
+	// These restrictions must be equal, because it is not determined which of two different ones is wider.
 	for what, pair := range map[string][2]any{
 		"allOf": {old.AllOf, wider.AllOf}, "anyOf": {old.AnyOf, wider.AnyOf}, "oneOf": {old.OneOf, wider.OneOf}, "not": {old.Not, wider.Not},
 		"multipleOf": {old.MultipleOf, wider.MultipleOf}, "x-kubernetes-validations": {old.XValidations, wider.XValidations},
@@ -124,7 +125,7 @@ func extendsValue(path string, old, wider *jsonSchema) error {
 	return nil
 }
 
-// loosened says whether a limit is the same or wider: removed, or further in the direction (1: up, -1: down).
+// loosened reports whether a limit is unchanged or loosened: removed, or moved in the direction (1: up, -1: down).
 func loosened[T int64 | float64](old, wider *T, direction T) bool {
 	if wider == nil {
 		return true
@@ -132,7 +133,7 @@ func loosened[T int64 | float64](old, wider *T, direction T) bool {
 	return old != nil && (*wider-*old)*direction >= 0
 }
 
-// sameJSON compares values, however they are written.
+// sameJSON compares two values regardless of their formatting.
 func sameJSON(a, b *apiextensionsv1.JSON) bool {
 	var x, y any
 	return json.Unmarshal(a.Raw, &x) == nil && json.Unmarshal(b.Raw, &y) == nil && apiequality.Semantic.DeepEqual(x, y)
@@ -140,7 +141,7 @@ func sameJSON(a, b *apiextensionsv1.JSON) bool {
 
 func isTrue(b *bool) bool { return b != nil && *b }
 
-// field is how a path is shown.
+// field returns a path as it is shown in messages.
 func field(path string) string {
 	if path == "" {
 		return "the object"

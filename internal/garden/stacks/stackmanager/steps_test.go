@@ -33,14 +33,15 @@ import (
 
 var errKilled = errors.New("the process is killed")
 
-// killWorld is a garden whose Stack Manager is killed before one of its writes.
+// killWorld is a garden in which the Stack Manager can be killed before a write.
 type killWorld struct {
 	t      *testing.T
 	client client.WithWatch
 	r      *Reconciler
 	folder string
 	kind   v1alpha1.Install
-	// writesLeft is how many writes succeed before the process is killed; none is ever refused if it is negative.
+	// writesLeft is the number of writes that succeed before the process is killed. If it is negative, all writes
+	// succeed.
 	writesLeft int
 	writes     int
 }
@@ -88,7 +89,7 @@ func (w *killWorld) writePackage(version string) {
 	}
 }
 
-// write counts a write, and refuses it if the process is killed before it.
+// write counts a write, and returns errKilled if the process is killed before it.
 func (w *killWorld) write() error {
 	if w.writesLeft == 0 {
 		return errKilled
@@ -98,7 +99,7 @@ func (w *killWorld) write() error {
 	return nil
 }
 
-// start starts a Stack Manager, which knows nothing of an earlier one.
+// start starts a Stack Manager with no state of an earlier one.
 func (w *killWorld) start() {
 	c := interceptor.NewClient(w.client, interceptor.Funcs{
 		Create: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.CreateOption) error {
@@ -157,7 +158,8 @@ func (w *killWorld) checkPods(deployment *appsv1.Deployment) {
 	}
 }
 
-// settle reconciles, with the rest of the cluster doing its part, until nothing changes; false if the process is killed.
+// settle reconciles, and simulates the rest of the cluster, until nothing changes. It returns false if the process is
+// killed.
 func (w *killWorld) settle() bool {
 	w.t.Helper()
 	for range 40 {
@@ -174,7 +176,8 @@ func (w *killWorld) settle() bool {
 	return false
 }
 
-// clusterDoesItsPart does what the API server and the controllers of workloads do, and says whether there was anything to do.
+// clusterDoesItsPart simulates the API server and the controllers of workloads, and returns whether it has changed
+// anything.
 func (w *killWorld) clusterDoesItsPart() (changed bool) {
 	ctx := w.t.Context()
 	crds := &apiextensionsv1.CustomResourceDefinitionList{}
@@ -209,7 +212,7 @@ func (w *killWorld) clusterDoesItsPart() (changed bool) {
 	return changed
 }
 
-// ask has the user ask for a version of the stack, or for its uninstallation if the version is empty.
+// ask writes an install with this version of the stack, or deletes it if the version is empty.
 func (w *killWorld) ask(version string) {
 	install := w.kind.DeepCopyObject().(v1alpha1.Install)
 	err := w.client.Get(w.t.Context(), stackKey, install)
@@ -227,7 +230,7 @@ func (w *killWorld) ask(version string) {
 	}
 }
 
-// check compares what there is with what a version of the stack consists of; nothing if it is empty.
+// check compares all objects with those of this version of the stack. There must be none if the version is empty.
 func (w *killWorld) check(version string) {
 	w.t.Helper()
 	ctx := w.t.Context()
@@ -284,8 +287,9 @@ func (w *killWorld) check(version string) {
 	}
 }
 
-// TestKilledBeforeEachWrite kills the Stack Manager before each of the writes of an installation, an upgrade, a downgrade and
-// an uninstallation, in turn. The next one converges, nothing is orphaned, and no two versions of a controller run at once.
+// TestKilledBeforeEachWrite kills the Stack Manager before each of the writes of an installation, an upgrade, a
+// downgrade and an uninstallation, in turn. It checks that the next Stack Manager converges, that nothing is orphaned,
+// and that two versions of a controller never run at the same time.
 func TestKilledBeforeEachWrite(t *testing.T) {
 	for _, kind := range []v1alpha1.Install{&v1alpha1.ClusterStackInstall{}, &v1alpha1.StackInstall{}} {
 		for name, versions := range map[string][]string{

@@ -24,13 +24,13 @@ import (
 )
 
 const (
-	// blockedRetry is when it is checked again whether the instances are gone that an uninstallation is refused for.
+	// blockedRetry is the requeue period of an uninstallation that is blocked by instances, or waits.
 	blockedRetry = 2 * time.Second
-	// namedInstances is how many of them a message names.
+	// namedInstances is the maximum number of instances of a CRD that a message names.
 	namedInstances = 5
 )
 
-// blocked is what an uninstallation is refused for, until it is gone or the deletion is confirmed.
+// blocked is the reason why an uninstallation does not start until it is resolved or the deletion is confirmed.
 type blocked struct{ error }
 
 func (r *Reconciler) reconcileDeletion(ctx context.Context, install v1alpha1.Install) (reconcile.Result, error) {
@@ -41,7 +41,7 @@ func (r *Reconciler) reconcileDeletion(ctx context.Context, install v1alpha1.Ins
 	var isBlocked blocked
 	var isWaiting waiting
 	switch {
-	case errors.As(err, &isBlocked): // the controller runs on
+	case errors.As(err, &isBlocked): // the controller keeps running
 		return reconcile.Result{RequeueAfter: blockedRetry}, r.setStatus(ctx, install, v1alpha1.Condition{Type: v1alpha1.Synced,
 			Status: corev1.ConditionFalse, Reason: v1alpha1.ReasonDeletionBlocked, Message: err.Error()})
 	case errors.As(err, &isWaiting):
@@ -57,8 +57,8 @@ func (r *Reconciler) reconcileDeletion(ctx context.Context, install v1alpha1.Ins
 	return reconcile.Result{}, client.IgnoreNotFound(r.Patch(ctx, install, client.MergeFrom(before)))
 }
 
-// uninstall undoes what install did, in reverse order: the instances and CRDs first, while the controller can still let
-// go of them.
+// uninstall deletes the objects of a stack: first the instances and CRDs, while the controller can still remove its
+// finalizers, then the controller and its permissions.
 func (r *Reconciler) uninstall(ctx context.Context, install v1alpha1.Install) error {
 	key := client.ObjectKeyFromObject(install)
 	stack := &v1alpha1.Stack{}
@@ -118,8 +118,8 @@ func (r *Reconciler) release(ctx context.Context, stack *v1alpha1.Stack) error {
 	return client.IgnoreNotFound(r.Delete(ctx, stack, client.Preconditions{UID: ptr.To(stack.UID)}))
 }
 
-// ownedBy are the CRDs that the stack owns: those that no other one owns, those that others own as well, and who depends
-// on the former.
+// ownedBy returns the CRDs that the stack owns: last are those without another owner, shared are those with other
+// owners. dependents describes the stacks that depend on CRDs in last.
 func (r *Reconciler) ownedBy(ctx context.Context, stack *v1alpha1.Stack) (
 	last, shared []*apiextensionsv1.CustomResourceDefinition, dependents []string, err error) {
 	stacks := &v1alpha1.StackList{}
@@ -157,15 +157,15 @@ func dependsOn(stack *v1alpha1.Stack, crd string) bool {
 	})
 }
 
-// inTheWay is an error that says what is lost without a confirmation: instances whose CRD or controller goes, and stacks
-// that need the CRD.
+// inTheWay returns a blocked error with everything that would be lost without a confirmation: instances whose CRD or
+// controller would be deleted, and stacks that depend on the CRDs.
 func (r *Reconciler) inTheWay(ctx context.Context, install v1alpha1.Install, last, shared []*apiextensionsv1.CustomResourceDefinition,
 	dependents []string,
 ) error {
 	reasons := dependents
 	for _, crd := range slices.Concat(last, shared) {
 		namespace := metav1.NamespaceAll
-		if slices.Contains(shared, crd) { // those of other namespaces have their own controllers
+		if slices.Contains(shared, crd) { // other namespaces have controllers of their own
 			namespace = install.GetNamespace()
 		}
 		names, more, err := r.instancesOf(ctx, crd, namespace)
@@ -183,7 +183,7 @@ func (r *Reconciler) inTheWay(ctx context.Context, install v1alpha1.Install, las
 		"annotation %s=true, or gardenlite stack uninstall --confirm", strings.Join(reasons, "; "), v1beta1constants.ConfirmationDeletion)}
 }
 
-// instancesOf names some of the instances of a CRD.
+// instancesOf returns the names of up to namedInstances instances of a CRD, and a suffix if there are more.
 func (r *Reconciler) instancesOf(ctx context.Context, crd *apiextensionsv1.CustomResourceDefinition, namespace string) (
 	names []string, more string, err error) {
 	served := slices.IndexFunc(crd.Spec.Versions, func(v apiextensionsv1.CustomResourceDefinitionVersion) bool { return v.Served })
@@ -204,7 +204,7 @@ func (r *Reconciler) instancesOf(ctx context.Context, crd *apiextensionsv1.Custo
 	return names, more, nil
 }
 
-// remove deletes an object of the stack.
+// remove deletes an object if it belongs to the stack.
 func (r *Reconciler) remove(ctx context.Context, stack *v1alpha1.Stack, object client.Object) error {
 	err := r.Live.Get(ctx, client.ObjectKeyFromObject(object), object)
 	if err != nil || !belongsTo(object, stack) {

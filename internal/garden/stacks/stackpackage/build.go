@@ -16,11 +16,11 @@ import (
 	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
 )
 
-// imageTag is what the tag of an image may be.
+// imageTag matches a valid tag of an image.
 var imageTag = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9._-]{0,127}$`)
 
-// Build checks the package in a folder and writes it as the archive of an OCI image, tagged with its version. The same
-// package is always the same bytes.
+// Build checks the package in a folder and writes it as an archive with an OCI image, tagged with the version of the
+// package. The archive of the same package always has the same bytes.
 func Build(dir string, w io.Writer) (*Package, error) {
 	files, err := ReadDir(dir)
 	if err != nil {
@@ -35,7 +35,7 @@ func Build(dir string, w io.Writer) (*Package, error) {
 	if err != nil {
 		return nil, err
 	}
-	// The layer is not packed: how gzip packs differs between versions of Go.
+	// The layer is not compressed, because the output of gzip differs between versions of Go.
 	layer := addBlob(blobs, ocispec.MediaTypeImageLayer, content)
 	config := ocispec.Image{
 		Platform: ocispec.Platform{OS: "linux", Architecture: "amd64"},
@@ -88,7 +88,7 @@ func addBlob(blobs Files, mediaType string, data []byte) ocispec.Descriptor {
 	return ocispec.Descriptor{MediaType: mediaType, Digest: d, Size: int64(len(data))}
 }
 
-// writeTar writes files and their folders, sorted, without times and owners.
+// writeTar returns a tar archive of the files and their folders, sorted, without times and owners.
 func writeTar(files Files, prefix string) ([]byte, error) {
 	var out bytes.Buffer
 	archive := tar.NewWriter(&out)

@@ -15,14 +15,15 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 )
 
-// fields says which fields a value may have. A field that is not in it is refused; lists count as their items. The value
-// is fields for those of an object, a check for a value that is looked at, nil for any value.
+// fields are the allowed fields of an object, or of each item of a list; any other field is refused. The allowed values
+// of a field are given as fields for an object, as a check, or as nil for any value.
 type fields map[string]any
 
-// check says what is wrong with a value.
+// check returns an error if a value is not allowed.
 type check func(value any) error
 
-// The fields of a controller. What a Pod shares with its node, or what makes it another one's, is not among them.
+// These are the allowed fields of a controller. They do not include fields through which a Pod could access its node,
+// or take the identity of another Pod.
 var (
 	objectMeta = fields{
 		"name": nil, "creationTimestamp": check(isNull), "labels": check(checkKeys), "annotations": check(checkKeys),
@@ -90,7 +91,7 @@ var (
 	}
 )
 
-// readController reads install.yaml, which a package may do without.
+// readController reads install.yaml, which is optional.
 func (p *Package) readController(files Files) error {
 	data, ok := files[installFile]
 	if !ok {
@@ -126,7 +127,7 @@ func (p *Package) readController(files Files) error {
 	return nil
 }
 
-// checkController checks what the controller's fields mean together.
+// checkController checks rules that concern several fields of the controller.
 func (p *Package) checkController() error {
 	if p.Job != nil {
 		if policy := p.Job.Spec.Template.Spec.RestartPolicy; policy != corev1.RestartPolicyNever && policy != corev1.RestartPolicyOnFailure {
@@ -162,7 +163,7 @@ func checkPod(name string, template *corev1.PodTemplateSpec) error {
 	return nil
 }
 
-// check compares a value with the fields that it may have.
+// check checks that a value has only allowed fields and values.
 func (f fields) check(at string, value any) error {
 	switch v := value.(type) {
 	case nil:
@@ -212,7 +213,7 @@ func oneOf(allowed any) check {
 	}
 }
 
-// isNull takes what kubectl writes for fields that are not set.
+// isNull accepts null and the empty object, which kubectl writes for unset fields.
 func isNull(value any) error {
 	if object, ok := value.(map[string]any); value != nil && (!ok || len(object) > 0) {
 		return errors.New("it must not be set")
@@ -220,7 +221,7 @@ func isNull(value any) error {
 	return nil
 }
 
-// notRoot takes numbers, and lists of them, of users and groups that are not root's.
+// notRoot accepts the IDs of users and groups, and lists of them, except those of root.
 func notRoot(value any) error {
 	if list, ok := value.([]any); ok {
 		return errors.Join(eachNotRoot(list)...)
@@ -245,10 +246,10 @@ func notSystem(value any) error {
 	return nil
 }
 
-// commonLabels are those of Kubernetes that every application may have.
+// commonLabels is the prefix of Kubernetes' common labels, which every application may set.
 const commonLabels = "app.kubernetes.io/"
 
-// checkKeys takes labels and annotations that mean nothing to Kubernetes, Gardener or gardenlite.
+// checkKeys refuses labels and annotations with a prefix of Kubernetes, Gardener or gardenlite.
 func checkKeys(value any) error {
 	object, ok := value.(map[string]any)
 	if value != nil && !ok {

@@ -20,7 +20,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// What the CRDs of stacks are marked with, as Crossplane v0.4 does.
+// The CRDs of stacks have this label and annotations with this prefix, as in Crossplane v0.4.
 const (
 	ManagedByLabel = "app.kubernetes.io/managed-by"
 	ManagedBy      = "stack-manager"
@@ -62,7 +62,7 @@ func (p *Package) readCRDs(files Files) error {
 	return nil
 }
 
-// readCRD reads a CRD of any version, with nothing of the package's own metadata but the name.
+// readCRD reads a CRD of either API version. Of the metadata, it takes only the name.
 func readCRD(name string, data []byte) (*apiextensionsv1.CustomResourceDefinition, []string, error) {
 	var meta map[string]any
 	if err := decode(name, data, &meta); err != nil {
@@ -114,7 +114,7 @@ func convertCRD(old *v1beta1.CustomResourceDefinition, into *apiextensionsv1.Cus
 	return crdScheme.Convert(&internal, into, nil)
 }
 
-// checkCRD refuses CRDs that no stack may own.
+// checkCRD refuses CRDs that a stack must not own.
 func checkCRD(crd *apiextensionsv1.CustomResourceDefinition) error {
 	spec := &crd.Spec
 	if err := checkCRDName(spec.Names.Plural, spec.Group); err != nil {
@@ -146,8 +146,8 @@ func convertsByWebhook(conversion *apiextensionsv1.CustomResourceConversion) boo
 	return !isNone || conversion.Webhook != nil
 }
 
-// makeStructural does what v1 demands of a CRD that v1beta1 does not: a structural schema, and no unknown fields beside
-// it. A schema that cannot be kept is replaced by one that takes everything, which is reported.
+// makeStructural makes a CRD of v1beta1 valid in v1, which requires a structural schema and drops unknown fields. It
+// replaces a schema that is not structural by one that accepts everything, and returns a warning.
 func makeStructural(crd *apiextensionsv1.CustomResourceDefinition) (warnings []string) {
 	if crd.Spec.PreserveUnknownFields {
 		crd.Spec.PreserveUnknownFields = false
@@ -179,8 +179,8 @@ func structural(schema *apiextensionsv1.JSONSchemaProps) error {
 	return structuralschema.ValidateStructural(nil, s).ToAggregate()
 }
 
-// validateCRD is the validation of the API server, so that what is refused there is refused before anything is
-// installed.
+// validateCRD runs the validation of the API server, so that a CRD that the API server would refuse is refused before
+// anything is installed.
 func validateCRD(crd *apiextensionsv1.CustomResourceDefinition) error {
 	candidate := crd.DeepCopy()
 	crdScheme.Default(candidate)
@@ -196,7 +196,7 @@ func validateCRD(crd *apiextensionsv1.CustomResourceDefinition) error {
 	return validation.ValidateCustomResourceDefinition(context.Background(), &internal).ToAggregate()
 }
 
-// groupMetadata is what a group.yaml says.
+// groupMetadata is the content of a group.yaml.
 type groupMetadata struct {
 	Title         string `json:"title,omitempty"`
 	OverviewShort string `json:"overviewShort,omitempty"`
@@ -205,16 +205,16 @@ type groupMetadata struct {
 	Category      string `json:"category,omitempty"`
 }
 
-// resourceMetadata is what a resource.yaml says.
+// resourceMetadata is the content of a resource.yaml.
 type resourceMetadata struct {
-	// ID is the CRD's kind.
+	// ID is the kind of the CRD.
 	ID          string `json:"id"`
 	TitlePlural string `json:"titlePlural,omitempty"`
 
 	groupMetadata `json:",inline"`
 }
 
-// metadata are the descriptions of groups and resources, by their folders.
+// metadata has the descriptions of groups and resources, by folder.
 type metadata struct {
 	groups    map[string]groupMetadata
 	resources map[string][]resourceMetadata
@@ -242,7 +242,7 @@ func readMetadata(files Files) (metadata, error) {
 	return all, nil
 }
 
-// annotations are the metadata of a CRD: what the nearest files say, in its folder or above it.
+// annotations returns the annotations of a CRD from the nearest files, in its folder or above it.
 func (p *Package) annotations(files Files, about metadata, folder, kind string) map[string]string {
 	all := map[string]string{}
 	set := func(key, value string) {
@@ -276,7 +276,7 @@ func (m metadata) group(folder string) groupMetadata {
 	return groupMetadata{}
 }
 
-// resource is the description of a kind that is nearest to a folder.
+// resource returns the description of a kind that is nearest to the folder.
 func (m metadata) resource(folder, kind string) resourceMetadata {
 	for _, dir := range upwards(folder) {
 		for _, about := range m.resources[dir] {

@@ -1,10 +1,10 @@
-// Package stackpackage reads, checks and builds the packages of stacks: a folder .registry with the app's metadata, its
-// custom resource definitions and its controller (Stacks security and isolation, "Allowed Resource Access" and "Stack
-// Package Author").
+// Package stackpackage reads, checks and builds the packages of stacks. A package is a folder .registry with the
+// metadata of the app, its custom resource definitions and its controller (Stacks security and isolation, "Allowed
+// Resource Access" and "Stack Package Author").
 //
-// A package is data of its author and not of the person who runs the landscape. What is read of it is bounded, what is
-// in it is compared with lists of what is allowed, and a package with anything else is refused with the reason. No word
-// of a package becomes a permission: those follow from the parsed CustomResourceDefinitions and DependsOn.
+// The author of a package is not trusted by the operator of the landscape. The size of a package is limited, its
+// content is checked against lists of what is allowed, and a package with anything else is refused with the reason. No
+// text of a package becomes a permission: permissions derive from the parsed CustomResourceDefinitions and DependsOn.
 //
 // It may import API types, the library of custom resource definitions and an OCI client. It imports nothing of the
 // project.

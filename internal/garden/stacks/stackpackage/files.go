@@ -12,26 +12,27 @@ import (
 	"strings"
 )
 
-// The limits of a package.
+// These are the limits of a package.
 const (
 	maxFiles = 500
-	// maxFileBytes is that of each file, maxTotalBytes of all files together.
+	// maxFileBytes is the maximum size of each file, maxTotalBytes that of all files together.
 	maxFileBytes, maxTotalBytes = 1 << 20, 8 << 20
-	// maxPath is how long the name of a file may be, with its folders.
+	// maxPath is the maximum length of the path of a file.
 	maxPath = 256
-	// maxUnpackedBytes is what all layers of an image may have unpacked, with what is not part of the package.
+	// maxUnpackedBytes is the maximum size of all unpacked layers of an image, including files that are not part of the
+	// package.
 	maxUnpackedBytes = 1 << 30
 )
 
-// registryDir is the folder that a package is, at the root of a folder or of an image.
+// registryDir is the folder with the package, at the root of a folder or an image.
 const registryDir = ".registry"
 
-// Files are the files of a package: their content by their path below .registry.
+// Files has the content of the files of a package by their path below .registry.
 type Files map[string][]byte
 
 var errUnpacked = fmt.Errorf("it has more than %d bytes unpacked", maxUnpackedBytes)
 
-// ReadDir reads the package in a folder, which has a folder .registry. No path and no link leads out of it.
+// ReadDir reads the package in the folder .registry of dir. Paths and links that lead out of it are refused.
 func ReadDir(dir string) (Files, error) {
 	root, err := os.OpenRoot(dir)
 	if err != nil {
@@ -42,7 +43,7 @@ func ReadDir(dir string) (Files, error) {
 }
 
 func readRoot(root *os.Root) (Files, error) {
-	// WalkDir would follow a link that is the folder itself.
+	// WalkDir would follow the root if it were a link.
 	if info, err := root.Lstat(registryDir); err != nil {
 		return nil, fmt.Errorf("there is no folder %s: %w", registryDir, err)
 	} else if !info.IsDir() {
@@ -69,7 +70,7 @@ func readRoot(root *os.Root) (Files, error) {
 	return c.files, err
 }
 
-// ReadTar reads the package in an archive of the files of an image.
+// ReadTar reads the package in a tar archive of the files of an image.
 func ReadTar(r io.Reader) (Files, error) {
 	c := newCollector()
 	if err := c.readLayer(&io.LimitedReader{R: r, N: maxUnpackedBytes + 1}); err != nil {
@@ -81,18 +82,18 @@ func ReadTar(r io.Reader) (Files, error) {
 	return c.files, nil
 }
 
-// collector gathers the files of a package, of which there may be several layers, the uppermost one first.
+// collector collects the files of a package from one or more layers, the uppermost one first.
 type collector struct {
 	files   Files
 	bytes   int
 	entries int
-	// hidden are the paths that a layer removed from those below it.
+	// hidden are the paths that a layer has removed from the layers below it.
 	hidden []string
 }
 
 func newCollector() *collector { return &collector{files: Files{}} }
 
-// readLayer reads an archive. What it hides counts for the next ones only.
+// readLayer reads a layer. The paths that it removes are hidden only in the layers below it.
 func (c *collector) readLayer(limited *io.LimitedReader) error {
 	archive := tar.NewReader(limited)
 	seen, hidden := map[string]bool{}, []string(nil)
@@ -146,20 +147,20 @@ func (c *collector) addEntry(name string, header *tar.Header, content io.Reader)
 		return fmt.Errorf("%s is no folder", registryDir)
 	}
 	if _, ok := c.files[below(name)]; ok || c.isHidden(name) {
-		return nil // a layer above has it, or has removed it
+		return nil // a layer above has replaced or removed it
 	}
 	return c.add(name, content)
 }
 
-// entryName is the clean name of an entry of an archive, and whether the entry can be part of the package. An image has
-// other files as well; no image has names that lead out of it.
+// entryName returns the cleaned name of an entry of an archive, and whether the entry may be part of the package. Other
+// files of an image are ignored; names that lead out of it are refused.
 func entryName(raw string) (string, bool, error) {
 	if strings.HasPrefix(raw, "/") || slices.Contains(strings.Split(raw, "/"), "..") || strings.ContainsAny(raw, "\\\x00") {
 		return "", false, fmt.Errorf("the path %q is not allowed: it leads out of the package", shorten(raw))
 	}
 	name := path.Clean(raw)
 	inside := name == registryDir || strings.HasPrefix(name, registryDir+"/")
-	// The root can remove everything below it, or the folder.
+	// A whiteout in the root may remove everything below it, or the folder.
 	removes := name == ".wh."+registryDir || name == ".wh..wh..opq"
 	return name, inside || removes, nil
 }
@@ -195,10 +196,10 @@ func (c *collector) add(name string, content io.Reader) error {
 	return nil
 }
 
-// below is a path below .registry.
+// below returns the path relative to .registry.
 func below(name string) string { return strings.TrimPrefix(name, registryDir+"/") }
 
-// shorten bounds what a message repeats of a package.
+// shorten limits the length of a text from a package in a message.
 func shorten(text string) string {
 	if len(text) > 100 {
 		return text[:100] + "…"

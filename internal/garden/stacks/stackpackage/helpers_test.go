@@ -70,7 +70,7 @@ spec:
 	crdPath = "resources/storage.example.org/bucket/v1alpha1/bucket.crd.yaml"
 )
 
-// valid is a small package, with the files given instead of its own. A file of "-" is left out.
+// valid returns a small package in which files are replaced by the given ones. A file "-" is left out.
 func valid(changes map[string]string) Files {
 	all := map[string]string{appFile: app, installFile: controller, crdPath: crd}
 	maps.Copy(all, changes)
@@ -83,7 +83,7 @@ func valid(changes map[string]string) Files {
 	return files
 }
 
-// replace changes a text, in which the old part must be.
+// replace replaces old, which text must contain.
 func replace(text, old, new string) string {
 	if !strings.Contains(text, old) {
 		panic("there is no " + old)

@@ -14,7 +14,7 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 )
 
-// refusal is what a package has instead of what is valid, and why it is refused.
+// refusal has changes to a valid package, and a part of the expected error.
 type refusal struct {
 	changes map[string]string
 	says    string
@@ -57,7 +57,7 @@ func dependsOn(crd string) map[string]string {
 	return map[string]string{appFile: app + fmt.Sprintf("dependsOn: [{crd: %q}]\n", crd)}
 }
 
-// TestRefusedFiles has files that a package must not have, or not like that.
+// TestRefusedFiles checks files that a package must not have, or not in this form.
 func TestRefusedFiles(t *testing.T) {
 	testRefusals(t, map[string]refusal{
 		"rbac.yaml":              {map[string]string{"rbac.yaml": "rules: []"}, "permissions of a stack are implicit"},
@@ -89,7 +89,7 @@ func TestRefusedFiles(t *testing.T) {
 	})
 }
 
-// TestRefusedDependencies has dependencies that would grant what no stack is given.
+// TestRefusedDependencies checks dependencies that would grant permissions that no stack may have.
 func TestRefusedDependencies(t *testing.T) {
 	testRefusals(t, map[string]refusal{
 		"dependsOn of Secrets":        {dependsOn("secrets"), "groups without a dot are built into Kubernetes"},
@@ -110,7 +110,7 @@ func TestRefusedDependencies(t *testing.T) {
 	})
 }
 
-// TestRefusedCRDs has CRDs that no stack may own.
+// TestRefusedCRDs checks CRDs that no stack may own.
 func TestRefusedCRDs(t *testing.T) {
 	testRefusals(t, map[string]refusal{
 		"CRD that is cluster-scoped": {inCRD("scope: Namespaced", "scope: Cluster"), "scope must be Namespaced"},
@@ -138,7 +138,7 @@ func TestRefusedCRDs(t *testing.T) {
 	})
 }
 
-// TestRefusedControllers has controllers that are something else than they say, or another one's.
+// TestRefusedControllers checks controllers of another kind, and those that would take the identity of other objects.
 func TestRefusedControllers(t *testing.T) {
 	testRefusals(t, map[string]refusal{
 		"install.yaml is a Pod":       {map[string]string{installFile: "apiVersion: v1\nkind: Pod\n"}, "must be a Deployment"},
@@ -164,7 +164,7 @@ func TestRefusedControllers(t *testing.T) {
 	})
 }
 
-// TestRefusedPods has Pods that would get more of their node, or of the garden, than an ordinary one.
+// TestRefusedPods checks Pods that would have more access to their node, or to the garden, than an ordinary Pod.
 func TestRefusedPods(t *testing.T) {
 	testRefusals(t, map[string]refusal{
 		"serviceAccountName":           {inPod("serviceAccountName: default"), "the ServiceAccount of its Stack"},
@@ -205,7 +205,7 @@ func TestRefusedPods(t *testing.T) {
 	})
 }
 
-// entry is one of an archive.
+// entry is an entry of an archive.
 type entry struct {
 	name, link, content string
 	kind                byte
@@ -233,7 +233,7 @@ func writeArchive(t *testing.T, entries []entry) []byte {
 	return out.Bytes()
 }
 
-// TestRefusedArchives has archives that lead out of the package, or are larger than one may be.
+// TestRefusedArchives checks archives that lead out of the package or exceed a limit.
 func TestRefusedArchives(t *testing.T) {
 	var many, large []entry
 	for i := range maxFiles + 1 {
@@ -277,7 +277,7 @@ func TestRefusedArchives(t *testing.T) {
 	wantError(t, err, "unpacking it")
 }
 
-// TestRefusedFolders has folders with links, which a folder can have beside what an archive can.
+// TestRefusedFolders checks folders with links.
 func TestRefusedFolders(t *testing.T) {
 	outside := filepath.Join(t.TempDir(), "app.yaml")
 	if err := os.WriteFile(outside, []byte(app), 0o600); err != nil {
@@ -307,7 +307,7 @@ func TestRefusedFolders(t *testing.T) {
 	})
 }
 
-// FuzzRead: whatever an archive has, reading it ends, and what passes can be built and read again.
+// FuzzRead checks that reading any archive ends, and that a package that is accepted can be packed and read again.
 func FuzzRead(f *testing.F) {
 	for _, files := range []Files{valid(nil), valid(map[string]string{installFile: controllerJob}),
 		valid(map[string]string{crdPath: oldCRD}), valid(map[string]string{"rbac.yaml": "rules: []"})} {
@@ -342,8 +342,8 @@ func FuzzRead(f *testing.F) {
 	})
 }
 
-// FuzzFiles: whatever the files of a package say, reading them ends, and a controller that passes has the identity that it is
-// given.
+// FuzzFiles checks that reading files with any content ends, and that an accepted controller has no identity of its own
+// and no access to its node.
 func FuzzFiles(f *testing.F) {
 	f.Add(app, controller, crd)
 	f.Add(app+"dependsOn: [{crd: mysqlinstances.database.example.org}]\n", controllerJob, oldCRD)

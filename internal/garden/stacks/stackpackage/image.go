@@ -18,21 +18,21 @@ import (
 	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
 )
 
-// The limits of an image.
+// These are the limits of an image.
 const (
-	// maxPackedBytes is that of an archive, and of all that is pulled from a registry.
+	// maxPackedBytes is the maximum size of an archive, and of all data that is pulled from a registry.
 	maxPackedBytes   = 256 << 20
 	maxManifestBytes = 4 << 20
 	maxLayers        = 128
-	// maxArchiveEntries is how many files the archive of an image may have: layers, manifests, configurations.
+	// maxArchiveEntries is the maximum number of files in the archive of an image: layers, manifests, configurations.
 	maxArchiveEntries = 10_000
 )
 
-// layer opens one layer of an image, as it is packed. The reader fails at its end if the content is not the one that the
-// image's manifest names.
+// layer opens a compressed layer of an image. At its end, the reader returns an error if the digest of the content is
+// not the one in the image's manifest.
 type layer func() (io.ReadCloser, error)
 
-// readLayers reads the package in an image. The last layer is the uppermost one.
+// readLayers reads the package in an image, whose last layer is the uppermost one.
 func readLayers(layers []layer) (Files, error) {
 	if len(layers) > maxLayers {
 		return nil, fmt.Errorf("the image has %d layers, %d are allowed", len(layers), maxLayers)
@@ -62,7 +62,7 @@ func (c *collector) openLayer(open layer, limited *io.LimitedReader) error {
 	if err := c.readLayer(limited); err != nil {
 		return err
 	}
-	// The content is verified at its end.
+	// The digest is verified at the end of the content.
 	if _, err := io.Copy(io.Discard, limited); err != nil {
 		return fmt.Errorf("unpacking it: %w", err)
 	}
@@ -92,13 +92,13 @@ func unpack(packed io.Reader) (io.Reader, error) {
 // layout reads the images of an OCI image layout.
 type layout struct{ fs fs.FS }
 
-// read reads the image with a tag or digest, or the only one there is. It returns the digest of the manifest.
+// read reads the image with the wanted tag or digest, or the only one. It also returns the digest of the manifest.
 func (l layout) read(wanted string) (Files, string, error) {
 	data, err := readBounded(l.fs, "index.json")
 	if err != nil {
 		return nil, "", err
 	}
-	for range 2 { // an image for several platforms is an index in an index
+	for range 2 { // an image for several platforms is a nested index
 		var index ocispec.Index
 		if err := json.Unmarshal(data, &index); err != nil {
 			return nil, "", fmt.Errorf("reading the index of the images: %w", err)
@@ -123,7 +123,7 @@ func (l layout) read(wanted string) (Files, string, error) {
 	return nil, "", errors.New("the image has no layers")
 }
 
-// pick chooses an image by tag or digest, or else the only one for this platform.
+// pick returns the image with the wanted tag or digest, or else the only one for this platform.
 func pick(images []ocispec.Descriptor, wanted string) (ocispec.Descriptor, error) {
 	fits := slices.DeleteFunc(slices.Clone(images), func(image ocispec.Descriptor) bool {
 		isAttestation := image.Platform != nil && image.Platform.OS == "unknown"
@@ -171,7 +171,7 @@ func (l layout) blob(d digest.Digest) (io.ReadCloser, error) {
 	return &verified{f, d.Verifier(), d}, nil
 }
 
-// verified fails at its end if its content has another digest.
+// verified is a reader that returns an error at its end if the content has another digest.
 type verified struct {
 	io.ReadCloser
 	verifier digest.Verifier
@@ -180,7 +180,7 @@ type verified struct {
 
 func (v *verified) Read(into []byte) (int, error) {
 	n, err := v.ReadCloser.Read(into)
-	_, _ = v.verifier.Write(into[:n]) // a hash has no errors
+	_, _ = v.verifier.Write(into[:n]) // a hash never returns an error
 	if errors.Is(err, io.EOF) && !v.verifier.Verified() {
 		return n, fmt.Errorf("the content does not match its digest %s", v.digest)
 	}
@@ -207,7 +207,7 @@ func readLimited(r io.Reader, name string) ([]byte, error) {
 	return data, nil
 }
 
-// archive has the files of an archive on disk, by name.
+// archive has the positions of the files in an archive on disk, by name.
 type archive map[string]section
 
 type section struct {
@@ -215,7 +215,7 @@ type section struct {
 	offset, size int64
 }
 
-// newArchive finds the files in an archive. Only their places are kept.
+// newArchive reads the positions of the files in an archive, but not their content.
 func newArchive(f *os.File) (archive, error) {
 	info, err := f.Stat()
 	if err != nil {
@@ -246,7 +246,7 @@ func newArchive(f *os.File) (archive, error) {
 	}
 }
 
-// Open opens a file of the archive, which ends with the archive's.
+// Open opens a file of the archive.
 func (a archive) Open(name string) (fs.File, error) {
 	s, ok := a[name]
 	if !ok {
@@ -264,7 +264,8 @@ func (s *sectionFile) Close() error { return nil }
 
 func (s *sectionFile) Stat() (fs.FileInfo, error) { return s.section.file.Stat() }
 
-// readDockerArchive reads the one image of an archive as docker save makes them. Its manifest has no digests.
+// readDockerArchive reads the image in an archive of docker save, which must have only one. Its manifest has no
+// digests.
 func readDockerArchive(a archive) (Files, error) {
 	data, err := readBounded(a, "manifest.json")
 	if err != nil {

@@ -10,19 +10,21 @@ import (
 	"strings"
 )
 
-// FileScheme is before the name of a file or folder, where a reference would name a registry.
+// FileScheme is the prefix of a reference to a file or folder instead of a registry.
 const FileScheme = "file://"
 
-// Options say where references may lead.
+// Options restrict where references may lead.
 type Options struct {
-	// Folder is where the names after file:// start. No name and no link leads out of it. Without it, a reference is
-	// that of a registry: references may come from a user who has no business with the files of this machine.
+	// Folder is the root of the names after file://. Names and links that lead out of it are refused. If it is empty,
+	// only references to registries are allowed, because references may come from users who must not read files of this
+	// machine.
 	Folder string
 }
 
-// Open reads and checks the package that a reference names: in a registry, anonymously, with TLS unless the registry is
-// on this machine (HOST/NAME:TAG, HOST/NAME@DIGEST), or in Options.Folder: a folder with .registry, an OCI image layout,
-// or the archive of an image (file://NAME; with :TAG or @DIGEST for one of several images).
+// Open reads and checks the package of a reference. A reference to a registry is HOST/NAME:TAG or HOST/NAME@DIGEST; the
+// registry is accessed anonymously, and with TLS unless it is on this machine. A reference file://NAME is relative to
+// Options.Folder and leads to a folder with .registry, an OCI image layout, or the archive of an image; :TAG or @DIGEST
+// selects one of several images.
 func Open(ctx context.Context, reference string, options Options) (*Package, error) {
 	p, err := open(ctx, reference, options)
 	if err != nil {
@@ -81,7 +83,7 @@ func openFile(name, folder string) (Files, string, error) {
 	return nil, "", errors.New("it is neither a file nor a folder")
 }
 
-// cutImage separates a name from the tag or the digest after it.
+// cutImage separates a file name from the tag or digest that follows it.
 func cutImage(name string) (file, image string) {
 	if file, digest, ok := strings.Cut(name, "@"); ok {
 		return file, digest

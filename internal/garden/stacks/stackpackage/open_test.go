@@ -23,7 +23,7 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/tarball"
 )
 
-// newImage is an image with a layer for each archive, the uppermost one last, packed as builders do.
+// newImage returns an image with a compressed layer for each archive, the uppermost one last.
 func newImage(t *testing.T, archives ...[]byte) v1.Image {
 	t.Helper()
 	image := empty.Image
@@ -48,7 +48,7 @@ func packageArchive(t *testing.T, files Files) []byte {
 	return archive
 }
 
-// startRegistry starts one on a loopback address, and returns that.
+// startRegistry starts a registry on a loopback address and returns the address.
 func startRegistry(t *testing.T, wrap func(http.Handler) http.Handler) string {
 	t.Helper()
 	handler := registry.New(registry.Logger(log.New(io.Discard, "", 0)))
@@ -141,7 +141,7 @@ func TestOpen(t *testing.T) {
 	wantError(t, err, "references to files (file://) are not allowed here")
 }
 
-// build builds a package into a file.
+// build builds the package in dir and writes it to a file.
 func build(t *testing.T, dir, file string) *Package {
 	t.Helper()
 	f, err := os.Create(file)
@@ -156,7 +156,7 @@ func build(t *testing.T, dir, file string) *Package {
 	return p
 }
 
-// TestOpenVerifiesDigests: content that is not what its digest says is refused, wherever it is from.
+// TestOpenVerifiesDigests checks that content with a wrong digest is refused, whatever its source.
 func TestOpenVerifiesDigests(t *testing.T) {
 	image := newImage(t, packageArchive(t, valid(nil)))
 	layers, err := image.Layers()
@@ -167,7 +167,7 @@ func TestOpenVerifiesDigests(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// As long as the layer, and valid: only its digest tells.
+	// The altered layer is a valid one: only its digest differs.
 	packed := replaceLayer(t, layers[0])
 
 	dir := t.TempDir()
@@ -212,7 +212,7 @@ func TestOpenVerifiesDigests(t *testing.T) {
 	wantError(t, err, "does not match requested digest")
 }
 
-// replaceLayer packs a layer again, otherwise.
+// replaceLayer compresses the content of a layer with another level.
 func replaceLayer(t *testing.T, layer v1.Layer) []byte {
 	t.Helper()
 	content, err := layer.Uncompressed()
@@ -234,7 +234,8 @@ func replaceLayer(t *testing.T, layer v1.Layer) []byte {
 	return out.Bytes()
 }
 
-// TestLayers: an upper layer replaces and removes files of those below it, and other files of an image do not count.
+// TestLayers checks that an upper layer replaces and removes files of the layers below it, and that other files of an
+// image are ignored.
 func TestLayers(t *testing.T) {
 	lower := packageArchive(
 		t, valid(map[string]string{appFile: replace(app, "Buckets", "Old"), "icon.svg": "<svg/>", "resources/x.yaml": "refused"}))
@@ -270,8 +271,8 @@ func readImage(t *testing.T, image v1.Image) (Files, error) {
 	return readLayers(layers)
 }
 
-// TestPackedBomb: a small layer that unpacks to more than the limit ends there. The limit is a smaller one than that of
-// images, which takes a minute to reach with the race detector.
+// TestPackedBomb checks that reading a small layer that unpacks to more than the limit is aborted. Its limit is smaller
+// than the limit of images, which takes a minute to reach with the race detector.
 func TestPackedBomb(t *testing.T) {
 	const limit = 4 << 20
 	var packed bytes.Buffer

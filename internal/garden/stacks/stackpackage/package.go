@@ -16,10 +16,10 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 )
 
-// Scope says where a stack has its permissions (Stacks security and isolation, "Stack Package Author").
+// Scope is the scope of a stack's permissions (Stacks security and isolation, "Stack Package Author").
 type Scope string
 
-// The scopes that there are.
+// These are the possible scopes.
 const (
 	ClusterScope   Scope = "Cluster"
 	NamespaceScope Scope = "Namespaced"
@@ -28,23 +28,23 @@ const (
 // Package is a package that has passed every check.
 type Package struct {
 	App App
-	// CRDs are those that the stack owns, by name, as they are created: with the labels and annotations of the Stack
-	// Manager, and none of the package.
+	// CRDs are the CRDs that the stack owns, sorted by name, as they are created: their labels and annotations are
+	// those of the Stack Manager, without any from the package.
 	CRDs []*apiextensionsv1.CustomResourceDefinition
-	// Deployment or Job is the controller; a stack may have none. It has neither a namespace nor a ServiceAccount: those
-	// are the Stack's.
+	// Deployment or Job is the optional controller. It has neither a namespace nor a ServiceAccount: the Stack
+	// determines both.
 	Deployment *appsv1.Deployment
 	Job        *batchv1.Job
-	// DependsOn are the names of the CRDs that the stack uses, PLURAL.GROUP, each once. Whether they are there, and
-	// namespaced, is for the installation to see.
+	// DependsOn are the names of the CRDs that the stack uses, PLURAL.GROUP, without duplicates. The installation
+	// checks that they exist and are namespaced.
 	DependsOn []string
-	// Warnings say what is otherwise than the package has it.
+	// Warnings describe deviations from the content of the package.
 	Warnings []string
-	// Digest is that of the image's manifest, sha256:…; empty for a plain folder.
+	// Digest is the digest of the image's manifest, sha256:…; empty for a plain folder and an archive of docker save.
 	Digest string
 }
 
-// App is what app.yaml says, as the Stack's spec has it.
+// App is the content of app.yaml. It is also a part of the Stack's spec.
 type App struct {
 	Title           string        `json:"title,omitempty"`
 	OverviewShort   string        `json:"overviewShort,omitempty"`
@@ -76,14 +76,14 @@ type Contributor struct {
 	Email string `json:"email,omitempty"`
 }
 
-// Dependency is a CRD, or a package, that a stack needs. Only CRD means permissions.
+// Dependency is a CRD, or a package, that a stack needs. Only CRD grants permissions.
 type Dependency struct {
 	Source  string `json:"source,omitempty"`
 	Package string `json:"package,omitempty"`
 	CRD     string `json:"crd,omitempty"`
 }
 
-// The files that have one place.
+// These are the names of the files of a package.
 const (
 	appFile      = "app.yaml"
 	installFile  = "install.yaml"
@@ -95,18 +95,18 @@ const (
 	resourceFile = "resource.yaml"
 )
 
-// maxIconBytes leaves room for the other annotations of a CRD: an object may have 256 KiB of them.
+// maxIconBytes leaves room for the other annotations of a CRD, whose total size is limited to 256 KiB.
 const maxIconBytes = 128 << 10
 
-// iconTypes are the media types of icons by the ending of their files. The first one that there is wins.
+// iconTypes are the media types of icons by file extension. If a folder has several icons, the first type is used.
 var iconTypes = []struct{ ending, mediaType string }{
 	{".svg", "image/svg+xml"}, {".png", "image/png"}, {".jpg", "image/jpeg"}, {".jpeg", "image/jpeg"}, {".gif", "image/gif"},
 }
 
-// filePath has what is in the names of files: no spaces, no control characters, nothing that looks like another letter.
+// filePath matches the allowed paths: without spaces, control characters, and letters that look like other letters.
 var filePath = regexp.MustCompile(`^[A-Za-z0-9._-]+(/[A-Za-z0-9._-]+)*$`)
 
-// Read checks the files of a package. An error says why it is refused.
+// Read parses and checks the files of a package. The error is the reason for which the package is refused.
 func Read(files Files) (*Package, error) {
 	p := &Package{}
 	for _, name := range slices.Sorted(maps.Keys(files)) {
@@ -144,7 +144,7 @@ func Read(files Files) (*Package, error) {
 	return p, nil
 }
 
-// checkFile refuses a file that has no place in a package.
+// checkFile refuses a file that does not belong to a package.
 func checkFile(name string, data []byte) error {
 	base := path.Base(name)
 	switch inResources := strings.HasPrefix(name, resourcesDir); {
@@ -166,14 +166,15 @@ func checkFile(name string, data []byte) error {
 		name, appFile, installFile, uiFile, resourcesDir, groupFile, crdFile, resourceFile, uiFile)
 }
 
-// isOf says whether a file is of a kind, with or without the name of its resource in front.
+// isOf reports whether a file is of a kind, with or without the name of its resource as a prefix.
 func isOf(base, kind string) bool { return strings.HasSuffix(base, kind) }
 
 func isIcon(base string) bool {
 	return slices.ContainsFunc(iconTypes, func(t struct{ ending, mediaType string }) bool { return isOf(base, "icon"+t.ending) })
 }
 
-// readDependencies refuses CRDs that no stack may be given. A dependency grants permissions as owning a CRD does.
+// readDependencies refuses CRDs to which no stack may have access. A dependency grants the same permissions as an owned
+// CRD.
 func (p *Package) readDependencies() error {
 	for _, dependency := range p.App.DependsOn {
 		if dependency.CRD == "" {
@@ -192,10 +193,11 @@ func (p *Package) readDependencies() error {
 	return nil
 }
 
-// reservedGroups are those of Kubernetes, Gardener and the Stack Manager, with what is below them.
+// reservedGroups are the API groups of Kubernetes, Gardener and the Stack Manager; their subdomains are reserved as
+// well.
 var reservedGroups = []string{"k8s.io", "kubernetes.io", "gardener.cloud", "stacks.crossplane.io"}
 
-// checkCRDName refuses names and groups that are not those of a custom resource of a stack.
+// checkCRDName refuses names and groups that a custom resource of a stack cannot have.
 func checkCRDName(plural, group string) error {
 	switch {
 	case len(validation.IsDNS1035Label(plural)) > 0:
@@ -211,7 +213,7 @@ func checkCRDName(plural, group string) error {
 	return nil
 }
 
-// domainOf is the one of the domains that a name is, or is below.
+// domainOf returns the first of the domains that equals the name or is a parent of it, and "" if there is none.
 func domainOf(name string, domains []string) string {
 	i := slices.IndexFunc(domains, func(domain string) bool { return name == domain || strings.HasSuffix(name, "."+domain) })
 	if i < 0 {
@@ -220,7 +222,7 @@ func domainOf(name string, domains []string) string {
 	return domains[i]
 }
 
-// findIcon is the icon in a folder, or the nearest one above it; with the kind of a resource in front first.
+// findIcon returns the icon in a folder, or the nearest one above it. An icon with the kind as a prefix is preferred.
 func findIcon(files Files, folder, kind string) (Icon, bool) {
 	for _, dir := range upwards(folder) {
 		for _, prefix := range prefixes(kind) {
@@ -234,7 +236,7 @@ func findIcon(files Files, folder, kind string) (Icon, bool) {
 	return Icon{}, false
 }
 
-// upwards are a folder and those above it, each with a final slash, but for the one that is the package's.
+// upwards returns a folder and those above it up to the package itself, which is "". All others have a trailing slash.
 func upwards(folder string) (all []string) {
 	for folder = strings.TrimSuffix(folder, "/"); folder != "" && folder != "."; folder = path.Dir(folder) {
 		all = append(all, folder+"/")
@@ -242,7 +244,7 @@ func upwards(folder string) (all []string) {
 	return append(all, "")
 }
 
-// prefixes are those of the files of a resource: bucket.icon.svg, icon.svg.
+// prefixes returns the prefixes of the files of a resource: bucket.icon.svg, icon.svg.
 func prefixes(kind string) []string {
 	if kind == "" {
 		return []string{""}

@@ -145,7 +145,7 @@ func TestReadOldCRD(t *testing.T) {
 	}
 }
 
-// TestReadIsStable: the same files are the same package.
+// TestReadIsStable checks that the same files result in the same package.
 func TestReadIsStable(t *testing.T) {
 	first, err := Read(valid(nil))
 	if err != nil {

@@ -17,10 +17,10 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/remote"
 )
 
-// pullTimeout bounds how long a registry is waited for.
+// pullTimeout is the maximum duration of a pull from a registry.
 const pullTimeout = 2 * time.Minute
 
-// pull reads the package in an image of a registry. It returns the digest of the manifest.
+// pull reads the package in an image of a registry. It also returns the digest of the manifest.
 func pull(ctx context.Context, reference string) (Files, string, error) {
 	ref, err := name.ParseReference(reference)
 	if err != nil {
@@ -54,16 +54,16 @@ func pull(ctx context.Context, reference string) (Files, string, error) {
 	}
 	var layers []layer
 	for _, l := range remoteLayers {
-		layers = append(layers, l.Compressed) // which verifies the digest
+		layers = append(layers, l.Compressed) // verifies the digest
 	}
 	files, err := readLayers(layers)
 	return files, digest.String(), err
 }
 
-// boundedTransport bounds what a registry sends, and asks none without TLS that is not on this machine.
+// boundedTransport limits the bytes that a registry sends, and accesses registries without TLS only on this machine.
 type boundedTransport struct {
 	next *http.Transport
-	// plain says whether the registry is on this machine.
+	// plain is set if the registry is on this machine.
 	plain bool
 	left  atomic.Int64
 }
@@ -105,7 +105,7 @@ func (b *boundedBody) Read(into []byte) (int, error) {
 	return n, err
 }
 
-// isLoopback says whether an address is one of this machine.
+// isLoopback reports whether an address is a loopback address.
 func isLoopback(address string) bool {
 	host, _, err := net.SplitHostPort(address)
 	if err != nil {

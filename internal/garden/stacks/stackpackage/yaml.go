@@ -10,10 +10,10 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// maxDepth is how deep the values in a YAML file may be nested.
+// maxDepth is the maximum nesting depth of the values in a YAML file.
 const maxDepth = 100
 
-// decode reads the one document of a YAML file. Unknown and doubled keys are errors, and so are aliases: with them, a
+// decode reads a YAML file with exactly one document. It refuses unknown and duplicate keys, and aliases, with which a
 // small file can have values of any size.
 func decode(name string, data []byte, into any) error {
 	decoder := yamlv3.NewDecoder(bytes.NewReader(data))

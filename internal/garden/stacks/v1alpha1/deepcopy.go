@@ -61,7 +61,6 @@ func (l *StackList) DeepCopyObject() runtime.Object {
 	return &StackList{l.TypeMeta, *l.ListMeta.DeepCopy(), copyItems(l.Items)}
 }
 
-// copyItems copies the items of a list.
 func copyItems[T any, P interface {
 	*T
 	runtime.Object

@@ -13,17 +13,17 @@ import (
 	"github.com/gardenlite/gardenlite/internal/garden/stacks/stackpackage"
 )
 
-// GroupVersion is the version of the API.
+// GroupVersion is the group and version of the API.
 var GroupVersion = schema.GroupVersion{Group: "stacks.crossplane.io", Version: "v1alpha1"}
 
-// The kinds of the API.
+// These are the kinds of the API.
 const (
 	ClusterStackInstallKind = "ClusterStackInstall"
 	StackInstallKind        = "StackInstall"
 	StackKind               = "Stack"
 )
 
-// AddToScheme adds the types to a scheme.
+// AddToScheme adds the types of the API to a scheme.
 func AddToScheme(scheme *runtime.Scheme) error {
 	scheme.AddKnownTypes(GroupVersion, &ClusterStackInstall{}, &ClusterStackInstallList{}, &StackInstall{}, &StackInstallList{},
 		&Stack{}, &StackList{})
@@ -35,22 +35,22 @@ func AddToScheme(scheme *runtime.Scheme) error {
 type Install interface {
 	client.Object
 	Kind() string
-	// Scope is the scope of the stacks that it installs.
+	// Scope returns the permission scope of the stacks that this kind installs.
 	Scope() stackpackage.Scope
 	Request() *InstallSpec
 	State() *InstallStatus
 }
 
-// InstallSpec names a package.
+// InstallSpec is the reference to a package.
 type InstallSpec struct {
-	// Source is the registry, Package the image with tag or digest.
+	// Source is the registry, and Package is the image with a tag or digest.
 	Source  string `json:"source,omitempty"`
 	Package string `json:"package,omitempty"`
-	// CRD is a CRD that the wanted stack owns. It is part of the API, but no packages are found by it.
+	// CRD is a CRD that the wanted stack owns. The API has this field, but packages are not found by it.
 	CRD string `json:"crd,omitempty"`
 }
 
-// Reference is the whole reference of the package.
+// Reference returns the complete reference of the package.
 func (s *InstallSpec) Reference() string {
 	if s.Source == "" {
 		return s.Package
@@ -58,35 +58,35 @@ func (s *InstallSpec) Reference() string {
 	return s.Source + "/" + s.Package
 }
 
-// InstallStatus is how far the installation is.
+// InstallStatus is the status of an installation.
 type InstallStatus struct {
-	// ObservedGeneration is that of the spec that the conditions are about.
+	// ObservedGeneration is the generation of the spec that the conditions refer to.
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 
 	ConditionedStatus `json:"conditionedStatus,omitempty"`
-	// InstallJob stays empty: no Job is needed to read a package.
+	// InstallJob is always empty, because reading a package does not need a Job.
 	InstallJob  *corev1.ObjectReference `json:"installJob,omitempty"`
 	StackRecord *corev1.ObjectReference `json:"stackRecord,omitempty"`
-	// Digest is that of the package that is installed, and Package what named it. Until another one is asked for, the
-	// package with this digest stays installed.
+	// Digest is the digest of the installed package, and Package its reference. Until the reference in the spec
+	// changes, the package with this digest stays installed.
 	Digest  string `json:"digest,omitempty"`
 	Package string `json:"package,omitempty"`
 }
 
-// ConditionedStatus has the conditions.
+// ConditionedStatus is the list of conditions of an object.
 type ConditionedStatus struct {
 	Conditions []Condition `json:"conditions,omitempty"`
 }
 
-// The conditions of installs and Stacks.
+// These are the conditions of installs and Stacks.
 const (
-	// Ready says that the controller runs.
+	// Ready is true if the controller runs.
 	Ready = "Ready"
-	// Synced says that the last reconciliation succeeded.
+	// Synced is true if the last reconciliation succeeded.
 	Synced = "Synced"
 )
 
-// The reasons of conditions.
+// These are the reasons of conditions.
 const (
 	ReasonCreating         = "Creating"
 	ReasonDeleting         = "Deleting"
@@ -97,7 +97,7 @@ const (
 	ReasonReconcileError   = "ReconcileError"
 )
 
-// Condition is the state of one aspect.
+// Condition is a condition of an install or a Stack.
 type Condition struct {
 	Type               string                 `json:"type"`
 	Status             corev1.ConditionStatus `json:"status"`
@@ -106,7 +106,7 @@ type Condition struct {
 	Message            string                 `json:"message,omitempty"`
 }
 
-// Condition is the condition of a type, empty if there is none.
+// Condition returns the condition of this type, and an empty one if there is none.
 func (s *ConditionedStatus) Condition(conditionType string) Condition {
 	for _, condition := range s.Conditions {
 		if condition.Type == conditionType {
@@ -116,7 +116,7 @@ func (s *ConditionedStatus) Condition(conditionType string) Condition {
 	return Condition{}
 }
 
-// SetConditions sets conditions. Those that stay as they are keep their time.
+// SetConditions sets conditions. A condition whose status is unchanged keeps its transition time.
 func (s *ConditionedStatus) SetConditions(now metav1.Time, conditions ...Condition) {
 	for _, condition := range conditions {
 		condition.LastTransitionTime = now
@@ -194,7 +194,8 @@ type StackInstallList struct {
 	Items           []StackInstall `json:"items"`
 }
 
-// Stack is what is installed. The Stack Manager writes it, and reads nothing in it but which CRDs the stack owns.
+// Stack is an installed stack, written by the Stack Manager. Of the Stacks, it reads only which stack owns or depends
+// on a CRD, and their title, scope and controller.
 type Stack struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
@@ -202,7 +203,7 @@ type Stack struct {
 	Status            StackStatus `json:"status,omitempty"`
 }
 
-// StackSpec is what the package says, and what the stack was given.
+// StackSpec is the metadata of the package, and the CRDs, controller and permissions of the stack.
 type StackSpec struct {
 	stackpackage.App          `json:",inline"`
 	CustomResourceDefinitions []CRDReference `json:"customresourcedefinitions,omitempty"`
@@ -210,7 +211,7 @@ type StackSpec struct {
 	Permissions               Permissions    `json:"permissions,omitempty"`
 }
 
-// CRDReference is a CRD that a stack owns: its kind, and its name.
+// CRDReference is the reference to a CRD that a stack owns.
 type CRDReference struct {
 	APIVersion string `json:"apiVersion"`
 	Kind       string `json:"kind"`
@@ -235,12 +236,12 @@ type ControllerJob struct {
 	Spec batchv1.JobSpec `json:"spec"`
 }
 
-// Permissions are those of the stack's controller.
+// Permissions are the permissions of the stack's controller.
 type Permissions struct {
 	Rules []rbacv1.PolicyRule `json:"rules,omitempty"`
 }
 
-// StackStatus is whether the controller runs.
+// StackStatus is the status of a stack.
 type StackStatus struct {
 	ConditionedStatus `json:"conditionedStatus,omitempty"`
 	ControllerRef     *corev1.ObjectReference `json:"controllerRef,omitempty"`

@@ -1,10 +1,8 @@
-// Package authentication validates the objects of the API group
-// authentication.gardener.cloud: AdminKubeconfigRequest and ViewerKubeconfigRequest,
-// which are one and the same in the internal version.
+// Package authentication validates the objects of the API group authentication.gardener.cloud: AdminKubeconfigRequest
+// and ViewerKubeconfigRequest, which are the same type in the internal version.
 //
-// The functions are pure and never panic; error types and field paths are those of
-// Gardener's own API server. The package may import the Gardener API types and
-// Kubernetes' API machinery, nothing else of this module.
+// The functions are pure and never panic; error types and field paths are the same as in Gardener's own API server.
+// The package may import the Gardener API types and Kubernetes' API machinery, nothing else of this module.
 package authentication
 
 import (
@@ -16,8 +14,7 @@ import (
 	gardenauthentication "github.com/gardener/gardener/pkg/apis/authentication"
 )
 
-// The life of a requested kubeconfig, in seconds. How much of it is granted is for
-// the handler to say.
+// The limits of the requested validity of a kubeconfig, in seconds. The handler may grant less.
 const (
 	minExpiration = 10 * 60
 	maxExpiration = math.MaxUint32
@@ -31,7 +28,7 @@ func ValidateKubeconfigRequest(request *gardenauthentication.KubeconfigRequest) 
 	case seconds < minExpiration:
 		return field.ErrorList{field.Invalid(path, seconds, fmt.Sprintf("must be at least %d", minExpiration))}
 	case seconds > maxExpiration:
-		// Gardener calls it too long, as if it were a text.
+		// Gardener also returns the error type TooLong, which is for texts.
 		return field.ErrorList{{Type: field.ErrorTypeTooLong, Field: path.String(), BadValue: seconds,
 			Detail: fmt.Sprintf("must be at most %d", int64(maxExpiration))}}
 	}

@@ -23,8 +23,7 @@ func ValidateBackupBucket(bucket *gardencore.BackupBucket) field.ErrorList {
 	return append(errs, validateRequiredCredentialsRef(spec.CredentialsRef, path.Child("credentialsRef"))...)
 }
 
-// ValidateBackupBucketUpdate checks a changed backup bucket: it stays with its
-// provider and its seed.
+// ValidateBackupBucketUpdate checks a changed backup bucket: its provider and its seed must not change.
 func ValidateBackupBucketUpdate(newBucket, oldBucket *gardencore.BackupBucket) field.ErrorList {
 	path := field.NewPath("spec")
 	return slices.Concat(
@@ -38,8 +37,8 @@ func ValidateBackupBucketUpdate(newBucket, oldBucket *gardencore.BackupBucket) f
 // ValidateBackupBucketStatusUpdate accepts any status.
 func ValidateBackupBucketStatusUpdate(_, _ *gardencore.BackupBucket) field.ErrorList { return nil }
 
-// validateSeedOrShoot wants exactly one of a seed's name and a complete reference
-// to a shoot, the two places where backups are made.
+// validateSeedOrShoot checks that exactly one is set: the name of a seed, or a complete reference to a shoot. Backups
+// are made in either of them.
 func validateSeedOrShoot(seedName *string, shootRef *corev1.ObjectReference, path *field.Path) field.ErrorList {
 	seedPath, shootPath := path.Child("seedName"), path.Child("shootRef")
 	switch {

@@ -9,8 +9,7 @@ import (
 	gardencore "github.com/gardener/gardener/pkg/apis/core"
 )
 
-// ValidateBackupEntry checks a new backup entry. Its name, a technical ID and a
-// UID, follows no rule of its own.
+// ValidateBackupEntry checks a new backup entry. It accepts any name, which consists of a technical ID and a UID.
 func ValidateBackupEntry(entry *gardencore.BackupEntry) field.ErrorList {
 	spec, path := &entry.Spec, field.NewPath("spec")
 	anyName := func(string, bool) []string { return nil }
@@ -25,8 +24,8 @@ func ValidateBackupEntry(entry *gardencore.BackupEntry) field.ErrorList {
 	return errs
 }
 
-// ValidateBackupEntryUpdate checks a changed backup entry; all of its
-// specification may change, for a control plane migration moves it.
+// ValidateBackupEntryUpdate checks a changed backup entry. All of its specification may change, because a control
+// plane migration moves it.
 func ValidateBackupEntryUpdate(newEntry, oldEntry *gardencore.BackupEntry) field.ErrorList {
 	return append(
 		apivalidation.ValidateObjectMetaUpdate(&newEntry.ObjectMeta, &oldEntry.ObjectMeta, field.NewPath("metadata")),

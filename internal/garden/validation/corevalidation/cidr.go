@@ -10,10 +10,9 @@ import (
 	"github.com/gardener/gardener/pkg/apis/core/v1beta1/constants"
 )
 
-// CIDR is a network range together with the field it was read from. A nil *CIDR
-// stands for a field that is not set: every method accepts it and reports
-// nothing. The same holds, except in ValidateParse, for a range that cannot be
-// parsed, so that one mistake gives one error.
+// CIDR is a network range and the field from which it was read. A nil *CIDR stands for a field that is not set: the
+// methods Validate… and Is… accept it and report nothing. The same holds for a range that cannot be parsed, except in
+// ValidateParse and ValidateNotReserved, so that one mistake usually gives one error.
 type CIDR struct {
 	text string
 	path *field.Path
@@ -27,19 +26,19 @@ func NewCIDR(text string, path *field.Path) *CIDR {
 	return &CIDR{text: text, path: path, net: ipNet, err: err}
 }
 
-// Valid says whether the range is set and could be parsed.
+// Valid reports whether the range is set and could be parsed.
 func (c *CIDR) Valid() bool { return c != nil && c.err == nil }
 
-// IsIPv4 says whether this is a valid IPv4 range.
+// IsIPv4 reports whether this is a valid IPv4 range.
 func (c *CIDR) IsIPv4() bool { return c.Valid() && c.net.IP.To4() != nil }
 
-// IsIPv6 says whether this is a valid IPv6 range.
+// IsIPv6 reports whether this is a valid IPv6 range.
 func (c *CIDR) IsIPv6() bool { return c.Valid() && c.net.IP.To4() == nil }
 
-// String is the range as it was written.
+// String returns the range as it was written.
 func (c *CIDR) String() string { return c.text }
 
-// Net is the parsed range, nil if it could not be parsed.
+// Net returns the parsed range, or nil if it could not be parsed.
 func (c *CIDR) Net() *net.IPNet { return c.net }
 
 func (c *CIDR) invalid(detail string, args ...any) field.ErrorList {
@@ -85,8 +84,7 @@ func (c *CIDR) ValidateMaxSize(prefix int) field.ErrorList {
 	return nil
 }
 
-// ValidateNotOverlap refuses those of the others that overlap with this range;
-// the errors are about the others.
+// ValidateNotOverlap refuses other ranges that overlap with this range. The errors are about the other ranges.
 func (c *CIDR) ValidateNotOverlap(others ...*CIDR) field.ErrorList {
 	var errs field.ErrorList
 	for _, other := range others {
@@ -97,8 +95,7 @@ func (c *CIDR) ValidateNotOverlap(others ...*CIDR) field.ErrorList {
 	return errs
 }
 
-// ValidateSubset refuses those of the others that are not within this range; the
-// errors are about the others.
+// ValidateSubset refuses other ranges that are not within this range. The errors are about the other ranges.
 func (c *CIDR) ValidateSubset(others ...*CIDR) field.ErrorList {
 	var errs field.ErrorList
 	for _, other := range others {
@@ -112,8 +109,8 @@ func (c *CIDR) ValidateSubset(others ...*CIDR) field.ErrorList {
 	return errs
 }
 
-// ValidateNotReserved refuses a range that overlaps with one of those that
-// Gardener itself uses. An unparsable range overlaps with all of them.
+// ValidateNotReserved refuses a range that overlaps with a range that Gardener itself uses. A range that cannot be
+// parsed overlaps with all of them.
 func (c *CIDR) ValidateNotReserved(kind string) field.ErrorList {
 	if c == nil {
 		return nil
@@ -136,7 +133,7 @@ var reservedRanges = []struct{ cidr, use string }{
 	{constants.ReservedShootPodNetworkMappedRange, "mapping shoot pods"},
 }
 
-// forEachCIDR joins the errors that check finds in each range.
+// forEachCIDR returns the errors that check finds in all ranges.
 func forEachCIDR(cidrs []*CIDR, check func(*CIDR) field.ErrorList) field.ErrorList {
 	var errs field.ErrorList
 	for _, c := range cidrs {
@@ -154,8 +151,8 @@ func ValidateCIDRsDisjoint(cidrs ...*CIDR) field.ErrorList {
 	return errs
 }
 
-// NetworksIntersect says whether two ranges overlap. As in Gardener a range that
-// cannot be parsed overlaps with everything: it is refused rather than let pass.
+// NetworksIntersect reports whether two ranges overlap. As in Gardener, a range that cannot be parsed overlaps with
+// everything, so that it is refused.
 func NetworksIntersect(a, b string) bool {
 	_, netA, errA := net.ParseCIDR(a)
 	_, netB, errB := net.ParseCIDR(b)
@@ -180,9 +177,9 @@ func ValidateNetworkDisjointedness(path *field.Path, shootNodes, shootPods, shoo
 		seedNodes, seedPods, seedServices)
 }
 
-// ValidateMultiNetworkDisjointedness does the same for the networks of a shoot's
-// status, of which there may be several of each kind, and at least one of services
-// and, unless the shoot has no workers, of pods.
+// ValidateMultiNetworkDisjointedness checks the networks of a shoot's status against those of its seed and the
+// reserved ranges. There may be several networks of each kind. A service network and, unless the shoot has no
+// workers, a pod network are required.
 func ValidateMultiNetworkDisjointedness(path *field.Path, shootNodes, shootPods, shootServices []string,
 	seedNodes *string, seedPods, seedServices string, workerless bool) field.ErrorList {
 	return validateAgainstSeed(path, shootNodes, shootPods, shootServices, !workerless, true, seedNodes, seedPods, seedServices)
@@ -242,7 +239,7 @@ func ValidateShootNetworkDisjointedness(path *field.Path, nodes, pods, services 
 	return errs
 }
 
-// optional is the list of the value that p points to, empty for nil.
+// optional returns a list with the value that p points to, empty for nil.
 func optional[T any](p *T) []T {
 	if p == nil {
 		return nil

@@ -77,7 +77,7 @@ func validateCloudProfileSpecUpdate(newSpec, oldSpec *gardencore.CloudProfileSpe
 	return errs
 }
 
-// validateKubernetesSettings wants versions of which the latest does not expire.
+// validateKubernetesSettings checks the Kubernetes versions. The latest version must not expire.
 func validateKubernetesSettings(settings gardencore.KubernetesSettings, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	versionsPath := path.Child("versions")
@@ -104,8 +104,7 @@ func validateKubernetesSettings(settings gardencore.KubernetesSettings, path *fi
 	return errs
 }
 
-// validateCloudProfileMachineImages adds to ValidateMachineImages what only a
-// complete profile must have.
+// validateCloudProfileMachineImages adds to ValidateMachineImages the checks that apply only to a complete profile.
 func validateCloudProfileMachineImages(images []gardencore.MachineImage, capabilities gardencore.Capabilities,
 	path *field.Path) field.ErrorList {
 	var errs field.ErrorList
@@ -125,9 +124,8 @@ func validateCloudProfileMachineImages(images []gardencore.MachineImage, capabil
 	return errs
 }
 
-// ValidateMachineImageAdditionalConfig checks of an image version what a cloud
-// profile must say, and a namespaced cloud profile where it adds a version of its
-// own: container runtimes, architectures and the classification.
+// ValidateMachineImageAdditionalConfig checks the container runtimes, architectures and classification of an image
+// version. They are required in a cloud profile, and in a namespaced cloud profile for versions that the latter adds.
 func ValidateMachineImageAdditionalConfig(version gardencore.MachineImageVersion, image gardencore.MachineImage,
 	capabilities gardencore.Capabilities, path *field.Path) field.ErrorList {
 	errs := slices.Concat(
@@ -183,7 +181,7 @@ func validateRegions(regions []gardencore.Region, path *field.Path) field.ErrorL
 	return errs
 }
 
-// distinctName wants a name that is set and new.
+// distinctName refuses a name that is empty or in seen, and adds it to seen.
 func distinctName(path *field.Path, seen sets.Set[string], name string) field.ErrorList {
 	if name == "" {
 		return required(path, name)
@@ -196,12 +194,12 @@ func distinctName(path *field.Path, seen sets.Set[string], name string) field.Er
 
 // ---- capabilities ----
 
-// reservedCapabilityPrefix is kept for capabilities that Gardener itself defines.
+// reservedCapabilityPrefix is reserved for capabilities that Gardener itself defines.
 const reservedCapabilityPrefix = "gardener-"
 
-// validateCapabilityDefinitions wants distinct, well-named capabilities among which
-// is the architecture. Of a repeated capability the last one counts. Errors about a
-// single capability are on path.<name>, as in Gardener.
+// validateCapabilityDefinitions checks that the capabilities have distinct and valid names, and include the
+// architecture. If a capability is repeated, the last definition counts. Errors about a single capability have the
+// path path.<name>, as in Gardener.
 func validateCapabilityDefinitions(definitions []gardencore.CapabilityDefinition, path *field.Path) field.ErrorList {
 	if len(definitions) == 0 {
 		return nil
@@ -247,8 +245,8 @@ func validateCapabilityDefinitions(definitions []gardencore.CapabilityDefinition
 
 // ---- bastion ----
 
-// validateProfileBastion wants the bastion's machine type and image to be offered
-// by the profile and to fit together.
+// validateProfileBastion checks that the profile offers the bastion's machine type and image, and that their
+// architectures match.
 func validateProfileBastion(spec *gardencore.CloudProfileSpec, path *field.Path) field.ErrorList {
 	bastion := spec.Bastion
 	if bastion == nil {
@@ -310,8 +308,8 @@ func validateLimits(limits *gardencore.Limits, path *field.Path) field.ErrorList
 	return field.ErrorList{field.Invalid(path.Child("maxNodesTotal"), *limits.MaxNodesTotal, "must be greater than 0")}
 }
 
-// validateLimitsUpdate lets limits be added, removed and raised, but not lowered:
-// existing shoots may use them up.
+// validateLimitsUpdate refuses to lower a limit, because existing shoots may already reach it. Limits may be added,
+// removed and raised.
 func validateLimitsUpdate(newLimits, oldLimits *gardencore.Limits, path *field.Path) field.ErrorList {
 	if newLimits == nil || oldLimits == nil || !HasDecreasedMaxNodesTotal(newLimits.MaxNodesTotal, oldLimits.MaxNodesTotal) {
 		return nil
@@ -320,8 +318,7 @@ func validateLimitsUpdate(newLimits, oldLimits *gardencore.Limits, path *field.P
 		fmt.Sprintf("must not be lowered from %d", *oldLimits.MaxNodesTotal))}
 }
 
-// HasDecreasedMaxNodesTotal says whether both limits are set and the new one is
-// the lower.
+// HasDecreasedMaxNodesTotal reports whether both limits are set and the new one is lower.
 func HasDecreasedMaxNodesTotal(newMaximum, oldMaximum *int32) bool {
 	return newMaximum != nil && oldMaximum != nil && *newMaximum < *oldMaximum
 }

@@ -35,8 +35,7 @@ var (
 
 // ---- building blocks ----
 
-// invalidEach is one Invalid error for value per message, for the functions of
-// Kubernetes that answer with messages.
+// invalidEach returns an Invalid error for each message. It is for Kubernetes functions that return messages.
 func invalidEach(path *field.Path, value any, messages []string) field.ErrorList {
 	var errs field.ErrorList
 	for _, message := range messages {
@@ -53,8 +52,7 @@ func required(path *field.Path, value string) field.ErrorList {
 	return field.ErrorList{field.Required(path, "must not be empty")}
 }
 
-// notEmpty is like required for the fields where Gardener calls an empty value
-// invalid rather than missing.
+// notEmpty is like required, for fields for which Gardener returns Invalid instead of Required.
 func notEmpty(path *field.Path, value string) field.ErrorList {
 	if value != "" {
 		return nil
@@ -70,7 +68,7 @@ func supported[T ~string](path *field.Path, value T, allowed ...T) field.ErrorLi
 	return field.ErrorList{field.NotSupported(path, value, allowed)}
 }
 
-// firstSight remembers value and says whether it was not in the set before.
+// firstSight adds value to seen, and reports whether it was not in the set before.
 func firstSight[T comparable](seen sets.Set[T], value T) bool {
 	if seen.Has(value) {
 		return false
@@ -81,18 +79,17 @@ func firstSight[T comparable](seen sets.Set[T], value T) bool {
 
 // ---- names and texts ----
 
-// ValidateName is the name rule of most resources: a DNS subdomain.
+// ValidateName checks the names of most resources, which are DNS subdomains.
 func ValidateName(name string, prefix bool) []string {
 	return apivalidation.NameIsDNSSubdomain(name, prefix)
 }
 
-// ValidateDNS1123Subdomain refuses what is not a DNS subdomain.
+// ValidateDNS1123Subdomain refuses a value that is not a DNS subdomain.
 func ValidateDNS1123Subdomain(value string, path *field.Path) field.ErrorList {
 	return invalidEach(path, value, validation.IsDNS1123Subdomain(value))
 }
 
-// validateNameConsecutiveHyphens keeps names free of the separator of technical
-// IDs.
+// validateNameConsecutiveHyphens refuses names with "--", the separator in technical IDs.
 func validateNameConsecutiveHyphens(name string, path *field.Path) field.ErrorList {
 	if !strings.Contains(name, "--") {
 		return nil
@@ -100,8 +97,7 @@ func validateNameConsecutiveHyphens(name string, path *field.Path) field.ErrorLi
 	return field.ErrorList{field.Invalid(path, name, "must not contain two hyphens in a row")}
 }
 
-// unprefixedQualifiedName lists what keeps name from being the last part of a
-// qualified name.
+// unprefixedQualifiedName returns why name is not a qualified name without a prefix.
 func unprefixedQualifiedName(name string) []string {
 	if messages := validation.IsQualifiedName(name); len(messages) > 0 {
 		return messages
@@ -157,8 +153,8 @@ func parseCertificate(data []byte) error {
 
 // ---- references ----
 
-// validateCrossVersionObjectReference wants a reference to a Secret, a ConfigMap
-// or, if allowed, a WorkloadIdentity.
+// validateCrossVersionObjectReference checks that ref refers to a Secret, a ConfigMap or, if allowed, a
+// WorkloadIdentity.
 func validateCrossVersionObjectReference(ref autoscalingv1.CrossVersionObjectReference, path *field.Path,
 	allowWorkloadIdentity bool) field.ErrorList {
 	errs := slices.Concat(
@@ -188,8 +184,8 @@ func validateGVK(gvk schema.GroupVersionKind, path *field.Path, allowed ...schem
 	return field.ErrorList{field.NotSupported(path, gvk.String(), names)}
 }
 
-// ValidateCredentialsRef wants a complete reference to a Secret, an InternalSecret
-// or a WorkloadIdentity in a named namespace.
+// ValidateCredentialsRef checks that ref is a complete reference, with a namespace, to a Secret, an InternalSecret or
+// a WorkloadIdentity.
 func ValidateCredentialsRef(ref corev1.ObjectReference, path *field.Path) field.ErrorList {
 	errs := validateCredentials(ref, path)
 	errs = append(errs, required(path.Child("namespace"), ref.Namespace)...)
@@ -222,7 +218,7 @@ func ValidateObjectReferenceNameAndNamespace(ref corev1.ObjectReference, path *f
 	return errs
 }
 
-// requiredName wants a name that the rule accepts.
+// requiredName refuses a name that is empty or that the rule does not accept.
 func requiredName(path *field.Path, name string, rule func(string) []string) field.ErrorList {
 	if name == "" {
 		return required(path, name)
@@ -232,7 +228,7 @@ func requiredName(path *field.Path, name string, rule func(string) []string) fie
 
 func namespaceName(name string) []string { return apivalidation.ValidateNamespaceName(name, false) }
 
-// ValidateResources wants named references with distinct names.
+// ValidateResources checks that the references have distinct, non-empty names and refer to allowed kinds.
 func ValidateResources(resources []gardencore.NamedResourceReference, path *field.Path, allowWorkloadIdentity bool) field.ErrorList {
 	var errs field.ErrorList
 	names := sets.New[string]()
@@ -250,7 +246,8 @@ func ValidateResources(resources []gardencore.NamedResourceReference, path *fiel
 
 var alphanumeric = regexp.MustCompile(`^[a-zA-Z0-9]+$`)
 
-// ValidateAlphanumericResourceNames wants names that templates can refer to.
+// ValidateAlphanumericResourceNames refuses names with other characters than letters and digits, to which templates
+// cannot refer.
 func ValidateAlphanumericResourceNames(resources []gardencore.NamedResourceReference, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	for i, named := range resources {
@@ -261,7 +258,7 @@ func ValidateAlphanumericResourceNames(resources []gardencore.NamedResourceRefer
 	return errs
 }
 
-// validateExtensions wants extensions with distinct types that are DNS labels.
+// validateExtensions checks that the extension types are distinct DNS labels.
 func validateExtensions(extensions []gardencore.Extension, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	types := sets.New[string]()
@@ -277,7 +274,7 @@ func validateExtensions(extensions []gardencore.Extension, path *field.Path) fie
 
 // ---- tolerations ----
 
-// keyValueID names a key with an optional value: key or key=value.
+// keyValueID returns key, or key=value if there is a value.
 func keyValueID(key string, value *string) string {
 	if value == nil {
 		return key
@@ -285,8 +282,8 @@ func keyValueID(key string, value *string) string {
 	return key + "=" + *value
 }
 
-// ValidateTolerations checks tolerations of seed taints. One with a value is a
-// duplicate also if an earlier one tolerates its key with any value.
+// ValidateTolerations checks tolerations of seed taints. A toleration with a value is also a duplicate if an earlier
+// one tolerates its key with any value.
 func ValidateTolerations(tolerations []gardencore.Toleration, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	seen := sets.New[string]()
@@ -309,8 +306,8 @@ func ValidateTolerations(tolerations []gardencore.Toleration, path *field.Path) 
 	return errs
 }
 
-// ValidateTolerationsAgainstAllowlist refuses tolerations that the allowlist
-// contains neither with their value nor with any.
+// ValidateTolerationsAgainstAllowlist refuses tolerations that the allowlist contains neither with their value nor
+// without a value.
 func ValidateTolerationsAgainstAllowlist(tolerations, allowlist []gardencore.Toleration, path *field.Path) field.ErrorList {
 	allowed := sets.New[string]()
 	for _, toleration := range allowlist {
@@ -328,7 +325,7 @@ func ValidateTolerationsAgainstAllowlist(tolerations, allowlist []gardencore.Tol
 
 // ---- networks and availability ----
 
-// ValidateIPFamilies wants distinct, known IP families.
+// ValidateIPFamilies refuses unknown and repeated IP families.
 func ValidateIPFamilies(families []gardencore.IPFamily, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	seen := sets.New[gardencore.IPFamily]()
@@ -341,7 +338,7 @@ func ValidateIPFamilies(families []gardencore.IPFamily, path *field.Path) field.
 	return errs
 }
 
-// primaryIPFamily is the first of the families, IPv4 if there is none.
+// primaryIPFamily returns the first of the families, or IPv4 if there is none.
 func primaryIPFamily(families []gardencore.IPFamily) gardencore.IPFamily {
 	if len(families) == 0 {
 		return gardencore.IPFamilyIPv4
@@ -349,23 +346,21 @@ func primaryIPFamily(families []gardencore.IPFamily) gardencore.IPFamily {
 	return families[0]
 }
 
-// ValidateFailureToleranceTypeValue wants a known failure tolerance type.
+// ValidateFailureToleranceTypeValue refuses an unknown failure tolerance type.
 func ValidateFailureToleranceTypeValue(value gardencore.FailureToleranceType, path *field.Path) field.ErrorList {
 	return supported(path, value, gardencore.FailureToleranceTypeNode, gardencore.FailureToleranceTypeZone)
 }
 
 // ---- quantities ----
 
-// integerResources are the resources that come in whole numbers, besides the
-// extended ones.
+// integerResources are the resources that are counted in whole numbers, besides extended resources.
 var integerResources = sets.New(
 	corev1.ResourcePods, corev1.ResourceQuotas, corev1.ResourceServices, corev1.ResourceReplicationControllers,
 	corev1.ResourceSecrets, corev1.ResourceConfigMaps, corev1.ResourcePersistentVolumeClaims,
 	corev1.ResourceServicesNodePorts, corev1.ResourceServicesLoadBalancers,
 )
 
-// validateQuantity refuses a negative quantity, and a fraction of a resource that
-// comes in whole numbers.
+// validateQuantity refuses a negative quantity, and a fraction of a resource that is counted in whole numbers.
 func validateQuantity(name corev1.ResourceName, value resource.Quantity, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	if value.Sign() < 0 {

@@ -16,8 +16,7 @@ import (
 	gardencore "github.com/gardener/gardener/pkg/apis/core"
 )
 
-// wantErrors compares errors, whatever their order, by type and path:
-// "Required spec.type".
+// wantErrors compares errors by type and path, such as "Required spec.type", in any order.
 func wantErrors(t *testing.T, got field.ErrorList, want ...string) {
 	t.Helper()
 	var short []string
@@ -38,7 +37,7 @@ type mutation[T any] struct {
 	want   []string
 }
 
-// runMutations checks that what valid makes is accepted, and refused after each
+// runMutations checks that the object that valid returns is accepted, and leads to the wanted errors after each
 // change.
 func runMutations[T any](t *testing.T, valid func() *T, validate func(*T) field.ErrorList, cases []mutation[T]) {
 	t.Helper()
@@ -52,7 +51,7 @@ func runMutations[T any](t *testing.T, valid func() *T, validate func(*T) field.
 	}
 }
 
-// after is an update's validation with an unchanged valid object as the old one.
+// after returns the validation of an update of a valid object.
 func after[T any](valid func() *T, validate func(newObject, oldObject *T) field.ErrorList) func(*T) field.ErrorList {
 	return func(newObject *T) field.ErrorList { return validate(newObject, valid()) }
 }

@@ -38,8 +38,7 @@ func ValidateControllerDeployment(deployment *gardencore.ControllerDeployment) f
 	return append(errs, validateHelmDeployment(deployment.Helm, deployment.Resources, field.NewPath("helm"))...)
 }
 
-// ValidateControllerDeploymentUpdate checks a changed controller deployment; all of
-// it may change.
+// ValidateControllerDeploymentUpdate checks a changed controller deployment. Everything in it may change.
 func ValidateControllerDeploymentUpdate(newDeployment, _ *gardencore.ControllerDeployment) field.ErrorList {
 	return ValidateControllerDeployment(newDeployment)
 }
@@ -57,8 +56,8 @@ func validateHelmDeployment(helm *gardencore.HelmControllerDeployment, resources
 	return errs
 }
 
-// ValidateOCIRepository wants an artifact named either by a complete reference or by
-// a repository with a tag, a digest or both.
+// ValidateOCIRepository checks that an artifact is identified either by a complete reference, or by a repository with
+// a tag, a digest or both.
 func ValidateOCIRepository(oci *gardencore.OCIRepository, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	switch {
@@ -87,8 +86,8 @@ func ValidateOCIRepository(oci *gardencore.OCIRepository, path *field.Path) fiel
 
 var templateExpression = regexp.MustCompile(`\{\{[^{}]*\}\}`)
 
-// ValidateValuesTemplates wants chart values in JSON whose strings contain no other
-// template expressions than references to the data of the given resources.
+// ValidateValuesTemplates checks that chart values are JSON, and that the only template expressions in their strings
+// are references to the data of the given resources.
 func ValidateValuesTemplates(raw []byte, resources []gardencore.NamedResourceReference, path *field.Path) field.ErrorList {
 	if len(raw) == 0 {
 		return nil
@@ -124,7 +123,7 @@ func validateTemplates(text string, names sets.Set[string], path *field.Path) fi
 			errs = append(errs, field.Invalid(path, expression, fmt.Sprintf("must refer to one of the resources, %q is not among them", name)))
 		}
 	}
-	// What is left of braces belongs to no complete expression, or to a nested one.
+	// The remaining braces belong to an incomplete or a nested expression.
 	rest := templateExpression.ReplaceAllString(text, "")
 	for _, brace := range []string{"{{", "}}"} {
 		if strings.Contains(rest, brace) {

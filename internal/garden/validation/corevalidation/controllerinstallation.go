@@ -28,9 +28,8 @@ func ValidateControllerInstallation(installation *gardencore.ControllerInstallat
 	return errs
 }
 
-// ValidateControllerInstallationUpdate checks a changed controller installation: it
-// stays with its registration and its seed or shoot, and in deletion with all of its
-// specification.
+// ValidateControllerInstallationUpdate checks a changed controller installation: its registration and its seed or
+// shoot must not change, and during deletion nothing in its specification.
 func ValidateControllerInstallationUpdate(newInstallation, oldInstallation *gardencore.ControllerInstallation) field.ErrorList {
 	return slices.Concat(
 		apivalidation.ValidateObjectMetaUpdate(&newInstallation.ObjectMeta, &oldInstallation.ObjectMeta, field.NewPath("metadata")),

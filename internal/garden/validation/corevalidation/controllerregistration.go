@@ -15,9 +15,8 @@ import (
 	extensionsv1alpha1 "github.com/gardener/gardener/pkg/apis/extensions/v1alpha1"
 )
 
-// ValidateControllerRegistration checks a new controller registration. That no other
-// registration controls the same resources primarily is the matter of an admission
-// plugin.
+// ValidateControllerRegistration checks a new controller registration. An admission plugin checks that no other
+// registration controls the same resources primarily.
 func ValidateControllerRegistration(registration *gardencore.ControllerRegistration) field.ErrorList {
 	spec, path := &registration.Spec, field.NewPath("spec")
 	errs := slices.Concat(
@@ -30,9 +29,8 @@ func ValidateControllerRegistration(registration *gardencore.ControllerRegistrat
 	return errs
 }
 
-// ValidateControllerRegistrationUpdate checks a changed controller registration:
-// whether it controls a resource primarily stays, and in deletion all of its
-// specification does.
+// ValidateControllerRegistrationUpdate checks a changed controller registration: the field primary of a resource must
+// not change, and during deletion nothing in its specification.
 func ValidateControllerRegistrationUpdate(newRegistration, oldRegistration *gardencore.ControllerRegistration) field.ErrorList {
 	return slices.Concat(
 		apivalidation.ValidateObjectMetaUpdate(&newRegistration.ObjectMeta, &oldRegistration.ObjectMeta, field.NewPath("metadata")),
@@ -87,8 +85,8 @@ func validateRegistrationDeployment(deployment *gardencore.ControllerRegistratio
 	return errs
 }
 
-// validateControllerResources wants known kinds with a type, each only once. As in
-// Gardener a repetition is noticed only if no other type of the kind is in between.
+// validateControllerResources checks that the resources have a known kind and a type, and are not repeated. As in
+// Gardener, a repetition is detected only if there is no other type of the kind in between.
 func validateControllerResources(resources []gardencore.ControllerResource, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	lastType := map[string]string{}
@@ -106,8 +104,7 @@ func validateControllerResources(resources []gardencore.ControllerResource, path
 	return errs
 }
 
-// validateKindSpecificFields keeps the fields that mean something for one kind only
-// to that kind.
+// validateKindSpecificFields checks fields that are allowed only for one kind.
 func validateKindSpecificFields(resource gardencore.ControllerResource, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	for _, f := range []struct {
@@ -134,8 +131,8 @@ func validateKindSpecificFields(resource gardencore.ControllerResource, path *fi
 	return errs
 }
 
-// validateClusterTypes wants distinct, known cluster types, and automatic enablement
-// only for those that the extension is compatible with.
+// validateClusterTypes checks that the cluster types are known and distinct, and that the extension is enabled
+// automatically only for cluster types with which it is compatible.
 func validateClusterTypes(resource gardencore.ControllerResource, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	check := func(seen sets.Set[gardencore.ClusterType], clusterType gardencore.ClusterType, path *field.Path) {
@@ -158,8 +155,8 @@ func validateClusterTypes(resource gardencore.ControllerResource, path *field.Pa
 	return errs
 }
 
-// validateExtensionLifecycle allows any time for reconciliation, but deletion and
-// migration only relative to the kube-apiserver: there may be no workers by then.
+// validateExtensionLifecycle allows any strategy for the reconciliation. The strategies for deletion and migration
+// must be relative to the kube-apiserver, because there may be no workers any more.
 func validateExtensionLifecycle(lifecycle *gardencore.ControllerResourceLifecycle, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	aroundAPIServer := []gardencore.ControllerResourceLifecycleStrategy{gardencore.AfterKubeAPIServer, gardencore.BeforeKubeAPIServer}

@@ -10,8 +10,8 @@ import (
 	gardencore "github.com/gardener/gardener/pkg/apis/core"
 )
 
-// maxExposureHandlerLength leaves room in the name of the handler's namespace,
-// istio-ingress-handler-<handler>--<zone>.
+// maxExposureHandlerLength is the maximum length of a handler. It leaves room for the other parts of the name of the
+// handler's namespace, istio-ingress-handler-<handler>--<zone>.
 const maxExposureHandlerLength = 34
 
 // ValidateExposureClass checks a new exposure class.
@@ -30,8 +30,7 @@ func ValidateExposureClass(class *gardencore.ExposureClass) field.ErrorList {
 	return errs
 }
 
-// ValidateExposureClassUpdate checks a changed exposure class: everything but the
-// metadata stays the same.
+// ValidateExposureClassUpdate checks a changed exposure class: only the metadata may change.
 func ValidateExposureClassUpdate(newClass, oldClass *gardencore.ExposureClass) field.ErrorList {
 	return append(
 		apivalidation.ValidateImmutableField(newClass.Handler, oldClass.Handler, field.NewPath("handler")),

@@ -5,7 +5,7 @@ import (
 	"k8s.io/component-base/featuregate"
 )
 
-// Gardener feature gates that decide what validation accepts.
+// The Gardener feature gates that the validation depends on.
 const (
 	// CloudProfileCapabilities allows machine capabilities in cloud profiles.
 	CloudProfileCapabilities featuregate.Feature = "CloudProfileCapabilities"
@@ -20,7 +20,7 @@ const (
 	LiveControlPlaneMigration featuregate.Feature = "LiveControlPlaneMigration"
 )
 
-// FeatureGate holds the gates above with the defaults of Gardener v1.149.
+// FeatureGate contains these feature gates, with the defaults of Gardener v1.149.
 var FeatureGate = func() featuregate.MutableFeatureGate {
 	gate := featuregate.NewFeatureGate()
 	utilruntime.Must(gate.Add(map[featuregate.Feature]featuregate.FeatureSpec{

@@ -30,8 +30,8 @@ func ValidateInternalSecret(secret *gardencore.InternalSecret) field.ErrorList {
 	return append(errs, validateSecretType(secret, dataPath)...)
 }
 
-// ValidateInternalSecretUpdate checks a changed internal secret: its type stays the
-// same, and so does all of it once it is immutable.
+// ValidateInternalSecretUpdate checks a changed internal secret: its type must not change, and neither must its data
+// once it is immutable.
 func ValidateInternalSecretUpdate(newSecret, oldSecret *gardencore.InternalSecret) field.ErrorList {
 	errs := apivalidation.ValidateObjectMetaUpdate(&newSecret.ObjectMeta, &oldSecret.ObjectMeta, field.NewPath("metadata"))
 	errs = append(errs, apivalidation.ValidateImmutableField(newSecret.Type, oldSecret.Type, field.NewPath("type"))...)
@@ -47,7 +47,7 @@ func ValidateInternalSecretUpdate(newSecret, oldSecret *gardencore.InternalSecre
 	return append(errs, ValidateInternalSecret(newSecret)...)
 }
 
-// validateSecretType wants the keys that the secret's type is known to need.
+// validateSecretType checks that the secret has the keys or annotations that its type requires.
 func validateSecretType(secret *gardencore.InternalSecret, dataPath *field.Path) field.ErrorList {
 	switch secret.Type {
 	case corev1.SecretTypeServiceAccountToken:

@@ -14,18 +14,16 @@ import (
 	gardencore "github.com/gardener/gardener/pkg/apis/core"
 )
 
-// kubernetesOptions are the circumstances outside of spec.kubernetes that its rules
-// depend on.
+// kubernetesOptions are the conditions outside of spec.kubernetes on which its validation depends.
 type kubernetesOptions struct {
-	// keepsAcceptedIssuers says that the accepted issuers are the old ones, which may
-	// be older than the rules for them.
+	// keepsAcceptedIssuers says that an update does not change the accepted issuers. They are not validated then,
+	// because they may be older than the rules for them.
 	keepsAcceptedIssuers bool
-	// rotatesETCDKey says that the key of etcd's encryption is rotated automatically.
+	// rotatesETCDKey says that the etcd encryption key is rotated automatically.
 	rotatesETCDKey bool
 }
 
-// newKubernetesOptions reads the options of a specification; the old one is nil if
-// there is none.
+// newKubernetesOptions returns the options for a specification. oldSpec is nil for a new shoot.
 func newKubernetesOptions(newSpec, oldSpec *gardencore.ShootSpec) kubernetesOptions {
 	options := kubernetesOptions{rotatesETCDKey: rotatesETCDKey(newSpec.Maintenance)}
 	if oldSpec != nil {
@@ -51,8 +49,8 @@ func rotatesETCDKey(maintenance *gardencore.Maintenance) bool {
 	return config != nil && config.RotationPeriod != nil && config.RotationPeriod.Duration != 0
 }
 
-// validateKubernetes checks spec.kubernetes. The components that need nodes are not for
-// a shoot without workers.
+// validateKubernetes checks spec.kubernetes. A shoot without workers must not configure the components that need
+// nodes.
 func validateKubernetes(kubernetes gardencore.Kubernetes, networking *gardencore.Networking, options kubernetesOptions,
 	workerless bool, path *field.Path) field.ErrorList {
 	version := kubernetes.Version
@@ -82,7 +80,7 @@ func validateKubernetes(kubernetes gardencore.Kubernetes, networking *gardencore
 func validateWorkerlessKubernetes(kubernetes gardencore.Kubernetes, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	for _, component := range []struct {
-		name string // as Gardener spells it in its answers
+		name string // as in Gardener's errors
 		set  bool
 	}{
 		{"kubeScheduler", kubernetes.KubeScheduler != nil},
@@ -115,8 +113,8 @@ func validateETCD(etcd *gardencore.ETCD, path *field.Path) field.ErrorList {
 
 // ---- updates ----
 
-// validateKubernetesUpdate keeps the version from going back or skipping a minor one,
-// and the sizes of the nodes' ranges; that for IPv6 may be added.
+// validateKubernetesUpdate refuses to downgrade the version, to skip a minor version, and to change the mask sizes of
+// the nodes' ranges. The mask size for IPv6 may be added.
 func validateKubernetesUpdate(newSpec, oldSpec *gardencore.ShootSpec, path *field.Path) field.ErrorList {
 	var (
 		errs     = validateShootVersionUpdate(newSpec.Kubernetes.Version, oldSpec.Kubernetes.Version, false, path.Child("version"))
@@ -133,8 +131,8 @@ func validateKubernetesUpdate(newSpec, oldSpec *gardencore.ShootSpec, path *fiel
 	return errs
 }
 
-// validateEncryptionConfigUpdate allows to change what is encrypted in etcd, and how,
-// only one after the other and while nothing else is going on with the encryption.
+// validateEncryptionConfigUpdate refuses to change the encrypted resources and the encryption provider at the same
+// time, or while another change or a key rotation is in progress.
 func validateEncryptionConfigUpdate(newShoot, oldShoot *gardencore.Shoot, path *field.Path) field.ErrorList {
 	var (
 		resources, oldResources = resourcesToEncrypt(&newShoot.Spec), resourcesToEncrypt(&oldShoot.Spec)
@@ -168,8 +166,8 @@ func validateEncryptionConfigUpdate(newShoot, oldShoot *gardencore.Shoot, path *
 	return errs
 }
 
-// encryptionProvider is the one that the specification names, currentEncryptionProvider
-// that of the status.
+// encryptionProvider returns the encryption provider of the specification, currentEncryptionProvider the one of the
+// status.
 func encryptionProvider(spec *gardencore.ShootSpec) gardencore.EncryptionProviderType {
 	if server := spec.Kubernetes.KubeAPIServer; server != nil && server.EncryptionConfig != nil {
 		return ptr.Deref(server.EncryptionConfig.Provider.Type, "")
@@ -186,9 +184,8 @@ func currentEncryptionProvider(status *gardencore.ShootStatus) gardencore.Encryp
 
 // ---- what the components have in common ----
 
-// versionAtLeast says whether the version is known to be of the minor version or a
-// later one, versionBefore whether it is known to be of an earlier one. Pre-releases
-// count as their minor version; a version that cannot be parsed is neither.
+// versionAtLeast reports whether the version is of the minor version or a later one, versionBefore whether it is of
+// an earlier one. Pre-releases count as their minor version. For a version that cannot be parsed, both return false.
 func versionAtLeast(version, minor string) bool {
 	order, err := compareMinors(version, minor)
 	return err == nil && order >= 0

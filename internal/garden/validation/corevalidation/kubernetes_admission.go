@@ -25,18 +25,18 @@ const (
 )
 
 var (
-	// pluginsAlwaysOn must not be switched off.
+	// pluginsAlwaysOn are the plugins that must not be disabled.
 	pluginsAlwaysOn = sets.New(mutatingWebhook, validatingWebhook, podSecurity,
 		"NamespaceLifecycle", "NodeRestriction", "Priority", "StorageObjectInUseProtection")
-	// pluginsWithConfig read a configuration.
+	// pluginsWithConfig are the plugins that read a configuration.
 	pluginsWithConfig = sets.New(mutatingWebhook, validatingWebhook, podSecurity, imagePolicy,
 		"EventRateLimit", "PodNodeSelector", "PodTolerationRestriction", "ResourceQuota")
-	// pluginsWithKubeconfig talk to a server.
+	// pluginsWithKubeconfig are the plugins that send requests to a server.
 	pluginsWithKubeconfig = sets.New(mutatingWebhook, validatingWebhook, imagePolicy)
 )
 
-// validateAdmissionPlugins stops at a plugin without a name, and at a version that
-// cannot be read, which Gardener takes for its own fault.
+// validateAdmissionPlugins checks the plugins up to the first one without a name. For a version that cannot be
+// parsed, it returns an internal error, as Gardener does.
 func validateAdmissionPlugins(plugins []gardencore.AdmissionPlugin, version string, path *field.Path) field.ErrorList {
 	if _, err := (versionRange{}).contains(version); err != nil {
 		return field.ErrorList{field.InternalError(path, fmt.Errorf("find the admission plugins of Kubernetes: %w", err))}

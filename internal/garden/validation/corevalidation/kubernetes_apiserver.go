@@ -79,14 +79,14 @@ func validateStructuredConfigs(server *gardencore.KubeAPIServerConfig, path *fie
 	return errs
 }
 
-// switchedOff says whether a feature gate is explicitly switched off.
+// switchedOff reports whether a feature gate is explicitly switched off.
 func switchedOff(gates map[string]bool, name string) bool {
 	value, set := gates[name]
 	return set && !value
 }
 
-// validateServiceAccountConfig wants tokens that are valid for 30 to 90 days, and
-// proper issuers.
+// validateServiceAccountConfig checks that tokens are valid for 30 to 90 days, and that the issuers are valid and
+// distinct.
 func validateServiceAccountConfig(config *gardencore.ServiceAccountConfig, keepsAcceptedIssuers bool, path *field.Path) field.ErrorList {
 	const day = 24 * time.Hour
 	if config == nil {
@@ -120,7 +120,7 @@ func validateServiceAccountConfig(config *gardencore.ServiceAccountConfig, keeps
 	return errs
 }
 
-// validateIssuer wants a URL as OpenID Connect defines it for issuers.
+// validateIssuer checks that issuer is a URL as OpenID Connect defines it for issuers.
 func validateIssuer(issuer string, path *field.Path) field.ErrorList {
 	parsed, err := url.Parse(issuer)
 	if err != nil {
@@ -149,8 +149,8 @@ func validateAPIAudiences(audiences []string, path *field.Path) field.ErrorList 
 
 // ---- encryption of etcd ----
 
-// validateEncryptionConfig wants distinct resources that can be encrypted, besides
-// those that always are. AES-GCM needs keys that do not get old.
+// validateEncryptionConfig checks that the resources are distinct, can be encrypted, and are not always encrypted
+// anyway. AES-GCM requires that the key is rotated automatically.
 func validateEncryptionConfig(config *gardencore.EncryptionConfig, rotatesKey bool, path *field.Path) field.ErrorList {
 	if config == nil {
 		return nil
@@ -175,7 +175,7 @@ func validateEncryptionConfig(config *gardencore.EncryptionConfig, rotatesKey bo
 	return errs
 }
 
-// notEncryptable lists what keeps a resource from being encrypted.
+// notEncryptable returns the reasons why a resource cannot be encrypted.
 func notEncryptable(name, group string) []string {
 	var messages []string
 	for _, rule := range []struct {
@@ -222,7 +222,7 @@ func validateWatchCacheSizes(sizes *gardencore.WatchCacheSizes, version string, 
 	return errs
 }
 
-// validateWatchCacheName keeps out what would break kube-apiserver's flag.
+// validateWatchCacheName refuses names that are invalid in the flag of the kube-apiserver.
 func validateWatchCacheName(name, separators string, path *field.Path) field.ErrorList {
 	return slices.Concat(
 		invalidIf(strings.ToLower(name) != name, path, name, "must be in lower case"),

@@ -51,7 +51,7 @@ func validateClusterAutoscaler(autoscaler *gardencore.ClusterAutoscaler, version
 	)
 }
 
-// validateExpander wants a list of known expanders, separated by commas.
+// validateExpander checks that expander is a comma-separated list of known expanders.
 func validateExpander(expander *gardencore.ExpanderMode, path *field.Path) field.ErrorList {
 	if expander == nil {
 		return nil
@@ -67,8 +67,8 @@ func validateExpander(expander *gardencore.ExpanderMode, path *field.Path) field
 	return nil
 }
 
-// validateEmptyBulkDelete keeps the old name of maxScaleDownParallelism from
-// contradicting the new one.
+// validateEmptyBulkDelete checks maxEmptyBulkDelete, the old name of maxScaleDownParallelism. They must not
+// contradict each other.
 func validateEmptyBulkDelete(autoscaler *gardencore.ClusterAutoscaler, version string, path *field.Path) field.ErrorList {
 	old, parallelism := autoscaler.MaxEmptyBulkDelete, autoscaler.MaxScaleDownParallelism
 	if old == nil {
@@ -81,9 +81,8 @@ func validateEmptyBulkDelete(autoscaler *gardencore.ClusterAutoscaler, version s
 	)
 }
 
-// validateAutoscalerTaints wants distinct keys of taints, for an option that the
-// version's autoscaler has. An option that it has not is named twice in the path, as
-// Gardener does.
+// validateAutoscalerTaints checks that the taint keys are valid and distinct, and that the cluster-autoscaler of this
+// version supports the option. The path of an unsupported option contains its name twice, as in Gardener.
 func validateAutoscalerTaints(taints []string, option string, r versionRange, version string, path *field.Path) field.ErrorList {
 	if taints == nil {
 		return nil
@@ -104,7 +103,7 @@ func validateAutoscalerTaints(taints []string, option string, r versionRange, ve
 	return errs
 }
 
-// ValidateClusterAutoscalerOptionsForWorker checks what a worker pool says to the cluster autoscaler.
+// ValidateClusterAutoscalerOptionsForWorker checks the cluster-autoscaler options of a worker pool.
 func ValidateClusterAutoscalerOptionsForWorker(options *gardencore.ClusterAutoscalerOptions, path *field.Path) field.ErrorList {
 	return slices.Concat(
 		between(options.ScaleDownUtilizationThreshold, 0, 1, path.Child("scaleDownUtilizationThreshold")),
@@ -145,7 +144,7 @@ func validateVerticalPodAutoscaler(vpa *gardencore.VerticalPodAutoscaler, path *
 	)
 }
 
-// validateVPAFeatureGates names only one of several unknown gates, as Gardener does.
+// validateVPAFeatureGates returns an error for only one of several unknown feature gates, as Gardener does.
 func validateVPAFeatureGates(gates map[string]bool, path *field.Path) field.ErrorList {
 	for _, name := range slices.Sorted(maps.Keys(gates)) {
 		if !slices.Contains([]string{"CPUStartupBoost", "InPlace", "PerVPAConfig"}, name) {
@@ -161,7 +160,7 @@ func validateFraction(value *float64, path *field.Path) field.ErrorList {
 
 // ---- scaling the control plane ----
 
-// resourceMinimum is what a component needs at least.
+// resourceMinimum is the minimum of each resource that a component needs.
 type resourceMinimum map[corev1.ResourceName]string
 
 func validateControlPlaneAutoscaling(autoscaling *gardencore.ControlPlaneAutoscaling, minimum resourceMinimum,
@@ -176,7 +175,7 @@ func validateControlPlaneAutoscaling(autoscaling *gardencore.ControlPlaneAutosca
 	return validateScaledResources(autoscaling.MinAllowed, minimum, minAllowedPath)
 }
 
-// validateScaledResources wants quantities of CPU and memory, not below the minimum.
+// validateScaledResources checks that the resources are CPU and memory, and not below the minimum.
 func validateScaledResources(resources corev1.ResourceList, minimum resourceMinimum, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	for _, name := range slices.Sorted(maps.Keys(resources)) {
@@ -190,7 +189,7 @@ func validateScaledResources(resources corev1.ResourceList, minimum resourceMini
 	return errs
 }
 
-// between refuses a value outside of the bounds, which are allowed themselves.
+// between refuses a value outside of the bounds. The bounds themselves are allowed.
 func between[T cmp.Ordered](value *T, low, high T, path *field.Path) field.ErrorList {
 	if value == nil || low <= *value && *value <= high {
 		return nil

@@ -44,8 +44,8 @@ func validateWorkerlessControllerManager(kcm *gardencore.KubeControllerManagerCo
 	)
 }
 
-// validateNodeMaskSizes bounds the sizes of the ranges that the nodes get. With IPv6
-// alone either field may hold it, but not both.
+// validateNodeMaskSizes checks the mask sizes of the nodes' ranges. With IPv6 alone, either field may be set, but not
+// both.
 func validateNodeMaskSizes(kcm *gardencore.KubeControllerManagerConfig, families []gardencore.IPFamily, path *field.Path) field.ErrorList {
 	const minIPv4, maxIPv4, minIPv6, maxIPv6 = 16, 28, 64, 124
 	maskPath, maskIPv6Path := path.Child("nodeCIDRMaskSize"), path.Child("nodeCIDRMaskSizeIPv6")
@@ -77,7 +77,7 @@ func validateHorizontalPodAutoscaler(hpa *gardencore.HorizontalPodAutoscalerConf
 	)
 }
 
-// atLeastDuration refuses a shorter duration.
+// atLeastDuration refuses a duration that is shorter than least.
 func atLeastDuration(duration *metav1.Duration, least time.Duration, path *field.Path) field.ErrorList {
 	return invalidIf(duration != nil && duration.Duration < least, path, duration, "must be at least "+least.String())
 }

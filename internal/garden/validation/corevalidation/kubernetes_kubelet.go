@@ -17,7 +17,7 @@ import (
 	gardencore "github.com/gardener/gardener/pkg/apis/core"
 )
 
-// ValidateKubeletConfig checks the configuration of a kubelet of a version.
+// ValidateKubeletConfig checks the kubelet configuration for a Kubernetes version.
 func ValidateKubeletConfig(kubelet gardencore.KubeletConfig, version string, path *field.Path) field.ErrorList {
 	const minPodPIDs = 100
 	return slices.Concat(
@@ -53,7 +53,7 @@ func validateStreamingTimeout(timeout *metav1.Duration, path *field.Path) field.
 	return between(&timeout.Duration, 30*time.Second, 4*time.Hour, path)
 }
 
-// validateMemorySwap allows swap only where the kubelet starts with it.
+// validateMemorySwap refuses swap settings with which the kubelet would not start.
 func validateMemorySwap(kubelet gardencore.KubeletConfig, path *field.Path) field.ErrorList {
 	swap := kubelet.MemorySwap
 	if swap == nil {
@@ -70,8 +70,8 @@ func validateMemorySwap(kubelet gardencore.KubeletConfig, path *field.Path) fiel
 
 // ---- eviction and reservation ----
 
-// validateKubeletEviction checks the thresholds of eviction. Those for the inodes of
-// the node's file system are not looked at, as in Gardener.
+// validateKubeletEviction checks the eviction thresholds. As in Gardener, it does not check the thresholds for inodes
+// of the node's file system.
 func validateKubeletEviction(kubelet gardencore.KubeletConfig, path *field.Path) field.ErrorList {
 	errs := slices.Concat(
 		validateNotNegativeDuration(kubelet.EvictionPressureTransitionPeriod, path.Child("evictionPressureTransitionPeriod")),
@@ -146,7 +146,7 @@ func validateImageGarbageCollection(kubelet gardencore.KubeletConfig, path *fiel
 	)
 }
 
-// notNegativeSeconds ignores fractions of a second.
+// notNegativeSeconds refuses a negative duration. It ignores fractions of a second.
 func notNegativeSeconds(duration *metav1.Duration, path *field.Path) field.ErrorList {
 	if duration == nil {
 		return nil
@@ -166,8 +166,8 @@ func validateImagePulls(kubelet gardencore.KubeletConfig, path *field.Path) fiel
 	)
 }
 
-// validateImageVerification checks for which images the kubelet verifies that a pod
-// may use them although they are on the node already.
+// validateImageVerification checks the settings for which images on the node the kubelet verifies that a pod may use
+// them.
 func validateImageVerification(kubelet gardencore.KubeletConfig, version string, path *field.Path) field.ErrorList {
 	const featureGate = "KubeletEnsureSecretPulledImages"
 	var errs field.ErrorList
@@ -197,8 +197,8 @@ func validateImageVerification(kubelet gardencore.KubeletConfig, version string,
 	return errs
 }
 
-// checkImagePattern wants what the kubelet does: the name of an image without tag and
-// digest, or a part of names that ends with a slash, and a star.
+// checkImagePattern accepts the same patterns as the kubelet: the name of an image without tag and digest, or a
+// prefix of names followed by /*.
 func checkImagePattern(pattern string) error {
 	prefix, wildcard := strings.CutSuffix(pattern, "/*")
 	switch {

@@ -13,19 +13,18 @@ import (
 
 // ---- ranges of versions ----
 
-// versionRange says which minor versions of Kubernetes know something: from the one
-// where it was added, if that is set, until before the one where it was removed.
+// versionRange is the range of minor versions of Kubernetes that support a name: from added, if it is set, until
+// before removed.
 type versionRange struct{ added, removed string }
 
-// featureGateRange is the range of a feature gate, which from the version lockedIn on
-// cannot have another value than lockedValue.
+// featureGateRange is the range of a feature gate. From the version lockedIn on, it is locked to lockedValue.
 type featureGateRange struct {
 	versionRange
 	lockedIn    string
 	lockedValue bool
 }
 
-// contains fails if the version is not one.
+// contains returns an error if the version is invalid.
 func (r versionRange) contains(version string) (bool, error) {
 	added, err := compareVersions(version, ">=", cmp.Or(r.added, "0"))
 	if err != nil || !added || r.removed == "" {
@@ -36,9 +35,9 @@ func (r versionRange) contains(version string) (bool, error) {
 
 // ---- where Gardener differs ----
 
-// The generated tables say what Kubernetes' sources of the supported minor versions
-// say. What counts is Gardener's view, which the tables below add: it still knows what
-// was removed before, and differs for a few names.
+// The generated tables contain the names in Kubernetes' sources of the supported minor versions. Gardener also knows
+// names that were removed in older versions, and differs for a few names. The tables below add these, and take
+// precedence.
 var (
 	gardenerFeatureGates = mergeMaps(removedFeatureGates, map[string]featureGateRange{
 		"PreferAlignCpusByUncoreCache": {versionRange: versionRange{added: "1.32"}},
@@ -82,7 +81,7 @@ var (
 
 func asIs(r versionRange) versionRange { return r }
 
-// removedEach makes a table of names that are listed by the version without them.
+// removedEach returns a table of names. They are listed by the version that removed them.
 func removedEach[R any](wrap func(versionRange) R, namesByVersion map[string][]string) map[string]R {
 	table := map[string]R{}
 	for version, names := range namesByVersion {
@@ -101,7 +100,7 @@ func mergeMaps[V any](tables ...map[string]V) map[string]V {
 	return merged
 }
 
-// lookUp finds a name in Gardener's view or else in the generated table.
+// lookUp finds a name in Gardener's table, or else in the generated one.
 func lookUp[R any](name string, gardener, generated map[string]R) (R, bool) {
 	if r, ok := gardener[name]; ok {
 		return r, true
@@ -112,8 +111,8 @@ func lookUp[R any](name string, gardener, generated map[string]R) (R, bool) {
 
 // ---- feature gates ----
 
-// validateFeatureGates wants feature gates that the version of Kubernetes knows and
-// allows to be set so.
+// validateFeatureGates refuses feature gates that the version of Kubernetes does not support, or has locked to
+// another value.
 func validateFeatureGates(gates map[string]bool, version string, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	for _, name := range slices.Sorted(maps.Keys(gates)) {
@@ -141,7 +140,7 @@ func validateFeatureGate(name string, value bool, version string, path *field.Pa
 	return nil
 }
 
-// unsupportedIn forbids what the version of Kubernetes does not know.
+// unsupportedIn returns an error if the version of Kubernetes does not support name.
 func unsupportedIn(r versionRange, version string, path *field.Path, name string) *field.Error {
 	switch known, err := r.contains(version); {
 	case err != nil:
@@ -154,8 +153,8 @@ func unsupportedIn(r versionRange, version string, path *field.Path, name string
 
 // ---- APIs ----
 
-// Gardener's own components in a shoot do not work without these group versions and
-// resources: the first ones if there are workers, the second ones in any case.
+// The group versions and resources that Gardener's own components in a shoot need: apisForWorkers if the shoot has
+// workers, apisForAll in any case.
 var (
 	apisForWorkers = sets.New(
 		"admissionregistration.k8s.io/v1", "admissionregistration.k8s.io/v1/mutatingwebhookconfigurations",
@@ -170,8 +169,8 @@ var (
 	)
 )
 
-// validateRuntimeConfig wants APIs that the version of Kubernetes has, and does not let
-// those be switched off that Gardener needs, be it as a part or as the whole.
+// validateRuntimeConfig refuses APIs that the version of Kubernetes does not support. It also refuses to switch off
+// an API that Gardener needs, wholly or in part.
 func validateRuntimeConfig(config map[string]bool, version string, workerless bool, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	needed := apisForWorkers

@@ -15,7 +15,7 @@ import (
 	gardencore "github.com/gardener/gardener/pkg/apis/core"
 )
 
-// kubernetesAnswers are the errors as "type field", sorted, each once.
+// kubernetesAnswers returns the errors as "type field", sorted and without duplicates.
 func kubernetesAnswers(errs field.ErrorList) []string {
 	var answers []string
 	for _, err := range errs {

@@ -15,8 +15,7 @@ import (
 	"github.com/gardener/gardener/pkg/apis/core/v1beta1/constants"
 )
 
-// CapabilitiesOf are the values that capability definitions allow, nil if there
-// are no definitions.
+// CapabilitiesOf returns the values that capability definitions allow, or nil if there are no definitions.
 func CapabilitiesOf(definitions []gardencore.CapabilityDefinition) gardencore.Capabilities {
 	if len(definitions) == 0 {
 		return nil
@@ -28,8 +27,8 @@ func CapabilitiesOf(definitions []gardencore.CapabilityDefinition) gardencore.Ca
 	return capabilities
 }
 
-// validateCapabilities wants capabilities and values that are defined. Unknown
-// capabilities are reported on path itself.
+// validateCapabilities refuses capabilities and values that are not defined. The errors about unknown capabilities
+// have the path itself.
 func validateCapabilities(capabilities, defined gardencore.Capabilities, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	for _, name := range slices.Sorted(maps.Keys(capabilities)) {
@@ -47,9 +46,8 @@ func validateCapabilities(capabilities, defined gardencore.Capabilities, path *f
 
 // ---- machine images ----
 
-// ValidateMachineImages checks what cloud profiles and namespaced cloud profiles
-// both want of machine images. The capabilities are those that the profile defines,
-// if any.
+// ValidateMachineImages checks the machine images of a cloud profile or a namespaced cloud profile by the rules for
+// both. The capabilities are those that the profile defines, if any.
 func ValidateMachineImages(images []gardencore.MachineImage, capabilities gardencore.Capabilities, path *field.Path,
 	allowEmptyVersions bool) field.ErrorList {
 	var errs field.ErrorList
@@ -121,9 +119,9 @@ func validateSemver(version string, path *field.Path) field.ErrorList {
 	return nil
 }
 
-// validateImageArchitectures checks the architectures of an image version: either
-// the list of the version itself, or those of its flavors where the profile defines
-// capabilities, and then the list, if there is one, must agree with them.
+// validateImageArchitectures checks the architectures of an image version: the list of the version itself or, if the
+// profile defines capabilities, those of its flavors. In the latter case, the list must agree with the flavors, if
+// there is one.
 func validateImageArchitectures(version gardencore.MachineImageVersion, capabilities gardencore.Capabilities,
 	path *field.Path) field.ErrorList {
 	var (
@@ -156,8 +154,8 @@ func validateImageArchitectures(version gardencore.MachineImageVersion, capabili
 	return errs
 }
 
-// flavorArchitectures are the architectures that flavors name; if they name none
-// and only one is allowed, it is that.
+// flavorArchitectures returns the architectures of the flavors. If they have none and only one is allowed, it returns
+// the allowed one.
 func flavorArchitectures(flavors []gardencore.MachineImageFlavor, allowed []string) sets.Set[string] {
 	named := sets.New[string]()
 	for _, flavor := range flavors {
@@ -171,8 +169,8 @@ func flavorArchitectures(flavors []gardencore.MachineImageFlavor, allowed []stri
 
 // ---- machine types ----
 
-// validateMachineTypes checks what cloud profiles and namespaced cloud profiles
-// both want of machine types.
+// validateMachineTypes checks the machine types of a cloud profile or a namespaced cloud profile by the rules for
+// both.
 func validateMachineTypes(types []gardencore.MachineType, capabilities gardencore.Capabilities, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	names := sets.New[string]()
@@ -239,7 +237,7 @@ func validateMachineTypeStorage(storage gardencore.MachineTypeStorage, path *fie
 
 // ---- volume types ----
 
-// validateVolumeTypes stops at the first repeated name, as Gardener does.
+// validateVolumeTypes checks volume types. It stops at the first repeated name, as Gardener does.
 func validateVolumeTypes(types []gardencore.VolumeType, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	names := sets.New[string]()
@@ -259,7 +257,7 @@ func validateVolumeTypes(types []gardencore.VolumeType, path *field.Path) field.
 
 // ---- container runtimes ----
 
-// validateCRIs wants distinct, known container runtime interfaces.
+// validateCRIs checks that the container runtime interfaces are known and distinct.
 func validateCRIs(cris []gardencore.CRI, path *field.Path) field.ErrorList {
 	if len(cris) == 0 {
 		return field.ErrorList{field.Required(path, "must have at least one container runtime interface")}

@@ -10,8 +10,8 @@ import (
 	"github.com/gardener/gardener/pkg/apis/core/v1beta1/constants"
 )
 
-// ValidateNamespacedCloudProfile checks a new namespaced cloud profile on its own;
-// how it fits to its parent is the matter of an admission plugin.
+// ValidateNamespacedCloudProfile checks a new namespaced cloud profile alone. An admission plugin checks whether it
+// matches its parent.
 func ValidateNamespacedCloudProfile(profile *gardencore.NamespacedCloudProfile) field.ErrorList {
 	spec, path := &profile.Spec, field.NewPath("spec")
 	return slices.Concat(
@@ -27,8 +27,7 @@ func ValidateNamespacedCloudProfile(profile *gardencore.NamespacedCloudProfile) 
 	)
 }
 
-// ValidateNamespacedCloudProfileUpdate checks a changed namespaced cloud profile:
-// its parent stays the same.
+// ValidateNamespacedCloudProfileUpdate checks a changed namespaced cloud profile: its parent must not change.
 func ValidateNamespacedCloudProfileUpdate(newProfile, oldProfile *gardencore.NamespacedCloudProfile) field.ErrorList {
 	return slices.Concat(
 		apivalidation.ValidateObjectMetaUpdate(&newProfile.ObjectMeta, &oldProfile.ObjectMeta, field.NewPath("metadata")),
@@ -37,15 +36,14 @@ func ValidateNamespacedCloudProfileUpdate(newProfile, oldProfile *gardencore.Nam
 	)
 }
 
-// ValidateNamespacedCloudProfileStatusUpdate accepts any status: only Gardener's
-// controller may write it, and it computes it from valid specifications.
+// ValidateNamespacedCloudProfileStatusUpdate accepts any status: only Gardener's controller may write the status, and
+// it computes the status from valid specifications.
 func ValidateNamespacedCloudProfileStatusUpdate(_, _ *gardencore.NamespacedCloudProfile) field.ErrorList {
 	return nil
 }
 
-// ValidateNamespacedCloudProfileStatus checks the complete profile that the status
-// carries, at path; the parent was checked already, so only the parts that a
-// namespaced cloud profile can change are.
+// ValidateNamespacedCloudProfileStatus checks the complete profile in the status. It checks only the parts that a
+// namespaced cloud profile can change, because the parent has been checked already.
 func ValidateNamespacedCloudProfileStatus(spec *gardencore.CloudProfileSpec, path *field.Path) field.ErrorList {
 	capabilities := CapabilitiesOf(spec.MachineCapabilities)
 	errs := validateKubernetesSettings(spec.Kubernetes, path.Child("kubernetes"))
@@ -58,8 +56,8 @@ func ValidateNamespacedCloudProfileStatus(spec *gardencore.CloudProfileSpec, pat
 	return append(errs, validateVolumeTypes(spec.VolumeTypes, path.Child("volumeTypes"))...)
 }
 
-// validateOwnKubernetesVersions lets versions of the parent be extended, not
-// reclassified.
+// validateOwnKubernetesVersions checks the Kubernetes versions of a namespaced cloud profile. They may extend
+// versions of the parent, but not reclassify them.
 func validateOwnKubernetesVersions(settings *gardencore.KubernetesSettings, path *field.Path) field.ErrorList {
 	if settings == nil {
 		return nil

@@ -20,9 +20,9 @@ import (
 )
 
 const (
-	// maxProjectNameLength leaves room in technical IDs, shoot--<project>--<shoot>.
+	// maxProjectNameLength leaves room for the other parts of technical IDs, shoot--<project>--<shoot>.
 	maxProjectNameLength = 10
-	// maxExtensionRoleLength leaves room in the names of cluster roles.
+	// maxExtensionRoleLength leaves room for the other parts of the names of cluster roles.
 	maxExtensionRoleLength = 20
 
 	projectNamespacePrefix = "garden-"
@@ -42,9 +42,9 @@ func ValidateProject(project *gardencore.Project) field.ErrorList {
 	return validateProject(project, true, true)
 }
 
-// ValidateProjectUpdate checks a changed project: who created it and its namespace
-// stay, once known, and it keeps an owner. A description or purpose from before
-// their characters were restricted may stay as it is.
+// ValidateProjectUpdate checks a changed project: its creator and its namespace must not change once they are set,
+// and its owner must not be removed. An unchanged description or purpose may contain characters that are not allowed
+// any more.
 func ValidateProjectUpdate(newProject, oldProject *gardencore.Project) field.ErrorList {
 	newSpec, oldSpec, fldPath := &newProject.Spec, &oldProject.Spec, field.NewPath("spec")
 	errs := slices.Concat(
@@ -65,7 +65,7 @@ func ValidateProjectUpdate(newProject, oldProject *gardencore.Project) field.Err
 	return errs
 }
 
-// ValidateProjectStatusUpdate keeps a project in some phase.
+// ValidateProjectStatusUpdate refuses to remove the phase of a project.
 func ValidateProjectStatusUpdate(newProject, oldProject *gardencore.Project) field.ErrorList {
 	if oldProject.Status.Phase == "" || newProject.Status.Phase != "" {
 		return nil
@@ -129,7 +129,7 @@ func validateProjectText(text *string, checkCharacters bool, fldPath *field.Path
 
 // ---- members ----
 
-// validateProjectMembers wants distinct members of which at most one is the owner.
+// validateProjectMembers checks that the members are distinct, and that at most one is the owner.
 func validateProjectMembers(members []gardencore.ProjectMember, fldPath *field.Path) field.ErrorList {
 	var (
 		errs       field.ErrorList
@@ -157,8 +157,8 @@ func validateProjectMembers(members []gardencore.ProjectMember, fldPath *field.P
 	return errs
 }
 
-// canonicalSubject is the subject itself, or the service account behind a user name
-// like system:serviceaccount:<namespace>:<name>.
+// canonicalSubject returns the service account for a user name like system:serviceaccount:<namespace>:<name>, and the
+// subject itself for all others.
 func canonicalSubject(subject rbacv1.Subject) (rbacv1.Subject, error) {
 	if subject.Kind != rbacv1.UserKind || !strings.HasPrefix(subject.Name, serviceaccount.ServiceAccountUsernamePrefix) {
 		return subject, nil
@@ -171,8 +171,8 @@ func canonicalSubject(subject rbacv1.Subject) (rbacv1.Subject, error) {
 	return rbacv1.Subject{Kind: rbacv1.ServiceAccountKind, Namespace: parts[2], Name: parts[3]}, nil
 }
 
-// validateProjectMember wants a valid subject with distinct roles, each a known one
-// or one of an extension, whose name ends up in the name of a cluster role.
+// validateProjectMember checks that the subject is valid and its roles are distinct. Each role must be a known one or
+// an extension role, whose name becomes a part of the name of a cluster role.
 func validateProjectMember(member gardencore.ProjectMember, fldPath *field.Path) field.ErrorList {
 	errs := ValidateSubject(member.Subject, fldPath)
 	seen := sets.New[string]()
@@ -221,7 +221,7 @@ func ValidateSubject(subject rbacv1.Subject, fldPath *field.Path) field.ErrorLis
 	return errs
 }
 
-// validateDualApproval wants distinct resources that support a second approval.
+// validateDualApproval checks that the resources are distinct and support dual approval.
 func validateDualApproval(configs []gardencore.DualApprovalForDeletion, fldPath *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	seen := sets.New[string]()

@@ -35,7 +35,7 @@ func ValidateQuota(quota *gardencore.Quota) field.ErrorList {
 	return errs
 }
 
-// ValidateQuotaUpdate checks a changed quota: its scope stays the same.
+// ValidateQuotaUpdate checks a changed quota: its scope must not change.
 func ValidateQuotaUpdate(newQuota, oldQuota *gardencore.Quota) field.ErrorList {
 	return slices.Concat(
 		apivalidation.ValidateObjectMetaUpdate(&newQuota.ObjectMeta, &oldQuota.ObjectMeta, field.NewPath("metadata")),

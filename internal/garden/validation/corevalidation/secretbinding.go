@@ -25,8 +25,8 @@ func validateSecretBinding(binding *gardencore.SecretBinding) field.ErrorList {
 	return errs
 }
 
-// validateSecretBindingProvider wants a provider type. Only new bindings need one:
-// there are bindings from before the field existed.
+// validateSecretBindingProvider checks that there is a provider type. It is called only for new bindings, because
+// older bindings may have been created before the field existed.
 func validateSecretBindingProvider(provider *gardencore.SecretBindingProvider) field.ErrorList {
 	path := field.NewPath("provider")
 	if provider == nil {
@@ -35,8 +35,8 @@ func validateSecretBindingProvider(provider *gardencore.SecretBindingProvider) f
 	return required(path.Child("type"), provider.Type)
 }
 
-// ValidateSecretBindingUpdate checks a changed secret binding: it stays what it is,
-// except that a missing provider may be added.
+// ValidateSecretBindingUpdate checks a changed secret binding: only the metadata may change, and a missing provider
+// may be added.
 func ValidateSecretBindingUpdate(newBinding, oldBinding *gardencore.SecretBinding) field.ErrorList {
 	errs := slices.Concat(
 		apivalidation.ValidateObjectMetaUpdate(&newBinding.ObjectMeta, &oldBinding.ObjectMeta, field.NewPath("metadata")),

@@ -38,7 +38,7 @@ func ValidateSeedUpdate(newSeed, oldSeed *gardencore.Seed) field.ErrorList {
 	return append(errs, ValidateSeed(newSeed)...)
 }
 
-// ValidateSeedStatusUpdate keeps the cluster identity once it is known.
+// ValidateSeedStatusUpdate refuses to change the cluster identity once it is set.
 func ValidateSeedStatusUpdate(newSeed, oldSeed *gardencore.Seed) field.ErrorList {
 	if oldSeed.Status.ClusterIdentity == nil {
 		return nil
@@ -47,8 +47,8 @@ func ValidateSeedStatusUpdate(newSeed, oldSeed *gardencore.Seed) field.ErrorList
 		field.NewPath("status", "clusterIdentity"))
 }
 
-// ValidateSeedTemplate checks a template for seeds: the specification may lack what
-// is filled in when a seed is made from it.
+// ValidateSeedTemplate checks a template for seeds. The specification may lack fields that are filled in when a seed
+// is created from the template.
 func ValidateSeedTemplate(template *gardencore.SeedTemplate, path *field.Path) field.ErrorList {
 	return slices.Concat(
 		metav1validation.ValidateLabels(template.Labels, path.Child("metadata", "labels")),
@@ -57,7 +57,7 @@ func ValidateSeedTemplate(template *gardencore.SeedTemplate, path *field.Path) f
 	)
 }
 
-// ValidateSeedTemplateUpdate checks a changed template as a changed seed.
+// ValidateSeedTemplateUpdate checks a changed template like a changed seed.
 func ValidateSeedTemplateUpdate(newTemplate, oldTemplate *gardencore.SeedTemplate, path *field.Path) field.ErrorList {
 	return ValidateSeedSpecUpdate(&newTemplate.Spec, &oldTemplate.Spec, path.Child("spec"))
 }
@@ -97,9 +97,8 @@ func ValidateSeedSpec(spec *gardencore.SeedSpec, path *field.Path, inTemplate bo
 	return errs
 }
 
-// ValidateSeedSpecUpdate keeps what control planes on the seed depend on: its
-// networks, its ingress domain, where it stores backups, and that it has default
-// domains.
+// ValidateSeedSpecUpdate refuses to change what control planes on the seed depend on: its networks, its ingress
+// domain, and the provider and region of its backups. It also refuses to remove all default domains.
 func ValidateSeedSpecUpdate(newSpec, oldSpec *gardencore.SeedSpec, path *field.Path) field.ErrorList {
 	errs := validateSeedNetworksUpdate(newSpec.Networks, oldSpec.Networks, path.Child("networks"))
 	if newSpec.Ingress != nil && oldSpec.Ingress != nil {
@@ -224,7 +223,7 @@ func validateSeedDNSProviderConfig(config gardencore.SeedDNSProviderConfig, path
 
 // ---- networks ----
 
-// seedNetworks are the ranges of a seed by what they must be disjoint with.
+// seedNetworks are the parsed networks of a seed. A network that is not set is nil.
 type seedNetworks struct {
 	pods, services, nodes, shootPods, shootServices *CIDR
 }
@@ -254,12 +253,12 @@ func newSeedNetworks(networks gardencore.SeedNetworks, path *field.Path, inTempl
 	return parsed
 }
 
-// validateSeedNetworks wants parsable ranges of the right family, disjoint from each
-// other and from the reserved ones. The defaults for shoots need only be disjoint
-// from the seed's ranges if they are IPv6: IPv4 ranges are mapped in the VPN.
+// validateSeedNetworks checks that the ranges can be parsed, are of the right IP family, and overlap neither with
+// each other nor with reserved ranges. IPv4 defaults for shoots may overlap with the seed's ranges, because they are
+// mapped in the VPN.
 func validateSeedNetworks(networks gardencore.SeedNetworks, path *field.Path, inTemplate bool) field.ErrorList {
 	if errs := ValidateIPFamilies(networks.IPFamilies, path.Child("ipFamilies")); len(errs) > 0 {
-		return errs // without the families the ranges cannot be judged
+		return errs // without valid families, the ranges cannot be checked
 	}
 	var (
 		parsed   = newSeedNetworks(networks, path, inTemplate)
@@ -268,7 +267,7 @@ func validateSeedNetworks(networks gardencore.SeedNetworks, path *field.Path, in
 		all      = slices.Concat(seed, defaults)
 	)
 	errs := forEachCIDR(all, (*CIDR).ValidateParse)
-	if parsed.services.IsIPv4() { // it is mapped into the reserved range
+	if parsed.services.IsIPv4() { // the VPN maps it to the reserved range
 		prefix, _ := NewCIDR(constants.ReservedKubeApiServerMappingRange, nil).Net().Mask.Size()
 		errs = append(errs, parsed.services.ValidateMaxSize(prefix)...)
 	}

@@ -64,8 +64,8 @@ func validateExcessCapacity(configs []gardencore.SeedSettingExcessCapacityReserv
 
 // ---- load balancers ----
 
-// validateLoadBalancerServices wants settings per zone only for zones of the seed,
-// each at most once, and only if there is more than one.
+// validateLoadBalancerServices checks the settings of load balancers. Settings per zone are allowed only if the seed
+// has several zones, and at most once for each of its zones.
 func validateLoadBalancerServices(services *gardencore.SeedSettingLoadBalancerServices, zones []string, path *field.Path) field.ErrorList {
 	errs := validateLoadBalancer(services.Annotations, services.ExternalTrafficPolicy, path)
 	if services.Class != nil {
@@ -100,11 +100,11 @@ func validateLoadBalancer(annotations map[string]string, policy *corev1.ServiceE
 
 // ---- vertical pod autoscaler ----
 
-// vpaFeatureGates are the gates that the vertical pod autoscaler v1.7 knows.
+// vpaFeatureGates are the feature gates of the vertical pod autoscaler v1.7.
 var vpaFeatureGates = []string{"CPUStartupBoost", "InPlace", "PerVPAConfig"}
 
-// ValidateVPAFeatureGates refuses feature gates that the vertical pod autoscaler does
-// not know. Only the first one is reported, as in Gardener.
+// ValidateVPAFeatureGates refuses feature gates that the vertical pod autoscaler does not have. It reports only the
+// first one, as Gardener does.
 func ValidateVPAFeatureGates(gates map[string]bool, path *field.Path) field.ErrorList {
 	for _, gate := range slices.Sorted(maps.Keys(gates)) {
 		if !slices.Contains(vpaFeatureGates, gate) {
@@ -114,8 +114,8 @@ func ValidateVPAFeatureGates(gates map[string]bool, path *field.Path) field.Erro
 	return nil
 }
 
-// ValidateVerticalPodAutoscalerMaxAllowed checks path.maxAllowed: recommendations
-// are about CPU and memory only.
+// ValidateVerticalPodAutoscalerMaxAllowed checks path.maxAllowed. Only CPU and memory are allowed, because there are
+// no recommendations for other resources.
 func ValidateVerticalPodAutoscalerMaxAllowed(maxAllowed corev1.ResourceList, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	for _, name := range slices.Sorted(maps.Keys(maxAllowed)) {
@@ -128,7 +128,7 @@ func ValidateVerticalPodAutoscalerMaxAllowed(maxAllowed corev1.ResourceList, pat
 
 // ---- tolerations of pods ----
 
-// validatePodTolerations checks tolerations as Kubernetes does those of pods.
+// validatePodTolerations checks tolerations like Kubernetes checks those of pods.
 func validatePodTolerations(tolerations []corev1.Toleration, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	for i, toleration := range tolerations {

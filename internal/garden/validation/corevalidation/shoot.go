@@ -16,10 +16,10 @@ import (
 	"github.com/gardener/gardener/pkg/apis/core/v1beta1/constants"
 )
 
-// shootOptions are the exceptions from the rules for shoots that had something
-// before it was forbidden.
+// shootOptions are exceptions from the rules for templates, and for shoots with fields that were set before they were
+// forbidden.
 type shootOptions struct {
-	// inTemplate relaxes what is filled in or known only for a real shoot.
+	// inTemplate relaxes the rules for fields that are filled in or known only for a shoot itself.
 	inTemplate bool
 	// allowNginxIngress allows the add-on.
 	allowNginxIngress bool
@@ -29,7 +29,7 @@ type shootOptions struct {
 
 // ---- objects and templates ----
 
-// ValidateShoot checks a shoot as such, be it new or changed.
+// ValidateShoot checks a shoot without comparing it to an old one.
 func ValidateShoot(shoot *gardencore.Shoot) field.ErrorList {
 	return validateShoot(shoot, shootOptions{
 		allowNginxIngress: mayEnableNginxIngress(nil),
@@ -50,8 +50,7 @@ func validateShoot(shoot *gardencore.Shoot, options shootOptions) field.ErrorLis
 	return errs
 }
 
-// ValidateShootUpdate checks a changed shoot. Its status counts, but is not
-// checked itself.
+// ValidateShootUpdate checks a changed shoot. Some rules depend on its status, but the status itself is not checked.
 func ValidateShootUpdate(newShoot, oldShoot *gardencore.Shoot) field.ErrorList {
 	specPath := field.NewPath("spec")
 	return slices.Concat(
@@ -70,15 +69,13 @@ func ValidateShootUpdate(newShoot, oldShoot *gardencore.Shoot) field.ErrorList {
 	)
 }
 
-// ValidateShootTemplate checks a template for shoots. The add-on nginx ingress is
-// refused in one, as Gardener does.
+// ValidateShootTemplate checks a template for shoots. It refuses the add-on nginx ingress, as Gardener does.
 func ValidateShootTemplate(template *gardencore.ShootTemplate, path *field.Path) field.ErrorList {
 	return validateShootTemplate(template, newKubernetesOptions(&template.Spec, nil), path)
 }
 
-// ValidateChangedShootTemplate is ValidateShootTemplate with the exceptions for
-// what the old template had already. It is to be called in addition to
-// ValidateShootTemplateUpdate.
+// ValidateChangedShootTemplate is like ValidateShootTemplate, with exceptions for fields that the old template has
+// already. Call it in addition to ValidateShootTemplateUpdate.
 func ValidateChangedShootTemplate(newTemplate, oldTemplate *gardencore.ShootTemplate, path *field.Path) field.ErrorList {
 	return validateShootTemplate(newTemplate, newKubernetesOptions(&newTemplate.Spec, &oldTemplate.Spec), path)
 }
@@ -92,7 +89,7 @@ func validateShootTemplate(template *gardencore.ShootTemplate, options kubernete
 	)
 }
 
-// ValidateShootTemplateUpdate keeps what must not change in a template.
+// ValidateShootTemplateUpdate refuses changes of fields that must not change in a template.
 func ValidateShootTemplateUpdate(newTemplate, oldTemplate *gardencore.ShootTemplate, path *field.Path) field.ErrorList {
 	specPath := path.Child("spec")
 	errs := validateShootSpecUpdate(&newTemplate.Spec, &oldTemplate.Spec, newTemplate.DeletionTimestamp != nil, specPath)
@@ -108,8 +105,7 @@ func ValidateShootTemplateUpdate(newTemplate, oldTemplate *gardencore.ShootTempl
 
 // ---- what only a new shoot must not have ----
 
-// ValidateFinalizersOnCreation refuses the finalizers that Gardener sets itself
-// when their time has come.
+// ValidateFinalizersOnCreation refuses the finalizers that Gardener itself sets later.
 func ValidateFinalizersOnCreation(finalizers []string, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	for i, finalizer := range finalizers {
@@ -148,9 +144,8 @@ var errorCodesForForceDeletion = sets.New(
 	gardencore.ErrorConfigurationProblem,
 )
 
-// ValidateForceDeletion allows the annotation for the deletion by force only on a
-// shoot whose deletion fails for a reason that the user has to answer for, and not
-// to be taken back. The old shoot is nil for a new one.
+// ValidateForceDeletion checks the annotation for the forced deletion. It may be set only on a shoot whose deletion
+// fails with an error for which the user is responsible, and must not be removed. oldShoot is nil for a new shoot.
 func ValidateForceDeletion(newShoot, oldShoot *gardencore.Shoot) field.ErrorList {
 	path := field.NewPath("metadata", "annotations").Key(constants.AnnotationConfirmationForceDeletion)
 	switch before, after := wantsForceDeletion(oldShoot), wantsForceDeletion(newShoot); {
@@ -182,5 +177,5 @@ func wantsForceDeletion(shoot *gardencore.Shoot) bool {
 
 // ---- equality ----
 
-// sameValue compares API values as Kubernetes does: nil and empty lists are alike.
+// sameValue compares API values as Kubernetes does: nil and empty lists are equal.
 func sameValue(a, b any) bool { return apiequality.Semantic.DeepEqual(a, b) }

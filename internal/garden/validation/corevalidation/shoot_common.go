@@ -20,11 +20,10 @@ import (
 
 // ---- reading shoots ----
 
-// isSelfHosted says whether one of the worker pools is there for the control plane.
+// isSelfHosted reports whether one of the worker pools is for the control plane.
 func isSelfHosted(workers []gardencore.Worker) bool { return controlPlanePool(workers) >= 0 }
 
-// controlPlanePool is the index of the worker pool for the control plane, -1 if
-// there is none.
+// controlPlanePool returns the index of the worker pool for the control plane, or -1 if there is none.
 func controlPlanePool(workers []gardencore.Worker) int {
 	return slices.IndexFunc(workers, func(worker gardencore.Worker) bool { return worker.ControlPlane != nil })
 }
@@ -36,7 +35,7 @@ func workerNamed(workers []gardencore.Worker, name string) *gardencore.Worker {
 	return nil
 }
 
-// workerVersion is the Kubernetes version of a worker pool.
+// workerVersion returns the Kubernetes version of a worker pool, which is the control plane's unless it has its own.
 func workerVersion(worker gardencore.Worker, controlPlane string) string {
 	if worker.Kubernetes == nil {
 		return controlPlane
@@ -44,7 +43,7 @@ func workerVersion(worker gardencore.Worker, controlPlane string) string {
 	return ptr.Deref(worker.Kubernetes.Version, controlPlane)
 }
 
-// parseWorkerVersion is workerVersion for a control plane's version that can be parsed.
+// parseWorkerVersion is like workerVersion, for parsed versions.
 func parseWorkerVersion(worker gardencore.Worker, controlPlane *semver.Version) (*semver.Version, error) {
 	if worker.Kubernetes == nil || worker.Kubernetes.Version == nil {
 		return controlPlane, nil
@@ -52,7 +51,7 @@ func parseWorkerVersion(worker gardencore.Worker, controlPlane *semver.Version) 
 	return semver.NewVersion(*worker.Kubernetes.Version)
 }
 
-// workerKubelet is the kubelet configuration of a worker pool.
+// workerKubelet returns the kubelet configuration of a worker pool, which is the shoot's unless it has its own.
 func workerKubelet(worker gardencore.Worker, shoot *gardencore.KubeletConfig) *gardencore.KubeletConfig {
 	if worker.Kubernetes != nil && worker.Kubernetes.Kubelet != nil {
 		return worker.Kubernetes.Kubelet
@@ -73,7 +72,7 @@ func hibernationWanted(hibernation *gardencore.Hibernation) bool {
 	return hibernation != nil && ptr.Deref(hibernation.Enabled, false)
 }
 
-// inHibernation says whether the shoot sleeps, is falling asleep or waking up.
+// inHibernation reports whether the shoot is hibernated, is being hibernated, or is waking up.
 func inHibernation(shoot *gardencore.Shoot) bool {
 	return hibernationWanted(shoot.Spec.Hibernation) || shoot.Status.IsHibernated
 }
@@ -82,7 +81,7 @@ func nginxIngressEnabled(addons *gardencore.Addons) bool {
 	return addons != nil && addons.NginxIngress != nil && addons.NginxIngress.Enabled
 }
 
-// failureToleranceType is nil for a control plane that is not highly available.
+// failureToleranceType returns nil for a control plane without high availability.
 func failureToleranceType(spec *gardencore.ShootSpec) *gardencore.FailureToleranceType {
 	if spec.ControlPlane == nil || spec.ControlPlane.HighAvailability == nil {
 		return nil
@@ -94,8 +93,7 @@ func failureToleranceTypePath() *field.Path {
 	return field.NewPath("spec", "controlPlane", "highAvailability", "failureTolerance", "type")
 }
 
-// resourcesToEncrypt are those that the specification names, besides the ones that
-// are always encrypted.
+// resourcesToEncrypt returns the encrypted resources in the specification, besides those that are always encrypted.
 func resourcesToEncrypt(spec *gardencore.ShootSpec) sets.Set[schema.GroupResource] {
 	if server := spec.Kubernetes.KubeAPIServer; server != nil && server.EncryptionConfig != nil {
 		return parseGroupResources(server.EncryptionConfig.Resources)
@@ -103,7 +101,7 @@ func resourcesToEncrypt(spec *gardencore.ShootSpec) sets.Set[schema.GroupResourc
 	return nil
 }
 
-// encryptedResources are those that the status names.
+// encryptedResources returns the encrypted resources in the status.
 func encryptedResources(status *gardencore.ShootStatus) sets.Set[schema.GroupResource] {
 	if credentials := status.Credentials; credentials != nil && credentials.EncryptionAtRest != nil {
 		return parseGroupResources(credentials.EncryptionAtRest.Resources)
@@ -119,7 +117,7 @@ func parseGroupResources(names []string) sets.Set[schema.GroupResource] {
 	return resources
 }
 
-// rotations are the phases of those rotations that go through several.
+// rotations are the phases of the rotations that have several phases.
 type rotations struct {
 	certificateAuthorities, serviceAccountKey, etcdEncryptionKey gardencore.CredentialsRotationPhase
 }
@@ -142,7 +140,7 @@ func rotationsOf(status *gardencore.ShootStatus) rotations {
 	return phases
 }
 
-// rotationUnderway says whether a rotation has begun and is not completed.
+// rotationUnderway reports whether a rotation has begun and is not completed.
 func rotationUnderway(phase gardencore.CredentialsRotationPhase) bool {
 	return phase != "" && phase != gardencore.RotationCompleted
 }
@@ -160,17 +158,17 @@ func validateNotNegativeDuration(duration *metav1.Duration, path *field.Path) fi
 	return field.ErrorList{field.Invalid(path, duration.Duration.String(), "must not be negative")}
 }
 
-// percentage reads a value like 20%.
+// percentage parses a value like 20%.
 func percentage(value intstr.IntOrString) (percent int, ok bool) {
 	if value.Type != intstr.String || len(validation.IsValidPercent(value.StrVal)) > 0 {
 		return 0, false
 	}
-	// Atoi answers a number that is too large with the largest one.
+	// Atoi returns the largest int for a number that is too large.
 	percent, _ = strconv.Atoi(strings.TrimSuffix(value.StrVal, "%"))
 	return percent, true
 }
 
-// isZero says whether a number of machines or a percentage is missing or zero.
+// isZero reports whether a number of machines or a percentage is missing or zero.
 func isZero(value *intstr.IntOrString) bool {
 	if value == nil {
 		return true
@@ -183,8 +181,7 @@ func isZero(value *intstr.IntOrString) bool {
 
 // ---- versions ----
 
-// compareVersions says whether one version is <, >, >= the other one. Pre-releases
-// and build metadata do not count.
+// compareVersions reports whether version is <, > or >= other. It ignores pre-releases and build metadata.
 func compareVersions(version, operator, other string) (bool, error) {
 	parsed, err := semver.NewVersion(releaseOf(version))
 	if err != nil {
@@ -203,7 +200,7 @@ func releaseOf(version string) string {
 	return release
 }
 
-// minorsAhead is the first version that is so many minor versions ahead.
+// minorsAhead returns the first patch version of the minor version that is this many minor versions ahead.
 func minorsAhead(version string, minors int) (string, error) {
 	parsed, err := semver.NewVersion(version)
 	if err != nil {
@@ -212,8 +209,8 @@ func minorsAhead(version string, minors int) (string, error) {
 	return semver.New(parsed.Major(), parsed.Minor()+uint64(minors), 0, "", "").String(), nil
 }
 
-// versionBelow says whether the version is known to be older than the minor version;
-// one that cannot be parsed is not.
+// versionBelow reports whether the version is older than the minor version. It returns false if the version cannot be
+// parsed.
 func versionBelow(version, minor string) bool {
 	older, err := compareVersions(version, "<", minor)
 	return err == nil && older

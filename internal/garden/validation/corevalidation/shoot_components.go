@@ -22,8 +22,8 @@ import (
 
 // ---- add-ons ----
 
-// mayEnableNginxIngress says whether the operator allows the add-on; who has it
-// already may keep it.
+// mayEnableNginxIngress reports whether the operator allows the add-on. A shoot that has it enabled already may keep
+// it.
 func mayEnableNginxIngress(old *gardencore.Addons) bool {
 	return !FeatureGate.Enabled(DisableNginxIngressInShoot) || nginxIngressEnabled(old)
 }
@@ -113,7 +113,7 @@ func validateAutoRotation(credentials *gardencore.MaintenanceCredentialsAutoRota
 	return errs
 }
 
-// validateRotationPeriod allows half an hour to 90 days, and zero for never.
+// validateRotationPeriod allows periods from 30 minutes to 90 days, and 0 for no rotation.
 func validateRotationPeriod(config *gardencore.MaintenanceRotationConfig, path *field.Path) field.ErrorList {
 	const minimum, maximum = 30 * time.Minute, 90 * 24 * time.Hour
 	if config == nil || config.RotationPeriod == nil {
@@ -184,8 +184,8 @@ func validateHibernation(hibernation *gardencore.Hibernation, annotations map[st
 	return errs
 }
 
-// validateHibernationSchedule checks one schedule; no two of all the starts and ends
-// may be alike.
+// validateHibernationSchedule checks one schedule. The starts and ends of all schedules must be distinct; seen
+// contains the previous ones.
 func validateHibernationSchedule(schedule gardencore.HibernationSchedule, seen sets.Set[string], path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	if schedule.Start == nil && schedule.End == nil {
@@ -212,8 +212,8 @@ func validateHibernationSchedule(schedule gardencore.HibernationSchedule, seen s
 	return errs
 }
 
-// parseCron refuses time zones in the expression, which the parser knows but Gardener
-// does not: a schedule has its location.
+// parseCron checks a cron expression. It refuses a time zone, which the parser supports but Gardener does not,
+// because a schedule has a location.
 func parseCron(spec string) error {
 	if strings.Contains(spec, "TZ=") {
 		return fmt.Errorf("the time zone belongs into the location")
@@ -248,8 +248,8 @@ func validateSystemComponents(components *gardencore.SystemComponents, workerles
 	return errs
 }
 
-// validateCommonSuffixes wants distinct domains of at least two labels; a dot before
-// and after does not count.
+// validateCommonSuffixes checks that the suffixes are distinct domains with at least two labels. They may have a
+// leading and a trailing dot.
 func validateCommonSuffixes(suffixes []string, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	seen := sets.New[string]()

@@ -35,14 +35,13 @@ func validateDNS(dns *gardencore.DNS, kubernetesVersion string, path *field.Path
 	return errs
 }
 
-// dnsCredentials are what two DNS providers must not have in common.
+// dnsCredentials are the type and the credentials of a DNS provider. They must be distinct.
 type dnsCredentials struct {
 	providerType string
 	ref          autoscalingv1.CrossVersionObjectReference
 }
 
-// validateDNSProvider checks one provider. It stops at the first rule broken that
-// makes the provider useless, as Gardener does.
+// validateDNSProvider checks one provider. It stops at an error that makes the provider useless, as Gardener does.
 func validateDNSProvider(provider *gardencore.DNSProvider, kubernetesVersion string, seen sets.Set[dnsCredentials],
 	primaryFound *bool, path *field.Path) field.ErrorList {
 	var (
@@ -73,8 +72,8 @@ func validateDNSProvider(provider *gardencore.DNSProvider, kubernetesVersion str
 	return errs
 }
 
-// validateDNSCredentials checks that the credentials and, until Kubernetes 1.35, the
-// old secretName name the same Secret.
+// validateDNSCredentials checks credentialsRef and the deprecated secretName. Before Kubernetes 1.35, both must name
+// the same Secret; from then on, secretName is forbidden.
 func validateDNSCredentials(provider *gardencore.DNSProvider, kubernetesVersion string, path *field.Path) field.ErrorList {
 	var (
 		errs       field.ErrorList
@@ -103,7 +102,7 @@ func validateDNSCredentials(provider *gardencore.DNSProvider, kubernetesVersion 
 	return errs
 }
 
-// primaryDNSProvider is the first of those that claim to be it.
+// primaryDNSProvider returns the first provider that is marked as primary, or nil if there is none.
 func primaryDNSProvider(dns *gardencore.DNS) *gardencore.DNSProvider {
 	if i := slices.IndexFunc(dns.Providers, func(provider gardencore.DNSProvider) bool { return ptr.Deref(provider.Primary, false) }); i >= 0 {
 		return &dns.Providers[i]
@@ -111,8 +110,8 @@ func primaryDNSProvider(dns *gardencore.DNS) *gardencore.DNSProvider {
 	return nil
 }
 
-// validateDNSUpdate keeps a domain once there is one and, when the shoot is on a
-// seed, the primary provider and its type.
+// validateDNSUpdate refuses to change the domain once it is set and, once the shoot has a seed, to remove the primary
+// provider or to change its type.
 func validateDNSUpdate(newDNS, oldDNS *gardencore.DNS, scheduled bool, path *field.Path) field.ErrorList {
 	switch {
 	case oldDNS == nil:

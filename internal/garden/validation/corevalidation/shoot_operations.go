@@ -12,17 +12,16 @@ import (
 	"github.com/gardener/gardener/pkg/apis/core/v1beta1/constants"
 )
 
-// ---- the operations that there are ----
+// ---- operations ----
 
-// The operations below may carry the names of worker pools, as in
-// rollout-workers=pool-1,pool-2.
+// These operations may have the names of worker pools, as in rollout-workers=pool-1,pool-2.
 const (
 	rolloutWorkers         = constants.OperationRolloutWorkers
 	rolloutWorkersRotation = constants.OperationRotateRolloutWorkers
 )
 
 var (
-	// operationsOfTheAwake are not for shoots in hibernation.
+	// operationsOfTheAwake are not possible for shoots in hibernation.
 	operationsOfTheAwake = sets.New(
 		constants.OperationRotateCredentialsStart,
 		constants.OperationRotateCredentialsStartWithoutWorkersRollout,
@@ -34,7 +33,7 @@ var (
 		constants.OperationRotateServiceAccountKeyStartWithoutWorkersRollout,
 		constants.OperationRotateServiceAccountKeyComplete,
 	)
-	// operationsInParallel may be asked for at the same time.
+	// operationsInParallel may be requested together with others.
 	operationsInParallel = operationsOfTheAwake.Union(sets.New(
 		constants.GardenerOperationReconcile,
 		constants.OperationRotateCAStart,
@@ -45,27 +44,26 @@ var (
 		rolloutWorkersRotation,
 		rolloutWorkers,
 	))
-	// operationsKnown are all.
+	// operationsKnown are all operations.
 	operationsKnown = operationsInParallel.Union(sets.New(
 		constants.ShootOperationMaintain,
 		constants.ShootOperationRetry,
 		constants.ShootOperationForceInPlaceUpdate,
 	))
-	// operationsWithoutReencryption wait until the change of what is encrypted is done.
+	// operationsWithoutReencryption are not possible while a change of the encrypted resources is rolled out.
 	operationsWithoutReencryption = sets.New(
 		constants.OperationRotateCredentialsStart,
 		constants.OperationRotateETCDEncryptionKey,
 		constants.OperationRotateETCDEncryptionKeyStart,
 	)
-	// operationsInTwoSteps became one with Kubernetes 1.34.
+	// operationsInTwoSteps are the two steps that Kubernetes 1.34 replaced by a single operation.
 	operationsInTwoSteps = sets.New(
 		constants.OperationRotateETCDEncryptionKeyStart,
 		constants.OperationRotateETCDEncryptionKeyComplete,
 	)
 )
 
-// operationsIncompatible lists for an operation those that must not be in the same
-// annotation.
+// operationsIncompatible maps an operation to those that must not be in the same annotation.
 var operationsIncompatible = map[string][]string{
 	constants.OperationRotateCredentialsStart: {
 		constants.OperationRotateCAStartWithoutWorkersRollout,
@@ -90,8 +88,8 @@ var rotationStarts = []string{
 	constants.OperationRotateETCDEncryptionKeyStart,
 }
 
-// operationsIncluding lists for an operation those that it includes. One must not wait
-// for the maintenance while the other is asked for now.
+// operationsIncluding maps an operation to those that it includes. An operation and one that it includes must not be
+// requested in different annotations, one for now and one for the maintenance.
 var operationsIncluding = map[string][]string{
 	constants.OperationRotateCredentialsStart:                      rotationStarts,
 	constants.OperationRotateCredentialsStartWithoutWorkersRollout: rotationStarts,
@@ -102,7 +100,7 @@ var operationsIncluding = map[string][]string{
 	},
 }
 
-// splitOperations are the operations in the value of an annotation.
+// splitOperations returns the operations in the value of an annotation.
 func splitOperations(value string) []string {
 	if value == "" {
 		return nil
@@ -114,7 +112,7 @@ func splitOperations(value string) []string {
 	return operations
 }
 
-// concernsPools says whether the operation is about some worker pools.
+// concernsPools reports whether the operation is for certain worker pools.
 func concernsPools(operation string) bool {
 	return strings.HasPrefix(operation, rolloutWorkersRotation) || strings.HasPrefix(operation, rolloutWorkers)
 }
@@ -131,8 +129,7 @@ func (r requestedOperations) hasAny(operations []string) bool {
 	return slices.ContainsFunc(operations, func(operation string) bool { return slices.Contains(r.list, operation) })
 }
 
-// validateShootOperations checks what the annotations ask for, now and in the next
-// maintenance.
+// validateShootOperations checks the operations that the annotations request for now and for the next maintenance.
 func validateShootOperations(shoot *gardencore.Shoot, annotationsPath *field.Path) field.ErrorList {
 	requested := func(annotation string) requestedOperations {
 		return requestedOperations{splitOperations(shoot.Annotations[annotation]), annotationsPath.Key(annotation)}
@@ -148,8 +145,7 @@ func validateShootOperations(shoot *gardencore.Shoot, annotationsPath *field.Pat
 		errs = append(errs, field.Forbidden(annotationsPath,
 			fmt.Sprintf("%s and %s must not have an operation in common", constants.GardenerOperation, constants.GardenerMaintenanceOperation)))
 	}
-	// Gardener reports an operation of the old kind on the first annotation, also if
-	// the second one has it.
+	// Gardener reports an operation in two steps on the first annotation, even if it is in the second one.
 	errs = append(errs, validateRequestedOperations(now, shoot, now.path)...)
 	errs = append(errs, validateRequestedOperations(later, shoot, now.path)...)
 	for _, pair := range [][2]requestedOperations{{later, now}, {now, later}} {
@@ -163,7 +159,7 @@ func validateShootOperations(shoot *gardencore.Shoot, annotationsPath *field.Pat
 	for _, operation := range now.list {
 		errs = append(errs, validateOperationContext(operation, shoot, now.path)...)
 	}
-	if shoot.DeletionTimestamp == nil { // what is deleted is not maintained, and must stay changeable
+	if shoot.DeletionTimestamp == nil { // a shoot that is being deleted is not maintained, and must stay changeable
 		for _, operation := range later.list {
 			errs = append(errs, validateOperationContext(operation, shoot, later.path)...)
 		}
@@ -171,10 +167,10 @@ func validateShootOperations(shoot *gardencore.Shoot, annotationsPath *field.Pat
 	return errs
 }
 
-// unavailableOperation finds the first operation that does not exist, not together
-// with others, or not for such a shoot. There is no use in looking further then.
+// unavailableOperation returns an error for the first operation that does not exist, must not be requested together
+// with others, or is not possible for such a shoot. Further checks are useless in this case.
 func unavailableOperation(asked requestedOperations, shoot *gardencore.Shoot) *field.Error {
-	// Without credentials Gardener makes no machines for it.
+	// Gardener does not manage machines of a self-hosted shoot without credentials.
 	unmanaged := isSelfHosted(shoot.Spec.Provider.Workers) && shoot.Spec.CredentialsBindingName == nil && shoot.Spec.SecretBindingName == nil
 	for _, operation := range asked.list {
 		switch pools := concernsPools(operation); {
@@ -218,10 +214,10 @@ func validateRequestedOperations(asked requestedOperations, shoot *gardencore.Sh
 
 // ---- rotations ----
 
-// rotationStep is what a step of a rotation waits for.
+// rotationStep is the precondition of a step of a rotation.
 type rotationStep struct {
-	// start marks first steps: the shoot must be up, and the rotations below must not
-	// be underway. For other steps they must be prepared.
+	// start marks first steps: the shoot must have been created, and the rotations below must not be in progress. For
+	// other steps, the rotations must be prepared.
 	start bool
 	// nodes marks first steps that change nodes: no update in place may be pending.
 	nodes bool
@@ -261,7 +257,7 @@ func validateOperationContext(operation string, shoot *gardencore.Shoot, path *f
 		return nil
 	}
 	if operation == constants.OperationRotateCredentialsComplete && !versionBelow(shoot.Spec.Kubernetes.Version, "1.34") {
-		step.etcdEncryptionKey = false // it completes by itself
+		step.etcdEncryptionKey = false // this rotation completes automatically
 	}
 	var errs field.ErrorList
 	forbid := func(detail string, args ...any) {
@@ -299,8 +295,8 @@ func validateOperationContext(operation string, shoot *gardencore.Shoot, path *f
 	return errs
 }
 
-// readyForRotation says whether the shoot has come so far that something can be
-// rotated: it is not being created, restored, migrated or deleted.
+// readyForRotation reports whether a rotation can begin: the shoot is not being created, restored, migrated or
+// deleted.
 func readyForRotation(last *gardencore.LastOperation) bool {
 	if last == nil {
 		return false
@@ -316,7 +312,7 @@ func readyForRotation(last *gardencore.LastOperation) bool {
 
 // ---- rolling out worker pools ----
 
-// validateRotationRollout checks the roll-out of pools that a rotation waits for.
+// validateRotationRollout checks the rollout of worker pools for which a rotation waits.
 func validateRotationRollout(operation string, shoot *gardencore.Shoot, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	if phases := rotationsOf(&shoot.Status); phases.certificateAuthorities != gardencore.RotationWaitingForWorkersRollout &&
@@ -328,7 +324,7 @@ func validateRotationRollout(operation string, shoot *gardencore.Shoot, path *fi
 	return append(errs, validatePoolNames(names, shoot.Spec.Provider.Workers, path)...)
 }
 
-// validateRollout checks the roll-out of some pools or, for *, of all.
+// validateRollout checks the rollout of certain worker pools or, for *, of all.
 func validateRollout(operation string, workers []gardencore.Worker, path *field.Path) field.ErrorList {
 	names := poolNames(operation, rolloutWorkers)
 	if len(names) == 1 && names[0] == "*" {

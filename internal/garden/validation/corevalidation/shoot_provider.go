@@ -13,8 +13,8 @@ import (
 	gardencore "github.com/gardener/gardener/pkg/apis/core"
 )
 
-// validateShootProvider checks spec.provider and that the pods of the fullest
-// worker pool fit into the ranges of its nodes.
+// validateShootProvider checks spec.provider. It also checks that the range of a node has enough addresses for the
+// largest maxPods of all worker pools.
 func validateShootProvider(namespace string, spec *gardencore.ShootSpec, inTemplate bool, path *field.Path) field.ErrorList {
 	provider := &spec.Provider
 	var errs field.ErrorList
@@ -56,7 +56,7 @@ func validateWorkerlessProvider(provider *gardencore.Provider, path *field.Path)
 	return errs
 }
 
-// maxPods is the largest number of pods that a node may run.
+// maxPods returns the largest number of pods that a node may run.
 func maxPods(spec *gardencore.ShootSpec) int32 {
 	const kubeletDefault = 110
 	var most int32
@@ -74,8 +74,7 @@ func maxPods(spec *gardencore.ShootSpec) int32 {
 	return most
 }
 
-// validatePodsFitNodes wants an address for every pod in the range of a node, of which
-// two are reserved.
+// validatePodsFitNodes checks that the range of a node has an address for every pod. Two addresses are reserved.
 func validatePodsFitNodes(maxPods, maskSize int32, families []gardencore.IPFamily) field.ErrorList {
 	bits := int64(32)
 	if gardencore.IsIPv6SingleStack(families) {
@@ -93,7 +92,7 @@ func validatePodsFitNodes(maxPods, maskSize int32, families []gardencore.IPFamil
 
 // ---- worker pools among themselves ----
 
-// validateWorkers wants distinct names and at most one pool for the control plane.
+// validateWorkers checks that the worker pools have distinct names, and at most one is for the control plane.
 func validateWorkers(workers []gardencore.Worker, path *field.Path) field.ErrorList {
 	var (
 		errs  field.ErrorList
@@ -111,14 +110,14 @@ func validateWorkers(workers []gardencore.Worker, path *field.Path) field.ErrorL
 	return errs
 }
 
-// validateSystemComponentPools wants a place for the system components: a pool with
-// machines, and for each set of zones a pool with a machine per zone.
+// validateSystemComponentPools checks that there is a worker pool with machines for the system components, and for
+// each set of zones of such pools, one with at least as many machines as zones.
 func validateSystemComponentPools(workers []gardencore.Worker, path *field.Path) field.ErrorList {
 	var (
 		errs       field.ErrorList
 		active     bool
 		sufficient = sets.New[string]()
-		tooSmall   = map[string]int{} // the last pool of those zones that is
+		tooSmall   = map[string]int{} // the last pool with these zones that is too small
 	)
 	for i, worker := range workers {
 		if !systemComponentsAllowed(worker) || worker.Maximum == 0 {
@@ -146,8 +145,8 @@ func validateSystemComponentPools(workers []gardencore.Worker, path *field.Path)
 	return errs
 }
 
-// validateSelfHostedSystemComponents keeps system components in the zones of the
-// control plane.
+// validateSelfHostedSystemComponents refuses worker pools that allow system components outside of the control plane's
+// zones.
 func validateSelfHostedSystemComponents(workers []gardencore.Worker, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	zones := sets.New[string]()

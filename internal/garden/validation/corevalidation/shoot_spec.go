@@ -54,8 +54,8 @@ func validateShootSpec(namespace string, annotations map[string]string, spec *ga
 
 // ---- cloud profile, credentials, seed ----
 
-// validateCloudProfileReference wants a cloud profile, which up to Kubernetes 1.33
-// may be named in the old field.
+// validateCloudProfileReference checks the reference to the cloud profile. Up to Kubernetes 1.33, the deprecated
+// cloudProfileName may be set instead.
 func validateCloudProfileReference(spec *gardencore.ShootSpec, path *field.Path) field.ErrorList {
 	var (
 		errs field.ErrorList
@@ -76,8 +76,8 @@ func validateCloudProfileReference(spec *gardencore.ShootSpec, path *field.Path)
 		constants.CloudProfileReferenceKindCloudProfile, constants.CloudProfileReferenceKindNamespacedCloudProfile)...)
 }
 
-// validateBindingNames wants exactly one binding to credentials if there are workers
-// that Gardener makes: that of a self-hosted shoot is optional.
+// validateBindingNames checks that there is exactly one credentials binding if the shoot has workers. It is optional
+// for a self-hosted shoot.
 func validateBindingNames(spec *gardencore.ShootSpec, workerless, selfHosted bool, path *field.Path) field.ErrorList {
 	var (
 		errs                                  field.ErrorList
@@ -135,9 +135,8 @@ func validatePurpose(purpose *gardencore.ShootPurpose, mayBeInfrastructure bool,
 
 // ---- self-hosted shoots ----
 
-// validateSelfHosted checks what holds for shoots that run their own control plane.
-// They live in the garden namespace, so that one that is a seed as well is found by
-// the seed's name.
+// validateSelfHosted checks the rules for shoots that run their own control plane. They must be in the garden
+// namespace, so that a shoot that is also a seed is found by the seed's name.
 func validateSelfHosted(namespace string, spec *gardencore.ShootSpec, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	if spec.SeedName != nil {
@@ -152,9 +151,9 @@ func validateSelfHosted(namespace string, spec *gardencore.ShootSpec, path *fiel
 		path.Child("provider", "workers").Index(i))...)
 }
 
-// validateControlPlanePool wants as many machines as there are replicas of the
-// control plane. That high availability cannot be had yet, since Gardener asks for
-// one machine at the same time as for three, is Gardener's own state of affairs.
+// validateControlPlanePool checks that the worker pool has as many machines as the control plane has replicas. As in
+// Gardener, the rules for a highly available control plane cannot be met yet: they require one machine and three
+// machines at the same time.
 func validateControlPlanePool(pool *gardencore.Worker, failureTolerance *gardencore.FailureToleranceType,
 	path *field.Path) field.ErrorList {
 	var errs field.ErrorList
@@ -199,7 +198,7 @@ func validateNetworking(networking *gardencore.Networking, workerless bool, path
 		errs = validateNetworkingType(ptr.Deref(networking.Type, ""), path.Child("type"))
 	}
 	if familyErrs := ValidateIPFamilies(networking.IPFamilies, path.Child("ipFamilies")); len(familyErrs) > 0 {
-		return append(errs, familyErrs...) // without the families the ranges cannot be judged
+		return append(errs, familyErrs...) // without valid families, the ranges cannot be checked
 	}
 	for _, network := range []struct {
 		name string
@@ -236,7 +235,7 @@ func validateWorkerlessNetworking(networking *gardencore.Networking, path *field
 	return errs
 }
 
-// validateNetworkingType wants what labels can select by.
+// validateNetworkingType checks that the type can be a part of a label.
 func validateNetworkingType(networkingType string, path *field.Path) field.ErrorList {
 	if networkingType == "" {
 		return field.ErrorList{field.Required(path, "must name the network plugin")}

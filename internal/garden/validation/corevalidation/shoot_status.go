@@ -11,8 +11,8 @@ import (
 	gardencore "github.com/gardener/gardener/pkg/apis/core"
 )
 
-// ValidateShootStatusUpdate checks what the gardenlet reports, and keeps the
-// identities of a shoot once they are known.
+// ValidateShootStatusUpdate checks the status that the gardenlet reports. The UID, the technical ID and the cluster
+// identity must not change once they are set.
 func ValidateShootStatusUpdate(newStatus, oldStatus gardencore.ShootStatus) field.ErrorList {
 	var (
 		errs field.ErrorList
@@ -66,7 +66,7 @@ func validateAdvertisedAddresses(addresses []gardencore.ShootAdvertisedAddress, 
 	return errs
 }
 
-// validateAdvertisedURL wants https://host[:port], possibly with a path.
+// validateAdvertisedURL checks that the URL is https://host[:port], with an optional path.
 func validateAdvertisedURL(text string, path *field.Path) field.ErrorList {
 	const form = "must be a URL like https://host:port"
 	parsed, err := url.Parse(text)

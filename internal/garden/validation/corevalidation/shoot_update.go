@@ -16,8 +16,8 @@ import (
 
 // ---- specification ----
 
-// validateShootSpecUpdate keeps what must not change in a shoot or in a template. A
-// shoot in deletion keeps its whole specification.
+// validateShootSpecUpdate refuses changes of fields that must not change in a shoot or in a template. While a shoot
+// is being deleted, nothing in its specification may change.
 func validateShootSpecUpdate(newSpec, oldSpec *gardencore.ShootSpec, inDeletion bool, path *field.Path) field.ErrorList {
 	if inDeletion && !sameValue(newSpec, oldSpec) {
 		return field.ErrorList{field.Forbidden(path, "must not be changed while the Shoot is being deleted")}
@@ -42,8 +42,8 @@ func validateShootSpecUpdate(newSpec, oldSpec *gardencore.ShootSpec, inDeletion 
 	return append(errs, validateSchedulerNameUpdate(newSpec.SchedulerName, oldSpec.SchedulerName, path.Child("schedulerName"))...)
 }
 
-// validateBindingNamesUpdate keeps a secret binding unless a credentials binding takes
-// its place, and requires that there remains one of the latter.
+// validateBindingNamesUpdate refuses to change a secret binding, unless a credentials binding replaces it, and to
+// remove a credentials binding.
 func validateBindingNamesUpdate(newSpec, oldSpec *gardencore.ShootSpec, path *field.Path) field.ErrorList {
 	var (
 		errs       field.ErrorList
@@ -60,7 +60,7 @@ func validateBindingNamesUpdate(newSpec, oldSpec *gardencore.ShootSpec, path *fi
 	return errs
 }
 
-// validateSchedulerNameUpdate allows only to name the default scheduler where none was.
+// validateSchedulerNameUpdate refuses to change the scheduler, except from none to the default scheduler.
 func validateSchedulerNameUpdate(newName, oldName *string, path *field.Path) field.ErrorList {
 	if ptr.Equal(newName, oldName) || oldName == nil && ptr.Deref(newName, "") == constants.DefaultSchedulerName {
 		return nil
@@ -68,8 +68,8 @@ func validateSchedulerNameUpdate(newName, oldName *string, path *field.Path) fie
 	return field.ErrorList{field.Invalid(path, newName, apivalidation.FieldImmutableErrorMsg)}
 }
 
-// validateNetworkingUpdate keeps the network plugin and, once they are known, the
-// ranges of pods and services. IPv4 may become dual-stack and go back.
+// validateNetworkingUpdate refuses to change the network plugin and, once they are set, the ranges of pods and
+// services. The IP families may change between IPv4 and dual-stack.
 func validateNetworkingUpdate(newNetworking, oldNetworking *gardencore.Networking, path *field.Path) field.ErrorList {
 	switch {
 	case oldNetworking == nil:
@@ -126,8 +126,8 @@ func validateWorkersUpdate(newSpec, oldSpec *gardencore.ShootSpec, path *field.P
 	return errs
 }
 
-// validateUpdateStrategyUpdate keeps a pool from being updated in place if it was not,
-// and the other way round, and from changes that cannot be made in place.
+// validateUpdateStrategyUpdate refuses to change a worker pool between in-place and rolling updates, and changes that
+// cannot be made in place.
 func validateUpdateStrategyUpdate(worker, old gardencore.Worker, path *field.Path) field.ErrorList {
 	if updatesInPlace(worker.UpdateStrategy) != updatesInPlace(old.UpdateStrategy) {
 		return field.ErrorList{
@@ -153,7 +153,7 @@ func validateUpdateStrategyUpdate(worker, old gardencore.Worker, path *field.Pat
 	return errs
 }
 
-// validateControlPlaneBackupUpdate keeps where the backups are.
+// validateControlPlaneBackupUpdate refuses to change the provider and the region of the backups.
 func validateControlPlaneBackupUpdate(newControlPlane, oldControlPlane *gardencore.WorkerControlPlane, path *field.Path) field.ErrorList {
 	if oldControlPlane == nil || oldControlPlane.Backup == nil {
 		return nil
@@ -168,9 +168,9 @@ func validateControlPlaneBackupUpdate(newControlPlane, oldControlPlane *gardenco
 	)
 }
 
-// validateWorkerVersionsUpdate keeps a pool from going back to an older version of
-// Kubernetes, and of the machine image if it is updated in place. Only pools with
-// rolling updates may skip minor versions. A new pool has no older image.
+// validateWorkerVersionsUpdate refuses to downgrade the Kubernetes version of a worker pool and, if the pool is
+// updated in place, its machine image. Only pools with rolling updates may skip minor versions. A new pool is
+// compared with its own machine image.
 func validateWorkerVersionsUpdate(worker gardencore.Worker, newSpec, oldSpec *gardencore.ShootSpec, path *field.Path) field.ErrorList {
 	old := worker
 	if found := workerNamed(oldSpec.Provider.Workers, worker.Name); found != nil {
@@ -200,8 +200,8 @@ func validateImageVersionUpdate(newImage, oldImage *gardencore.ShootMachineImage
 	return nil
 }
 
-// validateShootVersionUpdate keeps a Kubernetes version from going back, and from
-// skipping a minor version unless it may.
+// validateShootVersionUpdate refuses to downgrade a Kubernetes version and, unless maySkipMinor is set, to skip a
+// minor version.
 func validateShootVersionUpdate(newVersion, oldVersion string, maySkipMinor bool, path *field.Path) field.ErrorList {
 	if newVersion == "" {
 		return field.ErrorList{field.Invalid(path, newVersion, "must not be empty")}
@@ -228,8 +228,8 @@ func validateShootVersionUpdate(newVersion, oldVersion string, maySkipMinor bool
 
 // ---- updates in place ----
 
-// validateInPlaceUpdates keeps pools whose nodes are just being updated in place from
-// changing under way, unless the user forces it.
+// validateInPlaceUpdates refuses to change a worker pool while its nodes are being updated in place, unless the user
+// forces the change.
 func validateInPlaceUpdates(newShoot, oldShoot *gardencore.Shoot) field.ErrorList {
 	const force = constants.ShootOperationForceInPlaceUpdate
 	updates := newShoot.Status.InPlaceUpdates
@@ -268,8 +268,8 @@ func validateInPlaceUpdates(newShoot, oldShoot *gardencore.Shoot) field.ErrorLis
 	return errs
 }
 
-// validateNodeLocalDNSUpdate keeps the node-local DNS where nodes cannot follow a
-// change without being replaced.
+// validateNodeLocalDNSUpdate refuses to switch the node-local DNS on or off if the nodes would have to be replaced
+// for it.
 func validateNodeLocalDNSUpdate(newSpec, oldSpec *gardencore.ShootSpec, path *field.Path) field.ErrorList {
 	if usesNodeLocalDNS(newSpec) == usesNodeLocalDNS(oldSpec) {
 		return nil
@@ -291,8 +291,8 @@ func usesNodeLocalDNS(spec *gardencore.ShootSpec) bool {
 
 // ---- availability and hibernation ----
 
-// validateFailureToleranceUpdate keeps the type once it is set and the shoot is on a
-// seed, and keeps a hibernated shoot from becoming highly available.
+// validateFailureToleranceUpdate refuses to change the failure tolerance type once it is set and the shoot has a
+// seed. It also refuses to make a hibernated shoot highly available.
 func validateFailureToleranceUpdate(newShoot, oldShoot *gardencore.Shoot) field.ErrorList {
 	var (
 		errs             field.ErrorList
@@ -309,8 +309,8 @@ func validateFailureToleranceUpdate(newShoot, oldShoot *gardencore.Shoot) field.
 	return errs
 }
 
-// validateHibernationUpdate keeps a shoot awake while what is stored is encrypted anew
-// or its service account key is rotated.
+// validateHibernationUpdate refuses to hibernate a shoot while the data in etcd is being re-encrypted, or a key is
+// being rotated.
 func validateHibernationUpdate(newShoot, oldShoot *gardencore.Shoot) field.ErrorList {
 	if hibernationWanted(oldShoot.Spec.Hibernation) || !hibernationWanted(newShoot.Spec.Hibernation) {
 		return nil

@@ -9,7 +9,7 @@ import (
 	gardencore "github.com/gardener/gardener/pkg/apis/core"
 )
 
-// existing is a shoot as the API server has it.
+// existing returns a function that makes a shoot with a resource version, like one from the API server.
 func existing(make func() *shoot) func() *shoot {
 	return func() *shoot {
 		s := make()

@@ -22,14 +22,13 @@ import (
 	"github.com/gardener/gardener/pkg/apis/core/v1beta1/constants"
 )
 
-// poolContext is what the rules for a worker pool need of its shoot.
+// poolContext is the part of a shoot that the rules for a worker pool need.
 type poolContext struct {
 	kubernetes          *gardencore.Kubernetes
 	namespace, provider string
 	inTemplate          bool
 }
 
-// validateWorker checks one worker pool.
 func validateWorker(worker *gardencore.Worker, shoot poolContext, path *field.Path) field.ErrorList {
 	errs := slices.Concat(
 		validateShortName(worker.Name, path.Child("name")),
@@ -59,8 +58,8 @@ func validateWorker(worker *gardencore.Worker, shoot poolContext, path *field.Pa
 	return errs
 }
 
-// validateShortName wants a DNS label that leaves room for what is added to make the
-// names of machines and volumes.
+// validateShortName checks that name is a DNS label that is short enough to be a part of the names of machines and
+// volumes.
 func validateShortName(name string, path *field.Path) field.ErrorList {
 	const maxLength = 15
 	errs := validateDNSLabel(name, path)
@@ -174,8 +173,8 @@ func validateMachineControllerManager(worker *gardencore.Worker, path *field.Pat
 	return errs
 }
 
-// validatePreservedMachines leaves one machine for the system components, if there
-// is one.
+// validatePreservedMachines checks that not more machines are preserved than there are, and that one remains for
+// system components if the pool allows them.
 func validatePreservedMachines(preserved int32, worker *gardencore.Worker, path *field.Path) field.ErrorList {
 	switch {
 	case preserved < 0:
@@ -190,8 +189,8 @@ func validatePreservedMachines(preserved int32, worker *gardencore.Worker, path 
 
 // ---- Kubernetes and the container runtime ----
 
-// validateWorkerKubernetes checks the version of a pool, which may be up to three minor
-// versions behind, and the kubelet configuration with that version.
+// validateWorkerKubernetes checks the Kubernetes version of a worker pool, which may be up to three minor versions
+// behind the control plane's, and the kubelet configuration for this version.
 func validateWorkerKubernetes(worker *gardencore.WorkerKubernetes, shoot *gardencore.Kubernetes, path *field.Path) field.ErrorList {
 	if worker == nil {
 		return nil
@@ -240,7 +239,7 @@ func validateWorkerCRI(cri *gardencore.CRI, path *field.Path) field.ErrorList {
 	errs := supported(path.Child("name"), cri.Name, gardencore.CRINameContainerD)
 	types := sets.New[string]()
 	for i, runtime := range cri.ContainerRuntimes {
-		typePath := path.Child("containerruntimes").Index(i).Child("type") // spelt like this by Gardener
+		typePath := path.Child("containerruntimes").Index(i).Child("type") // as in Gardener's errors
 		errs = append(errs, required(typePath, runtime.Type)...)
 		if !firstSight(types, runtime.Type) {
 			errs = append(errs, field.Duplicate(typePath, runtime.Type))
@@ -294,8 +293,8 @@ func validateVolumeSize(size string, path *field.Path) field.ErrorList {
 
 // ---- nodes ----
 
-// validateNodeTaints wants valid taints that differ in key or effect, without the one
-// that Gardener sets itself.
+// validateNodeTaints checks that the taints are valid, differ in key or effect, and do not include the one that
+// Gardener itself sets.
 func validateNodeTaints(taints []corev1.Taint, path *field.Path) field.ErrorList {
 	type identity struct {
 		key    string
@@ -327,7 +326,7 @@ func validateNodeTaints(taints []corev1.Taint, path *field.Path) field.ErrorList
 
 var sysctlPattern = regexp.MustCompile(`^(([-0-9A-Za-z][-/0-9A-Z_a-z]*|\*)\.)*[-/0-9A-Z_a-z]*[0-9A-Za-z]$`)
 
-// validateSysctls wants keys that can be paths below /proc/sys, with values.
+// validateSysctls checks that the keys can be paths below /proc/sys, and have values.
 func validateSysctls(sysctls map[string]string, path *field.Path) field.ErrorList {
 	const (
 		maxNameLength = 255

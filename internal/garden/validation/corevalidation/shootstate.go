@@ -20,7 +20,7 @@ func ValidateShootState(state *gardencore.ShootState) field.ErrorList {
 		if extension.Purpose != nil {
 			errs = append(errs, notEmpty(idxPath.Child("purpose"), *extension.Purpose)...)
 		}
-		// Gardener reports an extension's resources as if they were the shoot state's.
+		// As in Gardener, errors about an extension's resources have the path of the shoot state's resources.
 		errs = append(errs, ValidateResources(extension.Resources, path.Child("resources"), false)...)
 	}
 	for i, resource := range spec.Resources {
@@ -29,7 +29,7 @@ func ValidateShootState(state *gardencore.ShootState) field.ErrorList {
 	return errs
 }
 
-// ValidateShootStateUpdate checks a changed shoot state; all of it may change.
+// ValidateShootStateUpdate checks a changed shoot state. Everything in its specification may change.
 func ValidateShootStateUpdate(newState, oldState *gardencore.ShootState) field.ErrorList {
 	return append(
 		apivalidation.ValidateObjectMetaUpdate(&newState.ObjectMeta, &oldState.ObjectMeta, field.NewPath("metadata")),

@@ -14,7 +14,7 @@ import (
 	"k8s.io/utils/ptr"
 )
 
-// classifications are those that a user may give, in the order of a version's life.
+// classifications are the classifications that a user may set, in the order of a version's lifecycle.
 var classifications = []gardencore.VersionClassification{
 	gardencore.ClassificationPreview,
 	gardencore.ClassificationSupported,
@@ -24,8 +24,8 @@ var classifications = []gardencore.VersionClassification{
 
 // ---- reading versions ----
 
-// LifecycleStages are the stages of a version; one without a lifecycle has its
-// classification as the first stage and its expiration as the second.
+// LifecycleStages returns the stages of a version. For a version without a lifecycle, the first stage is its
+// classification, and the second one its expiration.
 func LifecycleStages(version gardencore.ExpirableVersion) []gardencore.LifecycleStage {
 	if len(version.Lifecycle) > 0 {
 		return version.Lifecycle
@@ -37,8 +37,8 @@ func LifecycleStages(version gardencore.ExpirableVersion) []gardencore.Lifecycle
 	return stages
 }
 
-// ClassificationAt is the classification of the last stage begun before now:
-// unavailable if none has.
+// ClassificationAt returns the classification of the last stage that began before now, or unavailable if there is
+// none.
 func ClassificationAt(version gardencore.ExpirableVersion, now time.Time) gardencore.VersionClassification {
 	current := gardencore.ClassificationUnavailable
 	for _, stage := range LifecycleStages(version) {
@@ -53,9 +53,8 @@ func currentClassification(version gardencore.ExpirableVersion) gardencore.Versi
 	return ClassificationAt(version, time.Now())
 }
 
-// LatestExpirableVersion is the greatest of the versions, whatever its
-// classification. It fails on a list that is empty or has a version that is not
-// semantic.
+// LatestExpirableVersion returns the greatest of the versions, whatever its classification. It returns an error if
+// the list is empty, or contains a version that is not semantic.
 func LatestExpirableVersion(versions []gardencore.ExpirableVersion) (gardencore.ExpirableVersion, error) {
 	var (
 		latest       gardencore.ExpirableVersion
@@ -86,8 +85,8 @@ func imageExpirableVersions(versions []gardencore.MachineImageVersion) []gardenc
 
 // ---- validating versions ----
 
-// kubernetesVersionPattern is stricter than semantic versions: no pre-releases, no
-// build metadata, no leading v.
+// kubernetesVersionPattern is stricter than semantic versions: it allows no pre-releases, no build metadata, and no
+// leading v.
 var kubernetesVersionPattern = regexp.MustCompile(`^([0-9]+\.){2}[0-9]+$`)
 
 // validateKubernetesVersions checks the entries of path.versions one by one.
@@ -106,8 +105,7 @@ func validateKubernetesVersions(versions []gardencore.ExpirableVersion, path *fi
 	return errs
 }
 
-// validateExpirableVersion checks the classification and the lifecycle of a
-// version, of which it may have only one.
+// validateExpirableVersion checks the classification and the lifecycle of a version. Only one of them may be set.
 func validateExpirableVersion(version gardencore.ExpirableVersion, path *field.Path) field.ErrorList {
 	lifecyclePath := path.Child("lifecycle")
 	if len(version.Lifecycle) > 0 && !FeatureGate.Enabled(VersionClassificationLifecycle) {
@@ -127,8 +125,8 @@ func validateExpirableVersion(version gardencore.ExpirableVersion, path *field.P
 	return append(errs, validateLifecycle(version.Lifecycle, lifecyclePath)...)
 }
 
-// validateLifecycle wants distinct, known stages in the order of a version's life,
-// where only the first may lack a start time and none starts before its forerunner.
+// validateLifecycle checks that the stages are known, distinct, and in the order of a version's lifecycle. Only the
+// first stage may have no start time, and none may start before the previous one.
 func validateLifecycle(stages []gardencore.LifecycleStage, path *field.Path) field.ErrorList {
 	var (
 		errs     field.ErrorList
@@ -158,10 +156,9 @@ func validateLifecycle(stages []gardencore.LifecycleStage, path *field.Path) fie
 	return errs
 }
 
-// validateSupportedVersionsConfiguration allows a version only to be classified as
-// supported if no other of the same minor version is or, by its lifecycle, will be.
-// Versions without classification count as supported elsewhere but, as in Gardener,
-// not here.
+// validateSupportedVersionsConfiguration refuses to classify a version as supported if another one of the same minor
+// version is supported or, by its lifecycle, will be. Versions without a classification count as supported elsewhere
+// but, as in Gardener, not here.
 func validateSupportedVersionsConfiguration(version gardencore.ExpirableVersion, all []gardencore.ExpirableVersion,
 	path *field.Path) field.ErrorList {
 	if version.Classification == nil || currentClassification(version) != gardencore.ClassificationSupported {
@@ -196,8 +193,7 @@ func mentionsSupported(version gardencore.ExpirableVersion) bool {
 		})
 }
 
-// validateExpirableVersionsUpdate keeps versions that were available from being
-// turned unavailable.
+// validateExpirableVersionsUpdate refuses to make an available version unavailable.
 func validateExpirableVersionsUpdate(newVersions, oldVersions []gardencore.ExpirableVersion, path *field.Path) field.ErrorList {
 	old := make(map[string]gardencore.ExpirableVersion, len(oldVersions))
 	for _, version := range oldVersions {
@@ -214,13 +210,13 @@ func validateExpirableVersionsUpdate(newVersions, oldVersions []gardencore.Expir
 	return errs
 }
 
-// SupportsFeatureGate says whether a version of Kubernetes has a feature gate that a Shoot may name.
+// SupportsFeatureGate reports whether a version of Kubernetes has a feature gate that a Shoot may set.
 func SupportsFeatureGate(name, version string) bool {
 	gate, known := lookUp(name, gardenerFeatureGates, knownFeatureGates)
 	return known && !featureGatesUnknownToGardener.Has(name) && has(gate.versionRange, version)
 }
 
-// SupportsAdmissionPlugin says whether a version of Kubernetes has an admission plugin that a Shoot may name.
+// SupportsAdmissionPlugin reports whether a version of Kubernetes has an admission plugin that a Shoot may configure.
 func SupportsAdmissionPlugin(name, version string) bool {
 	plugin, known := lookUp(name, gardenerAdmissionPlugins, knownAdmissionPlugins)
 	return known && has(plugin, version)

@@ -1,9 +1,8 @@
-// Package operationsvalidation validates the objects of the API group
-// operations.gardener.cloud in their internal version: bastions.
+// Package operationsvalidation validates the objects of the API group operations.gardener.cloud in their internal
+// version: bastions.
 //
-// The functions are pure and never panic; error types and field paths are those of
-// Gardener's own API server. The package may import the Gardener API types and
-// Kubernetes' API machinery, and of this module what parses the spec of bastions.
+// The functions are pure and never panic; error types and field paths are the same as in Gardener's own API server.
+// The package may import the Gardener API types, Kubernetes' API machinery and, of this module, bastionspec.
 package operationsvalidation
 
 import (
@@ -21,7 +20,7 @@ import (
 	"github.com/gardenlite/gardenlite/internal/bastionspec"
 )
 
-// ValidateBastion checks a bastion as such, be it new or changed.
+// ValidateBastion checks a new bastion.
 func ValidateBastion(bastion *gardenoperations.Bastion) field.ErrorList {
 	return append(validateMeta(bastion), validateBastionSpec(&bastion.Spec, field.NewPath("spec"))...)
 }
@@ -30,8 +29,8 @@ func validateMeta(bastion *gardenoperations.Bastion) field.ErrorList {
 	return apivalidation.ValidateObjectMeta(&bastion.ObjectMeta, true, apivalidation.NameIsDNSLabel, field.NewPath("metadata"))
 }
 
-// validateChangedSpec leaves a spec alone that is as it was: what was accepted before must not keep a bastion from being
-// deleted.
+// validateChangedSpec checks the spec only if it has changed, so that a spec that was valid before does not prevent
+// the deletion of a bastion.
 func validateChangedSpec(newBastion, oldBastion *gardenoperations.Bastion) field.ErrorList {
 	if equality.Semantic.DeepEqual(newBastion.Spec, oldBastion.Spec) {
 		return nil
@@ -40,7 +39,7 @@ func validateChangedSpec(newBastion, oldBastion *gardenoperations.Bastion) field
 }
 
 // ValidateBastionUpdate checks a changed bastion. Its creator, shoot and public key are immutable, so that no other
-// user takes it over.
+// user can take it over.
 func ValidateBastionUpdate(newBastion, oldBastion *gardenoperations.Bastion) field.ErrorList {
 	metadata, spec := field.NewPath("metadata"), field.NewPath("spec")
 	return slices.Concat(
@@ -53,9 +52,9 @@ func ValidateBastionUpdate(newBastion, oldBastion *gardenoperations.Bastion) fie
 	)
 }
 
-// ValidateBastionStatusUpdate has who made the bastion stay, which could be changed with
-// the status as well, and refuses a heartbeat that is after now. One that is as it was is
-// not looked at: clocks are set back at times.
+// ValidateBastionStatusUpdate refuses to change the creator, because an update of the status can also change
+// annotations. It refuses a new heartbeat that is after now. It accepts an unchanged heartbeat, because the clock may
+// have been set back.
 func ValidateBastionStatusUpdate(newBastion, oldBastion *gardenoperations.Bastion, now time.Time) field.ErrorList {
 	errs := validateCreator(newBastion, oldBastion)
 	if beat := newBastion.Status.LastHeartbeatTimestamp; beat != nil &&
@@ -79,7 +78,7 @@ func validateBastionSpec(spec *gardenoperations.BastionSpec, path *field.Path) f
 	if _, err := bastionspec.ParsePublicKey(spec.SSHPublicKey); err != nil {
 		errs = append(errs, field.Invalid(path.Child("sshPublicKey"), spec.SSHPublicKey, err.Error()))
 	}
-	ingress := path.Child("ingress") // Gardener names no index
+	ingress := path.Child("ingress") // as in Gardener, without an index
 	if len(spec.Ingress) == 0 {
 		errs = append(errs, field.Invalid(ingress, spec.Ingress, "must allow at least one range of addresses"))
 	}

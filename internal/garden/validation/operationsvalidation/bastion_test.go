@@ -19,7 +19,7 @@ const (
 	otherKey = key + " comment"
 )
 
-// said lists errors as type and field.
+// said returns the errors as a list of type and field.
 func said(errs field.ErrorList) string {
 	var list []string
 	for _, err := range errs {
@@ -56,7 +56,7 @@ func TestBastion(t *testing.T) {
 	for name, test := range map[string]struct {
 		change  change
 		want    string
-		updated string // what an update says besides, from the valid one
+		updated string // further errors of an update of the valid bastion
 	}{
 		"valid":    {func(*gardenoperations.Bastion) {}, "", ""},
 		"name":     {func(b *gardenoperations.Bastion) { b.Name = "b.c" }, "Invalid metadata.name", "Invalid metadata.name"},
@@ -102,7 +102,7 @@ func TestBastion(t *testing.T) {
 	}
 }
 
-// TestAcceptedBefore: a Bastion that could not be made any more can still lose its finalizer.
+// TestAcceptedBefore checks that the finalizer of a Bastion can be removed even if its spec is not valid any more.
 func TestAcceptedBefore(t *testing.T) {
 	before := bastion(func(b *gardenoperations.Bastion) {
 		b.Spec.SSHPublicKey, b.Spec.Ingress[0].IPBlock.CIDR = "no-pty "+key, "10.0.0.0/08"

@@ -11,8 +11,7 @@ import (
 	"github.com/gardenlite/gardenlite/internal/garden/validation/corevalidation"
 )
 
-// ValidateCredentialsBinding checks a credentials binding as such, be it new or
-// changed.
+// ValidateCredentialsBinding checks a credentials binding without comparing it to an old one.
 func ValidateCredentialsBinding(binding *gardensecurity.CredentialsBinding) field.ErrorList {
 	errs := slices.Concat(
 		apivalidation.ValidateObjectMeta(&binding.ObjectMeta, true, corevalidation.ValidateName, field.NewPath("metadata")),
@@ -25,8 +24,8 @@ func ValidateCredentialsBinding(binding *gardensecurity.CredentialsBinding) fiel
 	return errs
 }
 
-// ValidateCredentialsBindingUpdate checks a changed credentials binding, of which
-// only the metadata may change: shoots rely on the rest.
+// ValidateCredentialsBindingUpdate checks a changed credentials binding. Only the metadata may change, because shoots
+// depend on the rest.
 func ValidateCredentialsBindingUpdate(newBinding, oldBinding *gardensecurity.CredentialsBinding) field.ErrorList {
 	return slices.Concat(
 		apivalidation.ValidateObjectMetaUpdate(&newBinding.ObjectMeta, &oldBinding.ObjectMeta, field.NewPath("metadata")),

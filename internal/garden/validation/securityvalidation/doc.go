@@ -1,10 +1,9 @@
-// Package securityvalidation validates the objects of the API group security.gardener.cloud
-// in their internal version, a file per resource.
+// Package securityvalidation validates the objects of the API group security.gardener.cloud in their internal
+// version, with a file for each resource.
 //
-// The functions are pure and never panic; error types and field paths are those of
-// Gardener's own API server. The package may import the Gardener API types,
-// Kubernetes' API machinery and the validation of the core group, nothing else of
-// this module.
+// The functions are pure and never panic; error types and field paths are the same as in Gardener's own API server.
+// The package may import the Gardener API types, Kubernetes' API machinery and the validation of the core group,
+// nothing else of this module.
 package securityvalidation
 
 import (
@@ -13,7 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// validateType wants one type of provider or target system; lists are refused.
+// validateType checks that value is a single type of a provider or target system, not a list.
 func validateType(value string, path *field.Path) field.ErrorList {
 	switch {
 	case value == "":

@@ -12,7 +12,7 @@ import (
 	"k8s.io/utils/ptr"
 )
 
-// said lists errors as type and field.
+// said returns the errors as a list of type and field.
 func said(errs field.ErrorList) string {
 	var list []string
 	for _, err := range errs {

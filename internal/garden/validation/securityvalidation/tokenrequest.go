@@ -10,7 +10,7 @@ import (
 	gardensecurity "github.com/gardener/gardener/pkg/apis/security"
 )
 
-// The life of a requested token, in seconds.
+// The limits of the requested validity of a token, in seconds.
 const (
 	minTokenExpiration = 10 * 60
 	maxTokenExpiration = 1 << 32
@@ -32,8 +32,8 @@ func ValidateTokenRequest(request *gardensecurity.TokenRequest) field.ErrorList 
 	return errs
 }
 
-// validateContextObject wants a complete reference; only the namespace may be left
-// out, for an object of the cluster.
+// validateContextObject checks that the reference is complete. Only the namespace may be missing, for a
+// cluster-scoped object.
 func validateContextObject(object *gardensecurity.ContextObject, path *field.Path) field.ErrorList {
 	errs := slices.Concat(
 		required(object.APIVersion, path.Child("apiVersion")),
@@ -53,7 +53,8 @@ func required(value string, path *field.Path) field.ErrorList {
 	return field.ErrorList{field.Required(path, "must not be empty")}
 }
 
-// requiredSubdomain calls an empty name both missing and invalid, as Gardener does.
+// requiredSubdomain refuses a name that is not a DNS subdomain. As in Gardener, an empty name is reported as both
+// missing and invalid.
 func requiredSubdomain(name string, path *field.Path) field.ErrorList {
 	errs := required(name, path)
 	for _, message := range validation.IsDNS1123Subdomain(name) {

@@ -15,18 +15,17 @@ import (
 	"github.com/gardenlite/gardenlite/internal/garden/validation/corevalidation"
 )
 
-// maxSubClaimLength is the limit of OpenID Connect, in bytes.
+// maxSubClaimLength is the limit of OpenID Connect for the claim "sub", in bytes.
 const maxSubClaimLength = 255
 
-// SubClaim is the claim "sub" of the tokens of a workload identity that has a name
-// and a UID. The UID keeps a later identity of the same name from inheriting what
-// was granted to this one.
+// SubClaim returns the claim "sub" of the tokens of a workload identity, which must have a name and a UID. With the
+// UID, a later identity of the same name does not inherit the permissions of this one.
 func SubClaim(identity *gardensecurity.WorkloadIdentity) string {
 	return strings.Join([]string{"gardener.cloud", "workloadidentity", identity.Namespace, identity.Name, string(identity.UID)}, ":")
 }
 
-// ValidateWorkloadIdentity checks a workload identity as such, be it new or changed.
-// The storage has set its UID and status.sub before.
+// ValidateWorkloadIdentity checks a workload identity without comparing it to an old one. The storage sets its UID
+// and status.sub before.
 func ValidateWorkloadIdentity(identity *gardensecurity.WorkloadIdentity) field.ErrorList {
 	spec := field.NewPath("spec")
 	return slices.Concat(
@@ -37,8 +36,8 @@ func ValidateWorkloadIdentity(identity *gardensecurity.WorkloadIdentity) field.E
 	)
 }
 
-// ValidateWorkloadIdentityUpdate checks a changed workload identity. The system that
-// it is for and, once given, its subject stay.
+// ValidateWorkloadIdentityUpdate checks a changed workload identity. The type of its target system and, once it is
+// set, its subject must not change.
 func ValidateWorkloadIdentityUpdate(newIdentity, oldIdentity *gardensecurity.WorkloadIdentity) field.ErrorList {
 	errs := slices.Concat(
 		apivalidation.ValidateObjectMetaUpdate(&newIdentity.ObjectMeta, &oldIdentity.ObjectMeta, field.NewPath("metadata")),
@@ -72,8 +71,7 @@ func validateAudiences(audiences []string, path *field.Path) field.ErrorList {
 	return errs
 }
 
-// validateSubClaim wants the one possible claim, and that this one is fit for a
-// token.
+// validateSubClaim checks that claim is the expected one, and that the expected one is allowed in a token.
 func validateSubClaim(claim, expected string, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	if claim == "" {

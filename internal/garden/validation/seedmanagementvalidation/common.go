@@ -11,7 +11,7 @@ import (
 	"github.com/gardener/gardener/pkg/apis/core/v1beta1/constants"
 )
 
-// nonNegative refuses numbers below zero; nil is none.
+// nonNegative refuses a negative number. It accepts nil.
 func nonNegative[T ~int | ~int32 | ~int64](value *T, path *field.Path) field.ErrorList {
 	if value == nil {
 		return nil
@@ -48,7 +48,7 @@ func operationPath() *field.Path {
 	return field.NewPath("metadata", "annotations").Key(constants.GardenerOperation)
 }
 
-// validateOperation wants no operation or one of the allowed ones in the annotation.
+// validateOperation refuses an operation in the annotation that is not one of the allowed ones.
 func validateOperation(annotations map[string]string, allowed ...string) field.ErrorList {
 	operation := annotations[constants.GardenerOperation]
 	if operation == "" {
@@ -57,7 +57,7 @@ func validateOperation(annotations map[string]string, allowed ...string) field.E
 	return supported(operation, operationPath(), allowed...)
 }
 
-// validateOperationUpdate keeps an operation from replacing one that is not done.
+// validateOperationUpdate refuses to replace an operation that is not done.
 func validateOperationUpdate(newAnnotations, oldAnnotations map[string]string) field.ErrorList {
 	newOperation, oldOperation := newAnnotations[constants.GardenerOperation], oldAnnotations[constants.GardenerOperation]
 	if newOperation == "" || oldOperation == "" || newOperation == oldOperation {

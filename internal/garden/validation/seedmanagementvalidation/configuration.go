@@ -24,14 +24,14 @@ import (
 	"github.com/gardenlite/gardenlite/internal/garden/validation/corevalidation"
 )
 
-// connectionRules say how a gardenlet gets to the garden, and with it what its
-// configuration may say about that.
+// connectionRules are the way in which a gardenlet gets its kubeconfig for the garden. The allowed settings for the
+// connection depend on it.
 type connectionRules struct {
 	bootstrap       gardenseedmanagement.Bootstrap
 	mergeWithParent bool
 }
 
-// asConfiguration reads an embedded configuration, nil if there is none.
+// asConfiguration returns an embedded configuration, or nil if there is none.
 func asConfiguration(object runtime.Object, path *field.Path) (*gardenletv1alpha1.GardenletConfiguration, field.ErrorList) {
 	if object == nil {
 		return nil, nil
@@ -44,8 +44,8 @@ func asConfiguration(object runtime.Object, path *field.Path) (*gardenletv1alpha
 	return configuration, nil
 }
 
-// validateConfiguration checks an embedded configuration. It may be partial: the
-// gardenlet that it is for fills in the rest.
+// validateConfiguration checks an embedded configuration. The configuration may be partial, because the gardenlet
+// sets defaults.
 func validateConfiguration(object runtime.Object, rules connectionRules, path *field.Path) field.ErrorList {
 	configuration, errs := asConfiguration(object, path)
 	if configuration == nil {
@@ -62,7 +62,7 @@ func validateConfiguration(object runtime.Object, rules connectionRules, path *f
 			func(c *gardenletv1alpha1.ShootClientConnection, path *field.Path) field.ErrorList {
 				return validateClientConnection(&c.ClientConnectionConfiguration, path)
 			}),
-		// For these three Gardener names the field within the configuration only.
+		// In the errors for these three, Gardener uses the path within the configuration.
 		optional(configuration.LeaderElection, field.NewPath("leaderElection"), validateLeaderElection),
 		oneOf(configuration.LogLevel, field.NewPath("logLevel"), config.LogLevelDebug, config.LogLevelInfo, config.LogLevelError),
 		oneOf(configuration.LogFormat, field.NewPath("logFormat"), config.LogFormatJSON, config.LogFormatText),
@@ -75,7 +75,7 @@ func validateConfiguration(object runtime.Object, rules connectionRules, path *f
 	)
 }
 
-// validateConfigurationUpdate lets the seed of a configuration change as seeds may.
+// validateConfigurationUpdate checks the changes of the seed in a configuration like those of a seed.
 func validateConfigurationUpdate(newObject, oldObject runtime.Object, path *field.Path) field.ErrorList {
 	if newObject == nil || oldObject == nil {
 		return nil
@@ -97,7 +97,7 @@ func validateConfigurationUpdate(newObject, oldObject runtime.Object, path *fiel
 	return corevalidation.ValidateSeedTemplateUpdate(newTemplate, oldTemplate, seedPath)
 }
 
-// oneOf wants nothing or one of the allowed values.
+// oneOf refuses a value that is neither empty nor one of the allowed ones.
 func oneOf(value string, path *field.Path, allowed ...string) field.ErrorList {
 	if value == "" {
 		return nil
@@ -107,8 +107,8 @@ func oneOf(value string, path *field.Path, allowed ...string) field.ErrorList {
 
 // ---- connections ----
 
-// validate wants the kubeconfigs that the kind of bootstrapping leaves to the
-// configuration.
+// validate checks that the connection has the kubeconfigs that it needs, and no others, for the kind of
+// bootstrapping.
 func (r connectionRules) validate(connection *gardenletv1alpha1.GardenClientConnection, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	switch kubeconfig := path.Child("kubeconfig"); r.bootstrap {
@@ -176,8 +176,7 @@ func validateLeaderElection(election *componentbasev1alpha1.LeaderElectionConfig
 
 // ---- the seed ----
 
-// validateSeedConfig checks the seed that the gardenlet registers. Its name is not
-// up to the configuration.
+// validateSeedConfig checks the seed that the gardenlet registers. The configuration must not set its name.
 func validateSeedConfig(seed *gardenletv1alpha1.SeedConfig, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	if seed.Name != "" {
@@ -190,7 +189,7 @@ func validateSeedConfig(seed *gardenletv1alpha1.SeedConfig, path *field.Path) fi
 	return append(errs, corevalidation.ValidateSeedTemplate(template, path)...)
 }
 
-// seedTemplate is the internal version of a seed's template.
+// seedTemplate converts the template of a seed to the internal version.
 func seedTemplate(seed *gardenletv1alpha1.SeedConfig, path *field.Path) (*gardencore.SeedTemplate, field.ErrorList) {
 	template := &gardencore.SeedTemplate{ObjectMeta: seed.ObjectMeta}
 	if err := scheme.Scheme.Convert(&seed.Spec, &template.Spec, nil); err != nil {

@@ -12,8 +12,8 @@ import (
 	gardencorev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
 )
 
-// validateControllers checks the controllers that Gardener checks, in their order in
-// the type; the others are accepted as they are.
+// validateControllers checks the same controllers as Gardener, in their order in the type. It accepts any
+// configuration of the others.
 func validateControllers(controllers *gardenletv1alpha1.GardenletControllerConfiguration, path *field.Path) field.ErrorList {
 	return slices.Concat(
 		optional(controllers.BackupEntry, path.Child("backupEntry"), validateBackupEntryController),

@@ -11,8 +11,8 @@ import (
 	gardenseedmanagement "github.com/gardener/gardener/pkg/apis/seedmanagement"
 )
 
-// validateDeployment checks how a gardenlet is deployed. What is copied into the pod
-// as it is (resources, volumes, environment, tolerations) is left to its cluster.
+// validateDeployment checks the deployment of a gardenlet. The fields that are copied into the pod (resources,
+// volumes, environment, tolerations) are validated only by the cluster in which the pod runs.
 func validateDeployment(deployment *gardenseedmanagement.GardenletDeployment, path *field.Path) field.ErrorList {
 	return slices.Concat(
 		nonNegative(deployment.ReplicaCount, path.Child("replicaCount")),
@@ -31,7 +31,7 @@ func validateServiceAccountName(name *string, path *field.Path) (errs field.Erro
 	return errs
 }
 
-// validateImage wants an image named either by a complete reference or by its parts.
+// validateImage checks that an image is identified either by a complete reference or by its parts.
 func validateImage(image *gardenseedmanagement.Image, path *field.Path) field.ErrorList {
 	errs := slices.Concat(
 		optional(image.Ref, path.Child("ref"), notEmpty),
@@ -48,7 +48,7 @@ func validateImage(image *gardenseedmanagement.Image, path *field.Path) field.Er
 	return errs
 }
 
-// notEmpty calls an empty value invalid rather than missing: it could be left out.
+// notEmpty refuses an empty value. The error is Invalid instead of Required, because the field is optional.
 func notEmpty(value *string, path *field.Path) field.ErrorList {
 	if *value != "" {
 		return nil

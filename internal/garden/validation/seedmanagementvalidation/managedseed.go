@@ -12,7 +12,7 @@ import (
 	gardenseedmanagement "github.com/gardener/gardener/pkg/apis/seedmanagement"
 )
 
-// ValidateManagedSeed checks a managed seed as such, be it new or changed.
+// ValidateManagedSeed checks a managed seed without comparing it to an old one.
 func ValidateManagedSeed(seed *gardenseedmanagement.ManagedSeed) field.ErrorList {
 	return slices.Concat(
 		apivalidation.ValidateObjectMeta(&seed.ObjectMeta, true, apivalidation.NameIsDNSLabel, field.NewPath("metadata")),
@@ -47,8 +47,8 @@ func validateManagedSeedTemplate(template *gardenseedmanagement.ManagedSeedTempl
 	)
 }
 
-// validateManagedSeedSpec wants a shoot, except in a template: there it is filled in
-// later.
+// validateManagedSeedSpec checks the specification of a managed seed. The shoot is required, except in a template,
+// where it is filled in later.
 func validateManagedSeedSpec(spec *gardenseedmanagement.ManagedSeedSpec, path *field.Path, inTemplate bool) field.ErrorList {
 	errs := validateGardenlet(&spec.Gardenlet, path.Child("gardenlet"))
 	shootPath := path.Child("shoot")

@@ -19,8 +19,7 @@ import (
 	"github.com/gardenlite/gardenlite/internal/garden/validation/corevalidation"
 )
 
-// shootTemplateRule is how the template for shoots is checked: as a new one or as a
-// changed one.
+// shootTemplateRule checks the template for shoots, either as a new or as a changed one.
 type shootTemplateRule func(*gardencore.ShootTemplate, *field.Path) field.ErrorList
 
 // ---- the object ----
@@ -72,8 +71,8 @@ func validateManagedSeedSetSpec(spec *gardenseedmanagement.ManagedSeedSetSpec, s
 	)
 }
 
-// validateSelector wants a selector that does not select everything, and compiles
-// it. The compiled one is nil if it is unfit.
+// validateSelector refuses an empty selector, which would select everything. It returns the compiled selector, or nil
+// if the selector is invalid.
 func validateSelector(selector *metav1.LabelSelector, path *field.Path) (labels.Selector, field.ErrorList) {
 	if len(selector.MatchLabels) == 0 && len(selector.MatchExpressions) == 0 {
 		return nil, field.ErrorList{field.Invalid(path, selector, "must not be empty")}
@@ -86,7 +85,7 @@ func validateSelector(selector *metav1.LabelSelector, path *field.Path) (labels.
 	return compiled, errs
 }
 
-// validateSelected wants labels that the selector of the set finds.
+// validateSelected checks that the selector of the set matches the labels.
 func validateSelected(set map[string]string, selector labels.Selector, path *field.Path) field.ErrorList {
 	if selector == nil || selector.Matches(labels.Set(set)) {
 		return nil
@@ -94,8 +93,8 @@ func validateSelected(set map[string]string, selector labels.Selector, path *fie
 	return field.ErrorList{field.Invalid(path, set, "must match the selector "+selector.String())}
 }
 
-// validateSeedTemplateOfSet wants a template whose shoot is left to the set, and
-// whose seeds the selector finds.
+// validateSeedTemplateOfSet checks that the template has no shoot, which the set fills in, and that the selector
+// matches the labels of the template and of its seed.
 func validateSeedTemplateOfSet(template *gardenseedmanagement.ManagedSeedTemplate, selector labels.Selector,
 	path *field.Path) field.ErrorList {
 	errs := append(
@@ -106,7 +105,7 @@ func validateSeedTemplateOfSet(template *gardenseedmanagement.ManagedSeedTemplat
 		errs = append(errs, field.Forbidden(path.Child("spec", "shoot"), "must not be set: each seed has a shoot made from shootTemplate"))
 	}
 	configPath := path.Child("spec", "gardenlet", "config")
-	configuration, _ := asConfiguration(template.Spec.Gardenlet.Config, configPath) // its errors are among those of the template
+	configuration, _ := asConfiguration(template.Spec.Gardenlet.Config, configPath) // validateManagedSeedTemplate reports the errors
 	switch seedPath := configPath.Child("seedConfig"); {
 	case configuration == nil:
 	case configuration.SeedConfig == nil:
@@ -148,8 +147,8 @@ func validateUpdateStrategy(strategy *gardenseedmanagement.UpdateStrategy, path 
 
 // ---- status ----
 
-// ValidateManagedSeedSetStatusUpdate checks a changed status. The counters that
-// names are made from only grow.
+// ValidateManagedSeedSetStatusUpdate checks a changed status. The counters from which names are generated must not
+// decrease.
 func ValidateManagedSeedSetStatusUpdate(newSet, oldSet *gardenseedmanagement.ManagedSeedSet) field.ErrorList {
 	newStatus, oldStatus, path := &newSet.Status, &oldSet.Status, field.NewPath("status")
 	errs := append(
@@ -204,8 +203,8 @@ func validatePendingReplica(pending *gardenseedmanagement.PendingReplica, set st
 
 var replicaName = regexp.MustCompile(`(.*)-([0-9]+)$`)
 
-// isReplicaOf says whether a name is that of a replica of the set: the set's name
-// and an ordinal of 32 bits.
+// isReplicaOf reports whether name is the name of a replica of the set: the set's name, a hyphen and an ordinal of 32
+// bits.
 func isReplicaOf(name, set string) bool {
 	parts := replicaName.FindStringSubmatch(name)
 	if parts == nil || parts[1] != set {

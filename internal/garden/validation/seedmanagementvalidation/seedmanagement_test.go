@@ -15,7 +15,7 @@ import (
 	"k8s.io/utils/ptr"
 )
 
-// said lists errors as type and field.
+// said returns the errors as a list of type and field.
 func said(errs field.ErrorList) string {
 	var list []string
 	for _, err := range errs {
@@ -95,7 +95,7 @@ func TestManagedSeed(t *testing.T) {
 	}
 }
 
-// TestConnection says which kubeconfigs go with which way to the garden.
+// TestConnection checks which kubeconfigs are allowed for each kind of bootstrapping.
 func TestConnection(t *testing.T) {
 	const path = "spec.gardenlet.config.gardenClientConnection."
 	full := gardenletv1alpha1.GardenClientConnection{BootstrapKubeconfig: &corev1.SecretReference{},
@@ -211,7 +211,7 @@ func managedSeedSet(change func(*gardenseedmanagement.ManagedSeedSet)) *gardense
 	return m
 }
 
-// TestManagedSeedSet leaves the template for shoots to the core group.
+// TestManagedSeedSet does not check the rules for the shoot template, which belong to the core group.
 func TestManagedSeedSet(t *testing.T) {
 	type set = gardenseedmanagement.ManagedSeedSet
 	for want, change := range map[string]func(*set){

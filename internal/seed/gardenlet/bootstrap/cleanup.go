@@ -18,14 +18,14 @@ import (
 	"github.com/gardenlite/gardenlite/internal/authz/bootstraprules"
 )
 
-// Who a gardenlet bootstraps as, and what Gardener calls it.
+// Prefix of the user name of a ServiceAccount, and the name for any user other than that and a bootstrap token.
 const (
 	accountPrefix = "system:serviceaccount:"
 	otherUser     = "another user"
 )
 
-// userOf is who the garden takes a bootstrap kubeconfig's client for: a bootstrap token, a ServiceAccount, or another
-// user.
+// userOf returns the user as which the garden authenticates the client of a bootstrap kubeconfig: that of a bootstrap
+// token, that of a ServiceAccount, or otherUser.
 func userOf(config *rest.Config) string {
 	token := config.BearerToken
 	if config.BearerTokenFile != "" {
@@ -69,8 +69,9 @@ func (i *Identity) cleanUp(ctx context.Context) {
 	})
 }
 
-// deleteUser deletes a bootstrap token, or a ServiceAccount with its binding, by the gardenlet's identity. Of those, the
-// SeedAuthorizer lets it delete its own, which it knows by name. A token of any other ID is left to expire.
+// deleteUser deletes the bootstrap token, or the ServiceAccount with its binding, that bootstrapped the gardenlet. It uses
+// the gardenlet's identity: the SeedAuthorizer allows it to delete the ones of its seed, which it knows by name. A token
+// with any other ID is left to expire.
 func (i *Identity) deleteUser(ctx context.Context, user string) error {
 	client, err := i.client()
 	if err != nil {

@@ -22,52 +22,53 @@ var (
 	BootstrapKubeconfigSecret = client.ObjectKey{Namespace: constants.GardenNamespace, Name: "gardenlet-kubeconfig-bootstrap"}
 )
 
-// EventRotationFailed is the reason of the event on the Seed that says that its gardenlet's certificate could not be
-// rotated; Gardener's.
+// EventRotationFailed is the reason of the event on the Seed after a failed rotation of the gardenlet's certificate, as in
+// Gardener.
 const EventRotationFailed = "GardenletCertificateRotationFailed"
 
-// Config says whose identity is wanted. SeedName and SeedClient are required.
+// Config configures the identity of a seed's gardenlet. SeedName and SeedClient are required.
 type Config struct {
 	SeedName string
 	// SeedClient reads and writes the Secrets of the seed. It must not read from a cache.
 	SeedClient client.Client
-	// Bootstrap is a kubeconfig with a bootstrap token, or with a ServiceAccount's token or a client certificate. Where it
-	// is empty, the one in the seed's Secret garden/gardenlet-kubeconfig-bootstrap is used, if there is one.
+	// Bootstrap is a kubeconfig with a bootstrap token, a ServiceAccount's token or a client certificate. If it is empty,
+	// the one in the seed's Secret garden/gardenlet-kubeconfig-bootstrap is used, if it exists.
 	Bootstrap []byte
-	// NewBootstrap, if set, makes such a kubeconfig when one is needed and there is none.
+	// NewBootstrap, if set, creates a bootstrap kubeconfig when one is needed and there is none.
 	NewBootstrap func(context.Context) ([]byte, error)
-	// Garden, if not nil, is where the garden is now: its address and authority count more than those that are stored.
-	// Credentials in it are ignored.
+	// Garden, if not nil, has the current address and CA of the garden, which override the stored ones. Credentials in it
+	// are ignored.
 	Garden *rest.Config
-	// Clock tells whether a certificate is valid, and when to rotate it. The real one by default.
+	// Clock decides whether a certificate is valid and when it is rotated. It defaults to the real clock.
 	Clock clock.Clock
 	Log   logr.Logger
-	// Validity is what life is asked for (spec.expirationSeconds); the signer decides, alone if it is nil.
+	// Validity is the requested lifetime of a certificate (spec.expirationSeconds). If it is nil, the signer decides alone.
 	Validity *time.Duration
-	// RotateFrom and RotateTo are after what part of its life a certificate is rotated, at random between the two; 0.8 and
-	// 0.9 by default.
+	// RotateFrom and RotateTo are the fractions of its lifetime between which a certificate is rotated, at a random time.
+	// They default to 0.8 and 0.9.
 	RotateFrom, RotateTo float64
-	// Rand returns numbers in [0,1); the standard library's by default.
+	// Rand returns random numbers in [0,1). It defaults to that of the standard library.
 	Rand func() float64
-	// Durations are as Gardener has them where they are 0.
+	// Durations has Gardener's values where a field is 0.
 	Durations Durations
 }
 
-// Durations are in real time but RenewCheck, which is by the Config's clock.
+// Durations are intervals and timeouts, with their defaults. They are in real time, except for RenewCheck, which uses
+// Config.Clock.
 type Durations struct {
-	// PollFrom and PollTo are how often it is looked whether a request is decided on: more and more seldom. 50 ms and 2 s.
+	// PollFrom and PollTo are the first and the longest interval between two checks of a request: 50 ms and 2 s.
 	PollFrom, PollTo time.Duration
-	// OwnPoll is how long that waits at first when the gardenlet asks as itself: before the garden has seen the request in
-	// its watch, the SeedAuthorizer refuses to let it be read. 2 s.
+	// OwnPoll replaces PollFrom when the gardenlet requests with its own certificate: until the garden has seen the
+	// request in its watch, the SeedAuthorizer denies reading it. 2 s.
 	OwnPoll time.Duration
-	// Approval is how long is waited for a certificate. 15 min.
+	// Approval is the timeout for getting a certificate. 15 min.
 	Approval time.Duration
-	// Refusal is how long a refusal by the garden (401, 403) may be that of a garden that has not seen the token or its
-	// role yet. 10 s.
+	// Refusal is for how long a 401 or 403 of the garden is retried: the garden may not have seen the token or its role
+	// yet. 10 s.
 	Refusal time.Duration
-	// RetryFrom and RetryTo are how long is waited after a failure of Run's. 1 s and 1 min.
+	// RetryFrom and RetryTo are the first and the longest delay of the exponential backoff in Run. 1 s and 1 min.
 	RetryFrom, RetryTo time.Duration
-	// RenewCheck is the interval between checks whether a user has requested a new certificate. 10 s.
+	// RenewCheck is the interval between two checks whether a user has requested a new certificate. 10 s.
 	RenewCheck time.Duration
 }
 

@@ -15,14 +15,14 @@ import (
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 )
 
-// credential is a certificate with its key, and the garden that it is for.
+// credential is a certificate with its key, and the garden that it belongs to.
 type credential struct {
-	garden          *rest.Config // address and authority alone
+	garden          *rest.Config // address and CA only
 	certPEM, keyPEM []byte
 	leaf            *x509.Certificate
 }
 
-// newCredential checks that a certificate and a key are a pair and the seed's. It does not look at the time.
+// newCredential checks that certificate and key match and belong to the seed. It does not check the validity period.
 func newCredential(garden *rest.Config, certPEM, keyPEM []byte, seedName string) (*credential, error) {
 	pair, err := tls.X509KeyPair(certPEM, keyPEM)
 	if err != nil {
@@ -39,7 +39,7 @@ func (c *credential) validAt(now time.Time) bool {
 	return !now.Before(c.leaf.NotBefore) && now.Before(c.leaf.NotAfter)
 }
 
-// config has the credential in it, as a client needs it that knows nothing of rotation.
+// config returns a configuration that contains the credential, for a client that does not support rotation.
 func (c *credential) config() *rest.Config {
 	config := rest.CopyConfig(c.garden)
 	config.CertData, config.KeyData = c.certPEM, c.keyPEM
@@ -59,7 +59,7 @@ func (c *credential) kubeconfig() ([]byte, error) {
 	})
 }
 
-// parseCredential reads a kubeconfig that is stored.
+// parseCredential reads the credential from a stored kubeconfig.
 func parseCredential(kubeconfig []byte, seedName string) (*credential, error) {
 	config, err := parseKubeconfig(kubeconfig)
 	if err != nil {
@@ -71,7 +71,7 @@ func parseCredential(kubeconfig []byte, seedName string) (*credential, error) {
 	return newCredential(config, config.CertData, config.KeyData, seedName)
 }
 
-// parseBootstrap reads a kubeconfig to bootstrap with.
+// parseBootstrap reads a bootstrap kubeconfig.
 func parseBootstrap(kubeconfig []byte) (*rest.Config, error) {
 	config, err := parseKubeconfig(kubeconfig)
 	switch {
@@ -85,7 +85,7 @@ func parseBootstrap(kubeconfig []byte) (*rest.Config, error) {
 	return config, nil
 }
 
-// parseKubeconfig does not say what it cannot read in a kubeconfig: it may be the token.
+// parseKubeconfig omits the cause from its errors, because it may contain the token.
 func parseKubeconfig(kubeconfig []byte) (*rest.Config, error) {
 	config, err := clientcmd.RESTConfigFromKubeConfig(kubeconfig)
 	if err != nil || config.Host == "" {
@@ -97,7 +97,7 @@ func parseKubeconfig(kubeconfig []byte) (*rest.Config, error) {
 	return config, nil
 }
 
-// endpointOf is where a configuration leads to, without credentials.
+// endpointOf returns the configuration without its credentials.
 func endpointOf(config *rest.Config) *rest.Config {
 	endpoint := rest.AnonymousClientConfig(config)
 	endpoint.CAFile = ""

@@ -34,7 +34,7 @@ import (
 )
 
 const (
-	// What bootstrapping.TokenID says of garden/a.
+	// ownToken has the ID that bootstraprules.TokenID returns for garden/a.
 	ownToken     = "4c40cb.0123456789abcdef"
 	anotherToken = "abcdef.fedcba9876543210"
 	life         = 100 * time.Hour
@@ -42,7 +42,7 @@ const (
 
 var start = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 
-// garden is as much of one as a gardenlet sees while it gets its certificate: over TLS and HTTP/2, with real certificates.
+// garden is a fake garden that serves what a gardenlet needs for its certificate, over TLS with real certificates.
 type garden struct {
 	*httptest.Server
 	clock *testclock.FakeClock
@@ -51,14 +51,14 @@ type garden struct {
 	mu       sync.Mutex
 	users    map[string]string // by token
 	requests map[string]*certificatesv1.CertificateSigningRequest
-	deleted  []string // who deleted what
+	deleted  []string // user and path of each deletion
 	calls    []string
 	serial   int64
 	conns    map[net.Conn]http.ConnState
 
 	events chan struct{}                                   // of the watch
 	decide func(*certificatesv1.CertificateSigningRequest) // by default it is approved
-	before func(r *http.Request) int                       // a status other than 0 is the answer
+	before func(r *http.Request) int                       // a result other than 0 is the status of the response
 	after  func(r *http.Request)
 }
 
@@ -139,7 +139,7 @@ var reasons = map[int]metav1.StatusReason{401: metav1.StatusReasonUnauthorized, 
 	404: metav1.StatusReasonNotFound,
 	409: metav1.StatusReasonAlreadyExists, 422: metav1.StatusReasonInvalid, 503: metav1.StatusReasonServiceUnavailable}
 
-// watched answers with a byte for each event.
+// watched responds with one byte per event.
 func (g *garden) watched(w http.ResponseWriter, r *http.Request) {
 	for {
 		w.(http.Flusher).Flush()
@@ -219,7 +219,7 @@ func (g *garden) certificate(subject pkix.Name, public any, from time.Time) []by
 	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})
 }
 
-// kubeconfig has a certificate in it that is valid from that time.
+// kubeconfig returns a kubeconfig for a user, with a certificate that is valid from the given time.
 func (g *garden) kubeconfig(t *testing.T, user string, from time.Time) []byte {
 	t.Helper()
 	keyPEM, err := keyutil.MakeEllipticPrivateKeyPEM()
@@ -255,7 +255,7 @@ func (g *garden) kubeconfigOf(t *testing.T, who *clientcmdapi.AuthInfo) []byte {
 	return data
 }
 
-// accountToken is a ServiceAccount's token, and makes the garden know it.
+// accountToken returns the token of a ServiceAccount, which the garden then accepts.
 func (g *garden) accountToken(name string) string {
 	user := "system:serviceaccount:garden:" + name
 	encode := base64.RawURLEncoding.EncodeToString
@@ -280,7 +280,7 @@ func (g *garden) deletions() (deleted []string) {
 	return deleted
 }
 
-// notes is what was logged.
+// notes collects the log.
 type notes struct {
 	mu   sync.Mutex
 	text bytes.Buffer

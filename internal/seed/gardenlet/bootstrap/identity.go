@@ -13,14 +13,14 @@ import (
 	"k8s.io/client-go/util/keyutil"
 )
 
-// conflicts is how often another gardenlet of the seed may be faster before it is an error.
+// conflicts is the number of conflicts with another gardenlet of the seed after which Obtain fails.
 const conflicts = 5
 
-// Identity is who a gardenlet is in the garden. It may be used by many at once.
+// Identity is the identity of a gardenlet in the garden. It is safe for concurrent use.
 type Identity struct {
 	cfg       Config
 	transport *transport
-	// bootstrapped wakes who deletes what is left of that.
+	// bootstrapped triggers the clean-up after bootstrapping.
 	bootstrapped chan struct{}
 
 	mu        sync.Mutex
@@ -29,8 +29,8 @@ type Identity struct {
 	observers []func(expiration time.Time, err error)
 }
 
-// Obtain returns the identity that is in the seed, or gets one by TLS bootstrapping. It waits for the garden, as long as
-// Durations.Approval and the context let it. The certificate lives on only while Run runs; Close ends the connections.
+// Obtain returns the identity that is stored in the seed, or gets a new one by TLS bootstrapping. It waits for the garden
+// until Durations.Approval has passed or the context ends. Run keeps the certificate valid; Close ends the connections.
 func Obtain(ctx context.Context, cfg Config) (*Identity, error) {
 	if err := cfg.complete(); err != nil {
 		return nil, fmt.Errorf("getting the gardenlet's identity: %w", err)
@@ -48,7 +48,7 @@ func Obtain(ctx context.Context, cfg Config) (*Identity, error) {
 			return i, nil
 		}
 		if !isConflict(err) || attempt == conflicts {
-			// Another gardenlet of the seed may have been faster, and the token gone with that.
+			// Another gardenlet of the seed may have been faster, and may have deleted the token.
 			if ctx.Err() == nil && i.obtain(ctx, false) == nil {
 				return i, nil
 			}
@@ -57,7 +57,7 @@ func Obtain(ctx context.Context, cfg Config) (*Identity, error) {
 	}
 }
 
-// obtain uses the credential that is stored, or gets one if mayBootstrap.
+// obtain uses the stored credential, or bootstraps a new one if mayBootstrap is set.
 func (i *Identity) obtain(ctx context.Context, mayBootstrap bool) error {
 	s, err := readStore(ctx, i.cfg.SeedClient)
 	if err != nil {
@@ -78,7 +78,7 @@ func (i *Identity) obtain(ctx context.Context, mayBootstrap bool) error {
 
 func isConflict(err error) bool { return apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err) }
 
-// stored is the credential in the seed, if it is valid.
+// stored returns the credential that is stored in the seed, or an error if it is not valid.
 func (i *Identity) stored(s *store) (*credential, error) {
 	current, err := s.credential(i.cfg.SeedName)
 	if err != nil {
@@ -92,7 +92,7 @@ func (i *Identity) stored(s *store) (*credential, error) {
 	return current, nil
 }
 
-// place is where the garden is.
+// place returns the address and CA of the garden: those of Config.Garden, or else those in the given configuration.
 func (i *Identity) place(config *rest.Config) *rest.Config {
 	if i.cfg.Garden != nil {
 		config = i.cfg.Garden
@@ -100,7 +100,7 @@ func (i *Identity) place(config *rest.Config) *rest.Config {
 	return endpointOf(config)
 }
 
-// bootstrap gets a credential with the bootstrap kubeconfig, because of why, and stores it.
+// bootstrap gets a credential with the bootstrap kubeconfig and stores it. The parameter why is the reason for it.
 func (i *Identity) bootstrap(ctx context.Context, s *store, why error) (*credential, error) {
 	advice := fmt.Sprintf("make a new one with `gardenlite token create --seed %s`", i.cfg.SeedName)
 	kubeconfig := i.cfg.Bootstrap
@@ -151,7 +151,7 @@ func (i *Identity) bootstrap(ctx context.Context, s *store, why error) (*credent
 	return current, nil
 }
 
-// requestCertificate gets a certificate for the key that is waiting for one, or for a new key.
+// requestCertificate gets a certificate for the pending key, or for a new key.
 func (i *Identity) requestCertificate(ctx context.Context, s *store, client kubernetes.Interface, garden *rest.Config,
 	firstPoll time.Duration) (*credential, error) {
 	for {
@@ -200,7 +200,7 @@ func (i *Identity) certify(ctx context.Context, keyPEM []byte, client kubernetes
 	return current, nil
 }
 
-// use makes everything that is asked from now on be asked with the credential.
+// use makes all new requests use the credential, and sets the time of its rotation.
 func (i *Identity) use(c *credential) error {
 	if err := i.transport.rotate(c.config()); err != nil {
 		return fmt.Errorf("making connections with the gardenlet's certificate: %w", err)
@@ -221,38 +221,39 @@ func (i *Identity) state() (*credential, time.Time) {
 	return i.current, i.rotateAt
 }
 
-// RESTConfig is for clients of the garden. They use the current certificate for every request; watches and requests that
-// are under way when it is rotated end with the one they began with. Limits and names may be set in it.
+// RESTConfig returns a configuration for clients of the garden. They use the current certificate for every request;
+// watches and requests in progress during a rotation keep the certificate that they started with. The caller may set rate
+// limits and names in it.
 func (i *Identity) RESTConfig() *rest.Config {
 	current, _ := i.state()
 	return &rest.Config{Host: current.garden.Host, APIPath: current.garden.APIPath, Transport: i.transport}
 }
 
-// Garden says where the garden is and what its authority is. There are no credentials in it.
+// Garden returns the address and CA of the garden, without credentials.
 func (i *Identity) Garden() *rest.Config {
 	current, _ := i.state()
 	return endpointOf(current.garden)
 }
 
-// Kubeconfig is for clients that take nothing else: it has the current certificate in it, and its key.
+// Kubeconfig returns a kubeconfig with the current certificate and its key, for clients that cannot use RESTConfig.
 func (i *Identity) Kubeconfig() ([]byte, error) {
 	current, _ := i.state()
 	return current.kubeconfig()
 }
 
-// Expiration is when the current certificate expires: the Seed's status.clientCertificateExpirationTimestamp.
+// Expiration returns when the current certificate expires: the Seed's status.clientCertificateExpirationTimestamp.
 func (i *Identity) Expiration() time.Time {
 	current, _ := i.state()
 	return current.leaf.NotAfter
 }
 
-// Observe has a function called after each rotation, and after each attempt at one that failed, with the expiration of the
-// certificate that is then in use. It is called by Run, which waits for it.
+// Observe registers a function that Run calls after each successful or failed rotation, with the expiration of the current
+// certificate. Run waits until the function returns.
 func (i *Identity) Observe(observer func(expiration time.Time, err error)) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	i.observers = append(i.observers, observer)
 }
 
-// Close ends all connections. Requests after it, and those under way, fail.
+// Close ends all connections. Requests in progress and later ones fail.
 func (i *Identity) Close() { i.transport.close() }

@@ -58,7 +58,7 @@ func obtain(t *testing.T, cfg Config) *Identity {
 	return identity
 }
 
-// run runs it until the test ends, or until it is stopped.
+// run runs the identity until the test ends or the returned function is called.
 func run(t *testing.T, i *Identity) (stop func()) {
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan struct{})
@@ -153,7 +153,7 @@ func TestStored(t *testing.T) {
 		"client-key-data: "+keyData(g.kubeconfig(t, me, start))+"\n    old: ", 1)
 	for name, test := range map[string]struct {
 		kubeconfig []byte
-		why        string // it is not used
+		why        string // why the stored kubeconfig is not used
 	}{
 		"valid":              {g.kubeconfig(t, me, start.Add(-life/2)), ""},
 		"in its last hour":   {g.kubeconfig(t, me, start.Add(time.Hour-life)), ""},
@@ -229,7 +229,7 @@ func TestRefused(t *testing.T) {
 					t.Errorf("%q is not in: %v", part, err)
 				}
 			}
-			// With what has been put right it works, whatever was left behind.
+			// It works once the problem is solved, whatever was left behind.
 			g.inspect(func() { g.decide, g.before = nil, nil })
 			cfg.Bootstrap = g.withToken(t, anotherToken)
 			obtain(t, cfg)
@@ -237,7 +237,7 @@ func TestRefused(t *testing.T) {
 	}
 }
 
-// A token that the garden has not seen yet, and a garden that is not ready, are waited for.
+// TestWaits checks that Obtain retries while the garden does not know the token yet or is not ready.
 func TestWaits(t *testing.T) {
 	g := newGarden(t)
 	var n atomic.Int32
@@ -250,7 +250,7 @@ func TestWaits(t *testing.T) {
 	}
 }
 
-// undecided waits for a certificate for so long that its request is in the garden, and returns the error.
+// undecided lets Obtain time out after its request has reached the garden, and returns the error.
 func undecided(t *testing.T, g *garden, cfg Config) error {
 	t.Helper()
 	for cfg.Durations.Approval = 50 * time.Millisecond; ; cfg.Durations.Approval *= 2 {
@@ -285,7 +285,7 @@ func TestNotDecided(t *testing.T) {
 	}
 }
 
-// A request of before that was denied, or whose certificate has expired, is no obstacle.
+// An earlier request that was denied, deleted, or whose certificate has expired, is no obstacle.
 func TestLeftBehind(t *testing.T) {
 	for name, left := range map[string]func(g *garden, csr *certificatesv1.CertificateSigningRequest){
 		"denied": func(_ *garden, csr *certificatesv1.CertificateSigningRequest) {
@@ -310,7 +310,7 @@ func TestLeftBehind(t *testing.T) {
 	}
 }
 
-// TestKilled kills the gardenlet before and after each thing it does to the garden or the seed, and starts it again.
+// TestKilled kills the gardenlet before and after each call to the garden or the seed, and starts it again.
 func TestKilled(t *testing.T) {
 	const most = 100
 	for n := int32(1); n < most; n++ {
@@ -338,13 +338,13 @@ func TestKilled(t *testing.T) {
 	t.Error("it goes on for ever")
 }
 
-// killedAt says whether the gardenlet was killed at step n, and not done before.
+// killedAt reports whether the gardenlet was killed at step n, before it was done.
 func killedAt(t *testing.T, g *garden, seed client.WithWatch, n int32) bool {
 	ctx, kill := context.WithCancel(t.Context())
 	defer kill()
 	var steps atomic.Int32
 	var killed atomic.Bool
-	step := func() bool { // false: it is dead
+	step := func() bool { // returns false if the gardenlet is dead
 		if steps.Add(1) >= n {
 			killed.Store(true)
 			kill()
@@ -395,7 +395,7 @@ func killedAt(t *testing.T, g *garden, seed client.WithWatch, n int32) bool {
 	return killed.Load()
 }
 
-// Two gardenlets of a seed at once come to one certificate.
+// Two gardenlets of a seed that start at the same time get one certificate.
 func TestTwoAtOnce(t *testing.T) {
 	g := newGarden(t)
 	seed := seedWith(inSeed(BootstrapKubeconfigSecret, g.withToken(t, ownToken)))

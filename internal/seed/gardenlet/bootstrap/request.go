@@ -23,14 +23,14 @@ import (
 	"k8s.io/utils/ptr"
 )
 
-// requestPrefix begins the names of gardenlets' CertificateSigningRequests; Gardener's.
+// requestPrefix is the prefix of the names of gardenlets' CertificateSigningRequests, as in Gardener.
 const requestPrefix = "seed-csr-"
 
-// errRejected is why there will never be a certificate for a key.
+// errRejected says that the garden will never issue a certificate for the key.
 var errRejected = errors.New("there will be no certificate for this key")
 
-// request is a CertificateSigningRequest as the garden wants it of a gardenlet. Its name comes of the key, so that who has
-// the key finds it again.
+// request returns the CertificateSigningRequest of a gardenlet. Its name is derived from the key, so that after a restart
+// the same key finds the same request.
 func (c *Config) request(keyPEM []byte) (*certificatesv1.CertificateSigningRequest, error) {
 	key, err := keyutil.ParsePrivateKeyPEM(keyPEM)
 	signer, ok := key.(crypto.Signer)
@@ -62,8 +62,8 @@ func (c *Config) request(keyPEM []byte) (*certificatesv1.CertificateSigningReque
 	return csr, nil
 }
 
-// requester waits for the certificate of one request. It creates the request and gets it, which is all that who
-// bootstraps may.
+// requester waits for the certificate of one request. It only creates and gets the request, because the bootstrap user may
+// do nothing else.
 type requester struct {
 	client    certificatesclient.CertificateSigningRequestInterface
 	csr       *certificatesv1.CertificateSigningRequest
@@ -72,11 +72,11 @@ type requester struct {
 	log       logr.Logger
 
 	created bool
-	reason  string        // that was logged last
+	reason  string        // last reason that was logged
 	refused time.Duration // for how long the garden has been refusing everything
 }
 
-// certificate asks until there is a certificate or will never be one.
+// certificate polls until there is a certificate, or there will never be one.
 func (a *requester) certificate(ctx context.Context) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, a.durations.Approval)
 	defer cancel()
@@ -106,7 +106,7 @@ func (a *requester) late(ctx context.Context, last error) error {
 	return fmt.Errorf("waiting for the certificate of CertificateSigningRequest %s: %w", a.csr.Name, last)
 }
 
-// isFinal says whether asking again is no use. A garden refuses who it will know in a moment: its watches may be behind.
+// isFinal reports whether a retry is pointless. A 401 or 403 is retried for a while: the garden's watches may be stale.
 func (a *requester) isFinal(err error, delay time.Duration) bool {
 	if !apierrors.IsUnauthorized(err) && !apierrors.IsForbidden(err) {
 		a.refused = 0

@@ -10,8 +10,8 @@ import (
 	"k8s.io/client-go/kubernetes"
 )
 
-// Run deletes what bootstrapped the identity and rotates the certificate when it is time, until the context ends. What
-// fails is tried again; so it returns nil.
+// Run deletes what bootstrapped the identity, and rotates the certificate when it is due, until the context ends. It
+// retries failures, and always returns nil.
 func (i *Identity) Run(ctx context.Context) error {
 	var group sync.WaitGroup
 	defer group.Wait()
@@ -36,14 +36,14 @@ func (i *Identity) Run(ctx context.Context) error {
 	return nil
 }
 
-// retry does something until it succeeds or the context ends, more and more seldom.
+// retry calls a function with exponential backoff until it succeeds or the context ends.
 func (i *Identity) retry(ctx context.Context, failed string, do func() error) {
 	for delay := i.cfg.Durations.RetryFrom; ; delay = min(2*delay, i.cfg.Durations.RetryTo) {
 		err := do()
 		if err == nil || ctx.Err() != nil {
 			return
 		}
-		if isConflict(err) { // with the other of rotation and cleaning up, or with another gardenlet of the seed
+		if isConflict(err) { // between rotation and clean-up, or with another gardenlet of the seed
 			i.cfg.Log.V(1).Info(failed, "reason", err.Error())
 		} else {
 			i.cfg.Log.Error(err, failed, "expires", i.Expiration())
@@ -63,8 +63,8 @@ func (i *Identity) reportError(err error) {
 	}
 }
 
-// awaitRotation returns nil when there is to be a new certificate: because it is time, because a user requested one by
-// annotation, or because another gardenlet of the seed has stored one.
+// awaitRotation returns nil when a rotation is due, a user has requested one by annotation, or another gardenlet of the
+// seed has stored a new certificate.
 func (i *Identity) awaitRotation(ctx context.Context) error {
 	for {
 		current, at := i.state()
@@ -88,7 +88,7 @@ func (i *Identity) awaitRotation(ctx context.Context) error {
 	}
 }
 
-// successor is a credential in the seed that lives longer than the current one, nil if there is none.
+// successor returns the stored credential if it expires later than the current one, nil otherwise.
 func (i *Identity) successor(s *store, current *credential) *credential {
 	stored, err := i.stored(s)
 	if err != nil || s.renews() || !stored.leaf.NotAfter.After(current.leaf.NotAfter) {
@@ -97,7 +97,7 @@ func (i *Identity) successor(s *store, current *credential) *credential {
 	return stored
 }
 
-// rotate gets a new certificate with the current one, or by bootstrapping again if that has expired.
+// rotate gets a new certificate with the current one, or by bootstrapping again if the current one has expired.
 func (i *Identity) rotate(ctx context.Context) error {
 	s, err := readStore(ctx, i.cfg.SeedClient)
 	if err != nil {
@@ -128,8 +128,8 @@ func (i *Identity) rotate(ctx context.Context) error {
 	return i.useNew(next)
 }
 
-// useNew uses a credential that was just made. Where it should be rotated already, because the signer's clock is another
-// one or it gives short lives, half of what is left has to do: certificates are not asked for in a circle.
+// useNew uses a new credential. If its rotation is already due, because the signer's clock differs or the lifetime is
+// short, it is rotated after half of the remaining lifetime, so that certificates are not requested in a loop.
 func (i *Identity) useNew(c *credential) error {
 	if err := i.use(c); err != nil {
 		return err
@@ -142,7 +142,7 @@ func (i *Identity) useNew(c *credential) error {
 	return nil
 }
 
-// client makes a client of the identity. It has no limit: who polls with it limits himself.
+// client returns a client with the identity. It has no rate limit, because its callers poll with delays.
 func (i *Identity) client() (kubernetes.Interface, error) {
 	config := i.RESTConfig()
 	config.QPS = -1

@@ -20,7 +20,7 @@ import (
 	"github.com/gardenlite/gardenlite/internal/testutil"
 )
 
-// advance steps the clock once there is a waiter, so that no step is lost.
+// advance steps the clock after waiting for a timer, so that no step is lost.
 func advance(t *testing.T, g *garden, d time.Duration) {
 	t.Helper()
 	testutil.EventuallyTrue(t, "waiting", g.clock.HasWaiters)
@@ -132,7 +132,7 @@ func TestRenewal(t *testing.T) {
 	}
 }
 
-// A clock that jumps, or a garden that is away too long: the certificate is no use for rotation any more.
+// If the clock jumps, or the garden is down for too long, the certificate has expired and cannot be used for rotation.
 func TestExpiresWhileRunning(t *testing.T) {
 	g := newGarden(t)
 	seed := seedWith(inSeed(KubeconfigSecret, g.kubeconfig(t, me, start)))
@@ -158,7 +158,7 @@ func TestExpiresWhileRunning(t *testing.T) {
 	}
 }
 
-// A signer whose certificates should be rotated at once does not make the gardenlet ask in a circle.
+// A signer whose certificates are already due for rotation does not make the gardenlet request them in a loop.
 func TestSignerWithAnotherClock(t *testing.T) {
 	g := newGarden(t)
 	g.decide = func(csr *certificatesv1.CertificateSigningRequest) { g.sign(csr, g.clock.Now().Add(time.Hour-life)) }
@@ -169,7 +169,7 @@ func TestSignerWithAnotherClock(t *testing.T) {
 	}
 }
 
-// TestGardenMoved: where the garden is now counts more than what is stored.
+// TestGardenMoved checks that the configured address of the garden overrides the stored one.
 func TestGardenMoved(t *testing.T) {
 	g := newGarden(t)
 	stored := strings.Replace(string(g.kubeconfig(t, me, start)), g.URL, "https://127.0.0.1:1", 1)
@@ -186,8 +186,8 @@ func TestGardenMoved(t *testing.T) {
 	}
 }
 
-// TestRotatesUnderLoad rotates while requests are sent and a watch runs. None may fail, the watch goes on, and the old
-// connections go.
+// TestRotatesUnderLoad rotates while requests are sent and a watch runs. No request may fail, the watch must continue, and
+// the old connections must be closed.
 func TestRotatesUnderLoad(t *testing.T) {
 	for name, major := range map[string]int{"HTTP/2": 2, "HTTP/1.1": 1} {
 		t.Run(name, func(t *testing.T) { rotatesUnderLoad(t, major) })
@@ -224,7 +224,7 @@ func rotatesUnderLoad(t *testing.T, major int) {
 		before := identity.Expiration()
 		advance(t, g, 85*time.Hour)
 		testutil.EventuallyTrue(t, "rotated", func() bool { return identity.Expiration().After(before) })
-		// Before the clock jumps, no request uses the certificate any more that will have expired then.
+		// Before the clock jumps, no request may use the old certificate any more, which will have expired by then.
 		for i := range sent {
 			since := sent[i].Load()
 			testutil.EventuallyTrue(t, "requests since", func() bool { return sent[i].Load() >= since+5 || t.Failed() })
@@ -234,7 +234,7 @@ func rotatesUnderLoad(t *testing.T, major int) {
 	stop()
 	group.Wait()
 	open := func() (n int) { g.inspect(func() { n = len(g.conns) }); return n }
-	// Of all the old connections only the watch's is left.
+	// The only old connection left is that of the watch.
 	testutil.EventuallyTrue(t, "the old connections are closed but the watch's", func() bool { return major == 1 || open() == 2 })
 	if err := endWatch(); err != nil {
 		t.Error(err)
@@ -296,7 +296,7 @@ func serialOf(t *testing.T, c *http.Client, url string) (serial int64) {
 	return serial
 }
 
-// watch returns what waits for an event, and what ends it.
+// watch starts a watch. It returns functions that await an event and that end the watch.
 func watch(t *testing.T, c *http.Client, g *garden, major int) (event func(), end func() error) {
 	t.Helper()
 	response, err := c.Get(g.URL + "/watch")

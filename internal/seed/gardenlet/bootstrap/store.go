@@ -12,13 +12,13 @@ import (
 
 const (
 	kubeconfigKey = "kubeconfig"
-	// pendingKey is the key of a certificate that is asked for. It goes in the write that brings the certificate.
+	// pendingKey holds the key of a requested certificate. The write that stores the certificate removes it.
 	pendingKey = "pending.key"
-	// bootstrappedBy is an annotation with the user that the identity was bootstrapped by, until what it needed is deleted.
+	// bootstrappedBy is the annotation with the user that bootstrapped the identity, until its objects are deleted.
 	bootstrappedBy = "gardenlite.dev/bootstrapped-by"
 )
 
-// store is the Secret in the seed that the identity lives in, as it was read. Its writes fail if it has changed since.
+// store is the Secret in the seed that holds the identity, as it was read. Its writes fail if the Secret has changed.
 type store struct {
 	client client.Client
 	secret corev1.Secret
@@ -32,7 +32,7 @@ func readStore(ctx context.Context, c client.Client) (*store, error) {
 	return s, nil
 }
 
-// credential is what is stored, or why it is none of that seed.
+// credential returns the stored credential, or an error if it is not one of the seed.
 func (s *store) credential(seedName string) (*credential, error) {
 	if len(s.secret.Data[kubeconfigKey]) == 0 {
 		return nil, fmt.Errorf("there is no kubeconfig in it under %q", kubeconfigKey)
@@ -42,12 +42,12 @@ func (s *store) credential(seedName string) (*credential, error) {
 
 func (s *store) pending() []byte { return s.secret.Data[pendingKey] }
 
-// renews says whether a user has requested a new certificate.
+// renews reports whether a user has requested a new certificate.
 func (s *store) renews() bool {
 	return s.secret.Annotations[constants.GardenerOperation] == constants.KubeconfigSecretOperationRenew
 }
 
-// setPending keeps the key of a request, or forgets it if it is nil.
+// setPending stores the key of a request, or removes it if it is nil.
 func (s *store) setPending(ctx context.Context, keyPEM []byte) error {
 	return s.write(ctx, func(secret *corev1.Secret) {
 		if keyPEM == nil {
@@ -58,8 +58,8 @@ func (s *store) setPending(ctx context.Context, keyPEM []byte) error {
 	})
 }
 
-// setCredential stores a credential in place of the key that waited for it, and by what it was bootstrapped, "" if it is
-// the last one's successor.
+// setCredential stores a credential in place of the pending key, with the user that bootstrapped it, which is empty after
+// a rotation.
 func (s *store) setCredential(ctx context.Context, c *credential, by string) error {
 	kubeconfig, err := c.kubeconfig()
 	if err != nil {
@@ -74,7 +74,7 @@ func (s *store) setCredential(ctx context.Context, c *credential, by string) err
 	})
 }
 
-// setCleaned says that what bootstrapped the identity is deleted.
+// setCleaned records that the objects that bootstrapped the identity are deleted.
 func (s *store) setCleaned(ctx context.Context) error {
 	return s.write(ctx, func(secret *corev1.Secret) { delete(secret.Annotations, bootstrappedBy) })
 }
@@ -97,7 +97,7 @@ func (s *store) write(ctx context.Context, change func(*corev1.Secret)) error {
 	return nil
 }
 
-// readBootstrap returns the bootstrap kubeconfig that is in the seed, nil if there is none.
+// readBootstrap returns the bootstrap kubeconfig in the seed, nil if there is none.
 func readBootstrap(ctx context.Context, c client.Client) ([]byte, error) {
 	secret := &corev1.Secret{}
 	if err := c.Get(ctx, BootstrapKubeconfigSecret, secret); client.IgnoreNotFound(err) != nil {
@@ -106,7 +106,7 @@ func readBootstrap(ctx context.Context, c client.Client) ([]byte, error) {
 	return secret.Data[kubeconfigKey], nil
 }
 
-// deleteBootstrap deletes the bootstrap kubeconfig that is in the seed if it is that user's.
+// deleteBootstrap deletes the bootstrap kubeconfig in the seed if it belongs to the user.
 func deleteBootstrap(ctx context.Context, c client.Client, user string) error {
 	secret := &corev1.Secret{}
 	err := c.Get(ctx, BootstrapKubeconfigSecret, secret)

@@ -18,13 +18,13 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// transport sends every request with the certificate that is current when it begins.
+// transport sends every request with the certificate that is current when the request starts.
 //
-// Each certificate has connections of its own, a generation. A generation that is not the current one any more ends with
-// its last request, however long that takes: nothing is cut off.
+// Each certificate has its own connections, a generation. A former generation ends with its last request, however long
+// that takes, so that a rotation interrupts nothing.
 type transport struct {
 	mu          sync.Mutex
-	generations map[*generation]struct{} // that have connections
+	generations map[*generation]struct{} // with connections
 	current     *generation
 	closed      bool
 }
@@ -33,7 +33,7 @@ var errClosed = errors.New("the gardenlet's identity is not in use any more")
 
 func newTransport() *transport { return &transport{generations: map[*generation]struct{}{}} }
 
-// rotate makes a configuration's credentials the current ones.
+// rotate makes the credentials of a configuration the current ones.
 func (t *transport) rotate(config *rest.Config) error {
 	next, err := newGeneration(config)
 	if err != nil {
@@ -56,7 +56,7 @@ func (t *transport) rotate(config *rest.Config) error {
 	return nil
 }
 
-// isOver forgets a generation that is not needed any more. The lock is held.
+// isOver reports whether a generation is not needed any more, and removes it then. The caller holds the lock.
 func (t *transport) isOver(g *generation) bool {
 	if g == t.current || g.requests > 0 {
 		return false
@@ -76,7 +76,7 @@ func (t *transport) close() {
 	}
 }
 
-// RoundTrip sends a request. It counts as under way until its answer has been read or closed.
+// RoundTrip sends a request. The request is in progress until the body of its response is read or closed.
 func (t *transport) RoundTrip(request *http.Request) (*http.Response, error) {
 	t.mu.Lock()
 	g := t.current
@@ -114,7 +114,7 @@ func (t *transport) done(g *generation) {
 	}
 }
 
-// CloseIdleConnections is for http.Client.
+// CloseIdleConnections is called by http.Client.
 func (t *transport) CloseIdleConnections() {
 	t.mu.Lock()
 	g := t.current
@@ -124,7 +124,7 @@ func (t *transport) CloseIdleConnections() {
 	}
 }
 
-// TLSClientConfig is for clients that make connections of their own, such as those for exec.
+// TLSClientConfig returns the current TLS configuration for clients that open their own connections, such as for exec.
 func (t *transport) TLSClientConfig() *tls.Config {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -134,7 +134,7 @@ func (t *transport) TLSClientConfig() *tls.Config {
 	return t.current.http.TLSClientConfig
 }
 
-// counted is the body of an answer.
+// counted is the body of a response. It calls done when the body is read or closed.
 type counted struct {
 	io.ReadCloser
 	done func()
@@ -158,10 +158,10 @@ type countedBoth struct {
 	io.Writer
 }
 
-// generation is the connections with one certificate.
+// generation holds the connections that use one certificate.
 type generation struct {
 	http     *http.Transport
-	requests int // under way; the transport's lock is for it
+	requests int // in progress; guarded by transport.mu
 
 	mu    sync.Mutex
 	conns map[*conn]struct{}
@@ -191,7 +191,7 @@ func newGeneration(config *rest.Config) (*generation, error) {
 	return g, nil
 }
 
-// conn is a connection that is known to its generation.
+// conn is a connection that its generation tracks.
 type conn struct {
 	net.Conn
 	generation *generation
@@ -215,8 +215,8 @@ func (c *conn) Close() error {
 	return c.Conn.Close()
 }
 
-// end closes all connections, also those that their users have not returned yet: HTTP/2 does so some time after an answer
-// has been read.
+// end closes all connections, including those that are not idle yet: HTTP/2 returns a connection some time after a
+// response is read.
 func (g *generation) end() {
 	g.http.CloseIdleConnections()
 	g.mu.Lock()
@@ -228,7 +228,7 @@ func (g *generation) end() {
 	}
 }
 
-// clientOf makes a client with connections of its own, and the function that ends them.
+// clientOf returns a client with its own connections, and a function that closes them.
 func clientOf(config *rest.Config) (kubernetes.Interface, func(), error) {
 	g, err := newGeneration(config)
 	if err != nil {

@@ -16,12 +16,12 @@ import (
 )
 
 const (
-	// maxPacked and maxUnpacked are the bytes of a chart as an archive and of the files in it, maxFiles how many they are.
+	// maxPacked is the maximum size of an archive, maxUnpacked that of its content, maxFiles the maximum number of files.
 	maxPacked, maxUnpacked = 4 << 20, 20 << 20
 	maxFiles               = 1000
 )
 
-// load reads the chart in an archive that is within the limits.
+// load reads the chart in an archive, and returns an error if it exceeds the limits.
 func load(archive []byte) (*chart.Chart, error) {
 	if len(archive) > maxPacked {
 		return nil, fmt.Errorf("the archive has %d bytes, %d are allowed", len(archive), maxPacked)
@@ -58,13 +58,13 @@ func checkArchive(archive []byte) error {
 	}
 }
 
-// metaSchemas are those that Helm's validator has built in. It would read any other one from the network.
+// metaSchemas are the schemas that Helm's validator has built in. It would read any other one from the network.
 var metaSchemas = []string{
 	"http://json-schema.org/draft-04/schema", "http://json-schema.org/draft-06/schema", "http://json-schema.org/draft-07/schema",
 	"https://json-schema.org/draft/2019-09/schema", "https://json-schema.org/draft/2020-12/schema",
 }
 
-// checkSchema refuses schemas of values that refer to anything outside of them: Helm's validator reads files and addresses.
+// checkSchema refuses a values schema with external references: Helm's validator would read files and URLs.
 func checkSchema(c *chart.Chart) error {
 	if len(c.Schema) > 0 {
 		var schema any

@@ -11,25 +11,25 @@ import (
 )
 
 const (
-	// GardenMountPath is where workloads of extensions find their kubeconfig for the garden and its token; Gardener's.
+	// GardenMountPath is where extensions find their kubeconfig for the garden and its token, as in Gardener.
 	GardenMountPath = "/var/run/secrets/gardener.cloud/garden/generic-kubeconfig"
 
 	gardenVolume = "garden-kubeconfig"
 	volumeMode   = int64(0o644)
 )
 
-// Workload says whether Gardener gives the Pods of an object access to the garden, and the name of the seed.
+// Workload reports whether an object is a workload in the namespace. Its Pods get access to the garden and the seed's name.
 func Workload(obj *unstructured.Unstructured, namespace string) bool {
 	return podSpecPath(obj) != nil && obj.GetNamespace() == namespace
 }
 
-// WantsGarden says whether a workload has not refused the kubeconfig for the garden.
+// WantsGarden reports whether a workload gets the kubeconfig for the garden. It can opt out with a label.
 func WantsGarden(obj *unstructured.Unstructured) bool {
 	value, ok := obj.GetLabels()[constants.LabelInjectGardenKubeconfig]
 	return !ok || value == "true"
 }
 
-// podSpecPath is where in a workload the specification of its Pods is; nil if it is none.
+// podSpecPath returns the path to the Pod specification in a workload, nil for any other object.
 func podSpecPath(obj *unstructured.Unstructured) []string {
 	switch gvk := obj.GroupVersionKind(); {
 	case gvk.Group == appsv1.GroupName && slices.Contains([]string{"Deployment", "StatefulSet", "DaemonSet", "ReplicaSet"}, gvk.Kind),
@@ -48,8 +48,8 @@ func SetEnv(obj *unstructured.Unstructured, name, value string) {
 	})
 }
 
-// InjectGardenKubeconfig gives a workload the kubeconfig in one Secret and the token in another. It leaves a workload
-// alone that brings its own.
+// InjectGardenKubeconfig mounts the kubeconfig of one Secret and the token of another into a workload. It does not change a
+// workload that brings its own kubeconfig.
 func InjectGardenKubeconfig(obj *unstructured.Unstructured, kubeconfigSecret, tokenSecret string) {
 	own := false
 	changeContainers(obj, func(container map[string]any) {
@@ -74,9 +74,10 @@ func InjectGardenKubeconfig(obj *unstructured.Unstructured, kubeconfigSecret, to
 	SetEnv(obj, constants.EnvGenericGardenKubeconfig, GardenMountPath+"/"+resourcesv1alpha1.DataKeyKubeconfig)
 }
 
-// MountToken gives the Pods of a workload the token of their ServiceAccount, unless the workload says whether they have one. Charts
-// of extensions have automountServiceAccountToken: false in the ServiceAccount, and rely on Gardener's resource manager, whose
-// webhook (docs/concepts/resource-manager.md, "Auto-Mounting Projected ServiceAccount Tokens") mounts the token nevertheless.
+// MountToken makes the Pods of a workload mount the token of their ServiceAccount, unless the workload itself decides
+// whether they do. Charts of extensions have automountServiceAccountToken: false in the ServiceAccount, and rely on
+// Gardener's resource manager, whose webhook (docs/concepts/resource-manager.md, "Auto-Mounting Projected ServiceAccount
+// Tokens") mounts the token nevertheless.
 func MountToken(obj *unstructured.Unstructured) {
 	changePodSpec(obj, func(spec map[string]any) {
 		account, _ := spec["serviceAccountName"].(string)
@@ -112,7 +113,7 @@ func changeContainers(obj *unstructured.Unstructured, change func(map[string]any
 	})
 }
 
-// setNamed puts an item into a list of named items, in the place of one with its name.
+// setNamed adds an item to a list of named items. It replaces an item with the same name.
 func setNamed(fields map[string]any, list string, item map[string]any) {
 	items, _ := fields[list].([]any)
 	if i := slices.IndexFunc(items, named(item["name"])); i >= 0 {

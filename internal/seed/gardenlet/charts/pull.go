@@ -26,26 +26,26 @@ import (
 )
 
 const (
-	// mediaType is that of a chart in an OCI artifact; Helm's.
+	// mediaType is Helm's media type for a chart in an OCI artifact.
 	mediaType = "application/vnd.cncf.helm.chart.content.v1.tar+gzip"
-	// layoutScheme is before the name of a folder with an OCI layout, instead of a registry.
+	// layoutScheme is the prefix of references to a folder with an OCI layout, instead of a registry.
 	layoutScheme = "layout://"
 	pullTimeout  = 30 * time.Second
 	maxManifest  = 1 << 20
 )
 
-// Source is where a chart is, and how to get it.
+// Source describes where a chart is, and how to pull it.
 type Source struct {
-	// Reference names the artifact as OCIRepository.GetURL does. With layout:// before it, it is a folder in Layouts.
+	// Reference names the artifact as OCIRepository.GetURL does. With the prefix layout:// it names a folder in Layouts.
 	Reference string
-	// Layouts is the folder of OCI layouts. Without it there are none.
+	// Layouts is the folder that contains OCI layouts, empty if there is none.
 	Layouts string
 	// PullSecret is a Docker configuration with the credentials for the registry, if it needs any.
 	PullSecret []byte
-	// CABundle has the authorities of the registry, in PEM, instead of the machine's.
+	// CABundle has the CA certificates of the registry in PEM, which replace those of the machine.
 	CABundle []byte
 
-	// dial is where tests have the registry.
+	// dial is the address of the registry in tests.
 	dial string
 }
 
@@ -80,7 +80,7 @@ func Pull(ctx context.Context, source Source) ([]byte, error) {
 	return archive, nil
 }
 
-// open opens the registry or the folder, and returns the tag or digest in it. The function releases it.
+// open opens the registry or the layout. It returns the tag or digest in it, and a function that releases it.
 func (s Source) open(ctx context.Context) (oras.ReadOnlyTarget, string, func(), error) {
 	if name, ok := strings.CutPrefix(s.Reference, layoutScheme); ok {
 		return s.openLayout(ctx, name)
@@ -116,7 +116,7 @@ func (s Source) open(ctx context.Context) (oras.ReadOnlyTarget, string, func(), 
 	return repository, ref.Reference, transport.CloseIdleConnections, nil
 }
 
-// openLayout opens a folder in Layouts. Nothing outside of that folder is read.
+// openLayout opens a folder in Layouts. It reads nothing outside of that folder.
 func (s Source) openLayout(ctx context.Context, name string) (oras.ReadOnlyTarget, string, func(), error) {
 	if s.Layouts == "" {
 		return nil, "", nil, errors.New("this gardenlet has no folder of OCI layouts")
@@ -139,7 +139,7 @@ func (s Source) openLayout(ctx context.Context, name string) (oras.ReadOnlyTarge
 	return store, tag, func() { _ = root.Close() }, nil
 }
 
-// isLoopback says whether a registry is on this machine: those are asked without TLS, as Docker does.
+// isLoopback reports whether a registry is on this machine. Such registries are accessed without TLS, as Docker does.
 func isLoopback(address string) bool {
 	host, _, err := net.SplitHostPort(address)
 	if err != nil {

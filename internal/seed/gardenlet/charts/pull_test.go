@@ -63,7 +63,7 @@ func TestPull(t *testing.T) {
 	}
 }
 
-// TestPullFromLayoutStaysInside: a link in a layout does not lead out of it.
+// TestPullFromLayoutStaysInside checks that a symbolic link does not lead out of a layout.
 func TestPullFromLayoutStaysInside(t *testing.T) {
 	secret := []byte("secret")
 	layouts, outside := t.TempDir(), filepath.Join(t.TempDir(), "file")
@@ -80,7 +80,7 @@ func TestPullFromLayoutStaysInside(t *testing.T) {
 	}
 }
 
-// TestPullWithSecrets: a registry with its own authority that wants credentials, which no one else is sent.
+// TestPullWithSecrets pulls from a registry with its own CA that requires credentials. No other registry may get them.
 func TestPullWithSecrets(t *testing.T) {
 	chart := []byte("a chart")
 	a := testutil.NewArtifact(t, mediaType, int64(len(chart)), chart)
@@ -96,7 +96,7 @@ func TestPullWithSecrets(t *testing.T) {
 		a.ServeHTTP(w, r)
 	}))
 	t.Cleanup(server.Close)
-	// A registry that is not on this machine's loopback address by its name is asked with TLS.
+	// A registry whose name is not a loopback address is accessed with TLS.
 	host := strings.Replace(strings.TrimPrefix(server.URL, "https://"), "127.0.0.1", "example.com", 1)
 	ca := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})
 	secret := func(host string) []byte {

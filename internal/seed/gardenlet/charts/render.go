@@ -16,10 +16,10 @@ import (
 	"k8s.io/apimachinery/pkg/util/yaml"
 )
 
-// maxRendered is how many bytes the templates of a chart make together: they go into a Secret.
+// maxRendered is the maximum size of all rendered templates of a chart together: they are stored in a Secret.
 const maxRendered = corev1.MaxSecretSize
 
-// Request is a chart to render.
+// Request is a chart with the parameters for rendering it.
 type Request struct {
 	// Archive is the chart, packed by helm package.
 	Archive []byte
@@ -27,11 +27,11 @@ type Request struct {
 	Release, Namespace string
 	// KubeVersion is the version of the cluster, such as v1.36.3.
 	KubeVersion string
-	// Values go over those of the chart.
+	// Values override those of the chart.
 	Values map[string]any
 }
 
-// render renders a chart in this process. Hooks and the folder crds are left out, as Gardener does.
+// render renders a chart in this process. As in Gardener, hooks and the folder crds are left out.
 func render(request Request) ([]*unstructured.Unstructured, error) {
 	c, err := load(request.Archive)
 	if err != nil {

@@ -17,7 +17,7 @@ import (
 	"github.com/gardenlite/gardenlite/manifests"
 )
 
-// TestSample: the chart in the sample of an extension is the one in the folder of charts, and can be rendered.
+// TestSample checks that the chart in the sample of an extension equals the one in the folder, and can be rendered.
 func TestSample(t *testing.T) {
 	sample, err := fs.ReadFile(manifests.FS, "samples/extension.yaml")
 	if err != nil {

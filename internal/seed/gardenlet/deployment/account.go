@@ -17,8 +17,8 @@ import (
 	"github.com/gardenlite/gardenlite/internal/authz/bootstraprules"
 )
 
-// accountToken is a token of the ServiceAccount by which the gardenlet of an object bootstraps. The account goes with the
-// object at the latest; the gardenlet deletes it when it has its identity.
+// accountToken returns a token for the ServiceAccount with which the gardenlet of an object bootstraps. The gardenlet
+// deletes the account when it has its identity; at the latest it is deleted with the object.
 func (b *Bootstrapper) accountToken(ctx context.Context, of client.Object) (string, error) {
 	account := bootstrapAccount(of)
 	account.OwnerReferences = []metav1.OwnerReference{{
@@ -54,8 +54,8 @@ func (b *Bootstrapper) bind(ctx context.Context, of client.Object) error {
 	return nil
 }
 
-// disarmAccount takes the role from the account. The garden does not let gardenlets delete either; the account's owner, the
-// ManagedSeed, takes it along.
+// disarmAccount revokes the role of the account. The garden does not let this gardenlet delete the account or its binding;
+// the account is deleted with its owner, the ManagedSeed.
 func (b *Bootstrapper) disarmAccount(ctx context.Context, of client.Object) error {
 	return client.IgnoreNotFound(b.setSubjects(ctx, bootstrapBinding(of)))
 }

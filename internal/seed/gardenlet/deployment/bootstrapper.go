@@ -19,30 +19,31 @@ import (
 	"github.com/gardenlite/gardenlite/internal/authz/bootstraprules"
 )
 
-// DefaultTokenValidity is how long a bootstrap token is valid, Gardener's.
+// DefaultTokenValidity is how long a bootstrap token is valid, as in Gardener.
 const DefaultTokenValidity = 24 * time.Hour
 
-// accountTokenValidity is how long the token of a bootstrap ServiceAccount is asked to be valid, Gardener's.
+// accountTokenValidity is the requested validity of the token of a bootstrap ServiceAccount, as in Gardener.
 const accountTokenValidity = 10 * time.Minute
 
-// Bootstrapper makes what gardenlets get their identity with, and removes it.
+// Bootstrapper creates and removes the credentials that gardenlets use to get their identity.
 type Bootstrapper struct {
 	Garden client.Client
-	// Reader asks the garden itself.
+	// Reader reads directly from the garden, not from a cache.
 	Reader client.Reader
 	Clock  clock.PassiveClock
-	// REST says where the garden is. Credentials in it are ignored.
+	// REST has the address and CA of the garden. Credentials in it are ignored.
 	REST *rest.Config
-	// TokenValidity is DefaultTokenValidity by default.
+	// TokenValidity defaults to DefaultTokenValidity.
 	TokenValidity time.Duration
 }
 
-// errBootstrapped is that a gardenlet without an identity is of a seed that counts as bootstrapped. It may be about to
-// get one with what it was given.
+// errBootstrapped says that a gardenlet has no identity, but its Seed counts as bootstrapped. The gardenlet may be about to
+// get its identity with the credentials that it already has.
 var errBootstrapped = errors.New("its gardenlet has no client certificate, but its Seed says that it has: unless it " +
 	"gets one soon, annotate this object with gardener.cloud/operation=renew-kubeconfig")
 
-// kubeconfig is a kubeconfig for the gardenlet of a ManagedSeed or Gardenlet to bootstrap with, nil if it needs none.
+// kubeconfig returns a bootstrap kubeconfig for the gardenlet of a ManagedSeed or Gardenlet, nil if it needs none. It also
+// returns whether the existing identity must be replaced.
 func (b *Bootstrapper) kubeconfig(ctx context.Context, of client.Object, method seedmanagementv1alpha1.Bootstrap,
 	has Status, connection *gardenletconfigv1alpha1.GardenClientConnection) (kubeconfig []byte, renew bool, err error) {
 	if method == seedmanagementv1alpha1.BootstrapNone {
@@ -78,8 +79,8 @@ func (b *Bootstrapper) token(ctx context.Context, of client.Object, method seedm
 	return "", fmt.Errorf("spec.gardenlet.bootstrap is %q: it must be BootstrapToken, ServiceAccount or None", method)
 }
 
-// Seed is the Seed of a name as it is now, nil if there is none. A cache has only those that it knows to be of this
-// gardenlet, and the admission refuses bootstrap credentials for a Seed that exists.
+// Seed returns the current Seed with the given name, nil if there is none. It reads live: a cache has only the Seeds that it
+// knows to belong to this gardenlet, and the admission refuses bootstrap credentials for a Seed that exists.
 func (b *Bootstrapper) Seed(ctx context.Context, name string) (*corev1beta1.Seed, error) {
 	seed := &corev1beta1.Seed{}
 	if err := b.Reader.Get(ctx, client.ObjectKey{Name: name}, seed); apierrors.IsNotFound(err) {
@@ -90,7 +91,7 @@ func (b *Bootstrapper) Seed(ctx context.Context, name string) (*corev1beta1.Seed
 	return seed, nil
 }
 
-// Remove removes what was made for a gardenlet that did not use it. Its Seed must be gone, or else the garden refuses.
+// Remove removes bootstrap credentials that a gardenlet did not use. Its Seed must be gone, otherwise the garden refuses.
 func (b *Bootstrapper) Remove(ctx context.Context, of client.Object, method seedmanagementv1alpha1.Bootstrap) error {
 	switch method {
 	case seedmanagementv1alpha1.BootstrapToken:

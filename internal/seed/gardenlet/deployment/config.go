@@ -16,7 +16,8 @@ import (
 	"github.com/gardenlite/gardenlite/internal/seed/gardenlet/bootstrap"
 )
 
-// notInherited is what a gardenlet does not get of its parent's configuration: its credentials, its cluster, its seed.
+// notInherited are the fields that a gardenlet does not inherit from its parent's configuration: those for its credentials,
+// its cluster and its seed.
 var notInherited = [][]string{
 	{"gardenClientConnection", "bootstrapKubeconfig"},
 	{"gardenClientConnection", "kubeconfigSecret"},
@@ -24,7 +25,7 @@ var notInherited = [][]string{
 	{"seedConfig"},
 }
 
-// Config is the configuration in a ManagedSeed or Gardenlet of that name, on top of the parent's if there is one.
+// Config returns the configuration in the ManagedSeed or Gardenlet with the given name, merged over the parent's if set.
 func Config(name string, raw runtime.RawExtension, parent *gardenletconfigv1alpha1.GardenletConfiguration) (
 	*gardenletconfigv1alpha1.GardenletConfiguration, error) {
 	if len(raw.Raw) == 0 && raw.Object == nil {
@@ -68,13 +69,13 @@ func inherit(parent *gardenletconfigv1alpha1.GardenletConfiguration, own map[str
 		}
 		delete(within, path[len(path)-1])
 	}
-	// Parsed from a file, an object knows its kind; made in the program, it need not.
+	// The type is set only in a configuration that was parsed from a file.
 	delete(all, "apiVersion")
 	delete(all, "kind")
 	return merge(all, own), nil
 }
 
-// merge puts what is in over into base, maps into maps.
+// merge writes the values of over into base, and merges maps recursively.
 func merge(base, over map[string]any) map[string]any {
 	for key, value := range over {
 		inner, ok1 := base[key].(map[string]any)
@@ -96,8 +97,8 @@ func toMap(obj any) (map[string]any, error) {
 	return all, json.Unmarshal(text, &all)
 }
 
-// connect says in a configuration where the gardenlet finds its credentials for the garden: none of it, if it is not to be
-// bootstrapped but given a kubeconfig.
+// connect sets where the gardenlet finds its credentials for the garden. It clears the Secrets if the gardenlet does not
+// bootstrap but uses a given kubeconfig.
 func connect(config *gardenletconfigv1alpha1.GardenletConfiguration, method seedmanagementv1alpha1.Bootstrap) {
 	if config.GardenClientConnection == nil {
 		config.GardenClientConnection = &gardenletconfigv1alpha1.GardenClientConnection{}
@@ -107,7 +108,7 @@ func connect(config *gardenletconfigv1alpha1.GardenletConfiguration, method seed
 		connection.KubeconfigSecret, connection.BootstrapKubeconfig = nil, nil
 		return
 	}
-	// They are where this gardenlet looks for them, whatever the configuration says.
+	// This gardenlet looks for its credentials in these Secrets, whatever the configuration says.
 	connection.Kubeconfig = ""
 	connection.KubeconfigSecret, connection.BootstrapKubeconfig = secretRef(bootstrap.KubeconfigSecret),
 		secretRef(bootstrap.BootstrapKubeconfigSecret)

@@ -17,28 +17,28 @@ import (
 // Target is the cluster that a gardenlet is deployed into.
 type Target struct {
 	SeedName string
-	// Shoot is whose cluster it is, nil if a gardenlet deploys itself into the cluster that it runs in.
+	// Shoot is the Shoot of the cluster, nil if a gardenlet deploys itself into the cluster that it runs in.
 	Shoot *types.NamespacedName
-	// Kubeconfig is for the Shoot's cluster. Where there is none, the Deployer has a cluster for the seed.
+	// Kubeconfig is for the Shoot's cluster. If it is empty, the Deployer uses its own cluster for the seed.
 	Kubeconfig []byte
 }
 
-// Gardenlet is a gardenlet as it is to be run.
+// Gardenlet is the desired state of a gardenlet.
 type Gardenlet struct {
 	Target
 	Config     *gardenletconfigv1alpha1.GardenletConfiguration
 	Deployment seedmanagementv1alpha1.GardenletDeployment
 	// ImageVectorOverwrite and ComponentImageVectorOverwrite are those of a Gardenlet object.
 	ImageVectorOverwrite, ComponentImageVectorOverwrite *string
-	// Bootstrap is a kubeconfig to get an identity in the garden with, nil if it is not to get one that way.
+	// Bootstrap is a kubeconfig for TLS bootstrapping, nil if the gardenlet must not bootstrap.
 	Bootstrap []byte
-	// Renew throws the identity away that it has, so that it gets a new one with Bootstrap.
+	// Renew discards the existing identity, so that the gardenlet gets a new one with Bootstrap.
 	Renew bool
-	// Owner is the ManagedSeed or Gardenlet that it is of.
+	// Owner is the ManagedSeed or Gardenlet that the gardenlet belongs to.
 	Owner corev1.ObjectReference
 }
 
-// Checksum tells gardenlets apart that have to be run differently.
+// Checksum returns a checksum that changes when the gardenlet has to be run differently.
 func (g *Gardenlet) Checksum() (string, error) {
 	raw, err := json.Marshal([]any{g.Config, g.Deployment, g.ImageVectorOverwrite, g.ComponentImageVectorOverwrite})
 	if err != nil {
@@ -48,26 +48,26 @@ func (g *Gardenlet) Checksum() (string, error) {
 	return hex.EncodeToString(sum[:]), nil
 }
 
-// Status is what is in a target.
+// Status is the state of a target.
 type Status struct {
-	// Deployed is whether there is a gardenlet, running or not yet, or still.
+	// Deployed says whether there is a gardenlet, even if it does not run yet or is being deleted.
 	Deployed bool
-	// SeedName is the seed that this gardenlet is of, "" if that is not known.
+	// SeedName is the seed of the gardenlet, empty if it is unknown.
 	SeedName string
-	// IdentityExpires is when the certificate expires that it has in the garden, nil if it has none.
+	// IdentityExpires is when the gardenlet's certificate for the garden expires, nil if it has none.
 	IdentityExpires *time.Time
 }
 
-// Deployer runs gardenlets in targets, as a cluster runs those that Gardener's chart brings there.
+// Deployer runs gardenlets in targets, as a cluster runs the ones that are installed with Gardener's chart.
 type Deployer interface {
-	// Deploy runs a gardenlet, or runs it as it is now wanted, and does not wait until it does: the caller may be the
-	// gardenlet that is replaced, whose requests are given time to end. It keeps one running whose Checksum is the same, and
-	// remembers what is deployed over a restart of the process. It puts the bootstrap kubeconfig into the target with
-	// PutBootstrap, if there is one, before it runs a gardenlet there.
+	// Deploy starts or updates a gardenlet, and does not wait until it runs: the caller may be the gardenlet that is
+	// replaced, whose requests are given time to end. It keeps a running gardenlet with the same Checksum, and remembers
+	// what is deployed over a restart of the process. It writes the bootstrap kubeconfig, if there is one, with PutBootstrap
+	// into the target before it starts the gardenlet.
 	Deploy(context.Context, Gardenlet) error
-	// Delete ends the gardenlet of a target and removes what it came with, its identity too. It need not wait until that is
-	// done: Status tells.
+	// Delete stops the gardenlet of a target and removes what belongs to it, including its identity. It need not wait for
+	// completion: Status reports it.
 	Delete(context.Context, Target) error
-	// Status is what is there now.
+	// Status returns the current state of a target.
 	Status(context.Context, Target) (Status, error)
 }

@@ -16,15 +16,15 @@ import (
 	"github.com/gardenlite/gardenlite/internal/component/operation"
 )
 
-// Installer deploys gardenlets with what they need for their identity.
+// Installer deploys gardenlets together with their bootstrap credentials.
 type Installer struct {
 	Bootstrapper
 	Deployer Deployer
 	Recorder events.EventRecorder
 }
 
-// Install deploys the gardenlet of a ManagedSeed or Gardenlet. An identity that was asked to be renewed is, and is not
-// asked for any longer then: from there on the garden refuses credentials to bootstrap this seed with.
+// Install deploys the gardenlet of a ManagedSeed or Gardenlet. If the object is annotated to renew the identity, Install
+// renews it and then removes the annotation: from then on the garden refuses bootstrap credentials for this seed.
 func (i *Installer) Install(ctx context.Context, of client.Object, g Gardenlet, method seedmanagementv1alpha1.Bootstrap) error {
 	has, err := i.Deployer.Status(ctx, g.Target)
 	if err != nil {
@@ -57,7 +57,7 @@ func (i *Installer) Install(ctx context.Context, of client.Object, g Gardenlet, 
 	})
 }
 
-// IsOfOther says whether there is a gardenlet, and it is known to be of another seed.
+// IsOfOther reports whether there is a gardenlet that is known to belong to another seed.
 func (s Status) IsOfOther(seed string) bool {
 	return s.Deployed && s.SeedName != "" && s.SeedName != seed
 }
@@ -70,7 +70,7 @@ func (i *Installer) event(of client.Object, severity, message string) {
 	i.Recorder.Eventf(of, nil, severity, reason, corev1beta1.EventActionReconcile, "%s", message)
 }
 
-// Owner is a reference to a ManagedSeed or Gardenlet.
+// Owner returns a reference to a ManagedSeed or Gardenlet.
 func Owner(kind string, of client.Object) corev1.ObjectReference {
 	return corev1.ObjectReference{
 		APIVersion: seedmanagementv1alpha1.SchemeGroupVersion.String(), Kind: kind,

@@ -20,8 +20,8 @@ import (
 
 const kubeconfigKey = "kubeconfig"
 
-// IdentityExpires is when the identity expires that the gardenlet of a target has in the garden, for a Deployer's Status;
-// nil if it has none, or one that cannot be read. The reader is the target's.
+// IdentityExpires returns when the certificate for the garden expires that the gardenlet of a target has, for a Deployer's
+// Status; nil if there is none, or one that cannot be read. The reader is that of the target.
 func IdentityExpires(ctx context.Context, target client.Reader) (*time.Time, error) {
 	secret := &corev1.Secret{}
 	if err := target.Get(ctx, bootstrap.KubeconfigSecret, secret); apierrors.IsNotFound(err) {
@@ -44,8 +44,8 @@ func IdentityExpires(ctx context.Context, target client.Reader) (*time.Time, err
 	return &certificate.NotAfter, nil
 }
 
-// PutBootstrap brings the bootstrap kubeconfig of a gardenlet into its target, for a Deployer's Deploy, and throws the
-// identity away that is there if that is to be renewed. It does nothing for a gardenlet without one.
+// PutBootstrap writes the bootstrap kubeconfig of a gardenlet into its target, for a Deployer's Deploy, and deletes the
+// existing identity if it is to be renewed. It does nothing for a gardenlet without a bootstrap kubeconfig.
 func PutBootstrap(ctx context.Context, target client.Client, g *Gardenlet) error {
 	if len(g.Bootstrap) == 0 {
 		return nil

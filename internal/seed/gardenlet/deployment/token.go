@@ -16,8 +16,8 @@ import (
 	"github.com/gardenlite/gardenlite/internal/authz/bootstraprules"
 )
 
-// bootstrapToken is a valid bootstrap token of the garden for an object. What is created is free to the gardenlet; what is
-// read needs a path in the resource dependency graph, which may not have seen the object yet: so it is created first.
+// bootstrapToken returns a valid bootstrap token for an object. It tries to create the token first: the gardenlet may
+// always create it, but may read it only after the garden's resource dependency graph has seen the object.
 func (b *Bootstrapper) bootstrapToken(ctx context.Context, of client.Object) (string, error) {
 	secret, err := b.newToken(of)
 	if err != nil {
@@ -33,7 +33,7 @@ func (b *Bootstrapper) bootstrapToken(ctx context.Context, of client.Object) (st
 	return tokenOf(secret), nil
 }
 
-// existingToken is the token that is there, or else, if that has expired or is none for this object, the wanted one.
+// existingToken returns the existing token. If that has expired or is not for this object, it is replaced by the wanted one.
 func (b *Bootstrapper) existingToken(ctx context.Context, wanted *corev1.Secret) (string, error) {
 	secret, key := &corev1.Secret{}, client.ObjectKeyFromObject(wanted)
 	if err := b.Reader.Get(ctx, key, secret); err != nil {
@@ -86,7 +86,7 @@ func (b *Bootstrapper) newToken(of client.Object) (*corev1.Secret, error) {
 	return secret, nil
 }
 
-// tokenDescription says which object a token is for, as the garden reads it that lets it be created and used.
+// tokenDescription returns the description from which the garden recognizes which object a token is for.
 func tokenDescription(of client.Object) (string, error) {
 	var kind string
 	switch of.(type) {
@@ -121,7 +121,7 @@ func tokenOf(secret *corev1.Secret) string {
 
 const tokenSecretLength = 16
 
-// randomSecret is a random string of base 32 digits: 80 bits.
+// randomSecret returns a random string of base-32 digits with 80 bits.
 func randomSecret() []byte {
 	const digits = "0123456789abcdefghijklmnopqrstuv"
 	secret := make([]byte, tokenSecretLength)

@@ -19,13 +19,13 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 )
 
-// Copier brings credentials from the garden into the seed.
+// Copier copies credentials from the garden into the seed.
 type Copier struct {
-	// Garden is asked live, for single objects.
+	// Garden reads single objects live.
 	Garden client.Reader
 	Seed   client.Client
 	Clock  clock.PassiveClock
-	// Namespace is where they are put in the seed.
+	// Namespace is the namespace of the copies in the seed.
 	Namespace string
 }
 
@@ -50,13 +50,13 @@ func (c Copier) Read(ctx context.Context, ref *corev1.ObjectReference) (client.O
 	return credentials, nil
 }
 
-// Ref is what an extension resource refers to credentials with.
+// Ref returns the reference to copied credentials for the spec of an extension resource.
 func (c Copier) Ref(name string) corev1.SecretReference {
 	return corev1.SecretReference{Namespace: c.Namespace, Name: name}
 }
 
-// Copy puts credentials that are for an object of the garden into a Secret of the seed. It says whether they are other
-// credentials than before, and since when they are there.
+// Copy copies credentials for an object of the garden into a Secret of the seed. It returns whether they have changed, and
+// when they were written last.
 func (c Copier) Copy(ctx context.Context, name string, credentials, user client.Object) (changed bool, since time.Time, err error) {
 	secret := &corev1.Secret{}
 	err = c.Seed.Get(ctx, client.ObjectKey{Namespace: c.Namespace, Name: name}, secret)
@@ -95,8 +95,8 @@ func (c Copier) Remove(ctx context.Context, name string) error {
 	return nil
 }
 
-// fill makes a Secret what an extension finds credentials in. That for a WorkloadIdentity tells the token requestor
-// which tokens to put into it; what was put there stays.
+// fill writes credentials into a Secret as extensions expect them. The Secret of a WorkloadIdentity tells the token
+// requestor which token to put into it; a token that is already in it is kept.
 func fill(secret *corev1.Secret, credentials, user client.Object) error {
 	annotations := pick(secret.Annotations, constants.GardenerTimestamp)
 	switch credentials := credentials.(type) {
@@ -128,7 +128,7 @@ func fill(secret *corev1.Secret, credentials, user client.Object) error {
 	return fmt.Errorf("credentials cannot be a %T", credentials)
 }
 
-// contextObject says what tokens are for.
+// contextObject returns a JSON description of the object that the tokens are for.
 func contextObject(user client.Object) (string, error) {
 	gvk, err := apiutil.GVKForObject(user, scheme)
 	if err != nil {

@@ -1,8 +1,8 @@
-// Package extensionops is what the gardenlet's controllers of BackupBuckets, BackupEntries, Bastions and Shoots do
-// alike: credentials of the garden as a Secret in the seed, an extension resource there, and what became of it in the
-// status of the object in the garden. It may import the packages operation and injection (of the provider simulator),
-// and nothing else of the project.
+// Package extensionops has the common steps of the gardenlet's controllers for BackupBuckets, BackupEntries, Bastions and
+// Shoots: copying credentials from the garden into a Secret in the seed, writing the extension resource there, and
+// reporting its state in the status of the object in the garden. It may import the packages operation and injection (of
+// the provider simulator), and nothing else of the project.
 //
 // It promises to write into the garden only what the SeedAuthorizer allows for the object, and to write credentials in the
-// seed only if they have changed: extensions are asked to work again after that.
+// seed only if they have changed, because extensions are asked to reconcile after that.
 package extensionops

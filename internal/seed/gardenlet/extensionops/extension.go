@@ -24,9 +24,9 @@ type Extensions struct {
 	Clock clock.PassiveClock
 }
 
-// Evaluate says whether an extension has to be asked to work on its resource, and what is wrong with it. The resource is as
-// it was read (without a resource version if there is none), same is whether its specification is the wanted one, and
-// since is when its credentials were written.
+// Evaluate returns whether an extension has to be asked to reconcile its resource, and the failure of the resource if there
+// is one. The resource has no resource version if it does not exist; same says whether its spec is the wanted one, and
+// since when its credentials were written.
 func Evaluate(extension extensionsv1alpha1.Object, same bool, since time.Time) (ask bool, failure *corev1beta1.LastError) {
 	status := extension.GetExtensionStatus()
 	last := status.GetLastOperation()
@@ -41,7 +41,7 @@ func Evaluate(extension extensionsv1alpha1.Object, same bool, since time.Time) (
 	return last.State == corev1beta1.LastOperationStateFailed, Failure(extension)
 }
 
-// Failure is what went wrong with an extension resource, nil if nothing did.
+// Failure returns the failure of an extension resource, nil if it has none.
 func Failure(extension extensionsv1alpha1.Object) *corev1beta1.LastError {
 	status := extension.GetExtensionStatus()
 	if failure := status.GetLastError(); failure != nil {
@@ -53,7 +53,7 @@ func Failure(extension extensionsv1alpha1.Object) *corev1beta1.LastError {
 	return nil
 }
 
-// Ask writes an extension resource for an object of the garden so that the extension begins an operation.
+// Ask creates or patches an extension resource for an object of the garden, and requests an operation of the extension.
 func (e Extensions) Ask(ctx context.Context, garden metav1.Object, extension extensionsv1alpha1.Object, what string, specify func()) error {
 	mutate := func(extension extensionsv1alpha1.Object) {
 		e.annotate(extension, constants.GardenerOperation, what)
@@ -72,12 +72,14 @@ func (e Extensions) Ask(ctx context.Context, garden metav1.Object, extension ext
 	return nil
 }
 
-// PassOn brings changed annotations of an object of the garden to its extension resource, without asking for anything.
+// PassOn copies changed injection annotations of an object of the garden to its extension resource, without requesting an
+// operation.
 func (e Extensions) PassOn(ctx context.Context, garden metav1.Object, extension extensionsv1alpha1.Object) error {
 	return operation.Patch(ctx, e.Seed, extension, func(extension extensionsv1alpha1.Object) { injection.Pass(garden, extension) })
 }
 
-// Delete deletes an extension resource, which has its name, and says whether it is gone. If not, it is read.
+// Delete deletes the extension resource with the name of the given one, and reports whether it is gone. If not, it is read
+// into the given one.
 func (e Extensions) Delete(ctx context.Context, garden metav1.Object, extension extensionsv1alpha1.Object) (gone bool, err error) {
 	err = e.Seed.Get(ctx, client.ObjectKeyFromObject(extension), extension)
 	if client.IgnoreNotFound(err) != nil {
@@ -86,8 +88,8 @@ func (e Extensions) Delete(ctx context.Context, garden metav1.Object, extension 
 	if extension.GetDeletionTimestamp() != nil {
 		return false, client.IgnoreNotFound(e.PassOn(ctx, garden, extension))
 	}
-	// Whether it exists is what the seed answers to a write: the cache may not have it yet. A server refuses a deletion
-	// that is not confirmed.
+	// The result of the patch tells whether the resource exists, because the cache may not have it yet. The server refuses
+	// a deletion without confirmation.
 	before := extension.DeepCopyObject().(client.Object)
 	e.annotate(extension, constants.ConfirmationDeletion, "true")
 	injection.Pass(garden, extension)
@@ -111,8 +113,8 @@ func (e Extensions) annotate(obj metav1.Object, name, value string) {
 	obj.SetAnnotations(annotations)
 }
 
-// Same says whether two specifications are the same. What providers put into them is compared as it is meant: a server may
-// give back JSON that is written differently.
+// Same reports whether two specs are equal. It compares raw provider configurations as JSON values, because a server may
+// return JSON with another layout.
 func Same(a, b any) bool {
 	plainA, errA := plain(a)
 	plainB, errB := plain(b)

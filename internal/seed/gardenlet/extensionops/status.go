@@ -12,33 +12,33 @@ import (
 	"github.com/gardenlite/gardenlite/internal/component/operation"
 )
 
-// scheme knows the objects whose status is written.
+// scheme contains the kinds of objects that WorkloadIdentity tokens are requested for.
 var scheme = func() *runtime.Scheme {
 	scheme := runtime.NewScheme()
 	corev1beta1.SchemeBuilder.AddToScheme(scheme) //nolint:errcheck // of types that are compiled in
 	return scheme
 }()
 
-// Status is where the parts of an object's status are.
+// Status points to the fields of an object's status.
 type Status struct {
 	Operation **corev1beta1.LastOperation
 	Error     **corev1beta1.LastError
 	Observed  *int64
 }
 
-// Reporter writes what became of an operation into the status of objects in the garden.
+// Reporter writes the state of an operation into the status of objects in the garden.
 type Reporter[T client.Object] struct {
 	Garden client.Client
 	Clock  clock.PassiveClock
 	Of     func(T) Status
 }
 
-// progress of an operation in a state, in percent.
+// progress is the progress of an operation by its state, in percent.
 var progress = map[corev1beta1.LastOperationState]int32{
 	corev1beta1.LastOperationStateError: 50, corev1beta1.LastOperationStateSucceeded: 100,
 }
 
-// Report writes that an operation is in a state, with the failure in state Error; and what else is to change.
+// Report writes the state of an operation, with the failure if the state is Error. The functions also make further changes.
 func (r Reporter[T]) Report(ctx context.Context, obj T, t corev1beta1.LastOperationType, state corev1beta1.LastOperationState,
 	description string, failure *corev1beta1.LastError, also ...func(T)) error {
 	return operation.PatchStatus(ctx, r.Garden, obj, func(obj T) {

@@ -1,8 +1,8 @@
-// Package flow runs named tasks that depend on each other: those that may, at the same time. It tells how far it is, and
-// what has gone wrong, in Gardener's words for a status: a percentage, the names of the tasks at work, errors with the
-// task's name and codes. It may import Gardener's API types; it knows nothing of clusters.
+// Package flow runs named tasks that depend on each other, and independent tasks in parallel. It reports the progress and
+// the errors in the form of Gardener's status: a percentage, the names of the running tasks, and errors with the task's
+// name and codes. It may import Gardener's API types; it knows nothing of clusters.
 //
-// It promises that a task runs only after all that it comes after have succeeded, that Run returns only when no task is at
-// work any more, that a task that panics has failed and nothing else, and that progress is told no more often than it is
-// asked to. It keeps nothing between two runs: tasks are idempotent, so a flow that was cut off anywhere is run again.
+// It promises that a task runs only after all its predecessors have succeeded, that Run returns only when no task is
+// running any more, that a panic only fails its task, and that progress is reported no more often than requested. It keeps
+// no state between two runs: tasks are idempotent, so that an interrupted flow can simply be run again.
 package flow

@@ -19,7 +19,7 @@ type coded struct {
 
 func (e *coded) Unwrap() error { return e.error }
 
-// WithCodes says of what sort an error is. Nil stays nil.
+// WithCodes adds Gardener's error codes to an error. It returns nil for nil.
 func WithCodes(err error, codes ...corev1beta1.ErrorCode) error {
 	if err == nil || len(codes) == 0 {
 		return err
@@ -27,7 +27,7 @@ func WithCodes(err error, codes ...corev1beta1.ErrorCode) error {
 	return &coded{err, codes}
 }
 
-// Codes are the codes of an error and of all that it wraps, each once, in order.
+// Codes returns the codes of an error and of all errors that it wraps, sorted and without duplicates.
 func Codes(err error) []corev1beta1.ErrorCode {
 	var codes []corev1beta1.ErrorCode
 	walk(err, func(err error) {
@@ -54,34 +54,34 @@ func walk(err error, visit func(error)) {
 	}
 }
 
-// final are the codes of errors that a retry does not fix: a user has to act first. They are Gardener's.
+// final are Gardener's codes of errors that a retry does not fix: a user has to act first.
 var final = []corev1beta1.ErrorCode{
 	corev1beta1.ErrorInfraUnauthenticated, corev1beta1.ErrorInfraUnauthorized, corev1beta1.ErrorInfraDependencies,
 	corev1beta1.ErrorInfraQuotaExceeded, corev1beta1.ErrorInfraRateLimitsExceeded, corev1beta1.ErrorConfigurationProblem,
 	corev1beta1.ErrorProblematicWebhook,
 }
 
-// Final says whether there is no use in trying again what an error is about.
+// Final reports whether it is pointless to retry after the error.
 func Final(err error) bool {
 	return slices.ContainsFunc(Codes(err), func(code corev1beta1.ErrorCode) bool { return slices.Contains(final, code) })
 }
 
-// pending is what a task waits for.
+// pending says what a task waits for.
 type pending string
 
 func (p pending) Error() string { return string(p) }
 
-// Pending is what a task returns that has done its part and waits for another component, without keeping a worker: the
-// flow is to be run again later.
+// Pending returns the error for a task that has done its part and waits for another component, without blocking a worker:
+// the flow must be run again later.
 func Pending(format string, args ...any) error { return pending(fmt.Sprintf(format, args...)) }
 
-// IsPending says whether an error was made by Pending.
+// IsPending reports whether an error was created by Pending.
 func IsPending(err error) bool {
 	var waits pending
 	return errors.As(err, &waits)
 }
 
-// TaskError is what a task has failed with.
+// TaskError is the error of a failed task.
 type TaskError struct {
 	Task string
 	Err  error
@@ -91,7 +91,7 @@ func (e *TaskError) Error() string { return fmt.Sprintf("task %q failed: %v", e.
 
 func (e *TaskError) Unwrap() error { return e.Err }
 
-// Errors are those of a flow's tasks, by their names.
+// Errors are the errors of the failed tasks of a flow.
 type Errors []*TaskError
 
 func (e Errors) Error() string {
@@ -110,7 +110,7 @@ func (e Errors) Unwrap() []error {
 	return errs
 }
 
-// LastErrors are an error as a status tells it: one for each task that has failed, or one for all if it is not a flow's.
+// LastErrors converts an error for a status: into one entry per failed task, or a single one if it is no error of a flow.
 func LastErrors(err error, now time.Time) []corev1beta1.LastError {
 	if err == nil {
 		return nil

@@ -9,25 +9,25 @@ import (
 
 // Task is a step of a flow.
 type Task struct {
-	// Name tells users what the task does; it is unique in the flow, and the taskID of its errors.
+	// Name tells users what the task does. It is unique in the flow, and the taskID of the task's errors.
 	Name string
-	// Do does it. It may be called again whatever has become of it before.
+	// Do executes the task. It must be idempotent, because it may be called again after any result.
 	Do func(context.Context) error
-	// After are the names of the tasks that come before.
+	// After are the names of the tasks that must succeed before this one starts.
 	After []string
-	// Skip takes a task out that has nothing to do this time. What comes after it comes after those before it.
+	// Skip omits the task from this run. Its successors then wait for its predecessors.
 	Skip bool
-	// Retry is how often the task is tried again within the flow; not at all by default.
+	// Retry configures how the task is retried within the flow. By default it is not retried.
 	Retry Retry
 }
 
-// Flow is what New has found in order.
+// Flow is a set of tasks that New has checked.
 type Flow struct {
 	name  string
 	tasks []Task
 }
 
-// New puts tasks together. It refuses names that are missing, taken or unknown, and tasks that wait for each other.
+// New creates a flow. It refuses missing, duplicate or unknown names, and circular dependencies.
 func New(name string, tasks ...Task) (*Flow, error) {
 	before := map[string][]string{}
 	for _, task := range tasks {
@@ -49,10 +49,10 @@ func New(name string, tasks ...Task) (*Flow, error) {
 	return &Flow{name: name, tasks: tasks}, nil
 }
 
-// Name is the name of the flow.
+// Name returns the name of the flow.
 func (f *Flow) Name() string { return f.name }
 
-// findCircle takes away what waits for nothing until nothing is left, or only what waits for itself.
+// findCircle removes tasks without remaining predecessors until none is left, or returns the rest, which has a circle.
 func findCircle(tasks []Task, before map[string][]string) []string {
 	left := make([]string, len(tasks))
 	for i, task := range tasks {

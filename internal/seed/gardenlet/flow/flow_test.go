@@ -41,7 +41,7 @@ func TestNew(t *testing.T) {
 	}
 }
 
-// log is what has been done, in order.
+// log records the executed tasks in order.
 type log struct {
 	sync.Mutex
 	names []string
@@ -129,7 +129,7 @@ func TestRun(t *testing.T) {
 	}
 }
 
-// TestAtTheSameTime: tasks that do not come after each other meet.
+// TestAtTheSameTime checks that independent tasks run in parallel.
 func TestAtTheSameTime(t *testing.T) {
 	meet := make(chan struct{})
 	_, err := mustRun(t, t.Context(), Options{},
@@ -155,7 +155,7 @@ func TestInterrupted(t *testing.T) {
 	}
 }
 
-// TestReport: what goes on is told when a period is over, and not in between.
+// TestReport checks that progress is reported when a period is over, and not in between.
 func TestReport(t *testing.T) {
 	clk := clocktesting.NewFakeClock(start)
 	told := make(chan Progress, 10)
@@ -188,7 +188,7 @@ func TestRetry(t *testing.T) {
 	retry := Retry{First: time.Second, Most: 3 * time.Second, Until: 10 * time.Second}
 	for name, test := range map[string]struct {
 		err   error
-		until int // try from which on it succeeds
+		until int // number of the first try that succeeds
 		tries []time.Duration
 		fails bool
 	}{

@@ -8,11 +8,11 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// Retry is how a task is tried again: after First, then after twice as long each time, Most at the longest, until Until
-// has passed since it began.
+// Retry configures the exponential backoff of a task: the first delay is First, later ones are doubled up to Most, and there
+// are no retries after Until has passed since the start.
 type Retry struct{ First, Most, Until time.Duration }
 
-// do calls a function until it succeeds, has nothing to do but to wait, fails for good, or there is no time left.
+// do calls a function until it succeeds, returns Pending or a final error, or the time is over.
 func (r Retry) do(ctx context.Context, clk clock.WithTicker, fn func(context.Context) error) error {
 	if r.Until <= 0 {
 		return fn(ctx)
@@ -29,7 +29,7 @@ func (r Retry) do(ctx context.Context, clk clock.WithTicker, fn func(context.Con
 		case <-timer.C():
 		case <-ctx.Done():
 			timer.Stop()
-			return err // it says more than that the context has ended, which Run says
+			return err // it says more than the end of the context, which Run reports
 		}
 		if wait = max(2*wait, time.Millisecond); r.Most > 0 {
 			wait = min(wait, r.Most)

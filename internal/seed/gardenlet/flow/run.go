@@ -12,17 +12,17 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// Progress is how far a flow is.
+// Progress is the progress of a flow.
 type Progress struct {
-	// Flow is its name.
+	// Flow is the name of the flow.
 	Flow string
-	// Done and All are how many tasks are done, and how many there are.
+	// Done and All count the tasks that are done and all tasks, without skipped ones.
 	Done, All int
-	// Running are the names of those at work, and Waiting of those that returned Pending, in the flow's order.
+	// Running are the names of the running tasks, and Waiting of those that returned Pending, in the flow's order.
 	Running, Waiting []string
 }
 
-// Percent is how much is done; 100 only if all is.
+// Percent returns how much is done. It is 100 only if everything is.
 func (p Progress) Percent() int32 {
 	if p.All == 0 {
 		return 100
@@ -30,7 +30,7 @@ func (p Progress) Percent() int32 {
 	return int32(p.Done * 100 / p.All) // both are small
 }
 
-// String tells users what is going on.
+// String returns the progress for users.
 func (p Progress) String() string {
 	at := slices.Concat(p.Running, p.Waiting)
 	switch {
@@ -44,16 +44,16 @@ func (p Progress) String() string {
 	return p.Flow
 }
 
-// Options are how a flow is run.
+// Options are the options of Run.
 type Options struct {
 	Clock clock.WithTicker
-	// Report, if there is one, is called with the progress of the flow: after a Period, then at most once in each, and
-	// only if it has changed. That it begins, its caller knows; how it ends is what Run returns.
+	// Report, if not nil, is called with the progress: first after a Period, then at most once per Period, and only if the
+	// progress has changed. Neither the start nor the result of the flow is reported.
 	Report func(context.Context, Progress)
 	Period time.Duration
 }
 
-// run is a run of a flow. Only its own goroutine reads and writes it.
+// run is the state of a running flow. Only the goroutine of Run accesses it.
 type run struct {
 	*Flow
 	Options
@@ -77,9 +77,9 @@ type outcome struct {
 	err  error
 }
 
-// Run does the tasks, and returns when no more can be done. The error has Errors if tasks have failed, what ended the
-// context if that did; Progress.Waiting says which tasks returned Pending, which is no error. Without an error and
-// with nothing waiting all is done.
+// Run executes the tasks, and returns when no more can be started. The error contains Errors if tasks have failed, and the
+// cause if the context has ended. Progress.Waiting has the tasks that returned Pending, which is no error. If there is
+// neither an error nor a waiting task, everything is done.
 func (f *Flow) Run(ctx context.Context, o Options) (Progress, error) {
 	r := &run{Flow: f, Options: o, state: map[string]state{}, ended: make(chan outcome, len(f.tasks))}
 	r.loop(ctx)
@@ -94,7 +94,7 @@ func (f *Flow) Run(ctx context.Context, o Options) (Progress, error) {
 	return r.progress(), err
 }
 
-// loop starts what may start and waits for what is at work, telling about it in between.
+// loop starts tasks that are ready, waits for running ones, and reports the progress in between.
 func (r *run) loop(ctx context.Context) {
 	var timer clock.Timer
 	var due <-chan time.Time
@@ -105,7 +105,7 @@ func (r *run) loop(ctx context.Context) {
 		}
 	}
 	rest()
-	changed := true // since it was last told
+	changed := true // since the last report
 	for r.start(ctx); len(r.progress().Running) > 0; {
 		if changed && due == nil && r.Report != nil {
 			r.Report(ctx, r.progress())
@@ -126,7 +126,7 @@ func (r *run) loop(ctx context.Context) {
 	}
 }
 
-// start starts what waits for nothing any more; what is to be skipped is done at once, and may free others.
+// start starts tasks whose predecessors are done. Skipped tasks are done at once, which may make others ready.
 func (r *run) start(ctx context.Context) {
 	for again := true; again; {
 		again = false
@@ -180,7 +180,7 @@ func (r *run) index(name string) int {
 	return slices.IndexFunc(r.tasks, func(task Task) bool { return task.Name == name })
 }
 
-// guarded makes an error of a panic, which would end the whole process.
+// guarded turns a panic into an error, because a panic would end the whole process.
 func guarded(do func(context.Context) error) func(context.Context) error {
 	return func(ctx context.Context) (err error) {
 		defer func() {

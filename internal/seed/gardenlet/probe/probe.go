@@ -1,4 +1,4 @@
-// Package probe asks an API server how it is. It may import client-go, keeps no state and caches nothing.
+// Package probe checks the health of an API server. It may import client-go, keeps no state and caches nothing.
 package probe
 
 import (
@@ -14,17 +14,17 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// Server is an API server.
+// Server checks an API server.
 type Server struct {
 	http      *http.Client
 	url       *url.URL
 	discovery discovery.DiscoveryInterface
 }
 
-// maxReport is how much is read of a server's report on itself.
+// maxReport limits how much of the server's health report is read.
 const maxReport = 64 << 10
 
-// New makes a Server that uses an HTTP client which may be shared.
+// New creates a Server. The HTTP client may be shared.
 func New(config *rest.Config, httpClient *http.Client) (*Server, error) {
 	address, _, err := rest.DefaultServerUrlFor(config)
 	if err != nil {
@@ -37,13 +37,13 @@ func New(config *rest.Config, httpClient *http.Client) (*Server, error) {
 	return &Server{httpClient, address, resources}, nil
 }
 
-// Healthy is nil if the server lives.
+// Healthy returns an error if /healthz fails.
 func (s *Server) Healthy(ctx context.Context) error { return s.ask(ctx, "healthz") }
 
-// Ready is nil if the server can do all that it is for.
+// Ready returns an error if /readyz fails.
 func (s *Server) Ready(ctx context.Context) error { return s.ask(ctx, "readyz") }
 
-// ask asks at once: it does not wait until other requests of this process leave room.
+// ask requests the path. It bypasses the rate limiter of client-go, so that other requests cannot delay it.
 func (s *Server) ask(ctx context.Context, path string) error {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, s.url.JoinPath(path).String(), nil)
 	if err != nil {
@@ -64,7 +64,7 @@ func (s *Server) ask(ctx context.Context, path string) error {
 	return nil
 }
 
-// failing are the checks that fail, of the server's report.
+// failing returns the failed checks in the server's report.
 func failing(report string) string {
 	var names []string
 	for line := range strings.Lines(report) {
@@ -79,7 +79,7 @@ func failing(report string) string {
 	return ": " + strings.Join(names, ", ")
 }
 
-// Version is the server's version.
+// Version returns the server's version.
 func (s *Server) Version(context.Context) (string, error) {
 	info, err := s.discovery.ServerVersion()
 	if err != nil {
@@ -88,7 +88,7 @@ func (s *Server) Version(context.Context) (string, error) {
 	return info.GitVersion, nil
 }
 
-// Resources are the names of all resources that are served, as "backupbuckets.extensions.gardener.cloud".
+// Resources returns the names of all served resources, such as "backupbuckets.extensions.gardener.cloud".
 func (s *Server) Resources(context.Context) (sets.Set[string], error) {
 	_, lists, err := s.discovery.ServerGroupsAndResources()
 	if err != nil && !discovery.IsGroupDiscoveryFailedError(err) {
@@ -98,7 +98,7 @@ func (s *Server) Resources(context.Context) (sets.Set[string], error) {
 	for _, list := range lists {
 		group, _, found := strings.Cut(list.GroupVersion, "/")
 		if !found {
-			continue // of the core group, which has none
+			continue // the core group
 		}
 		for _, resource := range list.APIResources {
 			names.Insert(resource.Name + "." + group)

@@ -1,6 +1,6 @@
-// Package registration is how a gardenlet makes itself known: it creates or updates its Seed in the garden, as its
-// configuration describes it. It may import API types and controller-runtime.
+// Package registration registers the gardenlet's Seed: it creates or updates the Seed in the garden according to the
+// gardenlet's configuration. It may import API types and controller-runtime.
 //
-// It promises that a registration that has been made writes nothing the next time, and that no request is refused because
-// the garden has not yet heard that the Seed is there: it asks beforehand whether it may.
+// It promises that a repeated registration writes nothing, and that no request is denied because the garden does not know
+// the Seed yet: it checks its access beforehand.
 package registration

@@ -21,26 +21,26 @@ import (
 )
 
 const (
-	// DefaultRetry is the delay before it is checked again whether the Seed has its namespace.
+	// DefaultRetry is the delay between two checks whether the Seed has its namespace.
 	DefaultRetry = 100 * time.Millisecond
-	// DefaultTimeout is how long it may take until the Seed has its namespace. Gardener's is 5 s, and then its gardenlet
-	// is started again; a garden that starts at the same time as its gardenlets may take longer.
+	// DefaultTimeout is how long Register waits for the namespace of the Seed. In Gardener it is 5 s, after which the
+	// gardenlet restarts; a garden that starts at the same time as its gardenlets may take longer.
 	DefaultTimeout = time.Minute
 )
 
 // Registrar registers a Seed. GardenClient and Template are required.
 type Registrar struct {
-	// GardenClient acts as the gardenlet, and asks the garden itself.
+	// GardenClient authenticates as the gardenlet, and reads directly from the garden, not from a cache.
 	GardenClient client.Client
 	// Template is the seedConfig of the gardenlet's configuration.
 	Template *corev1beta1.SeedTemplate
-	// Clock is the real one by default.
+	// Clock defaults to the real clock.
 	Clock clock.Clock
-	// Retry and Timeout are DefaultRetry and DefaultTimeout by default.
+	// Retry and Timeout default to DefaultRetry and DefaultTimeout.
 	Retry, Timeout time.Duration
 }
 
-// Register makes the Seed as the template says, and returns when the controller-manager has made its namespace.
+// Register creates or updates the Seed, and returns when the controller-manager has created its namespace.
 func (r *Registrar) Register(ctx context.Context) error {
 	if r.Template == nil || r.Template.Name == "" {
 		return errors.New("the gardenlet's configuration has no seed: seedConfig.metadata.name must be its name")
@@ -53,7 +53,6 @@ func (r *Registrar) Register(ctx context.Context) error {
 	return r.wait(ctx, created)
 }
 
-// ensure creates the Seed, or brings it up to date.
 func (r *Registrar) ensure(ctx context.Context) (created bool, err error) {
 	seed := &corev1beta1.Seed{}
 	err = r.GardenClient.Get(ctx, client.ObjectKey{Name: r.Template.Name}, seed)
@@ -70,12 +69,12 @@ func (r *Registrar) ensure(ctx context.Context) (created bool, err error) {
 	if equality.Semantic.DeepEqual(before, seed) {
 		return false, nil
 	}
-	// What the template leaves to defaults is in the patch as its removal, which the garden's defaults undo.
+	// The patch removes fields that the template leaves empty. The garden sets their defaults again.
 	return false, r.GardenClient.Patch(ctx, seed, client.MergeFrom(before))
 }
 
-// apply writes the template over a Seed, as Gardener does: annotations of others stay, labels are the template's. DNS
-// settings of the Seed stay if there are none in the template; the garden does not let them be removed.
+// apply writes the template into a Seed, as Gardener does: it keeps other annotations, but replaces all labels. It keeps
+// DNS settings of the Seed that the template does not have, because the garden does not allow to remove them.
 func (r *Registrar) apply(seed *corev1beta1.Seed) {
 	template := r.Template.DeepCopy()
 	if seed.Annotations == nil && len(template.Annotations) > 0 {
@@ -92,13 +91,13 @@ func (r *Registrar) apply(seed *corev1beta1.Seed) {
 	}
 }
 
-// wait returns when the namespace of the Seed is there.
+// wait waits until the namespace of the Seed exists.
 func (r *Registrar) wait(ctx context.Context, created bool) error {
 	namespace := NamespaceOf(r.Template.Name)
 	retry, timeout := orDefault(r.Retry, DefaultRetry), orDefault(r.Timeout, DefaultTimeout)
 	for start := r.Clock.Now(); ; created = false {
 		there, err := false, error(nil)
-		if !created { // no need to ask at once
+		if !created { // a check right after the creation would be too early
 			there, err = HasNamespace(ctx, r.GardenClient, r.Template.Name)
 		}
 		switch {
@@ -118,8 +117,8 @@ func (r *Registrar) wait(ctx context.Context, created bool) error {
 	}
 }
 
-// HasNamespace says whether the namespace of a Seed is there. Until the garden knows that the Seed has something to do with
-// it, the gardenlet may not read it, so that is asked first. The garden must not be asked through a cache.
+// HasNamespace reports whether the namespace of a Seed exists. It first checks whether the gardenlet may read the namespace,
+// because that is denied until the garden knows that it belongs to the Seed. The client must not read from a cache.
 func HasNamespace(ctx context.Context, garden ReadCreator, seed string) (bool, error) {
 	name := NamespaceOf(seed)
 	review := &authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{
@@ -132,13 +131,13 @@ func HasNamespace(ctx context.Context, garden ReadCreator, seed string) (bool, e
 	return err == nil, client.IgnoreNotFound(err)
 }
 
-// ReadCreator is as much of a client as HasNamespace needs.
+// ReadCreator is the part of a client that HasNamespace needs.
 type ReadCreator interface {
 	Get(ctx context.Context, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error
 	Create(ctx context.Context, obj client.Object, opts ...client.CreateOption) error
 }
 
-// NamespaceOf is the name of a Seed's namespace in the garden.
+// NamespaceOf returns the name of a Seed's namespace in the garden.
 func NamespaceOf(seed string) string { return seedidentity.NamespacePrefix + seed }
 
 func orDefault(d, standard time.Duration) time.Duration {

@@ -20,8 +20,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 )
 
-// world is a garden in which a gardenlet may read the namespace after so many questions, and where it is made after so many
-// reads.
+// world is a garden that allows to read the namespace after a number of access reviews (allowed), and has the namespace
+// after a number of reads (made).
 type world struct {
 	*testing.T
 	client.Client

@@ -21,30 +21,30 @@ import (
 )
 
 const (
-	// renewAfter is when a client gets a new certificate.
+	// renewAfter is the age at which a client gets a new certificate.
 	renewAfter = Life / 2
 	// idleTimeout closes unused connections.
 	idleTimeout = 90 * time.Second
 	// requestTimeout ends a request that hangs.
 	requestTimeout = 10 * time.Second
-	// requestsPerSecond and burst are for one shoot.
+	// requestsPerSecond and burst are the rate limit for one shoot.
 	requestsPerSecond, burst = 20, 40
 )
 
-// Cluster is the API server of one shoot, as the gardenlet reaches it.
+// Cluster gives the gardenlet access to the API server of one shoot.
 type Cluster struct {
-	// Config says where it is; HTTP is who asks, by whatever it is asked.
+	// Config has the address and credentials, HTTP is the client that all requests use.
 	Config *rest.Config
 	HTTP   *http.Client
-	// Client reads and writes without a cache, what is common in a shoot.
+	// Client reads and writes the common kinds of a shoot without a cache.
 	Client client.Client
 
 	transport *http.Transport
 	until     time.Time
 }
 
-// Cache has the clients of the shoots of a seed. Clients are made when they are asked for, and again when their
-// certificate has half of its life behind it.
+// Cache holds the clients for the shoots of a seed. A client is created on demand, and replaced when half of the life of its
+// certificate is over.
 type Cache struct {
 	// Seed reads Secrets and Services live.
 	Seed  client.Reader
@@ -55,7 +55,8 @@ type Cache struct {
 	closed bool
 }
 
-// Get is the client of a Shoot whose control plane is in the namespace. The error is ErrNoEndpoint if it has no address.
+// Get returns the client of a Shoot whose control plane is in the namespace. It returns ErrNoEndpoint if the API server has
+// no address.
 func (c *Cache) Get(ctx context.Context, shoot types.NamespacedName, namespace string) (*Cluster, error) {
 	c.mu.Lock()
 	cluster := c.shoots[shoot]
@@ -91,7 +92,7 @@ func (c *Cache) put(shoot types.NamespacedName, cluster *Cluster) error {
 	return nil
 }
 
-// Drop closes the client of a Shoot: the Shoot has gone, sleeps, or does not answer. The next Get makes a new one.
+// Drop closes the client of a Shoot that is gone, hibernated or does not respond. The next Get creates a new one.
 func (c *Cache) Drop(shoot types.NamespacedName) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -101,7 +102,7 @@ func (c *Cache) Drop(shoot types.NamespacedName) {
 	}
 }
 
-// Close closes all clients. There are no new ones from then on.
+// Close closes all clients. Get fails from then on.
 func (c *Cache) Close() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -111,14 +112,14 @@ func (c *Cache) Close() {
 	c.shoots, c.closed = nil, true
 }
 
-// Len is how many clients there are.
+// Len returns the number of clients.
 func (c *Cache) Len() int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return len(c.shoots)
 }
 
-// newCluster has a transport of its own: those of client-go stay for ever.
+// newCluster uses its own transport, because client-go never releases the transports that it creates.
 func newCluster(config *rest.Config, clk clock.PassiveClock) (*Cluster, error) {
 	config = rest.CopyConfig(config)
 	config.QPS, config.Burst, config.Timeout = requestsPerSecond, burst, requestTimeout
@@ -136,7 +137,7 @@ func newCluster(config *rest.Config, clk clock.PassiveClock) (*Cluster, error) {
 	return cluster, err
 }
 
-// scheme and mapper are what is common to all shoots: no client has to ask its API server for what it serves.
+// scheme and mapper are shared by the clients of all shoots, so that none has to use discovery.
 var scheme, mapper = common()
 
 func common() (*runtime.Scheme, meta.RESTMapper) {

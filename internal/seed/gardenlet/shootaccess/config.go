@@ -26,14 +26,14 @@ import (
 	"github.com/gardenlite/gardenlite/internal/shootplane/spec"
 )
 
-// Who the gardenlet is to a shoot.
+// User and group of the gardenlet in a shoot.
 const (
 	User  = "gardener.cloud:gardenlet"
 	Group = "system:masters"
 )
 
-// Names of the Secrets of a shoot's authorities, with the keys ca.crt and ca.key. While an authority is rotated, there is
-// the one before as well.
+// Names of the Secrets with a shoot's CAs, which have the keys ca.crt and ca.key. SecretOldCA is the previous CA during a
+// rotation.
 const (
 	SecretCA       = "ca"
 	SecretOldCA    = "ca.old"
@@ -46,20 +46,20 @@ const (
 const (
 	// Life is how long a client certificate is valid.
 	Life = time.Hour
-	// backdate is for clocks that are not quite the same.
+	// backdate allows for clocks that differ.
 	backdate = time.Minute
 )
 
-// ErrNoEndpoint says that the shoot has no API server yet, or none any more.
+// ErrNoEndpoint says that the API server of the shoot has no address, because it is not created yet or is gone.
 var ErrNoEndpoint = errors.New("it has no address yet")
 
-// New is a client configuration for the API server of the shoot with this namespace in the seed. Its certificate lives for
-// Life: a caller that stays makes a new one in time, or has a Cache.
+// New returns a client configuration for the API server of the shoot with the namespace in the seed. Its certificate is
+// valid for Life: a long-running caller must renew it in time, or use a Cache.
 func New(ctx context.Context, seed client.Reader, namespace string) (*rest.Config, error) {
 	return NewFor(ctx, seed, namespace, User, []string{Group}, Life, clock.RealClock{})
 }
 
-// NewFor is New for another user, life and clock.
+// NewFor is like New, for another user, lifetime and clock.
 func NewFor(ctx context.Context, seed client.Reader, namespace, user string, groups []string, life time.Duration,
 	clk clock.PassiveClock) (*rest.Config, error) {
 	host, err := endpoint(ctx, seed, namespace)
@@ -97,7 +97,7 @@ func endpoint(ctx context.Context, seed client.Reader, namespace string) (string
 	return "", fmt.Errorf("reaching the API server of the shoot %s: %w", namespace, ErrNoEndpoint)
 }
 
-// Issue makes a client certificate with the authority in a Secret (ca.crt, ca.key). It does not outlive the authority.
+// Issue creates a client certificate that is signed by the CA in a Secret (ca.crt, ca.key). It does not outlive the CA.
 func Issue(authority *corev1.Secret, user string, groups []string, life time.Duration, clk clock.PassiveClock) (
 	certPEM, keyPEM []byte, err error) {
 	name := authority.Namespace + "/" + authority.Name

@@ -1,6 +1,6 @@
-// Package shootaccess reaches the API server of a shoot from its seed: as the gardenlet, with a client certificate that is
-// made from the shoot's own authority and lives for a short time.
+// Package shootaccess gives the gardenlet access to the API server of a shoot from its seed, with a short-lived client
+// certificate that is signed by the shoot's own CA.
 //
-// It may import client-go and controller-runtime. It promises that no credential is written anywhere, and that what a Cache
-// has open is closed when the shoot goes.
+// It may import client-go and controller-runtime. It promises that no credential is stored anywhere, and that a Cache
+// closes its connections when the shoot is gone.
 package shootaccess

@@ -19,28 +19,27 @@ import (
 )
 
 const (
-	// authorityLife is how long an authority's certificate is valid; Gardener's.
+	// authorityLife is how long the certificate of a CA is valid, as in Gardener.
 	authorityLife = 10 * 365 * 24 * time.Hour
-	// backdate lets clocks that are a little behind accept a new certificate.
+	// backdate makes new certificates valid for clocks that are a little behind.
 	backdate = 5 * time.Minute
-	// sshBits is the length of the RSA keys for machines. To make one takes 0.2 s, a third of what 4096 bits take.
+	// sshBits is the length of the RSA keys for machines. Generating one takes 0.2 s, a third of the time for 4096 bits.
 	sshBits = 3072
 )
 
 // Keys of the Secrets' data.
 const (
-	// KeyCertificate and KeyPrivateKey are those of an authority.
+	// KeyCertificate and KeyPrivateKey are the certificate and key of a CA.
 	KeyCertificate = "ca.crt"
 	KeyPrivateKey  = "ca.key"
-	// KeyRSA is a private key alone, or that of a key pair for SSH, whose public key is KeySSHPublic.
+	// KeyRSA is a private key, either alone or in a key pair for SSH with the public key KeySSHPublic.
 	KeyRSA       = "id_rsa"
 	KeySSHPublic = "id_rsa.pub"
 )
 
-// Authority is a certificate authority as a Secret has it, in PEM.
+// Authority is the certificate and key of a CA in PEM.
 type Authority struct{ Certificate, Key []byte }
 
-// newAuthority makes an authority.
 func newAuthority(commonName string, now time.Time) (map[string][]byte, error) {
 	key, keyPEM, err := newKey()
 	if err != nil {
@@ -63,7 +62,7 @@ func newAuthority(commonName string, now time.Time) (map[string][]byte, error) {
 	return map[string][]byte{KeyCertificate: pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), KeyPrivateKey: keyPEM}, nil
 }
 
-// Client makes a client certificate of the authority for a user and its groups, in PEM. It never outlives the authority.
+// Client returns a client certificate for a user and its groups, with its key, in PEM. It does not outlive the CA.
 func (a Authority) Client(user string, groups []string, now time.Time, life time.Duration) (certificate, key []byte, err error) {
 	ca, signer, err := a.parse()
 	if err != nil {
@@ -94,7 +93,7 @@ func (a Authority) Client(user string, groups []string, now time.Time, life time
 	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), keyPEM, nil
 }
 
-// Signed says whether a certificate is of this authority, and is still valid for so long.
+// Signed reports whether a certificate is signed by this CA, and valid for at least the given time.
 func (a Authority) Signed(certificate []byte, now time.Time, left time.Duration) bool {
 	ca, err := parseCertificate(a.Certificate)
 	if err != nil {
@@ -145,13 +144,12 @@ func serialNumber() (*big.Int, error) {
 	return serial, nil
 }
 
-// newSigningKey makes the key that signs the tokens of service accounts.
+// newSigningKey returns a key to sign the tokens of service accounts.
 func newSigningKey() (map[string][]byte, error) {
 	_, keyPEM, err := newKey()
 	return map[string][]byte{KeyRSA: keyPEM}, err
 }
 
-// newSSHKeypair makes a key pair for machines.
 func newSSHKeypair(bits int) (map[string][]byte, error) {
 	key, err := rsa.GenerateKey(rand.Reader, bits)
 	if err != nil {

@@ -13,45 +13,45 @@ import (
 	"github.com/gardener/gardener/pkg/apis/core/v1beta1/constants"
 )
 
-// EncryptionKey is the name of the Secret with the key that encrypts what the API server keeps; Gardener's.
+// EncryptionKey is the name of the Secret with the key that encrypts the data of the API server, as in Gardener.
 const EncryptionKey = constants.SecretNameETCDEncryptionKey
 
-// Keys of that Secret's data; Gardener's.
+// Keys of that Secret's data, as in Gardener.
 const (
-	// KeyProvider is the sort of encryption, as in a Shoot; aescbc if it is empty.
+	// KeyProvider is the encryption provider, as in a Shoot. If it is empty, the provider is aescbc.
 	KeyProvider = "provider"
-	// KeyName stands before all that the key has encrypted.
+	// KeyName is the name of the encryption key, which prefixes all data that it has encrypted.
 	KeyName = "key"
-	// KeySecret is the key, without an encoding as KeyEncoding says.
+	// KeySecret is the encryption key, not encoded if KeyEncoding is "none".
 	KeySecret     = "secret"
 	KeyEncoding   = "encoding"
 	encodingNone  = "none"
-	encryptionKey = 32 // bytes, with which each sort of encryption works
+	encryptionKey = 32 // bytes, which all encryption providers accept
 )
 
-// labelEncrypts says how far a new key has come. It travels with the key: whatever it does not say is done again.
+// labelEncrypts holds the Stage of a key. It is stored with the key: a stage that it does not record is repeated.
 const labelEncrypts = "gardenlite.dev/encrypts"
 
-// The stages of a key, in their order.
+// The stages of a key in their order.
 const (
-	// EncryptsNothing is the stage of a key that can be read with, and that some API server may not know yet.
+	// EncryptsNothing is the stage of a key that is only used for reading, and that some API servers may not know yet.
 	EncryptsNothing Stage = ""
-	// EncryptsNew is the stage of a key that every API server knows: what is written is encrypted with it.
+	// EncryptsNew is the stage of a key that every API server knows: new data is encrypted with it.
 	EncryptsNew Stage = "new-data"
-	// EncryptsAll is the stage of a key with which everything is encrypted that is to be. The one before is of no use any more.
+	// EncryptsAll is the stage of a key with which all data is encrypted. The previous key is not needed any more.
 	EncryptsAll Stage = "all-data"
 )
 
-// Stage is how far a key has come.
+// Stage says for which data a key is used.
 type Stage string
 
-// Encryption is the key that encrypts data, and the one before as long as there may be data that it has encrypted.
+// Encryption is the key that encrypts data, and the previous one as long as it may have encrypted existing data.
 type Encryption struct {
 	Pair
 	Stage Stage
 }
 
-// Provider is the sort of encryption that a key is for.
+// Provider returns the encryption provider of a key.
 func Provider(key map[string][]byte) corev1beta1.EncryptionProviderType {
 	if provider := string(key[KeyProvider]); provider != "" {
 		return corev1beta1.EncryptionProviderType(provider)
@@ -59,9 +59,9 @@ func Provider(key map[string][]byte) corev1beta1.EncryptionProviderType {
 	return corev1beta1.EncryptionProviderTypeAESCBC
 }
 
-// Encryption makes sure of the key that encrypts data; a new one is for that provider. The key before goes if the rotation is
-// being completed and all data is known to be encrypted with the new one, and not before. Until then there is no third key: it
-// is made the next time.
+// Encryption ensures the key that encrypts data; a new key is for the given provider. It removes the old key when the
+// rotation is being completed and all data is known to be encrypted with the new key. Until that is known, it ignores
+// rotations, so that there is never a third key.
 func (m *Manager) Encryption(ctx context.Context, rotation Rotation, provider corev1beta1.EncryptionProviderType) (Encryption, error) {
 	known, err := m.read(ctx, EncryptionKey)
 	if err != nil {
@@ -92,7 +92,7 @@ func (m *Manager) Encryption(ctx context.Context, rotation Rotation, provider co
 	return Encryption{Pair: pair}, nil
 }
 
-// Reach notes that the key has come to a stage.
+// Reach records that the key has reached a stage.
 func (m *Manager) Reach(ctx context.Context, encryption *Encryption, stage Stage) error {
 	secret, err := m.read(ctx, EncryptionKey)
 	if err != nil {
@@ -116,7 +116,7 @@ func newEncryptionKey(provider corev1beta1.EncryptionProviderType, now time.Time
 	if _, err := rand.Read(key); err != nil {
 		return nil, fmt.Errorf("making a key for encryption: %w", err)
 	}
-	// Whether data was encrypted with a key shows by the name only.
+	// The name is the only way to tell with which key data was encrypted.
 	name := fmt.Appendf(nil, "key%d-%s", now.Unix(), strings.ToLower(rand.Text()[:8]))
 	return map[string][]byte{
 		KeyProvider: []byte(provider), KeyName: name, KeySecret: key, KeyEncoding: []byte(encodingNone),

@@ -8,8 +8,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// TestEncryptionKey goes with a key through its rotation, in which every write fails once: the key that data is encrypted with is
-// there until everything is encrypted with the next one.
+// TestEncryptionKey rotates a key while each write fails once. The old key must be kept until everything is encrypted with
+// the new one.
 func TestEncryptionKey(t *testing.T) {
 	for fails := 0; fails <= 4; fails++ {
 		writes := 100
@@ -50,7 +50,7 @@ func TestEncryptionKey(t *testing.T) {
 			t.Fatalf("%d: %q, the old key is the one before: %t", fails, e.Stage, string(e.Old[KeySecret]) == first)
 		}
 		reach(EncryptsNew)
-		// Neither is it dropped now, nor does a third key take its place.
+		// Now the old key must neither be dropped nor replaced by a third one.
 		for _, r := range []Rotation{{Initiated: rotation.Initiated, Completing: true}, {Initiated: &metav1.Time{Time: now.Add(2 * time.Hour)}}} {
 			if ensure(r); string(e.Current[KeySecret]) != second || string(e.Old[KeySecret]) != first || e.Stage != EncryptsNew {
 				t.Fatalf("%d: the old key is lost, or the new one", fails)

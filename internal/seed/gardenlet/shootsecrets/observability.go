@@ -9,29 +9,28 @@ import (
 	"golang.org/x/crypto/bcrypt"
 )
 
-// ObservabilityUsers is the name of the Secret with what a shoot's users log in to its observability components with; Gardener's.
+// ObservabilityUsers is the name of the Secret with the login for a shoot's observability components, as in Gardener.
 const ObservabilityUsers = "observability-ingress-users"
 
 // Keys of that Secret's data.
 const (
 	KeyUsername = "username"
 	KeyPassword = "password"
-	// KeyAuth is what a server checks the other two by: the name and a hash of the password.
+	// KeyAuth is the entry with which a server checks the login: the user name and a hash of the password.
 	KeyAuth = "auth"
 )
 
-// observabilityUser is the name of the one user; Gardener's.
+// observabilityUser is the name of the only user, as in Gardener.
 const observabilityUser = "admin"
 
-// Observability makes sure of the password for the observability components. The one before is good no more as soon as there
-// is another one.
+// Observability ensures the password for the observability components. A rotation invalidates the old password at once.
 func (m *Manager) Observability(ctx context.Context, rotation Rotation) (map[string][]byte, error) {
 	rotation.Completing = true
 	pair, err := m.ensure(ctx, ObservabilityUsers, rotation, func(time.Time) (map[string][]byte, error) { return newPassword() })
 	return pair.Current, err
 }
 
-// RemoveObservability is for a shoot without observability components.
+// RemoveObservability removes the password, for a shoot without observability components.
 func (m *Manager) RemoveObservability(ctx context.Context) error {
 	return m.removeBoth(ctx, ObservabilityUsers)
 }

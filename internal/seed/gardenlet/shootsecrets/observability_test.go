@@ -13,7 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// TestObservability: a rotation makes one new password, and of the one before nothing stays.
+// TestObservability checks that a rotation creates one new password and keeps nothing of the old one.
 func TestObservability(t *testing.T) {
 	m := newManager(t, func() error { return nil })
 	first, err := m.Observability(t.Context(), Rotation{})
@@ -45,7 +45,7 @@ func TestObservability(t *testing.T) {
 	}
 }
 
-// TestRollouts: what was asked for stays known, of those pools that are there.
+// TestRollouts checks that requested rollouts are stored for the existing pools.
 func TestRollouts(t *testing.T) {
 	m := newManager(t, func() error { return nil })
 	at := func(seconds int64) metav1.Time { return metav1.Unix(seconds, 0) }

@@ -8,12 +8,12 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// WorkerPoolRollouts is the name of the Secret that says for which worker pools a user has last requested a rollout, and
-// when. There is nothing secret in it: it has to travel with the shoot, or its machines would be made new once more.
+// WorkerPoolRollouts is the name of the Secret that records when a user last requested a rollout of each worker pool. The
+// data is not secret, but is part of the ShootState: otherwise a migration would replace the machines again.
 const WorkerPoolRollouts = "worker-pool-rollouts"
 
-// Rollouts stores the rollouts that users have requested, with the new ones, and returns all: by
-// the names of the pools, when in seconds since 1970. Pools that are not there any more are forgotten.
+// Rollouts adds newly requested rollouts to the stored ones, and returns all: the time of the request in seconds since 1970
+// by the name of the pool. It drops pools that do not exist any more.
 func (m *Manager) Rollouts(ctx context.Context, pools []string, asked map[string]metav1.Time) (map[string]string, error) {
 	known, err := m.read(ctx, WorkerPoolRollouts)
 	if err != nil || known == nil && len(asked) == 0 {

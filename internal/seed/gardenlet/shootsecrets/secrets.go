@@ -16,7 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Names of the Secrets; Gardener's.
+// Names of the Secrets, as in Gardener.
 const (
 	CA                = "ca"
 	CAClient          = "ca-client"
@@ -24,11 +24,11 @@ const (
 	ServiceAccountKey = "service-account-key"
 	SSHKeypair        = "ssh-keypair"
 
-	// Old ends the name of what a secret was before its rotation.
+	// Old is the suffix of the name of the Secret with the old value during a rotation.
 	Old = ".old"
 )
 
-// Labels of the Secrets; Gardener's.
+// Labels of the Secrets, as in Gardener.
 const (
 	labelName      = "name"
 	labelManagedBy = "managed-by"
@@ -39,9 +39,9 @@ const (
 	persist        = "true"
 )
 
-// Manager keeps the secrets of one shoot.
+// Manager manages the secrets of one shoot.
 type Manager struct {
-	// Client writes, and reads live, in the seed.
+	// Client writes to the seed, Reader reads live from it.
 	Client    client.Client
 	Reader    client.Reader
 	Clock     clock.PassiveClock
@@ -50,23 +50,23 @@ type Manager struct {
 	SSHBits int
 }
 
-// Rotation is what a shoot's status says about the rotation of a secret.
+// Rotation describes the rotation of a secret in a shoot's status.
 type Rotation struct {
-	// Initiated is when it was last begun, nil if never.
+	// Initiated is when the last rotation was started, nil if there was none.
 	Initiated *metav1.Time
-	// Completing says that what was before goes.
+	// Completing says that the old value is to be removed.
 	Completing bool
 }
 
-// Pair is a secret, and what it was before its rotation: nil if the old one is not accepted any more.
+// Pair is a secret with its old value during a rotation, which is nil if the old value is not accepted any more.
 type Pair struct{ Current, Old map[string][]byte }
 
-// Authorities makes sure of the authorities, by the names CA, CAClient and CAFrontProxy.
+// Authorities ensures the CAs. They are returned by the names CA, CAClient and CAFrontProxy.
 func (m *Manager) Authorities(ctx context.Context, rotation Rotation) (map[string]Pair, error) {
 	all := map[string]Pair{}
 	for name, commonName := range map[string]string{CA: "kubernetes", CAClient: "kubernetes-client", CAFrontProxy: "front-proxy"} {
 		pair, err := m.ensure(ctx, name, rotation, func(now time.Time) (map[string][]byte, error) {
-			if rotation.Initiated != nil { // two authorities with one name could be taken for one
+			if rotation.Initiated != nil { // two CAs with the same name could be confused
 				commonName += "-" + unix(*rotation.Initiated)
 			}
 			return newAuthority(commonName, now)
@@ -79,12 +79,12 @@ func (m *Manager) Authorities(ctx context.Context, rotation Rotation) (map[strin
 	return all, nil
 }
 
-// SigningKey makes sure of the key that signs the tokens of service accounts.
+// SigningKey ensures the key that signs the tokens of service accounts.
 func (m *Manager) SigningKey(ctx context.Context, rotation Rotation) (Pair, error) {
 	return m.ensure(ctx, ServiceAccountKey, rotation, func(time.Time) (map[string][]byte, error) { return newSigningKey() })
 }
 
-// SSHKeypair makes sure of the key pair for machines. The one before is good until the next rotation.
+// SSHKeypair ensures the key pair for machines. The old one is kept until the next rotation.
 func (m *Manager) SSHKeypair(ctx context.Context, rotation Rotation) (Pair, error) {
 	bits := m.SSHBits
 	if bits == 0 {
@@ -93,10 +93,10 @@ func (m *Manager) SSHKeypair(ctx context.Context, rotation Rotation) (Pair, erro
 	return m.ensure(ctx, SSHKeypair, rotation, func(time.Time) (map[string][]byte, error) { return newSSHKeypair(bits) })
 }
 
-// RemoveSSHKeypair is for a shoot without SSH access to its machines.
+// RemoveSSHKeypair removes the key pair, for a shoot without SSH access to its machines.
 func (m *Manager) RemoveSSHKeypair(ctx context.Context) error { return m.removeBoth(ctx, SSHKeypair) }
 
-// removeBoth removes a secret, and the one before.
+// removeBoth deletes a secret and its old value.
 func (m *Manager) removeBoth(ctx context.Context, name string) error {
 	if err := m.remove(ctx, name); err != nil {
 		return err
@@ -104,7 +104,7 @@ func (m *Manager) removeBoth(ctx context.Context, name string) error {
 	return m.remove(ctx, name+Old)
 }
 
-// ensure has a secret be there, made for the last rotation that was begun.
+// ensure creates a secret if it is missing, and renews it if it was not created for the last rotation.
 func (m *Manager) ensure(ctx context.Context, name string, rotation Rotation,
 	make func(now time.Time) (map[string][]byte, error)) (Pair, error) {
 	current, err := m.read(ctx, name)
@@ -126,7 +126,7 @@ func (m *Manager) ensure(ctx context.Context, name string, rotation Rotation,
 	return Pair{current.Data, old.Data}, nil
 }
 
-// renew makes a secret new. The old value is written first, so that it can be repeated after an interruption.
+// renew creates a new value. The old value is written first, so that an interrupted renewal can be repeated.
 func (m *Manager) renew(ctx context.Context, name string, current *corev1.Secret, rotation Rotation,
 	make func(time.Time) (map[string][]byte, error)) (*corev1.Secret, error) {
 	now := m.Clock.Now()
@@ -146,7 +146,7 @@ func (m *Manager) renew(ctx context.Context, name string, current *corev1.Secret
 	return m.write(ctx, name, data, labels)
 }
 
-// write has a Secret have these contents.
+// write creates or patches a Secret with the given content.
 func (m *Manager) write(ctx context.Context, name string, data map[string][]byte, labels map[string]string) (*corev1.Secret, error) {
 	secret, err := m.read(ctx, name)
 	if err != nil {
@@ -175,7 +175,7 @@ func (m *Manager) write(ctx context.Context, name string, data map[string][]byte
 	return secret, nil
 }
 
-// read reads a Secret, nil if there is none.
+// read returns a Secret, nil if it does not exist.
 func (m *Manager) read(ctx context.Context, name string) (*corev1.Secret, error) {
 	secret := &corev1.Secret{}
 	err := m.Reader.Get(ctx, client.ObjectKey{Namespace: m.Namespace, Name: name}, secret)
@@ -199,10 +199,10 @@ func (m *Manager) remove(ctx context.Context, name string) error {
 	return nil
 }
 
-// unix is a time as labels have it.
+// unix formats a time for labels.
 func unix(t metav1.Time) string { return strconv.FormatInt(t.Unix(), 10) }
 
-// Bundle are the values of a key in a pair, one after the other: what is accepted while it is rotated.
+// Bundle returns the current and the old value of a key, joined: both are accepted during a rotation.
 func (p Pair) Bundle(key string) []byte {
 	if p.Old == nil {
 		return p.Current[key]
@@ -210,12 +210,12 @@ func (p Pair) Bundle(key string) []byte {
 	return bytes.Join([][]byte{bytes.TrimSpace(p.Current[key]), bytes.TrimSpace(p.Old[key]), nil}, []byte("\n"))
 }
 
-// Authority is the pair's current authority.
+// Authority returns the current CA of the pair.
 func (p Pair) Authority() Authority {
 	return Authority{Certificate: p.Current[KeyCertificate], Key: p.Current[KeyPrivateKey]}
 }
 
-// Serving is the authority that signs what servers show: the one before as long as there may be clients that know of no other.
+// Serving returns the CA that signs serving certificates: the old one as long as some clients may not know the new one.
 func (p Pair) Serving() Authority {
 	if p.Old == nil {
 		return p.Authority()

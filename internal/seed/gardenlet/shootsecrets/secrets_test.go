@@ -18,7 +18,7 @@ import (
 
 var now = time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC)
 
-// newManager keeps secrets in a new seed. before comes before each write.
+// newManager returns a Manager for a new seed, which calls before at each write.
 func newManager(t *testing.T, before func() error) *Manager {
 	t.Helper()
 	scheme := runtime.NewScheme()
@@ -39,7 +39,7 @@ func newManager(t *testing.T, before func() error) *Manager {
 	return &Manager{Client: c, Reader: c, Clock: clocktesting.NewFakeClock(now), Namespace: "ns", SSHBits: 1024}
 }
 
-// TestRotationIsCutOff: whichever write of a rotation does not happen, the next try ends it with the same old key.
+// TestRotationIsCutOff checks that after any failed write the next try completes the rotation with the same old key.
 func TestRotationIsCutOff(t *testing.T) {
 	for fails := 1; fails <= 2; fails++ {
 		writes := 100
@@ -75,7 +75,7 @@ func TestRotationIsCutOff(t *testing.T) {
 	}
 }
 
-// TestTravels: secrets are the same after a ShootState, and nothing is made up where it has none.
+// TestTravels checks that a ShootState restores the same secrets, and that restoring fails if it has none.
 func TestTravels(t *testing.T) {
 	fine := func() error { return nil }
 	from, to := newManager(t, fine), newManager(t, fine)

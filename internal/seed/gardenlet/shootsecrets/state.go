@@ -16,15 +16,15 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// persisted is a Secret in a ShootState, as Gardener writes it.
+// persisted is the format of a Secret in a ShootState, as in Gardener.
 type persisted struct {
 	Data      map[string][]byte `json:"data"`
 	Immutable *bool             `json:"immutable,omitempty"`
 	Type      corev1.SecretType `json:"type,omitempty"`
 }
 
-// Persist returns the secrets of the shoot as a ShootState has them in spec.gardener, in the order of their names. There
-// are none where the namespace has none (any more).
+// Persist returns the shoot's secrets for spec.gardener of a ShootState, sorted by name. The result is empty if the
+// namespace has no secrets (any more).
 func (m *Manager) Persist(ctx context.Context) ([]corev1beta1.GardenerResourceData, error) {
 	list := &corev1.SecretList{}
 	if err := m.Reader.List(ctx, list, client.InNamespace(m.Namespace), client.MatchingLabels{labelPersist: persist}); err != nil {
@@ -44,7 +44,7 @@ func (m *Manager) Persist(ctx context.Context) ([]corev1beta1.GardenerResourceDa
 	return all, nil
 }
 
-// Restore makes the Secrets that a ShootState has and that are not there.
+// Restore creates the Secrets of a ShootState that do not exist yet.
 func (m *Manager) Restore(ctx context.Context, state []corev1beta1.GardenerResourceData) error {
 	found := false
 	for _, entry := range state {
@@ -70,7 +70,7 @@ func (m *Manager) Restore(ctx context.Context, state []corev1beta1.GardenerResou
 	return nil
 }
 
-// Merge puts secrets into the data of a ShootState in place of those that it has, and leaves all else.
+// Merge replaces the secrets in the data of a ShootState, and keeps all other data.
 func Merge(state, secrets []corev1beta1.GardenerResourceData) []corev1beta1.GardenerResourceData {
 	if len(secrets) == 0 {
 		return state

@@ -4,8 +4,8 @@
 //
 //	gardenlite.dev/delay: 90s
 //
-// Each operation on the object takes so long, from when it has begun: a duration as Go writes them, from 0 to 24h. It
-// passes on the landscape's clock, and continues after a restart. A change takes effect on an operation that is waiting.
+// Each operation on the object is delayed by this duration from its start: a Go duration from 0 to 24h. The delay uses the
+// landscape's clock, and continues after a restart. A change takes effect on an operation that is waiting.
 //
 //	gardenlite.dev/fail: once
 //	gardenlite.dev/fail: always
@@ -13,11 +13,11 @@
 //	gardenlite.dev/fail: always:ERR_INFRA_DEPENDENCIES the load balancer is still in use
 //
 // The next operation (once), or each operation (always), fails after the delay. The code is one of Gardener's error codes;
-// the text, which may follow with or without a code, is what status.lastError says (at most 1024 characters). "once" is
-// about one failure as long as the value stays the same: another text, or to remove it for a while, makes it fail once
-// more. That it has failed is kept in the annotation gardenlite.dev/failed of the extension resource, and since when an
-// operation is delayed in gardenlite.dev/started: both are the simulator's own. The gardenlet marks what it has passed on
-// with gardenlite.dev/delay-from-garden and gardenlite.dev/fail-from-garden, so that it takes away nothing else.
+// the text, which may follow with or without a code, is the message in status.lastError (at most 1024 characters). "once"
+// causes one failure as long as the value stays the same: another text, or removing the annotation for a while, causes one
+// more. The simulator itself uses two annotations of the extension resource: gardenlite.dev/failed records the failure, and
+// gardenlite.dev/started the start of a delayed operation. The gardenlet marks the annotations that it has passed on with
+// gardenlite.dev/delay-from-garden and gardenlite.dev/fail-from-garden, so that it removes only those.
 //
 // A value that cannot be understood fails the operation with ERR_CONFIGURATION_PROBLEM until it is corrected.
 package injection

@@ -16,14 +16,14 @@ const (
 	AnnotationDelay = "gardenlite.dev/delay"
 	// AnnotationFail is how often, and with what, operations fail.
 	AnnotationFail = "gardenlite.dev/fail"
-	// AnnotationFailed is the value of AnnotationFail that has had its one failure.
+	// AnnotationFailed is the value of AnnotationFail that has already caused its one failure.
 	AnnotationFailed = "gardenlite.dev/failed"
-	// AnnotationStarted is when the operation began that is delayed.
+	// AnnotationStarted is when the delayed operation started.
 	AnnotationStarted = "gardenlite.dev/started"
 
 	// MaxDelay is the longest delay.
 	MaxDelay = 24 * time.Hour
-	// MaxText is the length of the longest text.
+	// MaxText is the maximum length of the text.
 	MaxText = 1024
 )
 
@@ -35,21 +35,21 @@ var codes = []corev1beta1.ErrorCode{
 	corev1beta1.ErrorRetryableConfigurationProblem, corev1beta1.ErrorProblematicWebhook,
 }
 
-// Injection is what the annotations of an object say.
+// Injection is the delay and the failure that the annotations of an object request.
 type Injection struct {
 	Delay time.Duration
-	// Failure is how the operation is to fail, nil if it is not to.
+	// Failure is how the operation fails, nil if it does not.
 	Failure *Failure
 }
 
-// Failure is a failure that is to happen.
+// Failure is a requested failure.
 type Failure struct {
 	Once bool
 	Code corev1beta1.ErrorCode // "" for none
 	Text string
 }
 
-// Parse reads the annotations of an object. A failure that it has had already is left out.
+// Parse reads the annotations of an object. It omits a failure that has already happened.
 func Parse(obj metav1.Object) (Injection, error) {
 	var injection Injection
 	var err error
@@ -103,10 +103,10 @@ func parseFailure(value string) (*Failure, error) {
 	return failure, nil
 }
 
-// passed are the annotations that users set.
+// passed are the annotations of users, which the gardenlet passes on.
 var passed = []string{AnnotationDelay, AnnotationFail}
 
-// Same says whether two objects have the same annotations from users.
+// Same reports whether two objects have the same annotations of users.
 func Same(a, b metav1.Object) bool {
 	for _, name := range passed {
 		valueA, okA := a.GetAnnotations()[name]
@@ -118,8 +118,8 @@ func Same(a, b metav1.Object) bool {
 	return true
 }
 
-// Pass sets the annotations from users on an object as they are on another. What was set on the object itself stays as long
-// as the other has never said anything about it.
+// Pass copies the annotations of users from one object to another, and removes those that it copied before. An annotation
+// that was set on the target itself is kept as long as the source never has it.
 func Pass(from, to metav1.Object) {
 	annotations := maps.Clone(to.GetAnnotations())
 	if annotations == nil {

@@ -22,14 +22,14 @@ import (
 )
 
 const (
-	// concurrency is how many machines are worked on at a time: to delete an instance takes a while.
+	// concurrency is the number of machines that are reconciled at the same time: deleting an instance takes a while.
 	concurrency = 10
-	// An instance that could not be made is tried again after a while, which doubles.
+	// Delays of the exponential backoff for an instance that could not be created.
 	retryBase, retryMax = 200 * time.Millisecond, 3 * time.Minute
 )
 
 // AddToManager adds the machine controller to a manager, whose client must read MachineDeployments, MachineSets, Machines,
-// MachineClasses, Workers and Secrets from the seed itself.
+// MachineClasses, Workers and Secrets directly from the seed.
 func AddToManager(mgr manager.Manager, c Cloud, clk clock.WithTicker, guard *Guard) error {
 	shoots := &Shoots{Seed: mgr.GetClient(), Clock: clk, Connect: Connect}
 	if err := mgr.Add(shoots); err != nil {
@@ -64,7 +64,7 @@ func options() controller.Options {
 	return controller.Options{RateLimiter: workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](retryBase, retryMax)}
 }
 
-// deploymentOf is the MachineDeployment of a machine.
+// deploymentOf returns a request for the MachineDeployment of a Machine.
 func deploymentOf(_ context.Context, obj client.Object) []reconcile.Request {
 	name := obj.GetLabels()[LabelDeployment]
 	if name == "" {
@@ -73,7 +73,7 @@ func deploymentOf(_ context.Context, obj client.Object) []reconcile.Request {
 	return []reconcile.Request{{NamespacedName: client.ObjectKey{Namespace: obj.GetNamespace(), Name: name}}}
 }
 
-// counts passes what changes the numbers in the status of a MachineDeployment, or what it has to do.
+// counts returns a predicate for changes of a Machine that affect the status or the next step of its MachineDeployment.
 func counts() predicate.Predicate {
 	return predicate.Funcs{
 		UpdateFunc: func(e event.UpdateEvent) bool {

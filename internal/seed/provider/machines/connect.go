@@ -21,7 +21,7 @@ import (
 // idle is how long an unused connection to a shoot stays open: there can be hundreds of shoots.
 const idle = 10 * time.Second
 
-// shootScheme and shootMapper know what is used in shoots, so that no client has to ask for it.
+// shootScheme and shootMapper contain the kinds that are used in shoots, so that no client needs discovery.
 var shootScheme, shootMapper = func() (*runtime.Scheme, meta.RESTMapper) {
 	scheme := runtime.NewScheme()
 	corev1.AddToScheme(scheme)
@@ -33,8 +33,8 @@ var shootScheme, shootMapper = func() (*runtime.Scheme, meta.RESTMapper) {
 	return scheme, mapper
 }()
 
-// Connect makes a client from a kubeconfig that has everything in it. It has connections of its own, which end with the
-// function that is returned.
+// Connect returns a client for a self-contained kubeconfig, and a function that closes its connections. The client does not
+// share connections with others.
 func Connect(kubeconfig []byte) (client.WithWatch, func(), error) {
 	config, err := clientcmd.RESTConfigFromKubeConfig(kubeconfig)
 	if err != nil {
@@ -67,7 +67,7 @@ func Connect(kubeconfig []byte) (client.WithWatch, func(), error) {
 	return made, func() { transport.CloseIdleConnections(); conns.close() }, nil
 }
 
-// connections are those of a client, so that all of them can be ended.
+// connections tracks the connections of a client, so that all of them can be closed.
 type connections struct {
 	mu     sync.Mutex
 	open   map[net.Conn]struct{}
@@ -105,7 +105,7 @@ func (c *connections) close() {
 	}
 }
 
-// Close closes a connection, which is then no longer known.
+// Close closes the connection and stops tracking it.
 func (c *connection) Close() error {
 	c.of.mu.Lock()
 	delete(c.of.open, c)

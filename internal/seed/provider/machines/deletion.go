@@ -24,7 +24,7 @@ import (
 	"github.com/gardenlite/gardenlite/internal/component/operation"
 )
 
-// terminate undoes all that there is of a machine: it drains and deletes its Node, deletes its instance, and its token.
+// terminate cleans up after a Machine: it drains and deletes its Node, and deletes its instance and its token.
 func (t *task) terminate(ctx context.Context) (time.Duration, error) {
 	m := t.machine
 	if !controllerutil.ContainsFinalizer(m, Finalizer) {
@@ -68,8 +68,8 @@ func (t *task) terminate(ctx context.Context) (time.Duration, error) {
 	return 0, operation.RemoveFinalizers(ctx, t.Client, m, Finalizer)
 }
 
-// cleanUpShoot calls do with a client of the shoot that the machine leaves. If its API server does not answer, it
-// returns how long to wait, for otherwise the Node would stay for ever. It does not wait if the shoot hibernates or is
+// cleanUpShoot calls do with a client for the shoot of the machine. If the API server does not respond, it returns the
+// delay until the next try, because otherwise the Node would stay forever. It does not wait if the shoot is hibernated or
 // being deleted.
 func (t *task) cleanUpShoot(ctx context.Context, do func(context.Context, client.Client) error) (wait time.Duration, err error) {
 	m := t.machine
@@ -88,7 +88,7 @@ func (t *task) cleanUpShoot(ctx context.Context, do func(context.Context, client
 		machinev1alpha1.MachineStateProcessing, unreachable.Error())
 }
 
-// endsOrSleeps says whether the shoot is to have no API server.
+// endsOrSleeps reports whether the shoot is being deleted or hibernated, so that it has no API server.
 func (t *task) endsOrSleeps(ctx context.Context) (bool, error) {
 	workers := &extensionsv1alpha1.WorkerList{}
 	if err := t.Client.List(ctx, workers, client.InNamespace(t.machine.Namespace)); err != nil {
@@ -106,8 +106,8 @@ func (t *task) endsOrSleeps(ctx context.Context) (bool, error) {
 	return cluster.IsHibernated(shoot), nil
 }
 
-// deleteOrphanNodes removes the Nodes whose instances have disappeared without the shoot being told: while its API
-// server did not answer, or while it moved to this seed.
+// deleteOrphanNodes deletes the Nodes of instances that disappeared without the shoot being told: while its API server did
+// not respond, or while it was migrated to this seed.
 func (t *task) deleteOrphanNodes(ctx context.Context) error {
 	namespace := t.machine.Namespace
 	if t.Shoots.Swept(namespace) {
@@ -121,7 +121,7 @@ func (t *task) deleteOrphanNodes(ctx context.Context) error {
 		for _, node := range nodes.Items {
 			_, is := instanceOf(t.Cloud, namespace, node.Name)
 			if is || !strings.HasPrefix(node.Spec.ProviderID, cloud.ProviderIDPrefix) {
-				continue // it is there, or it is none of this cloud's
+				continue // its instance exists, or it does not belong to this cloud
 			}
 			if err := deleteNode(ctx, shoot, namespace, node.Name); err != nil {
 				return err
@@ -130,7 +130,7 @@ func (t *task) deleteOrphanNodes(ctx context.Context) error {
 		return nil
 	})
 	if unreachable := (*unreachableError)(nil); errors.As(err, &unreachable) {
-		return nil // the next look at a machine is soon enough
+		return nil // the next check of a machine is soon enough
 	} else if err != nil {
 		return err
 	}
@@ -138,8 +138,8 @@ func (t *task) deleteOrphanNodes(ctx context.Context) error {
 	return nil
 }
 
-// drain has no further pod come to the Node and evicts those that are there. It says how many may not go yet; when the time
-// for that is over, they are deleted.
+// drain cordons the Node and evicts its Pods. It returns how many cannot be evicted yet. After the drain timeout it deletes
+// them.
 func (t *task) drain(ctx context.Context, shoot client.Client) (left int, err error) {
 	m := t.machine
 	node := &corev1.Node{}
@@ -165,7 +165,7 @@ func (t *task) drain(ctx context.Context, shoot client.Client) (left int, err er
 		pod := &pods[i]
 		if ref := metav1.GetControllerOf(pod); ref != nil && ref.Kind == "DaemonSet" ||
 			pod.Annotations[corev1.MirrorPodAnnotationKey] != "" || pod.DeletionTimestamp != nil {
-			continue // it would come again at once, or goes already
+			continue // it would be recreated at once, or is already being deleted
 		}
 		err := evict(ctx, shoot, pod, forced)
 		if apierrors.IsTooManyRequests(err) {
@@ -185,7 +185,7 @@ func podsOf(ctx context.Context, shoot client.Client, node string) ([]corev1.Pod
 	return pods.Items, nil
 }
 
-// evict asks for a Pod to go; forced, it is deleted whatever a PodDisruptionBudget says.
+// evict evicts a Pod. If forced is set, it deletes the Pod regardless of PodDisruptionBudgets.
 func evict(ctx context.Context, shoot client.Client, pod *corev1.Pod, forced bool) error {
 	if forced {
 		return shoot.Delete(ctx, pod)
@@ -194,7 +194,7 @@ func evict(ctx context.Context, shoot client.Client, pod *corev1.Pod, forced boo
 	return shoot.SubResource("eviction").Create(ctx, pod, eviction)
 }
 
-// deleteNode removes the Node of an instance that is gone, with its Pods, which no kubelet runs any more, and the token.
+// deleteNode deletes the Node of an instance that is gone, its Pods, which no kubelet runs any more, and its token.
 func deleteNode(ctx context.Context, shoot client.Client, namespace, name string) error {
 	pods, err := podsOf(ctx, shoot, name)
 	if err != nil {

@@ -19,15 +19,15 @@ import (
 	"github.com/gardenlite/gardenlite/internal/component/operation"
 )
 
-// DeploymentReconciler makes MachineSets and Machines of MachineDeployments.
+// DeploymentReconciler creates the MachineSets and Machines of MachineDeployments.
 type DeploymentReconciler struct {
-	// Client reads from the seed itself, not from a cache: the number of machines to make depends on those that exist.
+	// Client reads directly from the seed, not from a cache: the number of new machines depends on the existing ones.
 	Client client.Client
 	Clock  clock.PassiveClock
 	Guard  *Guard
 }
 
-// family is a MachineDeployment with all that is of it.
+// family is a MachineDeployment with its MachineSets and Machines.
 type family struct {
 	*DeploymentReconciler
 	deployment *machinev1alpha1.MachineDeployment
@@ -35,8 +35,8 @@ type family struct {
 	machines   []*machinev1alpha1.Machine
 }
 
-// Reconcile takes the next step towards the machines that a MachineDeployment asks for. What it waits for are changes of
-// Machines, of which it is told.
+// Reconcile takes the next step towards the Machines that a MachineDeployment wants. Changes of Machines trigger the
+// following steps.
 func (r *DeploymentReconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	release, err := r.Guard.Share(ctx, request.Namespace)
 	if err != nil {
@@ -60,11 +60,11 @@ func (r *DeploymentReconciler) Reconcile(ctx context.Context, request reconcile.
 	if err := operation.AddFinalizer(ctx, r.Client, deployment, Finalizer); err != nil {
 		return reconcile.Result{}, err
 	}
-	// The status is written also if something failed, for it tells what is there.
+	// The status reports what exists, so it is written even if something has failed.
 	return reconcile.Result{}, errors.Join(f.scale(ctx), f.report(ctx))
 }
 
-// read lists the sets and the machines, by the label that all of them have.
+// read lists the sets and machines by the label that they have in common.
 func (f *family) read(ctx context.Context) error {
 	sets, machines := &machinev1alpha1.MachineSetList{}, &machinev1alpha1.MachineList{}
 	of := []client.ListOption{client.InNamespace(f.deployment.Namespace), client.MatchingLabels{LabelDeployment: f.deployment.Name}}
@@ -83,7 +83,7 @@ func (f *family) read(ctx context.Context) error {
 	return nil
 }
 
-// scale makes and deletes sets and machines as far as the rules of a rolling update allow now.
+// scale creates and deletes sets and machines as far as the rolling update allows it now.
 func (f *family) scale(ctx context.Context) error {
 	set, err := f.currentSet(ctx)
 	if err != nil {
@@ -126,8 +126,8 @@ func (f *family) scale(ctx context.Context) error {
 
 func (f *family) class() string { return f.deployment.Spec.Template.Spec.Class.Name }
 
-// currentSet is the set of the current class; it is made if it is missing. Nothing but the class decides: labels, annotations
-// and taints of Nodes change without a new machine.
+// currentSet returns the set of the current class, and creates it if it is missing. Only the class matters: labels,
+// annotations and taints of Nodes change without new machines.
 func (f *family) currentSet(ctx context.Context) (*machinev1alpha1.MachineSet, error) {
 	for _, set := range f.sets {
 		if set.Spec.Template.Spec.Class.Name == f.class() && set.DeletionTimestamp == nil {
@@ -167,7 +167,7 @@ func owner(obj metav1.Object, kind string) metav1.OwnerReference {
 	return *metav1.NewControllerRef(obj, machinev1alpha1.SchemeGroupVersion.WithKind(kind))
 }
 
-// adopt makes an object without an owner the owner's: those that a migration has brought have none.
+// adopt sets the owner of an object that has none. Objects that a migration has restored have none.
 func (f *family) adopt(ctx context.Context, obj client.Object, by client.Object, kind string) error {
 	if metav1.GetControllerOf(obj) != nil {
 		return nil
@@ -177,8 +177,8 @@ func (f *family) adopt(ctx context.Context, obj client.Object, by client.Object,
 	})
 }
 
-// pass hands what machines can be told without being made anew on to the current set and its machines: those of before stay
-// as they were made. It has each machine owned by its set.
+// pass updates the current set and its machines with the changes that need no new machines; older ones are not changed. It
+// also makes each set the owner of its machines.
 func (f *family) pass(ctx context.Context, current *machinev1alpha1.MachineSet) error {
 	template := f.deployment.Spec.Template.Spec
 	update := func(spec *machinev1alpha1.MachineSpec) {
@@ -248,7 +248,7 @@ func (f *family) createMachine(ctx context.Context, set *machinev1alpha1.Machine
 	return nil
 }
 
-// tidySets deletes the sets of before that have no machine any more.
+// tidySets deletes old sets that have no machines any more.
 func (f *family) tidySets(ctx context.Context, current *machinev1alpha1.MachineSet) error {
 	for _, set := range f.sets {
 		used := slices.ContainsFunc(f.machines, func(m *machinev1alpha1.Machine) bool { return f.setOf(m) == set })
@@ -262,7 +262,7 @@ func (f *family) tidySets(ctx context.Context, current *machinev1alpha1.MachineS
 	return nil
 }
 
-// delete deletes the machines, and when the last one is gone the sets, and then releases the deployment.
+// delete deletes the machines, then the sets, and finally removes the finalizer of the deployment.
 func (f *family) delete(ctx context.Context) error {
 	for _, m := range f.machines {
 		if m.DeletionTimestamp != nil {

@@ -12,16 +12,16 @@ import (
 	"github.com/gardenlite/gardenlite/internal/component/operation"
 )
 
-// maxFailures is how many failures of machines a status tells.
+// maxFailures is the maximum number of failed machines in a status.
 const maxFailures = 10
 
-// tally is what a status counts.
+// tally has the numbers for a status.
 type tally struct {
 	replicas, ready int32
 	failed          []machinev1alpha1.MachineSummary
 }
 
-// count counts machines that are not being deleted. The failure of one that has just been given up counts.
+// count counts machines that are not being deleted. It also reports the failure of a failed machine that is being deleted.
 func (f *family) count(of func(*machinev1alpha1.Machine) bool) (t tally) {
 	for _, m := range f.machines {
 		active := m.DeletionTimestamp == nil
@@ -50,7 +50,7 @@ func ownerOf(m *machinev1alpha1.Machine) string {
 	return ""
 }
 
-// report writes what there is into the status of the deployment and its sets.
+// report writes the status of the deployment and its sets.
 func (f *family) report(ctx context.Context) error {
 	var errs []error
 	for _, set := range f.sets {
@@ -80,8 +80,8 @@ func (f *family) report(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// failures are the failures of machines. One whose machine was replaced is reported until there are enough machines
-// again, or users would never see it.
+// failures returns the failures of machines. That of a replaced machine is reported until there are enough machines again,
+// otherwise users would never see it.
 func failures(s *machinev1alpha1.MachineDeploymentStatus, now []machinev1alpha1.MachineSummary) (all []*machinev1alpha1.MachineSummary) {
 	for i := range now {
 		all = append(all, &now[i])

@@ -7,8 +7,8 @@ import (
 	"golang.org/x/sync/semaphore"
 )
 
-// Guard keeps the machine controller from working in a namespace while a Worker's migration takes the machines of that
-// namespace over. The zero value is ready.
+// Guard keeps the machine controller from working in a namespace while the migration of a Worker takes over its machines.
+// The zero value is ready for use.
 type Guard struct {
 	mu         sync.Mutex
 	namespaces map[string]*guarded
@@ -21,12 +21,12 @@ type guarded struct {
 
 const allShares = 1 << 20
 
-// Share is for one of many that work in a namespace. It waits for an owner to be done, at most as long as the context.
+// Share acquires shared access to a namespace. It waits until an owner is done or the context ends.
 func (g *Guard) Share(ctx context.Context, namespace string) (release func(), err error) {
 	return g.acquire(ctx, namespace, 1)
 }
 
-// Own is for who wants to be alone in a namespace. It waits for all others to be done, at most as long as the context.
+// Own acquires exclusive access to a namespace. It waits until all others are done or the context ends.
 func (g *Guard) Own(ctx context.Context, namespace string) (release func(), err error) {
 	return g.acquire(ctx, namespace, allShares)
 }

@@ -23,7 +23,7 @@ import (
 	"github.com/gardenlite/gardenlite/internal/component/operation"
 )
 
-// fill puts the machine's own into the user data of its pool.
+// fill replaces the placeholders in the user data of the pool with the values of the machine.
 func (t *task) fill(ctx context.Context, userData []byte, timeout time.Duration) ([]byte, error) {
 	m := t.machine
 	userData = replace(userData, PlaceholderMachineName, m.Name)
@@ -41,13 +41,14 @@ func (t *task) fill(ctx context.Context, userData []byte, timeout time.Duration)
 	return replace(userData, PlaceholderBootstrapToken, token), nil
 }
 
-// replace puts a value in place of a placeholder, also where that stands in a URL: files in Ignition configurations do.
+// replace replaces a placeholder, also in URL encoding: files in Ignition configurations are encoded.
 func replace(userData []byte, placeholder, value string) []byte {
 	userData = bytes.ReplaceAll(userData, []byte(placeholder), []byte(value))
 	return bytes.ReplaceAll(userData, []byte(url.QueryEscape(placeholder)), []byte(url.QueryEscape(value)))
 }
 
-// inShoot does something in the shoot. Where that does not answer, or refuses, it is an *unreachableError.
+// inShoot calls a function with a client for the shoot. If the API server does not respond, or denies access, the error is
+// an *unreachableError.
 func (t *task) inShoot(ctx context.Context, do func(context.Context, client.Client) error) error {
 	if t.shoot == nil {
 		shoot, err := t.Shoots.Client(ctx, t.machine.Namespace)
@@ -69,8 +70,8 @@ func (t *task) inShoot(ctx context.Context, do func(context.Context, client.Clie
 	return err
 }
 
-// node reads the machine's Node, nil if it is not there. Its conditions become those of the machine, without the times at which
-// they were confirmed.
+// node reads the machine's Node, nil if it does not exist. It keeps the conditions for the machine's status, without their
+// heartbeat times.
 func (t *task) node(ctx context.Context) (*corev1.Node, error) {
 	node := &corev1.Node{}
 	err := t.inShoot(ctx, func(ctx context.Context, shoot client.Client) error {
@@ -88,7 +89,7 @@ func (t *task) node(ctx context.Context) (*corev1.Node, error) {
 	return node, nil
 }
 
-// join waits for the Node of a machine that is being created. It is told when the Node comes and when it gets ready.
+// join waits for the Node of a machine that is being created. It is called again when the Node appears or becomes ready.
 func (t *task) join(ctx context.Context, instance cloud.Instance, left time.Duration) (time.Duration, error) {
 	node, err := t.node(ctx)
 	t.Shoots.Await(t.machine.Namespace, t.machine.Name)
@@ -120,7 +121,7 @@ func (t *task) join(ctx context.Context, instance cloud.Instance, left time.Dura
 	return resyncPeriod, t.deleteOrphanNodes(ctx)
 }
 
-// check looks whether a machine that has joined is healthy.
+// check checks the health of a machine that has joined.
 func (t *task) check(ctx context.Context) (time.Duration, error) {
 	const look = machinev1alpha1.MachineOperationHealthCheck
 	m := t.machine
@@ -130,7 +131,7 @@ func (t *task) check(ctx context.Context) (time.Duration, error) {
 	}
 	node, err := t.node(ctx)
 	if unreachable := (*unreachableError)(nil); errors.As(err, &unreachable) {
-		return resyncPeriod, nil // nothing is known about the machine, so nothing is done to it
+		return resyncPeriod, nil // the state of the machine is unknown, so nothing is done to it
 	} else if err != nil {
 		return 0, err
 	}
@@ -157,12 +158,12 @@ func (t *task) check(ctx context.Context) (time.Duration, error) {
 		}
 		return 0, t.fail(ctx, look, fmt.Sprintf("Machine %s is not healthy since %s", m.Name, timeout))
 	}
-	t.Shoots.Await(m.Namespace, m.Name) // so that it is seen at once when it is well again
+	t.Shoots.Await(m.Namespace, m.Name) // so that its recovery is seen at once
 	return min(timeout, resyncPeriod), t.write(ctx, machinev1alpha1.MachineUnknown, look, machinev1alpha1.MachineStateProcessing,
 		fmt.Sprintf("Machine %s is unhealthy - changing MachineState to Unknown", m.Name))
 }
 
-// mirror writes the conditions of the Node, if they have changed.
+// mirror writes the conditions of the Node into the machine's status if they have changed.
 func (t *task) mirror(ctx context.Context) error {
 	return operation.PatchStatus(ctx, t.Client, t.machine, func(m *machinev1alpha1.Machine) {
 		if !equality.Semantic.DeepEqual(m.Status.Conditions, t.conditions) {
@@ -171,14 +172,14 @@ func (t *task) mirror(ctx context.Context) error {
 	})
 }
 
-// dressing is what a Node has from its pool.
+// dressing is what the pool defines for a Node.
 type dressing struct {
 	Labels      map[string]string `json:"labels,omitempty"`
 	Annotations map[string]string `json:"annotations,omitempty"`
 	Taints      []corev1.Taint    `json:"taints,omitempty"`
 }
 
-// dress gives the Node what it has from the pool and from the cloud, and takes away what it had from the pool before.
+// dress sets what the pool and the cloud define for the Node, and removes what the pool defined before.
 func (t *task) dress(ctx context.Context, node *corev1.Node, instance cloud.Instance) error {
 	template := t.machine.Spec.NodeTemplateSpec
 	wanted := dressing{template.Labels, template.Annotations, template.Spec.Taints}
@@ -187,7 +188,7 @@ func (t *task) dress(ctx context.Context, node *corev1.Node, instance cloud.Inst
 		return fmt.Errorf("writing down what Node %s has from its pool: %w", node.Name, err)
 	}
 	before := dressing{}
-	_ = json.Unmarshal([]byte(node.Annotations[annotationApplied]), &before) // what cannot be read was not applied
+	_ = json.Unmarshal([]byte(node.Annotations[annotationApplied]), &before) // an unreadable value counts as empty
 	changed := node.DeepCopy()
 	changed.Labels = merged(node.Labels, before.Labels, wanted.Labels)
 	changed.Annotations = merged(node.Annotations, before.Annotations, wanted.Annotations)
@@ -207,7 +208,7 @@ func (t *task) dress(ctx context.Context, node *corev1.Node, instance cloud.Inst
 	}
 	patch := client.MergeFrom(node)
 	if !equality.Semantic.DeepEqual(node.Spec.Taints, changed.Spec.Taints) {
-		// They are a list, which a patch replaces: it must not have changed in between.
+		// Taints are a list, which a patch replaces as a whole: they must not have changed in between.
 		patch = client.MergeFromWithOptions(node, client.MergeFromWithOptimisticLock{})
 	}
 	err = t.inShoot(ctx, func(ctx context.Context, shoot client.Client) error { return shoot.Patch(ctx, changed, patch) })
@@ -231,7 +232,7 @@ func merged(has, before, wanted map[string]string) map[string]string {
 	return result
 }
 
-// mergedTaints leaves the taints that are not the pool's as they are.
+// mergedTaints sets the taints of the pool and keeps all others.
 func mergedTaints(has, before, wanted []corev1.Taint) []corev1.Taint {
 	in := func(taints []corev1.Taint, taint corev1.Taint) bool {
 		return slices.ContainsFunc(taints, func(t corev1.Taint) bool { return t.MatchTaint(&taint) })

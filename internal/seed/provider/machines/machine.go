@@ -19,9 +19,9 @@ import (
 	"github.com/gardenlite/gardenlite/internal/component/operation"
 )
 
-// MachineReconciler reconciles the life of Machines.
+// MachineReconciler reconciles Machines.
 type MachineReconciler struct {
-	// Client reads from the seed itself.
+	// Client reads directly from the seed, not from a cache.
 	Client client.Client
 	Cloud  Cloud
 	Shoots *Shoots
@@ -35,7 +35,7 @@ type ProviderSpec struct {
 	Image string `json:"image"`
 }
 
-// Reconcile takes the next step in the life of a machine.
+// Reconcile takes the next step in the life of a Machine.
 func (r *MachineReconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	release, err := r.Guard.Share(ctx, request.Namespace)
 	if err != nil {
@@ -56,7 +56,7 @@ func (r *MachineReconciler) Reconcile(ctx context.Context, request reconcile.Req
 	return component.After(wait, err)
 }
 
-// gone releases what there is for the shoot when the last machine is gone.
+// gone drops the client for the shoot if the last machine of the namespace is gone.
 func (r *MachineReconciler) gone(ctx context.Context, key client.ObjectKey) error {
 	r.Shoots.StopAwaiting(key.Namespace, key.Name)
 	rest := &machinev1alpha1.MachineList{}
@@ -69,11 +69,11 @@ func (r *MachineReconciler) gone(ctx context.Context, key client.ObjectKey) erro
 	return nil
 }
 
-// task is a step in the life of a machine.
+// task is one reconciliation of a Machine.
 type task struct {
 	*MachineReconciler
 	machine *machinev1alpha1.Machine
-	// shoot is the client for the shoot, once it was asked for, and conditions are those of the Node, once it was read.
+	// shoot is the client for the shoot, once it was needed; conditions are those of the Node, once it was read.
 	shoot      client.Client
 	conditions []corev1.NodeCondition
 }
@@ -94,7 +94,7 @@ func (t *task) run(ctx context.Context) (time.Duration, error) {
 	return t.create(ctx)
 }
 
-// create has the machine's instance, and waits for its Node.
+// create ensures the machine's instance, and waits for its Node.
 func (t *task) create(ctx context.Context) (time.Duration, error) {
 	timeout := orDefault(configuration(t.machine).MachineCreationTimeout, DefaultCreationTimeout)
 	left := timeout
@@ -123,13 +123,13 @@ func (t *task) create(ctx context.Context) (time.Duration, error) {
 	return t.join(ctx, instance, left)
 }
 
-// lostError is about an instance that was there once.
+// lostError says that an instance does not exist any more.
 type lostError struct{ error }
 
-// unreachableError is about a shoot whose API server does not answer, or refuses.
+// unreachableError says that the API server of a shoot does not respond, or denies access.
 type unreachableError struct{ error }
 
-// ensureInstance has the cloud make the instance, once.
+// ensureInstance creates the instance, but only once.
 func (t *task) ensureInstance(ctx context.Context, timeout time.Duration) (cloud.Instance, error) {
 	m := t.machine
 	if instance, ok := instanceOf(t.Cloud, m.Namespace, m.Name); ok {
@@ -155,7 +155,7 @@ func (t *task) ensureInstance(ctx context.Context, timeout time.Duration) (cloud
 	return instance, nil
 }
 
-// instanceSpec is what the machine's class says about its instance.
+// instanceSpec returns the spec of the instance according to the machine's class.
 func (t *task) instanceSpec(ctx context.Context) (cloud.InstanceSpec, error) {
 	m := t.machine
 	class := &machinev1alpha1.MachineClass{}
@@ -170,7 +170,7 @@ func (t *task) instanceSpec(ctx context.Context) (cloud.InstanceSpec, error) {
 		return cloud.InstanceSpec{}, fmt.Errorf("MachineClass %s/%s has no nodeTemplate or no secretRef", class.Namespace, class.Name)
 	}
 	secret := &corev1.Secret{}
-	// The Secret is in the namespace of the class, whatever the class says: another one's is none of its business.
+	// The Secret must be in the namespace of the class, so that a class cannot use the Secret of another namespace.
 	if err := t.Client.Get(ctx, client.ObjectKey{Namespace: m.Namespace, Name: class.SecretRef.Name}, secret); err != nil {
 		return cloud.InstanceSpec{}, fmt.Errorf("reading the user data in Secret %s/%s: %w", m.Namespace, class.SecretRef.Name, err)
 	}
@@ -181,7 +181,7 @@ func (t *task) instanceSpec(ctx context.Context) (cloud.InstanceSpec, error) {
 	}, nil
 }
 
-// identify writes which instance and which Node are the machine's.
+// identify records the instance and the Node of the machine.
 func (t *task) identify(ctx context.Context, instance cloud.Instance) error {
 	return operation.Patch(ctx, t.Client, t.machine, func(m *machinev1alpha1.Machine) {
 		m.Spec.ProviderID = instance.ProviderID
@@ -189,7 +189,7 @@ func (t *task) identify(ctx context.Context, instance cloud.Instance) error {
 	})
 }
 
-// pending, crash and fail write what has become of the machine's creation. The time since when it is being created stays.
+// pending, crash and fail write the state of the machine. The first two keep the time since when it is being created.
 func (t *task) pending(ctx context.Context, why string) error {
 	return t.write(ctx, machinev1alpha1.MachinePending, machinev1alpha1.MachineOperationCreate, machinev1alpha1.MachineStateProcessing, why)
 }
@@ -208,7 +208,7 @@ func isCreating(phase machinev1alpha1.MachinePhase) bool {
 	return phase == machinev1alpha1.MachinePending || phase == machinev1alpha1.MachineCrashLoopBackOff
 }
 
-// write writes a phase and what was done last, if that is new.
+// write writes the phase and the last operation if they have changed.
 func (t *task) write(ctx context.Context, phase machinev1alpha1.MachinePhase, what machinev1alpha1.MachineOperationType,
 	state machinev1alpha1.MachineState, description string) error {
 	return operation.PatchStatus(ctx, t.Client, t.machine, func(m *machinev1alpha1.Machine) {
@@ -228,7 +228,7 @@ func (t *task) write(ctx context.Context, phase machinev1alpha1.MachinePhase, wh
 	})
 }
 
-// Cloud is what is needed of a cloud to have machines there.
+// Cloud is the part of the cloud that the machine controller needs.
 type Cloud interface {
 	EnsureInstance(ctx context.Context, spec cloud.InstanceSpec) (cloud.Instance, error)
 	DeleteInstance(ctx context.Context, id string) error
@@ -238,7 +238,7 @@ type Cloud interface {
 
 const tagRegion = "region"
 
-// instanceOf is the instance of a machine: its ID is the machine's name. One of that name in another network is none of ours.
+// instanceOf returns the instance of a machine, whose name is its ID. It ignores an instance in another network.
 func instanceOf(c Cloud, namespace, name string) (cloud.Instance, bool) {
 	instance, ok := c.Instance(name)
 	return instance, ok && instance.Network == namespace

@@ -164,7 +164,7 @@ clusters: [{name: c, cluster: {server: %q, insecure-skip-tls-verify: true}}], us
 		strings.Trim(user, "{}")))
 }
 
-// TestShoots: one watch while a machine is awaited, new connections when the Secret changes, and nothing that is left after.
+// TestShoots checks that there is one watch while machines are awaited, and new connections when the Secret changes.
 func TestShoots(t *testing.T) {
 	goroutinesEnded := testutil.Goroutines(t)
 	watches := make(chan string, 10)

@@ -19,11 +19,11 @@ import (
 
 // Names that machine-controller-manager and Gardener's extensions use.
 const (
-	// Finalizer keeps MachineDeployments and Machines while there is something to undo.
+	// Finalizer keeps MachineDeployments and Machines until they are cleaned up.
 	Finalizer = "machine.sapcloud.io/machine-controller-manager"
-	// LabelDeployment has the name of the MachineDeployment that a MachineSet or Machine is of.
+	// LabelDeployment has the name of the MachineDeployment that a MachineSet or Machine belongs to.
 	LabelDeployment = "name"
-	// LabelForceDeletion, with the value ForceDeletion, is on Machines that are deleted without draining their Nodes.
+	// LabelForceDeletion, with the value ForceDeletion, marks Machines that are deleted without draining their Nodes.
 	LabelForceDeletion = "force-deletion"
 	// ForceDeletion is the value of LabelForceDeletion.
 	ForceDeletion = "True"
@@ -42,14 +42,14 @@ const (
 	// DefaultDrainTimeout is how long PodDisruptionBudgets are respected.
 	DefaultDrainTimeout = 2 * time.Hour
 
-	// resyncPeriod is how often a machine is looked at that nothing is expected of.
+	// resyncPeriod is how often a machine is checked when no change is expected.
 	resyncPeriod = 30 * time.Second
-	// drainAgain is how often it is tried to evict Pods that may not go, askAgain how often a shoot that does not answer.
+	// drainAgain is the delay between attempts to evict Pods, askAgain between requests to a shoot that does not respond.
 	drainAgain = 5 * time.Second
 	askAgain   = time.Second
 )
 
-// Hash is a short hash for names.
+// Hash returns a short hash for names.
 func Hash(of string) string {
 	sum := sha256.Sum256([]byte(of))
 	return hex.EncodeToString(sum[:])[:5]
@@ -62,7 +62,7 @@ func orDefault(d *metav1.Duration, otherwise time.Duration) time.Duration {
 	return d.Duration
 }
 
-// configuration is the configuration of a machine, never nil.
+// configuration returns the configuration of a machine, an empty one if it has none.
 func configuration(m *machinev1alpha1.Machine) machinev1alpha1.MachineConfiguration {
 	if m.Spec.MachineConfiguration == nil {
 		return machinev1alpha1.MachineConfiguration{}
@@ -70,7 +70,7 @@ func configuration(m *machinev1alpha1.Machine) machinev1alpha1.MachineConfigurat
 	return *m.Spec.MachineConfiguration
 }
 
-// frozen says whether the Worker of a namespace migrates to another seed: its machines are not this seed's any more.
+// frozen reports whether the Worker of a namespace is migrated to another seed, to which its machines then belong.
 func frozen(ctx context.Context, seed client.Reader, namespace string) (bool, error) {
 	workers := &extensionsv1alpha1.WorkerList{}
 	if err := seed.List(ctx, workers, client.InNamespace(namespace)); err != nil {

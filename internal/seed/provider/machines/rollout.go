@@ -9,14 +9,14 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 )
 
-// defaultPriority is that of a machine without the annotation; who wants to be rid of one gives it a lower one.
+// defaultPriority is the priority of a machine without the annotation. Machines with a lower one are deleted first.
 const defaultPriority = 3
 
-// limits are how many machines there may be more than wanted while a MachineDeployment rolls, and how many may be missing.
+// limits are the numbers of additional and of unavailable machines that a rolling update may cause.
 type limits struct{ surge, unavailable int }
 
-// limitsOf works them out: a percentage of the replicas, rounded up for more and down for less. One of both is at least 1,
-// or nothing would ever roll.
+// limitsOf returns the limits of a MachineDeployment. Percentages of the replicas are rounded up for the surge and down for
+// unavailable machines. If both are 0, one machine may be unavailable, otherwise a rolling update would never start.
 func limitsOf(d *machinev1alpha1.MachineDeployment) limits {
 	var update machinev1alpha1.UpdateConfiguration
 	switch strategy := d.Spec.Strategy; {
@@ -42,8 +42,8 @@ func limitsOf(d *machinev1alpha1.MachineDeployment) limits {
 	return l
 }
 
-// plan says how many machines are to be made now, and which are to be deleted, so that in the end there are as many current
-// ones as replicas, and no old one. It is given neither machines that are being deleted nor those that have failed.
+// plan returns how many machines to create now, and which to delete, so that finally there are as many current ones as
+// replicas, and no old ones. The arguments must not contain machines that are being deleted or have failed.
 func plan(replicas int, l limits, current, old []*machinev1alpha1.Machine) (create int, remove []*machinev1alpha1.Machine) {
 	total, ready := len(current)+len(old), running(current)
 	switch missing := replicas - len(current); {
@@ -53,7 +53,7 @@ func plan(replicas int, l limits, current, old []*machinev1alpha1.Machine) (crea
 		remove = worst(current)[:-missing]
 	}
 	least := replicas - l.unavailable
-	most := total - least - (len(current) - ready) // those that have yet to join are not to be counted on
+	most := total - least - (len(current) - ready) // machines that have not joined yet do not count
 	healthy := ready + running(old) - least
 	for _, m := range worst(old) {
 		if most <= 0 || isRunning(m) && healthy <= 0 {
@@ -81,7 +81,7 @@ func running(machines []*machinev1alpha1.Machine) (n int) {
 	return n
 }
 
-// worst are the machines in the order in which they are given up: those that do not run, those of least priority, the youngest.
+// worst returns the machines in the order of their deletion: not running first, then lowest priority, then youngest.
 func worst(machines []*machinev1alpha1.Machine) []*machinev1alpha1.Machine {
 	rank := func(m *machinev1alpha1.Machine) int {
 		if isRunning(m) {

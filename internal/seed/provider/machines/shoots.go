@@ -22,22 +22,22 @@ const KubeconfigKey = "kubeconfig"
 const (
 	// shootTimeout ends a request to a shoot's API server.
 	shootTimeout = 5 * time.Second
-	// A watch that ends or cannot begin is tried again after a while, which doubles.
+	// Delays of the exponential backoff for a watch that has ended or could not be started.
 	watchAgain, watchAgainMax = 200 * time.Millisecond, 10 * time.Second
 )
 
-// errNoAccess is why there is no client for a shoot: it has no Secret for that.
+// errNoAccess says that there is no Secret with a kubeconfig for the shoot.
 var errNoAccess = errors.New("there is no kubeconfig for the shoot")
 
-// Shoots are the clients for the API servers of shoots, one a namespace, and the watches of their Nodes.
+// Shoots holds the clients for the API servers of shoots, one per namespace, and the watches of their Nodes.
 type Shoots struct {
 	// Seed reads the Secrets.
 	Seed  client.Reader
 	Clock clock.WithTicker
-	// Connect makes a client from a kubeconfig, and the function that ends all that the client has open.
+	// Connect returns a client for a kubeconfig, and a function that closes its connections.
 	Connect func(kubeconfig []byte) (client.WithWatch, func(), error)
-	// Changed is called for a Node that was created or deleted, or became ready or not ready, by namespace in the seed and
-	// Node's name.
+	// Changed is called for a Node that was created or deleted, or whose readiness has changed, with the namespace in the
+	// seed and the name of the Node.
 	Changed func(client.ObjectKey)
 
 	mu     sync.Mutex
@@ -46,19 +46,18 @@ type Shoots struct {
 	wg     sync.WaitGroup
 }
 
-// shoot is what is known of one of them.
 type shoot struct {
 	kubeconfig []byte
 	client     client.WithWatch
 	disconnect func()
-	// awaited are the machines whose Nodes are waited for; stop ends the watch, and is nil if there is none.
+	// awaited are the machines that wait for their Nodes; stop ends the watch, and is nil if there is none.
 	awaited map[string]struct{}
 	stop    context.CancelFunc
-	// swept says that there is no Node of an instance that has gone.
+	// swept says that the Nodes of instances that are gone have been deleted.
 	swept bool
 }
 
-// Client is a client for the shoot of a namespace: errNoAccess if there is no Secret for it.
+// Client returns a client for the shoot of a namespace. It returns errNoAccess if there is no Secret for it.
 func (s *Shoots) Client(ctx context.Context, namespace string) (client.Client, error) {
 	secret := &corev1.Secret{}
 	key := client.ObjectKey{Namespace: namespace, Name: constants.DeploymentNameMachineControllerManager}
@@ -95,7 +94,7 @@ func (s *Shoots) Client(ctx context.Context, namespace string) (client.Client, e
 	return made, nil
 }
 
-// end ends the watch and the connections. The lock is held; who watches does not wait for it.
+// end ends the watch, without waiting for it, and closes the connections. The caller holds the lock.
 func (s *shoot) end() {
 	if s.stop != nil {
 		s.stop()
@@ -104,7 +103,7 @@ func (s *shoot) end() {
 	s.disconnect()
 }
 
-// Await has Changed told of the Node of a machine, until Forget.
+// Await makes Changed be called for the Node of a machine, until StopAwaiting.
 func (s *Shoots) Await(namespace, machine string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -114,7 +113,7 @@ func (s *Shoots) Await(namespace, machine string) {
 	}
 }
 
-// StopAwaiting says that the Node of a machine is not waited for any more. The last one ends the watch.
+// StopAwaiting ends the waiting for the Node of a machine. The last one ends the watch.
 func (s *Shoots) StopAwaiting(namespace, machine string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -128,7 +127,7 @@ func (s *Shoots) StopAwaiting(namespace, machine string) {
 	}
 }
 
-// Swept says whether the shoot of a namespace is known to have no Node whose instance has gone.
+// Swept reports whether the Nodes of instances that are gone have been deleted in the shoot of a namespace.
 func (s *Shoots) Swept(namespace string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -136,7 +135,7 @@ func (s *Shoots) Swept(namespace string) bool {
 	return known != nil && known.swept
 }
 
-// SetSwept remembers what Swept says, until the shoot is forgotten.
+// SetSwept sets what Swept returns, until the shoot is dropped.
 func (s *Shoots) SetSwept(namespace string, swept bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -145,7 +144,7 @@ func (s *Shoots) SetSwept(namespace string, swept bool) {
 	}
 }
 
-// Drop ends all that there is for the shoot of a namespace.
+// Drop ends the watch and closes the connections for the shoot of a namespace.
 func (s *Shoots) Drop(namespace string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -155,14 +154,14 @@ func (s *Shoots) Drop(namespace string) {
 	}
 }
 
-// Start ends everything when the context ends, and waits for it.
+// Start waits until the context ends, and then calls Close.
 func (s *Shoots) Start(ctx context.Context) error {
 	<-ctx.Done()
 	s.Close()
 	return nil
 }
 
-// Close ends everything and waits for it.
+// Close ends all watches and closes all connections, and waits until that is done.
 func (s *Shoots) Close() {
 	s.mu.Lock()
 	s.closed = true
@@ -187,7 +186,7 @@ func (s *Shoots) watch(namespace string, of *shoot) {
 	})
 }
 
-// keepWatching watches until the context ends.
+// keepWatching restarts the watch with exponential backoff until the context ends.
 func (s *Shoots) keepWatching(ctx context.Context, namespace string, shoot client.WithWatch) {
 	for wait := watchAgain; ctx.Err() == nil; wait = min(2*wait, watchAgainMax) {
 		nodes, err := shoot.Watch(ctx, &corev1.NodeList{})
@@ -206,7 +205,7 @@ func (s *Shoots) keepWatching(ctx context.Context, namespace string, shoot clien
 	}
 }
 
-// notifyChanges tells what changes of the Nodes, until the watch ends. It says whether there was anything.
+// notifyChanges calls Changed for changes of Nodes until the watch ends. It returns whether there was any event.
 func (s *Shoots) notifyChanges(ctx context.Context, namespace string, nodes watch.Interface) (any bool) {
 	ready := map[string]bool{}
 	for {

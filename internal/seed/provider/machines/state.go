@@ -15,10 +15,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// maxState is how large the state of a Worker's machines may be that is read.
+// maxState is the maximum size of a decompressed state in bytes.
 const maxState = 16 << 20
 
-// State is what a Worker's status.state says of its machines, in Gardener's form.
+// State is the state of a Worker's machines in status.state, in Gardener's format.
 type State struct {
 	MachineDeployments map[string]*DeploymentState `json:"machineDeployments,omitempty"`
 }
@@ -30,12 +30,13 @@ type DeploymentState struct {
 	Machines    []machinev1alpha1.Machine    `json:"machines,omitempty"`
 }
 
-// compressed is how a State is kept: gzip in base64, for the names of labels repeat.
+// compressed is the stored form of a State: gzip in base64, because the names of labels repeat.
 type compressed struct {
 	State []byte `json:"state"`
 }
 
-// ReadState reads what is there of machines in a namespace, those whose instance the cloud has and that are not being deleted.
+// ReadState returns the state of the machines in a namespace. It omits objects that are being deleted, and Machines without
+// an instance in the cloud.
 func ReadState(ctx context.Context, seed client.Reader, c Cloud, namespace string) (*State, error) {
 	deployments, sets, machines := &machinev1alpha1.MachineDeploymentList{}, &machinev1alpha1.MachineSetList{}, &machinev1alpha1.MachineList{}
 	for _, list := range []client.ObjectList{deployments, sets, machines} {
@@ -76,8 +77,8 @@ func bare(meta metav1.ObjectMeta) metav1.ObjectMeta {
 	return metav1.ObjectMeta{Namespace: meta.Namespace, Name: meta.Name, Labels: meta.Labels, Annotations: meta.Annotations}
 }
 
-// Add adds what an earlier state has and this one has not: objects that a migration has removed before it was interrupted.
-// Machines without an instance are left out.
+// Add adds the objects of an earlier state that this one lacks, because a migration had removed them before it was
+// interrupted. It omits Machines without an instance.
 func (s *State) Add(earlier *State, c Cloud) {
 	for name, before := range earlier.MachineDeployments {
 		now := s.MachineDeployments[name]
@@ -106,7 +107,7 @@ func union[T any](now, before []T, name func(T) string) []T {
 	return result
 }
 
-// Marshal writes a state as it stands in a Worker's status.
+// Marshal encodes a state for a Worker's status.
 func (s *State) Marshal() ([]byte, error) {
 	text, err := json.Marshal(s)
 	if err != nil {
@@ -123,7 +124,7 @@ func (s *State) Marshal() ([]byte, error) {
 	return json.Marshal(compressed{buffer.Bytes()})
 }
 
-// UnmarshalState reads a state from a Worker's status; nothing is an empty state.
+// UnmarshalState decodes a state from a Worker's status. The state is empty if there is none.
 func UnmarshalState(raw []byte) (*State, error) {
 	state, outer := &State{}, compressed{}
 	if len(raw) == 0 {

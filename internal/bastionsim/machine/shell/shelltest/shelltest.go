@@ -1,7 +1,7 @@
-// Package shelltest is the attempts to break out of a simulated machine and to use up its host, and the trap that
-// tells whether one of them succeeded. It is data for tests: those of package shell run the attempts as scripts, those
-// of package machine as commands and as what is typed, over SSH. Nothing but tests imports it, and it imports nothing
-// of the project.
+// Package shelltest has attempts to break out of a simulated machine and to exhaust its host, and a trap that tells
+// whether an attempt succeeded. It is data for tests: the tests of package shell run the attempts as scripts, and those
+// of package machine run them over SSH, as commands and as typed text. Only tests import it, and it imports nothing of
+// the project.
 package shelltest
 
 import (
@@ -24,18 +24,18 @@ var escapes string
 //go:embed testdata/bombs.txt
 var bombs string
 
-// Escapes are attempts to reach the host or to use more of it than a session may. HOST is a folder of the host with
-// the file "secret", HOSTPORT a port that the host listens on, HOSTPID a process of the host; Trap.Script fills them
-// in. A user of the machine could never have a file there. An attempt that sees the host in another way than by its
-// secret prints the marker itself.
+// Escapes are attempts to reach the host, or to use more of it than a session may. HOST is a folder of the host with
+// the file "secret", HOSTPORT is a port that the host listens on, and HOSTPID is a process of the host; Trap.Script
+// fills them in. A user of the machine could never have a file in that folder. An attempt that sees the host in another
+// way than by its secret prints the marker itself.
 var Escapes = scripts(escapes)
 
-// Bombs are attempts to use up what there is. Each has to be ended by a limit.
+// Bombs are attempts to exhaust resources. A limit must end each of them.
 var Bombs = scripts(bombs)
 
 var title = regexp.MustCompile(`(?m)^-- (.*) --\n`)
 
-// scripts reads scripts by name. A line "-- name --" stands before each.
+// scripts parses scripts by name. A line "-- name --" precedes each script.
 func scripts(text string) map[string]string {
 	all := map[string]string{}
 	texts := title.Split(text, -1)[1:]
@@ -45,10 +45,10 @@ func scripts(text string) map[string]string {
 	return all
 }
 
-// Marker is what no output and no disk of a machine may have: it is in a file and in a variable of the host.
+// Marker must not be in any output or on any disk of a machine. It is in a file and in a variable of the host.
 const Marker = "HOST-SECRET-7f3a"
 
-// Trap is what there is of the host to be reached.
+// Trap is the part of the host that attempts try to reach.
 type Trap struct {
 	dir      string
 	port     string
@@ -57,8 +57,8 @@ type Trap struct {
 	listener net.Listener
 }
 
-// New makes a folder of the host with a secret, a variable of this process with it, and a port that listens, and
-// remembers what the folder looks like. They go with the test.
+// New creates a folder of the host with a secret, a variable of this process with the secret, and a listening port. It
+// remembers the content of the folder. The test removes all of them when it ends.
 func New(t *testing.T) *Trap {
 	t.Helper()
 	t.Setenv("SECRET_OF_OUTSIDE", Marker)
@@ -93,7 +93,7 @@ func New(t *testing.T) *Trap {
 	return trap
 }
 
-// Script fills in what an attempt says about the host.
+// Script replaces the placeholders for the host in an attempt.
 func (trap *Trap) Script(attempt string) string {
 	pairs := []string{"HOSTPID", fmt.Sprint(os.Getpid()), "HOSTPORT", trap.port}
 	for _, after := range []string{"/", ";", " ", ":", "\n", ","} {
@@ -102,10 +102,10 @@ func (trap *Trap) Script(attempt string) string {
 	return strings.NewReplacer(pairs...).Replace(attempt)
 }
 
-// Port is the port of the host that listens.
+// Port returns the port that the host listens on.
 func (trap *Trap) Port() string { return trap.port }
 
-// Check fails the test if an attempt with this output has come through.
+// Check fails the test if an attempt with this output has reached the host.
 func (trap *Trap) Check(t *testing.T, output string) {
 	t.Helper()
 	if strings.Contains(output, Marker) {
@@ -119,7 +119,7 @@ func (trap *Trap) Check(t *testing.T, output string) {
 	}
 }
 
-// CheckFolder fails the test if the secret is in a folder of the host: that of a machine's disk.
+// CheckFolder fails the test if the secret is in a folder of the host, which holds a machine's disk.
 func (trap *Trap) CheckFolder(t *testing.T, dir string) {
 	t.Helper()
 	if strings.Contains(look(t, dir), Marker) {
@@ -127,7 +127,7 @@ func (trap *Trap) CheckFolder(t *testing.T, dir string) {
 	}
 }
 
-// look is what there is to see of a folder.
+// look returns a description of a folder and everything in it.
 func look(t *testing.T, dir string) string {
 	t.Helper()
 	var seen strings.Builder

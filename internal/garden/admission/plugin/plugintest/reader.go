@@ -11,7 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// Reader is a plugin.Reader over objects that a test put there. Field selectors are given to Fields.
+// Reader is a plugin.Reader that returns the given Objects. Field selectors are matched against the result of Fields.
 type Reader struct {
 	Objects map[schema.GroupResource][]runtime.Object
 	// Fields returns the selectable fields of an object; nil means that every selector matches.

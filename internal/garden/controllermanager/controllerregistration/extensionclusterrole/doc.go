@@ -1,6 +1,7 @@
-// Package extensionclusterrole gives extensions rights of their own in the garden: to a ClusterRole that is labelled for
-// it, the service accounts of extensions that its annotation selects are bound.
+// Package extensionclusterrole grants extensions additional permissions in the garden: for each ClusterRole that is
+// labelled for it, it binds the service accounts that the ClusterRole's annotation selects.
 //
-// A selected service account counts only where none but Gardener makes them: in a Seed's namespace, or, by the prefix of
-// its name, in garden or in a Project's namespace. It may import API types.
+// Only service accounts that nothing but Gardener creates are bound: those in the namespace of a Seed, and, in the
+// namespace garden and in namespaces of Projects, those with the name prefix for extensions. The package may import API
+// types.
 package extensionclusterrole

@@ -30,18 +30,18 @@ import (
 	"github.com/gardenlite/gardenlite/internal/component"
 )
 
-// ControllerName is the name of the controller, which is Gardener's.
+// ControllerName is the name of the controller, as in Gardener.
 const ControllerName = "controllerregistration-extension-clusterrole"
 
-// projectNamespacePrefix begins the names of the namespaces of Projects.
+// projectNamespacePrefix is the prefix of the names of the namespaces of Projects.
 const projectNamespacePrefix = "garden-"
 
-// Reconciler binds extensions to ClusterRoles.
+// Reconciler binds service accounts of extensions to ClusterRoles.
 type Reconciler struct {
 	Client client.Client
 }
 
-// AddToManager adds the controller, with what it misses from the manager.
+// AddToManager adds the controller to the manager, from which it takes unset dependencies.
 func (r *Reconciler) AddToManager(mgr manager.Manager) error {
 	r.Client = cmp.Or(r.Client, mgr.GetClient())
 	return component.Controller(mgr, ControllerName).
@@ -55,7 +55,7 @@ func isForExtensions(clusterRole client.Object) bool {
 	return clusterRole.GetLabels()[constants.LabelAuthorizationCustomExtensionsPermissions] == "true"
 }
 
-// isOfExtension says whether a service account can only be an extension's.
+// isOfExtension reports whether a service account can only belong to an extension.
 func isOfExtension(account client.Object) bool {
 	namespace := account.GetNamespace()
 	if strings.HasPrefix(namespace, seedidentity.NamespacePrefix) {
@@ -65,7 +65,7 @@ func isOfExtension(account client.Object) bool {
 		(namespace == constants.GardenNamespace || strings.HasPrefix(namespace, projectNamespacePrefix))
 }
 
-// clusterRolesOf are the ClusterRoles that select a service account.
+// clusterRolesOf returns requests for the ClusterRoles that select a service account.
 func (r *Reconciler) clusterRolesOf(ctx context.Context, account client.Object) (requests []reconcile.Request) {
 	clusterRoles := metadataList(rbacv1.SchemeGroupVersion.WithKind("ClusterRoleList"))
 	if err := r.Client.List(ctx, clusterRoles,
@@ -86,7 +86,7 @@ func (r *Reconciler) clusterRolesOf(ctx context.Context, account client.Object) 
 	return requests
 }
 
-// Reconcile binds the service accounts that a ClusterRole selects, and no others.
+// Reconcile makes the subjects of the ClusterRoleBinding exactly the service accounts that the ClusterRole selects.
 func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	clusterRole := &metav1.PartialObjectMetadata{}
 	clusterRole.SetGroupVersionKind(rbacv1.SchemeGroupVersion.WithKind("ClusterRole"))
@@ -131,7 +131,7 @@ func (r *Reconciler) bind(ctx context.Context, clusterRole *metav1.PartialObject
 	return r.Client.Patch(ctx, binding, client.MergeFrom(before))
 }
 
-// subjects are the service accounts that a ClusterRole is for, always in the same order.
+// subjects returns the service accounts that a ClusterRole selects, sorted.
 func (r *Reconciler) subjects(ctx context.Context, clusterRole *metav1.PartialObjectMetadata) (subjects []rbacv1.Subject, err error) {
 	selector, err := selectorOf(clusterRole)
 	if err != nil {
@@ -153,7 +153,7 @@ func (r *Reconciler) subjects(ctx context.Context, clusterRole *metav1.PartialOb
 	return subjects, nil
 }
 
-// selectorOf is which service accounts a ClusterRole is for.
+// selectorOf returns the selector for service accounts in the annotation of a ClusterRole.
 func selectorOf(clusterRole client.Object) (labels.Selector, error) {
 	const annotation = constants.LabelAuthorizationExtensionsServiceAccountSelector
 	value, ok := clusterRole.GetAnnotations()[annotation]

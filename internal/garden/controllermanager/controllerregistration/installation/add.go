@@ -26,10 +26,10 @@ import (
 	"github.com/gardenlite/gardenlite/internal/garden/controllermanager/kit"
 )
 
-// ControllerName is the name of the controller, which is Gardener's.
+// ControllerName is the name of the controller, as in Gardener.
 const ControllerName = "controllerinstallation-seed"
 
-// AddToManager adds the controller, with what it misses from the manager.
+// AddToManager adds the controller to the manager, from which it takes unset dependencies.
 func (r *Reconciler) AddToManager(mgr manager.Manager) error {
 	r.Client = cmp.Or(r.Client, mgr.GetClient())
 	r.Reader = cmp.Or(r.Reader, mgr.GetAPIReader())
@@ -47,18 +47,17 @@ func (r *Reconciler) AddToManager(mgr manager.Manager) error {
 		Complete(r)
 }
 
-// everyUpdate lets every update count.
 func everyUpdate(_, _ client.Object) bool { return true }
 
-// changed passes creations, deletions and the updates that count.
+// changed passes creations, deletions, and the updates for which counts returns true.
 func changed[T client.Object](counts func(before, after T) bool) predicate.Funcs {
 	funcs := kit.CreationsAndUpdates(counts)
 	funcs.DeleteFunc = func(event.DeleteEvent) bool { return true }
 	return funcs
 }
 
-// seedChanged passes Seeds that are described in another way than before, or are being deleted. What gardenlets
-// report about them does not count.
+// seedChanged passes Seeds whose spec, labels or annotations have changed, and those that are being deleted. It does
+// not pass updates of the status.
 func seedChanged() predicate.Predicate {
 	return kit.CreationsAndUpdates(func(before, after *corev1beta1.Seed) bool {
 		return after.DeletionTimestamp != nil ||
@@ -68,8 +67,8 @@ func seedChanged() predicate.Predicate {
 	})
 }
 
-// requirementChanged passes installations that the gardenlet began or ceased to require, and those that are gone: one
-// that has been in the way of a new one is.
+// requirementChanged passes installations whose condition Required has become or ceased to be true, and deleted ones,
+// because a deletion may be waited for before the new installation is created.
 func requirementChanged() predicate.Predicate {
 	return changed(func(before, after *corev1beta1.ControllerInstallation) bool {
 		required := corev1beta1.ControllerInstallationRequired
@@ -103,14 +102,15 @@ func networkOf(spec *corev1beta1.ShootSpec) *string {
 	return spec.Networking.Type
 }
 
-// isResource passes what ControllerDeployments may refer to, which the garden labels.
+// isResource passes the ConfigMaps and Secrets that ControllerDeployments may refer to, which have a label in the
+// garden.
 func isResource() predicate.Predicate {
 	return predicate.NewPredicateFuncs(func(obj client.Object) bool {
 		return obj.GetNamespace() == constants.GardenNamespace && obj.GetLabels()[constants.GardenRole] == constants.GardenRoleResourceReference
 	})
 }
 
-// seedsOf asks for the Seeds that an object names.
+// seedsOf returns a function that maps an object to requests for the Seeds that names returns.
 func seedsOf[T client.Object](names func(T) []*string) handler.MapFunc {
 	return func(_ context.Context, obj client.Object) (requests []reconcile.Request) {
 		of, ok := obj.(T)
@@ -150,7 +150,7 @@ func (r *Reconciler) allSeeds(ctx context.Context, _ client.Object) (requests []
 	return requests
 }
 
-// seedsOfDeployment are all Seeds if a registration refers to the deployment, else none.
+// seedsOfDeployment returns requests for all Seeds if a registration refers to the deployment, else none.
 func (r *Reconciler) seedsOfDeployment(ctx context.Context, deployment client.Object) []reconcile.Request {
 	registrations := &corev1beta1.ControllerRegistrationList{}
 	if err := r.Client.List(ctx, registrations, client.UnsafeDisableDeepCopy); err != nil {
@@ -166,7 +166,8 @@ func (r *Reconciler) seedsOfDeployment(ctx context.Context, deployment client.Ob
 	return nil
 }
 
-// seedsOfResource are the Seeds of all deployments that refer to an object of a kind.
+// seedsOfResource returns a function that maps an object of the kind to requests for all Seeds if a deployment in use
+// refers to it, else none.
 func (r *Reconciler) seedsOfResource(kind string) handler.MapFunc {
 	return func(ctx context.Context, obj client.Object) []reconcile.Request {
 		deployments := &gardencorev1.ControllerDeploymentList{}

@@ -16,7 +16,7 @@ import (
 	"github.com/gardenlite/gardenlite/internal/garden/controllermanager/kit/kittest"
 )
 
-// TestChanges has a change for each line, and whether it is looked at.
+// TestChanges checks which updates the predicates pass.
 func TestChanges(t *testing.T) {
 	shoots := changed(shootChanged)
 	for name, test := range map[string]struct {
@@ -53,7 +53,7 @@ func TestChanges(t *testing.T) {
 	}
 }
 
-// TestRequests has the seeds that are looked at after a change of something.
+// TestRequests checks which Seeds are reconciled after a change of another object.
 func TestRequests(t *testing.T) {
 	resource := gardencorev1.NamedResourceReference{Name: "r"}
 	resource.ResourceRef.Kind, resource.ResourceRef.Name = "Secret", "s"

@@ -19,14 +19,14 @@ import (
 	logf "sigs.k8s.io/controller-runtime/pkg/log"
 )
 
-// Labels of installations that change with what they were made of; Gardener's.
+// These labels of installations contain the hashes of the objects that an installation derives from, as in Gardener.
 const (
 	seedSpecHash         = "seed-spec-hash"
 	registrationSpecHash = "registration-spec-hash"
 	deploymentHash       = "deployment-hash"
 )
 
-// installOne makes the installation of a registration, or brings it up to date.
+// installOne creates the installation of a registration, or updates it.
 func (r *Reconciler) installOne(ctx context.Context, s *state, registration *corev1beta1.ControllerRegistration) error {
 	deployment, err := r.deploymentOf(ctx, registration)
 	if err != nil {
@@ -65,7 +65,8 @@ func (r *Reconciler) installOne(ctx context.Context, s *state, registration *cor
 	return nil
 }
 
-// deploymentOf is the ControllerDeployment of a registration, nil if it has none. There is never more than one.
+// deploymentOf returns the ControllerDeployment of a registration, and nil if it has none. There is never more than
+// one.
 func (r *Reconciler) deploymentOf(ctx context.Context, registration *corev1beta1.ControllerRegistration) (
 	*gardencorev1.ControllerDeployment, error) {
 	if registration.Spec.Deployment == nil || len(registration.Spec.Deployment.DeploymentRefs) == 0 {
@@ -78,7 +79,8 @@ func (r *Reconciler) deploymentOf(ctx context.Context, registration *corev1beta1
 	return deployment, nil
 }
 
-// resourcesOf are references to what a deployment refers to, as it is now: what changes there leads to an update.
+// resourcesOf returns references to the ConfigMaps and Secrets of a deployment. They include the resource versions, so
+// that a change leads to an update of the installation.
 func (r *Reconciler) resourcesOf(ctx context.Context, deployment *gardencorev1.ControllerDeployment) (
 	refs []corev1.ObjectReference, err error) {
 	if deployment == nil {
@@ -101,7 +103,7 @@ func (r *Reconciler) resourcesOf(ctx context.Context, deployment *gardencorev1.C
 	return refs, nil
 }
 
-// describe says in an installation what is installed where.
+// describe sets the spec, labels and annotations of an installation.
 func describe(installation *corev1beta1.ControllerInstallation, seed *corev1beta1.Seed, registration *corev1beta1.ControllerRegistration,
 	deployment *gardencorev1.ControllerDeployment, resources []corev1.ObjectReference) error {
 	installation.Spec = corev1beta1.ControllerInstallationSpec{
@@ -112,7 +114,7 @@ func describe(installation *corev1beta1.ControllerInstallation, seed *corev1beta
 	hashes := map[string]any{seedSpecHash: seed.Spec, registrationSpecHash: registration.Spec}
 	if deployment != nil {
 		installation.Spec.DeploymentRef = &corev1.ObjectReference{Name: deployment.Name, ResourceVersion: deployment.ResourceVersion}
-		// A ControllerDeployment has no specification: this is all that matters of it.
+		// A ControllerDeployment has no spec; only these parts of it are relevant.
 		hashes[deploymentHash] = []any{
 			deployment.Annotations[gardencorev1.MigrationControllerDeploymentType],
 			deployment.Annotations[gardencorev1.MigrationControllerDeploymentProviderConfig],
@@ -133,7 +135,7 @@ func describe(installation *corev1beta1.ControllerInstallation, seed *corev1beta
 	return errors.Join(errs...)
 }
 
-// hash is a short digest that fits into a label.
+// hash returns a digest that is short enough for a label.
 func hash(value any) (string, error) {
 	data, err := json.Marshal(value)
 	if err != nil {

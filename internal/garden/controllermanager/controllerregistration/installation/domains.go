@@ -17,7 +17,7 @@ import (
 	"github.com/gardenlite/gardenlite/internal/authz/seedidentity"
 )
 
-// Annotations of the secrets of domains; Gardener's.
+// These are the annotations of the secrets with domains, as in Gardener.
 const (
 	domainAnnotation   = "dns.gardener.cloud/domain"
 	providerAnnotation = "dns.gardener.cloud/provider"
@@ -27,15 +27,15 @@ const (
 // domain is a domain and the type of DNS provider that serves it.
 type domain struct{ name, provider string }
 
-// domains are those that a Seed gives to its Shoots.
+// domains are the domains that a Seed offers to its Shoots.
 type domains struct {
-	// internal has no provider if there is none.
+	// internal is the internal domain, and empty if there is none.
 	internal domain
-	// defaults are those with the highest priority first.
+	// defaults are the default domains, the highest priority first.
 	defaults []domain
 }
 
-// providersFor are the types of DNS providers that a Shoot needs, some of which may be empty or "unmanaged".
+// providersFor returns the types of DNS providers that a Shoot needs; they may include "" and "unmanaged".
 func (d domains) providersFor(shoot *corev1beta1.Shoot) []string {
 	providers := []string{d.internal.provider}
 	if shoot.Spec.DNS == nil {
@@ -55,7 +55,7 @@ func (d domains) providersFor(shoot *corev1beta1.Shoot) []string {
 	return providers
 }
 
-// domainsOf reads the domains of a Seed, from its specification or, where that says nothing, the secrets in its namespace.
+// domainsOf reads the domains of a Seed from its spec or, if not set there, from the secrets in its namespace.
 func (r *Reconciler) domainsOf(ctx context.Context, seed *corev1beta1.Seed) (d domains, err error) {
 	var internal []domain
 	if dns := seed.Spec.DNS.Internal; dns != nil {
@@ -79,7 +79,7 @@ func (r *Reconciler) domainsOf(ctx context.Context, seed *corev1beta1.Seed) (d d
 	return d, err
 }
 
-// domainsOfSecrets reads no more than the metadata of secrets, which has all that is needed here.
+// domainsOfSecrets reads only the metadata of secrets, which contains the domains and providers.
 func (r *Reconciler) domainsOfSecrets(ctx context.Context, seed *corev1beta1.Seed, role string) (found []domain, err error) {
 	secrets := &metav1.PartialObjectMetadataList{}
 	secrets.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("SecretList"))
@@ -88,7 +88,7 @@ func (r *Reconciler) domainsOfSecrets(ctx context.Context, seed *corev1beta1.See
 		return nil, fmt.Errorf("listing the secrets of the Seed %q with the role %s: %w", seed.Name, role, err)
 	}
 	priority := func(secret metav1.PartialObjectMetadata) int {
-		// One that is no number counts as none, as in Gardener.
+		// As in Gardener, a value that is not a number counts as 0.
 		value, err := strconv.Atoi(secret.Annotations[priorityAnnotation])
 		if err != nil {
 			return 0

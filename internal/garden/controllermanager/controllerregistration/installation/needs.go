@@ -15,16 +15,16 @@ import (
 	logf "sigs.k8s.io/controller-runtime/pkg/log"
 )
 
-// extension is what a kind of extension resource of a type is called among the needs.
+// extension returns the name of an extension of this kind and type in a set of needs.
 func extension(kind, extensionType string) string { return kind + "/" + extensionType }
 
-// needs are the extensions that a Seed and all that is in it need.
+// needs returns the extensions that a Seed and its Shoots and backups need.
 func (s *state) needs(ctx context.Context, d domains) sets.Set[string] {
 	needs := s.needsOfBackups(ctx)
 	for i := range s.shoots {
 		needs.Insert(s.needsOfShoot(&s.shoots[i], d)...)
 	}
-	// What the Seed needs for itself ends when it is deleted, so that it can be cleaned up.
+	// The extensions for the Seed itself are not needed during its deletion, so that they can be cleaned up.
 	if s.seed.DeletionTimestamp == nil {
 		needs.Insert(s.needsOfSeed()...)
 	}
@@ -65,7 +65,7 @@ func (s *state) needsOfSeed() []string {
 }
 
 func (s *state) needsOfShoot(shoot *corev1beta1.Shoot, d domains) []string {
-	// The extension for the Seed's provider has webhooks that expose control planes, of whichever provider they are.
+	// The extension for the Seed's provider has webhooks that expose the control planes of all providers.
 	needs := []string{extension(extensionsv1alpha1.ControlPlaneResource, s.seed.Spec.Provider.Type)}
 	if backup := s.seed.Spec.Backup; backup != nil {
 		needs = append(needs,
@@ -108,8 +108,9 @@ func needsOfWorkers(shoot *corev1beta1.Shoot) []string {
 	return needs
 }
 
-// needsOfExtensions are the resources of kind Extension for a cluster: those that it names, and those that are enabled for
-// all clusters of its type, unless it disables them. A workerless cluster has only those that say that they support it.
+// needsOfExtensions returns the resources of kind Extension that a cluster needs: those that it lists, and those that
+// are automatically enabled for its type, unless it disables them. The latter must support workerless clusters if the
+// cluster is workerless.
 func (s *state) needsOfExtensions(cluster corev1beta1.ClusterType, named []corev1beta1.Extension, workerless bool) (needs []string) {
 	disabled := sets.New[string]()
 	for _, e := range named {
@@ -133,7 +134,7 @@ func (s *state) needsOfExtensions(cluster corev1beta1.ClusterType, named []corev
 	return needs
 }
 
-// isSelected says whether a registration may be installed in a Seed at all.
+// isSelected reports whether the seed selector of a registration matches the Seed.
 func isSelected(registration *corev1beta1.ControllerRegistration, seed *corev1beta1.Seed) (bool, error) {
 	deployment := registration.Spec.Deployment
 	if deployment == nil || deployment.SeedSelector == nil {

@@ -17,27 +17,27 @@ import (
 	"github.com/gardenlite/gardenlite/internal/component/conditions"
 )
 
-// Reconciler installs in a Seed what it needs.
+// Reconciler manages the ControllerInstallations of Seeds.
 type Reconciler struct {
 	Client client.Client
-	// Reader asks the garden itself.
+	// Reader reads from the API server of the garden, without the cache.
 	Reader client.Reader
 }
 
-// state is what decides about the installations of one Seed. It is read only, but for the installations.
+// state is the input for the installations of one Seed. It is read-only except for the installations.
 type state struct {
 	seed          *corev1beta1.Seed
 	registrations map[string]*corev1beta1.ControllerRegistration
-	// installations are those in this Seed, by the name of their registration.
+	// installations are the installations in this Seed, by the name of their registration.
 	installations map[string]*corev1beta1.ControllerInstallation
-	// shoots have their control plane in this Seed, or will have.
+	// shoots are the Shoots whose control plane is in this Seed or will be there.
 	shoots []corev1beta1.Shoot
-	// buckets are those of all Seeds: entries may be in the bucket of another one.
+	// buckets are the buckets of all Seeds: the bucket of an entry may belong to another Seed.
 	buckets []corev1beta1.BackupBucket
 	entries []corev1beta1.BackupEntry
 }
 
-// Reconcile installs in one Seed what it needs, and nothing else.
+// Reconcile creates, updates and deletes the ControllerInstallations of one Seed.
 func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	seed := &corev1beta1.Seed{}
 	if err := r.Client.Get(ctx, request.NamespacedName, seed); err != nil {
@@ -61,7 +61,6 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	return reconcile.Result{}, r.remove(ctx, s, wanted)
 }
 
-// read reads the state of a Seed.
 func (r *Reconciler) read(ctx context.Context, seed *corev1beta1.Seed) (*state, error) {
 	var (
 		registrations = &corev1beta1.ControllerRegistrationList{}
@@ -75,7 +74,7 @@ func (r *Reconciler) read(ctx context.Context, seed *corev1beta1.Seed) (*state, 
 			return nil, fmt.Errorf("listing what the Seed %q may need: %T: %w", seed.Name, list, err)
 		}
 	}
-	// A cache may not know yet of what has been installed a moment ago, and it would be installed twice.
+	// The cache may not contain an installation that has just been created, which would then be created twice.
 	if err := r.Reader.List(ctx, installations); err != nil {
 		return nil, fmt.Errorf("listing what is installed in the Seed %q: %w", seed.Name, err)
 	}
@@ -118,8 +117,8 @@ func (s *state) addInstallations(all []corev1beta1.ControllerInstallation) error
 
 func isIn(seed *corev1beta1.Seed, name *string) bool { return ptr.Deref(name, "") == seed.Name }
 
-// wanted are the names of the registrations that have to be installed for these needs. What the gardenlet reports as
-// required is kept installed, whatever the needs are.
+// wanted returns the names of the registrations to install for the needs. Registrations whose installation has the
+// condition Required stay installed even without a need.
 func (s *state) wanted(needs sets.Set[string]) (sets.Set[string], error) {
 	wanted, serves := sets.New[string](), map[string][]string{}
 	for name, registration := range s.registrations {
@@ -169,12 +168,12 @@ func (s *state) isWantedByPolicy(registration *corev1beta1.ControllerRegistratio
 	return false
 }
 
-// install installs all that is wanted, and brings what is installed up to date.
+// install creates and updates the wanted installations.
 func (r *Reconciler) install(ctx context.Context, s *state, wanted sets.Set[string]) error {
 	var errs []error
 	for _, name := range sets.List(wanted) {
-		// A registration that is being deleted is not installed again: an installation that a user deletes stays
-		// deleted.
+		// A registration that is being deleted is not installed again, so that an installation that a user deletes
+		// stays deleted.
 		if registration := s.registrations[name]; registration.DeletionTimestamp == nil {
 			if err := r.installOne(ctx, s, registration); err != nil {
 				errs = append(errs, fmt.Errorf("installing the ControllerRegistration %q in the Seed %q: %w", name, s.seed.Name, err))

@@ -22,7 +22,7 @@ const (
 	alwaysExceptNoShoot = corev1beta1.ControllerDeploymentPolicyAlwaysExceptNoShoots
 )
 
-// registration is one with resources, each "Kind/type".
+// registration returns a ControllerRegistration with resources in the form "Kind/type".
 func registration(name string, resources ...string) *corev1beta1.ControllerRegistration {
 	r := &corev1beta1.ControllerRegistration{ObjectMeta: metav1.ObjectMeta{Name: name}}
 	for _, resource := range resources {
@@ -42,7 +42,7 @@ func withPolicy(r *corev1beta1.ControllerRegistration, policy corev1beta1.Contro
 	return r
 }
 
-// base is what a seed of the provider "local" needs for itself.
+// base returns the registration that a seed with the provider "local" needs for itself.
 func base() *corev1beta1.ControllerRegistration {
 	return registration("base", "ControlPlane/local", "Infrastructure/local", "Worker/local")
 }
@@ -62,7 +62,7 @@ func seedInDeletion(s *corev1beta1.Seed) {
 	s.DeletionTimestamp, s.Finalizers = &metav1.Time{Time: kittest.Start}, []string{"f"}
 }
 
-// shoot is one with a worker pool, all of whose types are "local" but for the network's.
+// shoot returns a Shoot with a worker pool, whose extensions have the type "local", except for the network.
 func shoot(network string, changes ...func(*corev1beta1.Shoot)) *corev1beta1.Shoot {
 	s := &corev1beta1.Shoot{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "garden-p", Name: "shoot"},
@@ -102,7 +102,7 @@ func required(i *corev1beta1.ControllerInstallation) {
 	i.Status.Conditions = []corev1beta1.Condition{{Type: corev1beta1.ControllerInstallationRequired, Status: corev1beta1.ConditionTrue}}
 }
 
-// reconciled reconciles the seed, and returns the names of the registrations that are installed in it afterwards.
+// reconciled reconciles the seed and returns the names of the registrations that are installed in it afterwards.
 func reconciled(t *testing.T, objects ...client.Object) (names []string, g kittest.Garden, err error) {
 	t.Helper()
 	g = kittest.New(t, objects...)
@@ -127,13 +127,14 @@ func installations(g kittest.Garden) []corev1beta1.ControllerInstallation {
 	return list.Items
 }
 
-// TestPolicies has each policy in each situation, without and with a former installation: the result must be the same.
+// TestPolicies checks each policy in each situation, without and with an existing installation: the result must be the
+// same.
 func TestPolicies(t *testing.T) {
 	for name, situation := range map[string]struct {
 		objects []client.Object
-		// The policies with which the network "x" is installed.
+		// want are the policies with which the network "x" is installed.
 		want []corev1beta1.ControllerDeploymentPolicy
-		// base says whether what the seed needs for itself is installed.
+		// base is set if the registration that the seed needs for itself is installed.
 		base bool
 	}{
 		"no shoots": {[]client.Object{seed()}, []corev1beta1.ControllerDeploymentPolicy{always}, true},
@@ -213,7 +214,7 @@ func TestNeeds(t *testing.T) {
 
 	for name, test := range map[string]struct {
 		objects []client.Object
-		// want is beside the base and the network "x".
+		// want are the installed registrations except for the base and the network "x".
 		want []string
 	}{
 		"system and runtime of a pool": {
@@ -391,7 +392,7 @@ func TestInstallation(t *testing.T) {
 	}
 	compare("made", first)
 
-	// What it was made of changes, and so does it: the same one.
+	// If the objects that the installation derives from change, it is updated in place.
 	delete(x.Annotations, constants.AnnotationPodSecurityEnforce)
 	x.Spec.Resources[0].Primary = ptr.To(true)
 	deployment.Helm = &gardencorev1.HelmControllerDeployment{RawChart: []byte("chart")}

@@ -36,7 +36,8 @@ import (
 	"github.com/gardenlite/gardenlite/internal/garden/controllermanager/shootstatuslabel"
 )
 
-// TestAddToManager: what is made of nothing but a manager works, also while the garden does not answer.
+// TestAddToManager checks that an empty Reconciler of each controller can be added to a manager, even if the API server
+// does not respond.
 func TestAddToManager(t *testing.T) {
 	mgr, err := manager.New(&rest.Config{Host: "https://127.0.0.1:1"}, manager.Options{
 		Scheme:         kittest.New(t).Scheme(),

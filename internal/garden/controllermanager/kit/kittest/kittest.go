@@ -1,4 +1,4 @@
-// Package kittest is a garden for tests of controllers: a client without a server behind it, and a clock that stands.
+// Package kittest provides a garden for tests of controllers: a fake client, and a clock that is advanced explicitly.
 //
 // It may import API types and controller-runtime. Only tests import it.
 package kittest
@@ -23,17 +23,17 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
 
-// Start is when a garden's clock begins.
+// Start is the initial time of a garden's clock.
 var Start = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 
-// Garden is a garden with things in it.
+// Garden is a garden with a fake client and a fake clock.
 type Garden struct {
 	*testing.T
 	client.Client
 	Clock *testclock.FakePassiveClock
 }
 
-// New makes a garden with these things.
+// New creates a garden with the objects.
 func New(t *testing.T, objects ...client.Object) Garden {
 	t.Helper()
 	scheme := runtime.NewScheme()
@@ -51,13 +51,13 @@ func New(t *testing.T, objects ...client.Object) Garden {
 	return Garden{t, c, testclock.NewFakePassiveClock(Start)}
 }
 
-// Reconcile lets a controller look at the thing with the name of obj, and returns its error.
+// Reconcile calls r with the name of obj.
 func (g Garden) Reconcile(r reconcile.Reconciler, obj client.Object) (reconcile.Result, error) {
 	g.Helper()
 	return r.Reconcile(g.Context(), reconcile.Request{NamespacedName: client.ObjectKeyFromObject(obj)})
 }
 
-// MustReconcile is Reconcile without an error, which also reads what obj is then.
+// MustReconcile calls r with the name of obj, ends the test if it returns an error, and reads the object into obj.
 func (g Garden) MustReconcile(r reconcile.Reconciler, obj client.Object) reconcile.Result {
 	g.Helper()
 	result, err := g.Reconcile(r, obj)
@@ -66,7 +66,7 @@ func (g Garden) MustReconcile(r reconcile.Reconciler, obj client.Object) reconci
 	return result
 }
 
-// Exists says whether there is such a thing, and reads it into obj.
+// Exists reads the object into obj and reports whether it exists.
 func (g Garden) Exists(obj client.Object) bool {
 	g.Helper()
 	err := g.Get(g.Context(), client.ObjectKeyFromObject(obj), obj)
@@ -76,7 +76,7 @@ func (g Garden) Exists(obj client.Object) bool {
 	return err == nil
 }
 
-// Must ends the test with an error.
+// Must ends the test if err is not nil.
 func (g Garden) Must(err error) {
 	g.Helper()
 	if err != nil {
@@ -84,5 +84,5 @@ func (g Garden) Must(err error) {
 	}
 }
 
-// After lets the clock continue.
+// After advances the clock.
 func (g Garden) After(d time.Duration) { g.Clock.SetTime(g.Clock.Now().Add(d)) }

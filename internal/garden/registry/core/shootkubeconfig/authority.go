@@ -25,7 +25,7 @@ type authority struct {
 	key  crypto.Signer
 }
 
-// parseAuthority reads the certificate authority in a Secret. Of several certificates it takes the one of the key.
+// parseAuthority parses the certificate authority in a Secret. Of several certificates, it uses the one of the key.
 func parseAuthority(certPEM, keyPEM []byte) (*authority, error) {
 	parsed, err := keyutil.ParsePrivateKeyPEM(keyPEM)
 	if err != nil {

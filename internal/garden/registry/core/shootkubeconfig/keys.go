@@ -19,25 +19,26 @@ import (
 // Algorithm is the algorithm of the private keys in kubeconfigs.
 type Algorithm string
 
-// The algorithms. RSA is Gardener's and the default, and the only one that gardenlogin reads. An ECDSA key takes a
-// ten-thousandth of the time to generate.
+// The supported algorithms. RSA is the default, as in Gardener, and the only one that gardenlogin reads. Generating
+// an ECDSA key takes a ten-thousandth of the time.
 const (
 	RSA   Algorithm = "rsa"
 	ECDSA Algorithm = "ecdsa"
 )
 
 const (
-	// rsaBits is the size of RSA keys, the one of kubeadm's. Gardener's have 3072 bits, which take four times as long to
-	// generate: of many requests at once, some would not get a key within the time that clients wait.
+	// rsaBits is the size of RSA keys, the same as in kubeadm. Gardener's keys have 3072 bits and take four times as
+	// long to generate: with many concurrent requests, some would not get a key before their client times out.
 	rsaBits = 2048
-	// readyKeys is how many keys are kept ready at most.
+	// readyKeys is the maximum number of keys that are generated in advance.
 	readyKeys = 4
-	// fillDelay is how long after the start the first keys are made ahead, so that they do not slow the start.
+	// fillDelay is the delay after the start before keys are generated in advance, so that this does not slow the
+	// start.
 	fillDelay = 10 * time.Second
 	// keyTimeout is how long a request waits for a key. It is less than the usual timeouts of clients, so that they are
 	// told to try again.
 	keyTimeout = 10 * time.Second
-	// retryAfterSeconds is when a client is told to try again. client-go does so ten times.
+	// retryAfterSeconds is the time after which a client is told to try again. client-go retries ten times.
 	retryAfterSeconds = 2
 )
 
@@ -66,11 +67,12 @@ func (a Algorithm) generate() (privateKey, error) {
 	return privateKey{key, keyPEM}, nil
 }
 
-// keyPool gives each request a private key of its own. A few are made ahead; they are in memory only.
+// keyPool gives each request its own private key. It generates a few keys in advance and keeps them only in memory.
 type keyPool struct {
 	generate func() (privateKey, error)
 	ready    chan privateKey
-	// generating limits how many requests generate a key at a time: together with the pool one for each processor.
+	// generating limits the number of requests that generate a key at a time: together with the pool itself, one for
+	// each processor.
 	generating chan struct{}
 
 	cancel  context.CancelFunc
@@ -119,8 +121,8 @@ func (p *keyPool) fill(ctx context.Context) {
 	}
 }
 
-// take returns a key that is ready, or the first one that can be made. Many requests at a time wait for each other in
-// the order in which they came; those that wait for too long are told to try again.
+// take returns a key of the pool, or generates one if none is ready. Concurrent requests wait in the order in which
+// they arrive; a request that waits longer than keyTimeout is told to try again.
 func (p *keyPool) take(ctx context.Context) (privateKey, error) {
 	select {
 	case key := <-p.ready:

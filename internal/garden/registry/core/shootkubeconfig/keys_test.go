@@ -12,7 +12,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 )
 
-// generator counts the keys that it makes, which are numbered.
+// generator generates numbered keys.
 type generator struct {
 	// takes is how long it takes to make a key.
 	takes time.Duration
@@ -97,8 +97,8 @@ func TestKeyPool(t *testing.T) {
 	})
 }
 
-// TestManyKeysAtOnce: of many requests at once, no more than there are processors have a key generated at a time; those
-// that no key is ready for in time are told to try again, and succeed then.
+// TestManyKeysAtOnce checks that concurrent requests generate at most one key for each processor at a time, and that
+// requests that wait too long are told to try again, and then succeed.
 func TestManyKeysAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g, seen := &generator{takes: 10 * time.Second}, &taken{keys: map[string]bool{}}
@@ -134,7 +134,7 @@ func TestManyKeysAtOnce(t *testing.T) {
 	})
 }
 
-// TestKeyErrors: an error concerns one request, and one that is given up does not wait.
+// TestKeyErrors checks that an error affects only one request, and that a cancelled request does not wait.
 func TestKeyErrors(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := &generator{err: errors.New("no key")}

@@ -25,22 +25,22 @@ import (
 	validation "github.com/gardenlite/gardenlite/internal/garden/validation/authentication"
 )
 
-// DefaultMaxExpiration is the longest life of both kinds of kubeconfigs; Gardener's.
+// DefaultMaxExpiration is the default of the longest validity of both kinds of kubeconfigs, as in Gardener.
 const DefaultMaxExpiration = 24 * time.Hour
 
-// maxUserName is the longest user name that certificates are made for, in bytes.
+// maxUserName is the maximum length of a user name in a certificate, in bytes.
 const maxUserName = 4096
 
 // Options are an operator's settings. Zero values are replaced by defaults.
 type Options struct {
-	// MaxAdmin and MaxViewer are the longest lives of kubeconfigs for administrators and for viewers, from an hour to
-	// 2^32 seconds; DefaultMaxExpiration by default.
+	// MaxAdmin and MaxViewer are the longest validities of kubeconfigs for administrators and for viewers, from an
+	// hour to 2^32 seconds; DefaultMaxExpiration by default.
 	MaxAdmin, MaxViewer time.Duration
 	// Algorithm is the algorithm of the private keys, RSA by default.
 	Algorithm Algorithm
 }
 
-// The limits of MaxAdmin and MaxViewer; Gardener's.
+// The limits of MaxAdmin and MaxViewer, as in Gardener.
 const (
 	minMaxExpiration = time.Hour
 	maxMaxExpiration = (1 << 32) * time.Second
@@ -63,7 +63,7 @@ func (o Options) Validate() error {
 	return errors.Join(errs...)
 }
 
-// Config has what the two subresources need.
+// Config configures the two subresources.
 type Config struct {
 	Options
 	Shoots, InternalSecrets rest.Getter
@@ -80,7 +80,7 @@ type REST struct {
 	keys   *keyPool
 }
 
-// kind is what differs between the two.
+// kind is what differs between the two subresources.
 type kind struct {
 	gvk   schema.GroupVersionKind
 	newFn func() runtime.Object
@@ -98,7 +98,8 @@ var (
 	_ rest.GroupVersionKindProvider = &REST{}
 )
 
-// New returns the subresources adminkubeconfig and viewerkubeconfig. Destroy one of them to stop what they share.
+// New returns the subresources adminkubeconfig and viewerkubeconfig. Destroy of either one stops the pool of keys
+// that they share.
 func New(cfg Config) (admin, viewer *REST) {
 	keys := newKeyPool(cfg.Algorithm.generate)
 	subresource := func(kind kind, limit time.Duration) *REST {
@@ -179,7 +180,7 @@ func (r *REST) caller(ctx context.Context) (string, error) {
 	return name, nil
 }
 
-// fillStatus makes the kubeconfig.
+// fillStatus creates the kubeconfig and sets the status of the request.
 func (r *REST) fillStatus(ctx context.Context, request *gardenauthentication.KubeconfigRequest, key types.NamespacedName,
 	caller string, c *cluster) error {
 	private, err := r.keys.take(ctx)

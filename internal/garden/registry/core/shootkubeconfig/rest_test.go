@@ -115,7 +115,7 @@ func request(seconds *int64) *authenticationv1alpha1.AdminKubeconfigRequest {
 	return r
 }
 
-// certificate is the client certificate in a kubeconfig, which must be one of the world's authority.
+// certificate returns a kubeconfig and its client certificate, which must be signed by the world's authority.
 func (w *world) certificate(t *testing.T, kubeconfig []byte) (*clientcmdapi.Config, *x509.Certificate) {
 	t.Helper()
 	config, err := clientcmd.Load(kubeconfig)
@@ -222,7 +222,7 @@ func TestNames(t *testing.T) {
 	}
 }
 
-// TestKeyForms: by default, a key is what gardenlogin reads.
+// TestKeyForms checks the PEM form of the keys: by default, it is the one that gardenlogin reads.
 func TestKeyForms(t *testing.T) {
 	for algorithm, test := range map[Algorithm]struct {
 		block string
@@ -259,7 +259,7 @@ func TestKeyForms(t *testing.T) {
 	}
 }
 
-// TestRefuses: the error says what is missing, and there is no kubeconfig then.
+// TestRefuses checks that the error says what is missing if no kubeconfig can be created.
 func TestRefuses(t *testing.T) {
 	other := newWorld(t, time.Hour)
 	for name, test := range map[string]struct {
@@ -297,7 +297,8 @@ func TestRefuses(t *testing.T) {
 
 func expired(t *testing.T) *world { return newWorld(t, -time.Minute) }
 
-// TestShootBeingDeleted: a user who looks for what blocks a deletion needs a kubeconfig, too.
+// TestShootBeingDeleted checks that there are kubeconfigs for a Shoot that is being deleted. A user needs one to find
+// out what blocks the deletion.
 func TestShootBeingDeleted(t *testing.T) {
 	w := newWorld(t, time.Hour)
 	w.shoot.DeletionTimestamp = ptr.To(metav1.NewTime(start))

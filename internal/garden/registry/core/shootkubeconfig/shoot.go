@@ -17,7 +17,7 @@ import (
 	"k8s.io/apiserver/pkg/registry/rest"
 )
 
-// Suffixes and keys of a Shoot's Secrets and ConfigMaps in the namespace of its project; Gardener's.
+// Suffixes and keys of a Shoot's InternalSecrets and ConfigMaps in the namespace of its project, as in Gardener.
 const (
 	clientCASuffix  = ".ca-client"
 	clusterCASuffix = ".ca-cluster"
@@ -34,7 +34,7 @@ var addressesOfAPIServers = []string{
 // ConfigMaps reads a ConfigMap.
 type ConfigMaps func(ctx context.Context, namespace, name string) (*corev1.ConfigMap, error)
 
-// cluster has what kubeconfigs for a Shoot are made of.
+// cluster is the data of a Shoot that its kubeconfigs contain or are signed with.
 type cluster struct {
 	addresses []gardencore.ShootAdvertisedAddress
 	clientCA  *authority
@@ -43,14 +43,13 @@ type cluster struct {
 	missing field.ErrorList
 }
 
-// reader reads what kubeconfigs are made of.
 type reader struct {
 	shoots, internalSecrets rest.Getter
 	configMaps              ConfigMaps
 }
 
-// read reads the current state of a Shoot. What the Shoot lacks is in missing; an error means that there is no such
-// Shoot, or that it cannot be read.
+// read reads the data of a Shoot. The field missing of the result says what the Shoot lacks; an error means that the
+// Shoot does not exist, or that its data cannot be read.
 func (r reader) read(ctx context.Context, key types.NamespacedName) (*cluster, error) {
 	ctx = genericapirequest.WithNamespace(ctx, key.Namespace)
 	shoot, err := get[*gardencore.Shoot](ctx, r.shoots, key.Name)
@@ -78,7 +77,8 @@ func (r reader) read(ctx context.Context, key types.NamespacedName) (*cluster, e
 	return c, nil
 }
 
-// readClientCA reads the authority of client certificates. The first result says why the Shoot has none.
+// readClientCA reads the certificate authority of client certificates into c. The first result says why the Shoot has
+// none.
 func (r reader) readClientCA(ctx context.Context, key types.NamespacedName, c *cluster) (*field.Error, error) {
 	name := key.Name + clientCASuffix
 	secret, err := get[*gardencore.InternalSecret](ctx, r.internalSecrets, name)
@@ -96,7 +96,8 @@ func (r reader) readClientCA(ctx context.Context, key types.NamespacedName, c *c
 	return nil, nil
 }
 
-// readCABundle reads the authorities of the Shoot's API server. The first result says why the Shoot has none.
+// readCABundle reads the certificate authorities of the Shoot's API server into c. The first result says why the
+// Shoot has none.
 func (r reader) readCABundle(ctx context.Context, key types.NamespacedName, c *cluster) (*field.Error, error) {
 	name := key.Name + clusterCASuffix
 	bundle, err := r.configMaps(ctx, key.Namespace, name)

@@ -27,7 +27,7 @@ import (
 // ControllerName is the name of the controller, which is Gardener's.
 const ControllerName = "backupbucket"
 
-// AddToManager adds the controller to the seed's manager, with what it misses from there and from the garden.
+// AddToManager adds the controller to the manager of the seed. It sets the fields that are not set yet.
 func (r *Reconciler) AddToManager(mgr manager.Manager, garden cluster.Cluster) error {
 	r.GardenClient = cmp.Or(r.GardenClient, garden.GetClient())
 	r.GardenReader = cmp.Or(r.GardenReader, garden.GetAPIReader())
@@ -49,8 +49,9 @@ func (r *Reconciler) own(obj client.Object) bool {
 	return ok && ptr.Deref(bucket.Spec.SeedName, "") == r.SeedName
 }
 
-// Changed passes what changes the specification of an object of the garden, its annotations for the provider
-// simulator, or what it asks for.
+// Changed returns a predicate for new objects of the garden, and for changes of their spec, of their annotations for
+// the provider simulator, of their operation annotation, and of the annotation for the forced deletion of a
+// BackupEntry.
 func Changed() predicate.Predicate {
 	return predicate.Or[client.Object](predicate.GenerationChangedPredicate{}, predicate.Funcs{
 		CreateFunc: func(event.CreateEvent) bool { return true },

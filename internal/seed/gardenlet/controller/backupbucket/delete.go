@@ -18,7 +18,7 @@ import (
 	"github.com/gardenlite/gardenlite/internal/seed/gardenlet/extensionops"
 )
 
-// delete removes what there is of a bucket step by step, and returns the delay before the next step.
+// delete deletes everything of a bucket step by step, and returns the delay before the next step.
 func (r *Reconciler) delete(ctx context.Context, bucket *corev1beta1.BackupBucket) (time.Duration, error) {
 	if !controllerutil.ContainsFinalizer(bucket, corev1beta1.GardenerName) {
 		return 0, nil
@@ -63,7 +63,8 @@ func (r *Reconciler) delete(ctx context.Context, bucket *corev1beta1.BackupBucke
 	return 0, nil
 }
 
-// stays is while the extension has not released its bucket.
+// stays handles an extension resource that is not gone yet: it reports a failed deletion, or returns the delay before
+// the next check.
 func (r *Reconciler) stays(ctx context.Context, bucket *corev1beta1.BackupBucket, last *corev1beta1.LastOperation,
 	failure *corev1beta1.LastError) (time.Duration, error) {
 	if failure != nil && last != nil && last.Type == corev1beta1.LastOperationTypeDelete {
@@ -79,8 +80,8 @@ func (r *Reconciler) requeue() time.Duration {
 	return DefaultRequeue
 }
 
-// inUse says whether BackupEntries use the bucket, and tells. The garden refuses to delete a bucket then, but an entry may
-// have come at the same time.
+// inUse reports whether BackupEntries use the bucket, and writes their names into the status and an event. The garden
+// refuses to delete a used bucket, but an entry may be created at the same time.
 func (r *Reconciler) inUse(ctx context.Context, bucket *corev1beta1.BackupBucket) (bool, error) {
 	entries := &corev1beta1.BackupEntryList{}
 	if err := r.GardenClient.List(ctx, entries); err != nil {

@@ -16,7 +16,7 @@ import (
 	"github.com/gardenlite/gardenlite/internal/component/operation"
 )
 
-// bringBack brings what the extension says about its bucket back to the garden, with the credentials that it generated.
+// bringBack copies the provider status and the generated credentials from the extension resource to the garden.
 func (r *Reconciler) bringBack(ctx context.Context, bucket *corev1beta1.BackupBucket, extension *extensionsv1alpha1.BackupBucket) error {
 	known := bucket.Status.GeneratedSecretRef != nil
 	err := operation.PatchStatus(ctx, r.GardenClient, bucket, func(bucket *corev1beta1.BackupBucket) {
@@ -24,7 +24,7 @@ func (r *Reconciler) bringBack(ctx context.Context, bucket *corev1beta1.BackupBu
 			bucket.Status.ProviderStatus = extension.Status.ProviderStatus
 		}
 		if extension.Status.GeneratedSecretRef != nil {
-			// Before the Secret is there: it is only through this reference that the gardenlet may read and change it.
+			// The reference is written before the Secret: only with it may the gardenlet read and change the Secret.
 			bucket.Status.GeneratedSecretRef = &corev1.SecretReference{
 				Namespace: constants.GardenNamespace, Name: constants.SecretPrefixGeneratedBackupBucket + bucket.Name,
 			}
@@ -42,8 +42,8 @@ func (r *Reconciler) bringBack(ctx context.Context, bucket *corev1beta1.BackupBu
 	return r.writeGenerated(ctx, bucket, generated.Data, known)
 }
 
-// writeGenerated writes generated credentials into the garden. Where the reference has only just been written, the garden
-// may not yet let the gardenlet read what it refers to: then it is created without a look.
+// writeGenerated writes generated credentials into the garden. If their reference was not known before, the garden may
+// not let the gardenlet read the Secret yet, so it is created without reading it first.
 func (r *Reconciler) writeGenerated(ctx context.Context, bucket *corev1beta1.BackupBucket, data map[string][]byte, known bool) error {
 	fill := func(secret *corev1.Secret) {
 		secret.OwnerReferences = []metav1.OwnerReference{

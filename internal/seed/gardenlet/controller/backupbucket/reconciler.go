@@ -20,25 +20,26 @@ import (
 )
 
 const (
-	// finalizer keeps the credentials, in the garden, of a bucket, and those that were generated for it.
+	// finalizer protects the credentials of a bucket, and those that were generated for it, in the garden.
 	finalizer = "core.gardener.cloud/backupbucket"
 
-	// DefaultRequeue is the delay before it is checked again whether something that is being deleted is gone, beside when
-	// the seed says so.
+	// DefaultRequeue is the delay before the next check whether an object in deletion is gone. An event of the seed
+	// triggers the check earlier.
 	DefaultRequeue = 5 * time.Second
-	// DefaultRefresh is the time after which the extension is asked to look after its bucket again, if there is an occasion.
+	// DefaultRefresh is the age of the extension's last operation after which the next reconciliation of the bucket
+	// requests another operation.
 	DefaultRefresh = 12 * time.Hour
 )
 
 // Reconciler reconciles the BackupBuckets of a seed.
 type Reconciler struct {
 	GardenClient, SeedClient client.Client
-	// GardenReader asks the garden itself.
+	// GardenReader reads directly from the garden, not from a cache.
 	GardenReader client.Reader
 	Clock        clock.WithTicker
 	SeedName     string
 	Recorder     events.EventRecorder
-	// Requeue and Refresh are DefaultRequeue and DefaultRefresh by default.
+	// Requeue and Refresh default to DefaultRequeue and DefaultRefresh.
 	Requeue, Refresh time.Duration
 
 	gone operation.Gone
@@ -98,7 +99,7 @@ func (r *Reconciler) reconcile(ctx context.Context, bucket *corev1beta1.BackupBu
 		})
 	}
 	if err := r.extensions().PassOn(ctx, bucket, extension); err != nil || failure != nil || !done(extension) {
-		return err // what the extension does next is an occasion to be here again
+		return err // the next event of the extension resource triggers a reconciliation
 	}
 	if err := r.bringBack(ctx, bucket, extension); err != nil {
 		return err
@@ -106,13 +107,13 @@ func (r *Reconciler) reconcile(ctx context.Context, bucket *corev1beta1.BackupBu
 	return r.report(ctx, bucket, corev1beta1.LastOperationStateSucceeded, "Backup Bucket has been successfully reconciled.", nil)
 }
 
-// credentials reads the bucket's credentials in the garden, and keeps them.
+// credentials reads the bucket's credentials from the garden, and adds the finalizer to their Secret.
 func (r *Reconciler) credentials(ctx context.Context, bucket *corev1beta1.BackupBucket) (client.Object, error) {
 	credentials, err := r.copier().Read(ctx, bucket.Spec.CredentialsRef)
 	if err != nil {
 		return nil, err
 	}
-	// A gardenlet may not change WorkloadIdentities: nothing keeps those.
+	// A gardenlet may not change WorkloadIdentities, so they get no finalizer.
 	if secret, ok := credentials.(*corev1.Secret); ok {
 		return secret, operation.AddFinalizer(ctx, r.GardenClient, secret, finalizer)
 	}
@@ -127,7 +128,7 @@ func (r *Reconciler) desiredSpec(bucket *corev1beta1.BackupBucket) extensionsv1a
 	}
 }
 
-// old says whether it is long ago that the extension looked after its bucket.
+// old reports whether the last operation of the extension succeeded longer than Refresh ago.
 func (r *Reconciler) old(extension *extensionsv1alpha1.BackupBucket) bool {
 	refresh := r.Refresh
 	if refresh == 0 {
@@ -141,7 +142,7 @@ func done(extension *extensionsv1alpha1.BackupBucket) bool {
 	return last != nil && last.State == corev1beta1.LastOperationStateSucceeded
 }
 
-// fail tells that the extension, or something that it needs, has failed. It returns cause, or what went wrong with telling.
+// fail reports a failure in an event and in the status. It returns the cause, or the error of writing the status.
 func (r *Reconciler) fail(ctx context.Context, bucket *corev1beta1.BackupBucket, failure *corev1beta1.LastError, cause error) error {
 	reason, action := corev1beta1.EventReconcileError, corev1beta1.EventActionReconcile
 	description := failure.Description

@@ -138,7 +138,7 @@ func TestLife(t *testing.T) {
 		t.Fatalf("generated: %+v", generated)
 	}
 
-	// What has not changed asks the extension for nothing; changed credentials do.
+	// An unchanged bucket requests no operation of the extension; changed credentials do.
 	extension := emptyExtension(bucket)
 	if _, err := w.gardenletRuns(); err != nil {
 		t.Fatal(err)

@@ -27,7 +27,7 @@ import (
 // ControllerName is the name of the controller, which is Gardener's.
 const ControllerName = "backupentry"
 
-// What BackupEntries are looked up by.
+// Fields by which BackupEntries are indexed.
 const (
 	byBucket = "spec.bucketName"
 	byName   = "metadata.name"
@@ -38,7 +38,7 @@ var indexes = map[string]client.IndexerFunc{
 	byName:   func(obj client.Object) []string { return []string{obj.GetName()} },
 }
 
-// AddToManager adds the controller to the seed's manager, with what it misses from there and from the garden.
+// AddToManager adds the controller to the manager of the seed. It sets the fields that are not set yet.
 func (r *Reconciler) AddToManager(mgr manager.Manager, garden cluster.Cluster) error {
 	r.GardenClient = cmp.Or(r.GardenClient, garden.GetClient())
 	r.GardenReader = cmp.Or(r.GardenReader, garden.GetAPIReader())
@@ -60,8 +60,8 @@ func (r *Reconciler) AddToManager(mgr manager.Manager, garden cluster.Cluster) e
 		Complete(r)
 }
 
-// occasions passes changes of entries that there is something to do for here, and entries that get to this seed: another
-// one has released them, which only their status says.
+// occasions returns a predicate for changes of entries that this gardenlet reconciles. It also passes an entry that
+// another seed has just released, which changes only the status.
 func (r *Reconciler) occasions() predicate.Predicate {
 	comes := predicate.Funcs{
 		CreateFunc:  func(event.CreateEvent) bool { return false },
@@ -72,7 +72,8 @@ func (r *Reconciler) occasions() predicate.Predicate {
 	return predicate.And(predicate.NewPredicateFuncs(r.concerns), predicate.Or(backupbucket.Changed(), predicate.Predicate(comes)))
 }
 
-// concerns says whether there is something to do for an entry here: one that has been migrated waits for its restoration.
+// concerns reports whether this gardenlet has to reconcile an entry. A migrated entry is not reconciled until its
+// restoration is requested, or it is deleted.
 func (r *Reconciler) concerns(obj client.Object) bool {
 	entry, ok := obj.(*corev1beta1.BackupEntry)
 	if !ok || responsible(entry) != r.SeedName {
@@ -82,7 +83,8 @@ func (r *Reconciler) concerns(obj client.Object) bool {
 	return !migrated || operation.Of(entry) == constants.GardenerOperationRestore || entry.DeletionTimestamp != nil
 }
 
-// responsible is the seed whose gardenlet reconciles an entry: the one that it is on, until it has been released there.
+// responsible returns the seed whose gardenlet reconciles an entry: the seed in the status until that seed has released
+// the entry, then the one in the spec. It is empty if the spec names no seed.
 func responsible(entry *corev1beta1.BackupEntry) string {
 	switch {
 	case entry.Spec.SeedName == nil:
@@ -100,7 +102,8 @@ func ofBucket(obj client.Object) *corev1beta1.LastOperation {
 	return nil
 }
 
-// entries are the entries of this seed that an object is for, by its name.
+// entries returns a map function from an object to the entries of this seed whose indexed field is the name of the
+// object.
 func (r *Reconciler) entries(field string) func(context.Context, client.Object) []reconcile.Request {
 	return func(ctx context.Context, obj client.Object) (requests []reconcile.Request) {
 		entries := &corev1beta1.BackupEntryList{}

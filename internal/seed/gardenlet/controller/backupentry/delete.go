@@ -17,7 +17,7 @@ import (
 	"github.com/gardenlite/gardenlite/internal/seed/gardenlet/extensionops"
 )
 
-// delete removes what there is of an entry step by step, and returns the delay before the next step.
+// delete deletes everything of an entry step by step, and returns the delay before the next step.
 func (r *Reconciler) delete(ctx context.Context, entry *corev1beta1.BackupEntry) (time.Duration, error) {
 	if !controllerutil.ContainsFinalizer(entry, corev1beta1.GardenerName) {
 		return 0, nil
@@ -53,7 +53,8 @@ func (r *Reconciler) delete(ctx context.Context, entry *corev1beta1.BackupEntry)
 	return 0, nil
 }
 
-// stays is while the extension has not released its entry.
+// stays handles an extension resource that is not gone yet: it reports a failed deletion, or returns the delay before
+// the next check.
 func (r *Reconciler) stays(ctx context.Context, entry *corev1beta1.BackupEntry, t corev1beta1.LastOperationType,
 	extension *extensionsv1alpha1.BackupEntry) (time.Duration, error) {
 	last, failure := extension.Status.LastOperation, extensionops.Failure(extension)
@@ -63,7 +64,7 @@ func (r *Reconciler) stays(ctx context.Context, entry *corev1beta1.BackupEntry, 
 	return 0, errors.Join(r.fail(ctx, entry, t, failure), errors.New(failure.Description))
 }
 
-// grace is how long the entry stays yet.
+// grace returns the rest of the deletion grace period of an entry. It is not positive if the entry may be deleted.
 func (r *Reconciler) grace(entry *corev1beta1.BackupEntry) time.Duration {
 	if force, err := strconv.ParseBool(entry.Annotations[corev1beta1.BackupEntryForceDeletion]); err == nil && force {
 		return 0

@@ -15,7 +15,7 @@ import (
 	"github.com/gardenlite/gardenlite/internal/seed/gardenlet/extensionops"
 )
 
-// migrate releases an entry that is to move to another seed step by step, and returns the delay before the next step.
+// migrate releases an entry that moves to another seed step by step, and returns the delay before the next step.
 func (r *Reconciler) migrate(ctx context.Context, entry *corev1beta1.BackupEntry) (time.Duration, error) {
 	if !controllerutil.ContainsFinalizer(entry, corev1beta1.GardenerName) {
 		return 0, nil
@@ -37,7 +37,8 @@ func (r *Reconciler) migrate(ctx context.Context, entry *corev1beta1.BackupEntry
 	return 0, r.succeed(ctx, entry, corev1beta1.LastOperationTypeMigrate)
 }
 
-// release takes the next step for the extension to release an entry without what is in the bucket.
+// release takes the next step to make the extension release an entry: it requests the migration, then deletes the
+// extension resource. The backups in the bucket stay.
 func (r *Reconciler) release(ctx context.Context, entry *corev1beta1.BackupEntry, extension *extensionsv1alpha1.BackupEntry) error {
 	last := extension.Status.LastOperation
 	migrating := last != nil && last.Type == corev1beta1.LastOperationTypeMigrate
@@ -55,7 +56,8 @@ func (r *Reconciler) release(ctx context.Context, entry *corev1beta1.BackupEntry
 	return r.extensions().PassOn(ctx, entry, extension)
 }
 
-// requestOperation makes the extension work on an entry; one that comes from another seed with its state from there.
+// requestOperation requests an operation of the extension. For a restoration it first writes the state from the
+// ShootState into the extension resource.
 func (r *Reconciler) requestOperation(ctx context.Context, entry *corev1beta1.BackupEntry, extension *extensionsv1alpha1.BackupEntry,
 	t corev1beta1.LastOperationType, spec extensionsv1alpha1.BackupEntrySpec) error {
 	specify := func() { extension.Spec = spec }
@@ -76,7 +78,7 @@ func (r *Reconciler) requestOperation(ctx context.Context, entry *corev1beta1.Ba
 	return r.extensions().Ask(ctx, entry, extension, constants.GardenerOperationRestore, nil)
 }
 
-// restoreState gives an extension resource the state that it had on the other seed, unless it has one already.
+// restoreState writes the state from the other seed into an extension resource that has none yet.
 func (r *Reconciler) restoreState(ctx context.Context, extension *extensionsv1alpha1.BackupEntry, state *corev1beta1.ShootState) error {
 	return operation.PatchStatus(ctx, r.SeedClient, extension, func(extension *extensionsv1alpha1.BackupEntry) {
 		for _, saved := range state.Spec.Extensions {
@@ -88,7 +90,7 @@ func (r *Reconciler) restoreState(ctx context.Context, extension *extensionsv1al
 	})
 }
 
-// waitsForState says whether a restoration was interrupted before the extension was asked for it.
+// waitsForState reports whether a restoration was interrupted before it was requested from the extension.
 func waitsForState(extension *extensionsv1alpha1.BackupEntry) bool {
 	return operation.Of(extension) == constants.GardenerOperationWaitForState
 }

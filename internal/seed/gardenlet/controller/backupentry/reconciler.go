@@ -19,22 +19,24 @@ import (
 	"github.com/gardenlite/gardenlite/internal/seed/gardenlet/extensionops"
 )
 
-// DefaultRequeue is the delay before it is checked again whether an extension is done, beside when the seed says so.
+// DefaultRequeue is the delay before the next check whether an extension is done. An event of the seed triggers the
+// check earlier.
 const DefaultRequeue = 5 * time.Second
 
 // Reconciler reconciles the BackupEntries of a seed.
 type Reconciler struct {
 	GardenClient, SeedClient client.Client
-	// GardenReader asks the garden itself.
+	// GardenReader reads directly from the garden, not from a cache.
 	GardenReader client.Reader
 	Clock        clock.WithTicker
 	SeedName     string
 	Recorder     events.EventRecorder
-	// DeletionGracePeriod is how long entries stay after their deletion, none by default: those of shoots with one of
-	// these purposes or with none, of all shoots if there are no purposes here.
+	// DeletionGracePeriod is how long an entry is kept after its deletion, none by default. It applies to entries of
+	// shoots with one of DeletionGracePeriodShootPurposes or without a purpose, and to all entries if there are no such
+	// purposes.
 	DeletionGracePeriod              time.Duration
 	DeletionGracePeriodShootPurposes []corev1beta1.ShootPurpose
-	// Requeue is DefaultRequeue by default.
+	// Requeue defaults to DefaultRequeue.
 	Requeue time.Duration
 
 	gone operation.Gone
@@ -102,8 +104,8 @@ func (r *Reconciler) reconcile(ctx context.Context, entry *corev1beta1.BackupEnt
 	return 0, r.succeed(ctx, entry, t)
 }
 
-// prepare brings the credentials of the entry's bucket into the seed. There is no bucket if it is not ready: its next
-// success is an occasion to continue.
+// prepare copies the credentials of the entry's bucket into the seed. It returns no bucket if the bucket is not ready:
+// the next successful operation of the bucket triggers a reconciliation.
 func (r *Reconciler) prepare(ctx context.Context, entry *corev1beta1.BackupEntry, t corev1beta1.LastOperationType) (
 	bucket *corev1beta1.BackupBucket, since time.Time, changed bool, err error) {
 	bucket = &corev1beta1.BackupBucket{}
@@ -126,7 +128,7 @@ func (r *Reconciler) prepare(ctx context.Context, entry *corev1beta1.BackupEntry
 	return bucket, since, changed, err
 }
 
-// bucket reads the entry's bucket, and says what is wrong with it.
+// bucket reads the entry's bucket, and returns why it is not ready, nil if it is.
 func (r *Reconciler) bucket(ctx context.Context, entry *corev1beta1.BackupEntry, bucket *corev1beta1.BackupBucket) (
 	*corev1beta1.LastError, error) {
 	problem := func(format string, args ...any) *corev1beta1.LastError {

@@ -85,7 +85,7 @@ func readyBucket() *corev1beta1.BackupBucket {
 	}
 }
 
-// settle lets a seed's gardenlet and simulator work in turn.
+// settle reconciles with the gardenlet and the provider simulator of a seed in turn.
 func (w *world) settle(seed string, rounds int) {
 	w.Helper()
 	for range rounds {
@@ -117,7 +117,7 @@ func (w *world) expect(t corev1beta1.LastOperationType, state corev1beta1.LastOp
 	return entry
 }
 
-// extension is the extension resource on a seed, nil if there is none.
+// extension returns the extension resource in a seed, nil if there is none.
 func (w *world) extension(seed string) *extensionsv1alpha1.BackupEntry {
 	w.Helper()
 	extension := &extensionsv1alpha1.BackupEntry{}
@@ -253,7 +253,8 @@ func TestGrace(t *testing.T) {
 	}
 }
 
-// TestOccasions: the seed that an entry gets to hears of it when the one before has let go of it, which the status tells.
+// TestOccasions checks that an entry triggers a reconciliation in the new seed when the previous seed has released it,
+// which changes only the status.
 func TestOccasions(t *testing.T) {
 	entry := func(on *string, state corev1beta1.LastOperationState, asked string) *corev1beta1.BackupEntry {
 		return &corev1beta1.BackupEntry{

@@ -12,12 +12,12 @@ import (
 	"github.com/gardenlite/gardenlite/internal/seed/gardenlet/extensionops"
 )
 
-// noun is how a status calls operations of a type.
+// noun maps the type of an operation to its name in descriptions of the status.
 var noun = map[corev1beta1.LastOperationType]string{
 	"Create": "Reconciliation", "Reconcile": "Reconciliation", "Restore": "Restoration", "Migrate": "Migration", "Delete": "Deletion",
 }
 
-// start tells that an operation has begun, on this seed.
+// start reports that an operation has begun on this seed.
 func (r *Reconciler) start(ctx context.Context, entry *corev1beta1.BackupEntry, t corev1beta1.LastOperationType) error {
 	return r.report(ctx, entry, t, corev1beta1.LastOperationStateProcessing, noun[t]+" of BackupEntry state initialized.", nil,
 		func(entry *corev1beta1.BackupEntry) {
@@ -25,7 +25,7 @@ func (r *Reconciler) start(ctx context.Context, entry *corev1beta1.BackupEntry, 
 		})
 }
 
-// succeed tells that an operation has succeeded. After a migration the entry is on no seed.
+// succeed reports that an operation has succeeded. After a migration the status names no seed.
 func (r *Reconciler) succeed(ctx context.Context, entry *corev1beta1.BackupEntry, t corev1beta1.LastOperationType) error {
 	err := r.report(ctx, entry, t, corev1beta1.LastOperationStateSucceeded, noun[t]+" of BackupEntry succeeded.", nil,
 		func(entry *corev1beta1.BackupEntry) {
@@ -41,7 +41,7 @@ func (r *Reconciler) succeed(ctx context.Context, entry *corev1beta1.BackupEntry
 	})
 }
 
-// fail tells that the extension, or the bucket, has failed.
+// fail reports a failure of the extension or of the bucket in an event and in the status.
 func (r *Reconciler) fail(ctx context.Context, entry *corev1beta1.BackupEntry, t corev1beta1.LastOperationType,
 	failure *corev1beta1.LastError) error {
 	reason, action := corev1beta1.EventReconcileError, corev1beta1.EventActionReconcile

@@ -29,7 +29,7 @@ import (
 // ControllerName is the name of the controller, which is Gardener's.
 const ControllerName = "bastion"
 
-// AddToManager adds the controller to the seed's manager, with what it misses from there and from the garden.
+// AddToManager adds the controller to the manager of the seed. It sets the fields that are not set yet.
 func (r *Reconciler) AddToManager(mgr manager.Manager, garden cluster.Cluster) error {
 	r.GardenClient = cmp.Or(r.GardenClient, garden.GetClient())
 	r.GardenReader = cmp.Or(r.GardenReader, garden.GetAPIReader())
@@ -45,7 +45,8 @@ func (r *Reconciler) AddToManager(mgr manager.Manager, garden cluster.Cluster) e
 		Complete(r)
 }
 
-// changed passes changes of the specification and of annotations of a Bastion, not heartbeats and not its status.
+// changed returns a predicate for changes of the spec, the annotations and the deletion timestamp of a Bastion.
+// Heartbeats and other changes of the status do not pass.
 func changed() predicate.Predicate {
 	return predicate.Or[client.Object](predicate.GenerationChangedPredicate{}, predicate.AnnotationChangedPredicate{}, predicate.Funcs{
 		UpdateFunc: func(e event.UpdateEvent) bool {
@@ -54,7 +55,7 @@ func changed() predicate.Predicate {
 	})
 }
 
-// moved passes a Shoot that comes to the seed, leaves it, or gets its namespace there.
+// moved returns a predicate for updates of a Shoot that change its seed or its namespace in the seed.
 func moved() predicate.Predicate {
 	return predicate.Funcs{
 		UpdateFunc: func(e event.UpdateEvent) bool {
@@ -67,8 +68,8 @@ func moved() predicate.Predicate {
 	}
 }
 
-// statusChanged passes a Bastion of the seed that says something else outside of an operation: its address, its port,
-// its condition.
+// statusChanged returns a predicate for a Bastion of the seed whose SSH port, address, last error or conditions have
+// changed, which also happens outside of an operation.
 func statusChanged() predicate.Predicate {
 	return predicate.Funcs{
 		CreateFunc: func(event.CreateEvent) bool { return false },
@@ -85,7 +86,7 @@ func statusChanged() predicate.Predicate {
 	}
 }
 
-// inGarden is the Bastion of the garden that one of the seed was made for.
+// inGarden maps a Bastion of the seed to the Bastion of the garden that it was created for.
 func inGarden(_ context.Context, obj client.Object) []reconcile.Request {
 	namespace := obj.GetAnnotations()[AnnotationNamespace]
 	if namespace == "" {
@@ -94,7 +95,7 @@ func inGarden(_ context.Context, obj client.Object) []reconcile.Request {
 	return []reconcile.Request{{NamespacedName: client.ObjectKey{Namespace: namespace, Name: obj.GetName()}}}
 }
 
-// bastionsOf are the Bastions that lead to a Shoot.
+// bastionsOf maps a Shoot to its Bastions.
 func (r *Reconciler) bastionsOf(ctx context.Context, shoot client.Object) (requests []reconcile.Request) {
 	bastions := &operationsv1alpha1.BastionList{}
 	if err := r.GardenClient.List(ctx, bastions, client.InNamespace(shoot.GetNamespace())); err != nil {

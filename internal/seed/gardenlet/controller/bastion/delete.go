@@ -20,7 +20,8 @@ import (
 	"github.com/gardenlite/gardenlite/internal/seed/gardenlet/extensionops"
 )
 
-// delete removes what there is of a Bastion in the seed, and releases it when all of that is gone.
+// delete deletes the Bastions of the seed that belong to a Bastion of the garden, and removes the finalizer of the
+// latter when they are gone.
 func (r *Reconciler) delete(ctx context.Context, bastion *operationsv1alpha1.Bastion, shoot *corev1beta1.Shoot) (reconcile.Result, error) {
 	if !controllerutil.ContainsFinalizer(bastion, corev1beta1.GardenerName) {
 		return reconcile.Result{}, nil
@@ -43,7 +44,8 @@ func (r *Reconciler) delete(ctx context.Context, bastion *operationsv1alpha1.Bas
 	return reconcile.Result{}, nil
 }
 
-// cleanUpForeign is for a Bastion whose Shoot is not here: the Bastion controller of the controller-manager deletes it.
+// cleanUpForeign deletes what the seed has of a Bastion whose Shoot is not on this seed. The Bastion itself is deleted
+// by the Bastion controller of the controller-manager.
 func (r *Reconciler) cleanUpForeign(ctx context.Context, bastion *operationsv1alpha1.Bastion) (reconcile.Result, error) {
 	_, gone, err := r.clean(ctx, bastion, nil)
 	if err != nil {
@@ -57,7 +59,7 @@ func (r *Reconciler) cleanUpForeign(ctx context.Context, bastion *operationsv1al
 				bastion.Spec.ShootRef.Name, from)})
 	}
 	if !controllerutil.ContainsFinalizer(bastion, corev1beta1.GardenerName) {
-		return reconcile.Result{}, nil // nothing was ever told of it here
+		return reconcile.Result{}, nil // this gardenlet has never handled the Bastion
 	}
 	result := reconcile.Result{}
 	if !gone {
@@ -67,7 +69,7 @@ func (r *Reconciler) cleanUpForeign(ctx context.Context, bastion *operationsv1al
 		Description: fmt.Sprintf("the Shoot %s is not on the seed %s", bastion.Spec.ShootRef.Name, r.SeedName)})
 }
 
-// comesFrom is the seed that the Shoot of a Bastion is being migrated from, to this one; "" if it is not.
+// comesFrom returns the seed from which the Shoot of a Bastion is being migrated to this seed, empty if it is not.
 func (r *Reconciler) comesFrom(ctx context.Context, bastion *operationsv1alpha1.Bastion) (string, error) {
 	shoot := &corev1beta1.Shoot{}
 	key := client.ObjectKey{Namespace: bastion.Namespace, Name: bastion.Spec.ShootRef.Name}
@@ -80,8 +82,8 @@ func (r *Reconciler) comesFrom(ctx context.Context, bastion *operationsv1alpha1.
 	return *shoot.Status.SeedName, nil
 }
 
-// cleanUpDeleted removes what is left in the seed of a Bastion that the garden does not have any more, or has for
-// another seed.
+// cleanUpDeleted deletes what the seed has of a Bastion that the garden does not have any more, or has for another
+// seed.
 func (r *Reconciler) cleanUpDeleted(ctx context.Context, key client.ObjectKey) error {
 	extensions, err := r.madeFor(ctx, key)
 	if err != nil || len(extensions) == 0 {
@@ -91,7 +93,7 @@ func (r *Reconciler) cleanUpDeleted(ctx context.Context, key client.ObjectKey) e
 	if err := r.GardenReader.Get(ctx, key, bastion); client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("reading the Bastion %s: %w", key, err)
 	} else if err == nil && bastion.Spec.SeedName != nil && *bastion.Spec.SeedName == r.SeedName {
-		return nil // it has just come
+		return nil // the cache does not have the new Bastion yet
 	}
 	for i := range extensions {
 		if _, err := r.extensions().Delete(ctx, bastion, &extensions[i]); err != nil {
@@ -101,14 +103,15 @@ func (r *Reconciler) cleanUpDeleted(ctx context.Context, key client.ObjectKey) e
 	return nil
 }
 
-// clean deletes the Bastions of the seed that were made for one of the garden, and says whether they are gone, or why not.
+// clean deletes the Bastions of the seed that belong to a Bastion of the garden. It returns whether they are gone, and
+// if not, the failure of their deletion if there is one.
 func (r *Reconciler) clean(ctx context.Context, bastion *operationsv1alpha1.Bastion, shoot *corev1beta1.Shoot) (
 	failure *corev1beta1.LastError, gone bool, err error) {
 	extensions, err := r.madeFor(ctx, client.ObjectKeyFromObject(bastion))
 	if err != nil {
 		return nil, false, err
 	}
-	// One that has just been made may not be in the cache yet: whether it is there is what the seed answers.
+	// The cache may not have a Bastion that was just created, so the seed is asked for it by its name.
 	if len(extensions) == 0 && shoot != nil && shoot.Status.TechnicalID != "" {
 		extensions = append(extensions,
 			extensionsv1alpha1.Bastion{ObjectMeta: metav1.ObjectMeta{Namespace: shoot.Status.TechnicalID, Name: bastion.Name}})
@@ -127,8 +130,8 @@ func (r *Reconciler) clean(ctx context.Context, bastion *operationsv1alpha1.Bast
 	return failure, gone, nil
 }
 
-// remove deletes a Bastion of the seed and says whether it is gone. By force, if that is what was asked for in the garden: an
-// extension that has had its time then keeps it no longer.
+// remove deletes a Bastion of the seed, and reports whether it is gone. If the deletion is forced in the garden, it
+// removes the finalizers once the extension's time has passed.
 func (r *Reconciler) remove(ctx context.Context, bastion *operationsv1alpha1.Bastion, extension *extensionsv1alpha1.Bastion) (bool, error) {
 	gone, err := r.extensions().Delete(ctx, bastion, extension)
 	if gone || err != nil || bastion.Annotations[constants.AnnotationConfirmationForceDeletion] != "true" {
@@ -150,7 +153,7 @@ func (r *Reconciler) remove(ctx context.Context, bastion *operationsv1alpha1.Bas
 	return false, err
 }
 
-// madeFor are the Bastions of the seed that were made for one of the garden.
+// madeFor returns the Bastions of the seed that belong to a Bastion of the garden.
 func (r *Reconciler) madeFor(ctx context.Context, key client.ObjectKey) (found []extensionsv1alpha1.Bastion, err error) {
 	all := &extensionsv1alpha1.BastionList{}
 	if err := r.SeedClient.List(ctx, all); err != nil {

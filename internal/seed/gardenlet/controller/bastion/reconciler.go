@@ -21,22 +21,22 @@ import (
 )
 
 const (
-	// AnnotationNamespace, on the Bastion of the seed, is the namespace in the garden of the one that it was made for.
+	// AnnotationNamespace, on a Bastion of the seed, is the namespace of its Bastion in the garden.
 	AnnotationNamespace = "gardenlite.dev/garden-namespace"
 
-	// requeueDeletion is the delay before it is checked again whether a Bastion of the seed is gone, beside when the seed
-	// says so.
+	// requeueDeletion is the delay before the next check whether a Bastion of the seed is gone. An event of the seed
+	// triggers the check earlier.
 	requeueDeletion = 5 * time.Second
 )
 
 // Reconciler reconciles the Bastions of a seed.
 type Reconciler struct {
 	GardenClient, SeedClient client.Client
-	// GardenReader asks the garden itself.
+	// GardenReader reads directly from the garden, not from a cache.
 	GardenReader client.Reader
 	Clock        clock.WithTicker
 	SeedName     string
-	// ConcurrentSyncs is how many Bastions are looked after at a time.
+	// ConcurrentSyncs is the number of Bastions that are reconciled at the same time.
 	ConcurrentSyncs int
 
 	gone operation.Gone
@@ -68,7 +68,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	return reconcile.Result{}, r.reconcile(ctx, bastion, shoot)
 }
 
-// shoot is the Shoot that a Bastion leads to, nil if it is not on this seed, or not any more.
+// shoot returns the Shoot of a Bastion, nil if it does not exist or is not on this seed.
 func (r *Reconciler) shoot(ctx context.Context, bastion *operationsv1alpha1.Bastion) (*corev1beta1.Shoot, error) {
 	shoot := &corev1beta1.Shoot{}
 	key := client.ObjectKey{Namespace: bastion.Namespace, Name: bastion.Spec.ShootRef.Name}
@@ -85,10 +85,10 @@ func (r *Reconciler) shoot(ctx context.Context, bastion *operationsv1alpha1.Bast
 	return shoot, nil
 }
 
-// reconcile brings a Bastion into the seed, and what is told of it there into the garden.
+// reconcile writes a Bastion into the seed, and copies its status back to the garden.
 func (r *Reconciler) reconcile(ctx context.Context, bastion *operationsv1alpha1.Bastion, shoot *corev1beta1.Shoot) error {
 	if err := operation.AddFinalizer(ctx, r.GardenClient, bastion, corev1beta1.GardenerName); apierrors.IsNotFound(err) {
-		return nil // it was deleted before anything was done for it
+		return nil // the Bastion was deleted before this gardenlet handled it
 	} else if err != nil {
 		return err
 	}
@@ -110,7 +110,7 @@ func (r *Reconciler) reconcile(ctx context.Context, bastion *operationsv1alpha1.
 	asked := operation.Of(bastion) == constants.GardenerOperationReconcile
 	due, failure := extensionops.Evaluate(extension, extensionops.Same(extension.Spec, wanted), time.Time{})
 	if extension.Status.LastOperation == nil {
-		failure = nil // it has not begun: there is nothing to tell
+		failure = nil // the extension has not begun, so there is nothing to report
 	}
 	if due || asked {
 		if failure != nil {
@@ -126,8 +126,8 @@ func (r *Reconciler) reconcile(ctx context.Context, bastion *operationsv1alpha1.
 	return r.patchStatus(ctx, bastion, extension, failure)
 }
 
-// replace deletes a Bastion of the seed that lets in another key: what it was made with cannot be changed. When it is
-// gone, a new one is created, as it is after one that another client has deleted.
+// replace deletes a Bastion of the seed with another key, because the user data of its machine cannot change. A new
+// Bastion is created when the old one is gone. The same holds for a Bastion that another client has deleted.
 func (r *Reconciler) replace(ctx context.Context, bastion *operationsv1alpha1.Bastion,
 	extension *extensionsv1alpha1.Bastion, wanted extensionsv1alpha1.BastionSpec) (bool, error) {
 	if extension.ResourceVersion == "" || extension.DeletionTimestamp == nil && string(extension.Spec.UserData) == string(wanted.UserData) {
@@ -139,7 +139,7 @@ func (r *Reconciler) replace(ctx context.Context, bastion *operationsv1alpha1.Ba
 	return true, r.fail(ctx, bastion, &corev1beta1.LastError{Description: "the machine is being replaced"})
 }
 
-// requestReconcile makes the provider work on a Bastion.
+// requestReconcile writes the wanted spec, and requests a reconciliation from the extension.
 func (r *Reconciler) requestReconcile(ctx context.Context, bastion *operationsv1alpha1.Bastion, extension *extensionsv1alpha1.Bastion,
 	wanted extensionsv1alpha1.BastionSpec) error {
 	err := r.extensions().Ask(ctx, bastion, extension, constants.GardenerOperationReconcile, func() {
@@ -147,7 +147,7 @@ func (r *Reconciler) requestReconcile(ctx context.Context, bastion *operationsv1
 		extension.Spec = wanted
 	})
 	if apierrors.IsAlreadyExists(err) {
-		return err // the cache has not seen it yet
+		return err // the cache does not have the resource yet
 	}
 	if err != nil {
 		if statusErr := r.fail(ctx, bastion, &corev1beta1.LastError{Description: err.Error()}); statusErr != nil {

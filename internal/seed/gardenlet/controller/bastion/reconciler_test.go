@@ -80,7 +80,7 @@ func (w *world) bastion() *operationsv1alpha1.Bastion {
 	return bastion
 }
 
-// extension is the Bastion of the seed, nil if there is none.
+// extension returns the Bastion of the seed, nil if there is none.
 func (w *world) extension() *extensionsv1alpha1.Bastion {
 	w.Helper()
 	extension := &extensionsv1alpha1.Bastion{}
@@ -99,7 +99,7 @@ func (w *world) must(err error) {
 	}
 }
 
-// provide does what the provider does with a Bastion.
+// provide simulates the provider: it completes the requested operation of a Bastion.
 func (w *world) provide(change func(*extensionsv1alpha1.Bastion)) {
 	w.Helper()
 	extension := w.extension()
@@ -168,13 +168,13 @@ func TestLife(t *testing.T) {
 		t.Errorf("the seed's Bastion is for %v", requests)
 	}
 
-	// The ways in change: the provider is asked, and until it has done so the status says what was.
+	// The ingress changes: the extension is requested to reconcile, and the status stays until that is done.
 	w.change(func(b *operationsv1alpha1.Bastion) { b.Spec.Ingress[0].IPBlock.CIDR = "127.0.0.1/32" })
 	w.reconcile()
 	if e := w.extension(); e.Spec.Ingress[0].IPBlock.CIDR != "127.0.0.1/32" || e.Annotations["gardener.cloud/operation"] != "reconcile" {
 		t.Errorf("%+v", e)
 	}
-	// The machine is somewhere else: that is told without an operation.
+	// The address of the machine changes: this is reported without an operation.
 	w.provide(func(e *extensionsv1alpha1.Bastion) { e.Status.Ingress.IP = "127.0.0.9" })
 	w.reconcile()
 	if b := w.bastion(); b.Status.Ingress.IP != "127.0.0.9" {
@@ -276,7 +276,7 @@ func TestShootThatIsElsewhere(t *testing.T) {
 	}
 }
 
-// TestShootThatArrives: a Bastion of a Shoot that is being migrated to this seed says what it waits for.
+// TestShootThatArrives checks that a Bastion whose Shoot is being migrated to this seed reports what it waits for.
 func TestShootThatArrives(t *testing.T) {
 	w := newWorld(t)
 	shoot := &corev1beta1.Shoot{}
@@ -293,7 +293,8 @@ func TestShootThatArrives(t *testing.T) {
 	ready(w)
 }
 
-// TestForce: an extension that does not answer a deletion by force keeps a Bastion no longer than its time.
+// TestForce checks that an extension which does not answer a forced deletion blocks it only until the extension's time
+// has passed.
 func TestForce(t *testing.T) {
 	w := newWorld(t)
 	ready(w)

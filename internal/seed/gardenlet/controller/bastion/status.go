@@ -15,14 +15,14 @@ import (
 	"github.com/gardenlite/gardenlite/internal/component/operation"
 )
 
-// The reasons of the condition BastionReady, which are Gardener's.
+// Reasons of the condition BastionReady, as in Gardener.
 const (
 	ReasonSuccessfullyReconciled = "SuccessfullyReconciled"
 	ReasonFailedReconciling      = "FailedReconciling"
 	ReasonDeletionInProgress     = "DeletionInProgress"
 )
 
-// patchStatus brings to the garden what the seed says of a Bastion, once the provider has done with it.
+// patchStatus copies the status of a Bastion from the seed to the garden once the extension is done with it.
 func (r *Reconciler) patchStatus(ctx context.Context, bastion *operationsv1alpha1.Bastion, extension *extensionsv1alpha1.Bastion,
 	failure *corev1beta1.LastError) error {
 	if failure != nil {
@@ -32,13 +32,13 @@ func (r *Reconciler) patchStatus(ctx context.Context, bastion *operationsv1alpha
 	}
 	if last := extension.Status.LastOperation; last == nil || last.State != corev1beta1.LastOperationStateSucceeded ||
 		operation.Of(extension) != "" {
-		return nil // it continues: what was said holds until then
+		return nil // the operation continues: the previous status holds until it ends
 	}
 	if its := conditions.Get(extension.Status.Conditions, operationsv1alpha1.BastionReady); its != nil &&
 		its.Status != corev1beta1.ConditionTrue {
 		return r.unready(ctx, bastion, its.Reason, its.Message, &corev1beta1.LastError{Codes: its.Codes})
 	}
-	// The port comes first: who sees that a Bastion is ready has to find it.
+	// The port is written first, so that it is there when the Bastion becomes ready.
 	err := operation.Patch(ctx, r.GardenClient, bastion, func(bastion *operationsv1alpha1.Bastion) {
 		if port, ok := extension.Annotations[operation.AnnotationSSHPort]; ok {
 			metav1.SetMetaDataAnnotation(&bastion.ObjectMeta, operation.AnnotationSSHPort, port)
@@ -57,12 +57,12 @@ func (r *Reconciler) patchStatus(ctx context.Context, bastion *operationsv1alpha
 	})
 }
 
-// fail tells that a Bastion is not ready because of a failure.
+// fail reports that a Bastion is not ready because of a failure.
 func (r *Reconciler) fail(ctx context.Context, bastion *operationsv1alpha1.Bastion, failure *corev1beta1.LastError) error {
 	return r.unready(ctx, bastion, ReasonFailedReconciling, failure.Description, failure)
 }
 
-// unready tells that a Bastion is not ready. The address stays: it may come back.
+// unready reports that a Bastion is not ready. The address stays, because the Bastion may become ready again.
 func (r *Reconciler) unready(ctx context.Context, bastion *operationsv1alpha1.Bastion, reason, message string,
 	failure *corev1beta1.LastError) error {
 	now := corev1beta1.Condition{Status: corev1beta1.ConditionFalse, Reason: reason, Message: message}

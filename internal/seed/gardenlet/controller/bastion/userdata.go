@@ -12,7 +12,7 @@ import (
 	"github.com/gardenlite/gardenlite/internal/bastionspec"
 )
 
-// specOf is what a Bastion of the garden asks for in the seed.
+// specOf returns the spec of the Bastion in the seed for a Bastion of the garden.
 func specOf(bastion *operationsv1alpha1.Bastion) (extensionsv1alpha1.BastionSpec, error) {
 	data, err := userData(bastion.Spec.SSHPublicKey)
 	if err != nil {
@@ -28,8 +28,9 @@ func specOf(bastion *operationsv1alpha1.Bastion) (extensionsv1alpha1.BastionSpec
 	return spec, nil
 }
 
-// userData is the script that a bastion runs when it boots for the first time: it lets in one user with one key. Of the text
-// that the user gave only the key itself is used, so that nothing else gets into the script or into the file of keys.
+// userData returns the script that a bastion runs at its first boot: it creates one user with one authorized key. Of
+// the text that the user gave, the script contains only the parsed key, so that nothing else gets into the script or
+// into authorized_keys.
 func userData(publicKey string) ([]byte, error) {
 	key, err := bastionspec.ParsePublicKey(publicKey)
 	if err != nil {

@@ -23,12 +23,13 @@ import (
 )
 
 const (
-	// AccessSecretName is the Secret, in the extension's namespace, with its token for the garden; Gardener's.
+	// AccessSecretName is the name of the Secret in the extension's namespace with its token for the garden, as in
+	// Gardener.
 	AccessSecretName = "garden-access-extension"
 
-	// tokenFile is where extensions find that token.
+	// tokenFile is the path of that token in the containers of extensions.
 	tokenFile = charts.GardenMountPath + "/" + resourcesv1alpha1.DataKeyToken
-	// labelCollectable is for Secrets that never change, and are of no use without a reference to them; Gardener's.
+	// labelCollectable marks immutable Secrets that may be deleted when nothing refers to them, as in Gardener.
 	labelCollectable = "resources.gardener.cloud/garbage-collectable-reference"
 )
 
@@ -36,13 +37,14 @@ func accessSecret(installation *corev1beta1.ControllerInstallation) *corev1.Secr
 	return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: NamespaceName(installation.Name), Name: AccessSecretName}}
 }
 
-// ServiceAccountName is the name of an extension's ServiceAccount in the garden, in the seed's namespace there.
+// ServiceAccountName returns the name of an extension's ServiceAccount in the garden, in the namespace of the seed
+// there.
 func ServiceAccountName(installation string) string {
 	return constants.ExtensionGardenServiceAccountPrefix + installation
 }
 
-// reconcileAccess asks the token requestor for a token of the extension's ServiceAccount, or takes that away again. The
-// token requestor makes the ServiceAccount.
+// reconcileAccess creates the Secret for which the token requestor creates the extension's ServiceAccount and a token,
+// or deletes the Secret if the extension needs no access.
 func (r *Reconciler) reconcileAccess(ctx context.Context, installation *corev1beta1.ControllerInstallation, registration string,
 	what *rendered) error {
 	secret := accessSecret(installation)
@@ -69,8 +71,9 @@ func (r *Reconciler) reconcileAccess(ctx context.Context, installation *corev1be
 	})
 }
 
-// genericKubeconfig is the Secret with the kubeconfig for the garden that all pods of the extension share. It names the
-// file with the token instead of having one. Its name says what is in it.
+// genericKubeconfig returns the Secret with the kubeconfig for the garden that all pods of the extension share. The
+// kubeconfig refers to the file with the token instead of containing the token. The name of the Secret contains a
+// checksum of the data.
 func (r *Reconciler) genericKubeconfig(namespace string) (*corev1.Secret, error) {
 	data, err := clientcmd.Write(clientcmdapi.Config{
 		Clusters: map[string]*clientcmdapi.Cluster{"garden": {
@@ -86,13 +89,13 @@ func (r *Reconciler) genericKubeconfig(namespace string) (*corev1.Secret, error)
 	return unique(namespace, constants.SecretNameGenericGardenKubeconfig, resourcesv1alpha1.DataKeyKubeconfig, data), nil
 }
 
-// reconcileKubeconfig makes sure that there is this kubeconfig, and no older one.
+// reconcileKubeconfig ensures that the namespace has the wanted kubeconfig, and no older one.
 func (r *Reconciler) reconcileKubeconfig(ctx context.Context, namespace string, wanted *corev1.Secret) error {
 	return r.reconcileUnique(ctx, wanted, constants.SecretNameGenericGardenKubeconfig, client.InNamespace(namespace))
 }
 
-// reconcileUnique makes sure of a Secret whose name says what is in it, and deletes those of before: what is selected and
-// has a name that begins like this.
+// reconcileUnique ensures a Secret whose name contains a checksum of its data, and deletes its predecessors: the
+// selected Secrets whose name has the same prefix.
 func (r *Reconciler) reconcileUnique(ctx context.Context, wanted *corev1.Secret, name string, selected ...client.ListOption) error {
 	all := &corev1.SecretList{}
 	if err := r.SeedClient.List(ctx, all, append(selected, client.MatchingLabels{labelCollectable: "true"})...); err != nil {
@@ -120,7 +123,7 @@ func (r *Reconciler) reconcileUnique(ctx context.Context, wanted *corev1.Secret,
 	return nil
 }
 
-// unique is a Secret that never changes: its name says what is in it.
+// unique returns an immutable Secret whose name contains a checksum of its data.
 func unique(namespace, name, key string, data []byte) *corev1.Secret {
 	sum := sha256.Sum256(data)
 	return &corev1.Secret{

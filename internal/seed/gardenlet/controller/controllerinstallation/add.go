@@ -25,7 +25,7 @@ import (
 // ControllerName is the name of the controller, which is Gardener's.
 const ControllerName = "controllerinstallation"
 
-// AddToManager adds the controller to the seed's manager, with what it misses from there and from the garden.
+// AddToManager adds the controller to the manager of the seed. It sets the fields that are not set yet.
 func (r *Reconciler) AddToManager(mgr manager.Manager, garden cluster.Cluster) error {
 	r.GardenClient = cmp.Or(r.GardenClient, garden.GetClient())
 	r.GardenReader = cmp.Or(r.GardenReader, garden.GetAPIReader())
@@ -42,8 +42,8 @@ func (r *Reconciler) AddToManager(mgr manager.Manager, garden cluster.Cluster) e
 		Complete(r)
 }
 
-// changed passes what comes, what is about to go, and what refers to something else, or to something that is
-// another than it was.
+// changed returns a predicate for new ControllerInstallations, and for changes of their spec and their deletion
+// timestamp. The spec also contains the resource versions of the objects that it refers to.
 func changed() predicate.Predicate {
 	return predicate.Funcs{
 		CreateFunc: func(event.CreateEvent) bool { return true },

@@ -17,17 +17,17 @@ import (
 	"github.com/gardenlite/gardenlite/internal/seed/gardenlet/charts"
 )
 
-// caBundleKey is where in a Secret the authorities of a registry are; Gardener's.
+// caBundleKey is the key of the CA certificates of a registry in a Secret, as in Gardener.
 const caBundleKey = "bundle.crt"
 
-// invalid is why a ControllerDeployment cannot be installed. What is final changes with the deployment only.
+// invalid says why a ControllerDeployment cannot be installed. If it is final, only a change of the deployment helps.
 type invalid struct {
 	reason string
 	err    error
 	final  bool
 }
 
-// rendered is what is installed of a ControllerDeployment.
+// rendered contains what is installed for a ControllerDeployment.
 type rendered struct {
 	objects []*unstructured.Unstructured
 	// kubeconfig is the Secret with the kubeconfig for the garden; nil if the deployment asks for none.
@@ -36,7 +36,7 @@ type rendered struct {
 	access bool
 }
 
-// render makes the objects of a ControllerDeployment. They are none if this process serves it.
+// render renders the chart of a ControllerDeployment. The result has no objects if this process serves the extension.
 func (r *Reconciler) render(ctx context.Context, installation *corev1beta1.ControllerInstallation, seed *corev1beta1.Seed,
 	deployment *gardencorev1.ControllerDeployment) (result *rendered, wrong *invalid, err error) {
 	result = &rendered{}
@@ -84,7 +84,8 @@ func nameOf(secret *corev1.Secret) string {
 	return secret.Name
 }
 
-// inject tells workloads their seed, and gives them access to it, and to the garden if they want it.
+// inject sets the seed's name in all workloads, mounts the token of their ServiceAccount, and adds the kubeconfig for
+// the garden to the workloads that want it.
 func (r *rendered) inject(namespace, seed string) {
 	for _, obj := range r.objects {
 		if !charts.Workload(obj, namespace) {
@@ -99,7 +100,7 @@ func (r *rendered) inject(namespace, seed string) {
 	}
 }
 
-// chart is the chart of a ControllerDeployment, its own or the one that it refers to.
+// chart returns the chart of a ControllerDeployment, which is either inline or pulled from an OCI repository.
 func (r *Reconciler) chart(ctx context.Context, helm *gardencorev1.HelmControllerDeployment) ([]byte, *invalid) {
 	ref := helm.OCIRepository
 	switch {

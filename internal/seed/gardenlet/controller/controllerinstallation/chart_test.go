@@ -42,7 +42,7 @@ data:
 `
 )
 
-// helm is a ControllerDeployment with a chart of these templates.
+// helm returns a ControllerDeployment with a chart of the given templates.
 func helm(t *testing.T, templates ...string) *gardencorev1.ControllerDeployment {
 	t.Helper()
 	return &gardencorev1.ControllerDeployment{ObjectMeta: metav1.ObjectMeta{Name: "d"},
@@ -58,13 +58,13 @@ func pack(t *testing.T, templates ...string) []byte {
 	return testutil.PackChart(t, "c", files)
 }
 
-// valid is the condition Valid.
+// valid returns the condition Valid of the installation.
 func (w world) valid() conditions.Condition {
 	w.Helper()
 	return conditions.Find(w.installation().Status.Conditions, corev1beta1.ControllerInstallationValid)
 }
 
-// objects is what the ManagedResource of the installation has; "" if there is none.
+// objects returns the objects in the ManagedResource of the installation, empty if there are none.
 func (w world) objects() string {
 	w.Helper()
 	resource := managedResource(w.installation())
@@ -128,7 +128,7 @@ func resourceRef(kind, name string) (ref autoscalingv1.CrossVersionObjectReferen
 	return autoscalingv1.CrossVersionObjectReference{APIVersion: "v1", Kind: kind, Name: name}
 }
 
-// secrets are the names of the Secrets with objects of the installation.
+// secrets returns the names of the Secrets with the objects of the installation.
 func (w world) secrets() (names []string) {
 	w.Helper()
 	all := &corev1.SecretList{}
@@ -147,7 +147,8 @@ func (w world) change(change func(*gardencorev1.ControllerDeployment)) {
 	w.must(w.garden.Update(w.Context(), deployment))
 }
 
-// TestBrokenChartLater: what is installed stays as it is, and goes on when the chart is repaired.
+// TestBrokenChartLater checks that the installed objects stay while the chart is broken, and are updated when it is
+// repaired.
 func TestBrokenChartLater(t *testing.T) {
 	w := newWorld(t, helm(t, told))
 	w.run()
@@ -174,7 +175,7 @@ func TestValid(t *testing.T) {
 	for name, test := range map[string]struct {
 		helm         *gardencorev1.HelmControllerDeployment
 		reason, says string // no reason if the gardenlet is not responsible
-		again        bool   // it is tried again
+		again        bool   // the reconciliation is retried
 	}{
 		"another type": {},
 		"no chart":     {&gardencorev1.HelmControllerDeployment{}, "ChartInformationInvalid", "it needs a chart", false},
@@ -207,7 +208,7 @@ func TestValid(t *testing.T) {
 	}
 }
 
-// TestResources: a resource that cannot be used is named.
+// TestResources checks that the condition names a resource that cannot be used.
 func TestResources(t *testing.T) {
 	for name, test := range map[string]struct{ kind, key, says string }{
 		"missing":        {"ConfigMap", "k", `configmaps "values" not found`},

@@ -15,8 +15,8 @@ import (
 	"github.com/gardenlite/gardenlite/internal/seed/gardenlet/registration"
 )
 
-// delete undoes an installation: what the extension consists of, its namespace, and at last who it is to the garden. It
-// gives the time after which to look again; 0 if all is done.
+// delete deletes everything of an installation in order: the ManagedResource, the namespace, and finally the
+// extension's ServiceAccount in the garden. It returns the delay before the next check, 0 if everything is deleted.
 func (r *Reconciler) delete(ctx context.Context, installation *corev1beta1.ControllerInstallation) (time.Duration, error) {
 	if !hasFinalizer(installation) {
 		return 0, nil
@@ -56,7 +56,7 @@ func (r *Reconciler) delete(ctx context.Context, installation *corev1beta1.Contr
 	return 0, nil
 }
 
-// deleted deletes an object of the seed, and says whether it was gone already.
+// deleted deletes an object of the seed, and reports whether it was gone already.
 func (r *Reconciler) deleted(ctx context.Context, obj client.Object) (bool, error) {
 	err := r.SeedClient.Delete(ctx, obj)
 	switch {

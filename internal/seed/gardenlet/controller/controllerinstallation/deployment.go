@@ -10,23 +10,25 @@ import (
 const (
 	// ProviderDeployment is the name of the ControllerDeployment of the landscape's own provider.
 	ProviderDeployment = "provider-local"
-	// AnnotationSimulated makes any other ControllerDeployment one that this process serves, if it is "true".
+	// AnnotationSimulated, with the value "true", marks any other ControllerDeployment whose extension this process
+	// serves.
 	AnnotationSimulated = "gardenlite.dev/simulated"
 )
 
-// Simulated says whether what is deployed is served by this process: there is no chart that would have to be right.
+// Simulated reports whether this process serves the extension of a ControllerDeployment. Its chart, if any, is ignored.
 func Simulated(deployment *gardencorev1.ControllerDeployment) bool {
 	simulated, _ := strconv.ParseBool(deployment.Annotations[AnnotationSimulated])
 	return simulated || deployment.Name == ProviderDeployment
 }
 
-// AsksForGarden says whether a ControllerDeployment asks for access to the garden for its workloads. The landscape's own
-// provider has it unless it says that it needs none.
+// AsksForGarden reports whether a ControllerDeployment requests access to the garden for its workloads. Simulated
+// extensions have access unless their deployment opts out.
 func AsksForGarden(deployment *gardencorev1.ControllerDeployment) bool {
 	return ptr.Deref(deployment.InjectGardenKubeconfig, Simulated(deployment))
 }
 
-// responsible says whether the gardenlet deploys this. It leaves alone deployments of other types than helm.
+// responsible reports whether the gardenlet installs a ControllerDeployment. It ignores deployments of other types than
+// helm.
 func responsible(deployment *gardencorev1.ControllerDeployment) bool {
 	return deployment.Helm != nil || Simulated(deployment)
 }

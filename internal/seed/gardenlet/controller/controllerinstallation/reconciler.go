@@ -26,12 +26,12 @@ const (
 	finalizer       = "core.gardener.cloud/controllerinstallation"
 	namespacePrefix = "extension-"
 
-	// DefaultRequeue is the delay before it is checked again whether something that is being deleted is gone, beside when
-	// the seed says so; Gardener's.
+	// DefaultRequeue is the delay before the next check whether an object in deletion is gone, as in Gardener. An event
+	// of the seed triggers the check earlier.
 	DefaultRequeue = 5 * time.Second
 )
 
-// Labels of a ManagedResource that say for whom it is; Gardener's.
+// Labels of a ManagedResource with the names of its ControllerInstallation and ControllerRegistration, as in Gardener.
 const (
 	LabelInstallation = "controllerinstallation-name"
 	LabelRegistration = "controllerregistration-name"
@@ -40,34 +40,34 @@ const (
 // Reconciler installs the extensions of a seed.
 type Reconciler struct {
 	GardenClient, SeedClient client.Client
-	// GardenReader asks the garden itself.
+	// GardenReader reads directly from the garden, not from a cache.
 	GardenReader client.Reader
-	// GardenConfig has the address of the garden and its authority (Host, CAData), which extensions are told.
+	// GardenConfig has the address and the CA of the garden (Host, CAData) for the kubeconfig of extensions.
 	GardenConfig *rest.Config
 	Clock        clock.WithTicker
 	SeedName     string
-	// Version is Gardener's, and FeatureGates are those of the gardenlet: charts are told both.
+	// Version is the version of Gardener, FeatureGates are those of the gardenlet. Both are values for all charts.
 	Version      string
 	FeatureGates map[string]bool
-	// ChartLayouts is the folder of OCI layouts to which references to charts with layout:// lead. Without it there are none.
+	// ChartLayouts is the folder with the OCI layouts for chart references with layout://, which fail if it is empty.
 	ChartLayouts string
 	// Recorder is not used: Gardener has no events for ControllerInstallations.
 	Recorder events.EventRecorder
-	// Requeue is DefaultRequeue by default.
+	// Requeue defaults to DefaultRequeue.
 	Requeue time.Duration
 
 	gone operation.Gone
 }
 
-// NamespaceName is the namespace, in the seed, of the extension that a ControllerInstallation installs.
+// NamespaceName returns the namespace in the seed of the extension that a ControllerInstallation installs.
 func NamespaceName(installation string) string { return namespacePrefix + installation }
 
-// OfNamespace is the installation whose extension has a namespace of the seed.
+// OfNamespace returns the name of the ControllerInstallation that a namespace of the seed belongs to.
 func OfNamespace(namespace string) (installation string, ok bool) {
 	return strings.CutPrefix(namespace, namespacePrefix)
 }
 
-// Own says whether a ControllerInstallation is one for a seed.
+// Own reports whether a ControllerInstallation is for a seed.
 func Own(installation *corev1beta1.ControllerInstallation, seed string) bool {
 	return installation.Spec.SeedRef != nil && installation.Spec.SeedRef.Name == seed
 }
@@ -125,7 +125,7 @@ func (r *Reconciler) reconcile(ctx context.Context, installation *corev1beta1.Co
 	}
 	all := []conditions.Condition{valid}
 	if conditions.Find(installation.Status.Conditions, corev1beta1.ControllerInstallationInstalled).Status == corev1beta1.ConditionUnknown {
-		// Before it is installed: the care controller says how it continues, and may do so before install returns.
+		// This is written before the installation: the care controller may report the progress before install returns.
 		all = append(all, condition(corev1beta1.ControllerInstallationInstalled, corev1beta1.ConditionFalse, "InstallationPending",
 			fmt.Sprintf("The ManagedResource %s has yet to be installed.", installation.Name)))
 	}
@@ -153,7 +153,7 @@ func Deployment(ctx context.Context, garden client.Reader, installation *corev1b
 	return deployment, nil
 }
 
-// reportInvalid says what is wrong with a deployment. What is installed of it stays as it is.
+// reportInvalid reports what is wrong with a deployment. Objects that are already installed stay as they are.
 func (r *Reconciler) reportInvalid(ctx context.Context, installation *corev1beta1.ControllerInstallation,
 	deployment *gardencorev1.ControllerDeployment, wrong *invalid) error {
 	now := condition(corev1beta1.ControllerInstallationValid, corev1beta1.ConditionFalse, wrong.reason,
@@ -181,7 +181,7 @@ func (r *Reconciler) report(ctx context.Context, installation *corev1beta1.Contr
 	return PatchConditions(ctx, r.GardenClient, r.Clock, installation, now...)
 }
 
-// failed says in a condition what has failed, and gives the cause back.
+// failed reports a failure in a condition, and returns the cause.
 func (r *Reconciler) failed(ctx context.Context, installation *corev1beta1.ControllerInstallation,
 	now conditions.Condition, cause error) error {
 	if err := r.report(ctx, installation, now); err != nil {
@@ -190,7 +190,7 @@ func (r *Reconciler) failed(ctx context.Context, installation *corev1beta1.Contr
 	return cause
 }
 
-// PatchConditions writes those of the conditions that say something else now, and leaves alone what others write.
+// PatchConditions writes the given conditions if they have changed, and keeps all others.
 func PatchConditions(ctx context.Context, garden client.Client, clock clock.PassiveClock, installation *corev1beta1.ControllerInstallation,
 	now ...conditions.Condition) error {
 	before, changed := installation.DeepCopy(), false

@@ -135,8 +135,8 @@ func TestInstallsAndDeletes(t *testing.T) {
 	}
 }
 
-// TestCareIsFaster: what the care controller says while it is still being installed is not overwritten. That one would look
-// again after half a minute only.
+// TestCareIsFaster checks that a condition which the care controller writes during the installation is not overwritten:
+// the care controller would check again only after half a minute.
 func TestCareIsFaster(t *testing.T) {
 	w := newWorld(t, provider())
 	cared := condition(corev1beta1.ControllerInstallationInstalled, corev1beta1.ConditionTrue, "InstallationSuccessful", "It is.")

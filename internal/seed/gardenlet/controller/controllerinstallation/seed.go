@@ -22,7 +22,7 @@ import (
 // The label of Pod Security Admission.
 const labelPodSecurityEnforce = "pod-security.kubernetes.io/enforce"
 
-// createOrPatch makes an object as mutate wants it.
+// createOrPatch creates or patches an object of the seed with the changes of mutate.
 func createOrPatch[T client.Object](ctx context.Context, c client.Client, obj T, mutate func(T)) error {
 	key := client.ObjectKeyFromObject(obj)
 	err := c.Get(ctx, key, obj)
@@ -72,10 +72,11 @@ func managedResource(installation *corev1beta1.ControllerInstallation) *resource
 	return &resourcesv1alpha1.ManagedResource{ObjectMeta: metav1.ObjectMeta{Namespace: constants.GardenNamespace, Name: installation.Name}}
 }
 
-// objectsFile is where in the Secret of a ManagedResource the objects are.
+// objectsFile is the key of the objects in the Secret of a ManagedResource.
 const objectsFile = "objects.yaml"
 
-// reconcileManagedResource makes the ManagedResource of an installation, with the objects of its chart in a Secret.
+// reconcileManagedResource ensures the ManagedResource of an installation, and the Secret with the objects of its
+// chart.
 func (r *Reconciler) reconcileManagedResource(ctx context.Context, installation *corev1beta1.ControllerInstallation,
 	objects []*unstructured.Unstructured) error {
 	secret, err := objectsSecret(installation, objects)
@@ -100,14 +101,15 @@ func (r *Reconciler) reconcileManagedResource(ctx context.Context, installation 
 	return r.reconcileObjectsSecret(ctx, installation, secret)
 }
 
-// reconcileObjectsSecret makes sure that there is this Secret with the objects of an installation, and no older one.
+// reconcileObjectsSecret ensures that the installation has the wanted Secret with its objects, none if nil, and no
+// older one.
 func (r *Reconciler) reconcileObjectsSecret(ctx context.Context, installation *corev1beta1.ControllerInstallation,
 	wanted *corev1.Secret) error {
 	return r.reconcileUnique(ctx, wanted, installation.Name,
 		client.InNamespace(constants.GardenNamespace), client.MatchingLabels{LabelInstallation: installation.Name})
 }
 
-// objectsSecret is the Secret with the objects of an installation; nil if there are none.
+// objectsSecret returns the Secret with the objects of an installation, nil if there are none.
 func objectsSecret(installation *corev1beta1.ControllerInstallation, objects []*unstructured.Unstructured) (*corev1.Secret, error) {
 	if len(objects) == 0 {
 		return nil, nil

@@ -17,8 +17,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// gardenerValues are the values with which every chart is rendered, as Gardener's gardenlet gives them (pkg/gardenlet/
-// controller/controllerinstallation in Gardener). They go over those of the ControllerDeployment.
+// gardenerValues returns the values with which every chart is rendered, as in Gardener's gardenlet
+// (pkg/gardenlet/controller/controllerinstallation). They override those of the ControllerDeployment.
 func (r *Reconciler) gardenerValues(ctx context.Context, seed *corev1beta1.Seed, kubeconfigSecret string) (map[string]any, error) {
 	identity := &corev1.ConfigMap{}
 	key := client.ObjectKey{Namespace: metav1.NamespaceSystem, Name: constants.ClusterIdentity}
@@ -35,7 +35,7 @@ func (r *Reconciler) gardenerValues(ctx context.Context, seed *corev1beta1.Seed,
 		"gardenlet": map[string]any{"featureGates": r.FeatureGates},
 		"seed":      seedValues(seed),
 	}
-	// As a chart's own values are: maps of any.
+	// The result consists of generic maps, like the values of a chart.
 	data, err := json.Marshal(map[string]any{"gardener": gardener})
 	if err != nil {
 		return nil, fmt.Errorf("encoding the values of the seed: %w", err)
@@ -71,8 +71,8 @@ func seedValues(seed *corev1beta1.Seed) map[string]any {
 	return values
 }
 
-// deploymentValues are the values of a ControllerDeployment, with the data of its resources in the place of references to
-// them.
+// deploymentValues returns the values of a ControllerDeployment, with the references to its resources replaced by their
+// data.
 func (r *Reconciler) deploymentValues(ctx context.Context, deployment *gardencorev1.ControllerDeployment) (map[string]any, *invalid) {
 	values := map[string]any{}
 	if deployment.Helm.Values != nil {
@@ -99,7 +99,8 @@ func (r *Reconciler) deploymentValues(ctx context.Context, deployment *gardencor
 	return values, nil
 }
 
-// resourceData reads a Secret or ConfigMap of the garden. The garden labels those that ControllerDeployments refer to.
+// resourceData returns the data of a Secret or ConfigMap of the garden. The object must have the label with which the
+// garden marks the resources of ControllerDeployments.
 func (r *Reconciler) resourceData(ctx context.Context, resource gardencorev1.NamedResourceReference) (map[string]string, error) {
 	key := client.ObjectKey{Namespace: constants.GardenNamespace, Name: resource.ResourceRef.Name}
 	var obj client.Object
@@ -130,8 +131,8 @@ func (r *Reconciler) resourceData(ctx context.Context, resource gardencorev1.Nam
 	return data, nil
 }
 
-// replaceReferences puts data in the place of references such as {{ .resources.NAME.data.KEY }}, which validation allows
-// and nothing else.
+// replaceReferences replaces references such as {{ .resources.NAME.data.KEY }} by the data. The validation allows no
+// other expressions.
 func replaceReferences(text string, resources map[string]map[string]string) (string, error) {
 	var failed error
 	replaced := constants.ResourceReferenceRegexp.ReplaceAllStringFunc(text, func(reference string) string {

@@ -29,7 +29,7 @@ import (
 // ControllerName is the name of the controller, which is Gardener's.
 const ControllerName = "controllerinstallation-care"
 
-// AddToManager adds the controller to the seed's manager, with what it misses from there and from the garden.
+// AddToManager adds the controller to the manager of the seed. It sets the fields that are not set yet.
 func (r *Reconciler) AddToManager(mgr manager.Manager, garden cluster.Cluster) error {
 	r.GardenClient = cmp.Or(r.GardenClient, garden.GetClient())
 	r.GardenReader = cmp.Or(r.GardenReader, garden.GetAPIReader())
@@ -43,12 +43,12 @@ func (r *Reconciler) AddToManager(mgr manager.Manager, garden cluster.Cluster) e
 			})).
 		WatchesRawSource(source.Kind[client.Object](mgr.GetCache(), &resourcesv1alpha1.ManagedResource{},
 			handler.EnqueueRequestsFromMapFunc(installationOf), changed())).
-		// The token comes after the ManagedResource.
+		// The token may be written after the ManagedResource is applied.
 		WatchesMetadata(&corev1.Secret{}, handler.EnqueueRequestsFromMapFunc(ofToken), builder.WithPredicates(tokenChanged())).
 		Complete(r)
 }
 
-// changed passes what says something else about itself than before.
+// changed returns a predicate for changes of the status of a ManagedResource.
 func changed() predicate.Predicate {
 	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
 		before, ok1 := e.ObjectOld.(*resourcesv1alpha1.ManagedResource)
@@ -65,7 +65,7 @@ func installationOf(_ context.Context, obj client.Object) []reconcile.Request {
 	return []reconcile.Request{{NamespacedName: types.NamespacedName{Name: name}}}
 }
 
-// tokenChanged passes Secrets for tokens that come, go, or have got another token.
+// tokenChanged returns a predicate for access Secrets that are created or deleted, or whose token was renewed.
 func tokenChanged() predicate.Predicate {
 	isAccess := predicate.NewPredicateFuncs(func(obj client.Object) bool { return obj.GetName() == controllerinstallation.AccessSecretName })
 	return predicate.And[client.Object](isAccess, predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {

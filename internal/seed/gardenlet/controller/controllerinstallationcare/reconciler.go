@@ -21,23 +21,23 @@ import (
 	"github.com/gardenlite/gardenlite/internal/seed/gardenlet/controller/controllerinstallation"
 )
 
-// DefaultSyncPeriod is how often it is looked, beside whenever the seed says something; Gardener's.
+// DefaultSyncPeriod is the period of the check, as in Gardener. Events of the seed trigger a check earlier.
 const DefaultSyncPeriod = 30 * time.Second
 
-// Reconciler says how the extensions of a seed are.
+// Reconciler checks the health of the extensions of a seed.
 type Reconciler struct {
 	GardenClient, SeedClient client.Client
-	// GardenReader asks the garden itself.
+	// GardenReader reads directly from the garden, not from a cache.
 	GardenReader client.Reader
 	Clock        clock.WithTicker
 	SeedName     string
 	// Recorder is not used: Gardener has no events for this.
 	Recorder events.EventRecorder
-	// SyncPeriod is DefaultSyncPeriod by default.
+	// SyncPeriod defaults to DefaultSyncPeriod.
 	SyncPeriod time.Duration
 }
 
-// Reconcile looks at one ControllerInstallation.
+// Reconcile checks one ControllerInstallation.
 func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	installation := &corev1beta1.ControllerInstallation{}
 	if err := r.GardenClient.Get(ctx, request.NamespacedName, installation); err != nil {
@@ -57,7 +57,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	return component.After(period, err)
 }
 
-// checkHealth says in conditions how an extension is. An error beside them says that it could not be found out.
+// checkHealth returns the conditions of an extension. An error means that its state could not be read.
 func (r *Reconciler) checkHealth(ctx context.Context, installation *corev1beta1.ControllerInstallation) ([]conditions.Condition, error) {
 	resource := &resourcesv1alpha1.ManagedResource{}
 	key := client.ObjectKey{Namespace: constants.GardenNamespace, Name: installation.Name}
@@ -67,7 +67,7 @@ func (r *Reconciler) checkHealth(ctx context.Context, installation *corev1beta1.
 		for _, kind := range []corev1beta1.ConditionType{installed, healthy, progressing} {
 			all = append(all, conditions.Condition{Type: kind, Status: corev1beta1.ConditionUnknown, Reason: "SeedReadError", Message: message})
 		}
-		return all, client.IgnoreNotFound(err) // it may not be there yet
+		return all, client.IgnoreNotFound(err) // the ManagedResource may not exist yet
 	}
 	missing, err := r.missing(ctx, installation, resource)
 	if err != nil {
@@ -91,7 +91,7 @@ const (
 	progressing = corev1beta1.ControllerInstallationProgressing
 )
 
-// newCondition is a condition: the good one, or if there is something wrong the bad one with that.
+// newCondition returns the good condition if wrong is empty, and otherwise the bad one with wrong as its message.
 func newCondition(kind corev1beta1.ConditionType, wrong string, good corev1beta1.ConditionStatus, goodReason, message string,
 	bad corev1beta1.ConditionStatus, badReason string) conditions.Condition {
 	if wrong != "" {
@@ -100,7 +100,8 @@ func newCondition(kind corev1beta1.ConditionType, wrong string, good corev1beta1
 	return conditions.Condition{Type: kind, Status: good, Reason: goodReason, Message: message}
 }
 
-// failedCondition says that a condition of a ManagedResource is not as it should be; "" if it is.
+// failedCondition returns a message if a condition of a ManagedResource does not have the wanted status, empty if it
+// does.
 func failedCondition(resource *resourcesv1alpha1.ManagedResource, kind corev1beta1.ConditionType,
 	wanted corev1beta1.ConditionStatus) string {
 	found := conditions.Find(resource.Status.Conditions, kind)
@@ -113,7 +114,7 @@ func failedCondition(resource *resourcesv1alpha1.ManagedResource, kind corev1bet
 	return ""
 }
 
-// missing says what an extension lacks to be installed; "" if nothing.
+// missing returns what an extension lacks to be installed, empty if nothing.
 func (r *Reconciler) missing(ctx context.Context, installation *corev1beta1.ControllerInstallation,
 	resource *resourcesv1alpha1.ManagedResource) (string, error) {
 	if resource.Status.ObservedGeneration != resource.Generation {
@@ -137,14 +138,14 @@ func (r *Reconciler) missing(ctx context.Context, installation *corev1beta1.Cont
 	return r.missingToken(ctx, name, deployment)
 }
 
-// missingToken says that an extension waits for its token for the garden; "" if not.
+// missingToken returns a message if an extension waits for its token for the garden, empty if not.
 func (r *Reconciler) missingToken(ctx context.Context, namespace string, deployment *gardencorev1.ControllerDeployment) (string, error) {
 	secret := &corev1.Secret{}
 	key := client.ObjectKey{Namespace: namespace, Name: controllerinstallation.AccessSecretName}
 	err := r.SeedClient.Get(ctx, key, secret)
 	switch {
 	case apierrors.IsNotFound(err) && !controllerinstallation.Simulated(deployment):
-		return "", nil // no workload of the chart needs one
+		return "", nil // no workload of the chart needs a token
 	case client.IgnoreNotFound(err) != nil:
 		return "", fmt.Errorf("reading Secret %s in the seed: %w", key, err)
 	case len(secret.Data[resourcesv1alpha1.DataKeyToken]) == 0:

@@ -26,8 +26,8 @@ import (
 // ControllerName is the name of the controller, which is Gardener's.
 const ControllerName = "controllerinstallation-required"
 
-// AddToManager adds the controller to the seed's manager, with what it misses from there and from the garden. It watches
-// all kinds of extension resources, whose CRDs must be there by then.
+// AddToManager adds the controller to the manager of the seed. It sets the fields that are not set yet. It watches all
+// kinds of extension resources, so their CRDs must exist.
 func (r *Reconciler) AddToManager(mgr manager.Manager, garden cluster.Cluster) error {
 	r.GardenClient = cmp.Or(r.GardenClient, garden.GetClient())
 	r.SeedClient = cmp.Or(r.SeedClient, mgr.GetClient())
@@ -45,7 +45,7 @@ func (r *Reconciler) AddToManager(mgr manager.Manager, garden cluster.Cluster) e
 	return b.Complete(r)
 }
 
-// typeChanged passes what may change which types there are.
+// typeChanged returns a predicate for changes that affect which types of extension resources exist.
 func typeChanged() predicate.Predicate {
 	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
 		before, ok1 := e.ObjectOld.(extensionsv1alpha1.Object)
@@ -55,7 +55,8 @@ func typeChanged() predicate.Predicate {
 	}}
 }
 
-// responsibleFor finds the installations whose extension is responsible for an extension resource of a kind.
+// responsibleFor returns a map function from an extension resource of a kind to the installations whose extension is
+// responsible for it.
 func (r *Reconciler) responsibleFor(kind string) handler.MapFunc {
 	return func(ctx context.Context, obj client.Object) (requests []reconcile.Request) {
 		extension, ok := obj.(extensionsv1alpha1.Object)
@@ -72,7 +73,7 @@ func (r *Reconciler) responsibleFor(kind string) handler.MapFunc {
 			registration := &corev1beta1.ControllerRegistration{}
 			if !controllerinstallation.Own(installation, r.SeedName) ||
 				r.GardenClient.Get(ctx, client.ObjectKey{Name: installation.Spec.RegistrationRef.Name}, registration) != nil {
-				continue // its own reconciliation says what is wrong
+				continue // the reconciliation of the installation reports the error
 			}
 			if slices.ContainsFunc(registration.Spec.Resources, func(resource corev1beta1.ControllerResource) bool {
 				return resource.Kind == kind && resource.Type == extension.GetExtensionSpec().GetExtensionType()

@@ -13,7 +13,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// kind is a kind of extension resource.
 type kind struct {
 	object extensionsv1alpha1.Object
 	list   client.ObjectList
@@ -37,7 +36,7 @@ var kinds = map[string]kind{
 	extensionsv1alpha1.WorkerResource: {&extensionsv1alpha1.Worker{}, &extensionsv1alpha1.WorkerList{}},
 }
 
-// counts says whether an extension resource is for who extends seeds and shoots; the garden has extensions of its own.
+// counts reports whether an extension resource belongs to a seed or a shoot. The garden has extensions of its own.
 func counts(obj client.Object) bool {
 	extension, ok := obj.(extensionsv1alpha1.Object)
 	if !ok {
@@ -47,8 +46,8 @@ func counts(obj client.Object) bool {
 	return class == extensionsv1alpha1.ExtensionClassShoot || class == extensionsv1alpha1.ExtensionClassSeed
 }
 
-// exist are those of the resources, as "kind/type" and sorted, of which there are some in the seed. unknown is true if
-// there is a kind that cannot be looked for: nothing says then that none is required.
+// exist returns those of the resources, as "kind/type" and sorted, that exist in the seed. unknown is true if one of
+// the kinds is not known: then an empty result does not mean that the extension is not required.
 func exist(ctx context.Context, seed client.Reader, resources []corev1beta1.ControllerResource) (found []string, unknown bool, err error) {
 	types := map[string]map[string]bool{}
 	for _, resource := range resources {
@@ -70,7 +69,7 @@ func exist(ctx context.Context, seed client.Reader, resources []corev1beta1.Cont
 	return slices.Compact(found), unknown, nil
 }
 
-// typesOf are the types that resources of a kind have in the seed. Where the kind is not served there are none.
+// typesOf returns the types of the extension resources of a kind in the seed, none if the kind is not served.
 func typesOf(ctx context.Context, seed client.Reader, kind kind) (map[string]bool, error) {
 	types := map[string]bool{}
 	list := kind.list.DeepCopyObject().(client.ObjectList)

@@ -15,7 +15,7 @@ import (
 	"github.com/gardenlite/gardenlite/internal/seed/gardenlet/controller/controllerinstallation"
 )
 
-// Reconciler says which extensions of a seed are required.
+// Reconciler reports which extensions of a seed are required.
 type Reconciler struct {
 	GardenClient, SeedClient client.Client
 	Clock                    clock.WithTicker
@@ -24,7 +24,7 @@ type Reconciler struct {
 	Recorder events.EventRecorder
 }
 
-// Reconcile looks at one ControllerInstallation, also at one that is being deleted.
+// Reconcile checks one ControllerInstallation, even if it is being deleted.
 func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	installation := &corev1beta1.ControllerInstallation{}
 	if err := r.GardenClient.Get(ctx, request.NamespacedName, installation); err != nil {

@@ -1,6 +1,6 @@
-// Package gardenlet is the gardenlet's controller of its own Gardenlet object: it deploys itself anew as that says, and
-// gets a new identity when a user requests one. It may import packages deployment and conditions of the gardenlet, and
-// operation of the extensions.
+// Package gardenlet is the gardenlet's controller of its own Gardenlet object: it deploys itself as the object says,
+// and renews its identity when a user requests that. It may import packages deployment and conditions of the gardenlet,
+// and operation of the extensions.
 //
-// It promises to look at no other Gardenlet than garden/<its seed>.
+// It promises to handle no other Gardenlet than garden/<its seed>.
 package gardenlet

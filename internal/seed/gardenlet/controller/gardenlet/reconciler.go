@@ -21,23 +21,23 @@ import (
 	"github.com/gardenlite/gardenlite/internal/seed/gardenlet/deployment"
 )
 
-// DefaultSyncPeriod is Gardener's.
+// DefaultSyncPeriod is the period in which the gardenlet is deployed again, as in Gardener.
 const DefaultSyncPeriod = time.Hour
 
 // Reconciler reconciles the Gardenlet object of a seed. Deployer is required.
 type Reconciler struct {
 	GardenClient client.Client
-	// GardenReader asks the garden itself.
+	// GardenReader reads directly from the garden, not from a cache.
 	GardenReader client.Reader
-	// GardenREST says where the garden is, for a new identity. Credentials in it are not passed on.
+	// GardenREST has the address and CA of the garden for a new identity. Credentials in it are ignored.
 	GardenREST *rest.Config
 	Clock      clock.WithTicker
 	SeedName   string
 	Recorder   events.EventRecorder
 	Deployer   deployment.Deployer
-	// SyncPeriod is how often the gardenlet is deployed again. DefaultSyncPeriod by default.
+	// SyncPeriod defaults to DefaultSyncPeriod.
 	SyncPeriod time.Duration
-	// TokenValidity is deployment.DefaultTokenValidity by default.
+	// TokenValidity defaults to deployment.DefaultTokenValidity.
 	TokenValidity time.Duration
 }
 
@@ -97,7 +97,8 @@ func (r *Reconciler) install(ctx context.Context, gardenlet *seedmanagementv1alp
 	}, seedmanagementv1alpha1.BootstrapToken)
 }
 
-// chart is where the chart would be taken from. An object that the garden did not validate may lack parts of that.
+// chart returns the reference of the gardenlet's chart for messages. A Gardenlet that the garden did not validate may
+// have none.
 func chart(gardenlet *seedmanagementv1alpha1.Gardenlet) string {
 	repository := gardenlet.Spec.Deployment.Helm.OCIRepository
 	if repository.Ref == nil && repository.Repository == nil {

@@ -28,7 +28,7 @@ import (
 const config = `{"apiVersion":"gardenlet.config.gardener.cloud/v1alpha1","kind":"GardenletConfiguration",` +
 	`"logLevel":"debug","seedConfig":{}}`
 
-// deployer is the cluster that the gardenlet runs in.
+// deployer is a fake of the cluster that the gardenlet runs in.
 type deployer struct {
 	deployment.Deployer
 	deployed []deployment.Gardenlet
@@ -54,7 +54,7 @@ func TestReconcile(t *testing.T) {
 	for what, c := range map[string]struct {
 		change          func(*seedmanagementv1alpha1.Gardenlet)
 		fails           error
-		status          corev1beta1.ConditionStatus // "" if it is not to be touched
+		status          corev1beta1.ConditionStatus // empty if the Gardenlet must not be touched
 		reason, message string
 		renewed         bool
 	}{

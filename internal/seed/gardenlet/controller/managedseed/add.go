@@ -29,7 +29,7 @@ import (
 // ControllerName is the name of the controller, which is Gardener's.
 const ControllerName = "managedseed"
 
-// AddToManager adds the controller to the seed's manager, with what it misses from there and from the garden.
+// AddToManager adds the controller to the manager of the seed. It sets the fields that are not set yet.
 func (r *Reconciler) AddToManager(mgr manager.Manager, garden cluster.Cluster) error {
 	r.GardenClient = cmp.Or(r.GardenClient, garden.GetClient())
 	r.GardenReader = cmp.Or(r.GardenReader, garden.GetAPIReader())
@@ -46,8 +46,8 @@ func (r *Reconciler) AddToManager(mgr manager.Manager, garden cluster.Cluster) e
 		Complete(r)
 }
 
-// enqueue spreads ManagedSeeds for which nothing has changed over some time when the gardenlet starts, so that not all
-// gardenlets come upon the garden at once.
+// enqueue returns an event handler that delays unchanged ManagedSeeds by a random time when the gardenlet starts, so
+// that not all gardenlets access the garden at once. With JitterUpdates it also delays changed ones.
 func (r *Reconciler) enqueue() handler.EventHandler {
 	add := func(obj client.Object, q workqueue.TypedRateLimitingInterface[reconcile.Request], spread bool) {
 		managedSeed, ok := obj.(*seedmanagementv1alpha1.ManagedSeed)
@@ -83,15 +83,17 @@ func (r *Reconciler) jitter() time.Duration {
 	return rand.N(most + 1)
 }
 
-// isOther says whether a Seed is not the gardenlet's own. Of the others it sees those of its ManagedSeeds.
+// isOther reports whether a Seed is not the gardenlet's own. The other Seeds that the gardenlet sees belong to its
+// ManagedSeeds.
 func (r *Reconciler) isOther(obj client.Object) bool { return obj.GetName() != r.SeedName }
 
-// ofSeed is the ManagedSeed that a Seed would be of.
+// ofSeed maps a Seed to the ManagedSeed with the same name.
 func ofSeed(_ context.Context, obj client.Object) []reconcile.Request {
 	return []reconcile.Request{{NamespacedName: types.NamespacedName{Namespace: constants.GardenNamespace, Name: obj.GetName()}}}
 }
 
-// seedChanged passes what may mean work for the ManagedSeed of a Seed: not that its gardenlet says again that it is well.
+// seedChanged returns a predicate for changes of a Seed that may require a reconciliation of its ManagedSeed. Changes
+// of its conditions do not pass.
 func seedChanged() predicate.Predicate {
 	return predicate.Funcs{
 		CreateFunc: func(e event.CreateEvent) bool { return !e.IsInInitialList },

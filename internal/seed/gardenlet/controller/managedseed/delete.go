@@ -32,7 +32,8 @@ func (s *step) delete(ctx context.Context) (time.Duration, error) {
 	return 0, nil
 }
 
-// unregister takes everything back step by step, and says what it waits for.
+// unregister takes the next step of the deletion: of the Seed, then the gardenlet, then its bootstrap credentials. It
+// returns what it waits for, empty if everything is gone.
 func (s *step) unregister(ctx context.Context) (waitFor string, err error) {
 	installer, name := s.installer(), s.managedSeed.Name
 	target, err := s.target(ctx)
@@ -60,8 +61,8 @@ func (s *step) unregister(ctx context.Context) (waitFor string, err error) {
 	return "", installer.Remove(ctx, s.managedSeed, s.bootstrap())
 }
 
-// deleteSeed deletes the Seed, which its gardenlet has to release: one that registered its Seed while it was being deleted
-// itself is deployed once more for that.
+// deleteSeed deletes the Seed, whose finalizer its gardenlet has to remove. A gardenlet that registered its Seed while
+// the gardenlet was being deleted is deployed once more for that.
 func (s *step) deleteSeed(ctx context.Context, seed *corev1beta1.Seed, deployed bool) error {
 	if seed.DeletionTimestamp == nil {
 		s.event(corev1.EventTypeNormal, corev1beta1.EventDeleting, corev1beta1.EventActionDelete, fmt.Sprintf("Deleting seed %s", seed.Name))

@@ -1,7 +1,8 @@
-// Package managedseed is the gardenlet's controller of ManagedSeeds: for each of a Shoot on its seed it deploys a further
-// gardenlet into the Shoot's cluster, which registers that as a Seed, and when the ManagedSeed is deleted takes all of that
-// back, the Seed first. It may import packages deployment and conditions of the gardenlet, and operation of the extensions.
+// Package managedseed is the gardenlet's controller of ManagedSeeds. For each ManagedSeed of a Shoot on its seed it
+// deploys another gardenlet into the Shoot's cluster, which registers the cluster as a Seed. When the ManagedSeed is
+// deleted, it undoes all of that, the Seed first. It may import packages deployment and conditions of the gardenlet,
+// and operation of the extensions.
 //
-// It promises that a ManagedSeed is gone from the garden only after its Seed, its gardenlet and what that could have
-// bootstrapped with.
+// It promises that a ManagedSeed is gone from the garden only after its Seed, its gardenlet and the gardenlet's
+// bootstrap credentials.
 package managedseed

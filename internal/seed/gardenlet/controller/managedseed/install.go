@@ -19,10 +19,11 @@ import (
 	"github.com/gardenlite/gardenlite/internal/seed/gardenlet/deployment"
 )
 
-// backupChecksum is the annotation that runs a gardenlet anew when its seed's backup credentials change; Gardener's.
+// backupChecksum is the pod annotation that restarts a gardenlet when its seed's backup credentials change, as in
+// Gardener.
 const backupChecksum = "checksum/seed-backup-secret"
 
-// install deploys the gardenlet into the Shoot's cluster. It registers the Seed there.
+// install deploys the gardenlet, which registers the Seed, into the Shoot's cluster.
 func (s *step) install(ctx context.Context) error {
 	gardenlet, err := s.gardenlet(ctx)
 	if err != nil {
@@ -63,7 +64,7 @@ func (s *step) gardenlet(ctx context.Context) (gardenlet deployment.Gardenlet, e
 	return gardenlet, nil
 }
 
-// target is the Shoot's cluster.
+// target returns the Shoot's cluster.
 func (s *step) target(ctx context.Context) (deployment.Target, error) {
 	target := deployment.Target{SeedName: s.managedSeed.Name, Shoot: ptr.To(client.ObjectKeyFromObject(s.shoot))}
 	if s.ShootKubeconfig == nil {
@@ -76,7 +77,8 @@ func (s *step) target(ctx context.Context) (deployment.Target, error) {
 	return target, nil
 }
 
-// backupChecksum stands for the Secret with the seed's backup credentials, which must be there; "" if it has none.
+// backupChecksum returns a checksum of the Secret with the seed's backup credentials, which must exist. It is empty if
+// the seed has no such Secret.
 func (s *step) backupChecksum(ctx context.Context, backup *corev1beta1.Backup) (string, error) {
 	if backup == nil || backup.CredentialsRef == nil || backup.CredentialsRef.APIVersion != corev1.SchemeGroupVersion.String() ||
 		backup.CredentialsRef.Kind != "Secret" {

@@ -23,7 +23,7 @@ import (
 	"github.com/gardenlite/gardenlite/internal/seed/gardenlet/deployment"
 )
 
-// Gardener's durations.
+// Default durations, as in Gardener.
 const (
 	DefaultSyncPeriod       = time.Hour
 	DefaultWaitSyncPeriod   = 15 * time.Second
@@ -33,25 +33,27 @@ const (
 // Reconciler reconciles the ManagedSeeds of a seed. Deployer is required.
 type Reconciler struct {
 	GardenClient client.Client
-	// GardenReader asks the garden itself.
+	// GardenReader reads directly from the garden, not from a cache.
 	GardenReader client.Reader
-	// GardenREST says where the garden is, for the gardenlets that are deployed. Credentials in it are not passed on.
+	// GardenREST has the address and CA of the garden for the deployed gardenlets. Credentials in it are ignored.
 	GardenREST *rest.Config
 	Clock      clock.WithTicker
 	SeedName   string
 	Recorder   events.EventRecorder
-	// Config is this gardenlet's own configuration, which those that it deploys inherit where their ManagedSeed says so.
+	// Config is the configuration of this gardenlet, from which deployed gardenlets inherit if their ManagedSeed says
+	// so.
 	Config   *gardenletconfigv1alpha1.GardenletConfiguration
 	Deployer deployment.Deployer
-	// ShootKubeconfig gives access to the cluster of a Shoot. Where it is nil, the Deployer has clusters for the seeds.
+	// ShootKubeconfig returns a kubeconfig for the cluster of a Shoot. If it is nil, the Deployer uses its own cluster
+	// for the seed.
 	ShootKubeconfig func(context.Context, *corev1beta1.Shoot) ([]byte, error)
-	// SyncPeriod is how often everything is looked at again, WaitSyncPeriod while something is waited for.
+	// SyncPeriod is the period of reconciliations, WaitSyncPeriod the period while a ManagedSeed waits for something.
 	SyncPeriod, WaitSyncPeriod time.Duration
-	// SyncJitterPeriod is over what time ManagedSeeds are spread when the gardenlet starts; with JitterUpdates, also those
-	// that have changed.
+	// SyncJitterPeriod is the maximum delay of unchanged ManagedSeeds when the gardenlet starts; with JitterUpdates,
+	// also of changed ones.
 	SyncJitterPeriod time.Duration
 	JitterUpdates    bool
-	// TokenValidity is deployment.DefaultTokenValidity by default.
+	// TokenValidity defaults to deployment.DefaultTokenValidity.
 	TokenValidity time.Duration
 
 	gone operation.Gone
@@ -127,7 +129,7 @@ func reconciled(shoot *corev1beta1.Shoot) bool {
 	return shoot.Generation == shoot.Status.ObservedGeneration && last != nil && last.State == corev1beta1.LastOperationStateSucceeded
 }
 
-// failed tells of an error in an event and the condition SeedRegistered, and returns it so that it is tried again.
+// failed reports an error in an event and in the condition SeedRegistered, and returns it for a retry.
 func (s *step) failed(ctx context.Context, reason, action string, err error, others ...conditions.Condition) error {
 	s.event(corev1.EventTypeWarning, reason, action, err.Error())
 	if statusErr := s.report(

@@ -119,7 +119,7 @@ func TestRenew(t *testing.T) {
 	if a := w.managedSeed().Annotations; len(a) != 1 || a["x"] != "y" {
 		t.Errorf("annotations %v", a)
 	}
-	// Before the gardenlet has got its new identity, nothing more may be made for it.
+	// Until the gardenlet has its new identity, no further credentials are created for it.
 	w.reconcile()
 	if g := w.last(); g.Renew || g.Bootstrap != nil {
 		t.Error("renewed a second time")
@@ -216,7 +216,7 @@ func TestDelete(t *testing.T) {
 	}
 }
 
-// TestDeletedInStaleCache: nothing is written for a ManagedSeed that is gone and that the cache still has.
+// TestDeletedInStaleCache checks that nothing is written for a deleted ManagedSeed that the cache still has.
 func TestDeletedInStaleCache(t *testing.T) {
 	w := newWorld(t, seedmanagementv1alpha1.BootstrapToken)
 	w.reconcile()
@@ -262,7 +262,7 @@ func TestDeleteBeforeBootstrapped(t *testing.T) {
 				t.Error("the ManagedSeed is still there")
 			}
 			for _, obj := range w.credentials() {
-				// The garden deletes the account for its owner.
+				// The garbage collector deletes the account with its owner.
 				if binding, ok := obj.(*rbacv1.ClusterRoleBinding); ok && len(binding.Subjects) == 0 || len(obj.GetOwnerReferences()) > 0 {
 					continue
 				}
@@ -272,7 +272,7 @@ func TestDeleteBeforeBootstrapped(t *testing.T) {
 	}
 }
 
-// TestDeleteWithoutGardenlet is when the gardenlet registered its Seed while it was being deleted.
+// TestDeleteWithoutGardenlet covers a gardenlet that registered its Seed while the gardenlet was being deleted.
 func TestDeleteWithoutGardenlet(t *testing.T) {
 	w := newWorld(t, seedmanagementv1alpha1.BootstrapToken)
 	w.reconcile()

@@ -29,10 +29,11 @@ const (
 	parentGroup = "gardener.cloud:system:seeds"
 )
 
-// rules fail the test with each request that the SeedAuthorizer or SeedRestriction would refuse to the parent's gardenlet.
+// rules fails the test for each request that the SeedAuthorizer or SeedRestriction would refuse to the parent's
+// gardenlet.
 type rules struct{ *world }
 
-// scoped is the garden as the parent's gardenlet may use it.
+// scoped returns a client for the garden that checks each request against the rules for the parent's gardenlet.
 func (w *world) scoped() client.Client {
 	r := rules{w}
 	return interceptor.NewClient(w.garden, interceptor.Funcs{
@@ -69,7 +70,7 @@ func (w *world) scoped() client.Client {
 		},
 		SubResourceCreate: func(_ context.Context, _ client.Client, _ string, obj, request client.Object,
 			_ ...client.SubResourceCreateOption) error {
-			// The token of a bootstrap account is the gardenlet's as long as the account is.
+			// The gardenlet may request a token of a bootstrap account if it may read the account.
 			r.authorize("get", obj, client.ObjectKeyFromObject(obj), "")
 			request.(*authenticationv1.TokenRequest).Status.Token = "of-the-account"
 			return nil
@@ -103,7 +104,7 @@ func (r rules) authorize(verb string, obj client.Object, key client.ObjectKey, s
 	}
 }
 
-// authorizer knows what is in the garden at this moment.
+// authorizer returns a SeedAuthorizer that knows the current objects of the garden.
 func (r rules) authorizer() *seedauthorizer.Authorizer {
 	r.Helper()
 	g := graph.New()
@@ -167,7 +168,7 @@ func (r rules) stored(obj client.Object) client.Object {
 	return stored
 }
 
-// Get and List are what the SeedRestriction reads.
+// Get and List read objects for the SeedRestriction.
 func (r rules) Get(ctx context.Context, _ schema.GroupVersionResource, namespace, name string, obj runtime.Object) error {
 	return r.garden.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, obj.(client.Object))
 }
@@ -176,12 +177,12 @@ func (r rules) List(ctx context.Context, _ schema.GroupVersionResource, namespac
 	return r.garden.List(ctx, list.(client.ObjectList), client.InNamespace(namespace))
 }
 
-// OtherSeed says no: what the tests create leads to the parent and its ManagedSeed only.
+// OtherSeed returns false: the objects of the tests belong only to the parent and its ManagedSeed.
 func (r rules) OtherSeed(context.Context, authenticationv1.UserInfo, schema.GroupResource, string, string) (bool, error) {
 	return false, nil
 }
 
-// MayRead and MayDelete are what it asks the SeedAuthorizer.
+// MayRead and MayDelete ask the SeedAuthorizer for the SeedRestriction.
 func (r rules) MayRead(ctx context.Context, _ authenticationv1.UserInfo, resource schema.GroupResource, namespace, name string) bool {
 	decision, _, err := r.authorizer().Authorize(ctx, r.attributes("get", resource, client.ObjectKey{Namespace: namespace, Name: name}, ""))
 	return err == nil && decision == authorizer.DecisionAllow

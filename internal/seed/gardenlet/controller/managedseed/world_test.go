@@ -26,7 +26,7 @@ import (
 	"github.com/gardenlite/gardenlite/internal/seed/gardenlet/deployment"
 )
 
-// deployer stands for the cluster of a Shoot.
+// deployer is a fake of the cluster of a Shoot.
 type deployer struct {
 	status   deployment.Status
 	deployed []deployment.Gardenlet
@@ -135,7 +135,7 @@ func (w *world) wantCondition(kind corev1beta1.ConditionType, status corev1beta1
 	}
 }
 
-// register is what the deployed gardenlet does: it uses what it was given up, and registers its Seed.
+// register simulates the deployed gardenlet: it uses up its bootstrap credentials, and registers its Seed.
 func (w *world) register() {
 	w.Helper()
 	w.deployer.status.IdentityExpires = ptr.To(w.clock.Now().Add(time.Hour))
@@ -149,7 +149,7 @@ func (w *world) register() {
 	}
 }
 
-// credentials is all that there is to bootstrap with.
+// credentials returns all bootstrap credentials in the garden.
 func (w *world) credentials() (all []client.Object) {
 	w.Helper()
 	secrets, accounts, bindings := &corev1.SecretList{}, &corev1.ServiceAccountList{}, &rbacv1.ClusterRoleBindingList{}
@@ -180,7 +180,7 @@ func (w *world) last() deployment.Gardenlet {
 	return w.deployer.deployed[len(w.deployer.deployed)-1]
 }
 
-// tokenIn is the token in a bootstrap kubeconfig, "" if there is none.
+// tokenIn returns the token in a bootstrap kubeconfig, empty if there is none.
 func (w *world) tokenIn(kubeconfig []byte) string {
 	w.Helper()
 	if kubeconfig == nil {

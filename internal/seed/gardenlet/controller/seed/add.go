@@ -18,10 +18,10 @@ import (
 	"github.com/gardenlite/gardenlite/internal/seed/gardenlet/probe"
 )
 
-// ControllerName is the name of the controller, which is Gardener's.
+// ControllerName is the name of the controller, as in Gardener.
 const ControllerName = "seed"
 
-// AddToManager adds the controller to the seed's manager, with what it misses from there and from the garden.
+// AddToManager adds the controller to the manager of the seed. It sets the fields that are not set yet.
 func (r *Reconciler) AddToManager(mgr manager.Manager, garden cluster.Cluster) error {
 	r.GardenClient = cmp.Or(r.GardenClient, garden.GetClient())
 	r.GardenReader = cmp.Or(r.GardenReader, garden.GetAPIReader())
@@ -47,7 +47,7 @@ func (r *Reconciler) AddToManager(mgr manager.Manager, garden cluster.Cluster) e
 
 func (r *Reconciler) own(obj client.Object) bool { return obj.GetName() == r.SeedName }
 
-// Occasion is what is sent on Renewed to have the Seed of this name looked after.
+// Occasion returns the event that, sent on Renewed, triggers a reconciliation of the Seed with the given name.
 func Occasion(seedName string) event.GenericEvent {
 	return event.GenericEvent{Object: &corev1beta1.Seed{ObjectMeta: metav1.ObjectMeta{Name: seedName}}}
 }

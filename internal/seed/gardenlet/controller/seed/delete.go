@@ -21,7 +21,8 @@ import (
 	"github.com/gardenlite/gardenlite/internal/component/operation"
 )
 
-// delete releases a Seed that nothing needs any more, and returns the delay before the next check if something does.
+// delete removes the finalizer from a Seed that nothing needs any more. Otherwise it returns the delay until the next
+// check.
 func (r *Reconciler) delete(ctx context.Context, seed *corev1beta1.Seed) (time.Duration, error) {
 	if !controllerutil.ContainsFinalizer(seed, corev1beta1.GardenerName) {
 		return 0, nil
@@ -47,7 +48,7 @@ func (r *Reconciler) delete(ctx context.Context, seed *corev1beta1.Seed) (time.D
 	return 0, nil
 }
 
-// reportInTheWay says why the Seed stays, in an event and in its last operation.
+// reportInTheWay reports in an event and in the last operation which objects block the deletion of the Seed.
 func (r *Reconciler) reportInTheWay(ctx context.Context, seed *corev1beta1.Seed, what string) error {
 	message := "Can't delete Seed, because the following objects are still referencing it: " + what
 	r.Recorder.Eventf(seed, nil, corev1.EventTypeNormal, constants.EventResourceReferenced, corev1beta1.EventActionDelete, "%s", message)
@@ -56,7 +57,7 @@ func (r *Reconciler) reportInTheWay(ctx context.Context, seed *corev1beta1.Seed,
 	})
 }
 
-// shoots are those that are on the Seed, or have not left it yet.
+// shoots describes the Shoots that are scheduled to the Seed or have not been migrated away from it yet.
 func (r *Reconciler) shoots(ctx context.Context, seed *corev1beta1.Seed) (string, error) {
 	var names []string
 	for _, field := range []string{core.ShootSeedName, core.ShootStatusSeedName} {
@@ -69,7 +70,8 @@ func (r *Reconciler) shoots(ctx context.Context, seed *corev1beta1.Seed) (string
 	return describeObjects("Shoots", names), nil
 }
 
-// backupBuckets are those of the Seed. Its own is told to go: it is after the last BackupEntry in it.
+// backupBuckets describes the BackupBuckets of the Seed. It also deletes the Seed's own BackupBucket, which is gone only
+// after the last BackupEntry in it.
 func (r *Reconciler) backupBuckets(ctx context.Context, seed *corev1beta1.Seed) (string, error) {
 	own := &corev1beta1.BackupBucket{ObjectMeta: metav1.ObjectMeta{Name: string(seed.UID)}}
 	if err := r.GardenClient.Delete(ctx, own); client.IgnoreNotFound(err) != nil {
@@ -84,7 +86,7 @@ func (r *Reconciler) controllerInstallations(ctx context.Context, seed *corev1be
 	return describeObjects("ControllerInstallations", names), err
 }
 
-// managedResources are what was deployed into the seed for Gardener.
+// managedResources describes the ManagedResources of the seed class, which Gardener deployed into the seed.
 func (r *Reconciler) managedResources(ctx context.Context, _ *corev1beta1.Seed) (string, error) {
 	all := &resourcesv1alpha1.ManagedResourceList{}
 	if err := r.SeedReader.List(ctx, all); err != nil {
@@ -99,7 +101,7 @@ func (r *Reconciler) managedResources(ctx context.Context, _ *corev1beta1.Seed) 
 	return describeObjects("ManagedResources", names), nil
 }
 
-// cleanUp takes from the seed what was made for being one.
+// cleanUp deletes the cluster-identity ConfigMap from the seed if the cluster got it for being a seed.
 func (r *Reconciler) cleanUp(ctx context.Context) error {
 	identity := identityConfigMap()
 	err := r.SeedReader.Get(ctx, client.ObjectKeyFromObject(identity), identity)
@@ -131,7 +133,7 @@ func list(ctx context.Context, reader client.Reader, of client.ObjectList, optio
 	return names, err
 }
 
-// describeObjects names objects of a kind; nothing, if there are none.
+// describeObjects returns the kind and the sorted names of objects, or an empty string if there are none.
 func describeObjects(kind string, names []string) string {
 	if len(names) == 0 {
 		return ""

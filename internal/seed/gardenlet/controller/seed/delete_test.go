@@ -66,7 +66,7 @@ func TestDeletion(t *testing.T) {
 	w.after(0)
 }
 
-// The Seed's own bucket is deleted, and waited for.
+// The deletion of a Seed deletes its own BackupBucket and waits until it is gone.
 func TestDeletionOfTheBackupBucket(t *testing.T) {
 	w := newWorld(t, someSeed())
 	w.after(time.Hour)

@@ -19,14 +19,14 @@ import (
 )
 
 const (
-	// DefaultSync is how often the Seed is looked after without an occasion; Gardener's.
+	// DefaultSync is the period after which an unchanged Seed is reconciled again, as in Gardener.
 	DefaultSync = time.Hour
-	// DefaultWait is the delay before it is checked again whether a Seed that is being deleted is still needed; Gardener's
-	// for BackupBuckets.
+	// DefaultWait is the delay between two checks whether a Seed in deletion is still needed, as in Gardener for
+	// BackupBuckets.
 	DefaultWait = 5 * time.Second
 	// conflictRetry is the delay before an object is read again after a conflict.
 	conflictRetry = 50 * time.Millisecond
-	// namespaceRetry is the delay before it is checked again whether a Seed that is as new as newSeed has its namespace.
+	// namespaceRetry is the delay between two checks whether a Seed younger than newSeed has its namespace in the garden.
 	namespaceRetry = 100 * time.Millisecond
 	newSeed        = time.Minute
 )
@@ -34,28 +34,28 @@ const (
 // Reconciler reconciles a Seed.
 type Reconciler struct {
 	GardenClient, SeedClient client.Client
-	// GardenReader and SeedReader ask the garden and the seed themselves.
+	// GardenReader and SeedReader read directly from the API servers, not from a cache.
 	GardenReader, SeedReader client.Reader
 	Clock                    clock.WithTicker
 	SeedName                 string
 	Recorder                 events.EventRecorder
-	// Identity is who the gardenlet is, with its version.
+	// Identity is the name, ID and version of this gardenlet for the Seed's status.
 	Identity *corev1beta1.Gardener
-	// Resources is how much room there is, if it is limited.
+	// Resources is the capacity of the seed and the reserved part of it, nil if the capacity is not limited.
 	Resources *gardenletconfigv1alpha1.ResourcesConfiguration
-	// Version is the version of the seed's API server, which is asked by default.
+	// Version returns the Kubernetes version of the seed. By default it asks the seed's API server.
 	Version func(context.Context) (string, error)
-	// CertificateExpiration is until when the gardenlet's certificate for the garden is valid; zero if it has none.
+	// CertificateExpiration returns when the gardenlet's client certificate for the garden expires, zero if it has none.
 	CertificateExpiration func() time.Time
-	// Renewed, if there is one, brings an Occasion when the certificate has changed.
+	// Renewed, if not nil, receives an Occasion after the client certificate was renewed.
 	Renewed <-chan event.GenericEvent
-	// Sync and Wait are DefaultSync and DefaultWait by default.
+	// Sync and Wait default to DefaultSync and DefaultWait.
 	Sync, Wait time.Duration
 
 	gone operation.Gone
 }
 
-// Reconcile reconciles the Seed once.
+// Reconcile implements reconcile.Reconciler.
 func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	seed := &corev1beta1.Seed{}
 	if err := r.GardenClient.Get(ctx, request.NamespacedName, seed); err != nil {
@@ -78,8 +78,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	return reconcile.Result{RequeueAfter: after}, nil
 }
 
-// reconcileIfPrepared waits for what the controller-manager makes for a new Seed. One that has had enough time for it,
-// and waits still, says so.
+// reconcileIfPrepared reconciles the Seed once the controller-manager has created its namespace in the garden. It returns
+// an error if the namespace is still missing when the Seed is older than newSeed.
 func (r *Reconciler) reconcileIfPrepared(ctx context.Context, seed *corev1beta1.Seed) (time.Duration, error) {
 	if seed.DeletionTimestamp != nil {
 		return r.reconcileSeed(ctx, seed)
@@ -97,18 +97,18 @@ func (r *Reconciler) reconcileIfPrepared(ctx context.Context, seed *corev1beta1.
 		registration.NamespaceOf(seed.Name), seed.Name)
 }
 
-// live is a client that reads the garden itself.
+// live is a client that reads directly from the API server.
 type live struct {
 	client.Client
 	reader client.Reader
 }
 
-// Get asks the garden itself.
+// Get reads the object with the reader.
 func (l live) Get(ctx context.Context, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
 	return l.reader.Get(ctx, key, obj, opts...)
 }
 
-// reconcileSeed does what there is to do, and returns the delay before the next time.
+// reconcileSeed reconciles or deletes the Seed, and returns the delay until the next reconciliation.
 func (r *Reconciler) reconcileSeed(ctx context.Context, seed *corev1beta1.Seed) (time.Duration, error) {
 	version, err := r.Version(ctx)
 	if err != nil {
@@ -138,13 +138,12 @@ func (r *Reconciler) reconcile(ctx context.Context, seed *corev1beta1.Seed) erro
 	})
 }
 
-// step is a part of what is done for a Seed.
 type step struct {
 	name string
 	do   func(context.Context, *corev1beta1.Seed) error
 }
 
-// run does the steps one by one. If they take long, the Seed's status says how far they are.
+// run executes the steps in order, and reports the progress in the Seed's status if they take long.
 func (r *Reconciler) run(ctx context.Context, seed *corev1beta1.Seed, steps []step) error {
 	for i, s := range steps {
 		if err := r.reportProgress(ctx, seed, s.name, int32(100*i/len(steps))); err != nil {

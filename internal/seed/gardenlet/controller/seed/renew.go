@@ -16,8 +16,8 @@ import (
 	"github.com/gardenlite/gardenlite/internal/seed/gardenlet/bootstrap"
 )
 
-// renew passes on that an annotation of the Seed requests new credentials before their time, to the controllers that
-// manage them. The annotation is removed when all of them have been told.
+// renew handles the operation annotations that request new credentials before they expire: it marks the Secrets for the
+// controllers that manage them, and then removes the annotation from the Seed.
 func (r *Reconciler) renew(ctx context.Context, seed *corev1beta1.Seed) (err error) {
 	switch operation.Of(seed) {
 	case constants.GardenerOperationRenewKubeconfig:
@@ -42,7 +42,7 @@ func (r *Reconciler) renew(ctx context.Context, seed *corev1beta1.Seed) (err err
 	})
 }
 
-// renewKubeconfig asks for a new certificate of the gardenlet.
+// renewKubeconfig requests a new client certificate for the gardenlet.
 func (r *Reconciler) renewKubeconfig(ctx context.Context) error {
 	secret := &corev1.Secret{}
 	if err := r.SeedReader.Get(ctx, bootstrap.KubeconfigSecret, secret); err != nil {
@@ -53,7 +53,7 @@ func (r *Reconciler) renewKubeconfig(ctx context.Context) error {
 	})
 }
 
-// renewTokens takes from Secrets the annotation that says when their token is to be renewed, which makes it now.
+// renewTokens removes the annotation with the renewal time from Secrets, so that their tokens are renewed at once.
 func (r *Reconciler) renewTokens(ctx context.Context, annotation string, of client.MatchingLabels) error {
 	secrets := &corev1.SecretList{}
 	if err := r.SeedReader.List(ctx, secrets, of); err != nil {

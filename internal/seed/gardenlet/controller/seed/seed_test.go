@@ -29,18 +29,18 @@ import (
 	"github.com/gardenlite/gardenlite/internal/component/conditions"
 )
 
-// world is a garden and a seed, with a reconciler.
+// world holds fake clients for a garden and a seed, and a reconciler.
 type world struct {
 	*testing.T
 	garden, seed client.Client
 	clock        *clocktesting.FakeClock
 	events       *events.FakeRecorder
 	reconciler   *Reconciler
-	// mainPatch and seedWrite, if there are any, come before something is changed in the garden (but for a status), and
-	// created in the seed.
+	// mainPatch and seedWrite, if not nil, are called before an object in the garden is patched (except for its status)
+	// and before an object is created in the seed.
 	mainPatch, seedWrite func() error
 	reported             []corev1beta1.LastOperation
-	// unknown says that the garden has not heard of the Seed yet.
+	// unknown makes the garden deny the gardenlet access to the Seed's namespace.
 	unknown bool
 }
 
@@ -127,7 +127,7 @@ func (w *world) run() (reconcile.Result, error) {
 	return w.reconciler.Reconcile(w.Context(), reconcile.Request{NamespacedName: client.ObjectKey{Name: "a"}})
 }
 
-// after reconciles once, which must succeed and want to be done again after that time.
+// after reconciles once, and expects success and this delay until the next reconciliation.
 func (w *world) after(want time.Duration) {
 	w.Helper()
 	if result, err := w.run(); err != nil || result.RequeueAfter != want {

@@ -14,10 +14,10 @@ import (
 	"github.com/gardenlite/gardenlite/internal/component/operation"
 )
 
-// progressPeriod is the time after which of work the status says how far it is; Gardener's.
+// progressPeriod is the minimum time between two reports of progress in the status, as in Gardener.
 const progressPeriod = 5 * time.Second
 
-// What a Seed's last operation says; Gardener's words, which tools look for.
+// Descriptions of the last operation of a Seed. They are the same as in Gardener, because tools look for them.
 const (
 	reconciling = "Reconciliation of Seed cluster initialized."
 	reconciled  = "Seed cluster has been successfully reconciled."
@@ -39,13 +39,13 @@ func (r *Reconciler) lastOperation(seed *corev1beta1.Seed, state corev1beta1.Las
 	}
 }
 
-// reportStart says that the work begins, and what is known of the seed without it.
+// reportStart writes into the status that the operation starts, with the facts about the seed that are known by then.
 func (r *Reconciler) reportStart(ctx context.Context, seed *corev1beta1.Seed, version string) error {
 	description := reconciling
 	if seed.DeletionTimestamp != nil {
 		description = deleting
 		if waits(seed.Status.LastOperation) {
-			description = seed.Status.LastOperation.Description // still, for all that is known
+			description = seed.Status.LastOperation.Description // presumably it still waits for the same objects
 		}
 	}
 	return operation.PatchStatus(ctx, r.GardenClient, seed, func(seed *corev1beta1.Seed) {
@@ -65,12 +65,12 @@ func (r *Reconciler) reportStart(ctx context.Context, seed *corev1beta1.Seed, ve
 	})
 }
 
-// waits says whether a last operation is a deletion that waits.
+// waits reports whether the last operation is a deletion in progress.
 func waits(last *corev1beta1.LastOperation) bool {
 	return operation.Is(last, corev1beta1.LastOperationTypeDelete, corev1beta1.LastOperationStateProcessing)
 }
 
-// allocatable is the capacity without what is reserved.
+// allocatable returns the capacity minus the reserved resources.
 func (r *Reconciler) allocatable() corev1.ResourceList {
 	all := r.Resources.Capacity.DeepCopy()
 	for name, quantity := range all {
@@ -91,8 +91,8 @@ func (r *Reconciler) reportProgress(ctx context.Context, seed *corev1beta1.Seed,
 	})
 }
 
-// reportSuccess says that all is done. Whether the seed is well after that has to be looked at once more, by the
-// controller seed-care, which waits for this.
+// reportSuccess writes the Succeeded operation into the status. It sets the health condition from True to Progressing,
+// so that the seed-care controller, which is triggered by the success, checks it anew.
 func (r *Reconciler) reportSuccess(ctx context.Context, seed *corev1beta1.Seed) error {
 	err := conditions.PatchSeed(ctx, r.GardenClient, seed, func(all []conditions.Condition) ([]conditions.Condition, bool) {
 		health := conditions.Find(all, corev1beta1.SeedSystemComponentsHealthy)
@@ -110,7 +110,7 @@ func (r *Reconciler) reportSuccess(ctx context.Context, seed *corev1beta1.Seed) 
 	})
 }
 
-// reportFailure says what went wrong, and returns it. It says no more if the Seed has gone.
+// reportFailure writes the error into the status and returns it. It ignores that the Seed is gone.
 func (r *Reconciler) reportFailure(ctx context.Context, seed *corev1beta1.Seed, cause error) error {
 	err := operation.PatchStatus(ctx, r.GardenClient, seed, func(seed *corev1beta1.Seed) {
 		var progress int32

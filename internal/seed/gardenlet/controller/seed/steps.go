@@ -19,7 +19,7 @@ import (
 	"github.com/gardenlite/gardenlite/internal/component/operation"
 )
 
-// ensureNamespaces makes the namespace garden, and labels it and kube-system as policies and tools expect.
+// ensureNamespaces creates the namespace garden, and adds the labels that policies and tools expect to it and kube-system.
 func (r *Reconciler) ensureNamespaces(ctx context.Context, seed *corev1beta1.Seed) error {
 	err := r.ensureNamespace(ctx, constants.GardenNamespace, func(namespace *corev1.Namespace) {
 		for label, value := range map[string]string{
@@ -57,8 +57,8 @@ func (r *Reconciler) ensureNamespace(ctx context.Context, name string, mutate fu
 	return nil
 }
 
-// ensureIdentity makes sure of the ConfigMap that tells the seed's cluster from all others, and says in the Seed what is in
-// it, once. A cluster that has one, of whomever, keeps it.
+// ensureIdentity ensures the cluster-identity ConfigMap, which identifies the seed's cluster, and copies the identity into
+// the Seed's status if it has none yet. An existing ConfigMap is kept, whatever its origin is.
 func (r *Reconciler) ensureIdentity(ctx context.Context, seed *corev1beta1.Seed) error {
 	identity, err := r.identity(ctx)
 	if err != nil {
@@ -66,7 +66,7 @@ func (r *Reconciler) ensureIdentity(ctx context.Context, seed *corev1beta1.Seed)
 			constants.ClusterIdentity, err)
 	}
 	return operation.PatchStatus(ctx, r.GardenClient, seed, func(seed *corev1beta1.Seed) {
-		if seed.Status.ClusterIdentity == nil { // it must not change
+		if seed.Status.ClusterIdentity == nil { // the identity must not change
 			seed.Status.ClusterIdentity = &identity
 		}
 	})
@@ -98,8 +98,8 @@ func identityConfigMap() *corev1.ConfigMap {
 	return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceSystem, Name: constants.ClusterIdentity}}
 }
 
-// ensureBackupBucket keeps the BackupBucket for the Shoots of the Seed, if it has backups. One whose Seed has been asked to
-// be reconciled is asked to be, too.
+// ensureBackupBucket ensures the BackupBucket for the Shoots of a Seed with backups. If the BackupBucket is up to date, it
+// is annotated for a reconciliation, because the Seed is being reconciled.
 func (r *Reconciler) ensureBackupBucket(ctx context.Context, seed *corev1beta1.Seed) error {
 	if seed.Spec.Backup == nil {
 		return nil
@@ -123,7 +123,7 @@ func (r *Reconciler) ensureBackupBucket(ctx context.Context, seed *corev1beta1.S
 	return nil
 }
 
-// writeBucket writes what a bucket should be, and says whether it was so already.
+// writeBucket writes the desired state into the bucket, and reports whether its spec was the same before.
 func writeBucket(bucket *corev1beta1.BackupBucket, seed *corev1beta1.Seed) (same bool) {
 	before := bucket.Spec.DeepCopy()
 	backup := seed.Spec.Backup.DeepCopy()

@@ -19,10 +19,10 @@ import (
 	"github.com/gardenlite/gardenlite/internal/seed/gardenlet/probe"
 )
 
-// ControllerName is the name of the controller, which is Gardener's.
+// ControllerName is the name of the controller, as in Gardener.
 const ControllerName = "seed-care"
 
-// AddToManager adds the controller to the seed's manager, with what it misses from there and from the garden.
+// AddToManager adds the controller to the manager of the seed. It sets the fields that are not set yet.
 func (r *Reconciler) AddToManager(mgr manager.Manager, garden cluster.Cluster) error {
 	r.GardenClient = cmp.Or(r.GardenClient, garden.GetClient())
 	r.SeedReader = cmp.Or(r.SeedReader, mgr.GetAPIReader())
@@ -50,8 +50,8 @@ func (r *Reconciler) AddToManager(mgr manager.Manager, garden cluster.Cluster) e
 
 func (r *Reconciler) own(obj client.Object) bool { return obj.GetName() == r.SeedName }
 
-// occasions passes what is a reason to look at once: the Seed comes, its reconciliation has ended well, or its
-// annotation for emergencies comes or goes.
+// occasions returns a predicate for the events that trigger a check at once: the Seed is created, its reconciliation has
+// succeeded, or its annotation for the emergency stop has changed.
 func occasions() predicate.Predicate {
 	return predicate.Funcs{
 		CreateFunc: func(event.CreateEvent) bool { return true },

@@ -19,14 +19,14 @@ import (
 	"github.com/gardenlite/gardenlite/manifests"
 )
 
-// expected is what a seed is set up with.
+// expected lists what every seed has.
 type expected struct {
 	namespaces []string
 	resources  sets.Set[string]
 }
 
-// loadExpected reads the names of the namespaces and custom resources in the manifests, once. Those of the definitions are
-// in the names of their files, zz_generated.<group>_<resource>.yaml: to read them all would take longer than all the rest.
+// loadExpected reads the names of the namespaces and custom resources from the manifests, once. It takes the names of the
+// custom resources from the file names, zz_generated.<group>_<resource>.yaml, because parsing all files would take long.
 func (r *Reconciler) loadExpected() error {
 	if r.expected.resources != nil {
 		return nil
@@ -55,10 +55,10 @@ func (r *Reconciler) loadExpected() error {
 	return nil
 }
 
-// problem is what is wrong with a seed.
+// problem describes why a seed is unhealthy.
 type problem struct{ reason, message string }
 
-// checkComponents looks for the first thing that is wrong. An error says that it could not look.
+// checkComponents returns the first problem that it finds. An error means that it could not check.
 func (r *Reconciler) checkComponents(ctx context.Context) (*problem, error) {
 	if err := r.Server.Ready(ctx); err != nil {
 		return &problem{"APIServerNotReady", err.Error()}, nil
@@ -98,8 +98,8 @@ func (r *Reconciler) resources(ctx context.Context) (*problem, error) {
 	return nil, nil
 }
 
-// managedResources looks at those that are the seed's own. What a ManagedResource does not say is not held against it: it
-// may be new.
+// managedResources checks the ManagedResources with a class, which belong to the seed itself. A missing condition is no
+// problem: the ManagedResource may be new.
 func (r *Reconciler) managedResources(ctx context.Context) (*problem, error) {
 	list := &resourcesv1alpha1.ManagedResourceList{}
 	if err := r.SeedReader.List(ctx, list, client.InNamespace(constants.GardenNamespace)); err != nil {

@@ -16,37 +16,37 @@ import (
 )
 
 const (
-	// DefaultSync is how often the seed is looked at; Gardener's.
+	// DefaultSync is the period of the health check, as in Gardener.
 	DefaultSync = 30 * time.Second
-	// DefaultThreshold is how long what was healthy is Progressing before it is said to be ill; that of Gardener's chart.
+	// DefaultThreshold is how long a failed condition is Progressing before it becomes False, as in Gardener's chart.
 	DefaultThreshold = time.Minute
-	// minTimeout is what a look at the seed may take, however often there is one.
+	// minTimeout is the minimum timeout of a check, for periods that are shorter.
 	minTimeout = 5 * time.Second
 )
 
-// Server is what the seed's API server is asked.
+// Server checks the seed's API server.
 type Server interface {
-	// Ready is nil if it can do all that it is for.
+	// Ready returns an error if the API server is not ready.
 	Ready(context.Context) error
-	// Resources are the names of all resources that are served, with their groups.
+	// Resources returns the names of all served resources, with their groups.
 	Resources(context.Context) (sets.Set[string], error)
 }
 
-// Reconciler looks at a seed.
+// Reconciler checks the health of a seed.
 type Reconciler struct {
 	GardenClient client.Client
-	// SeedReader asks the seed itself: what a cache has may be of before the seed fell ill.
+	// SeedReader reads directly from the seed's API server: a cache may be older than the failure of the seed.
 	SeedReader client.Reader
 	Server     Server
 	Clock      clock.WithTicker
 	SeedName   string
-	// Sync and Threshold are DefaultSync and DefaultThreshold by default. With a threshold below 0 there is none.
+	// Sync and Threshold default to DefaultSync and DefaultThreshold. A negative Threshold means no threshold.
 	Sync, Threshold time.Duration
 
 	expected expected
 }
 
-// Reconcile looks at the seed once.
+// Reconcile implements reconcile.Reconciler.
 func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	seed := &corev1beta1.Seed{}
 	if err := r.GardenClient.Get(ctx, request.NamespacedName, seed); err != nil {
@@ -78,7 +78,7 @@ func (r *Reconciler) threshold() time.Duration {
 	return r.Threshold
 }
 
-// health is what is to be said of the seed's system components.
+// health returns the condition for the seed's system components.
 func (r *Reconciler) health(ctx context.Context, seed *corev1beta1.Seed) conditions.Condition {
 	before := conditions.Find(seed.Status.Conditions, corev1beta1.SeedSystemComponentsHealthy)
 	problem, err := r.checkComponents(ctx)
@@ -94,7 +94,8 @@ func (r *Reconciler) health(ctx context.Context, seed *corev1beta1.Seed) conditi
 	}
 }
 
-// emergency says that the Shoots of the seed are not reconciled, if an operator has stopped that.
+// emergency sets the condition that the Shoots of the seed are not reconciled if an operator has stopped that, and removes
+// it otherwise.
 func (r *Reconciler) emergency(seed *corev1beta1.Seed, all []conditions.Condition) ([]conditions.Condition, bool) {
 	const kind = corev1beta1.SeedEmergencyStopShootReconciliations
 	if !stopped(seed) {

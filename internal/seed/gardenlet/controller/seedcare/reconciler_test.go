@@ -33,7 +33,7 @@ type world struct {
 	garden, seed client.Client
 	clock        *clocktesting.FakeClock
 	reconciler   *Reconciler
-	// What the server answers.
+	// Results of the fake server.
 	ready, discovery error
 	missing          []string
 }
@@ -44,7 +44,7 @@ func (w *world) Resources(context.Context) (sets.Set[string], error) {
 	return w.reconciler.expected.resources.Clone().Delete(w.missing...).Insert("deployments.apps"), w.discovery
 }
 
-// newWorld is one in which the seed is well and the Seed has only another controller's condition.
+// newWorld returns a world with a healthy seed, whose Seed has only a condition of another controller.
 func newWorld(t *testing.T) *world {
 	t.Helper()
 	scheme := runtime.NewScheme()
@@ -71,7 +71,7 @@ func (w *world) read() *corev1beta1.Seed {
 	return seed
 }
 
-// checkComponents reconciles once, and returns what the Seed says then.
+// checkComponents reconciles once, and returns the resulting condition.
 func (w *world) checkComponents() conditions.Condition {
 	w.Helper()
 	result, err := w.reconciler.Reconcile(w.Context(), reconcile.Request{NamespacedName: client.ObjectKey{Name: "a"}})
@@ -183,7 +183,7 @@ func TestSeedThatIsGone(t *testing.T) {
 	}
 }
 
-// The names of the files are taken for those of the definitions.
+// loadExpected derives the names of the definitions from the names of their files.
 func TestExpected(t *testing.T) {
 	r := &Reconciler{}
 	if err := r.loadExpected(); err != nil {

@@ -21,16 +21,16 @@ import (
 	"github.com/gardenlite/gardenlite/internal/seed/gardenlet/probe"
 )
 
-// ControllerName is the name of the controller, which is Gardener's.
+// ControllerName is the name of the controller, as in Gardener.
 const ControllerName = "seed-lease"
 
-// After a failure it is tried again soon, and at least this often; Gardener's.
+// Delays of the exponential backoff after a failure. The maximum is Gardener's.
 const (
 	minRetry = time.Millisecond
 	maxRetry = 2 * time.Second
 )
 
-// AddToManager adds the controller to the seed's manager, with what it misses from there and from the garden.
+// AddToManager adds the controller to the manager of the seed. It sets the fields that are not set yet.
 func (r *Reconciler) AddToManager(mgr manager.Manager, garden cluster.Cluster) error {
 	r.GardenClient = cmp.Or(r.GardenClient, garden.GetClient())
 	r.Clock = cmp.Or[clock.WithTicker](r.Clock, clock.RealClock{})
@@ -51,12 +51,12 @@ func (r *Reconciler) AddToManager(mgr manager.Manager, garden cluster.Cluster) e
 		Complete(r)
 }
 
-// minTimeout is what a renewal may take, however often there is one.
+// minTimeout is the minimum timeout of a renewal, for periods that are shorter.
 const minTimeout = 2 * time.Second
 
 func (r *Reconciler) own(obj client.Object) bool { return obj.GetName() == r.SeedName }
 
-// created passes the Seed when it comes: from then on the controller looks by itself.
+// created returns a predicate for the creation of the Seed: afterwards the controller requeues the Seed itself.
 func created() predicate.Predicate {
 	return predicate.Funcs{
 		CreateFunc:  func(event.CreateEvent) bool { return true },

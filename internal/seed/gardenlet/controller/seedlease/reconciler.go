@@ -19,7 +19,7 @@ import (
 	"github.com/gardenlite/gardenlite/internal/component/conditions"
 )
 
-// DefaultResync is how often the Lease is renewed; Gardener's leaseResyncSeconds.
+// DefaultResync is the period in which the Lease is renewed, Gardener's leaseResyncSeconds.
 const DefaultResync = 2 * time.Second
 
 // Reconciler renews the Lease of a seed.
@@ -27,19 +27,19 @@ type Reconciler struct {
 	GardenClient client.Client
 	Clock        clock.WithTicker
 	SeedName     string
-	// Check is nil if the seed can be reached. It asks the seed's API server whether it lives, by default.
+	// Check returns an error if the seed cannot be reached. It defaults to a check of /healthz of the seed's API server.
 	Check func(context.Context) error
 	// Resync is DefaultResync by default.
 	Resync time.Duration
-	// OnHealth, if there is one, is called after each attempt, with whether the Lease was renewed.
+	// OnHealth, if not nil, is called after each attempt with whether the Lease was renewed.
 	OnHealth func(bool)
 
-	// renewed says that the Lease was there: before that it is unknown, and a garden that has just seen the Seed lets
-	// the gardenlet create its Lease, but not yet read or change it.
+	// renewed says that the Lease exists. It starts as false, because a garden that has just seen the Seed lets the
+	// gardenlet create its Lease, but not yet read or change it.
 	renewed atomic.Bool
 }
 
-// Reconcile renews the Lease once.
+// Reconcile implements reconcile.Reconciler.
 func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	seed := &corev1beta1.Seed{}
 	if err := r.GardenClient.Get(ctx, request.NamespacedName, seed); err != nil {
@@ -78,7 +78,7 @@ func (r *Reconciler) renewIfReachable(ctx context.Context, seed *corev1beta1.See
 	return nil
 }
 
-// renew writes the Lease in one request. Only this gardenlet writes it, so that it need not be read first.
+// renew writes the Lease without reading it first: only this gardenlet writes it.
 func (r *Reconciler) renew(ctx context.Context, seed *corev1beta1.Seed) error {
 	if r.renewed.Load() {
 		if err := r.patch(ctx, seed); !apierrors.IsNotFound(err) {

@@ -71,7 +71,7 @@ func (w *world) run() (reconcile.Result, error) {
 	return w.reconciler.Reconcile(w.Context(), reconcile.Request{NamespacedName: client.ObjectKey{Name: "a"}})
 }
 
-// renews reconciles once, and looks at what comes of it.
+// renews reconciles once, and checks the requests and the resulting Lease.
 func (w *world) renews(requests string) {
 	w.Helper()
 	w.calls = nil

@@ -20,10 +20,10 @@ import (
 )
 
 const (
-	// gardenletUser and gardenletGroup are who the gardenlet is in a shoot.
+	// gardenletUser and gardenletGroup are the user and group of the gardenlet in a shoot.
 	gardenletUser  = "gardener.cloud:gardenlet"
 	gardenletGroup = "system:masters"
-	// accessLife is how long its certificates are valid: one operation has one.
+	// accessLife is the validity of the gardenlet's client certificate, which is created for a single operation.
 	accessLife = time.Hour
 	// accessTimeout is how long a request to a shoot may take.
 	accessTimeout = 30 * time.Second
@@ -32,15 +32,15 @@ const (
 // ShootClient is a client for the API of a shoot.
 type ShootClient struct {
 	client.Client
-	// Metadata reads and patches objects of every resource, without what is in them.
+	// Metadata reads and patches the metadata of objects of any resource.
 	Metadata metadata.Interface
-	// Resources are the resources that the API server has.
+	// Resources returns the resources that the API server serves.
 	Resources func() ([]*metav1.APIResourceList, error)
-	// Close ends its connections.
+	// Close closes the connections of the client.
 	Close func()
 }
 
-// shootAccess is how an operation reaches the shoot.
+// shootAccess holds the client with which an operation accesses the shoot.
 type shootAccess struct{ shootClient *ShootClient }
 
 func (a *shootAccess) close() {
@@ -50,7 +50,7 @@ func (a *shootAccess) close() {
 	}
 }
 
-// connect makes a client for the shoot, with a certificate that is good for this operation only.
+// connect creates a client for the shoot, with a certificate that is used for this operation only.
 func (b *botanist) connect(context.Context) error {
 	certificate, key, err := b.authorities[shootsecrets.CAClient].Authority().Client(
 		gardenletUser, []string{gardenletGroup}, b.Clock.Now(), accessLife)
@@ -76,7 +76,7 @@ func (r *Reconciler) newShootClient(config *rest.Config) (*ShootClient, error) {
 	return newShootClient(config)
 }
 
-// shootScheme and shootMapper know what the gardenlet writes in shoots, so that it does not have to ask for it.
+// shootScheme and shootMapper contain the kinds that the gardenlet writes in shoots, so that clients need no discovery.
 var shootScheme, shootMapper = func() (*runtime.Scheme, meta.RESTMapper) {
 	scheme := runtime.NewScheme()
 	_ = corev1.AddToScheme(scheme) // of types that are compiled in
@@ -96,8 +96,8 @@ var shootScheme, shootMapper = func() (*runtime.Scheme, meta.RESTMapper) {
 	return scheme, mapper
 }()
 
-// newShootClient makes a client with connections of its own: those that client-go shares between clients are never
-// forgotten, and there is a certificate for each operation.
+// newShootClient creates a client with a transport of its own: client-go never releases the transports that it shares
+// between clients, and each operation has another certificate.
 func newShootClient(config *rest.Config) (*ShootClient, error) {
 	tls, err := rest.TLSConfigFor(config)
 	if err != nil {
@@ -121,7 +121,7 @@ func newShootClient(config *rest.Config) (*ShootClient, error) {
 	return &ShootClient{Client: made, Metadata: objects, Close: transport.CloseIdleConnections,
 		Resources: func() ([]*metav1.APIResourceList, error) {
 			_, resources, err := discoverer.ServerGroupsAndResources()
-			if err != nil && !discovery.IsGroupDiscoveryFailedError(err) { // users' own groups may be down
+			if err != nil && !discovery.IsGroupDiscoveryFailedError(err) { // API groups of users may be unavailable
 				return nil, err
 			}
 			return resources, nil

@@ -34,13 +34,13 @@ import (
 // ControllerName is the name of the controller, which is Gardener's.
 const ControllerName = "shoot"
 
-// An operation that has failed is tried again after retryBase, then after twice as long each time, retryMax at the longest.
+// A failed operation is retried with exponential backoff, first after retryBase, and after retryMax at most.
 const (
 	retryBase = 200 * time.Millisecond
 	retryMax  = 10 * time.Minute
 )
 
-// AddToManager adds the controller to the seed's manager, with what it misses from there and from the garden.
+// AddToManager adds the controller to the manager of the seed. It sets the fields that are not set yet.
 func (r *Reconciler) AddToManager(mgr manager.Manager, garden cluster.Cluster) error {
 	r.GardenClient = cmp.Or(r.GardenClient, garden.GetClient())
 	r.GardenReader = cmp.Or(r.GardenReader, garden.GetAPIReader())
@@ -70,14 +70,15 @@ func (r *Reconciler) AddToManager(mgr manager.Manager, garden cluster.Cluster) e
 	return b.Complete(r)
 }
 
-// concerns says whether the seed is responsible for a Shoot.
+// concerns reports whether this gardenlet reconciles a Shoot.
 func (r *Reconciler) concerns(obj client.Object) bool {
 	shoot, ok := obj.(*corev1beta1.Shoot)
 	return ok && responsible(shoot) == r.SeedName
 }
 
-// operationRequested passes what does not change a Shoot's generation, and is still for the gardenlet: the
-// Shoot may move now, or what is to go wrong with it has changed while something is done.
+// operationRequested returns a predicate for updates that need a reconciliation, but do not change a Shoot's
+// generation: the Shoot has become ready for its migration, another seed has become responsible, or the annotations for
+// the provider simulator have changed during an operation.
 func operationRequested() predicate.Predicate {
 	return predicate.Funcs{
 		CreateFunc: func(event.CreateEvent) bool { return false },
@@ -99,7 +100,7 @@ func operationRequested() predicate.Predicate {
 	}
 }
 
-// isPlane passes the objects of control planes.
+// isPlane returns a predicate for the Deployments and the Service of control planes.
 func isPlane() predicate.Predicate {
 	return predicate.NewPredicateFuncs(func(obj client.Object) bool {
 		return obj.GetLabels()[spec.LabelGardenRole] == spec.GardenRoleControlPlane &&
@@ -107,7 +108,8 @@ func isPlane() predicate.Predicate {
 	})
 }
 
-// statusChanged passes what the runner of control planes says, and that an object has gone.
+// statusChanged returns a predicate for deletions, and for changes of the status, which the runner of control planes
+// writes.
 func statusChanged() predicate.Predicate {
 	return predicate.Funcs{
 		CreateFunc: func(event.CreateEvent) bool { return false },
@@ -129,7 +131,7 @@ func statusOf(obj client.Object) any {
 	return nil
 }
 
-// deleted passes deletions only.
+// deleted returns a predicate for deletions.
 func deleted() predicate.Predicate {
 	return predicate.Funcs{
 		CreateFunc: func(event.CreateEvent) bool { return false }, UpdateFunc: func(event.UpdateEvent) bool { return false },
@@ -144,7 +146,8 @@ func ofEntry(obj client.Object) *corev1beta1.LastOperation {
 	return nil
 }
 
-// namespaceDeleted passes that the namespace of a Shoot has gone: its deletion continues then, or it is made again.
+// namespaceDeleted returns a predicate for the deletion of a Shoot's namespace. The deletion of the Shoot continues
+// then, or the namespace is created again.
 func namespaceDeleted() predicate.Predicate {
 	return predicate.Funcs{
 		CreateFunc: func(event.CreateEvent) bool { return false },
@@ -156,8 +159,8 @@ func namespaceDeleted() predicate.Predicate {
 	}
 }
 
-// shootOfNamespace is the Shoot in whose namespace in the seed an object is, if an operation is running for it:
-// otherwise none waits.
+// shootOfNamespace maps an object of the seed to the Shoot of its namespace, if an operation on the Shoot is in
+// progress or has failed. Otherwise nothing waits for the object.
 func (r *Reconciler) shootOfNamespace(_ context.Context, obj client.Object) []reconcile.Request {
 	if key, ok := r.botanistCache.of(obj.GetNamespace()); ok {
 		return []reconcile.Request{{NamespacedName: key}}
@@ -165,7 +168,8 @@ func (r *Reconciler) shootOfNamespace(_ context.Context, obj client.Object) []re
 	return nil
 }
 
-// ofEntry is the Shoot whose BackupEntry this is, or whose source, if something is done for it.
+// ofEntry maps a BackupEntry, or the source entry of a restoration, to its Shoot, if an operation on the Shoot is in
+// progress or has failed.
 func (r *Reconciler) ofEntry(_ context.Context, entry client.Object) []reconcile.Request {
 	name := strings.TrimPrefix(entry.GetName(), sourcePrefix)
 	i := strings.LastIndex(name, entryNameSeparator)
@@ -178,7 +182,7 @@ func (r *Reconciler) ofEntry(_ context.Context, entry client.Object) []reconcile
 	return nil
 }
 
-// ofNamespace is the Shoot whose namespace in the seed this is.
+// ofNamespace maps a namespace of the seed to its Shoot.
 func (r *Reconciler) ofNamespace(ctx context.Context, namespace client.Object) []reconcile.Request {
 	if key, ok := r.botanistCache.of(namespace.GetName()); ok {
 		return []reconcile.Request{{NamespacedName: key}}

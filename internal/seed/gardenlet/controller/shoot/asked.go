@@ -16,18 +16,18 @@ import (
 	"github.com/gardenlite/gardenlite/internal/seed/gardenlet/shootaccess"
 )
 
-// Reasons of events that answer operations which do not begin now.
+// Reasons of events for requested operations that do not begin now.
 const (
 	eventPostponed  = "RotationPostponed"
 	eventInProgress = "RotationInProgress"
 )
 
-// isTask says whether an operation is begun by a reconciliation.
+// isTask reports whether a requested operation begins as a part of a reconciliation.
 func isTask(requested string) bool {
 	return strings.HasPrefix(requested, "rotate-") || strings.HasPrefix(requested, constants.OperationRolloutWorkers)
 }
 
-// hasTasks says whether the annotation asks for something that a reconciliation is to begin.
+// hasTasks reports whether the operation annotation requests something that a reconciliation has to begin.
 func hasTasks(shoot *corev1beta1.Shoot) bool { return slices.ContainsFunc(operations(shoot), isTask) }
 
 func rotatesSSH(requested string) bool {
@@ -35,9 +35,9 @@ func rotatesSSH(requested string) bool {
 		requested == constants.OperationRotateCredentialsStartWithoutWorkersRollout
 }
 
-// operationsToStart are those operations of the annotation that an operation on the Shoot begins. The others stay: only
-// a creation and a reconciliation begin any, and the SSH key pair is rotated when each node has applied its current
-// configuration (GEP-15). postponed says which nodes have not.
+// operationsToStart returns the operations in the annotation that begin with an operation on the Shoot. The others stay
+// in the annotation: only a creation and a reconciliation begin tasks, and the SSH key pair is rotated only when each
+// node has applied its current configuration (GEP-15). postponed names the nodes that have not.
 func (r *Reconciler) operationsToStart(ctx context.Context, shoot *corev1beta1.Shoot, t corev1beta1.LastOperationType) (
 	begun []string, postponed string) {
 	reconciles := t == corev1beta1.LastOperationTypeCreate || t == corev1beta1.LastOperationTypeReconcile
@@ -57,13 +57,13 @@ func (r *Reconciler) operationsToStart(ctx context.Context, shoot *corev1beta1.S
 	return begun, postponed
 }
 
-// sshRotates says whether a rotation of the SSH key pair continues.
+// sshRotates reports whether a rotation of the SSH key pair is in progress.
 func sshRotates(shoot *corev1beta1.Shoot) bool {
 	r := rotationsOf(&shoot.Status).SSHKeypair
 	return r != nil && inProgress(r.LastInitiationTime, r.LastCompletionTime)
 }
 
-// outdatedNodes says which nodes have not applied their current configuration, "" if all have.
+// outdatedNodes returns a message with the nodes that have not applied their current configuration, empty if all have.
 func (r *Reconciler) outdatedNodes(ctx context.Context, shoot *corev1beta1.Shoot) string {
 	if !hasSSH(shoot) || hibernates(shoot) || shoot.Status.IsHibernated || shoot.Status.TechnicalID == "" {
 		return "" // there are no nodes, or no keys on them
@@ -106,7 +106,8 @@ func (r *Reconciler) listOutdatedNodes(ctx context.Context, technicalID string) 
 	return outdated(nodes, wanted), nil
 }
 
-// outdated are the nodes that have not applied what the Secrets of their pools want. Those that are being deleted need not.
+// outdated returns the names of the nodes that have not applied the Secret of their pool. Nodes in deletion are
+// ignored.
 func outdated(nodes *corev1.NodeList, wanted map[string]string) (names []string) {
 	for _, n := range nodes.Items {
 		checksum, is := wanted[n.Labels[constants.LabelWorkerPoolGardenerNodeAgentSecretName]]
@@ -118,8 +119,8 @@ func outdated(nodes *corev1.NodeList, wanted map[string]string) (names []string)
 	return names
 }
 
-// removeOperations removes from the annotation the operations that have begun, and no others: more may have been asked
-// for since.
+// removeOperations removes the operations that have begun from the annotation. It keeps operations that were requested
+// since.
 func (r *Reconciler) removeOperations(ctx context.Context, shoot *corev1beta1.Shoot, begun []string) error {
 	if len(begun) == 0 {
 		return nil

@@ -17,7 +17,7 @@ import (
 	"github.com/gardenlite/gardenlite/internal/node"
 )
 
-// lateReader calls a function once after it has read.
+// lateReader calls a function once, after its first read.
 type lateReader struct {
 	client.Reader
 	then func()
@@ -39,7 +39,8 @@ func annotated(operations string) func(*corev1beta1.Shoot) {
 	}
 }
 
-// expectRotated expects that the SSH key pair has been rotated since it was this one, and that nothing is asked for any more.
+// expectRotated expects that the SSH key pair has been rotated since the given one, and that nothing is requested any
+// more.
 func (w *world) expectRotated(before string) {
 	w.Helper()
 	if now := w.secrets(); now["ssh-keypair"] == before || now["ssh-keypair.old"] != before {
@@ -50,7 +51,7 @@ func (w *world) expectRotated(before string) {
 	}
 }
 
-// TestAskedMeanwhile: what is asked for in the moment in which another operation begins is not lost.
+// TestAskedMeanwhile checks that a request is not lost if it is made at the moment when another operation begins.
 func TestAskedMeanwhile(t *testing.T) {
 	w := newWorld(t, aShoot(), aSeed())
 	w.settle()
@@ -61,7 +62,7 @@ func TestAskedMeanwhile(t *testing.T) {
 	w.expectRotated(before)
 }
 
-// TestTake: of what is asked for, only what has begun is taken.
+// TestTake checks that only operations that have begun are removed from the annotation.
 func TestTake(t *testing.T) {
 	w := newWorld(t, aShoot(annotated("rotate-observability-credentials")), aSeed())
 	read := w.shoot()
@@ -74,7 +75,7 @@ func TestTake(t *testing.T) {
 	}
 }
 
-// TestAskedInMigration: what is asked for while a Shoot moves begins on the other seed.
+// TestAskedInMigration checks that an operation which is requested during a migration begins on the other seed.
 func TestAskedInMigration(t *testing.T) {
 	other := aSeed()
 	other.Name, other.UID = "b", "seed-b"
@@ -91,8 +92,8 @@ func TestAskedInMigration(t *testing.T) {
 	w.expectRotated(before)
 }
 
-// TestRotationWaitsForNodes: nodes that have not applied their current configuration are named, and the key pair is rotated
-// when they have.
+// TestRotationWaitsForNodes checks that nodes which have not applied their current configuration are named, and that
+// the key pair is rotated when they have.
 func TestRotationWaitsForNodes(t *testing.T) {
 	w := newWorld(t, aShoot(), aSeed())
 	w.settle()
@@ -142,7 +143,7 @@ func TestRotationWaitsForNodes(t *testing.T) {
 	w.expectRotated(before)
 }
 
-// expectEvent expects an event with all these texts among those that have not been looked at.
+// expectEvent expects an event with all these texts among the events that were not read yet.
 func (w *world) expectEvent(texts ...string) {
 	w.Helper()
 	var all []string
@@ -156,7 +157,7 @@ func (w *world) expectEvent(texts ...string) {
 	w.Errorf("no event has %q: %q", texts, all)
 }
 
-// TestAskedWhileRotating: a rotation that goes on is not begun again, and an event says so.
+// TestAskedWhileRotating checks that a rotation in progress does not begin again, and that an event says so.
 func TestAskedWhileRotating(t *testing.T) {
 	w := newWorld(t, aShoot(), aSeed())
 	w.settle()
@@ -190,11 +191,12 @@ func TestAskedWhileRotating(t *testing.T) {
 	w.expectEvent("RotationInProgress")
 }
 
-// TestOldKeyFirst: while keys are written, in the seed and in the project, the key before is always in one of the Secrets.
+// TestOldKeyFirst checks that the old key is written first, in the seed and in the project, so that it is always in one
+// of the Secrets.
 func TestOldKeyFirst(t *testing.T) {
 	w := newWorld(t, aShoot(), aSeed())
 	w.settle()
-	for range 5 { // the order was one of chance
+	for range 5 { // the order used to be random
 		wrote := map[string][]string{}
 		w.before = func(cluster, _ string, obj client.Object) error {
 			if _, is := obj.(*corev1.Secret); is && strings.Contains(obj.GetName(), "ssh-keypair") {
@@ -211,8 +213,8 @@ func TestOldKeyFirst(t *testing.T) {
 	}
 }
 
-// TestSSHAccess: without SSH access there is no key pair, and the SSH servers of the machines stop. With SSH access again there
-// is another key pair.
+// TestSSHAccess checks that without SSH access there is no key pair and the SSH servers of the machines are stopped,
+// and that SSH access brings a new key pair.
 func TestSSHAccess(t *testing.T) {
 	w := newWorld(t, aShoot(), aSeed())
 	w.settle()

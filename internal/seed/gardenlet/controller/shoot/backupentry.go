@@ -16,16 +16,17 @@ import (
 	"github.com/gardenlite/gardenlite/internal/seed/gardenlet/flow"
 )
 
-// sourcePrefix is before the name of the BackupEntry that the backups in the bucket of another seed are copied from.
+// sourcePrefix is the prefix of the name of a source entry: a BackupEntry for the backups in another seed's bucket,
+// from which they are copied.
 const sourcePrefix = constants.BackupSourcePrefix + "-"
 
-// entryNameSeparator is between the technical ID and the UID of a Shoot in the name of its BackupEntry.
+// entryNameSeparator separates the technical ID and the UID of a Shoot in the name of its BackupEntry.
 const entryNameSeparator = "--"
 
-// backsUp says whether the seed has a place for backups.
+// backsUp reports whether the seed has a bucket for backups.
 func (b *botanist) backsUp() bool { return b.seed != nil && b.seed.Spec.Backup != nil }
 
-// entryKey is the BackupEntry of the Shoot: it goes with it from seed to seed, and has one name for all its life.
+// entryKey returns the key of the Shoot's BackupEntry, which moves with the Shoot between seeds and keeps its name.
 func (b *botanist) entryKey() client.ObjectKey {
 	return client.ObjectKey{Namespace: b.shoot.Namespace, Name: b.namespace() + entryNameSeparator + string(b.shoot.Status.UID)}
 }
@@ -36,7 +37,7 @@ func (b *botanist) sourceKey() client.ObjectKey {
 	return key
 }
 
-// bucket is the name of the seed's own BackupBucket.
+// bucket returns the name of the seed's own BackupBucket.
 func (b *botanist) bucket() string { return string(b.seed.UID) }
 
 // readEntry reads a BackupEntry, nil if there is none.
@@ -50,8 +51,9 @@ func (b *botanist) readEntry(ctx context.Context, key client.ObjectKey) (*corev1
 	return entry, nil
 }
 
-// deploySourceEntry has a second BackupEntry be there while the Shoot is restored, for what the seed that it comes from has in its
-// bucket. The garden wants it to be like the Shoot's own, before that one is given the bucket of this seed.
+// deploySourceEntry creates the source entry for a restoration, which refers to the bucket of the previous seed. The
+// garden requires the source entry to be like the Shoot's own entry, so it is created before the latter gets the bucket
+// of this seed.
 func (b *botanist) deploySourceEntry(ctx context.Context) error {
 	entry, err := b.readEntry(ctx, b.entryKey())
 	if err != nil || entry == nil || entry.Spec.BucketName == b.bucket() {
@@ -60,7 +62,7 @@ func (b *botanist) deploySourceEntry(ctx context.Context) error {
 	return b.writeEntry(ctx, b.sourceKey(), entry.Spec.BucketName, constants.GardenerOperationReconcile)
 }
 
-// deployEntry has the Shoot's BackupEntry be there, and be looked after.
+// deployEntry ensures the Shoot's BackupEntry, and requests its reconciliation or restoration.
 func (b *botanist) deployEntry(ctx context.Context) error {
 	bucket := &corev1beta1.BackupBucket{}
 	err := b.GardenReader.Get(ctx, client.ObjectKey{Name: b.bucket()}, bucket)
@@ -87,8 +89,8 @@ func (b *botanist) deployEntry(ctx context.Context) error {
 	return b.writeEntry(ctx, b.entryKey(), b.bucket(), requested)
 }
 
-// takeOverEntry releases an entry that still names the seed that the Shoot has left: that seed said of the Shoot that its
-// migration has succeeded, so nothing there will release the entry.
+// takeOverEntry removes the previous seed from the status of an entry, and reports whether it did. That seed has
+// reported that the migration of the Shoot succeeded, so its gardenlet will not release the entry.
 func (b *botanist) takeOverEntry(ctx context.Context, entry *corev1beta1.BackupEntry) (bool, error) {
 	if seed := entry.Status.SeedName; seed == nil || *seed == b.SeedName {
 		return false, nil
@@ -96,15 +98,15 @@ func (b *botanist) takeOverEntry(ctx context.Context, entry *corev1beta1.BackupE
 	return true, operation.PatchStatus(ctx, b.GardenClient, entry, func(entry *corev1beta1.BackupEntry) { entry.Status.SeedName = nil })
 }
 
-// adrift says whether an entry has been released by another seed, and is not this one's yet.
+// adrift reports whether another seed has released an entry, and this seed has not restored it yet.
 func adrift(entry *corev1beta1.BackupEntry) bool {
 	last := entry.Status.LastOperation
 	return last != nil && (last.Type == corev1beta1.LastOperationTypeMigrate ||
 		last.Type == corev1beta1.LastOperationTypeRestore && last.State != corev1beta1.LastOperationStateSucceeded)
 }
 
-// writeEntry has a BackupEntry be there, and asks for an operation on it once in an operation on the Shoot. It goes with the
-// Shoot, by garbage collection.
+// writeEntry ensures a BackupEntry, and requests an operation on it once per operation on the Shoot. The garbage
+// collector deletes the entry with the Shoot.
 func (b *botanist) writeEntry(ctx context.Context, key client.ObjectKey, bucket, requested string) error {
 	owner := metav1.NewControllerRef(b.shoot, corev1beta1.SchemeGroupVersion.WithKind("Shoot"))
 	owner.BlockOwnerDeletion = ptr.To(false)
@@ -124,11 +126,11 @@ func (b *botanist) writeEntry(ctx context.Context, key client.ObjectKey, bucket,
 	})
 }
 
-// entryReady waits until what was asked for last has been done for a BackupEntry.
+// entryReady returns a step that waits until the last requested operation on a BackupEntry is done.
 func (b *botanist) entryReady(key func() client.ObjectKey) func(context.Context) error {
 	return func(ctx context.Context) error {
 		entry, err := b.readEntry(ctx, key())
-		if err != nil || entry == nil { // there is no source where nothing is to be copied
+		if err != nil || entry == nil { // there is no source entry if there is nothing to copy
 			return err
 		}
 		return entryDone(entry)
@@ -149,7 +151,7 @@ func entryDone(entry *corev1beta1.BackupEntry) error {
 	return nil
 }
 
-// destroySourceEntry deletes the source, after which nothing here leads to the other seed's bucket.
+// destroySourceEntry deletes the source entry. Afterwards nothing in this seed refers to the other seed's bucket.
 func (b *botanist) destroySourceEntry(ctx context.Context) error {
 	entry, err := b.readEntry(ctx, b.sourceKey())
 	if err != nil || entry == nil {
@@ -163,8 +165,8 @@ func (b *botanist) destroySourceEntry(ctx context.Context) error {
 	return remove(ctx, b.GardenClient, b.GardenReader, entry)
 }
 
-// migrateEntry gives the Shoot's BackupEntry to the other seed, and waits until this one has released it. A restoration that is
-// still requested is withdrawn: the other seed would begin with it before its own gardenlet has the Shoot.
+// migrateEntry assigns the Shoot's BackupEntry to the other seed, and waits until this seed has released it. It removes
+// the request for a restoration: the other seed would begin it before its own gardenlet has the Shoot.
 func (b *botanist) migrateEntry(ctx context.Context) error {
 	entry, err := b.readEntry(ctx, b.entryKey())
 	if err != nil || entry == nil || entry.DeletionTimestamp != nil {
@@ -184,6 +186,6 @@ func (b *botanist) migrateEntry(ctx context.Context) error {
 	if err := entryDone(entry); err != nil {
 		return err
 	}
-	// What is done is an operation from before.
+	// The operation that is done is an earlier one, not the migration.
 	return flow.Pending("BackupEntry %s has not left this seed yet", client.ObjectKeyFromObject(entry))
 }

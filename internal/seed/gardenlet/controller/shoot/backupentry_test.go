@@ -20,7 +20,8 @@ func (w *world) entry(name string) *corev1beta1.BackupEntry {
 	return get(w, w.garden, key.Namespace, name, &corev1beta1.BackupEntry{})
 }
 
-// TestBackupEntry: a Shoot has a place in the bucket of its seed, which stays when it is deleted until garbage is collected.
+// TestBackupEntry checks that a Shoot has an entry in the bucket of its seed, which is left to the garbage collector
+// when the Shoot is deleted.
 func TestBackupEntry(t *testing.T) {
 	w := newWorld(t, aSeed(), aShoot(func(s *corev1beta1.Shoot) { s.Spec.Purpose = ptr.To(corev1beta1.ShootPurposeProduction) }))
 	w.settle()
@@ -37,7 +38,8 @@ func TestBackupEntry(t *testing.T) {
 	}
 }
 
-// TestBackupEntryFails: what is wrong with it is wrong with the Shoot; a bucket that is not there yet is waited for.
+// TestBackupEntryFails checks that an error of the BackupEntry becomes one of the Shoot, and that a missing bucket is
+// waited for.
 func TestBackupEntryFails(t *testing.T) {
 	w := newWorld(t, aShoot(), aSeed())
 	if err := w.garden.Delete(t.Context(), aBucket("seed-a")); err != nil {
@@ -68,7 +70,7 @@ func TestBackupEntryFails(t *testing.T) {
 	}
 }
 
-// TestNoBackup: where the seed has no place for backups there is none.
+// TestNoBackup checks that there is no BackupEntry if the seed has no bucket for backups.
 func TestNoBackup(t *testing.T) {
 	seed := aSeed()
 	seed.Spec.Backup = nil
@@ -78,7 +80,8 @@ func TestNoBackup(t *testing.T) {
 	}
 }
 
-// TestBackupEntryMoves: it goes to the other seed's bucket, and what is in this one's can be read there meanwhile, no longer.
+// TestBackupEntryMoves checks that the BackupEntry moves to the other seed's bucket, and that there is a source entry
+// for the old bucket only during the restoration.
 func TestBackupEntryMoves(t *testing.T) {
 	other := aSeed()
 	other.Name, other.UID = "b", "seed-b"
@@ -115,8 +118,8 @@ func TestBackupEntryMoves(t *testing.T) {
 	}
 }
 
-// TestBackupEntryIsLetGo: a Shoot that migrates waits until its BackupEntry is on no seed, also if something else that was done
-// for the entry is told of after it was given to the other seed.
+// TestBackupEntryIsLetGo checks that a migration waits until the BackupEntry is on no seed, even if an earlier
+// operation on the entry is reported after the entry was assigned to the other seed.
 func TestBackupEntryIsLetGo(t *testing.T) {
 	w := newWorld(t, aShoot(), aSeed())
 	w.settle()
@@ -141,8 +144,8 @@ func TestBackupEntryIsLetGo(t *testing.T) {
 	}
 }
 
-// TestBackupEntryNeverCame: a Shoot that moves on before its BackupEntry has been restored here does not wait for the entry: no
-// gardenlet looks after it now.
+// TestBackupEntryNeverCame checks that a Shoot which moves on before its BackupEntry was restored here does not wait
+// for the entry, because no gardenlet handles it.
 func TestBackupEntryNeverCame(t *testing.T) {
 	w := newWorld(t, aShoot(), aSeed())
 	w.settle()
@@ -166,8 +169,8 @@ func TestBackupEntryNeverCame(t *testing.T) {
 	}
 }
 
-// TestBackupEntryRestoredHalfway: the other seed does not begin with a restoration that was requested here, and if it has
-// begun, the Shoot does not wait for the entry to leave this seed.
+// TestBackupEntryRestoredHalfway checks that the other seed does not begin a restoration that was requested here, and
+// that the Shoot does not wait for an entry that is already on the other seed.
 func TestBackupEntryRestoredHalfway(t *testing.T) {
 	w := newWorld(t, aShoot(), aSeed())
 	w.settle()
@@ -199,7 +202,7 @@ func TestBackupEntryRestoredHalfway(t *testing.T) {
 	}
 }
 
-// TestBackupEntryIsTakenOver: a seed that says that a Shoot has left, and never releases its BackupEntry, holds nothing up.
+// TestBackupEntryIsTakenOver checks that an entry does not block a restoration if the previous seed never releases it.
 func TestBackupEntryIsTakenOver(t *testing.T) {
 	for on, want := range map[string]bool{"": false, "a": true, "b": false} {
 		entry := &corev1beta1.BackupEntry{ObjectMeta: metav1.ObjectMeta{Namespace: "garden-dev", Name: "e"}}

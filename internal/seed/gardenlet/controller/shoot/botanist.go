@@ -17,47 +17,47 @@ import (
 	"github.com/gardenlite/gardenlite/internal/seed/gardenlet/shootsecrets"
 )
 
-// botanist does one operation on a Shoot. It stays between the runs of the flow, until the operation has ended or failed:
-// what it has done it does not do again, so that a run costs nothing but what is new. Nothing depends on that: another
-// process begins with another one.
+// botanist executes one operation on a Shoot. It is kept between the runs of the flow until the operation has ended or
+// failed, so that a run does not repeat completed steps. Nothing depends on that: after a restart of the gardenlet
+// another botanist begins from the start.
 type botanist struct {
 	*Reconciler
 	about
 	kind corev1beta1.LastOperationType
-	// since is when the operation began. What extensions were asked for before is asked for again.
+	// since is when the operation began. Requests to extensions that are older are repeated.
 	since time.Time
 
 	mu   sync.Mutex
 	done map[string]bool
-	// requested are the extensions that were asked for something.
+	// requested has the keys of the objects for which this botanist has requested an operation.
 	requested map[string]bool
 
 	authorities map[string]shootsecrets.Pair
 	signingKey  shootsecrets.Pair
 	sshKeypair  shootsecrets.Pair
-	// encryption is the key that encrypts data, and switching says that it has become that in this operation.
+	// encryption is the key that encrypts data. switching says that this operation has made it the key for new data.
 	encryption shootsecrets.Encryption
 	switching  bool
 	// observability is the password for the observability components, nil if there are none.
 	observability map[string][]byte
-	// rollouts are when a user last requested a rollout, by worker pools, in seconds since 1970.
+	// rollouts maps worker pools to when a user last requested their rollout, in seconds since 1970.
 	rollouts map[string]string
-	// infrastructure is what the provider says of it.
+	// infrastructure is the provider status of the Infrastructure.
 	infrastructure *runtime.RawExtension
 	// endpoint is the address of the API server, "" if it has none yet.
 	endpoint string
-	// userData are the Secrets with what the machines of a pool boot with, by the names of the OperatingSystemConfigs, and
-	// nodeConfigs is what their nodes are to have.
+	// userData has the names of the Secrets with the user data of machines, nodeConfigs the configuration of their
+	// nodes. The keys are the names of the OperatingSystemConfigs.
 	userData    map[string]string
 	nodeConfigs map[string][]byte
-	// asleep says that the Shoot hibernates, and that its API server does not run already.
+	// asleep says that the Shoot hibernates, and that its API server is already stopped.
 	asleep bool
-	// state is what a restoration begins with.
+	// state is the ShootState from which a Shoot is restored.
 	state *corev1beta1.ShootState
 	shootAccess
 }
 
-// operationKey names an operation: the same operation, while it is in progress, has the same.
+// operationKey identifies an operation while it is in progress.
 type operationKey struct {
 	kind       corev1beta1.LastOperationType
 	since      time.Time
@@ -72,12 +72,11 @@ func keyOf(shoot *corev1beta1.Shoot, kind corev1beta1.LastOperationType) operati
 	return key
 }
 
-// botanistCache holds the botanists of the operations that are in progress. There are no more than Shoots that
-// something is done for.
+// botanistCache holds the botanists of the operations that are in progress, at most one for each Shoot.
 type botanistCache struct {
 	mu    sync.Mutex
 	byUID map[types.UID]*entry
-	// keys are the Shoots by their technical IDs, for the watches of the seed.
+	// keys maps technical IDs to Shoots, for the watches of the seed.
 	keys map[string]types.NamespacedName
 }
 
@@ -101,7 +100,7 @@ func (b *botanistCache) find(shoot *corev1beta1.Shoot, kind corev1beta1.LastOper
 	return e.botanist
 }
 
-// keep remembers the botanist of an operation until it has ended or failed.
+// keep stores the botanist of an operation until it has ended or failed.
 func (b *botanistCache) keep(shoot *corev1beta1.Shoot, kind corev1beta1.LastOperationType, botanist *botanist) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -120,7 +119,7 @@ func (b *botanistCache) forget(shoot *corev1beta1.Shoot) {
 	b.drop(shoot)
 }
 
-// end is for when an operation has ended.
+// end drops the botanist of an operation that has ended. Events in the seed do not trigger reconciliations any more.
 func (b *botanistCache) end(shoot *corev1beta1.Shoot) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -135,7 +134,7 @@ func (b *botanistCache) drop(shoot *corev1beta1.Shoot) {
 	}
 }
 
-// of is the Shoot of a technical ID that something is done for, or has failed.
+// of returns the Shoot with a technical ID if an operation on it is in progress or has failed.
 func (b *botanistCache) of(technicalID string) (types.NamespacedName, bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -143,7 +142,7 @@ func (b *botanistCache) of(technicalID string) (types.NamespacedName, bool) {
 	return key, ok
 }
 
-// newBotanist begins an operation. The Shoot's status says since when.
+// newBotanist returns a botanist for an operation, whose begin it takes from the Shoot's status.
 func (r *Reconciler) newBotanist(a about, kind corev1beta1.LastOperationType) *botanist {
 	b := &botanist{Reconciler: r, about: a, kind: kind, done: map[string]bool{}, requested: map[string]bool{}}
 	if start := a.shoot.Status.RetryCycleStartTime; start != nil {
@@ -152,7 +151,7 @@ func (r *Reconciler) newBotanist(a about, kind corev1beta1.LastOperationType) *b
 	return b
 }
 
-// task is a step that is done once in an operation.
+// task returns a task of a flow that is executed only once in an operation.
 func (b *botanist) task(name string, do func(context.Context) error, after ...string) flow.Task {
 	return flow.Task{Name: name, After: after, Do: func(ctx context.Context) error {
 		if b.isDone(name) {
@@ -174,13 +173,13 @@ func (b *botanist) isDone(name string) bool {
 	return b.done[name]
 }
 
-// unless takes a step out.
+// unless skips a task if skip is true.
 func unless(skip bool, task flow.Task) flow.Task {
 	task.Skip = task.Skip || skip
 	return task
 }
 
-// namespace is that of the Shoot's control plane in the seed.
+// namespace returns the namespace of the Shoot's control plane in the seed.
 func (b *botanist) namespace() string { return b.shoot.Status.TechnicalID }
 
 func (b *botanist) restores() bool { return b.kind == corev1beta1.LastOperationTypeRestore }
@@ -193,23 +192,23 @@ func hibernates(shoot *corev1beta1.Shoot) bool {
 	return shoot.Spec.Hibernation != nil && ptr.Deref(shoot.Spec.Hibernation.Enabled, false)
 }
 
-// hasSSH says whether SSH access to the Shoot's machines is enabled.
+// hasSSH reports whether SSH access to the Shoot's machines is enabled.
 func hasSSH(shoot *corev1beta1.Shoot) bool {
 	settings := shoot.Spec.Provider.WorkersSettings
 	return len(shoot.Spec.Provider.Workers) > 0 && (settings == nil || settings.SSHAccess == nil || settings.SSHAccess.Enabled)
 }
 
-// hasObservability says whether the Shoot has observability components. Those for tests have none, as in Gardener.
+// hasObservability reports whether the Shoot has observability components. Shoots for tests have none, as in Gardener.
 func hasObservability(shoot *corev1beta1.Shoot) bool {
 	return ptr.Deref(shoot.Spec.Purpose, "") != corev1beta1.ShootPurposeTesting
 }
 
-// secrets keeps the Shoot's secrets.
+// secrets returns the manager of the Shoot's secrets.
 func (b *botanist) secrets() *shootsecrets.Manager {
 	return &shootsecrets.Manager{Client: b.SeedClient, Reader: b.SeedReader, Clock: b.Clock, Namespace: b.namespace(), SSHBits: b.SSHKeyBits}
 }
 
-// operations are those that an annotation asks for.
+// operations returns the operations that the operation annotation of a Shoot requests.
 func operations(shoot *corev1beta1.Shoot) []string {
 	var all []string
 	for _, requested := range strings.Split(shoot.Annotations[constants.GardenerOperation], constants.GardenerOperationsSeparator) {

@@ -18,7 +18,7 @@ import (
 	"github.com/gardenlite/gardenlite/internal/node"
 )
 
-// deployContent has what Gardener's users expect be in the shoot: who may do what, and what it says of itself.
+// deployContent writes what Gardener's users expect into the shoot: RBAC objects, and information about the shoot.
 func (b *botanist) deployContent(ctx context.Context) error {
 	readers, err := b.readOnlyRole()
 	if err != nil {
@@ -42,7 +42,7 @@ func (b *botanist) deployContent(ctx context.Context) error {
 	return b.applyAll(ctx, objects...)
 }
 
-// applyAll has objects be in the shoot with what they have here, whatever else they have there.
+// applyAll ensures that objects with the wanted content are in the shoot. Other labels and annotations are kept.
 func (b *botanist) applyAll(ctx context.Context, objects ...client.Object) error {
 	for _, wanted := range objects {
 		obj := wanted.DeepCopyObject().(client.Object)
@@ -54,7 +54,7 @@ func (b *botanist) applyAll(ctx context.Context, objects ...client.Object) error
 	return nil
 }
 
-// overlay puts into an object what is wanted of it. Users may have labels and annotations of their own on it.
+// overlay copies the wanted content into an object. It keeps other labels and annotations, which users may have added.
 func overlay(obj, wanted client.Object) error {
 	obj.SetLabels(merged(obj.GetLabels(), wanted.GetLabels()))
 	obj.SetAnnotations(merged(obj.GetAnnotations(), wanted.GetAnnotations()))
@@ -90,14 +90,14 @@ func merged(has, wanted map[string]string) map[string]string {
 	return has
 }
 
-// systemNamespace is kube-system with Gardener's labels.
+// systemNamespace returns kube-system with Gardener's labels.
 func systemNamespace() *corev1.Namespace {
 	return &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: metav1.NamespaceSystem, Labels: map[string]string{
 		constants.GardenerPurpose: metav1.NamespaceSystem, "shoot.gardener.cloud/no-cleanup": "true",
 	}}}
 }
 
-// shootInfo tells who runs in the shoot about it.
+// shootInfo returns the ConfigMap with information about the Shoot for workloads in it.
 func (b *botanist) shootInfo(extensions []string) *corev1.ConfigMap {
 	s := b.shoot
 	data := map[string]string{
@@ -122,7 +122,7 @@ func (b *botanist) shootInfo(extensions []string) *corev1.ConfigMap {
 		ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceSystem, Name: constants.ConfigMapNameShootInfo}, Data: data}
 }
 
-// clusterIdentity tells the shoot from all other clusters.
+// clusterIdentity returns the ConfigMap with the identity that distinguishes the shoot from all other clusters.
 func (b *botanist) clusterIdentity() *corev1.ConfigMap {
 	return &corev1.ConfigMap{
 		ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceSystem, Name: constants.ClusterIdentity},
@@ -133,7 +133,8 @@ func (b *botanist) clusterIdentity() *corev1.ConfigMap {
 	}
 }
 
-// readOnlyRole lets viewers read everything that the API server has but what is kept secret.
+// readOnlyRole returns the ClusterRole with which viewers read all resources that the API server serves, except secret
+// ones.
 func (b *botanist) readOnlyRole() (*rbacv1.ClusterRole, error) {
 	lists, err := b.shootClient.Resources()
 	if err != nil {
@@ -165,7 +166,8 @@ func (b *botanist) readOnlyRole() (*rbacv1.ClusterRole, error) {
 	return role, nil
 }
 
-// isSecret says whether viewers may not read a resource: Secrets, and what the Shoot wants to be encrypted.
+// isSecret reports whether viewers may not read a resource: Secrets, and resources that the Shoot wants to be
+// encrypted.
 func isSecret(shoot *corev1beta1.Shoot, group, resource string) bool {
 	if group == corev1.GroupName && resource == "secrets" {
 		return true
@@ -198,7 +200,8 @@ func clusterBinding(name, role string, subjects ...rbacv1.Subject) *rbacv1.Clust
 // machineController is the user of the machine controller in a shoot.
 const machineController = "gardener.cloud:system:machine-controller-manager"
 
-// machineControllerRoles let it drain and remove Nodes, and make the bootstrap tokens of machines.
+// machineControllerRoles returns the roles with which the machine controller drains and removes Nodes, and creates the
+// bootstrap tokens of machines.
 func machineControllerRoles() []client.Object {
 	who := rbacv1.Subject{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: machineController}
 	meta := metav1.ObjectMeta{Namespace: metav1.NamespaceSystem, Name: machineController}

@@ -26,7 +26,7 @@ import (
 	"github.com/gardenlite/gardenlite/internal/shootplane/spec"
 )
 
-// serverFiles are what the API server needs.
+// serverFiles returns the files that the API server needs.
 func (b *botanist) serverFiles() (map[string][]byte, error) {
 	encryption, err := b.encryptionConfiguration()
 	if err != nil {
@@ -44,12 +44,12 @@ func (b *botanist) serverFiles() (map[string][]byte, error) {
 	}, nil
 }
 
-// bundle is what clients of the API server trust.
+// bundle returns the CA certificates that clients of the API server trust.
 func (b *botanist) bundle() []byte {
 	return b.authorities[shootsecrets.CA].Bundle(shootsecrets.KeyCertificate)
 }
 
-// clientBundle is what the API server and kubelets accept client certificates of.
+// clientBundle returns the CA certificates with which the API server and kubelets verify client certificates.
 func (b *botanist) clientBundle() []byte {
 	return b.authorities[shootsecrets.CAClient].Bundle(shootsecrets.KeyCertificate)
 }
@@ -57,13 +57,13 @@ func (b *botanist) clientBundle() []byte {
 func checksum(data map[string][]byte) string {
 	hash := sha256.New()
 	for _, key := range slices.Sorted(maps.Keys(data)) {
-		fmt.Fprintf(hash, "%s\x00%d\x00", key, len(data[key])) // a hash takes everything
+		fmt.Fprintf(hash, "%s\x00%d\x00", key, len(data[key])) // a hash returns no errors
 		hash.Write(data[key])
 	}
 	return hex.EncodeToString(hash.Sum(nil))
 }
 
-// deployAPIServer orders the API server.
+// deployAPIServer writes the Secret and the Deployment of the API server.
 func (b *botanist) deployAPIServer(ctx context.Context) error {
 	files, err := b.serverFiles()
 	if err != nil {
@@ -80,7 +80,7 @@ func (b *botanist) deployAPIServer(ctx context.Context) error {
 	return b.deployPlane(ctx, spec.APIServer, spec.RoleAPIServer, checksum(files))
 }
 
-// deployControllerManager orders Kubernetes' controllers.
+// deployControllerManager writes the Deployment of Kubernetes' controllers.
 func (b *botanist) deployControllerManager(ctx context.Context) error {
 	files, err := b.serverFiles()
 	if err != nil {
@@ -108,14 +108,14 @@ func (b *botanist) deployPlane(ctx context.Context, name, role, checksum string)
 			annotate(d, spec.AnnotationPodCIDR, *n.Pods)
 		}
 		d.Labels = labels
-		if b.hibernates() && ptr.Deref(d.Spec.Replicas, 1) == 0 { // it has been stopped on the way to sleep
+		if b.hibernates() && ptr.Deref(d.Spec.Replicas, 1) == 0 { // it has been stopped for the hibernation
 			replicas = ptr.To[int32](0)
 		}
 		d.Spec.Replicas, d.Spec.Selector = replicas, &metav1.LabelSelector{MatchLabels: labels}
 		template := &d.Spec.Template
 		template.Labels = labels
 		annotate(template, spec.AnnotationChecksum, checksum)
-		// What the API server fills in stays.
+		// Fields that the seed's API server has defaulted are kept.
 		if len(template.Spec.Containers) != 1 {
 			template.Spec.Containers = []corev1.Container{{}}
 		}
@@ -124,13 +124,13 @@ func (b *botanist) deployPlane(ctx context.Context, name, role, checksum string)
 	})
 }
 
-// deployService orders an address for the API server.
+// deployService writes the Service whose status gets the address of the API server.
 func (b *botanist) deployService(ctx context.Context) error {
 	service := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: b.namespace(), Name: spec.ServiceName}}
 	return ensure(ctx, b.SeedClient, b.SeedReader, service, func(s *corev1.Service) error {
 		s.Labels = spec.Labels(spec.RoleAPIServer)
 		s.Spec.Type, s.Spec.Selector = corev1.ServiceTypeLoadBalancer, spec.Labels(spec.RoleAPIServer)
-		s.Spec.AllocateLoadBalancerNodePorts = ptr.To(false) // there are not enough of them
+		s.Spec.AllocateLoadBalancerNodePorts = ptr.To(false) // there are not enough node ports
 		if len(s.Spec.Ports) != 1 {
 			s.Spec.Ports = []corev1.ServicePort{{}}
 		}
@@ -155,8 +155,8 @@ func (b *botanist) readEndpoint(ctx context.Context) error {
 	return nil
 }
 
-// issuers are who issues tokens of the Shoot's service accounts: the first does, tokens of the others are accepted. There are none
-// where the Shoot says nothing of them.
+// issuers returns the issuers of the Shoot's service account tokens: new tokens have the first one, tokens of all are
+// accepted. There are none if the Shoot configures none.
 func issuers(shoot *corev1beta1.Shoot) []string {
 	server := shoot.Spec.Kubernetes.KubeAPIServer
 	if server == nil || server.ServiceAccountConfig == nil {
@@ -175,8 +175,8 @@ func issuers(shoot *corev1beta1.Shoot) []string {
 	return all
 }
 
-// advertise tells users where the API server is, and who issues the tokens of its service accounts if that is not the cluster
-// itself. Addresses stay while it sleeps.
+// advertise writes the addresses of the API server into the Shoot's status, and the issuer of its service account
+// tokens if it is not the default. Addresses are kept while the Shoot is hibernated.
 func (b *botanist) advertise(ctx context.Context) error {
 	if b.endpoint == "" {
 		return nil
@@ -194,7 +194,7 @@ func (b *botanist) advertise(ctx context.Context) error {
 
 func (b *botanist) url() string { return "https://" + b.endpoint }
 
-// hostOf is an address without its port.
+// hostOf returns an address without its port.
 func hostOf(endpoint string) string {
 	host, _, err := net.SplitHostPort(endpoint)
 	if err != nil {
@@ -203,7 +203,8 @@ func hostOf(endpoint string) string {
 	return host
 }
 
-// rolledOut waits until a part of the control plane runs as it was ordered, or does not run if that was.
+// rolledOut returns a step that waits until a Deployment of the control plane is rolled out, which includes being
+// stopped if it has 0 replicas.
 func (b *botanist) rolledOut(name string) func(context.Context) error {
 	return func(ctx context.Context) error {
 		deployment := &appsv1.Deployment{}
@@ -220,7 +221,7 @@ func (b *botanist) rolledOut(name string) func(context.Context) error {
 	}
 }
 
-// why says what keeps a Deployment.
+// why returns the reason why a Deployment is not rolled out, from its conditions.
 func why(deployment *appsv1.Deployment) string {
 	for _, c := range deployment.Status.Conditions {
 		if c.Status != corev1.ConditionTrue && c.Message != "" && deployment.Status.ObservedGeneration >= deployment.Generation {
@@ -230,7 +231,8 @@ func why(deployment *appsv1.Deployment) string {
 	return ""
 }
 
-// scaleDown stops the control plane of a Shoot that hibernates: the controllers first, they need the API server.
+// scaleDown stops the control plane of a Shoot that hibernates: the controllers first, because they need the API
+// server.
 func (b *botanist) scaleDown(ctx context.Context) error {
 	for _, name := range []string{spec.ControllerManager, spec.APIServer} {
 		deployment := &appsv1.Deployment{}
@@ -252,7 +254,7 @@ func (b *botanist) scaleDown(ctx context.Context) error {
 	return nil
 }
 
-// sleeps says whether the API server is not to be started: the Shoot hibernates, and it does not run.
+// sleeps reports whether the Shoot hibernates and its API server does not run, so that it is not started.
 func (b *botanist) sleeps(ctx context.Context) (bool, error) {
 	if !b.hibernates() {
 		return false, nil
@@ -266,8 +268,8 @@ func (b *botanist) sleeps(ctx context.Context) (bool, error) {
 	return err != nil || ptr.Deref(deployment.Spec.Replicas, 1) == 0, nil
 }
 
-// deletePlane stops a part of the control plane, and is done when it is gone: with its data if that is confirmed, without
-// it stays for another seed.
+// deletePlane returns a step that deletes a Deployment of the control plane, and waits until it is gone. The data is
+// deleted only if that is confirmed (withData); otherwise it stays for another seed.
 func (b *botanist) deletePlane(name string, withData bool) func(context.Context) error {
 	return func(ctx context.Context) error {
 		deployment := &appsv1.Deployment{}

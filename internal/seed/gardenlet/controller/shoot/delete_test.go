@@ -27,7 +27,7 @@ func TestDelete(t *testing.T) {
 			if moves {
 				w.change(func(s *corev1beta1.Shoot) { s.Spec.SeedName = ptr.To("b") })
 			}
-			// Nothing of the garden is needed.
+			// The deletion needs nothing of the garden except the Shoot.
 			for _, obj := range []client.Object{aSeed(), &corev1beta1.CloudProfile{ObjectMeta: metav1.ObjectMeta{Name: "p"}},
 				&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: key.Namespace}}, w.shoot()} {
 				if err := w.garden.Delete(t.Context(), obj); err != nil {
@@ -64,7 +64,8 @@ func TestDelete(t *testing.T) {
 	}
 }
 
-// TestDeleteFails: what is left in the seed keeps the Shoot, also when the operation has failed finally.
+// TestDeleteFails checks that objects that are left in the seed block the deletion of the Shoot, also if the operation
+// has failed for good.
 func TestDeleteFails(t *testing.T) {
 	w := newWorld(t, aShoot(), aSeed())
 	w.settle()
@@ -94,7 +95,7 @@ func TestDeleteFails(t *testing.T) {
 	}
 }
 
-// TestOfNamespace: a namespace that has gone is of the Shoot with its name as technical ID.
+// TestOfNamespace checks that a namespace is mapped to the Shoot whose technical ID is its name.
 func TestOfNamespace(t *testing.T) {
 	w := newWorld(t, aShoot(func(s *corev1beta1.Shoot) { s.Status.TechnicalID = id }), aSeed())
 	for name, wanted := range map[string]int{id: 1, "other": 0} {
@@ -104,7 +105,7 @@ func TestOfNamespace(t *testing.T) {
 	}
 }
 
-// TestForeignNamespace: a namespace of another Shoot is left as it is.
+// TestForeignNamespace checks that a namespace of another Shoot is not changed.
 func TestForeignNamespace(t *testing.T) {
 	w := newWorld(t, aShoot(), aSeed())
 	theirs := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: id, Annotations: map[string]string{"shoot.gardener.cloud/uid": "other"}}}

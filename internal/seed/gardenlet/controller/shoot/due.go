@@ -12,11 +12,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// effectiveEnd is how long before the end of a maintenance time window nothing is begun any more; Gardener's.
+// effectiveEnd is how long before the end of a maintenance time window nothing begins any more, as in Gardener.
 const effectiveEnd = 15 * time.Minute
 
-// rests says for how long nothing is to be done for a Shoot: it is as it was asked to be, and its time to be looked after
-// has not come. Whatever has happened to its namespace, it is made good.
+// rests returns the time until the next regular reconciliation of a Shoot. It is not positive if a reconciliation is
+// due: regularly, because the Shoot is not as requested, or because its namespace in the seed is missing.
 func (r *Reconciler) rests(ctx context.Context, shoot *corev1beta1.Shoot) time.Duration {
 	last := shoot.Status.LastOperation
 	if hasTasks(shoot) || last == nil || last.State != corev1beta1.LastOperationStateSucceeded ||
@@ -39,7 +39,7 @@ func (r *Reconciler) rests(ctx context.Context, shoot *corev1beta1.Shoot) time.D
 	return last.LastUpdateTime.Add(r.sync()).Sub(r.Clock.Now())
 }
 
-// untilNext is when a Shoot is looked after next without an occasion.
+// untilNext returns the time until the next regular reconciliation after a success.
 func (r *Reconciler) untilNext(shoot *corev1beta1.Shoot) time.Duration {
 	if window := confinedTo(shoot); window != nil {
 		return max(window.RandomDurationUntilNext(r.Clock.Now(), false), time.Second)
@@ -47,7 +47,8 @@ func (r *Reconciler) untilNext(shoot *corev1beta1.Shoot) time.Duration {
 	return r.sync()
 }
 
-// confinedTo is the time window in which alone changes of a Shoot are rolled out, nil if that is at any time.
+// confinedTo returns the maintenance time window if changes of the Shoot are rolled out only in it, and nil if they are
+// rolled out at any time.
 func confinedTo(shoot *corev1beta1.Shoot) *timewindow.MaintenanceTimeWindow {
 	m := shoot.Spec.Maintenance
 	if m == nil || !ptr.Deref(m.ConfineSpecUpdateRollout, false) || m.TimeWindow == nil {

@@ -25,13 +25,14 @@ import (
 	"github.com/gardenlite/gardenlite/internal/shootplane/spec"
 )
 
-// rewriteBatch is how many objects are listed at a time to be encrypted anew.
+// rewriteBatch is the number of objects that are listed at a time to be encrypted again.
 const rewriteBatch = 500
 
-// nothingNew is a patch that changes nothing. The API server writes the object all the same if it was not encrypted as it would be now.
+// nothingNew is a patch that changes nothing. The API server writes the object nevertheless if it is not encrypted with
+// the current configuration.
 const nothingNew = "{}"
 
-// encryptionProvider is the sort of encryption that a Shoot wants; Gardener's default if it does not say.
+// encryptionProvider returns the encryption provider that a Shoot wants, Gardener's default if it names none.
 func encryptionProvider(shoot *corev1beta1.Shoot) corev1beta1.EncryptionProviderType {
 	if server := shoot.Spec.Kubernetes.KubeAPIServer; server != nil && server.EncryptionConfig != nil {
 		return ptr.Deref(server.EncryptionConfig.Provider.Type, corev1beta1.EncryptionProviderTypeAESCBC)
@@ -39,7 +40,8 @@ func encryptionProvider(shoot *corev1beta1.Shoot) corev1beta1.EncryptionProvider
 	return corev1beta1.EncryptionProviderTypeAESCBC
 }
 
-// resourcesToEncrypt are those that a Shoot wants to be encrypted beside Secrets, in a form in which each has one name.
+// resourcesToEncrypt returns the resources that a Shoot wants to be encrypted in addition to Secrets, with unique
+// names.
 func resourcesToEncrypt(shoot *corev1beta1.Shoot) []string {
 	if server := shoot.Spec.Kubernetes.KubeAPIServer; server != nil && server.EncryptionConfig != nil {
 		return resourceNames(server.EncryptionConfig.Resources)
@@ -54,7 +56,7 @@ func resourceNames(resources []string) (names []string) {
 	return names
 }
 
-// encryptionAtRest is what a status tells of the encryption, nil if nothing.
+// encryptionAtRest returns what a status reports about the encryption, nil if nothing.
 func encryptionAtRest(s *corev1beta1.ShootStatus) *corev1beta1.EncryptionAtRest {
 	if s.Credentials == nil {
 		return nil
@@ -62,7 +64,7 @@ func encryptionAtRest(s *corev1beta1.ShootStatus) *corev1beta1.EncryptionAtRest 
 	return s.Credentials.EncryptionAtRest
 }
 
-// encryptedResources are those that may be encrypted beside Secrets.
+// encryptedResources returns the resources that, according to a status, may be encrypted in addition to Secrets.
 func encryptedResources(s *corev1beta1.ShootStatus) []string {
 	if has := encryptionAtRest(s); has != nil {
 		return resourceNames(has.Resources)
@@ -70,8 +72,8 @@ func encryptedResources(s *corev1beta1.ShootStatus) []string {
 	return nil
 }
 
-// encryptionConfiguration tells the API server what to encrypt with which key. What is not to be encrypted any more is read with
-// the keys until all of it is written anew.
+// encryptionConfiguration returns the EncryptionConfiguration of the API server. Resources that are no longer to be
+// encrypted can still be decrypted until all their objects are rewritten.
 func (b *botanist) encryptionConfiguration() ([]byte, error) {
 	keys := []map[string][]byte{b.encryption.Current}
 	if old := b.encryption.Old; old != nil && string(old[shootsecrets.KeySecret]) != string(b.encryption.Current[shootsecrets.KeySecret]) {
@@ -108,7 +110,7 @@ func (b *botanist) encryptionConfiguration() ([]byte, error) {
 	return data, nil
 }
 
-// encryptionWith is the encryption that a key is for.
+// encryptionWith returns the provider configuration for a key.
 func encryptionWith(key map[string][]byte) (apiserverv1.ProviderConfiguration, error) {
 	keys := []apiserverv1.Key{
 		{Name: string(key[shootsecrets.KeyName]), Secret: base64.StdEncoding.EncodeToString(key[shootsecrets.KeySecret])}}
@@ -124,7 +126,8 @@ func encryptionWith(key map[string][]byte) (apiserverv1.ProviderConfiguration, e
 	}
 }
 
-// encryptWithNewKey has the API server encrypt with a new key, which it has known for reading until now, and waits until it does.
+// encryptWithNewKey makes the API server encrypt with a new key, with which it could only decrypt until now, and waits
+// until it does.
 func (b *botanist) encryptWithNewKey(ctx context.Context) error {
 	if b.encryption.Stage == shootsecrets.EncryptsNothing && b.encryption.Old != nil {
 		if err := b.secrets().Reach(ctx, &b.encryption, shootsecrets.EncryptsNew); err != nil {
@@ -141,8 +144,8 @@ func (b *botanist) encryptWithNewKey(ctx context.Context) error {
 	return b.rolledOut(spec.APIServer)(ctx)
 }
 
-// encryptAll has everything be encrypted as it is wanted, unless it is known to be, and tells so. Cut off anywhere it begins again:
-// what is as it should be is not written.
+// encryptAll makes the API server rewrite everything that may not be encrypted as wanted, and reports the result in the
+// status. After an interruption it begins again, but objects that are encrypted as wanted are not written.
 func (b *botanist) encryptAll(ctx context.Context) error {
 	wanted, before, has := resourcesToEncrypt(b.shoot), encryptedResources(&b.shoot.Status), encryptionAtRest(&b.shoot.Status)
 	provider := shootsecrets.Provider(b.encryption.Current)
@@ -174,11 +177,11 @@ func (b *botanist) encryptAll(ctx context.Context) error {
 	})
 }
 
-// definitions are the custom resources of a shoot.
+// definitions is the resource of CustomResourceDefinitions.
 var definitions = schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
 
-// versionsOf are resources as the shoot serves them. Of those that it does not know there is nothing; one that is defined and not
-// served, maybe because the API server has just begun, is waited for.
+// versionsOf returns resources with a version that the shoot serves. It omits unknown resources. It returns Pending for
+// a custom resource that is defined but not served, maybe because the API server has just started.
 func (b *botanist) versionsOf(ctx context.Context, names sets.Set[string]) (all []schema.GroupVersionResource, err error) {
 	lists, err := b.shootClient.Resources()
 	if err != nil {
@@ -210,7 +213,7 @@ func (b *botanist) versionsOf(ctx context.Context, names sets.Set[string]) (all 
 	return all, nil
 }
 
-// rewrite has the API server look at every object of a resource, and write those that are not encrypted as they are to be.
+// rewrite makes the API server check every object of a resource, and write those that are not encrypted as wanted.
 func rewrite(ctx context.Context, resource metadata.Getter) error {
 	for from := ""; ; {
 		list, err := resource.List(ctx, metav1.ListOptions{Limit: rewriteBatch, Continue: from})

@@ -22,7 +22,7 @@ import (
 	"github.com/gardenlite/gardenlite/internal/shootplane/spec"
 )
 
-// encryptedObjects are a Secret and a ConfigMap in a shoot.
+// encryptedObjects returns a client for the metadata of a Secret and a ConfigMap in a shoot.
 func encryptedObjects(t *testing.T) *metadatafake.FakeMetadataClient {
 	t.Helper()
 	scheme := metadatafake.NewTestScheme()
@@ -37,7 +37,7 @@ func encryptedObjects(t *testing.T) *metadatafake.FakeMetadataClient {
 	return metadatafake.NewSimpleMetadataClient(scheme, objects...)
 }
 
-// rewritten are the resources whose objects were written since the last time.
+// rewritten returns the resources whose objects were written since the last call.
 func (w *world) rewritten() (all []string) {
 	for _, action := range w.objects.Actions() {
 		if patch, is := action.(clienttesting.PatchAction); is {
@@ -49,8 +49,8 @@ func (w *world) rewritten() (all []string) {
 	return all
 }
 
-// encryption is what the API server is told of each group of resources: what they are, and the first letters of the names of
-// those keys that are known, in the order in which they are.
+// encryption summarizes an EncryptionConfiguration: for each group of resources, their names and the providers in
+// order, with the names of their keys.
 func encryption(t *testing.T, data []byte) (all []string) {
 	t.Helper()
 	config := apiserverv1.EncryptionConfiguration{}
@@ -74,7 +74,7 @@ func encryption(t *testing.T, data []byte) (all []string) {
 	return all
 }
 
-// keyName is the name of a key in the seed.
+// keyName returns the name of a key in a Secret of the seed.
 func (w *world) keyName(secret string) string {
 	w.Helper()
 	return string(get(w, w.seed, id, secret, &corev1.Secret{}).Data["key"])
@@ -82,7 +82,7 @@ func (w *world) keyName(secret string) string {
 
 const encryptionSecret = "kube-apiserver-etcd-encryption-key"
 
-// watchServer notes each configuration of the encryption that the API server is given.
+// watchServer records each encryption configuration that the API server is given.
 func (w *world) watchServer(given *[][]string) {
 	w.before = func(cluster, _ string, obj client.Object) error {
 		if secret, is := obj.(*corev1.Secret); is && cluster == "seed" && secret.Name == spec.SecretName {
@@ -94,8 +94,8 @@ func (w *world) watchServer(given *[][]string) {
 	}
 }
 
-// TestEncryption: a Shoot is encrypted from the start. A new key is one to read with at first; it encrypts new data, then all, and
-// only then the one before goes.
+// TestEncryption checks that a Shoot is encrypted from the start. A new key is used only to decrypt at first. Then it
+// encrypts new data, then all data, and only then is the old key removed.
 func TestEncryption(t *testing.T) {
 	w := newWorld(t, aShoot(func(s *corev1beta1.Shoot) { s.Spec.Kubernetes.Version = "1.33.0" }), aSeed())
 	var given [][]string
@@ -131,8 +131,8 @@ func TestEncryption(t *testing.T) {
 	}
 }
 
-// TestEncryptedResources: what is to be encrypted, or not any more, is rewritten while it can be read both ways. Another sort of
-// encryption is another key.
+// TestEncryptedResources checks that resources which are to be encrypted, or no longer to be encrypted, are rewritten
+// while they can be read both ways, and that another encryption provider gets another key.
 func TestEncryptedResources(t *testing.T) {
 	w := newWorld(t, aShoot(), aSeed())
 	w.settle()
@@ -173,8 +173,8 @@ func TestEncryptedResources(t *testing.T) {
 	}
 }
 
-// TestKeyIsKept: as long as something could not be encrypted anew, the key before is not dropped, whatever is asked for, and no third
-// one takes its place.
+// TestKeyIsKept checks that the old key is kept while some objects could not be rewritten, whatever is requested, and
+// that there is no third key.
 func TestKeyIsKept(t *testing.T) {
 	w := newWorld(t, aShoot(), aSeed())
 	w.settle()
@@ -210,7 +210,8 @@ func TestKeyIsKept(t *testing.T) {
 	}
 }
 
-// TestNotServed: custom resources that the shoot has and does not serve yet are waited for; those that it does not have are not.
+// TestNotServed checks that custom resources which are defined but not served yet are waited for, and undefined ones
+// are not.
 func TestNotServed(t *testing.T) {
 	w := newWorld(t, aShoot(func(s *corev1beta1.Shoot) {
 		s.Spec.Kubernetes.KubeAPIServer = &corev1beta1.KubeAPIServerConfig{

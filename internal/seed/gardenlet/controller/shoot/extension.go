@@ -48,18 +48,18 @@ var extensionKinds = []struct {
 		func() client.ObjectList { return &extensionsv1alpha1.InfrastructureList{} }},
 }
 
-// extension is an extension resource as the Shoot wants it.
+// extension is an extension resource in the state that the Shoot wants.
 type extension struct {
 	kind string
-	// obj has its namespace and its name. It is filled when it is read.
+	// obj initially has only its namespace and name. Reading the resource fills it.
 	obj extensionsv1alpha1.Object
-	// specify writes the specification, and labels if there are any.
+	// specify writes the spec into obj, and labels if there are any.
 	specify func()
-	// injects says that the simulator's annotations on the Shoot are for it.
+	// injects says that the simulator's annotations on the Shoot are copied to the resource.
 	injects bool
 }
 
-// deploy has an extension resource be there as it is wanted, and its extension be asked for it once in an operation.
+// deploy creates or patches an extension resource, and requests a reconciliation of it once per operation.
 func (b *botanist) deploy(ctx context.Context, e *extension) error {
 	key := client.ObjectKeyFromObject(e.obj)
 	err := b.SeedReader.Get(ctx, key, e.obj)
@@ -84,8 +84,8 @@ func (b *botanist) deploy(ctx context.Context, e *extension) error {
 	return b.write(ctx, e, before, exists)
 }
 
-// restore has an extension take over what it had in another seed: the resource waits for its state, is given it, and only
-// then is the extension asked.
+// restore makes an extension take over the state from another seed: it creates the resource with the operation
+// wait-for-state, writes the state, and only then requests the restoration.
 func (b *botanist) restore(ctx context.Context, e *extension, before extensionsv1alpha1.Object, exists bool) error {
 	requested := operation.Of(before)
 	last := before.GetExtensionStatus().GetLastOperation()
@@ -107,7 +107,7 @@ func (b *botanist) restore(ctx context.Context, e *extension, before extensionsv
 	return b.write(ctx, e, before, true)
 }
 
-// restoreState gives an extension resource the state that it had, unless it has one already.
+// restoreState writes the state from the other seed into an extension resource that has none yet.
 func (b *botanist) restoreState(ctx context.Context, e *extension) error {
 	if b.state == nil || e.obj.GetExtensionStatus().GetState() != nil {
 		return nil
@@ -140,19 +140,19 @@ func (b *botanist) write(ctx context.Context, e *extension, before extensionsv1a
 	return nil
 }
 
-// same says whether there is nothing to write.
+// same reports whether there is nothing to write.
 func same(before, after extensionsv1alpha1.Object) bool {
 	return maps.Equal(before.GetAnnotations(), after.GetAnnotations()) && maps.Equal(before.GetLabels(), after.GetLabels()) &&
 		extensionops.Same(before.GetExtensionSpec(), after.GetExtensionSpec())
 }
 
-// requestOperation asks an extension for an operation.
+// requestOperation requests an operation from an extension.
 func (b *botanist) requestOperation(obj metav1.Object, what string) {
 	annotate(obj, constants.GardenerOperation, what)
 	b.stamp(obj)
 }
 
-// stamp says on an object that it was asked now.
+// stamp sets the time of the request on an object, and remembers that this botanist made the request.
 func (b *botanist) stamp(obj metav1.Object) {
 	annotate(obj, constants.GardenerTimestamp, b.Clock.Now().UTC().Format(time.RFC3339Nano))
 	b.mu.Lock()
@@ -171,7 +171,7 @@ func annotate(obj metav1.Object, name, value string) {
 	obj.SetAnnotations(annotations)
 }
 
-// annotateOrNot takes an annotation away that has no value.
+// annotateOrNot sets an annotation, or removes it if the value is empty.
 func annotateOrNot(obj metav1.Object, name, value string) {
 	if value != "" {
 		annotate(obj, name, value)
@@ -182,9 +182,9 @@ func annotateOrNot(obj metav1.Object, name, value string) {
 	obj.SetAnnotations(annotations)
 }
 
-// requestedBefore says whether an extension was last asked before this operation began. Of that, the status has no
-// fractions of seconds: who was asked in the second in which it began was asked by this operation only if it remembers
-// that. After a restart it does not, and asks once more.
+// requestedBefore reports whether the last request to an extension was made before this operation began. The begin in
+// the status has no fractions of seconds: a request in the same second counts for this operation only if this botanist
+// made it. After a restart that is not known, and the request is repeated.
 func (b *botanist) requestedBefore(obj metav1.Object) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -195,7 +195,7 @@ func (b *botanist) requestedBefore(obj metav1.Object) bool {
 	return operation.AskedAt(obj).Before(began)
 }
 
-// ready is nil when an extension has done what it was last asked for.
+// ready returns nil when an extension has completed the last request, and Pending or its failure otherwise.
 func (b *botanist) ready(ctx context.Context, e *extension) error {
 	key := client.ObjectKeyFromObject(e.obj)
 	if err := b.SeedReader.Get(ctx, key, e.obj); err != nil {
@@ -206,7 +206,8 @@ func (b *botanist) ready(ctx context.Context, e *extension) error {
 
 func isFailure(err error) bool { return err != nil && !flow.IsPending(err) }
 
-// answered is nil when an extension has answered what it was last asked for; for an operation of a type, if one is given.
+// answered returns nil when an extension has completed the last request, with an operation of type t if that is not
+// empty.
 func answered(kind string, obj extensionsv1alpha1.Object, t corev1beta1.LastOperationType) error {
 	status, key := obj.GetExtensionStatus(), client.ObjectKeyFromObject(obj)
 	last := status.GetLastOperation()
@@ -229,7 +230,7 @@ func answered(kind string, obj extensionsv1alpha1.Object, t corev1beta1.LastOper
 	return nil
 }
 
-// failureOf is what has gone wrong with an extension resource, with its codes.
+// failureOf returns the failure of an extension resource, with its codes.
 func failureOf(kind string, obj extensionsv1alpha1.Object) error {
 	status := obj.GetExtensionStatus()
 	description := status.GetLastOperation().Description
@@ -240,7 +241,7 @@ func failureOf(kind string, obj extensionsv1alpha1.Object) error {
 	return flow.WithCodes(fmt.Errorf("%s %s: %s", kind, client.ObjectKeyFromObject(obj), description), codes...)
 }
 
-// destroy deletes an extension resource, which has its name, and is done when it is gone.
+// destroy deletes the extension resource with the name of obj, and returns Pending until it is gone.
 func (b *botanist) destroy(ctx context.Context, kind string, obj extensionsv1alpha1.Object) error {
 	key := client.ObjectKeyFromObject(obj)
 	if err := b.SeedReader.Get(ctx, key, obj); err != nil {
@@ -298,7 +299,8 @@ func wrapped(err error, doing, kind string, key client.ObjectKey) error {
 	return fmt.Errorf("%s %s %s: %w", doing, kind, key, err)
 }
 
-// migrate has an extension release a resource, with its state in the status.
+// migrate requests the migration of an extension resource, after which its state is in the status and the extension has
+// released it. It returns Pending until then.
 func (b *botanist) migrate(ctx context.Context, kind string, obj extensionsv1alpha1.Object) error {
 	const t = corev1beta1.LastOperationTypeMigrate
 	if obj.GetDeletionTimestamp() != nil ||
@@ -315,10 +317,11 @@ func (b *botanist) migrate(ctx context.Context, kind string, obj extensionsv1alp
 	return answered(kind, obj, t)
 }
 
-// each does something with the extension resources of some kinds, all if none is named: with as many as it can.
+// each calls a function for the extension resources of some kinds, all if none is given. It continues after errors, and
+// returns Pending only if there is no other error.
 func (b *botanist) each(ctx context.Context, do func(ctx context.Context, kind string, obj extensionsv1alpha1.Object) error,
 	kinds ...string) error {
-	if b.namespace() == "" { // it would be those of all Shoots
+	if b.namespace() == "" { // the list would contain those of all Shoots
 		return errors.New("the Shoot has no technical ID")
 	}
 	var failures, waits []error

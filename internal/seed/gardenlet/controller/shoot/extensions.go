@@ -18,12 +18,12 @@ import (
 	"github.com/gardenlite/gardenlite/internal/seed/gardenlet/shootsecrets"
 )
 
-// metaOf is the name of the one extension resource of a kind, which is the Shoot's.
+// metaOf returns the metadata of an extension resource that exists once per Shoot, and has the Shoot's name.
 func (b *botanist) metaOf() metav1.ObjectMeta {
 	return metav1.ObjectMeta{Namespace: b.namespace(), Name: b.shoot.Name}
 }
 
-// credentialsRef is where extensions find what they log in to a cloud with.
+// credentialsRef returns the reference to the Secret with the cloud credentials for extensions.
 func (b *botanist) credentialsRef() corev1.SecretReference {
 	return corev1.SecretReference{Namespace: b.namespace(), Name: constants.SecretNameCloudProvider}
 }
@@ -67,12 +67,12 @@ func (b *botanist) networkResource() *extension {
 	}}
 }
 
-// hasNetwork says whether the Shoot's pods have a network.
+// hasNetwork reports whether the Shoot's pods have a network.
 func (b *botanist) hasNetwork() bool {
 	return !b.workerless() && b.shoot.Spec.Networking != nil && b.shoot.Spec.Networking.Type != nil
 }
 
-// waitInfrastructure takes over what the provider says of the infrastructure.
+// waitInfrastructure waits for the Infrastructure, and copies the provider status and the networks from its status.
 func (b *botanist) waitInfrastructure(ctx context.Context) error {
 	e := b.infrastructureResource()
 	if err := b.ready(ctx, e); err != nil {
@@ -104,13 +104,13 @@ func listed(cidr *string) []string {
 	return []string{*cidr}
 }
 
-// patchShootStatus writes something into the Shoot's status. It works on a copy: other tasks read the Shoot meanwhile.
+// patchShootStatus patches the Shoot's status. It works on a copy, because other tasks read the Shoot meanwhile.
 func (b *botanist) patchShootStatus(ctx context.Context, mutate func(*corev1beta1.Shoot)) error {
 	shoot := b.shoot.DeepCopy()
 	return operation.PatchStatus(ctx, b.GardenClient, shoot, mutate)
 }
 
-// containerRuntimes are the runtimes that pools want beside containerd.
+// containerRuntimes returns the container runtimes that pools want in addition to containerd.
 func (b *botanist) containerRuntimes() (all []*extension) {
 	for _, pool := range b.shoot.Spec.Provider.Workers {
 		if pool.CRI == nil {
@@ -133,10 +133,10 @@ func (b *botanist) containerRuntimes() (all []*extension) {
 	return all
 }
 
-// moment is when extensions are looked after that are not of the provider.
+// moment is when Extension resources are reconciled, relative to the API server and the workers.
 type moment = corev1beta1.ControllerResourceLifecycleStrategy
 
-// otherExtensions are the Extension resources whose time is at a moment.
+// otherExtensions returns the Extension resources that are reconciled at one of the moments.
 func (b *botanist) otherExtensions(ctx context.Context, at ...moment) (all []*extension, err error) {
 	registrations := &corev1beta1.ControllerRegistrationList{}
 	if err := b.GardenClient.List(ctx, registrations); err != nil {
@@ -163,7 +163,8 @@ func (b *botanist) otherExtensions(ctx context.Context, at ...moment) (all []*ex
 	return all, nil
 }
 
-// momentOf is when an extension of a type is looked after: after the API server unless it is registered otherwise.
+// momentOf returns when Extension resources of a type are reconciled: after the API server unless they are registered
+// otherwise.
 func momentOf(registrations *corev1beta1.ControllerRegistrationList, name string) moment {
 	for _, registration := range registrations.Items {
 		for _, resource := range registration.Spec.Resources {
@@ -176,7 +177,7 @@ func momentOf(registrations *corev1beta1.ControllerRegistrationList, name string
 	return corev1beta1.AfterKubeAPIServer
 }
 
-// reconcileExtensions has Extension resources be there whose time is at one of the moments, and waits for them.
+// reconcileExtensions returns a step that deploys the Extension resources of the given moments, and waits for them.
 func (b *botanist) reconcileExtensions(at ...moment) func(context.Context) error {
 	return func(ctx context.Context) error {
 		all, err := b.otherExtensions(ctx, at...)
@@ -213,7 +214,7 @@ func (b *botanist) deleteStale(ctx context.Context) error {
 		wanted[e.kind+"/"+e.obj.GetName()] = true
 	}
 	kinds := []string{extensionsv1alpha1.ExtensionResource, extensionsv1alpha1.ContainerRuntimeResource}
-	if !b.asleep { // until then there are no others
+	if !b.asleep { // no new ones replace them while the Shoot is asleep
 		kinds = append(kinds, extensionsv1alpha1.OperatingSystemConfigResource)
 		for _, pool := range b.pools() {
 			wanted[extensionsv1alpha1.OperatingSystemConfigResource+"/"+pool.provision] = true
@@ -228,8 +229,8 @@ func (b *botanist) deleteStale(ctx context.Context) error {
 	}, kinds...)
 }
 
-// dnsRecord is the record of the API server's name, nil where the Shoot has none: it has to name its domain and who keeps
-// it, and the name of the API server is of no use while it has no address.
+// dnsRecord returns the record for the name of the API server, which must have an address. It returns nil if the Shoot
+// names no domain, or no provider that manages its records.
 func (b *botanist) dnsRecord() *extension {
 	dns := b.shoot.Spec.DNS
 	if dns == nil || dns.Domain == nil {
@@ -254,14 +255,15 @@ func (b *botanist) dnsRecord() *extension {
 	}}
 }
 
-// unmanagedDNS is the type of the provider that keeps no records; Gardener's.
+// unmanagedDNS is the type of a provider that manages no records, as in Gardener.
 const unmanagedDNS = "unmanaged"
 
 func dnsSecret(shoot *corev1beta1.Shoot) string {
 	return "dnsrecord-" + shoot.Name + "-" + constants.DNSRecordExternalName
 }
 
-// deployDNSRecord copies the credentials for the DNS provider and has the record be there.
+// deployDNSRecord copies the credentials for the DNS provider and deploys the record, or deletes it if the Shoot has
+// none.
 func (b *botanist) deployDNSRecord(ctx context.Context) error {
 	e := b.dnsRecord()
 	if e == nil {

@@ -12,9 +12,10 @@ import (
 	"github.com/gardenlite/gardenlite/internal/shootplane/spec"
 )
 
-// deleteTasks remove everything of a Shoot, in the order that things need each other. They need nothing of the garden but
-// the Shoot itself, and no API server of the shoot. The Cluster resource goes last in the seed: extensions need it until then.
-// Where the user has confirmed a deletion by force, extensions that fail keep nothing here.
+// deleteTasks returns the tasks that delete everything of a Shoot, in the order of the dependencies. They need nothing
+// of the garden but the Shoot itself, and no API server of the shoot. In the seed, the Cluster resource is deleted
+// last, because extensions need it until then. If the user has confirmed a forced deletion, failing extensions do not
+// block it.
 func (b *botanist) deleteTasks() []flow.Task {
 	const (
 		bastions    = "Waiting until Bastions are deleted"
@@ -57,7 +58,7 @@ func (b *botanist) deleteTasks() []flow.Task {
 	}
 }
 
-// destroyAll deletes the extension resources of some kinds.
+// destroyAll returns a step that deletes the extension resources of some kinds, all if none is given.
 func (b *botanist) destroyAll(kinds ...string) func(context.Context) error {
 	return func(ctx context.Context) error { return b.each(ctx, b.destroy, kinds...) }
 }

@@ -16,8 +16,9 @@ import (
 	"github.com/gardenlite/gardenlite/internal/shootplane/spec"
 )
 
-// migrateTasks let a Shoot go that another seed is to have: everything of it leaves this one, and nothing of it is deleted
-// where it really is. The API server's data stays for the other seed because its deletion is not confirmed.
+// migrateTasks returns the tasks that release a Shoot for another seed: everything of it leaves this seed, and nothing
+// of it is deleted in the infrastructure. The API server's data stays for the other seed because its deletion is not
+// confirmed.
 func (b *botanist) migrateTasks() []flow.Task {
 	const (
 		bastions   = "Waiting until Bastions are deleted"
@@ -57,8 +58,8 @@ func (b *botanist) migrateAll(kinds ...string) func(context.Context) error {
 	return func(ctx context.Context) error { return b.each(ctx, b.migrate, kinds...) }
 }
 
-// withoutBastions waits until the Shoot has no Bastions any more: the Bastion controller of the controller-manager
-// deletes those of a Shoot that migrates.
+// withoutBastions waits until the Shoot has no Bastions any more. The Bastion controller of the controller-manager
+// deletes the Bastions of a Shoot that is deleted or migrated.
 func (b *botanist) withoutBastions(ctx context.Context) error {
 	bastions := &operationsv1alpha1.BastionList{}
 	if err := b.GardenClient.List(ctx, bastions, client.InNamespace(b.shoot.Namespace)); err != nil {
@@ -72,7 +73,7 @@ func (b *botanist) withoutBastions(ctx context.Context) error {
 	return nil
 }
 
-// mayMove says why a Shoot cannot begin to move, "" if it can: once it has begun it is not asked any more.
+// mayMove returns why the migration of a Shoot cannot begin, empty if it can or has already begun.
 func mayMove(shoot *corev1beta1.Shoot) string {
 	if last := shoot.Status.LastOperation; last != nil && last.Type == corev1beta1.LastOperationTypeMigrate {
 		return ""

@@ -10,7 +10,7 @@ import (
 	"github.com/gardenlite/gardenlite/internal/shootplane/spec"
 )
 
-// The steps of a reconciliation that others come after.
+// Steps of a reconciliation on which other steps depend.
 const (
 	stepNamespace      = "Deploying Shoot namespace in Seed"
 	stepCluster        = "Deploying Cluster resource to Seed"
@@ -52,8 +52,8 @@ const (
 	stepHibernate      = "Hibernating control plane"
 )
 
-// reconcileTasks are a reconciliation. What needs the API server is left out while the Shoot sleeps, machines among it:
-// there are none.
+// reconcileTasks returns the tasks of a reconciliation. While the Shoot is asleep, the tasks that need the API server
+// are skipped, and those for machines, because there are none.
 func (b *botanist) reconcileTasks() []flow.Task {
 	noWorkers, asleep := b.workerless(), b.asleep
 	return slices.Concat(b.foundationTasks(), b.backupTasks(), []flow.Task{
@@ -92,8 +92,8 @@ func (b *botanist) reconcileTasks() []flow.Task {
 	})
 }
 
-// backupTasks have a place for the Shoot's backups be there, if the seed has one. One that comes from another seed can be copied
-// from while it is restored.
+// backupTasks returns the tasks that deploy the Shoot's BackupEntry, if the seed has a bucket for backups. In a
+// restoration, the backups can be copied from the bucket of the previous seed.
 func (b *botanist) backupTasks() []flow.Task {
 	none, moved := !b.backsUp(), b.backsUp() && b.restores()
 	return []flow.Task{
@@ -105,7 +105,7 @@ func (b *botanist) backupTasks() []flow.Task {
 	}
 }
 
-// foundationTasks are what needs no API server.
+// foundationTasks returns the tasks that need no API server.
 func (b *botanist) foundationTasks() []flow.Task {
 	noWorkers := b.workerless()
 	return []flow.Task{

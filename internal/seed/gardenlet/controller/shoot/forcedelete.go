@@ -17,7 +17,7 @@ import (
 	"github.com/gardenlite/gardenlite/internal/seed/gardenlet/flow"
 )
 
-// byForce says whether the user has confirmed that the Shoot is to go whatever becomes of what it has in its infrastructure.
+// byForce reports whether the user has confirmed that the Shoot is deleted even if its infrastructure is left behind.
 func (b *botanist) byForce() bool {
 	return b.kind == corev1beta1.LastOperationTypeDelete && isForced(b.shoot)
 }
@@ -27,7 +27,7 @@ func isForced(obj metav1.Object) bool {
 	return err == nil && force
 }
 
-// stepForce is before all other steps of a deletion by force.
+// stepForce precedes all other steps of a forced deletion.
 const stepForce = "Announcing deletion by force"
 
 // announceForce tells the extensions, and the controller of the Shoot's Bastions, that errors must not block the
@@ -66,8 +66,8 @@ func (b *botanist) announceForce(ctx context.Context) error {
 	return nil
 }
 
-// removeFinalizers takes the finalizers from an extension resource that is being deleted by force, after its extension
-// has had its time.
+// removeFinalizers removes the finalizers of an extension resource in a forced deletion once the extension's time has
+// passed.
 func (b *botanist) removeFinalizers(ctx context.Context, kind string, obj extensionsv1alpha1.Object) error {
 	key := client.ObjectKeyFromObject(obj)
 	if !operation.Overdue(obj, b.Clock.Now()) {
@@ -79,10 +79,10 @@ func (b *botanist) removeFinalizers(ctx context.Context, kind string, obj extens
 	return b.waitDeleted(ctx, kind, obj)
 }
 
-// releaseSecrets takes the finalizers from the Secrets in the Shoot's namespace, which extensions that are broken have left there:
-// the namespace would not go with them.
+// releaseSecrets removes the finalizers that broken extensions have left on Secrets in the Shoot's namespace, because
+// they would block the deletion of the namespace.
 func (b *botanist) releaseSecrets(ctx context.Context) error {
-	if b.namespace() == "" { // it would be those of all Shoots
+	if b.namespace() == "" { // the list would contain those of all Shoots
 		return nil
 	}
 	secrets := &corev1.SecretList{}

@@ -17,7 +17,8 @@ import (
 
 const forceAnnotation = "confirmation.gardener.cloud/force-deletion"
 
-// TestForceDeletion: extensions that fail keep a Shoot until its user confirms that it is to go by force. Then each has some time.
+// TestForceDeletion checks that failing extensions block the deletion of a Shoot until its user confirms a forced
+// deletion, and that each extension then still has some time.
 func TestForceDeletion(t *testing.T) {
 	w := newWorld(t, aShoot(), aSeed())
 	w.settle()
@@ -55,7 +56,7 @@ func TestForceDeletion(t *testing.T) {
 	if err := w.garden.Delete(t.Context(), bastion); err != nil {
 		t.Fatal(err)
 	}
-	// As long as an extension may still answer, it is waited for.
+	// The deletion waits for an extension that may still answer.
 	for range 5 {
 		w.must(DefaultWait)
 		w.simulate()
@@ -79,7 +80,7 @@ func TestForceDeletion(t *testing.T) {
 	}
 }
 
-// settleDeletion reconciles a few times, and says whether the Shoot has gone.
+// settleDeletion reconciles a few times, and reports whether the Shoot is gone.
 func (w *world) settleDeletion() bool {
 	w.Helper()
 	for range 5 {

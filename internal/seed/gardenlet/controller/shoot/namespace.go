@@ -20,7 +20,8 @@ import (
 	"github.com/gardenlite/gardenlite/internal/seed/gardenlet/flow"
 )
 
-// deployNamespace makes sure of the namespace of the Shoot's control plane, with what others in the seed go by.
+// deployNamespace ensures the namespace of the Shoot's control plane, with the labels and annotations that other
+// components in the seed use.
 func (r *Reconciler) deployNamespace(ctx context.Context, a *about) error {
 	extensions, err := r.extensionTypes(ctx, a.shoot)
 	if err != nil {
@@ -62,8 +63,8 @@ func namespaceLabels(a *about) map[string]string {
 	return labels
 }
 
-// extensionTypes are the types of extensions that the Shoot has: those that all have, and those that it names, if it does
-// not name them to have them not.
+// extensionTypes returns the types of the Shoot's extensions: those that are enabled for all Shoots, and those in its
+// spec, without those that its spec disables.
 func (r *Reconciler) extensionTypes(ctx context.Context, shoot *corev1beta1.Shoot) ([]string, error) {
 	registrations := &corev1beta1.ControllerRegistrationList{}
 	if err := r.GardenClient.List(ctx, registrations); err != nil {
@@ -84,8 +85,8 @@ func (r *Reconciler) extensionTypes(ctx context.Context, shoot *corev1beta1.Shoo
 	return slices.Sorted(maps.Keys(types)), nil
 }
 
-// setZones says in which of the seed's zones the control plane is: three if it is to stand the failure of a zone, one if
-// not. They are chosen once, and again if the Shoot is to stand other failures than before: then those it has are kept.
+// setZones sets the zones of the control plane: three of the seed's zones if it has to tolerate the failure of a zone,
+// and one otherwise. They are chosen once, and again if the failure tolerance changes, which keeps the existing ones.
 func setZones(namespace *corev1.Namespace, a *about) error {
 	var tolerates corev1beta1.FailureToleranceType
 	if plane := a.shoot.Spec.ControlPlane; plane != nil && plane.HighAvailability != nil {
@@ -108,8 +109,8 @@ func setZones(namespace *corev1.Namespace, a *about) error {
 	return nil
 }
 
-// chooseZones adds to the zones that a control plane has. Which they are depends on the Shoot, so that those of many are in
-// all zones, and is the same another time.
+// chooseZones adds zones to those that a control plane has. The choice depends on the Shoot's UID, so that the control
+// planes of many Shoots are spread over all zones, and is the same for the same Shoot.
 func chooseZones(a *about, tolerates corev1beta1.FailureToleranceType, zones []string) ([]string, error) {
 	pool, wanted := slices.Clone(a.seed.Spec.Provider.Zones), 1
 	if tolerates == corev1beta1.FailureToleranceTypeZone {

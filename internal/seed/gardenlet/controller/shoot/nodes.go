@@ -22,8 +22,8 @@ import (
 // nodeSecrets are the labels of the Secrets that nodes read.
 var nodeSecrets = map[string]string{constants.GardenRole: constants.GardenRoleOperatingSystemConfig}
 
-// deployNodeSecrets puts into the shoot what the nodes of each pool are to have. Nodes of before may read theirs until they
-// have gone.
+// deployNodeSecrets writes the Secrets for the nodes of each pool into the shoot. Nodes of replaced pools may read
+// their Secrets until they are gone.
 func (b *botanist) deployNodeSecrets(ctx context.Context) error {
 	var objects []client.Object
 	names, err := b.nodeSecretNames(ctx)
@@ -56,7 +56,7 @@ func (b *botanist) nodeSecretNames(ctx context.Context) (names []string, err err
 	return names, nil
 }
 
-// deleteStaleNodeSecrets takes from the shoot what no node reads any more.
+// deleteStaleNodeSecrets deletes the Secrets in the shoot that no node reads any more.
 func (b *botanist) deleteStaleNodeSecrets(ctx context.Context) error {
 	names, err := b.nodeSecretNames(ctx)
 	if err != nil {
@@ -80,8 +80,8 @@ func (b *botanist) deleteStaleNodeSecrets(ctx context.Context) error {
 	return b.applyAll(ctx, node.RBAC(wanted...)...)
 }
 
-// nodesUpdated waits until each node has what its pool's Secret says, such as the keys of who may log in. Those that are to go
-// any moment need not.
+// nodesUpdated waits until each node has applied the Secret of its pool, for example with new SSH keys. It ignores
+// nodes that are about to be replaced.
 func (b *botanist) nodesUpdated(ctx context.Context) error {
 	wanted := map[string]string{}
 	for _, p := range b.pools() {
@@ -97,7 +97,8 @@ func (b *botanist) nodesUpdated(ctx context.Context) error {
 	return nil
 }
 
-// deleteNodes removes the Nodes whose machines have gone: no other controller does while the shoot hibernates.
+// deleteNodes deletes all Nodes. Their machines are gone, and no other controller deletes the Nodes while the shoot
+// hibernates.
 func (b *botanist) deleteNodes(ctx context.Context) error {
 	nodes := &corev1.NodeList{}
 	if err := b.shootClient.List(ctx, nodes); err != nil {
@@ -112,10 +113,10 @@ func (b *botanist) deleteNodes(ctx context.Context) error {
 }
 
 const (
-	// machineControllerSecret has the kubeconfig of the machine controller.
+	// machineControllerSecret is the name of the Secret with the kubeconfig of the machine controller.
 	machineControllerSecret = "machine-controller-manager"
 	kubeconfigKey           = "kubeconfig"
-	// machineControllerLife is how long its certificate is valid; when a fifth of that is left, it gets another one.
+	// machineControllerLife is the validity of its certificate, which is replaced when a fifth of that is left.
 	machineControllerLife = 365 * 24 * time.Hour
 )
 
@@ -137,7 +138,7 @@ func (b *botanist) deployMachineController(ctx context.Context) error {
 	})
 }
 
-// currentAccess is what a kubeconfig has, if it is still good.
+// currentAccess returns the certificate and key in a kubeconfig, nil if they have to be replaced.
 func (b *botanist) currentAccess(kubeconfig []byte, authority shootsecrets.Authority) (certificate, key []byte) {
 	config, err := clientcmd.Load(kubeconfig)
 	if err != nil || len(kubeconfig) == 0 {

@@ -26,7 +26,7 @@ func (w *world) replicas(name string) int32 {
 	return ptr.Deref(get(w, w.seed, id, name, &appsv1.Deployment{}).Spec.Replicas, -1)
 }
 
-// order is whether things were written for the first time in this order.
+// order expects that the given writes have happened for the first time in this order.
 func (w *world) order(wanted ...string) {
 	w.Helper()
 	last := -1
@@ -55,7 +55,7 @@ func TestOrder(t *testing.T) {
 	w.order("delete Worker", "delete OperatingSystemConfig", "delete Infrastructure", "delete Namespace")
 }
 
-// TestControlPlane: what is ordered is what the runner is to find.
+// TestControlPlane checks that the objects of the control plane are as its runner expects them.
 func TestControlPlane(t *testing.T) {
 	w := newWorld(t, aShoot(), aSeed())
 	shoot := w.settle()
@@ -85,7 +85,7 @@ func TestControlPlane(t *testing.T) {
 	}
 }
 
-// TestInside: what the gardenlet writes into the shoot.
+// TestInside checks what the gardenlet writes into the shoot.
 func TestInside(t *testing.T) {
 	w := newWorld(t, aShoot(), aSeed())
 	w.settle()
@@ -133,7 +133,7 @@ func TestHibernation(t *testing.T) {
 		t.Error("the Node is there")
 	}
 	w.order("patch Cluster", "patch Worker", "patch Deployment")
-	// Looked after again, it is not woken.
+	// Another reconciliation does not wake it up.
 	w.wrote = nil
 	if w.requestOperation("reconcile"); slices.Contains(w.wrote, "patch Deployment") || w.replicas(spec.APIServer) != 0 {
 		t.Errorf("wrote %v", w.wrote)
@@ -144,7 +144,8 @@ func TestHibernation(t *testing.T) {
 	}
 }
 
-// TestBornAsleep: such a Shoot has secrets, and never an API server, until it is woken.
+// TestBornAsleep checks that a Shoot which is hibernated from the start has secrets, but no API server until it wakes
+// up.
 func TestBornAsleep(t *testing.T) {
 	w := newWorld(t, aSeed(), aShoot(func(s *corev1beta1.Shoot) { s.Spec.Hibernation = &corev1beta1.Hibernation{Enabled: ptr.To(true)} }))
 	shoot := w.settle()
@@ -198,19 +199,19 @@ func TestRotations(t *testing.T) {
 		after["ssh-keypair.old"] == "" || bundle() != 1 || server(spec.KeyCA) == serving {
 		t.Errorf("%v, then %v", prepared, after)
 	}
-	// Only what is asked for.
+	// Only the requested secret is rotated.
 	w.requestOperation("rotate-ssh-keypair")
 	if last := w.secrets(); last["ssh-keypair.old"] != after["ssh-keypair"] || last["ca"] != after["ca"] {
 		t.Errorf("%v, then %v", after, last)
 	}
-	// The garden has what the seed has.
+	// The ShootState has the same secrets as the seed.
 	state := get(w, w.garden, key.Namespace, "y", &corev1beta1.ShootState{})
 	if len(state.Spec.Gardener) != len(w.secrets()) {
 		t.Errorf("%d of %d secrets are in the ShootState", len(state.Spec.Gardener), len(w.secrets()))
 	}
 }
 
-// TestRotationWithoutRollout: machines are replaced on request.
+// TestRotationWithoutRollout checks that machines are replaced only on request.
 func TestRotationWithoutRollout(t *testing.T) {
 	w := newWorld(t, aShoot(), aSeed())
 	w.settle()
@@ -261,7 +262,8 @@ func TestPoolHash(t *testing.T) {
 	}
 }
 
-// TestExtensionFails: its error is the Shoot's, with its codes, and its recovery too.
+// TestExtensionFails checks that the error of an extension, with its codes, becomes that of the Shoot, and that the
+// Shoot recovers with it.
 func TestExtensionFails(t *testing.T) {
 	for code, test := range map[corev1beta1.ErrorCode]struct{ state string }{
 		"ERR_INFRA_RESOURCES_DEPLETED": {"Error"}, "ERR_INFRA_QUOTA_EXCEEDED": {"Failed"},
@@ -288,7 +290,7 @@ func TestExtensionFails(t *testing.T) {
 				s.Annotations = map[string]string{"gardener.cloud/operation": "retry"}
 			})
 			w.settle()
-		} else { // the extension tries again by itself, and the event of that is one for the Shoot
+		} else { // the extension retries by itself, and its event triggers a reconciliation
 			w.clock.Step(time.Second)
 			w.simulate()
 			if got := w.reconciler.shootOfNamespace(t.Context(), &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: id}}); len(got) != 1 {
@@ -302,11 +304,11 @@ func TestExtensionFails(t *testing.T) {
 	}
 }
 
-// TestExtensionsAreAskedOnce: the flow runs many times in an operation, and asks each extension once.
+// TestExtensionsAreAskedOnce checks that the flow, which runs many times in an operation, requests each extension once.
 func TestExtensionsAreAskedOnce(t *testing.T) {
 	w := newWorld(t, aShoot(), aSeed())
 	w.settle()
-	for _, later := range []time.Duration{time.Minute, 0} { // also if one operation begins in the second in which another has asked
+	for _, later := range []time.Duration{time.Minute, 0} { // also if both operations request within one second
 		w.clock.Step(later)
 		w.wrote = nil
 		w.change(func(s *corev1beta1.Shoot) { s.Generation++ })
@@ -319,7 +321,7 @@ func TestExtensionsAreAskedOnce(t *testing.T) {
 	}
 }
 
-// TestMigration: everything leaves one seed and arrives at the other with the same secrets and states.
+// TestMigration checks that everything leaves one seed, and arrives at the other with the same secrets and states.
 func TestMigration(t *testing.T) {
 	other := aSeed()
 	other.Name, other.UID = "b", "seed-b"
@@ -343,7 +345,7 @@ func TestMigration(t *testing.T) {
 	if slices.Contains(w.wrote, "patch Deployment") {
 		t.Error("the data's deletion was confirmed")
 	}
-	w.must(0) // it is the other seed's now
+	w.must(0) // the other seed is responsible now
 	w.seed = fake.NewClientBuilder().WithScheme(w.seed.Scheme()).WithStatusSubresource(
 		w.seedStatuses()...).WithInterceptorFuncs(w.watched("seed")).Build()
 	w.restart()
@@ -366,7 +368,8 @@ func TestMigration(t *testing.T) {
 	}
 }
 
-// TestDeletedOnTheWay: a Shoot that is deleted between two seeds is restored first, so that there is something to delete it by.
+// TestDeletedOnTheWay checks that a Shoot which is deleted between two seeds is restored first, so that it can be
+// deleted from there.
 func TestDeletedOnTheWay(t *testing.T) {
 	other := aSeed()
 	other.Name, other.UID = "b", "seed-b"
@@ -386,7 +389,7 @@ func TestDeletedOnTheWay(t *testing.T) {
 	w.order("create Infrastructure", "create Worker", "delete Worker", "delete Infrastructure")
 }
 
-// TestRestoreNeedsSecrets: a new authority would not be the Shoot's.
+// TestRestoreNeedsSecrets checks that a restoration fails without a ShootState: a new CA would not be the Shoot's.
 func TestRestoreNeedsSecrets(t *testing.T) {
 	w := newWorld(t, aSeed(), aShoot(func(s *corev1beta1.Shoot) {
 		s.Status.SeedName, s.Status.TechnicalID, s.Status.UID = ptr.To("a"), id, "u"
@@ -421,7 +424,7 @@ func TestBastionsGoFirst(t *testing.T) {
 	}
 }
 
-// TestConfined: what is to wait for the maintenance time window waits for it.
+// TestConfined checks that changes which are confined to the maintenance time window wait for it.
 func TestConfined(t *testing.T) {
 	w := newWorld(t, aSeed(), aShoot(func(s *corev1beta1.Shoot) {
 		s.Spec.Maintenance = &corev1beta1.Maintenance{ConfineSpecUpdateRollout: ptr.To(true),
@@ -443,7 +446,7 @@ func TestConfined(t *testing.T) {
 	}
 }
 
-// TestInjection: how an infrastructure is to fail is said on the Shoot.
+// TestInjection checks that the simulator's annotations on the Shoot are copied to its Infrastructure and Worker.
 func TestInjection(t *testing.T) {
 	w := newWorld(t, aSeed(), aShoot(func(s *corev1beta1.Shoot) { s.Annotations = map[string]string{"gardenlite.dev/delay": "3s"} }))
 	w.settle()

@@ -24,19 +24,19 @@ import (
 	"github.com/gardenlite/gardenlite/internal/seed/gardenlet/shootsecrets"
 )
 
-// pool is a worker pool with what is named after its hash: another hash is other machines.
+// pool is a worker pool with the names that contain its hash. Another hash means new machines.
 type pool struct {
 	corev1beta1.Worker
-	// version is that of its kubelets.
+	// version is the version of the pool's kubelets.
 	version string
-	// provision and original are its OperatingSystemConfigs, secret is the Secret for its nodes in the shoot.
+	// provision and original are the names of the pool's OperatingSystemConfigs, secret is the name of the Secret for
+	// its nodes in the shoot.
 	provision, original, secret string
 	machineType                 *corev1beta1.MachineType
-	// rollout is when a user last requested a rollout of it, "" if never.
+	// rollout is when a user last requested a rollout of the pool, empty if never.
 	rollout string
 }
 
-// pools are the Shoot's worker pools.
 func (b *botanist) pools() []pool {
 	var all []pool
 	for _, worker := range b.shoot.Spec.Provider.Workers {
@@ -57,7 +57,7 @@ func (b *botanist) pools() []pool {
 	return all
 }
 
-// kubelet is the configuration of a pool's kubelets: its own, else the Shoot's.
+// kubelet returns the configuration of a pool's kubelets: its own, or else the Shoot's.
 func (b *botanist) kubelet(worker corev1beta1.Worker) *corev1beta1.KubeletConfig {
 	if own := worker.Kubernetes; own != nil && own.Kubelet != nil {
 		return own.Kubelet
@@ -65,7 +65,8 @@ func (b *botanist) kubelet(worker corev1beta1.Worker) *corev1beta1.KubeletConfig
 	return b.shoot.Spec.Kubernetes.Kubelet
 }
 
-// poolHash is of what a machine cannot change while it runs, and of the rotations and wishes that it has to be made new for.
+// poolHash returns a hash of what requires new machines when it changes: settings that a running machine cannot change,
+// rotations, and rollouts on request.
 func poolHash(p pool, kubelet *corev1beta1.KubeletConfig, rotations corev1beta1.ShootCredentialsRotation) string {
 	parts := []string{minor(p.version), p.Machine.Type}
 	if image := p.Machine.Image; image != nil {
@@ -93,7 +94,8 @@ func poolHash(p pool, kubelet *corev1beta1.KubeletConfig, rotations corev1beta1.
 	return hex.EncodeToString(sum[:])[:16]
 }
 
-// rolledAt is for which rotation a pool has been rolled: the last one, or the one before if it waits.
+// rolledAt identifies the rotation for which a pool was last rolled: the last one, or the one before if the rollout is
+// pending.
 func rolledAt(what, name string, pending []corev1beta1.PendingWorkersRollout, last *metav1.Time) []string {
 	for _, p := range pending {
 		if p.Name == name {
@@ -106,7 +108,7 @@ func rolledAt(what, name string, pending []corev1beta1.PendingWorkersRollout, la
 	return []string{what + strconv.FormatInt(last.Unix(), 10)}
 }
 
-// kubeletParts are the settings of kubelets that need new machines; Gardener's.
+// kubeletParts returns the settings of kubelets that require new machines when they change, as in Gardener.
 func kubeletParts(kubelet *corev1beta1.KubeletConfig) (parts []string) {
 	for _, part := range []any{kubelet.CPUManagerPolicy, kubelet.EvictionHard, kubelet.KubeReserved} {
 		if data, err := json.Marshal(part); err == nil && string(data) != "null" {
@@ -116,7 +118,7 @@ func kubeletParts(kubelet *corev1beta1.KubeletConfig) (parts []string) {
 	return parts
 }
 
-// minor is a Kubernetes version without its patch.
+// minor returns a Kubernetes version without its patch version.
 func minor(version string) string {
 	v, err := semver.NewVersion(version)
 	if err != nil {
@@ -125,7 +127,7 @@ func minor(version string) string {
 	return fmt.Sprintf("%d.%d", v.Major(), v.Minor())
 }
 
-// workerResource orders the machines.
+// workerResource returns the Worker resource, which describes the machines.
 func (b *botanist) workerResource() *extension {
 	obj := &extensionsv1alpha1.Worker{ObjectMeta: b.metaOf()}
 	return &extension{kind: extensionsv1alpha1.WorkerResource, obj: obj, injects: true, specify: func() {
@@ -175,7 +177,6 @@ func capacity(t *corev1beta1.MachineType) corev1.ResourceList {
 	return corev1.ResourceList{corev1.ResourceCPU: t.CPU, "gpu": t.GPU, corev1.ResourceMemory: t.Memory}
 }
 
-// nodeLabels are those of a pool's nodes.
 func nodeLabels(p pool) map[string]string {
 	labels := maps.Clone(p.Labels)
 	if labels == nil {
@@ -197,7 +198,8 @@ func nodeLabels(p pool) map[string]string {
 	return labels
 }
 
-// operatingSystemConfigs are those of all pools: what machines boot with, and what their nodes have then.
+// operatingSystemConfigs returns the OperatingSystemConfigs of all pools: one with which machines boot, and one that
+// their nodes apply afterwards.
 func (b *botanist) operatingSystemConfigs() ([]*extension, error) {
 	var all []*extension
 	for _, p := range b.pools() {
@@ -253,7 +255,7 @@ func (b *botanist) kubeletConfig(p pool) node.KubeletConfig {
 	return config
 }
 
-// authorizedKeys are who may log in to the machines: the key pair, and the one before it.
+// authorizedKeys returns the SSH keys that may log in to the machines: the current one, and the previous one.
 func (b *botanist) authorizedKeys() (keys []string) {
 	for _, pair := range []map[string][]byte{b.sshKeypair.Current, b.sshKeypair.Old} {
 		if key := pair[shootsecrets.KeySSHPublic]; len(key) > 0 {
@@ -263,7 +265,8 @@ func (b *botanist) authorizedKeys() (keys []string) {
 	return keys
 }
 
-// waitOperatingSystemConfigs waits for all, and takes note of where the extension has put what machines boot with.
+// waitOperatingSystemConfigs waits for all OperatingSystemConfigs. It stores the names of the Secrets with the user
+// data, and the configuration of the nodes.
 func (b *botanist) waitOperatingSystemConfigs(ctx context.Context) error {
 	all, err := b.operatingSystemConfigs()
 	if err != nil {
@@ -291,7 +294,6 @@ func (b *botanist) waitOperatingSystemConfigs(ctx context.Context) error {
 	return nil
 }
 
-// deployOperatingSystemConfigs has those of all pools be there.
 func (b *botanist) deployOperatingSystemConfigs(ctx context.Context) error {
 	all, err := b.operatingSystemConfigs()
 	if err != nil {

@@ -12,7 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// about is what a reconciliation has to know of the garden.
+// about has the data from the garden that a reconciliation needs.
 type about struct {
 	shoot          *corev1beta1.Shoot
 	seed           *corev1beta1.Seed
@@ -21,7 +21,7 @@ type about struct {
 	gardenIdentity string
 }
 
-// prepare reads what a Shoot belongs to.
+// prepare reads the project of a Shoot, its cloud profile and the identity of the garden.
 func (r *Reconciler) prepare(ctx context.Context, shoot *corev1beta1.Shoot, seed *corev1beta1.Seed) (*about, error) {
 	a := &about{shoot: shoot, seed: seed}
 	namespace := &corev1.Namespace{}
@@ -42,8 +42,8 @@ func (r *Reconciler) prepare(ctx context.Context, shoot *corev1beta1.Shoot, seed
 	return a, err
 }
 
-// readCloudProfile reads the Shoot's cloud profile. A NamespacedCloudProfile is told as the CloudProfile that it makes of its
-// parent, in the project's namespace, as extensions of Gardener expect it.
+// readCloudProfile returns the Shoot's cloud profile. For a NamespacedCloudProfile this is the CloudProfile in its
+// status, merged with its parent, with the namespace of the project, as extensions of Gardener expect it.
 func (r *Reconciler) readCloudProfile(ctx context.Context, shoot *corev1beta1.Shoot) (*corev1beta1.CloudProfile, error) {
 	ref := shoot.Spec.CloudProfile
 	if ref == nil {
@@ -66,7 +66,7 @@ func (r *Reconciler) readCloudProfile(ctx context.Context, shoot *corev1beta1.Sh
 	}, nil
 }
 
-// technicalID is the name of everything of a Shoot in seeds. It does not change in a Shoot's life.
+// technicalID returns the name of everything of a Shoot in seeds. It does not change in a Shoot's life.
 func technicalID(shoot *corev1beta1.Shoot, project string) string {
 	if shoot.Status.TechnicalID != "" {
 		return shoot.Status.TechnicalID

@@ -18,7 +18,7 @@ import (
 	"github.com/gardenlite/gardenlite/internal/seed/gardenlet/shootsecrets"
 )
 
-// What the gardenlet keeps for a Shoot in its project is named after it, with these at the end; Gardener's.
+// Suffixes of the names of the Shoot's objects in its project, which begin with the Shoot's name, as in Gardener.
 const (
 	suffixCACluster  = ".ca-cluster"
 	suffixCAClient   = ".ca-client"
@@ -26,8 +26,8 @@ const (
 	suffixMonitoring = ".monitoring"
 )
 
-// deployAuthoritiesInProject publishes the Shoot's authorities: one for its users, one for the API server that signs
-// their certificates.
+// deployAuthoritiesInProject publishes the Shoot's CAs in the project: one for its users, one for the API server that
+// signs their certificates.
 func (b *botanist) deployAuthoritiesInProject(ctx context.Context) error {
 	meta := b.inProject(suffixCACluster, map[string]string{
 		constants.GardenRole: constants.GardenRoleCACluster, constants.LabelDiscoveryPublic: constants.DiscoveryShootCA,
@@ -51,8 +51,8 @@ func (b *botanist) deployAuthoritiesInProject(ctx context.Context) error {
 		})
 }
 
-// deploySSHKeypairInProject gives the Shoot's users the keys to its machines. The one before is first: at no time is it in
-// neither Secret.
+// deploySSHKeypairInProject publishes the key pairs for the Shoot's machines in the project. The old one is written
+// first, so that it is always in one of the Secrets.
 func (b *botanist) deploySSHKeypairInProject(ctx context.Context) error {
 	for _, pair := range []struct {
 		suffix string
@@ -69,7 +69,7 @@ func (b *botanist) deploySSHKeypairInProject(ctx context.Context) error {
 		}
 		err := ensure(ctx, b.GardenClient, b.GardenReader, secret, func(s *corev1.Secret) error {
 			s.Labels, s.OwnerReferences = meta.Labels, meta.OwnerReferences
-			s.Type, s.Data = corev1.SecretTypeOpaque, maps.Clone(data) // the answer is written into it, and others read
+			s.Type, s.Data = corev1.SecretTypeOpaque, maps.Clone(data) // the client overwrites the map; other tasks read data
 			return nil
 		})
 		if err != nil {
@@ -79,8 +79,8 @@ func (b *botanist) deploySSHKeypairInProject(ctx context.Context) error {
 	return nil
 }
 
-// deployObservabilityInProject gives the Shoot's users the password for its observability components. The Secret says nothing of
-// where those are: there are none.
+// deployObservabilityInProject publishes the password for the Shoot's observability components in the project. The
+// Secret has no addresses, because these components do not exist here.
 func (b *botanist) deployObservabilityInProject(ctx context.Context) error {
 	meta := b.inProject(suffixMonitoring, map[string]string{constants.GardenRole: constants.GardenRoleMonitoring})
 	secret := &corev1.Secret{ObjectMeta: named(meta)}
@@ -94,7 +94,7 @@ func (b *botanist) deployObservabilityInProject(ctx context.Context) error {
 	})
 }
 
-// deleteFromProject takes away what there is of the Shoot in its project beside itself.
+// deleteFromProject deletes the Shoot's objects in its project, except the Shoot itself.
 func (b *botanist) deleteFromProject(ctx context.Context) error {
 	for _, obj := range []client.Object{
 		&corev1.ConfigMap{ObjectMeta: named(b.inProject(suffixCACluster, nil))},
@@ -133,8 +133,8 @@ func named(meta metav1.ObjectMeta) metav1.ObjectMeta {
 	return metav1.ObjectMeta{Namespace: meta.Namespace, Name: meta.Name}
 }
 
-// deployCloudProviderSecret brings into the seed what extensions log in to the cloud with. A Shoot without workers may have
-// nothing of the kind.
+// deployCloudProviderSecret copies the cloud credentials for extensions into the seed. A Shoot without workers may have
+// none.
 func (b *botanist) deployCloudProviderSecret(ctx context.Context) error {
 	ref, err := b.credentials(ctx)
 	if err != nil || ref == nil {
@@ -155,7 +155,7 @@ func (b *botanist) deployCloudProviderSecret(ctx context.Context) error {
 	return err
 }
 
-// credentials is what the Shoot's binding refers to, nil if it has none.
+// credentials returns the reference in the Shoot's binding, nil if it has no binding.
 func (b *botanist) credentials(ctx context.Context) (*corev1.ObjectReference, error) {
 	if name := ptr.Deref(b.shoot.Spec.CredentialsBindingName, ""); name != "" {
 		binding := &securityv1alpha1.CredentialsBinding{}

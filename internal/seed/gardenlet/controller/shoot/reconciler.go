@@ -28,18 +28,18 @@ import (
 )
 
 const (
-	// DefaultSync is how often a Shoot is looked after without an occasion; Gardener's.
+	// DefaultSync is the period after which an unchanged Shoot is reconciled again, as in Gardener.
 	DefaultSync = time.Hour
-	// DefaultRetryDuration is for how long an operation is tried again; Gardener's.
+	// DefaultRetryDuration is how long a failed operation is retried, as in Gardener.
 	DefaultRetryDuration = 12 * time.Hour
-	// DefaultWait is the delay before an operation checks again what it waits for, if no event of the seed triggers that
-	// before.
+	// DefaultWait is the delay before an operation checks again what it waits for. An event of the seed triggers the
+	// check earlier.
 	DefaultWait = 5 * time.Second
 	// DefaultNodesWait is the interval between checks of a shoot's nodes, which are not watched.
 	DefaultNodesWait = time.Second
-	// DefaultSeedWait is the delay before it is checked again whether the seed is ready; Gardener's.
+	// DefaultSeedWait is the delay before the next check whether the seed is ready, as in Gardener.
 	DefaultSeedWait = 15 * time.Second
-	// DefaultProgressReportPeriod is how much time is between two reports of how far a flow is.
+	// DefaultProgressReportPeriod is the time between two reports of the progress of a flow.
 	DefaultProgressReportPeriod = 5 * time.Second
 	// conflictRetry is the delay before an object is read again after a conflict.
 	conflictRetry = 50 * time.Millisecond
@@ -48,26 +48,27 @@ const (
 // Reconciler reconciles the Shoots of a seed.
 type Reconciler struct {
 	GardenClient, SeedClient client.Client
-	// GardenReader and SeedReader ask the garden and the seed themselves.
+	// GardenReader and SeedReader read directly from the API servers, not from a cache.
 	GardenReader, SeedReader client.Reader
 	Clock                    clock.WithTicker
 	SeedName                 string
 	Recorder                 events.EventRecorder
-	// Identity is who the gardenlet is, with its version.
+	// Identity is the name, ID and version of this gardenlet for the Shoots' status.
 	Identity *corev1beta1.Gardener
-	// ConcurrentSyncs is how many Shoots are worked on at a time, one by default.
+	// ConcurrentSyncs is the number of Shoots that are reconciled at the same time, one by default.
 	ConcurrentSyncs int
-	// NewShootClient makes clients for the APIs of shoots; a function of this package by default.
+	// NewShootClient creates a client for the API of a shoot. It defaults to a function of this package.
 	NewShootClient func(*rest.Config) (*ShootClient, error)
-	// SSHKeyBits is the length of the keys to machines, that of package shootsecrets by default.
+	// SSHKeyBits is the length of the SSH keys for machines. It defaults to that of package shootsecrets.
 	SSHKeyBits int
-	// These are the defaults above by default.
+	// These default to the constants above.
 	Sync, RetryDuration, Wait, NodesWait, SeedWait, ProgressReportPeriod time.Duration
 
 	botanistCache botanistCache
 }
 
-// Reconcile reconciles one Shoot. It is read anew: what the cache does not know yet of its status could be in the seed.
+// Reconcile reconciles one Shoot. It reads the Shoot live: objects in the seed may already depend on a status that the
+// cache does not have yet.
 func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	shoot := &corev1beta1.Shoot{}
 	if err := r.GardenReader.Get(ctx, request.NamespacedName, shoot); err != nil {
@@ -95,7 +96,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	return component.After(wait, err)
 }
 
-// responsible is the seed whose gardenlet reconciles a Shoot: the one that it is on, until it has been released there.
+// responsible returns the seed whose gardenlet reconciles a Shoot: the seed in the status until that seed has released
+// the Shoot, then the one in the spec.
 func responsible(shoot *corev1beta1.Shoot) string {
 	if shoot.Status.SeedName != nil {
 		return *shoot.Status.SeedName
@@ -107,20 +109,21 @@ func lastIs(shoot *corev1beta1.Shoot, t corev1beta1.LastOperationType) bool {
 	return shoot.Status.LastOperation != nil && shoot.Status.LastOperation.Type == t
 }
 
-// isAdrift says whether a Shoot is between two seeds: what there is of it where it really is has no resource here from which
-// it could be deleted, so it is restored before.
+// isAdrift reports whether a Shoot is between two seeds. This seed has no extension resources then with which the
+// infrastructure could be deleted, so the Shoot is restored first.
 func isAdrift(shoot *corev1beta1.Shoot) bool {
 	last := shoot.Status.LastOperation
 	return lastIs(shoot, corev1beta1.LastOperationTypeMigrate) ||
 		lastIs(shoot, corev1beta1.LastOperationTypeRestore) && last.State != corev1beta1.LastOperationStateSucceeded
 }
 
-// moves says whether a Shoot is on the way to another seed.
+// moves reports whether a Shoot is to be migrated to another seed.
 func moves(shoot *corev1beta1.Shoot) bool {
 	return shoot.Status.SeedName != nil && !ptr.Equal(shoot.Spec.SeedName, shoot.Status.SeedName)
 }
 
-// hasFailed says whether there is no use in trying: nothing has changed since, here or in the Shoot.
+// hasFailed reports whether the last operation has failed for good, and neither the Shoot nor the gardenlet has changed
+// since.
 func (r *Reconciler) hasFailed(shoot *corev1beta1.Shoot) bool {
 	last := shoot.Status.LastOperation
 	return last != nil && last.State == corev1beta1.LastOperationStateFailed &&
@@ -169,7 +172,7 @@ func (r *Reconciler) reconcile(ctx context.Context, shoot *corev1beta1.Shoot) (t
 	return r.untilNext(shoot), nil
 }
 
-// begin begins an operation, or continues with it. There is no botanist if it has failed for good.
+// begin starts or continues an operation. It returns no botanist if the operation has failed for good.
 func (r *Reconciler) begin(ctx context.Context, shoot *corev1beta1.Shoot, seed *corev1beta1.Seed,
 	t corev1beta1.LastOperationType) (*botanist, error) {
 	if b := r.botanistCache.find(shoot, t); b != nil {
@@ -191,7 +194,7 @@ func (r *Reconciler) begin(ctx context.Context, shoot *corev1beta1.Shoot, seed *
 	return b, nil
 }
 
-// operationType is the operation that a Shoot is due for: one that another seed has released is restored.
+// operationType returns the operation that a Shoot is due for. A Shoot that another seed has released is restored.
 func operationType(shoot *corev1beta1.Shoot) corev1beta1.LastOperationType {
 	if isAdrift(shoot) {
 		return corev1beta1.LastOperationTypeRestore
@@ -199,10 +202,11 @@ func operationType(shoot *corev1beta1.Shoot) corev1beta1.LastOperationType {
 	if t := operation.Type(&metav1.ObjectMeta{}, shoot.Status.LastOperation); t != "" {
 		return t
 	}
-	return corev1beta1.LastOperationTypeReconcile // the last operation was none
+	return corev1beta1.LastOperationTypeReconcile // the last operation has no type
 }
 
-// unready says why the seed cannot have Shoots now. One that is being deleted is good enough for those that it has.
+// unready returns why the seed cannot reconcile Shoots now, empty if it can. A seed in deletion still reconciles its
+// Shoots.
 func (r *Reconciler) unready(seed *corev1beta1.Seed) string {
 	status := &seed.Status
 	switch {
@@ -221,20 +225,20 @@ func (r *Reconciler) unready(seed *corev1beta1.Seed) string {
 	return ""
 }
 
-// delete removes what there is of a Shoot step by step, and returns the delay before the next step. It needs nothing
-// but what is in the Shoot's status, so whatever else has gone meanwhile does not keep it.
+// delete deletes everything of a Shoot step by step, and returns the delay before the next step. It needs only the
+// Shoot's status, so it does not fail if other objects are already gone.
 func (r *Reconciler) delete(ctx context.Context, shoot *corev1beta1.Shoot) (time.Duration, error) {
 	if !controllerutil.ContainsFinalizer(shoot, corev1beta1.GardenerName) {
 		return 0, nil
 	}
 	const t = corev1beta1.LastOperationTypeDelete
 	if !operation.Is(shoot.Status.LastOperation, t, corev1beta1.LastOperationStateSucceeded) {
-		if shoot.Status.UID != "" && shoot.Status.TechnicalID != "" { // else there has never been anything
+		if shoot.Status.UID != "" && shoot.Status.TechnicalID != "" { // otherwise nothing was ever created
 			if done, wait, err := r.clear(ctx, shoot, t); !done || err != nil {
 				return wait, err
 			}
 		}
-		// The garden lets the finalizer go only after a deletion that has succeeded.
+		// The garden allows the removal of the finalizer only after a successful deletion.
 		if err := r.endDeletion(ctx, shoot); err != nil {
 			return 0, err
 		}
@@ -243,7 +247,7 @@ func (r *Reconciler) delete(ctx context.Context, shoot *corev1beta1.Shoot) (time
 	return 0, operation.RemoveFinalizers(ctx, r.GardenClient, shoot, corev1beta1.GardenerName)
 }
 
-// clear removes everything of a Shoot, and says whether nothing is left. If it has to wait it says for how long.
+// clear deletes everything of a Shoot, and reports whether nothing is left. If it has to wait, it returns for how long.
 func (r *Reconciler) clear(ctx context.Context, shoot *corev1beta1.Shoot, t corev1beta1.LastOperationType) (
 	done bool, wait time.Duration, err error) {
 	b := r.botanistCache.find(shoot, t)
@@ -257,7 +261,7 @@ func (r *Reconciler) clear(ctx context.Context, shoot *corev1beta1.Shoot, t core
 	return r.run(ctx, b, "Shoot cluster deletion", b.deleteTasks())
 }
 
-// migrate lets a Shoot go that moves to another seed, as far as it goes.
+// migrate releases a Shoot for another seed step by step, and returns the delay before the next step.
 func (r *Reconciler) migrate(ctx context.Context, shoot *corev1beta1.Shoot) (time.Duration, error) {
 	const t = corev1beta1.LastOperationTypeMigrate
 	if !controllerutil.ContainsFinalizer(shoot, corev1beta1.GardenerName) || shoot.Status.TechnicalID == "" {
@@ -284,7 +288,7 @@ func (r *Reconciler) migrate(ctx context.Context, shoot *corev1beta1.Shoot) (tim
 
 func (r *Reconciler) sync() time.Duration { return orDefault(r.Sync, DefaultSync) }
 
-// wait is the delay before the next check at what a flow waits for.
+// wait returns the delay before the next check of what a flow waits for.
 func (r *Reconciler) wait(p flow.Progress) time.Duration {
 	if slices.Contains(p.Waiting, stepNodesUpdated) {
 		return orDefault(r.NodesWait, DefaultNodesWait)

@@ -39,20 +39,20 @@ type world struct {
 	clock        *clocktesting.FakeClock
 	events       *events.FakeRecorder
 	reconciler   *Reconciler
-	// inside is the shoot's own API.
+	// inside is a client for the shoot's API.
 	inside client.Client
-	// objects are what is encrypted there.
+	// objects has the metadata of the encrypted objects in the shoot.
 	objects *metadatafake.FakeMetadataClient
-	// before, if there is one, comes before each write of the reconciler: in which cluster, what, which object.
+	// before, if not nil, is called before each write of the reconciler, with the cluster, the verb and the object.
 	before func(cluster, verb string, obj client.Object) error
-	// simulating is while the world itself writes.
+	// simulating is true while the world itself writes.
 	simulating bool
-	// fails is how an extension fails, by the kind of its resource.
+	// fails maps the kinds of extension resources to the errors with which their extensions fail.
 	fails map[string]*corev1beta1.LastError
-	// wrote are the reconciler's writes in the seed.
+	// wrote records the reconciler's writes in the seed.
 	wrote []string
 	mu    sync.Mutex
-	// told are the last operations that were written.
+	// told records the last operations that were written into the Shoot's status.
 	told []corev1beta1.LastOperation
 }
 
@@ -95,7 +95,7 @@ func aBucket(name string) *corev1beta1.BackupBucket {
 	}}
 }
 
-// scheme knows only what is used: to make a client of all of Kubernetes takes most of a test's time.
+// scheme has only the kinds that are used: creating a client for all of Kubernetes takes most of a test's time.
 var scheme = sync.OnceValue(func() *runtime.Scheme {
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{corev1.AddToScheme, appsv1.AddToScheme, rbacv1.AddToScheme, corev1beta1.AddToScheme,
@@ -148,7 +148,7 @@ func (w *world) must(after time.Duration) *corev1beta1.Shoot {
 	return w.shoot()
 }
 
-// shoot is the Shoot, nil if it is gone.
+// shoot returns the Shoot, nil if it is gone.
 func (w *world) shoot() *corev1beta1.Shoot {
 	w.Helper()
 	shoot := &corev1beta1.Shoot{}
@@ -226,7 +226,7 @@ func TestCreate(t *testing.T) {
 	if len(w.events.Events) != 2 {
 		t.Errorf("%d events", len(w.events.Events))
 	}
-	// Nothing is done while there is nothing to do, and what has gone from the seed comes back.
+	// An unchanged Shoot causes no writes, and a namespace that is gone from the seed is created again.
 	written, told := len(w.wrote), len(w.told)
 	w.must(time.Hour)
 	if len(w.wrote) != written || len(w.told) != told {
@@ -333,7 +333,8 @@ func TestFailure(t *testing.T) {
 	}
 }
 
-// TestPrepareFailure: without a status.uid there is nothing in the seed, so a wrong Shoot can be deleted at once.
+// TestPrepareFailure checks that an invalid Shoot can be deleted at once: without a status.uid there is nothing in the
+// seed.
 func TestPrepareFailure(t *testing.T) {
 	w := newWorld(t, aSeed(), aShoot(func(s *corev1beta1.Shoot) { s.Spec.CloudProfile.Name = "missing" }))
 	if _, err := w.reconcile(); err == nil {

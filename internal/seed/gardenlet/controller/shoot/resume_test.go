@@ -15,7 +15,7 @@ import (
 
 var errKilled = errors.New("killed")
 
-// attempt is settle that ends when a gardenlet does.
+// attempt is like settle, but returns an error that ends a gardenlet.
 func (w *world) attempt() error {
 	for range 60 {
 		after, err := w.reconcile()
@@ -30,7 +30,7 @@ func (w *world) attempt() error {
 	return errors.New("it does not end")
 }
 
-// killAfter lets a gardenlet write so many times.
+// killAfter makes a gardenlet fail after n writes.
 func (w *world) killAfter(n int) {
 	w.before = func(string, string, client.Object) error {
 		if n--; n < 0 {
@@ -40,8 +40,9 @@ func (w *world) killAfter(n int) {
 	}
 }
 
-// TestSurvives kills each gardenlet after it has written a few times, so that each next one begins where that was: after every
-// single write of the operation somewhere. The last one ends it, as if nothing had happened.
+// TestSurvives kills each gardenlet after a few writes, so that the next one has to continue from there: with one write
+// each, that is after every single write of the operation. The last gardenlet completes the operation as if nothing had
+// happened.
 func TestSurvives(t *testing.T) {
 	for name, test := range map[string]struct {
 		prepare func(*world)
@@ -106,7 +107,7 @@ func TestSurvives(t *testing.T) {
 				before := w.secrets()
 				err := errKilled
 				for n := 0; errors.Is(err, errKilled) && n < 300; n++ {
-					if n%10 == 9 { // what was asked for in the second of the beginning is asked for again in each life
+					if n%10 == 9 { // requests in the second in which the operation began are repeated in each life
 						w.clock.Step(time.Second)
 					}
 					w.restart()
@@ -124,7 +125,7 @@ func TestSurvives(t *testing.T) {
 	}
 }
 
-// secrets are those of the Shoot in the seed, by their names: what does not change if they do not.
+// secrets returns checksums of the Shoot's secrets in the seed by their names.
 func (w *world) secrets() map[string]string {
 	w.Helper()
 	list := &corev1.SecretList{}
@@ -138,7 +139,7 @@ func (w *world) secrets() map[string]string {
 	return all
 }
 
-// fresh is what is left in the seed beside what goes with its namespace.
+// fresh returns what is left in the seed, except what is deleted with its namespace.
 func (w *world) fresh() []string {
 	left := slices.DeleteFunc(w.left(), func(s string) bool { return s[:6] == "Secret" || s[:7] == "Service" })
 	if len(left) == 0 {

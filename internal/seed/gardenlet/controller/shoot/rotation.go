@@ -15,7 +15,7 @@ import (
 
 type phase = corev1beta1.CredentialsRotationPhase
 
-// rotations are the rotations of a Shoot's credentials, which are made where they are missing.
+// rotations returns the rotations in a status, which are created if they are missing.
 func rotations(s *corev1beta1.ShootStatus) *corev1beta1.ShootCredentialsRotation {
 	if s.Credentials == nil {
 		s.Credentials = &corev1beta1.ShootCredentials{}
@@ -26,7 +26,7 @@ func rotations(s *corev1beta1.ShootStatus) *corev1beta1.ShootCredentialsRotation
 	return s.Credentials.Rotation
 }
 
-// rotationsOf are the rotations that a status tells of.
+// rotationsOf returns the rotations in a status, empty ones if they are missing.
 func rotationsOf(s *corev1beta1.ShootStatus) corev1beta1.ShootCredentialsRotation {
 	if s.Credentials == nil || s.Credentials.Rotation == nil {
 		return corev1beta1.ShootCredentialsRotation{}
@@ -34,7 +34,7 @@ func rotationsOf(s *corev1beta1.ShootStatus) corev1beta1.ShootCredentialsRotatio
 	return *s.Credentials.Rotation
 }
 
-// steps are what the status of a rotation in two steps has, whatever it is of.
+// steps points to the fields in the status of a two-step rotation, of any kind of credentials.
 type steps struct {
 	phase                                     *phase
 	initiated, prepared, triggered, completed **metav1.Time
@@ -75,7 +75,7 @@ func isPreparing(p phase) bool {
 	return p == corev1beta1.RotationPreparing || p == corev1beta1.RotationPreparingWithoutWorkersRollout
 }
 
-// begin begins a rotation. One that has just begun is left alone: its annotation has been read twice.
+// begin starts a rotation. A rotation that has just begun is left alone, because its annotation has been read twice.
 func (s steps) begin(now *metav1.Time, rollsNot []corev1beta1.Worker) {
 	if isPreparing(*s.phase) {
 		return
@@ -91,14 +91,14 @@ func (s steps) begin(now *metav1.Time, rollsNot []corev1beta1.Worker) {
 	*s.initiated, *s.prepared, *s.triggered = now, nil, nil
 }
 
-// complete begins the second step of a rotation.
+// complete starts the second step of a rotation.
 func (s steps) complete(now *metav1.Time) {
 	if *s.phase == corev1beta1.RotationPrepared {
 		*s.phase, *s.triggered = corev1beta1.RotationCompleting, now
 	}
 }
 
-// end ends the step that a rotation is in, when the operation has succeeded.
+// end ends the current step of a rotation when the operation has succeeded.
 func (s steps) end(now *metav1.Time) {
 	switch *s.phase {
 	case corev1beta1.RotationPreparing:
@@ -114,7 +114,7 @@ func (s steps) end(now *metav1.Time) {
 	}
 }
 
-// rolls takes pools from those that a rotation waits for.
+// rolls removes pools from those whose rollout a rotation waits for.
 func (s steps) rolls(gone func(pool string) bool) {
 	if *s.pending = slices.DeleteFunc(
 		*s.pending, func(p corev1beta1.PendingWorkersRollout) bool { return gone(p.Name) }); len(*s.pending) == 0 {
@@ -122,7 +122,7 @@ func (s steps) rolls(gone func(pool string) bool) {
 	}
 }
 
-// twoStep are the rotations that have begun at some time.
+// twoStep returns the two-step rotations that have begun at some time.
 func twoStep(s *corev1beta1.ShootStatus) (all []steps) {
 	had := rotationsOf(s)
 	if had.CertificateAuthorities != nil {
@@ -137,13 +137,13 @@ func twoStep(s *corev1beta1.ShootStatus) (all []steps) {
 	return all
 }
 
-// etcdKeyAtOnce says whether the etcd encryption key is rotated in one go, which it is from Kubernetes 1.34 on.
+// etcdKeyAtOnce reports whether one request rotates the etcd encryption key completely, as from Kubernetes 1.34 on.
 func etcdKeyAtOnce(shoot *corev1beta1.Shoot) bool {
 	version, err := semver.NewVersion(shoot.Spec.Kubernetes.Version)
 	return err == nil && (version.Major() > 1 || version.Minor() >= 34)
 }
 
-// startRotations begins what operations ask for.
+// startRotations starts the rotations and rollouts that operations request.
 func startRotations(shoot *corev1beta1.Shoot, operations []string, now metav1.Time) {
 	s, pools := &shoot.Status, shoot.Spec.Provider.Workers
 	for _, requested := range operations {
@@ -198,7 +198,7 @@ func startRotations(shoot *corev1beta1.Shoot, operations []string, now metav1.Ti
 	changeEncryption(shoot, &now)
 }
 
-// startOneStep begins the rotation of what is rotated in one step, unless it is in progress.
+// startOneStep starts the rotation of credentials that are rotated in one step, unless it is in progress.
 func startOneStep(shoot *corev1beta1.Shoot, now *metav1.Time, ssh, observability bool) {
 	all := rotations(&shoot.Status)
 	if ssh && hasSSH(shoot) {
@@ -236,7 +236,8 @@ func completeEncryptionKey(shoot *corev1beta1.Shoot, now *metav1.Time) {
 	}
 }
 
-// changeEncryption begins a rotation of the etcd encryption key if the Shoot wants another sort of encryption than it has.
+// changeEncryption starts a rotation of the etcd encryption key if the Shoot wants another encryption provider than it
+// has.
 func changeEncryption(shoot *corev1beta1.Shoot, now *metav1.Time) {
 	has, r := encryptionAtRest(&shoot.Status), ptr.Deref(rotationsOf(&shoot.Status).ETCDEncryptionKey, corev1beta1.ETCDEncryptionKeyRotation{})
 	if has != nil && has.Provider.Type != encryptionProvider(shoot) && (r.Phase == "" || r.Phase == corev1beta1.RotationCompleted) {
@@ -244,7 +245,7 @@ func changeEncryption(shoot *corev1beta1.Shoot, now *metav1.Time) {
 	}
 }
 
-// rollOut lets the machines of pools roll that a rotation has let be.
+// rollOut makes pools roll whose rollout was left out of a rotation.
 func rollOut(s *corev1beta1.ShootStatus, pools []string) {
 	for _, r := range twoStep(s) {
 		if r.pending != nil && *r.phase == corev1beta1.RotationWaitingForWorkersRollout {
@@ -253,8 +254,8 @@ func rollOut(s *corev1beta1.ShootStatus, pools []string) {
 	}
 }
 
-// startManualRollout notes which pools are to roll because a user requests it. Those that roll already are kept, and not
-// rolled once more by an annotation that has been read twice.
+// startManualRollout records the pools whose rollout a user requests. It keeps pools that are already recorded, so that
+// an annotation which has been read twice does not roll them once more.
 func startManualRollout(shoot *corev1beta1.Shoot, pools []string, now *metav1.Time) {
 	if shoot.Status.ManualWorkerPoolRollout == nil {
 		shoot.Status.ManualWorkerPoolRollout = &corev1beta1.ManualWorkerPoolRollout{}
@@ -268,7 +269,7 @@ func startManualRollout(shoot *corev1beta1.Shoot, pools []string, now *metav1.Ti
 	}
 }
 
-// requestedRollouts are the pools for which a user has requested a rollout, and since when.
+// requestedRollouts returns the pools whose rollout a user has requested, with the time of the request.
 func requestedRollouts(shoot *corev1beta1.Shoot) map[string]metav1.Time {
 	requested := map[string]metav1.Time{}
 	if rollout := shoot.Status.ManualWorkerPoolRollout; rollout != nil {
@@ -286,7 +287,7 @@ func poolNames(shoot *corev1beta1.Shoot) (names []string) {
 	return names
 }
 
-// forgetPools forgets the pools that are not there, or have no machines, and so need not roll.
+// forgetPools drops pending rollouts of pools that do not exist any more or have no machines.
 func forgetPools(shoot *corev1beta1.Shoot) {
 	gone := func(name string) bool {
 		return hibernates(shoot) || !slices.ContainsFunc(shoot.Spec.Provider.Workers, func(w corev1beta1.Worker) bool { return w.Name == name })
@@ -302,7 +303,8 @@ func forgetPools(shoot *corev1beta1.Shoot) {
 	}
 }
 
-// endRotations ends the steps that rotations are in. Nothing is encrypted anew while a Shoot sleeps.
+// endRotations ends the current steps of rotations, except that of the etcd encryption key while a Shoot is asleep:
+// nothing is encrypted again then.
 func endRotations(shoot *corev1beta1.Shoot, now metav1.Time, asleep bool) {
 	for _, r := range twoStep(&shoot.Status) {
 		if !asleep || r.pending != nil {
@@ -330,8 +332,8 @@ func endRotations(shoot *corev1beta1.Shoot, now metav1.Time, asleep bool) {
 	}
 }
 
-// authorityRotation, signingKeyRotation, encryptionKeyRotation, sshRotation and observabilityRotation are what
-// secrets have to know of rotations.
+// authorityRotation, signingKeyRotation, encryptionKeyRotation, sshRotation and observabilityRotation return the
+// rotations in a status in the form that shootsecrets needs.
 func authorityRotation(s *corev1beta1.ShootStatus) shootsecrets.Rotation {
 	r := rotationsOf(s).CertificateAuthorities
 	if r == nil {

@@ -18,7 +18,7 @@ import (
 	"github.com/gardenlite/gardenlite/internal/seed/gardenlet/shootsecrets"
 )
 
-// persistSecrets keeps the Shoot's secrets in the garden, as they are now.
+// persistSecrets writes the Shoot's current secrets into the ShootState.
 func (b *botanist) persistSecrets(ctx context.Context) error {
 	secrets, err := b.secrets().Persist(ctx)
 	if err != nil {
@@ -29,8 +29,8 @@ func (b *botanist) persistSecrets(ctx context.Context) error {
 	})
 }
 
-// persistState keeps in the garden all that another seed needs: the secrets, and what extensions have to say. What has gone
-// from the seed already is kept as it was.
+// persistState writes everything that another seed needs into the ShootState: the secrets, and the states of extension
+// resources. It keeps the states of resources that are already gone from the seed.
 func (b *botanist) persistState(ctx context.Context) error {
 	secrets, err := b.secrets().Persist(ctx)
 	if err != nil {
@@ -65,7 +65,7 @@ func (b *botanist) persistState(ctx context.Context) error {
 	})
 }
 
-// cleanState takes from the ShootState what was for this restoration only.
+// cleanState removes from the ShootState what was only for the restoration.
 func (b *botanist) cleanState(ctx context.Context) error {
 	secrets, err := b.secrets().Persist(ctx)
 	if err != nil {
@@ -111,8 +111,8 @@ func (b *botanist) readState(ctx context.Context) (state *corev1beta1.ShootState
 	return state, true, nil
 }
 
-// initializeSecrets has the Shoot's authorities and its keys be there, and what is known of its worker pools: those that it
-// had, if it comes from another seed.
+// initializeSecrets ensures the Shoot's CAs and keys, and the records of rollouts of its worker pools. In a
+// restoration, it first restores the existing ones from the ShootState.
 func (b *botanist) initializeSecrets(ctx context.Context) error {
 	var err error
 	if b.restores() {
@@ -140,7 +140,8 @@ func (b *botanist) initializeSecrets(ctx context.Context) error {
 	return err
 }
 
-// initializeObservability has the password of the Shoot's observability components be there, unless it has none.
+// initializeObservability ensures the password of the Shoot's observability components, and removes it if there are
+// none.
 func (b *botanist) initializeObservability(ctx context.Context) error {
 	if !hasObservability(b.shoot) {
 		b.observability = nil

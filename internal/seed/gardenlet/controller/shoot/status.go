@@ -21,7 +21,8 @@ import (
 	"github.com/gardenlite/gardenlite/internal/seed/gardenlet/flow"
 )
 
-// words are those of operations: of events when one begins, fails and ends, and of what is said when it has begun and ended.
+// words has the texts for an operation: the reasons of the events when it starts, fails and ends, their action, and the
+// messages when it has begun and ended.
 type words struct{ started, fails, ends, action, begun, ended string }
 
 var wordsOf = map[corev1beta1.LastOperationType]words{
@@ -46,8 +47,8 @@ func of(t corev1beta1.LastOperationType) words {
 	return wordsOf[corev1beta1.LastOperationTypeReconcile]
 }
 
-// start tells that an operation has begun, by whom, and what the Shoot is called from now on. It begins the rotations that
-// are asked for, and removes those from the annotation.
+// start writes into the status that an operation has begun, which gardenlet executes it, and the identity of the Shoot.
+// It starts the requested rotations, and removes the requests from the annotation.
 func (r *Reconciler) start(ctx context.Context, shoot *corev1beta1.Shoot, t corev1beta1.LastOperationType, a *about) error {
 	w, last := of(t), shoot.Status.LastOperation
 	again := last != nil && last.Type == t && shoot.Status.ObservedGeneration == shoot.Generation && shoot.Status.UID != "" &&
@@ -55,7 +56,7 @@ func (r *Reconciler) start(ctx context.Context, shoot *corev1beta1.Shoot, t core
 	inProgress := again && last.State == corev1beta1.LastOperationStateProcessing
 	begun, postponed := r.operationsToStart(ctx, shoot, t)
 	rotates := sshRotates(shoot)
-	// The lock, because what has begun is what was asked for when the Shoot was read.
+	// The patch is exclusive because begun is what was requested when the Shoot was read.
 	err := operation.PatchStatusExclusively(ctx, r.GardenClient, shoot, func(shoot *corev1beta1.Shoot) {
 		s, now := &shoot.Status, metav1.NewTime(r.Clock.Now().UTC())
 		if s.RetryCycleStartTime == nil || s.ObservedGeneration != shoot.Generation || s.Gardener.Version != r.Identity.Version ||
@@ -87,8 +88,8 @@ func (r *Reconciler) start(ctx context.Context, shoot *corev1beta1.Shoot, t core
 	return r.removeOperations(ctx, shoot, begun)
 }
 
-// name says in the status what stays of a Shoot for all its life, and on which seed it is. Who finds a UID here knows that
-// there may be something of the Shoot in the seed.
+// name writes into the status what never changes in a Shoot's life, and its seed. A UID in the status means that
+// objects of the Shoot may exist in the seed.
 func (r *Reconciler) name(shoot *corev1beta1.Shoot, a *about) {
 	s := &shoot.Status
 	s.TechnicalID, s.SeedName = technicalID(shoot, a.project), shoot.Spec.SeedName
@@ -96,8 +97,8 @@ func (r *Reconciler) name(shoot *corev1beta1.Shoot, a *about) {
 	s.ClusterIdentity = cmp.Or(s.ClusterIdentity, ptr.To(fmt.Sprintf("%s-%s-%s", s.TechnicalID, s.UID, a.gardenIdentity)))
 }
 
-// run runs the flow of an operation, telling of its progress, and says whether all is done. If it has to wait it says for how
-// long.
+// run runs the flow of an operation, reports its progress, and returns whether it is done. If it has to wait, it
+// returns for how long.
 func (r *Reconciler) run(ctx context.Context, b *botanist, name string, tasks []flow.Task) (done bool, wait time.Duration, err error) {
 	f, err := flow.New(name, tasks...)
 	if err != nil {
@@ -124,8 +125,8 @@ func (r *Reconciler) run(ctx context.Context, b *botanist, name string, tasks []
 	return true, 0, nil
 }
 
-// progress writes how far an operation is, if that is not what the status says. What has been done before, and is only made
-// sure of, is no step back.
+// progress writes the progress of an operation into the status, if it is not there yet. The percentage never decreases,
+// because a run only confirms what earlier runs have done.
 func (r *Reconciler) progress(ctx context.Context, shoot *corev1beta1.Shoot, percent int32, description string) error {
 	return operation.PatchStatus(ctx, r.GardenClient, shoot, func(shoot *corev1beta1.Shoot) {
 		last := shoot.Status.LastOperation
@@ -136,15 +137,15 @@ func (r *Reconciler) progress(ctx context.Context, shoot *corev1beta1.Shoot, per
 	})
 }
 
-// succeed tells that an operation has ended well, and on which seed the Shoot is now: on none, if this one has released it.
-// From then on this seed has nothing to say about the Shoot, so that is written last.
+// succeed reports that an operation has succeeded, and the seed of the Shoot, which is none after a migration. That is
+// the last write, because this seed must not write the Shoot any more once it has released it.
 func (r *Reconciler) succeed(ctx context.Context, b *botanist) error {
 	w, shoot := of(b.kind), b.shoot.DeepCopy()
 	err := operation.Patch(ctx, r.GardenClient, shoot, func(shoot *corev1beta1.Shoot) { delete(shoot.Annotations, constants.ShootTasks) })
 	if err != nil {
 		return err
 	}
-	// Tasks have written to the status meanwhile: only what changes here is written.
+	// Tasks have written to the status meanwhile, so only the changes made here are written.
 	err = operation.PatchStatus(ctx, r.GardenClient, shoot, func(shoot *corev1beta1.Shoot) {
 		s := &shoot.Status
 		s.LastErrors, s.RetryCycleStartTime, s.SeedName = nil, nil, nil
@@ -163,7 +164,7 @@ func (r *Reconciler) succeed(ctx context.Context, b *botanist) error {
 	return nil
 }
 
-// endDeletion tells that nothing is left.
+// endDeletion reports that nothing is left of the Shoot.
 func (r *Reconciler) endDeletion(ctx context.Context, shoot *corev1beta1.Shoot) error {
 	w := of(corev1beta1.LastOperationTypeDelete)
 	r.Recorder.Eventf(shoot, nil, corev1.EventTypeNormal, w.ends, w.action, "%s", w.ended)
@@ -173,7 +174,7 @@ func (r *Reconciler) endDeletion(ctx context.Context, shoot *corev1beta1.Shoot) 
 	})
 }
 
-// fail tells what has gone wrong, and returns it if it is to be tried again.
+// fail reports a failure, and returns it if the operation is to be retried.
 func (r *Reconciler) fail(ctx context.Context, shoot *corev1beta1.Shoot, t corev1beta1.LastOperationType, failure error) error {
 	w, since := of(t), shoot.Status.RetryCycleStartTime
 	state, description := corev1beta1.LastOperationStateError, failure.Error()+" Operation will be retried."
@@ -198,7 +199,8 @@ func (r *Reconciler) fail(ctx context.Context, shoot *corev1beta1.Shoot, t corev
 	return errors.Join(err, failure)
 }
 
-// reportSeed tells that the seed is in no state to have the Shoot, once: that concerns all Shoots of the seed.
+// reportSeed reports that the seed is not ready for the Shoot. It writes that only once, because it concerns all Shoots
+// of the seed.
 func (r *Reconciler) reportSeed(ctx context.Context, shoot *corev1beta1.Shoot, t corev1beta1.LastOperationType, why string) error {
 	description := fmt.Sprintf("Seed %s cannot take care of the Shoot now: %s. Operation will be retried.", r.SeedName, why)
 	if last := shoot.Status.LastOperation; last != nil && last.Description == description {

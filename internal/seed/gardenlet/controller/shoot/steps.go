@@ -20,7 +20,7 @@ import (
 	"github.com/gardenlite/gardenlite/internal/seed/gardenlet/flow"
 )
 
-// remove deletes an object, and is done when it is gone.
+// remove deletes an object, and returns Pending until it is gone.
 func remove(ctx context.Context, c client.Client, live client.Reader, obj client.Object) error {
 	key := client.ObjectKeyFromObject(obj)
 	if err := live.Get(ctx, key, obj); err != nil {
@@ -57,7 +57,8 @@ func confirm(ctx context.Context, c client.Client, obj client.Object) error {
 	})
 }
 
-// deployCluster tells extensions in the seed of the Shoot, its seed and its cloud profile.
+// deployCluster writes the Cluster resource, from which extensions in the seed read the Shoot, its seed and its cloud
+// profile.
 func (r *Reconciler) deployCluster(ctx context.Context, a *about) error {
 	spec, err := clusterSpec(a)
 	if err != nil {
@@ -65,14 +66,14 @@ func (r *Reconciler) deployCluster(ctx context.Context, a *about) error {
 	}
 	cluster := &extensionsv1alpha1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: a.shoot.Status.TechnicalID}}
 	return ensure(ctx, r.SeedClient, r.SeedReader, cluster, func(cluster *extensionsv1alpha1.Cluster) error {
-		if !extensionops.Same(cluster.Spec, *spec) { // what is written differently may mean the same
+		if !extensionops.Same(cluster.Spec, *spec) { // equal specs may be formatted differently
 			cluster.Spec = *spec
 		}
 		return nil
 	})
 }
 
-// ensure makes an object what mutate makes of it, whether it is there or not.
+// ensure creates or patches an object with the changes of mutate. It returns Pending if the object is being deleted.
 func ensure[T client.Object](ctx context.Context, c client.Client, live client.Reader, obj T, mutate func(T) error) error {
 	key := client.ObjectKeyFromObject(obj)
 	err := live.Get(ctx, key, obj)
@@ -115,7 +116,7 @@ func clusterSpec(a *about) (*extensionsv1alpha1.ClusterSpec, error) {
 	return spec, nil
 }
 
-// clusterPart is an object as it stands in a Cluster resource. The object is changed.
+// clusterPart returns an object in the form of a Cluster resource. It changes the object.
 func clusterPart(obj client.Object, kind string) ([]byte, error) {
 	obj.SetManagedFields(nil)
 	obj.GetObjectKind().SetGroupVersionKind(

@@ -16,7 +16,7 @@ const (
 	pathScript = "/var/lib/gardener-user/run.sh"
 )
 
-// userScript makes the user whose keys are in the file of authorized keys. It may run again at any time.
+// userScript creates the user to whom the authorized keys belong. It may run again at any time.
 const userScript = `#!/bin/bash
 set -e
 id ` + node.User + ` > /dev/null 2>&1 || useradd -m -s /bin/bash ` + node.User + `
@@ -43,7 +43,7 @@ func userUnits() []extensionsv1alpha1.Unit {
 	}}
 }
 
-// sshUnit has the machine's SSH server run, or not, which ends open sessions.
+// sshUnit returns the unit that starts or stops the machine's SSH server. Stopping it ends open sessions.
 func sshUnit(enabled bool) extensionsv1alpha1.Unit {
 	command := extensionsv1alpha1.CommandStart
 	if !enabled {
@@ -52,8 +52,8 @@ func sshUnit(enabled bool) extensionsv1alpha1.Unit {
 	return extensionsv1alpha1.Unit{Name: node.UnitSSH, Enable: ptr.To(enabled), Command: &command}
 }
 
-// provisionFiles are what gardener-node-agent begins with, and who may log in until it has brought the rest. What differs
-// from machine to machine is put in for each of them, so it must stay readable.
+// provisionFiles returns the files with which gardener-node-agent begins, and the authorized keys until it has fetched
+// the rest. Placeholders are replaced for each machine, so their files are not encoded.
 func provisionFiles(files []extensionsv1alpha1.File) []extensionsv1alpha1.File {
 	bootFiles := slices.DeleteFunc(slices.Clone(files), func(f extensionsv1alpha1.File) bool {
 		return f.Path != node.PathAgentConfig && f.Path != node.PathAuthorizedKeys
@@ -69,7 +69,7 @@ func provisionFiles(files []extensionsv1alpha1.File) []extensionsv1alpha1.File {
 	return bootFiles
 }
 
-// agentUnit is the unit of gardener-node-agent.
+// agentUnit returns the unit of gardener-node-agent.
 func agentUnit() []extensionsv1alpha1.Unit {
 	return slices.DeleteFunc(node.Units(), func(u extensionsv1alpha1.Unit) bool { return u.Name != node.UnitNodeAgent })
 }

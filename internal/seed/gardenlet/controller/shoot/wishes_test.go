@@ -19,7 +19,7 @@ import (
 	"github.com/gardenlite/gardenlite/internal/shootplane/spec"
 )
 
-// TestRolloutWorkers: the pools that are named get new machines, once, and no others; nor do they again in a later operation.
+// TestRolloutWorkers checks that only the named pools get new machines, once, and not again in a later operation.
 func TestRolloutWorkers(t *testing.T) {
 	w := newWorld(t, aSeed(), aShoot(func(s *corev1beta1.Shoot) {
 		other := s.Spec.Provider.Workers[0]
@@ -70,7 +70,7 @@ func TestRolloutWorkers(t *testing.T) {
 		}
 		before = after
 	}
-	// It goes with the Shoot to another seed, and is forgotten with its pool.
+	// The request is part of the ShootState, and is dropped with its pool.
 	state := get(w, w.garden, key.Namespace, "y", &corev1beta1.ShootState{})
 	if !slices.ContainsFunc(state.Spec.Gardener, func(d corev1beta1.GardenerResourceData) bool { return d.Name == "worker-pool-rollouts" }) {
 		t.Error("the ShootState does not know of it")
@@ -81,7 +81,7 @@ func TestRolloutWorkers(t *testing.T) {
 	}
 }
 
-// TestNodesApply: an operation waits until each node has the keys of who may log in, and tells of them then.
+// TestNodesApply checks that an operation waits until each node has the new SSH keys, and reports what it waits for.
 func TestNodesApply(t *testing.T) {
 	w := newWorld(t, aShoot(), aSeed())
 	w.settle()
@@ -124,7 +124,7 @@ func TestNodesApply(t *testing.T) {
 	}
 }
 
-// TestObservability: who rotates the password for observability components gets another one, once.
+// TestObservability checks that a rotation changes the password for observability components once.
 func TestObservability(t *testing.T) {
 	w := newWorld(t, aShoot(), aSeed())
 	w.settle()
@@ -172,7 +172,8 @@ func TestIssuers(t *testing.T) {
 	}
 }
 
-// TestIssuer: who issues tokens of service accounts is ordered, and told if it is not the cluster itself.
+// TestIssuer checks that the issuer of service account tokens is passed to the API server, and reported if it is not
+// the default.
 func TestIssuer(t *testing.T) {
 	const own = "https://issuer.example.com/a"
 	w := newWorld(t, aSeed(), aShoot(func(s *corev1beta1.Shoot) {

@@ -23,7 +23,7 @@ import (
 	"github.com/gardenlite/gardenlite/internal/shootplane/spec"
 )
 
-// restart begins with another gardenlet, which knows nothing.
+// restart replaces the reconciler by a new one without state.
 func (w *world) restart() {
 	w.reconciler = &Reconciler{
 		GardenClient: w.garden, GardenReader: w.garden, SeedClient: w.seed, SeedReader: w.seed, Clock: w.clock, SeedName: "a",
@@ -39,7 +39,7 @@ func (w *world) restart() {
 	}
 }
 
-// watched takes note of what is written, and fails where it is to.
+// watched returns interceptors that record writes of the reconciler, and fail if before returns an error.
 func (w *world) watched(cluster string) interceptor.Funcs {
 	note := func(verb string, obj client.Object) error {
 		w.mu.Lock()
@@ -72,7 +72,7 @@ func (w *world) watched(cluster string) interceptor.Funcs {
 			if err := note("patch", obj); err != nil {
 				return err
 			}
-			if entry, is := obj.(*corev1beta1.BackupEntry); is { // the garden counts what changes in it
+			if entry, is := obj.(*corev1beta1.BackupEntry); is { // the garden increases the generation
 				entry.Generation++
 			}
 			return c.Patch(ctx, obj, patch, opts...)
@@ -106,7 +106,7 @@ func (w *world) seedStatuses() []client.Object {
 	return all
 }
 
-// simulate has extensions and the runner of control planes do what they are asked for.
+// simulate does what extensions and the runner of control planes are requested to do.
 func (w *world) simulate() {
 	w.Helper()
 	w.simulating = true
@@ -192,7 +192,7 @@ func (w *world) simulatePlane() {
 	}
 }
 
-// simulateEntries has the gardenlets' controllers of BackupEntries do what they are asked for.
+// simulateEntries does what the gardenlets' controllers of BackupEntries are requested to do.
 func (w *world) simulateEntries() {
 	w.Helper()
 	entries := &corev1beta1.BackupEntryList{}
@@ -223,7 +223,7 @@ func (w *world) simulateEntries() {
 	}
 }
 
-// entrySeed is the seed that an entry is on now, nil if it has been let go of.
+// entrySeed returns the current seed of an entry, nil if the entry has been released.
 func (w *world) entrySeed(e *corev1beta1.BackupEntry) *string {
 	on, last := e.Status.SeedName, e.Status.LastOperation
 	if on != nil && *on != *e.Spec.SeedName || on == nil && last != nil && last.Type == "Migrate" && operation.Of(e) != "restore" {
@@ -232,18 +232,18 @@ func (w *world) entrySeed(e *corev1beta1.BackupEntry) *string {
 	return e.Spec.SeedName
 }
 
-// waits says whether a reconciliation waits for another component.
+// waits reports whether a reconciliation waits for another component.
 func waits(after time.Duration) bool {
 	return after == DefaultWait || after == DefaultNodesWait || after == conflictRetry
 }
 
-// settle reconciles until there is nothing to do, with everybody else at work in between, which takes them a second.
+// settle reconciles until there is nothing to do. In between, all other components do their work, which takes a second.
 func (w *world) settle() *corev1beta1.Shoot {
 	w.Helper()
 	return w.settleIn(time.Second)
 }
 
-// settleIn is settle with others who take as long as said.
+// settleIn is settle with another duration for the work of the other components.
 func (w *world) settleIn(each time.Duration) *corev1beta1.Shoot {
 	w.Helper()
 	for range 60 {
@@ -262,7 +262,7 @@ func (w *world) settleIn(each time.Duration) *corev1beta1.Shoot {
 	return nil
 }
 
-// moves has the Shoot, which is ready for that, let go of its seed for another one.
+// moves migrates the Shoot away from its seed, with another seed that is ready for it.
 func (w *world) moves(to string) {
 	w.Helper()
 	w.requestOperation("", func(s *corev1beta1.Shoot) {
@@ -287,7 +287,7 @@ func (w *world) requestOperation(operations string, change ...func(*corev1beta1.
 	return w.settle()
 }
 
-// has reads an object of the seed's namespace of the Shoot, nil if there is none.
+// get reads an object. It has no name if it does not exist.
 func get[T client.Object](w *world, c client.Client, namespace, name string, obj T) T {
 	w.Helper()
 	err := c.Get(w.Context(), client.ObjectKey{Namespace: namespace, Name: name}, obj)
@@ -297,7 +297,7 @@ func get[T client.Object](w *world, c client.Client, namespace, name string, obj
 	return obj
 }
 
-// left is what there is in the seed.
+// left returns the kinds and names of the objects in the seed.
 func (w *world) left() (all []string) {
 	w.Helper()
 	lists := []client.ObjectList{&corev1.SecretList{}, &appsv1.DeploymentList{}, &corev1.ServiceList{}}

@@ -26,10 +26,10 @@ import (
 // ControllerName is the name of the controller, which is Gardener's.
 const ControllerName = "shoot-care"
 
-// minTimeout is how long a look may take at least.
+// minTimeout is the minimum timeout of a check, for periods that are shorter.
 const minTimeout = 30 * time.Second
 
-// AddToManager adds the controller to the seed's manager, with what it misses from there and from the garden.
+// AddToManager adds the controller to the manager of the seed. It sets the fields that are not set yet.
 func (r *Reconciler) AddToManager(mgr manager.Manager, garden cluster.Cluster) error {
 	r.GardenClient = cmp.Or(r.GardenClient, garden.GetClient())
 	r.GardenReader = cmp.Or(r.GardenReader, garden.GetAPIReader())
@@ -58,8 +58,8 @@ func (r *Reconciler) AddToManager(mgr manager.Manager, garden cluster.Cluster) e
 		Complete(r)
 }
 
-// events says when a Shoot is looked at without that its time has come: when it is new, when an operation begins or ends,
-// when it falls asleep or wakes, and when it goes.
+// events returns the handler for the events that trigger a check before the period is over: a Shoot is new, an
+// operation begins or ends, the Shoot hibernates or wakes up, it changes its seed, or it is deleted.
 func (r *Reconciler) events() handler.EventHandler {
 	type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
 	request := func(obj client.Object) reconcile.Request {
@@ -68,7 +68,7 @@ func (r *Reconciler) events() handler.EventHandler {
 	return handler.Funcs{
 		CreateFunc: func(_ context.Context, e event.CreateEvent, q queue) {
 			shoot, ok := e.Object.(*corev1beta1.Shoot)
-			if ok && r.isResponsibleFor(shoot) && len(shoot.Status.Conditions) > 0 { // the gardenlet has just started: not all at once
+			if ok && r.isResponsibleFor(shoot) && len(shoot.Status.Conditions) > 0 { // after a start, the checks are spread
 				q.AddAfter(request(shoot), rand.N(r.period()))
 				return
 			}
@@ -89,7 +89,7 @@ func isOccasion(before, now *corev1beta1.Shoot) bool {
 	return stage(before) != stage(now) || hibernates(before) != hibernates(now) || !ptr.Equal(before.Status.SeedName, now.Status.SeedName)
 }
 
-// stage is the last operation without how far it is.
+// stage returns the type and state of the last operation, without its progress.
 func stage(shoot *corev1beta1.Shoot) string {
 	last := shoot.Status.LastOperation
 	if last == nil {

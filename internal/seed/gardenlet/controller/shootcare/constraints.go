@@ -18,14 +18,14 @@ import (
 	"github.com/gardenlite/gardenlite/internal/component/conditions"
 )
 
-// minimumValidity is for how long authorities should be valid still. They are made for ten years.
+// minimumValidity is the remaining validity below which CAs should be rotated. They are created for ten years.
 const minimumValidity = 365 * 24 * time.Hour
 
-// persisted are the labels of the Secrets that a Shoot has for all of its life, its authorities among them.
+// persisted are the labels of the Secrets that a Shoot keeps for its whole life, among them its CAs.
 var persisted = client.MatchingLabels{"managed-by": "secrets-manager", "persist": "true"}
 
-// constraints are what cannot be done with the Shoot now, and what should be done about it. The first two are always there,
-// the others if they are not True.
+// constraints returns the constraints of the Shoot: what cannot be done with it now, and what should be done about it.
+// The first two are always reported, the others only if they are not True.
 func (c *care) constraints(ctx context.Context) []conditions.Condition {
 	all := c.webhooks(ctx)
 	for _, optional := range []conditions.Condition{
@@ -53,8 +53,8 @@ func (c *care) constraint(kind corev1beta1.ConditionType, check func() (*problem
 	return conditions.Condition{Type: kind, Status: corev1beta1.ConditionTrue}
 }
 
-// webhooks says whether the Shoot can be hibernated and maintained: not with webhooks that could keep nodes from joining
-// when it wakes.
+// webhooks returns whether the Shoot can be hibernated and maintained. It cannot with webhooks that could keep nodes
+// from joining when the Shoot wakes up.
 func (c *care) webhooks(ctx context.Context) []conditions.Condition {
 	now := conditions.Condition{Status: corev1beta1.ConditionTrue, Reason: "NoProblematicWebhooks",
 		Message: "All webhooks are configured well."}
@@ -70,7 +70,7 @@ func (c *care) webhooks(ctx context.Context) []conditions.Condition {
 	return both
 }
 
-// expiring are the authorities of the Shoot that will not be valid for much longer.
+// expiring reports the CAs of the Shoot that expire within minimumValidity.
 func (c *care) expiring(ctx context.Context) (*problem, error) {
 	secrets := &corev1.SecretList{}
 	if err := c.SeedClient.List(ctx, secrets, client.InNamespace(c.shoot.Status.TechnicalID), persisted); err != nil {
@@ -97,8 +97,8 @@ func (c *care) expiring(ctx context.Context) (*problem, error) {
 		"Some authorities are valid for less than %d days, rotate them: %s", int(minimumValidity.Hours()/24), strings.Join(names, ", "))}, nil
 }
 
-// conversions are the custom resources of the Shoot that are stored in several versions, and converted by a webhook: they
-// can get in the way of a garbage collection, and of an update.
+// conversions reports the custom resources of the Shoot with several stored versions and a conversion webhook: they can
+// block garbage collection and updates.
 func (c *care) conversions(ctx context.Context) (*problem, error) {
 	if c.cluster == nil {
 		return nil, nil
@@ -134,7 +134,7 @@ func (c *care) pendingInPlace() *problem {
 			strings.Join(updates.PendingWorkerUpdates.ManualInPlaceUpdate, ", ")}
 }
 
-// ignored are the ManagedResources with the annotation that excludes them from reconciliation.
+// ignored reports the ManagedResources with the annotation that excludes them from reconciliation.
 func (c *care) ignored() *problem {
 	var names []string
 	for i := range c.managed {

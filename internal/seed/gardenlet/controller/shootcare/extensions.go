@@ -11,14 +11,13 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// extension is an extension resource of a Shoot.
 type extension struct {
 	kind string
 	extensionsv1alpha1.Object
 }
 
-// extensionKinds are the extension resources of a Shoot, each with the condition that an operation of it which has failed is
-// counted for.
+// extensionKinds are the kinds of extension resources of a Shoot, each with the condition that reports a failed
+// operation.
 var extensionKinds = []struct {
 	kind  string
 	list  client.ObjectList
@@ -53,8 +52,8 @@ func readExtensions(ctx context.Context, seed client.Reader, namespace string) (
 	return all, nil
 }
 
-// extensionProblem is what extensions report that concerns a condition: by a condition of that type at their resources, or
-// by an operation that has failed.
+// extensionProblem returns the problem that an extension reports for a condition, nil if there is none: by a condition
+// of that type in the status of its resource, or by a failed operation.
 func (c *care) extensionProblem(about corev1beta1.ConditionType) *problem {
 	for _, e := range c.extensions {
 		name := fmt.Sprintf("%s extension (%s/%s)", e.kind, e.GetNamespace(), e.GetName())

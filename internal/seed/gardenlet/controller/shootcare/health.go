@@ -64,7 +64,7 @@ func (c *care) systemComponents() (*problem, error) {
 	}), nil
 }
 
-// unhealthy says what is wrong with a Deployment.
+// unhealthy returns why a Deployment is unhealthy, empty if it is healthy.
 func unhealthy(d *appsv1.Deployment) string {
 	if d.Status.ObservedGeneration < d.Generation {
 		return fmt.Sprintf("its status is of generation %d, and there is %d", d.Status.ObservedGeneration, d.Generation)
@@ -86,7 +86,8 @@ func unhealthy(d *appsv1.Deployment) string {
 	return ""
 }
 
-// managedProblem is what is wrong with the first of the selected ManagedResources with which something is.
+// managedProblem returns the problem of the first unhealthy ManagedResource among the selected ones, nil if all are
+// healthy.
 func (c *care) managedProblem(selected func(*resourcesv1alpha1.ManagedResource) bool) *problem {
 	for i := range c.managed {
 		if m := &c.managed[i]; selected(m) {
@@ -130,7 +131,8 @@ func (c *care) ofManaged(m *resourcesv1alpha1.ManagedResource) *problem {
 	return nil
 }
 
-// rollout says whether a ManagedResource is rolled out, or may still be on the way.
+// rollout returns a problem if a ManagedResource is progressing for longer than ProgressingThreshold, or at all if
+// there is no threshold.
 func (c *care) rollout(m *resourcesv1alpha1.ManagedResource, progressing *conditions.Condition) *problem {
 	if progressing.Status != corev1beta1.ConditionTrue && progressing.Status != corev1beta1.ConditionUnknown {
 		return nil

@@ -18,20 +18,20 @@ import (
 	"github.com/gardenlite/gardenlite/internal/shootplane/spec"
 )
 
-// care is one look at one Shoot.
+// care is a single health check of a Shoot.
 type care struct {
 	*Reconciler
 	shoot *corev1beta1.Shoot
-	// What there is in the Shoot's namespace in the seed.
+	// Objects in the Shoot's namespace in the seed.
 	deployments []appsv1.Deployment
 	managed     []resourcesv1alpha1.ManagedResource
 	extensions  []extension
-	// cluster is the Shoot's API server if it answers, and else what is to be said of it.
+	// cluster gives access to the Shoot's API server if it is ready. Otherwise it is nil, and silent says why.
 	cluster *shootaccess.Cluster
 	silent  string
 }
 
-// problem is why a condition is not True.
+// problem describes why a condition is not True.
 type problem struct {
 	reason, message string
 	codes           []corev1beta1.ErrorCode
@@ -58,7 +58,7 @@ func (r *Reconciler) checkShoot(ctx context.Context, shoot *corev1beta1.Shoot) f
 	return findings{all, c.constraints(ctx)}
 }
 
-// condition says True, or that something has failed, or that it could not be found out.
+// condition returns the condition for the result of a check: True, failed, or Unknown if the check returned an error.
 func (c *care) condition(kind corev1beta1.ConditionType, reason, message string, check func() (*problem, error)) conditions.Condition {
 	wrong, err := check()
 	switch {
@@ -77,7 +77,7 @@ func (c *care) failed(kind corev1beta1.ConditionType, wrong problem) conditions.
 	return now
 }
 
-// unknown is all that can be said if the seed does not answer.
+// unknown returns the conditions and constraints of a Shoot if the seed cannot be read.
 func (c *care) unknown(err error) (found findings) {
 	for _, kind := range ourConditions {
 		if kind != corev1beta1.ShootEveryNodeReady || !isWorkerless(c.shoot) {
@@ -90,7 +90,7 @@ func (c *care) unknown(err error) (found findings) {
 	return found
 }
 
-// readSeed reads from the seed's cache what belongs to the Shoot.
+// readSeed reads the Shoot's objects from the seed's cache.
 func (c *care) readSeed(ctx context.Context) error {
 	namespace := c.shoot.Status.TechnicalID
 	deployments, managed := &appsv1.DeploymentList{}, &resourcesv1alpha1.ManagedResourceList{}
@@ -116,7 +116,7 @@ func (c *care) deployment(name string) *appsv1.Deployment {
 	return nil
 }
 
-// apiServerAvailable asks the Shoot's API server whether it is ready. If it is, the Shoot is looked into.
+// apiServerAvailable checks whether the Shoot's API server is ready. If it is, the other checks use it, too.
 func (c *care) apiServerAvailable(ctx context.Context) conditions.Condition {
 	const kind = corev1beta1.ShootAPIServerAvailable
 	key := client.ObjectKeyFromObject(c.shoot)
@@ -138,7 +138,7 @@ func (c *care) apiServerAvailable(ctx context.Context) conditions.Condition {
 	}
 	begin := c.Clock.Now()
 	if err := server.Ready(ctx); err != nil {
-		c.Shoots.Drop(key) // the next look is with a new connection and a new certificate
+		c.Shoots.Drop(key) // the next check uses a new connection and a new certificate
 		c.silent = "The Shoot's API server is not ready: " + err.Error()
 		return c.failed(kind, problem{reason: "ReadyzRequestFailed",
 			message: "The request to the API server's /readyz endpoint has failed: " + err.Error()})
@@ -148,7 +148,7 @@ func (c *care) apiServerAvailable(ctx context.Context) conditions.Condition {
 		Message: fmt.Sprintf("The API server's /readyz endpoint has responded with success in less than %s.", roughly(c.Clock.Since(begin)))}
 }
 
-// steps of latency. They are coarse, so that the message, and with it the Shoot, changes when there is something to be told.
+// steps are the latencies in messages. They are coarse, so that small changes of the latency do not cause writes.
 var steps = []time.Duration{100 * time.Millisecond, 500 * time.Millisecond, time.Second, 2 * time.Second, 5 * time.Second}
 
 func roughly(took time.Duration) time.Duration {
@@ -160,7 +160,7 @@ func roughly(took time.Duration) time.Duration {
 	return time.Minute
 }
 
-// notRunning says why there is no API server.
+// notRunning returns a message why there is no API server.
 func notRunning(last *corev1beta1.LastOperation) string {
 	switch {
 	case last == nil || last.Type == corev1beta1.LastOperationTypeCreate:
@@ -171,7 +171,7 @@ func notRunning(last *corev1beta1.LastOperation) string {
 	return "The Shoot's control plane does not run at the moment."
 }
 
-// sleeping is what is said of a Shoot that hibernates. Nothing is looked at.
+// sleeping returns the conditions and constraints of a hibernated Shoot, which is not checked.
 func sleeping(shoot *corev1beta1.Shoot) (found findings) {
 	const message = "Shoot cluster has been hibernated."
 	for _, kind := range ourConditions {

@@ -18,7 +18,7 @@ import (
 	"github.com/gardenlite/gardenlite/internal/node"
 )
 
-// tooManyExpired is the part of all Leases that must not have expired, in percent; Gardener's.
+// tooManyExpired is the percentage of nodes with an expired Lease at which the check fails, as in Gardener.
 const tooManyExpired = 20
 
 // nodes compares the Nodes of the Shoot with its worker pools.
@@ -80,8 +80,8 @@ func (c *care) ofPool(worker *corev1beta1.Worker, nodes []corev1.Node) *problem 
 	return nil
 }
 
-// desiredNodes is how many nodes a pool should have: what the Worker resource says, which is what the extension goes
-// by, else what the Shoot says.
+// desiredNodes returns the minimum and maximum number of nodes of a pool: those of the Worker resource, which the
+// extension follows, or else those of the Shoot.
 func (c *care) desiredNodes(worker *corev1beta1.Worker) (minimum, maximum int) {
 	for _, e := range c.extensions {
 		resource, ok := e.Object.(*extensionsv1alpha1.Worker)
@@ -97,13 +97,13 @@ func (c *care) desiredNodes(worker *corev1beta1.Worker) (minimum, maximum int) {
 	return int(worker.Minimum), int(worker.Maximum)
 }
 
-// busy says whether an operation is under way, in which there may be more nodes for a time.
+// busy reports whether the last operation has not succeeded yet: until then a pool may have more nodes.
 func (c *care) busy() bool {
 	last := c.shoot.Status.LastOperation
 	return last != nil && last.State != corev1beta1.LastOperationStateSucceeded
 }
 
-// sick says what is wrong with a Node.
+// sick returns why a Node is unhealthy, empty if it is healthy.
 func sick(n *corev1.Node) string {
 	ready := false
 	for _, condition := range n.Status.Conditions {
@@ -125,15 +125,15 @@ func sick(n *corev1.Node) string {
 	return ""
 }
 
-// otherPatch says whether a kubelet is of the wanted minor version, but not of its patch. Another minor version is a pool
-// that is being rolled.
+// otherPatch reports whether a kubelet has the wanted minor version, but another patch version. Another minor version
+// means that the pool is being rolled.
 func otherPatch(is, desiredNodes string) bool {
 	i, err := semver.NewVersion(is)
 	w, err2 := semver.NewVersion(desiredNodes)
 	return err == nil && err2 == nil && i.Major() == w.Major() && i.Minor() == w.Minor() && !i.Equal(w)
 }
 
-// outdated says whether there are nodes that have not what the Secret of their pool says.
+// outdated reports a Node that has not applied the operating system config in the Secret of its pool.
 func (c *care) outdated(ctx context.Context, nodes []corev1.Node) (*problem, error) {
 	secrets := &metav1.PartialObjectMetadataList{}
 	secrets.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("SecretList"))
@@ -155,7 +155,7 @@ func (c *care) outdated(ctx context.Context, nodes []corev1.Node) (*problem, err
 	return nil, nil
 }
 
-// expired says whether too many kubelets have not renewed their Lease in time.
+// expired reports whether too many kubelets have not renewed their Lease in time.
 func (c *care) expired(nodes []corev1.Node, leases []coordinationv1.Lease) *problem {
 	if len(nodes) == 0 {
 		return nil

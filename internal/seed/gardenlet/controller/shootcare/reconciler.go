@@ -18,35 +18,36 @@ import (
 )
 
 const (
-	// DefaultSyncPeriod is how often a Shoot is looked at without an occasion.
+	// DefaultSyncPeriod is the check period of a Shoot. Events trigger a check earlier.
 	DefaultSyncPeriod = 30 * time.Second
-	// hurry is how often one is looked at with which not all is well, if that is less.
+	// hurry is the check period of a Shoot with conditions or constraints that are not True, if it is shorter than the
+	// usual period.
 	hurry = 10 * time.Second
 )
 
-// Reconciler looks how the Shoots of a seed are.
+// Reconciler checks the health of the Shoots of a seed.
 type Reconciler struct {
 	GardenClient client.Client
-	// GardenReader asks the garden itself.
+	// GardenReader reads directly from the garden, not from a cache.
 	GardenReader client.Reader
-	// SeedClient lists from a cache; Secrets live.
+	// SeedClient lists from a cache, and reads Secrets directly from the API server.
 	SeedClient client.Reader
-	// Shoots are the clients of the Shoots' API servers.
+	// Shoots holds the clients for the Shoots' API servers.
 	Shoots   *shootaccess.Cache
 	Clock    clock.WithTicker
 	SeedName string
-	// ConcurrentSyncs is how many Shoots are looked at at a time, one by default.
+	// ConcurrentSyncs is the number of Shoots that are checked at the same time, one by default.
 	ConcurrentSyncs int
-	// SyncPeriod is DefaultSyncPeriod by default.
+	// SyncPeriod defaults to DefaultSyncPeriod.
 	SyncPeriod time.Duration
-	// Thresholds say for how long a condition is Progressing before it is False. There are none by default.
+	// Thresholds are how long a failed condition is Progressing before it becomes False. There are none by default.
 	Thresholds map[corev1beta1.ConditionType]time.Duration
-	// ProgressingThreshold, if not nil, is how long a ManagedResource may be rolled out.
+	// ProgressingThreshold, if not nil, is how long the rollout of a ManagedResource may take.
 	ProgressingThreshold *metav1.Duration
 }
 
-// Reconcile looks at one Shoot, writes what has changed, and is requeued for when the period is over. One that
-// hibernates is looked at again when it does not any more.
+// Reconcile checks one Shoot, writes what has changed, and requeues the Shoot for the next period. A hibernated Shoot
+// is not requeued: an event triggers the next check when it wakes up.
 func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	shoot := &corev1beta1.Shoot{}
 	if err := r.GardenClient.Get(ctx, request.NamespacedName, shoot); err != nil {
@@ -81,7 +82,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	return reconcile.Result{RequeueAfter: r.next(found)}, nil
 }
 
-// isResponsibleFor says whether a Shoot is on the seed, as far as the seed's gardenlet has picked it up.
+// isResponsibleFor reports whether a Shoot is on the seed, and the seed's gardenlet has begun to reconcile it.
 func (r *Reconciler) isResponsibleFor(shoot *corev1beta1.Shoot) bool {
 	return ptr.Deref(shoot.Status.SeedName, "") == r.SeedName && shoot.Status.TechnicalID != ""
 }
@@ -110,10 +111,11 @@ func (r *Reconciler) next(found findings) time.Duration {
 	return r.period()
 }
 
-// findings are the conditions and constraints that a Shoot has now. What is in neither and of ours, it has not any more.
+// findings are the current conditions and constraints of a Shoot. Types of this controller that are missing here are
+// removed from the Shoot.
 type findings struct{ conditions, constraints []conditions.Condition }
 
-// ours are the types that this controller writes.
+// Types of the conditions and constraints that this controller writes.
 var (
 	ourConditions = []corev1beta1.ConditionType{
 		corev1beta1.ShootAPIServerAvailable, corev1beta1.ShootControlPlaneHealthy, corev1beta1.ShootObservabilityComponentsHealthy,
@@ -127,7 +129,7 @@ var (
 	}
 )
 
-// write writes what has changed, and leaves the conditions of others alone.
+// write writes changed conditions and constraints, and keeps those of other controllers.
 func (r *Reconciler) write(ctx context.Context, shoot *corev1beta1.Shoot, found findings) error {
 	before := shoot.DeepCopy()
 	all, changed := r.merge(shoot.Status.Conditions, found.conditions, ourConditions)
@@ -145,8 +147,8 @@ func (r *Reconciler) write(ctx context.Context, shoot *corev1beta1.Shoot, found 
 	return nil
 }
 
-// gone says whether a Shoot has gone, or gone elsewhere, while it was looked at: nothing of it is this gardenlet's to write
-// any more.
+// gone reports whether a Shoot was deleted, or has left the seed, since the check began: then this gardenlet must not
+// write its status any more.
 func (r *Reconciler) gone(ctx context.Context, key client.ObjectKey) (bool, error) {
 	shoot := &corev1beta1.Shoot{}
 	if err := r.GardenReader.Get(ctx, key, shoot); err != nil {
@@ -174,8 +176,8 @@ func (r *Reconciler) merge(before, found []conditions.Condition, ours []corev1be
 	return all, changed
 }
 
-// pardon makes of a failure a progress where it is no wonder: as long as a Shoot is made or deleted, or something is done
-// with it and nothing has failed yet.
+// pardon changes False to Progressing while failures are expected: until a creation or deletion has succeeded, and
+// during another operation without errors.
 func pardon(shoot *corev1beta1.Shoot, all []conditions.Condition) {
 	if !unstable(shoot) {
 		return

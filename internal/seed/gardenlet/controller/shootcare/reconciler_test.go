@@ -38,7 +38,7 @@ const (
 
 var key = client.ObjectKey{Namespace: "garden-p", Name: "s"}
 
-// world is a Shoot with one worker pool of one node, with which all is well.
+// world has a healthy Shoot with one worker pool of one node.
 type world struct {
 	*Reconciler
 	t      *testing.T
@@ -107,7 +107,7 @@ func deployment(name string) *appsv1.Deployment {
 	return d
 }
 
-// serve has the Shoot's API server answer with the node.
+// serve makes the Shoot's API server return the node, its Secret and its Lease.
 func (w *world) serve() {
 	secret := metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Namespace: node.SecretNamespace, Name: "osc",
 		Annotations: map[string]string{node.AnnotationChecksumSecret: "sum"}}}
@@ -151,7 +151,7 @@ func (w *world) reconcile() time.Duration {
 	return result.RequeueAfter
 }
 
-// says compares a condition or constraint; an empty reason is any.
+// says expects the status and the reason of a condition or constraint. An empty reason matches any reason.
 func (w *world) says(kind corev1beta1.ConditionType, status corev1beta1.ConditionStatus, reason string) {
 	w.t.Helper()
 	shoot := w.shoot()
@@ -195,7 +195,7 @@ func TestWorkerless(t *testing.T) {
 	}
 }
 
-// What was True is Progressing for the time of the threshold, then False.
+// A condition that was True is Progressing until the threshold has passed, and then False.
 func TestAPIServerFails(t *testing.T) {
 	w := newWorld(t)
 	w.reconcile()
@@ -218,7 +218,7 @@ func TestAPIServerFails(t *testing.T) {
 	w.says(corev1beta1.ShootHibernationPossible, yes, "NoProblematicWebhooks")
 }
 
-// A Shoot that is being made has not failed.
+// Conditions of a Shoot that is being created are Progressing instead of False.
 func TestPardon(t *testing.T) {
 	w := newWorld(t)
 	if err := w.seed.Delete(t.Context(), deployment(spec.APIServer)); err != nil {

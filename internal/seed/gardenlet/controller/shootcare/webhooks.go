@@ -17,13 +17,13 @@ import (
 )
 
 const (
-	// longestTimeout of a webhook for what matters, that may fail; longestForLeases of any webhook for Leases in
-	// kube-system. In seconds; Gardener's.
+	// longestTimeout is the maximum timeout of a webhook for critical resources whose failure is ignored,
+	// longestForLeases that of any webhook for Leases in kube-system. Both are in seconds, as in Gardener.
 	longestTimeout   = 15
 	longestForLeases = 3
 )
 
-// Labels of the namespaces and objects that matter.
+// Labels of the critical namespaces and objects.
 var (
 	systemNamespace = labels.Set{constants.ShootNoCleanup: "true", constants.GardenerPurpose: metav1.NamespaceSystem,
 		corev1.LabelMetadataName: metav1.NamespaceSystem}
@@ -31,16 +31,16 @@ var (
 	systemPods       = labels.Set{constants.ShootNoCleanup: "true", "origin": resourcesv1alpha1.GardenerManager}
 )
 
-// target is a resource that matters when a cluster wakes or its nodes are new.
+// target is a resource that is critical when a cluster wakes up or has new nodes.
 type target struct {
 	group, version, resource string
-	// namespace and object are the labels of what matters; any if nil.
+	// namespace and object are the labels of the critical objects and their namespaces; nil matches any.
 	namespace, object labels.Set
 	clusterScoped     bool
 }
 
-// matters is the table of what must not depend on a webhook: what nodes, the control plane and the system components need to
-// come up. A subresource after a slash is one of its own.
+// matters lists the critical resources: those that nodes, the control plane and the system components need to come up,
+// and that must not depend on a webhook. A subresource, after a slash, is a separate entry.
 var matters = slices.Concat(
 	in(systemNamespace, systemPods, "", "v1", "pods", "pods/status"),
 	in(systemNamespace, nil, "", "v1", "configmaps", "endpoints", "secrets", "serviceaccounts", "services", "services/status"),
@@ -60,7 +60,7 @@ var matters = slices.Concat(
 	everywhere(nil, "scheduling.k8s.io", "v1", "priorityclasses"),
 )
 
-// leases are what leaders are elected with.
+// leases are the resources for leader election.
 var leases = in(systemNamespace, labels.Set{}, "coordination.k8s.io", "v1", "leases")
 
 func in(namespace, object labels.Set, group, version string, resources ...string) (all []target) {
@@ -90,7 +90,8 @@ type webhook struct {
 	timeout             *int32
 }
 
-// problematicWebhook is the first webhook of the Shoot's users that could keep nodes from joining.
+// problematicWebhook returns the first webhook of the Shoot's users that could keep nodes from joining, nil if there is
+// none.
 func (c *care) problematicWebhook(ctx context.Context) (*problem, error) {
 	validating, mutating := &admissionregistrationv1.ValidatingWebhookConfigurationList{},
 		&admissionregistrationv1.MutatingWebhookConfigurationList{}
@@ -125,7 +126,7 @@ func (c *care) problematicWebhook(ctx context.Context) (*problem, error) {
 	return nil, nil
 }
 
-// isGardeners says whether a configuration is not the users', so not theirs to change.
+// isGardeners reports whether a configuration belongs to Gardener, so that users cannot be asked to change it.
 func isGardeners(obj metav1.Object) bool {
 	return obj.GetLabels()[resourcesv1alpha1.ManagedBy] == resourcesv1alpha1.GardenerManager ||
 		obj.GetLabels()[constants.LabelApp] == "gardener-resource-manager"
@@ -140,7 +141,8 @@ func (w *webhook) message() string {
 		w.configuration, w.name, ptr.Deref(w.policy, admissionregistrationv1.Fail), timeout)
 }
 
-// isProblematic says whether a webhook is in the way of what matters. One that may fail is not, if that does not take long.
+// isProblematic reports whether a webhook can block critical resources. A webhook whose failure is ignored cannot,
+// unless its timeout is too long.
 func (w *webhook) isProblematic() bool {
 	if ptr.Deref(w.timeout, longestForLeases+1) > longestForLeases && w.concerns(leases) {
 		return true
@@ -152,7 +154,7 @@ func (w *webhook) isProblematic() bool {
 	return w.concerns(matters)
 }
 
-// concerns says whether a webhook is asked about any of the resources. Selectors that cannot be read select everything.
+// concerns reports whether a webhook is called for any of the resources. Invalid selectors select everything.
 func (w *webhook) concerns(targets []target) bool {
 	namespaces, err := selector(w.namespace)
 	objects, err2 := selector(w.object)
@@ -175,7 +177,7 @@ func selector(s *metav1.LabelSelector) (labels.Selector, error) {
 	return metav1.LabelSelectorAsSelector(s)
 }
 
-// isIn says whether a rule is about the resource, when it is made or changed.
+// isIn reports whether a rule matches the creation or update of the resource.
 func (t target) isIn(rule admissionregistrationv1.RuleWithOperations) bool {
 	operation := slices.ContainsFunc(rule.Operations, func(o admissionregistrationv1.OperationType) bool {
 		return o == admissionregistrationv1.OperationAll || o == admissionregistrationv1.Create || o == admissionregistrationv1.Update
@@ -190,7 +192,7 @@ func oneOf(all []string, one string) bool {
 	return slices.Contains(all, "*") || slices.Contains(all, one)
 }
 
-// isNamed says whether a rule's resource ("pods", "*/status", "*") is this one.
+// isNamed reports whether the resource in a rule ("pods", "*/status", "*") matches the target.
 func (t target) isNamed(name string) bool {
 	resource, sub, _ := strings.Cut(name, "/")
 	ours, oursSub, _ := strings.Cut(t.resource, "/")

@@ -17,10 +17,10 @@ import (
 	"github.com/gardenlite/gardenlite/internal/component"
 )
 
-// ControllerName is the name of the controller, which is Gardener's.
+// ControllerName is the name of the controller, as in Gardener.
 const ControllerName = "shoot-state"
 
-// AddToManager adds the controller to the seed's manager, with what it misses from there and from the garden.
+// AddToManager adds the controller to the manager of the seed. It sets the fields that are not set yet.
 func (r *Reconciler) AddToManager(mgr manager.Manager, garden cluster.Cluster) error {
 	r.GardenClient = cmp.Or(r.GardenClient, garden.GetClient())
 	r.GardenReader = cmp.Or(r.GardenReader, garden.GetAPIReader())
@@ -32,7 +32,8 @@ func (r *Reconciler) AddToManager(mgr manager.Manager, garden cluster.Cluster) e
 		Complete(r)
 }
 
-// becomesReady passes what makes a Shoot one whose state is kept: that it is there, has been made or has arrived.
+// becomesReady returns a predicate for the creation of a Shoot, and for updates by which it becomes ready or changes its
+// seed.
 func becomesReady() predicate.Predicate {
 	return predicate.Funcs{
 		DeleteFunc: func(event.DeleteEvent) bool { return false },

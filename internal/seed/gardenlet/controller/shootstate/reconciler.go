@@ -20,33 +20,33 @@ import (
 )
 
 const (
-	// DefaultSyncPeriod is how often a ShootState is written; Gardener's.
+	// DefaultSyncPeriod is the period in which a ShootState is written, as in Gardener.
 	DefaultSyncPeriod = 6 * time.Hour
-	// jitter is the part of the period by which Shoots are spread: half an hour of six hours, as in Gardener.
+	// jitter divides the period into the time over which Shoots are spread: half an hour of six hours, as in Gardener.
 	jitter = 12
 )
 
 // Reconciler writes the ShootStates of a seed's Shoots.
 type Reconciler struct {
 	GardenClient, SeedClient client.Client
-	// GardenReader and SeedReader ask the garden and the seed themselves.
+	// GardenReader and SeedReader read directly from the API servers, not from a cache.
 	GardenReader, SeedReader client.Reader
 	Clock                    clock.WithTicker
 	SeedName                 string
-	// ConcurrentSyncs is how many Shoots are worked on at a time, one by default.
+	// ConcurrentSyncs is the number of Shoots that are reconciled at the same time, one by default.
 	ConcurrentSyncs int
 	// SyncPeriod is DefaultSyncPeriod by default.
 	SyncPeriod time.Duration
 }
 
-// Reconcile writes the state of one Shoot if it is time, and is requeued for when it will be.
+// Reconcile writes the ShootState of one Shoot if it is due, and requeues the Shoot for the next write.
 func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	shoot := &corev1beta1.Shoot{}
 	if err := r.GardenClient.Get(ctx, request.NamespacedName, shoot); err != nil {
 		return reconcile.Result{}, client.IgnoreNotFound(err)
 	}
 	if ptr.Deref(shoot.Spec.SeedName, "") != r.SeedName || ptr.Deref(shoot.Status.SeedName, "") != r.SeedName || !isReady(shoot) {
-		return reconcile.Result{}, nil // it is requeued when that changes
+		return reconcile.Result{}, nil // it is requeued when this changes
 	}
 	if managed, err := r.isManagedSeed(ctx); err != nil || managed {
 		return component.After(r.period(), err)
@@ -67,7 +67,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	return reconcile.Result{RequeueAfter: r.period() - spread/2 + rand.N(spread+1)}, nil
 }
 
-// isReady says whether a Shoot has been made, and is neither deleted nor on the way between two seeds.
+// isReady reports whether a Shoot has been created, and is neither deleted nor being migrated.
 func isReady(shoot *corev1beta1.Shoot) bool {
 	last := shoot.Status.LastOperation
 	if shoot.DeletionTimestamp != nil || last == nil || shoot.Status.TechnicalID == "" {
@@ -89,16 +89,16 @@ func (r *Reconciler) period() time.Duration {
 	return DefaultSyncPeriod
 }
 
-// writtenAt is when a ShootState was written last. The jitter can bring the time of the next one forward.
+// writtenAt returns when the ShootState was written last, minus half of the jitter, by which the next write may be early.
 func (r *Reconciler) writtenAt(state *corev1beta1.ShootState) time.Time {
 	at, err := time.Parse(time.RFC3339, state.Annotations[constants.GardenerTimestamp])
-	if err != nil { // there is none, or none that says it: it is time
+	if err != nil { // there is none, or it has no timestamp: it is due
 		return time.Time{}
 	}
 	return at.Add(-r.period() / jitter / 2)
 }
 
-// isManagedSeed says whether the seed is a Shoot of the garden.
+// isManagedSeed reports whether the seed is a Shoot of the garden.
 func (r *Reconciler) isManagedSeed(ctx context.Context) (bool, error) {
 	key := client.ObjectKey{Namespace: constants.GardenNamespace, Name: r.SeedName}
 	err := r.GardenReader.Get(ctx, key, &seedmanagementv1alpha1.ManagedSeed{})

@@ -157,7 +157,7 @@ func TestLeavesAlone(t *testing.T) {
 	}
 }
 
-// A namespace without secrets is one that has been emptied: what is in the garden is all that there is.
+// If the namespace has no secrets, the ShootState in the garden is the only copy of them and is not overwritten.
 func TestNeverLosesSecrets(t *testing.T) {
 	w := newWorld(t, newShoot(corev1beta1.LastOperationTypeReconcile, corev1beta1.LastOperationStateSucceeded))
 	w.reconcile()

@@ -33,7 +33,7 @@ var kinds = []struct {
 	{extensionsv1alpha1.WorkerResource, &extensionsv1alpha1.WorkerList{}},
 }
 
-// spec is what is to be kept of a Shoot now. Of what the ShootState has, only data of other kinds than Secrets stays.
+// spec returns the current state of a Shoot. It keeps only data of other kinds than Secrets from the existing ShootState.
 func (r *Reconciler) spec(ctx context.Context, shoot *corev1beta1.Shoot, state *corev1beta1.ShootState) (
 	*corev1beta1.ShootStateSpec, error) {
 	namespace := shoot.Status.TechnicalID
@@ -42,7 +42,7 @@ func (r *Reconciler) spec(ctx context.Context, shoot *corev1beta1.Shoot, state *
 	if err != nil {
 		return nil, err
 	}
-	if len(kept) == 0 { // what there was would be lost
+	if len(kept) == 0 { // the ones in the ShootState would be lost
 		return nil, fmt.Errorf("the namespace %s has no secrets to keep", namespace)
 	}
 	spec := &corev1beta1.ShootStateSpec{Gardener: shootsecrets.Merge(state.Spec.Gardener, kept)}
@@ -68,7 +68,7 @@ func (r *Reconciler) spec(ctx context.Context, shoot *corev1beta1.Shoot, state *
 	return spec, nil
 }
 
-// add adds the state of an extension resource, and the resources that it names, if it has any.
+// add adds the state of an extension resource, and the resources that it refers to, if it has any.
 func (r *Reconciler) add(ctx context.Context, spec *corev1beta1.ShootStateSpec, kind string, extension extensionsv1alpha1.Object) error {
 	state, resources := extension.GetExtensionStatus().GetState(), extension.GetExtensionStatus().GetResources()
 	if extension.GetDeletionTimestamp() != nil || state == nil && len(resources) == 0 {

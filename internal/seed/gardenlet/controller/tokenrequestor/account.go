@@ -20,7 +20,7 @@ import (
 	"github.com/gardenlite/gardenlite/internal/seed/gardenlet/registration"
 )
 
-// account is the ServiceAccount that a Secret names. The namespace is not the Secret's to choose.
+// account returns the ServiceAccount that a Secret names. The namespace is fixed: a Secret must not choose another one.
 func (r *Reconciler) account(secret *corev1.Secret) *corev1.ServiceAccount {
 	return &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{
 		Namespace: registration.NamespaceOf(r.SeedName), Name: secret.Annotations[resourcesv1alpha1.ServiceAccountName],
@@ -53,7 +53,7 @@ func expiration(secret *corev1.Secret) (time.Duration, error) {
 	return duration, nil
 }
 
-// request makes a Secret's ServiceAccount in the garden, as the Secret describes it, and asks for a token of it.
+// request creates or updates the ServiceAccount of a Secret in the garden, and requests a token for it.
 func (r *Reconciler) request(ctx context.Context, secret *corev1.Secret) (token string, expires time.Time, err error) {
 	account, err := r.reconcileAccount(ctx, secret)
 	if err != nil {
@@ -92,7 +92,7 @@ func (r *Reconciler) reconcileAccount(ctx context.Context, secret *corev1.Secret
 	return account, nil
 }
 
-// userOf asks the garden, with a token, who one is.
+// userOf returns the name of the user that a token authenticates in the garden, empty if the garden refuses the token.
 func (r *Reconciler) userOf(ctx context.Context, token string) (string, error) {
 	config := rest.AnonymousClientConfig(r.GardenConfig)
 	config.BearerToken = token

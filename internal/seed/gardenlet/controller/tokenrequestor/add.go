@@ -15,11 +15,11 @@ import (
 	"github.com/gardenlite/gardenlite/internal/component"
 )
 
-// ControllerName is the name of the controller, which is Gardener's.
+// ControllerName is the name of the controller, as in Gardener.
 const ControllerName = "token-requestor"
 
-// AddToManager adds the controller to the seed's manager, with what it misses from there and from the garden. Of Secrets
-// only the metadata is cached.
+// AddToManager adds the controller to the manager of the seed. It sets the fields that are not set yet. Only the metadata
+// of Secrets is cached.
 func (r *Reconciler) AddToManager(mgr manager.Manager, garden cluster.Cluster) error {
 	r.GardenClient = cmp.Or(r.GardenClient, garden.GetClient())
 	r.GardenReader = cmp.Or(r.GardenReader, garden.GetAPIReader())

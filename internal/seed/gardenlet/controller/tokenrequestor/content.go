@@ -13,11 +13,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// content is where in a Secret the token is: in its kubeconfig, for the user of the current context, if there is one;
-// else under a key of its own. So is the garden's authority, for Secrets that want it.
+// content gives access to the token in a Secret. The token belongs to the user of the current context if the Secret has a
+// kubeconfig, otherwise it is under a key of its own. The same holds for the garden's CA, for Secrets that ask for it.
 type content struct {
 	secret     *corev1.Secret
-	ca         []byte // nil if it is not wanted
+	ca         []byte // nil if the Secret does not ask for it
 	kubeconfig *clientcmdapi.Config
 	user       *clientcmdapi.AuthInfo
 	cluster    *clientcmdapi.Cluster
@@ -52,7 +52,7 @@ func (c *content) token() string {
 	return string(c.secret.Data[resourcesv1alpha1.DataKeyToken])
 }
 
-// hasCurrentCA says whether the authority is what it should be, in a Secret that wants it.
+// hasCurrentCA reports whether the Secret has the garden's current CA, or does not ask for it.
 func (c *content) hasCurrentCA() bool {
 	switch {
 	case c.ca == nil:
@@ -63,7 +63,7 @@ func (c *content) hasCurrentCA() bool {
 	return bytes.Equal(c.secret.Data[resourcesv1alpha1.DataKeyCABundle], c.ca)
 }
 
-// fill puts a token, and the authority if it is wanted, into the Secret.
+// fill writes a token, and the garden's CA if the Secret asks for it, into the Secret.
 func (c *content) fill(token string) error {
 	if c.secret.Data == nil {
 		c.secret.Data = map[string][]byte{}

@@ -19,15 +19,14 @@ import (
 )
 
 const (
-	// finalizer keeps a Secret until its ServiceAccount is gone. It is the one of Gardener's token requestor, when that
-	// had one.
+	// finalizer keeps a Secret until its ServiceAccount is deleted. Gardener's token requestor used to have the same one.
 	finalizer = "resources.gardener.cloud/tokenrequestor-controller"
 
-	// DefaultExpiration is how long tokens are good for if the Secret does not say; Gardener's.
+	// DefaultExpiration is the lifetime of tokens for Secrets that do not set one, as in Gardener.
 	DefaultExpiration = 12 * time.Hour
-	// maxLife is how long the life of a token is taken for at most, when its renewal is scheduled; Gardener's.
+	// maxLife limits the lifetime from which the renewal time is calculated, as in Gardener.
 	maxLife = 24 * time.Hour
-	// Renewal is due after this share of a token's life, and up to this share of that later; Gardener's.
+	// A token is renewed after renewPercent of its lifetime, plus a jitter of up to renewJitter of that, as in Gardener.
 	renewPercent = 80
 	renewJitter  = 0.05
 )
@@ -35,27 +34,27 @@ const (
 // Reconciler fills Secrets with tokens.
 type Reconciler struct {
 	GardenClient, SeedClient client.Client
-	// GardenReader and SeedReader ask the garden and the seed themselves.
+	// GardenReader and SeedReader read directly from the API servers, not from a cache.
 	GardenReader, SeedReader client.Reader
-	// GardenConfig has the address of the garden and its authority (Host, CAData).
+	// GardenConfig has the address of the garden and its CA (Host, CAData).
 	GardenConfig *rest.Config
 	Clock        clock.WithTicker
 	SeedName     string
-	// Jitter lengthens a duration by up to a share of it: wait.Jitter by default.
+	// Jitter adds a random part, up to the given factor, to a duration. It defaults to wait.Jitter.
 	Jitter func(time.Duration, float64) time.Duration
-	// User asks the garden who has a token; "" if it is not good (any more). By default the token itself is used for that:
-	// gardenlets may not have tokens reviewed.
+	// User returns the name of the user that a token authenticates, empty if the token is not valid (any more). By default
+	// it asks the garden with the token itself, because gardenlets may not create TokenReviews.
 	User func(ctx context.Context, token string) (string, error)
 }
 
-// relevant says whether a Secret asks for a token for the garden.
+// relevant reports whether a Secret requests a token for the garden.
 func relevant(obj client.Object) bool {
 	labels := obj.GetLabels()
 	return labels[resourcesv1alpha1.ResourceManagerPurpose] == resourcesv1alpha1.LabelPurposeTokenRequest &&
 		labels[resourcesv1alpha1.ResourceManagerClass] == resourcesv1alpha1.ResourceManagerClassGarden
 }
 
-// Reconcile reconciles one Secret.
+// Reconcile implements reconcile.Reconciler.
 func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	secret := &corev1.Secret{}
 	if err := r.SeedReader.Get(ctx, request.NamespacedName, secret); err != nil {
@@ -65,7 +64,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 		return reconcile.Result{}, r.release(ctx, secret)
 	}
 	if err := check(secret); err != nil {
-		return reconcile.Result{}, reconcile.TerminalError(err) // nothing but another Secret makes it better
+		return reconcile.Result{}, reconcile.TerminalError(err) // only a change of the Secret helps
 	}
 	if err := operation.AddFinalizer(ctx, r.SeedClient, secret, finalizer); err != nil {
 		return reconcile.Result{}, err
@@ -78,7 +77,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	return reconcile.Result{RequeueAfter: wait}, err
 }
 
-// check says what is wrong with what a Secret asks for.
+// check returns an error if the annotations of a Secret are invalid.
 func check(secret *corev1.Secret) error {
 	name := client.ObjectKeyFromObject(secret)
 	if secret.Annotations[resourcesv1alpha1.ServiceAccountName] == "" {
@@ -98,7 +97,7 @@ func check(secret *corev1.Secret) error {
 	return nil
 }
 
-// untilRenewal is how long the token in a Secret is still to be used. 0 if there is none that is good.
+// untilRenewal returns the time until the token in a Secret must be renewed, 0 if the Secret has no valid token.
 func (r *Reconciler) untilRenewal(ctx context.Context, secret *corev1.Secret) (time.Duration, error) {
 	due, err := time.Parse(time.RFC3339, secret.Annotations[resourcesv1alpha1.ServiceAccountTokenRenewTimestamp])
 	wait := due.Sub(r.Clock.Now())
@@ -122,7 +121,7 @@ func (r *Reconciler) untilRenewal(ctx context.Context, secret *corev1.Secret) (t
 	return wait, nil
 }
 
-// renew writes a new token into a Secret, and gives the time after which the next one is due.
+// renew writes a new token into a Secret, and returns the time until the next renewal.
 func (r *Reconciler) renew(ctx context.Context, secret *corev1.Secret) (time.Duration, error) {
 	token, expires, err := r.request(ctx, secret)
 	if err != nil {
@@ -139,7 +138,7 @@ func (r *Reconciler) renew(ctx context.Context, secret *corev1.Secret) (time.Dur
 	}
 	metav1.SetMetaDataAnnotation(&secret.ObjectMeta, resourcesv1alpha1.ServiceAccountTokenRenewTimestamp,
 		r.Clock.Now().UTC().Add(wait).Format(time.RFC3339))
-	// Who asks may be writing his kubeconfig at the same moment.
+	// The owner of the Secret may be writing its kubeconfig at the same time.
 	if err := r.SeedClient.Patch(ctx, secret, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); err != nil {
 		return 0, fmt.Errorf("writing a token into Secret %s: %w", client.ObjectKeyFromObject(secret), err)
 	}
@@ -147,7 +146,8 @@ func (r *Reconciler) renew(ctx context.Context, secret *corev1.Secret) (time.Dur
 	return wait, nil
 }
 
-// release deletes the ServiceAccount of a Secret that goes, or asks for no token any more, unless another one needs it.
+// release deletes the ServiceAccount of a Secret that is deleted or requests no token any more, unless another Secret
+// needs it.
 func (r *Reconciler) release(ctx context.Context, secret *corev1.Secret) error {
 	if !controllerutil.ContainsFinalizer(secret, finalizer) {
 		return nil

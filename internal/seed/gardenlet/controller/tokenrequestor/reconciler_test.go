@@ -26,7 +26,7 @@ type world struct {
 	*Reconciler
 	clock *clocktesting.FakeClock
 	users map[string]string // by token
-	asked int64             // seconds that the last token was asked for
+	asked int64             // expiration in seconds of the last requested token
 }
 
 func newWorld(t *testing.T, secrets ...client.Object) *world {

@@ -1,5 +1,5 @@
-// Package shootaccesstest is an API server of a shoot in memory, with what a seed has to reach it, for tests. It may import
-// API types, and the names of a control plane's objects.
+// Package shootaccesstest provides a fake API server of a shoot for tests, with the objects in the seed that are needed to
+// reach it. It may import API types, and the names of a control plane's objects.
 package shootaccesstest
 
 import (
@@ -29,9 +29,9 @@ import (
 	"github.com/gardenlite/gardenlite/internal/shootplane/spec"
 )
 
-// Server is the API server of a shoot. It answers lists, by their path, and /readyz.
+// Server is a fake API server of a shoot. It serves lists by their path, and /readyz.
 type Server struct {
-	// Objects are what the seed has for those who want to reach it: the authorities and the Service.
+	// Objects are the objects in the seed that are needed to reach the server: the Secrets of the CAs and the Service.
 	Objects []client.Object
 
 	mu       sync.Mutex
@@ -42,7 +42,7 @@ type Server struct {
 	open     map[net.Conn]bool
 }
 
-// New starts a server whose authorities are valid from now for a time, and that ends with the test.
+// New starts a server that runs until the test ends. Its client CA is valid from now for the given duration.
 func New(t testing.TB, namespace string, clk clock.PassiveClock, valid time.Duration) *Server {
 	t.Helper()
 	s := &Server{lists: map[string]client.ObjectList{}, ready: http.StatusOK, users: map[string]int{}, open: map[net.Conn]bool{}}
@@ -101,28 +101,28 @@ func authority(t testing.TB, begin, end time.Time) (cert *x509.Certificate, cert
 	return cert, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), keyPEM
 }
 
-// Serve answers a list ("/api/v1/nodes") from now on. Lists that were not set are empty.
+// Serve sets the response to a list ("/api/v1/nodes"). Other lists are empty.
 func (s *Server) Serve(path string, list client.ObjectList) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.lists[path] = list
 }
 
-// Ready is what /readyz answers from now on.
+// Ready sets the status code of /readyz.
 func (s *Server) Ready(code int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.ready = code
 }
 
-// Requests is how many there have been.
+// Requests returns the number of requests so far.
 func (s *Server) Requests() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.requests
 }
 
-// Users is how many requests there have been of each user.
+// Users returns the number of requests by user.
 func (s *Server) Users() map[string]int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -133,7 +133,7 @@ func (s *Server) Users() map[string]int {
 	return users
 }
 
-// Open is how many connections there are.
+// Open returns the number of open connections.
 func (s *Server) Open() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -151,7 +151,7 @@ func (s *Server) connection(conn net.Conn, state http.ConnState) {
 	}
 }
 
-// ServeHTTP answers.
+// ServeHTTP implements http.Handler.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -20,8 +20,10 @@ import (
 const (
 	// requestTimeout is the timeout of all requests except watches.
 	requestTimeout = 15 * time.Second
-	// maxAnswer is the maximum number of bytes that is read of a response: more than any Secret or Node has.
-	maxAnswer = 8 << 20
+	// maxAnswer is the maximum number of bytes of a response: more than the 10,000 Pods of the Node of a seed have.
+	maxAnswer = 256 << 20
+	// maxRefusal is the maximum number of bytes that is read of a response that is an error.
+	maxRefusal = 1 << 20
 )
 
 // Client talks to one API server.
@@ -82,7 +84,10 @@ func (c *Client) doQuery(ctx context.Context, method, path string, query url.Val
 		return err
 	}
 	defer response.Body.Close()
-	data, err := io.ReadAll(io.LimitReader(response.Body, maxAnswer))
+	data, err := io.ReadAll(io.LimitReader(response.Body, maxAnswer+1))
+	if err == nil && len(data) > maxAnswer {
+		err = fmt.Errorf("it has more than %d bytes", maxAnswer)
+	}
 	if err != nil {
 		return fmt.Errorf("reading the answer to %s %s: %w", method, path, err)
 	}
@@ -132,7 +137,7 @@ func (c *Client) send(ctx context.Context, method, path string, query url.Values
 
 // refusal returns the error of a response that is not successful.
 func refusal(response *http.Response) error {
-	data, _ := io.ReadAll(io.LimitReader(response.Body, maxAnswer))
+	data, _ := io.ReadAll(io.LimitReader(response.Body, maxRefusal))
 	status := metav1.Status{}
 	if json.Unmarshal(data, &status) == nil && status.Status == metav1.StatusFailure {
 		return apierrors.FromObject(&status)

@@ -134,6 +134,11 @@ func (k *Kubelet) patchNode(ctx context.Context, client *apiclient.Client, confi
 // beat renews the Lease and, less often, the Node's status. It returns when there is a new certificate, or when the API
 // server does not accept the current one any more. Other errors are retried with the next beat.
 func (k *Kubelet) beat(ctx context.Context, client *apiclient.Client, config node.KubeletConfig, rotation time.Time) error {
+	ctx, cancel := context.WithCancel(ctx)
+	var renewing sync.WaitGroup
+	defer renewing.Wait()
+	defer cancel()
+	renewed, requested := make(chan error, 1), false
 	statusDue := k.host.Clock.Now().Add(statusPeriod)
 	// The jitter spreads the beats of nodes that start together.
 	timer := k.host.Clock.NewTimer(leasePeriod/2 + rand.N(leasePeriod/2))
@@ -142,16 +147,25 @@ func (k *Kubelet) beat(ctx context.Context, client *apiclient.Client, config nod
 		select {
 		case <-ctx.Done():
 			return context.Cause(ctx)
+		case err := <-renewed:
+			if err == nil {
+				return errRenewed
+			}
+			if apierrors.IsUnauthorized(err) {
+				return k.discard(err)
+			}
+			k.host.Say("trying again in %s: %v", requestLife, err)
+			rotation, requested = k.host.Clock.Now().Add(requestLife), false
+			continue
 		case <-timer.C():
 		}
 		var err error
 		now := k.host.Clock.Now()
+		if !requested && !now.Before(rotation) { // the Lease is renewed while the request waits for its approval
+			requested = true
+			renewing.Go(func() { renewed <- k.request(ctx, client, config) })
+		}
 		switch {
-		case !now.Before(rotation):
-			if err = k.request(ctx, client, config); err == nil {
-				return errRenewed
-			}
-			rotation = now.Add(requestLife)
 		case !now.Before(statusDue) || k.lease == nil:
 			if err = k.patchNode(ctx, client, config); err == nil {
 				statusDue = now.Add(statusPeriod)

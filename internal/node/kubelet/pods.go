@@ -14,6 +14,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/utils/ptr"
 
@@ -51,6 +52,22 @@ func (r *runningPods) set(pod types.NamespacedName, runs bool) {
 	case !runs && end != nil:
 		close(end)
 		delete(r.all, pod)
+	}
+}
+
+// keep ends the Pods that are not in the list: they were deleted while they were not watched.
+func (r *runningPods) keep(pods []corev1.Pod) {
+	listed := sets.New[types.NamespacedName]()
+	for i := range pods {
+		listed.Insert(keyOf(&pods[i]))
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for pod, end := range r.all {
+		if !listed.Has(pod) {
+			close(end)
+			delete(r.all, pod)
+		}
 	}
 }
 
@@ -121,6 +138,7 @@ func (r *podRunner) run(ctx context.Context) error {
 	if err := r.kubelet.processes.onlyThese(r.host.Hostname, list.Items); err != nil {
 		return fmt.Errorf("ending the processes of Pods that are gone: %w", err)
 	}
+	r.running.keep(list.Items)
 	for i := range list.Items {
 		r.remember(&list.Items[i])
 	}
@@ -152,6 +170,7 @@ func (r *podRunner) run(ctx context.Context) error {
 				r.sync(ctx, pod)
 			}
 		case <-r.kubelet.stages.changed:
+			cancel() // readEvents may be waiting to hand over an event
 			w.Close()
 			<-ended
 			return errNewStages
@@ -343,7 +362,7 @@ func (r *podRunner) addressesOf(ctx context.Context, pod *corev1.Pod) ([]netip.A
 	if !r.network.IsValid() {
 		node := &corev1.Node{}
 		if err := r.client.Get(ctx, nodesPath+"/"+r.host.Hostname, node); err != nil {
-			return nil, fmt.Errorf("reading the Node: %w", err)
+			return nil, fmt.Errorf("reading the Node: %v", err) // not found is no error of the Pod, after which an event follows
 		}
 		network, err := netip.ParsePrefix(node.Spec.PodCIDR)
 		if err != nil {

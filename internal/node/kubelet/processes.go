@@ -167,6 +167,7 @@ func (p *processes) onlyThese(nodeName string, pods []corev1.Pod) error {
 			gone = append(gone, pod.Latest())
 		}
 	}
+	maps.DeleteFunc(p.simulated, func(uid types.UID, _ bool) bool { return !listed[string(uid)] })
 	p.mu.Unlock()
 	for _, pod := range gone {
 		if err := p.stopPod(pod); err != nil {

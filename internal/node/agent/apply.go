@@ -12,6 +12,7 @@ import (
 
 	extensionsv1alpha1 "github.com/gardener/gardener/pkg/apis/extensions/v1alpha1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/yaml"
 
@@ -49,7 +50,7 @@ func (a *Agent) apply(ctx context.Context, secret *corev1.Secret) error {
 	if err := a.writeBootstrapKubeconfig(); err != nil {
 		return err
 	}
-	if err := a.applyUnits(ctx, osc.Spec.Units, written); err != nil {
+	if err := a.applyUnits(ctx, osc.Spec.Units, append(written, changedFiles(before, osc)...)); err != nil {
 		return err
 	}
 	if err := a.removeGone(ctx, before, osc); err != nil {
@@ -59,6 +60,22 @@ func (a *Agent) apply(ctx context.Context, secret *corev1.Secret) error {
 		return fmt.Errorf("writing down what was applied: %w", err)
 	}
 	return nil
+}
+
+// changedFiles returns the files that are not as they were applied before. An apply that was interrupted may have written them
+// without restarting their units.
+func changedFiles(before, osc *extensionsv1alpha1.OperatingSystemConfig) (paths []string) {
+	if len(before.Spec.Files) == 0 { // nothing has been applied: the machine has booted with the files
+		return nil
+	}
+	for _, file := range osc.Spec.Files {
+		if !slices.ContainsFunc(before.Spec.Files, func(old extensionsv1alpha1.File) bool {
+			return equality.Semantic.DeepEqual(old, file)
+		}) {
+			paths = append(paths, file.Path)
+		}
+	}
+	return paths
 }
 
 // restoreFiles rewrites the files that differ from the Secret.

@@ -19,6 +19,8 @@ import (
 	"k8s.io/kubernetes/pkg/fieldpath"
 	"k8s.io/kubernetes/third_party/forked/golang/expansion"
 	"k8s.io/utils/ptr"
+
+	"github.com/gardenlite/gardenlite/internal/fsutil"
 )
 
 // searchPath is the PATH of all processes.
@@ -33,8 +35,9 @@ var reserved = struct{ names, prefixes []string }{
 		"PATH", "HOME", "TMPDIR", "BASH_ENV", "ENV", "SHELLOPTS", "IFS", "PS4", "GCONV_PATH", "GLIBC_TUNABLES", "LOCPATH",
 		"NODE_OPTIONS", "NODE_PATH",
 		"RUBYOPT", "RUBYLIB", "JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS", "_JAVA_OPTIONS", "CLASSPATH",
+		"PHPRC", "PHP_INI_SCAN_DIR", "TCLLIBPATH", "GUILE_LOAD_PATH", "GUILE_LOAD_COMPILED_PATH",
 	},
-	prefixes: []string{"LD_", "DYLD_", "PYTHON", "PERL", "MALLOC_"},
+	prefixes: []string{"LD_", "DYLD_", "PYTHON", "PERL", "MALLOC_", "OPENSSL_", "LUA_", "DOTNET_", "CORECLR_", "ERL_", "ELIXIR_ERL_"},
 }
 
 func isReserved(name string) bool {
@@ -223,7 +226,11 @@ func (c *container) identity(mounts mounts, own []corev1.EnvVar) ([]string, erro
 	config.Contexts["pod"] = &clientcmdapi.Context{Cluster: "cluster", AuthInfo: "pod", Namespace: c.pod.latest().Namespace}
 	config.CurrentContext = "pod"
 	path := filepath.Join(c.homeDir(), "kubeconfig")
-	if err := clientcmd.WriteToFile(*config, path); err != nil {
+	data, err := clientcmd.Write(*config)
+	if err == nil {
+		err = fsutil.WriteFile(path, data, 0o600)
+	}
+	if err != nil {
 		return nil, fmt.Errorf("writing the kubeconfig of the container: %w", err)
 	}
 	return append(environment, clientcmd.RecommendedConfigPathEnvVar+"="+path), nil

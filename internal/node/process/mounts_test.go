@@ -67,7 +67,7 @@ func TestSubPath(t *testing.T) {
 // Variables from which a loader or a runtime reads code are not taken from a Pod.
 func TestReservedVariables(t *testing.T) {
 	for _, name := range []string{"LD_PRELOAD", "LD_LIBRARY_PATH", "DYLD_INSERT_LIBRARIES", "PATH", "HOME", "TMPDIR",
-		"PYTHONPATH", "NODE_OPTIONS", "BASH_ENV"} {
+		"PYTHONPATH", "NODE_OPTIONS", "BASH_ENV", "OPENSSL_CONF", "OPENSSL_MODULES", "LUA_INIT", "DOTNET_STARTUP_HOOKS"} {
 		if !isReserved(name) {
 			t.Errorf("%s is taken from the Pod", name)
 		}

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/netip"
 	"strconv"
 	"strings"
 	"time"
@@ -18,6 +19,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/watch"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -25,15 +27,15 @@ import (
 )
 
 const (
-	// annotationSSHPort is the port of a bastion at its address, 22 if it is not there.
+	// annotationSSHPort is the annotation with the port of a bastion. Without it, the port is 22.
 	annotationSSHPort = operation.AnnotationSSHPort
-	// watchAgain is how long to wait before a Bastion is watched again.
+	// watchAgain is the delay before a Bastion is watched again.
 	watchAgain = 200 * time.Millisecond
-	// keepAliveRetry is how long to wait after a heartbeat that failed. The shortest time to live is 10 s.
+	// keepAliveRetry is the delay after a failed heartbeat. The shortest time to live is 10 s.
 	keepAliveRetry = 2 * time.Second
 )
 
-// NewBastion is a Bastion for a Shoot, with a name of its own. It lets in one key, from these ranges of addresses.
+// NewBastion returns a Bastion for a Shoot, with a random name. It accepts one key, from clients in the CIDRs.
 func NewBastion(shoot *corev1beta1.Shoot, publicKey string, cidrs []string) *operationsv1alpha1.Bastion {
 	bastion := &operationsv1alpha1.Bastion{
 		ObjectMeta: metav1.ObjectMeta{Namespace: shoot.Namespace, Name: "cli-" + strings.ToLower(rand.Text()[:8])},
@@ -71,7 +73,8 @@ func (c *Client) Find(ctx context.Context, shoot *corev1beta1.Shoot, name string
 	return bastion, nil
 }
 
-// Wait waits until a Bastion is ready and returns it. report is told why it is not, each time that this changes.
+// Wait waits until a Bastion is ready and returns it. It calls report with the reason for not being ready when that
+// changes.
 func (c *Client) Wait(ctx context.Context, bastion *operationsv1alpha1.Bastion, report func(string)) (*operationsv1alpha1.Bastion, error) {
 	said := ""
 	say := func(text string) {
@@ -104,7 +107,8 @@ func (c *Client) notReady(ctx context.Context, bastion *operationsv1alpha1.Basti
 		bastion.Name, said, bastion.Namespace)
 }
 
-// follow watches a Bastion until it is ready. There is neither one nor an error if it is to be watched anew.
+// follow watches a Bastion until it is ready. It returns neither a Bastion nor an error if the watch must be started
+// again.
 func (c *Client) follow(ctx context.Context, bastion *operationsv1alpha1.Bastion, say func(string)) (*operationsv1alpha1.Bastion, error) {
 	events, err := c.garden.Watch(ctx, &operationsv1alpha1.BastionList{}, client.InNamespace(bastion.Namespace),
 		client.MatchingFields{"metadata.name": bastion.Name})
@@ -141,7 +145,7 @@ func (c *Client) follow(ctx context.Context, bastion *operationsv1alpha1.Bastion
 	}
 }
 
-// readiness says whether a Bastion can be used, and if not, why.
+// readiness reports whether a Bastion can be used, and if not, why.
 func readiness(bastion *operationsv1alpha1.Bastion) (bool, string) {
 	for _, condition := range bastion.Status.Conditions {
 		if condition.Type != operationsv1alpha1.BastionReady {
@@ -158,15 +162,21 @@ func readiness(bastion *operationsv1alpha1.Bastion) (bool, string) {
 	return false, ""
 }
 
-// Endpoint is where a Bastion that is ready listens.
+// Endpoint returns the host and port of a Bastion that is ready.
 func Endpoint(bastion *operationsv1alpha1.Bastion) (string, error) {
 	ingress := bastion.Status.Ingress
 	if ingress == nil || ingress.IP == "" && ingress.Hostname == "" {
 		return "", fmt.Errorf("the bastion %s has no address", bastion.Name)
 	}
+	// The API server does not check what the gardenlet writes, and it gets into the configuration of ssh.
 	host, port := ingress.IP, bastion.Annotations[annotationSSHPort]
 	if host == "" {
 		host = ingress.Hostname
+		if problems := validation.IsDNS1123Subdomain(host); len(problems) > 0 {
+			return "", fmt.Errorf("the bastion %s has the host name %q: %s", bastion.Name, host, strings.Join(problems, ", "))
+		}
+	} else if _, err := netip.ParseAddr(host); err != nil {
+		return "", fmt.Errorf("the bastion %s has an invalid address: %w", bastion.Name, err)
 	}
 	if port == "" {
 		port = "22"
@@ -217,7 +227,7 @@ func keepAliveInterval(bastion *operationsv1alpha1.Bastion) time.Duration {
 	return max(end.Sub(beat.Time)/3, time.Second)
 }
 
-// Delete asks for a Bastion to be deleted. One that is gone is all right.
+// Delete deletes a Bastion. It returns no error if the Bastion does not exist.
 func (c *Client) Delete(ctx context.Context, bastion *operationsv1alpha1.Bastion) error {
 	if err := c.garden.Delete(ctx, bastion.DeepCopy()); client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("deleting the bastion %s: %w; it expires by itself, or: kubectl -n %s delete bastion %[1]s",

@@ -2,7 +2,13 @@ package sshclient
 
 import (
 	"context"
+	"crypto/rand"
+	"crypto/rsa"
+	"crypto/x509"
+	"encoding/pem"
 	"errors"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -10,6 +16,7 @@ import (
 
 	corev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
 	operationsv1alpha1 "github.com/gardener/gardener/pkg/apis/operations/v1alpha1"
+	"golang.org/x/crypto/ssh"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/watch"
@@ -29,7 +36,7 @@ func sampleShoot() *corev1beta1.Shoot {
 		Status: corev1beta1.ShootStatus{TechnicalID: "shoot--dev--x"}}
 }
 
-// fakeGarden has objects. onWatch, if set, is called when a client begins to watch.
+// fakeGarden returns a client for a garden with objects. onWatch, if set, is called when the client begins to watch.
 func fakeGarden(t *testing.T, clk *clocktesting.FakeClock, onWatch func(client.WithWatch), objects ...client.Object) *Client {
 	t.Helper()
 	scheme, err := newScheme()
@@ -43,7 +50,7 @@ func fakeGarden(t *testing.T, clk *clocktesting.FakeClock, onWatch func(client.W
 	return newClient(watched{c, onWatch}, clk)
 }
 
-// watched calls onWatch after a watch has begun: what happens then is seen.
+// watched calls onWatch after a watch has begun, so that the watch sees what onWatch does.
 type watched struct {
 	client.WithWatch
 	onWatch func(client.WithWatch)
@@ -148,8 +155,8 @@ func TestEndpoint(t *testing.T) {
 	}
 }
 
-// TestKeepAlive: a Bastion that has 15 s left of its hour gets a heartbeat at once, and then each 20 minutes. A heartbeat
-// that fails is sent again soon, and reported once.
+// TestKeepAlive verifies that a Bastion that has 15 s left of its hour gets a heartbeat at once, and then every 20
+// minutes. A failed heartbeat is repeated soon, and reported once.
 func TestKeepAlive(t *testing.T) {
 	now := time.Now().Truncate(time.Second)
 	clk := clocktesting.NewFakeClock(now)
@@ -220,5 +227,55 @@ func TestChoose(t *testing.T) {
 	}
 	if _, err := Choose(nodes[:1], ""); err == nil || !strings.Contains(err.Error(), "no node of the shoot is ready") {
 		t.Error(err)
+	}
+}
+
+// TestHostileAddresses verifies that what a kubelet or a gardenlet writes does not get into the configuration of ssh.
+func TestHostileAddresses(t *testing.T) {
+	for _, address := range []string{"10.0.0.2\n  ProxyCommand evil", "-oProxyCommand=evil", "node", ""} {
+		node := &corev1.Node{Status: corev1.NodeStatus{Addresses: []corev1.NodeAddress{
+			{Type: corev1.NodeInternalIP, Address: address}, {Type: corev1.NodeInternalIP, Address: "10.0.0.3"}}}}
+		if got := nodeOf(node); got.Address != "10.0.0.3" {
+			t.Errorf("a node at %q: %q", address, got.Address)
+		}
+	}
+	for _, ingress := range []corev1.LoadBalancerIngress{
+		{IP: "127.0.0.1\n  ProxyCommand evil"}, {IP: "-oProxyCommand=evil"},
+		{Hostname: "x\n  ProxyCommand evil"}, {Hostname: "-oProxyCommand=evil"}, {Hostname: "a b"},
+	} {
+		bastion := &operationsv1alpha1.Bastion{Status: operationsv1alpha1.BastionStatus{Ingress: &ingress}}
+		if endpoint, err := Endpoint(bastion); err == nil {
+			t.Errorf("%+v: %q", ingress, endpoint)
+		}
+	}
+	for _, ingress := range []corev1.LoadBalancerIngress{{IP: "127.0.0.1"}, {IP: "::1"}, {Hostname: "bastion.example.com"}} {
+		bastion := &operationsv1alpha1.Bastion{Status: operationsv1alpha1.BastionStatus{Ingress: &ingress}}
+		if _, err := Endpoint(bastion); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// TestEncryptedKey reads an encrypted key of the format that does not tell the public one, beside that.
+func TestEncryptedKey(t *testing.T) {
+	private, err := rsa.GenerateKey(rand.Reader, 2048)
+	if err != nil {
+		t.Fatal(err)
+	}
+	block, err := x509.EncryptPEMBlock(rand.Reader, "RSA PRIVATE KEY", x509.MarshalPKCS1PrivateKey(private), []byte("x"), x509.PEMCipherAES256)
+	if err != nil {
+		t.Fatal(err)
+	}
+	public, err := ssh.NewPublicKey(private.Public())
+	if err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(t.TempDir(), "id_rsa")
+	if err := errors.Join(os.WriteFile(file, pem.EncodeToMemory(block), 0o600),
+		os.WriteFile(file+".pub", ssh.MarshalAuthorizedKey(public), 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	if pair, err := ReadKeyPair(file+".pub", ""); err != nil || pair.Signer != nil || !strings.HasPrefix(pair.Public, "ssh-rsa ") {
+		t.Errorf("%+v, %v", pair, err)
 	}
 }

@@ -12,13 +12,12 @@ import (
 	"sync"
 
 	"golang.org/x/crypto/ssh"
-	"golang.org/x/net/netutil"
 )
 
 // maxForwarded is how many connections a forward has at a time.
 const maxForwarded = 64
 
-// Forward is a port here that leads to one there, as with ssh -L.
+// Forward is a local port that leads to a remote one, as with ssh -L.
 type Forward struct{ Listen, Target string }
 
 // ParseForward reads [ADDRESS:]PORT:HOST:HOSTPORT. Addresses with colons are in brackets.
@@ -74,9 +73,9 @@ func splitForward(text string) (fields []string, ok bool) {
 	}
 }
 
-// Forward listens, and passes on what comes until the context ends or the returned function is called, which waits. SSH of the
-// Shoot's nodes is reached from the bastion, all else from the node. report is told about connections that could not be
-// passed on.
+// Forward listens, and forwards connections until the context ends or stop is called, which waits for them. Targets on
+// port 22 are reached from the bastion, all others from the node. It calls report for connections that cannot be
+// forwarded.
 func (t *Tunnel) Forward(ctx context.Context, f Forward, report func(error)) (address net.Addr, stop func(), err error) {
 	config := net.ListenConfig{}
 	l, err := config.Listen(ctx, "tcp", f.Listen)
@@ -84,12 +83,17 @@ func (t *Tunnel) Forward(ctx context.Context, f Forward, report func(error)) (ad
 		return nil, nil, fmt.Errorf("listening for -L: %w", err)
 	}
 	ctx, cancel := context.WithCancel(ctx)
-	limited := netutil.LimitListener(l, maxForwarded)
+	limit := make(chan struct{}, maxForwarded)
 	closing := context.AfterFunc(ctx, func() { _ = l.Close() })
 	var wg sync.WaitGroup
 	wg.Go(func() {
 		for {
-			conn, err := limited.Accept()
+			select {
+			case limit <- struct{}{}:
+			case <-ctx.Done():
+				return
+			}
+			conn, err := l.Accept()
 			if err != nil {
 				if ctx.Err() == nil {
 					report(fmt.Errorf("listening on %s: %w", f.Listen, err))
@@ -97,6 +101,7 @@ func (t *Tunnel) Forward(ctx context.Context, f Forward, report func(error)) (ad
 				return
 			}
 			wg.Go(func() {
+				defer func() { <-limit }()
 				if err := t.pass(ctx, conn, f.Target); err != nil && ctx.Err() == nil {
 					report(err)
 				}
@@ -111,7 +116,7 @@ func (t *Tunnel) Forward(ctx context.Context, f Forward, report func(error)) (ad
 	}, nil
 }
 
-// pass connects a connection with a target, until one of them ends or the context does.
+// pass copies data between a connection and a target, until both directions or the context have ended.
 func (t *Tunnel) pass(ctx context.Context, conn net.Conn, target string) error {
 	defer conn.Close()
 	from, where := t.node, "the node "+t.route.Node.Name

@@ -1,7 +1,6 @@
 package sshclient
 
 import (
-	"cmp"
 	"crypto/ed25519"
 	"crypto/rand"
 	"encoding/pem"
@@ -14,18 +13,19 @@ import (
 	"golang.org/x/crypto/ssh"
 )
 
-// KeyPair is what opens a bastion.
+// KeyPair is the key pair for a bastion.
 type KeyPair struct {
-	// Public is the line of the public key.
+	// Public is the public key as a line of authorized_keys.
 	Public string
-	// Signer is nil if only others can use the private key, an agent for example.
+	// Signer is nil if only another program, for example an agent, can use the private key.
 	Signer ssh.Signer
-	// File is that of the private key, or of the public one if there is no other. PEM is the private key if it is in no file.
+	// File is the file of the private key or, if there is none, of the public key. PEM is the private key if it is in
+	// no file.
 	File string
 	PEM  []byte
 }
 
-// NewKeyPair makes a key pair.
+// NewKeyPair generates an ed25519 key pair.
 func NewKeyPair() (KeyPair, error) {
 	public, private, err := ed25519.GenerateKey(rand.Reader)
 	if err != nil {
@@ -48,8 +48,8 @@ func NewKeyPair() (KeyPair, error) {
 
 func line(key ssh.PublicKey) string { return strings.TrimSpace(string(ssh.MarshalAuthorizedKey(key))) }
 
-// ReadKeyPair reads a key pair of the user's. One of the files is enough: a private key has its public one in it, and the
-// private key to NAME.pub is in NAME. Without a private key, or if that is encrypted, there is no Signer.
+// ReadKeyPair reads a key pair of the user. One of the files is enough: a private key contains its public key, and the
+// private key of NAME.pub is in NAME. If there is no private key, or if it is encrypted, there is no Signer.
 func ReadKeyPair(publicFile, privateFile string) (KeyPair, error) {
 	if privateFile == "" {
 		if name, is := strings.CutSuffix(publicFile, ".pub"); is {
@@ -104,7 +104,9 @@ func (p *KeyPair) readPrivate(file string) error {
 		if p.Public == "" && encrypted.PublicKey == nil {
 			return fmt.Errorf("%s is encrypted: say with --public-key-file what its public key is", file)
 		}
-		p.Public = cmp.Or(p.Public, line(encrypted.PublicKey))
+		if p.Public == "" {
+			p.Public = line(encrypted.PublicKey)
+		}
 		return nil
 	case err != nil:
 		return fmt.Errorf("%s is no private key that can be used: %w", file, err)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net"
+	"net/netip"
 	"slices"
 	"strings"
 	"time"
@@ -21,7 +22,7 @@ import (
 )
 
 const (
-	// kubeconfigLife is how long the kubeconfig is valid that the nodes are listed with: the shortest there is.
+	// kubeconfigLife is the validity of the kubeconfig for listing the nodes: the shortest one that is possible.
 	kubeconfigLife = 10 * time.Minute
 	sshPort        = "22"
 	keyPrivate     = "id_rsa"
@@ -33,10 +34,10 @@ type Node struct {
 	Ready         bool
 }
 
-// Endpoint is where the node's SSH server is in the Shoot's network.
+// Endpoint returns the address of the node's SSH server in the Shoot's network.
 func (n Node) Endpoint() string { return net.JoinHostPort(n.Address, sshPort) }
 
-// Nodes are the nodes of a Shoot, by name.
+// Nodes returns the nodes of a Shoot, sorted by name.
 func (c *Client) Nodes(ctx context.Context, key shootclient.Key) ([]Node, error) {
 	data, _, err := c.shoots.Kubeconfig(ctx, key, false, kubeconfigLife)
 	if err != nil {
@@ -65,7 +66,8 @@ func (c *Client) Nodes(ctx context.Context, key shootclient.Key) ([]Node, error)
 func nodeOf(node *corev1.Node) Node {
 	n := Node{Name: node.Name}
 	for _, address := range node.Status.Addresses {
-		if address.Type == corev1.NodeInternalIP && n.Address == "" {
+		// The API server does not check addresses, and what is none must not get into the configuration of ssh.
+		if _, err := netip.ParseAddr(address.Address); err == nil && address.Type == corev1.NodeInternalIP && n.Address == "" {
 			n.Address = address.Address
 		}
 	}
@@ -115,8 +117,8 @@ func names(nodes []Node) string {
 	return strings.Join(all, ", ")
 }
 
-// NodeKeys are the private keys for the nodes of a Shoot, in the way of OpenSSH. After the first one comes the one before it,
-// while a rotation goes on.
+// NodeKeys returns the private keys for the nodes of a Shoot, in a format that OpenSSH reads. During a rotation, the
+// second key is the old one.
 func (c *Client) NodeKeys(ctx context.Context, shoot *corev1beta1.Shoot) ([][]byte, error) {
 	var keys [][]byte
 	for _, suffix := range []string{".ssh-keypair", ".ssh-keypair.old"} {

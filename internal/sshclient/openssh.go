@@ -11,11 +11,12 @@ import (
 	"strings"
 
 	operationsv1alpha1 "github.com/gardener/gardener/pkg/apis/operations/v1alpha1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/gardenlite/gardenlite/internal/fsutil"
 )
 
-// The files of a bastion in its folder.
+// The names of the files in the folder of a bastion.
 const (
 	fileBastionKey = "bastion.key"
 	fileNodeKey    = "node.key"
@@ -24,25 +25,25 @@ const (
 	fileConfig     = "config"
 )
 
-// OpenSSH is a way for OpenSSH's client, by files in a folder.
+// OpenSSH is a Route for OpenSSH's client, which files in a folder configure.
 type OpenSSH struct {
 	Route
-	// Dir is the folder, Nodes all nodes of the Shoot.
+	// Dir is the folder. Nodes are all nodes of the Shoot.
 	Dir   string
 	Nodes []Node
-	// Helper is the command that OpenSSH runs for the way: "keys BASTION" writes the current keys of the nodes, and
-	// "proxy BASTION HOST PORT" connects to the bastion and keeps it alive.
+	// Helper is the command that OpenSSH runs for a connection: "keys BASTION" writes the current keys of the nodes,
+	// and "proxy BASTION HOST PORT" connects to the bastion and keeps it alive.
 	Helper []string
 }
 
-// KnownHosts is the file with the host keys in the folder of a bastion.
+// KnownHosts returns the path of the file with the host keys in the folder of a bastion.
 func KnownHosts(dir string) string { return filepath.Join(dir, fileKnownHosts) }
 
-// KeptKey is the key for a bastion that was kept, an error that is fs.ErrNotExist if there is none.
+// KeptKey returns the stored key of a bastion. The error wraps fs.ErrNotExist if there is none.
 func KeptKey(dir string) (KeyPair, error) { return ReadKeyPair("", filepath.Join(dir, fileBastionKey)) }
 
-// MakeDir makes the folder of a bastion, and removes those of bastions that the garden does not have any more. Folders are
-// read before bastions, so that the folder of a bastion that is created meanwhile stays.
+// MakeDir creates the folder of a bastion, and removes the folders of bastions that the garden does not have any more.
+// It reads the folders before the bastions, so that the folder of a bastion that is created meanwhile stays.
 func (c *Client) MakeDir(ctx context.Context, dir string) error {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return fmt.Errorf("making a folder for the bastion: %w", err)
@@ -52,7 +53,9 @@ func (c *Client) MakeDir(ctx context.Context, dir string) error {
 		return fmt.Errorf("reading the folders of bastions: %w", err)
 	}
 	bastions := &operationsv1alpha1.BastionList{}
-	if err := c.garden.List(ctx, bastions); err != nil {
+	if err := c.garden.List(ctx, bastions); apierrors.IsForbidden(err) {
+		return nil // a member of one project does not see which folders are of former bastions
+	} else if err != nil {
 		return fmt.Errorf("listing bastions, for their folders: %w", err)
 	}
 	kept := map[string]bool{filepath.Base(dir): true}
@@ -70,7 +73,7 @@ func (c *Client) MakeDir(ctx context.Context, dir string) error {
 	return nil
 }
 
-// Write writes keys and a configuration into the folder, which has to be there.
+// Write writes the keys and the configuration into the folder, which must exist.
 func (o *OpenSSH) Write() error {
 	if o.Key.File == "" {
 		o.Key.File = filepath.Join(o.Dir, fileBastionKey)
@@ -88,8 +91,8 @@ func (o *OpenSSH) Write() error {
 	return writeFile(o.ConfigFile(), []byte(config))
 }
 
-// WriteNodeKeys writes the keys of the nodes into the folder of a bastion. Without a rotation, the file of the key before it
-// has the only key: OpenSSH complains about a file that is missing.
+// WriteNodeKeys writes the keys of the nodes into the folder of a bastion. Without a rotation, both files have the same
+// key, because OpenSSH complains about a missing file.
 func WriteNodeKeys(dir string, keys [][]byte) error {
 	return errors.Join(writeFile(filepath.Join(dir, fileNodeKey), keys[0]), writeFile(filepath.Join(dir, fileOldNodeKey), keys[len(keys)-1]))
 }
@@ -101,13 +104,13 @@ func writeFile(name string, data []byte) error {
 	return nil
 }
 
-// ConfigFile is the configuration that Write writes.
+// ConfigFile returns the path of the configuration that Write writes.
 func (o *OpenSSH) ConfigFile() string { return filepath.Join(o.Dir, fileConfig) }
 
-// option is one of ssh's, as it is in a configuration.
+// option is an option in a configuration of ssh.
 type option struct{ name, value string }
 
-// hop are the options for a host: with which keys, and how it is recognised.
+// hop returns the options for a host: the user, the keys, and how to verify the host key.
 func (o *OpenSSH) hop(alias string, keys ...string) []option {
 	options := []option{{"User", User}}
 	for _, key := range keys {
@@ -117,7 +120,7 @@ func (o *OpenSSH) hop(alias string, keys ...string) []option {
 		option{"HostKeyAlias", alias}, option{"StrictHostKeyChecking", "accept-new"})
 }
 
-// quotePath writes a path as ssh's options take it: they have variables with %, and spaces between values.
+// quotePath quotes a path for an option of ssh, where % begins a variable and spaces separate values.
 func quotePath(path string) string {
 	path = strings.ReplaceAll(path, "%", "%%")
 	if strings.ContainsAny(path, " \t") {
@@ -134,7 +137,7 @@ func (o *OpenSSH) nodeHop(node Node) []option {
 	return o.hop(o.nodeAlias(node), filepath.Join(o.Dir, fileNodeKey), filepath.Join(o.Dir, fileOldNodeKey))
 }
 
-// helper is a command line of the helper as options of ssh take it. Its arguments may have variables of ssh.
+// helper returns a command line of the helper for an option of ssh. The arguments may contain variables of ssh.
 func (o *OpenSSH) helper(name string, args ...string) string {
 	words := append(slices.Clone(o.Helper), name, o.Bastion.Namespace+"/"+o.Bastion.Name)
 	for i, word := range words {
@@ -143,14 +146,14 @@ func (o *OpenSSH) helper(name string, args ...string) string {
 	return strings.Join(append(words, args...), " ")
 }
 
-// ProxyCommand is the command line that goes through the bastion with ssh itself as the command in between.
+// ProxyCommand returns the command line that connects through the bastion with a second ssh as the ProxyCommand.
 func (o *OpenSSH) ProxyCommand(more []string, command []string) []string {
 	inner := "ssh -F " + strings.ReplaceAll(Quote(o.ConfigFile()), "%", "%%") + " -W [%h]:%p " + o.Bastion.Name
 	args := append([]string{"ssh", "-F", o.ConfigFile(), "-o", "ProxyCommand=" + inner}, more...)
 	return append(append(args, o.Node.Name), command...)
 }
 
-// ProxyJump is the command line that goes through the bastion with -J.
+// ProxyJump returns the command line that connects through the bastion with -J.
 func (o *OpenSSH) ProxyJump(more []string, command []string) []string {
 	args := append([]string{"ssh", "-F", o.ConfigFile(), "-J", o.Bastion.Name}, more...)
 	return append(append(args, o.Node.Name), command...)
@@ -164,7 +167,8 @@ func (o *OpenSSH) endpoint() (host, port string, err error) {
 	return net.SplitHostPort(endpoint)
 }
 
-// config has an entry for the bastion and for each node. The node's current keys are written when ssh reads it.
+// config returns the configuration of the bastion and each node. ssh runs the helper that writes the nodes' current
+// keys first.
 func (o *OpenSSH) config() (string, error) {
 	host, port, err := o.endpoint()
 	if err != nil {
@@ -192,7 +196,7 @@ func (o *OpenSSH) config() (string, error) {
 	return text.String(), nil
 }
 
-// Quote makes one word of a text for a POSIX shell.
+// Quote quotes a text as one word for a POSIX shell.
 func Quote(text string) string {
 	if text != "" && !strings.ContainsFunc(text, func(r rune) bool {
 		return !(r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("/._-+:@%,=", r))

@@ -19,7 +19,7 @@ import (
 	"github.com/gardenlite/gardenlite/internal/testutil"
 )
 
-// running is a machine that runs, by a clock that stands still until it is told.
+// running is a machine that runs. Its clock stands still until the test steps it.
 type running struct {
 	*Machine
 	clock *clocktesting.FakeClock
@@ -92,7 +92,7 @@ func (r *running) status(name string) string {
 	return unit.Load + " " + unit.Active + " " + unit.Sub + " " + unit.Result
 }
 
-// runs counts the starts of a Program, which ends as result says: each time with the next one, the last one for ever.
+// runs counts the starts of a Program. Each start ends with the next result, and all further ones with the last result.
 type runs struct{ begun chan []string }
 
 func (r *runs) program(results ...func(ctx context.Context) error) Program {
@@ -215,7 +215,7 @@ func TestUnitCommands(t *testing.T) {
 	if !u.IsActive("p") || !u.IsEnabled("p.service") {
 		t.Errorf("active %v, enabled %v", u.IsActive("p"), u.IsEnabled("p"))
 	}
-	// A drop-in counts after a reload and a restart.
+	// A drop-in takes effect after a reload and a restart.
 	r.unit(t, "p.service.d/10.conf", "[Service]\nExecStart=\nExecStart=/opt/bin/p dropped-in\n")
 	if err := u.Restart(ctx, "p"); err != nil {
 		t.Fatal(err)
@@ -304,7 +304,7 @@ func TestJournal(t *testing.T) {
 	}
 }
 
-// What is enabled starts again when the machine does; the disk and the host key stay.
+// Enabled units start again when the machine does. The disk and the host key stay.
 func TestMachineRestarts(t *testing.T) {
 	dir, p := t.TempDir(), &runs{}
 	programs := map[string]Program{"/opt/bin/p": p.program(forever)}
@@ -352,4 +352,26 @@ func TestNothingIsLeftAfterRun(t *testing.T) {
 	if err := r.Units().Start(t.Context(), "p"); !errors.Is(err, ErrDown) {
 		t.Errorf("starting a unit of a machine that is down: %v", err)
 	}
+}
+
+// TestStopEnds stops a unit whose ExecStop commands do not end.
+func TestStopEnds(t *testing.T) {
+	p := &runs{}
+	r := boot(t, Config{Programs: map[string]Program{"/opt/bin/p": p.program(forever)}})
+	r.unit(t, "p.service", "[Service]\nExecStart=/opt/bin/p\n"+strings.Repeat("ExecStop=/usr/sbin/sshd\nExecStop=/bin/sleep infinity\n", 50))
+	if err := r.Units().Start(t.Context(), "p"); err != nil {
+		t.Fatal(err)
+	}
+	p.wait(t)
+	stopped := make(chan error, 1)
+	go func() { stopped <- r.Units().Stop(t.Context(), "p") }()
+	testutil.EventuallyTrue(t, "the unit stops", func() bool {
+		r.clock.Step(stopTimeout)
+		select {
+		case err := <-stopped:
+			return err == nil
+		default:
+			return false
+		}
+	})
 }

@@ -17,7 +17,7 @@ import (
 	"github.com/gardenlite/gardenlite/internal/bastionsim/machine/shell"
 )
 
-// login is a machine with a user gardener, and how to log in as that.
+// login is a machine with a user gardener, and the key and address to log in with.
 type login struct {
 	*running
 	key  ssh.Signer
@@ -82,7 +82,7 @@ func (l *login) session(t testing.TB) *ssh.Session {
 	return session
 }
 
-// status is what a session ended with.
+// status returns the exit status of a session.
 func status(t testing.TB, err error) int {
 	t.Helper()
 	var exit *ssh.ExitError
@@ -201,7 +201,7 @@ func TestSignalEndsCommand(t *testing.T) {
 	}
 }
 
-// Who may log in is what the machine's files say at that moment.
+// The files of the machine decide at each login who may log in.
 func TestWhoMayLogIn(t *testing.T) {
 	l := withSSH(t)
 	run := func(command string) {
@@ -263,5 +263,18 @@ func TestLocked(t *testing.T) {
 		if got := locked(strings.Split(line, ":"), now); got != want {
 			t.Errorf("%s: locked is %v", line, got)
 		}
+	}
+}
+
+// A script that is too long is not run in part.
+func TestLongScriptOverSSH(t *testing.T) {
+	session := withSSH(t).session(t)
+	var out, problem bytes.Buffer
+	session.Stdin, session.Stdout, session.Stderr = strings.NewReader("echo a\n"+strings.Repeat("#", maxScript)), &out, &problem
+	if err := session.Shell(); err != nil {
+		t.Fatal(err)
+	}
+	if got := status(t, session.Wait()); got != 1 || !strings.Contains(problem.String(), "longer than") || out.Len() > 0 {
+		t.Errorf("%q and %q with status %d", out.String(), problem.String(), got)
 	}
 }

@@ -3,6 +3,7 @@ package machine
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"sync"
 
@@ -10,16 +11,16 @@ import (
 	"github.com/gardenlite/gardenlite/internal/bastionsim/machine/sshd"
 )
 
-// sshRun is an SSH session that runs.
+// sshRun is a running SSH session.
 type sshRun struct {
 	*sshd.Session
-	// feed is where the client's input goes; the session reads the other end.
+	// feed receives the client's input; the session reads the other end.
 	feed *io.PipeWriter
 	// kill ends the session as a signal does.
 	kill func(signal string)
 }
 
-// run runs what the client asked for, and returns its status; the error says that it did not end by itself.
+// run runs what the client asked for, and returns its status. An error means that it did not end by itself.
 func (r *sshRun) run(ctx context.Context, session *shell.Session, input *io.PipeReader) (int, error) {
 	switch {
 	case r.Terminal != nil && r.Command == "":
@@ -35,21 +36,25 @@ func (r *sshRun) run(ctx context.Context, session *shell.Session, input *io.Pipe
 		return session.Run(ctx, r.Command, input, r.Stdout, r.Stderr)
 	default:
 		r.Go(r.pass)
-		script, err := io.ReadAll(io.LimitReader(input, maxScript))
+		script, err := io.ReadAll(io.LimitReader(input, maxScript+1))
 		if err != nil {
 			return 1, err
+		}
+		if len(script) > maxScript {
+			return 1, fmt.Errorf("the script is longer than %d bytes", maxScript)
 		}
 		return session.Run(ctx, string(script), nil, r.Stdout, r.Stderr)
 	}
 }
 
-// pass gives the client's input to the session as it is.
+// pass copies the client's input to the session as it is.
 func (r *sshRun) pass() {
 	_, err := io.Copy(r.feed, r.Stdin)
 	_ = r.feed.CloseWithError(err)
 }
 
-// told is the status of a session. A session that was ended by a limit has told so itself; other errors are told here.
+// told returns the status of a session, and writes its error to the client. The shell has already written that of a
+// limit.
 func (r *sshRun) told(status int, err error) int {
 	var limit *shell.LimitError
 	if err == nil || errors.As(err, &limit) || errors.Is(err, context.Canceled) {
@@ -63,8 +68,8 @@ func (r *sshRun) told(status int, err error) int {
 	return max(status, 1)
 }
 
-// followSignals does what the client's signals say: an interactive shell is interrupted as by Ctrl-C, everything else ends.
-// The function returned waits until it has ended, which it does with ctx.
+// followSignals handles the client's signals: INT interrupts an interactive shell as Ctrl-C does, other signals end the
+// session. The returned function waits until the handler has ended, which it does with ctx.
 func (r *sshRun) followSignals(ctx context.Context) (wait func()) {
 	var group sync.WaitGroup
 	group.Go(func() {
@@ -96,7 +101,7 @@ type terminal struct {
 	size sshd.Window
 }
 
-// Size is the size that the client told last.
+// Size returns the size that the client reported last.
 func (t *terminal) Size() (columns, rows int) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -116,11 +121,11 @@ const (
 	deleteKey = 127
 )
 
-// maxTyped is how long a line may be that is typed for a command.
+// maxTyped is the maximum length of a line that is typed for a command.
 const maxTyped = 4 << 10
 
-// discipline is what a terminal does with what is typed for a command: it echoes, lets the line be edited, and gives it to
-// the command at its end.
+// discipline is the line discipline of a terminal in which a command runs: it echoes keys, allows lines to be edited,
+// and passes each line to the command when it is complete.
 type discipline struct {
 	feed      *io.PipeWriter
 	echo      io.Writer
@@ -147,7 +152,7 @@ func (d *discipline) follow(typed io.Reader) {
 	}
 }
 
-// key takes one byte; it returns false at the end of the input.
+// key handles one byte. It returns false at the end of the input.
 func (d *discipline) key(key byte) bool {
 	var err error
 	switch key {
@@ -190,7 +195,7 @@ func (d *discipline) give() error {
 	return err
 }
 
-// crlfWriter ends lines as a terminal needs it. Output and echo come at the same time.
+// crlfWriter ends lines as a terminal needs it. Output and echo are written concurrently.
 type crlfWriter struct {
 	w  io.Writer
 	mu sync.Mutex

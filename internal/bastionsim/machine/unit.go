@@ -34,44 +34,44 @@ const (
 	resultStartLimit = "start-limit-hit"
 )
 
-// unit is a unit that has been loaded. Its fields are guarded by Units.mu.
+// unit is a loaded unit. Its fields are guarded by Units.mu.
 type unit struct {
 	name, path string
 	load       string
 	loadErr    error
-	definition *definition // nil: to be read again
+	definition *definition // nil if the files must be read again
 
 	active, sub, result string
 	since               time.Time
 	pid                 int
-	starts              []time.Time // the last ones, for the start limit
+	starts              []time.Time // the times of the last starts, for the start limit
 	run                 *unitRun    // nil if nothing runs
 	journal             journal
 }
 
-// unitRun is a unit from a start to the stop that belongs to it, restarts included.
+// unitRun is a run of a unit from a start to the corresponding stop, restarts included.
 type unitRun struct {
 	cancel context.CancelFunc
-	// ready is closed when Start may return, with err saying how it went.
+	// ready is closed when Start may return. err is then the result of the start.
 	ready chan struct{}
 	err   error
 	// done is closed when everything has ended.
 	done chan struct{}
-	// again says that the unit has asked for its own restart.
+	// again means that the unit has asked for its own restart.
 	again bool
 }
 
-// reset makes a unit what it is after a boot.
+// reset sets the state that a unit has after a boot.
 func (one *unit) reset() {
 	one.active, one.sub, one.result, one.pid, one.starts, one.definition = activeInactive, subDead, "", 0, nil, nil
 }
 
 type unitKey struct{}
 
-// itself says whether a call comes from the unit itself, which must not wait for its own end.
+// itself reports whether a call comes from the unit itself, which must not wait for its own end.
 func itself(ctx context.Context, one *unit) bool { return ctx.Value(unitKey{}) == one }
 
-// Start starts a unit; nothing happens if it runs. It returns when the unit runs; one of type oneshot, when it has ended.
+// Start starts a unit, unless it runs. It returns when the unit runs, or, if its type is oneshot, when it has ended.
 func (u *Units) Start(ctx context.Context, name string) error {
 	u.mu.Lock()
 	one, err := u.get(name)
@@ -86,8 +86,8 @@ func (u *Units) Start(ctx context.Context, name string) error {
 		return fmt.Errorf("starting unit %s: %w", name, err)
 	}
 	run := one.run
-	if run == nil && one.active != activeActive { // one that is active without a run is a oneshot that remains
-		one.starts = nil // the limit is for restarts, not for those who start it
+	if run == nil && one.active != activeActive { // active without a run: a oneshot that remains
+		one.starts = nil // the limit is for restarts, not for explicit starts
 		run = u.launch(one)
 	}
 	u.mu.Unlock()
@@ -102,7 +102,7 @@ func (u *Units) Start(ctx context.Context, name string) error {
 	}
 }
 
-// launch starts what a unit is. The lock is held.
+// launch starts a run of a unit. The lock is held.
 func (u *Units) launch(one *unit) *unitRun {
 	ctx, cancel := context.WithCancel(context.WithValue(u.base, unitKey{}, one))
 	run := &unitRun{cancel: cancel, ready: make(chan struct{}), done: make(chan struct{})}
@@ -131,8 +131,8 @@ func (u *Units) Restart(ctx context.Context, name string) error {
 	return u.Start(ctx, name)
 }
 
-// stop stops a unit. If the call comes from the unit itself, it does not wait; with again, the unit is then started again,
-// and asked is true.
+// stop stops a unit. If the call comes from the unit itself, stop does not wait, and asked is true; with again, the
+// unit is started again after it has ended.
 func (u *Units) stop(ctx context.Context, name string, again bool) (asked bool, err error) {
 	u.mu.Lock()
 	one, err := u.get(name)
@@ -142,7 +142,7 @@ func (u *Units) stop(ctx context.Context, name string, again bool) (asked bool, 
 	}
 	run := one.run
 	if run == nil {
-		u.state(one, activeInactive, subDead, "") // a failed one is forgiven, a oneshot does not remain any more
+		u.state(one, activeInactive, subDead, "") // resets a failed unit, and a oneshot that remains
 		u.mu.Unlock()
 		return false, nil
 	}
@@ -161,7 +161,7 @@ func (u *Units) stop(ctx context.Context, name string, again bool) (asked bool, 
 	}
 }
 
-// state notes what a unit is doing. The lock is held.
+// state sets the state of a unit. The lock is held.
 func (u *Units) state(one *unit, active, sub, result string) {
 	if one.active != active {
 		one.since = u.m.cfg.Clock.Now()
@@ -203,7 +203,7 @@ func (u *Units) supervise(ctx context.Context, one *unit, d *definition, run *un
 	}
 }
 
-// readyWith lets those continue that wait for the start. The lock is held.
+// readyWith lets the callers of Start continue. The lock is held.
 func (r *unitRun) readyWith(err error) {
 	select {
 	case <-r.ready:
@@ -215,7 +215,7 @@ func (r *unitRun) readyWith(err error) {
 
 var errStartLimit = errors.New("start request repeated too quickly")
 
-// attempts runs a unit, again and again if that is what it says, and returns how the last one ended.
+// attempts runs a unit, restarts it as its Restart policy demands, and returns the error of the last run.
 func (u *Units) attempts(ctx context.Context, one *unit, d *definition, run *unitRun) error {
 	for {
 		if !u.mayStart(one, d) {
@@ -229,7 +229,7 @@ func (u *Units) attempts(ctx context.Context, one *unit, d *definition, run *uni
 		if err != nil {
 			u.log(one.name, "systemd", 1, "Failed: "+err.Error())
 		}
-		if limit := (*shell.LimitError)(nil); errors.As(err, &limit) { // it would be so again, and cost the host as much
+		if limit := (*shell.LimitError)(nil); errors.As(err, &limit) { // a restart would hit the limit again
 			return err
 		}
 		again := d.restart == restartAlways || d.restart == restartOnFailure && err != nil || d.restart == restartOnSuccess && err == nil
@@ -242,7 +242,7 @@ func (u *Units) attempts(ctx context.Context, one *unit, d *definition, run *uni
 	}
 }
 
-// mayStart counts the starts of a unit within its interval.
+// mayStart counts a start of a unit, and reports whether the start limit allows it.
 func (u *Units) mayStart(one *unit, d *definition) bool {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -260,7 +260,7 @@ func (u *Units) mayStart(one *unit, d *definition) bool {
 	return true
 }
 
-// minRestartDelay is how long a restart waits at least, so that a unit without a limit of starts is no loop.
+// minRestartDelay is the minimum delay before a restart, so that a unit without a start limit is no busy loop.
 const minRestartDelay = 100 * time.Millisecond
 
 // pause waits before a restart; it returns false if the unit is stopped meanwhile.
@@ -307,13 +307,24 @@ func (u *Units) runOnce(ctx context.Context, one *unit, d *definition, run *unit
 	return nil
 }
 
-// stopTimeout is how long the ExecStop of a unit may take by the clock.
+// stopTimeout is how long all ExecStop commands of a unit together may take by the machine's clock.
 const stopTimeout = 10 * time.Second
 
-// runStop runs what a unit has to be run when it is stopped.
+// runStop runs the ExecStop commands of a unit.
 func (u *Units) runStop(ctx context.Context, one *unit, d *definition) {
+	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	defer cancel()
+	timer := u.m.cfg.Clock.NewTimer(stopTimeout)
+	defer timer.Stop()
+	go func() {
+		select {
+		case <-timer.C():
+			cancel()
+		case <-ctx.Done():
+		}
+	}()
 	for _, line := range d.stop {
-		if err := u.executeLimited(context.WithoutCancel(ctx), one, d, line, stopTimeout); err != nil {
+		if err := u.executeLimited(ctx, one, d, line, stopTimeout); err != nil {
 			u.log(one.name, "systemd", 1, "ExecStop="+line.words[0]+": "+err.Error())
 		}
 	}

@@ -83,14 +83,26 @@ func TestBombs(t *testing.T) {
 			goroutinesEnded(testutil.Timeout)
 		})
 	}
-	// What all of them together made the process ask the system for. A buffer of the size that one of them names is above that.
+	// The memory that the process has requested from the system. A buffer of the size that one of the bombs names is
+	// larger.
 	var memory runtime.MemStats
 	if runtime.ReadMemStats(&memory); memory.HeapSys > 1<<30 {
 		t.Errorf("the heap has grown to %d MiB", memory.HeapSys>>20)
 	}
 }
 
-// TestContextEnds: a run ends at once with its context.
+// TestSubshellsTakeMemory verifies that the copies of variables in nested subshells count.
+func TestSubshellsTakeMemory(t *testing.T) {
+	s := newSession(t, Options{User: rootUser, Limits: Limits{Time: testutil.Timeout, Memory: 4 << 20}})
+	var out bytes.Buffer
+	_, err := s.Run(t.Context(), `i=0; while [ $i -lt 2000 ]; do eval "v$i=1"; i=$((i+1)); done; f() { ( f ); }; f`, nil, &out, &out)
+	var limit *LimitError
+	if !errors.As(err, &limit) || limit.Limit != "memory" {
+		t.Errorf("it ended with %v; the output was %.300q", err, out.String())
+	}
+}
+
+// TestContextEnds verifies that a run ends at once with its context.
 func TestContextEnds(t *testing.T) {
 	for _, script := range []string{`while :; do :; done`, `sleep 1000`, `cat | cat`, `read x`, `wait & sleep 1000 | cat; true`} {
 		s := newSession(t, Options{User: rootUser})
@@ -108,7 +120,7 @@ func TestContextEnds(t *testing.T) {
 	}
 }
 
-// newTestPipe is an input that gives nothing until it is closed.
+// newTestPipe returns an input that blocks until it is closed.
 func newTestPipe() (blocked, func()) {
 	c := make(chan struct{})
 	return blocked{c}, func() { close(c) }
@@ -121,7 +133,8 @@ func (b blocked) Read([]byte) (int, error) {
 	return 0, fs.ErrClosed
 }
 
-// TestImports: nothing that reaches the host is imported. Only the journal of a disk may use package os.
+// TestImports verifies that no package that reaches the host is imported. Only the journal of a disk may import package
+// os.
 func TestImports(t *testing.T) {
 	allowed := []string{
 		"bufio", "bytes", "cmp", "context", "encoding/base64", "encoding/binary", "encoding/gob", "encoding/hex", "errors",

@@ -13,13 +13,14 @@ import (
 	"github.com/gardenlite/gardenlite/internal/bastionsim/machine/vfs"
 )
 
-// Session is what a user does on a machine. Run may be called by many at a time; each call is a shell of its own.
+// Session executes the commands of a user on a machine. Run may be called concurrently; each call is a shell of its
+// own.
 type Session struct{ o Options }
 
-// Cred is the user for the file system.
+// Cred returns the credentials of the user for the file system.
 func (u User) Cred() vfs.Cred { return vfs.Cred{UID: u.UID, GID: u.GID, Groups: u.Groups} }
 
-// New makes a session. It starts nothing.
+// New returns a session. It starts nothing.
 func New(o Options) (*Session, error) {
 	if o.FS == nil {
 		return nil, errors.New("making a session: the options have no file system")
@@ -40,9 +41,10 @@ func New(o Options) (*Session, error) {
 	return &Session{o}, nil
 }
 
-// Run executes a script or a command line, and returns its exit status. When it was ended by a limit the error is a
-// *LimitError, by ctx that context's; the status is then 137. A script that cannot be read has status 2 and no error:
-// what is wrong is on stderr. Jobs that still run in the background at the end of the script are ended.
+// Run executes a script or a command line, and returns its exit status. If a limit ended it, the error is a
+// *LimitError; if ctx ended it, the error is the cause of ctx. The status is then 137. A script that cannot be parsed
+// has status 2 and no error: the message is on stderr. Jobs that still run in the background at the end of the script
+// are ended.
 //
 // stdin may be nil. If the script reads it, one goroutine waits in stdin.Read until that returns: close it after Run.
 func (s *Session) Run(ctx context.Context, script string, stdin io.Reader, stdout, stderr io.Writer) (int, error) {
@@ -52,7 +54,7 @@ func (s *Session) Run(ctx context.Context, script string, stdin io.Reader, stdou
 	})
 }
 
-// Exec is Run of a program of the machine with its arguments, which no shell reads.
+// Exec is like Run, but executes a program of the machine with its arguments, which no shell parses.
 func (s *Session) Exec(ctx context.Context, args []string, stdout, stderr io.Writer) (int, error) {
 	return s.run(ctx, nil, stdout, stderr, func(sh *shell) {
 		defer sh.guarded()
@@ -85,7 +87,7 @@ func (s *Session) run(ctx context.Context, stdin io.Reader, stdout, stderr io.Wr
 	return sh.status, nil
 }
 
-// runScript executes a text to its end. A defect of this package ends the run and not the process.
+// runScript executes a text to its end. A panic in this package ends the run and not the process.
 func (sh *shell) runScript(text, name string) {
 	defer sh.guarded()
 	file, release, err := sh.parse(text, name)
@@ -98,7 +100,7 @@ func (sh *shell) runScript(text, name string) {
 	sh.stmts(file.Stmts)
 }
 
-// guarded is deferred where a goroutine begins.
+// guarded ends the run after a panic. It must be deferred.
 func (sh *shell) guarded() {
 	if problem := recover(); problem != nil {
 		_, _ = fmt.Fprintf(sh.stream(2), "bash: internal error: %v\n", problem) // the run ends anyway
@@ -107,16 +109,19 @@ func (sh *shell) guarded() {
 	}
 }
 
-// treeFactor is about how many bytes the tree of one byte of a script takes.
+// treeFactor is the approximate number of bytes that the syntax tree needs for one byte of a script.
 const treeFactor = 40
 
-// maxFrames is how many calls deep the parser may be. It calls itself for what is nested, and a stack that is too long
+// entryCost is the approximate number of bytes of a variable, function or parameter in a copy that shares its value.
+const entryCost = 128
+
+// maxFrames is the maximum depth of the stack in the parser. The parser is recursive, and a stack that is too deep
 // would end the whole process.
 const maxFrames = 4000
 
 var errNested = errors.New("the script nests too deeply")
 
-// guard gives a parser its input in small pieces, and looks each time how deep the parser is.
+// guard gives a parser its input in small pieces, and checks the depth of the stack each time.
 type guard struct {
 	text string
 	base int
@@ -144,7 +149,7 @@ func newGuard(text string) *guard {
 	return g
 }
 
-// parsing calls a function with a parser. A defect of the parser is not one of this process.
+// parsing calls a function with a parser, and returns a panic of the parser as an error.
 func parsing(fn func(p *syntax.Parser) error) (err error) {
 	defer func() {
 		if problem := recover(); problem != nil {
@@ -154,7 +159,7 @@ func parsing(fn func(p *syntax.Parser) error) (err error) {
 	return fn(syntax.NewParser(syntax.Variant(syntax.LangBash)))
 }
 
-// parse reads a script. What it takes is counted until release is called.
+// parse parses a script. The memory of its syntax tree is counted until release is called.
 func (sh *shell) parse(text, name string) (file *syntax.File, release func(), err error) {
 	if len(text) > sh.r.limits.Script {
 		return nil, nil, fmt.Errorf("%s: the script has %d bytes, more than %d", name, len(text), sh.r.limits.Script)
@@ -163,7 +168,7 @@ func (sh *shell) parse(text, name string) (file *syntax.File, release func(), er
 	if err := errors.Join(sh.step(1+len(text)/16), sh.r.grow(cost)); err != nil {
 		return nil, nil, err
 	}
-	release = func() { _ = sh.r.grow(-cost) } // less is never too much
+	release = func() { _ = sh.r.grow(-cost) } // releasing memory never fails
 	if err := parsing(func(p *syntax.Parser) (err error) {
 		file, err = p.Parse(newGuard(text), name)
 		return err
@@ -174,7 +179,7 @@ func (sh *shell) parse(text, name string) (file *syntax.File, release func(), er
 	return file, release, nil
 }
 
-// parseArithm reads an arithmetic expression, which variables may hold.
+// parseArithm parses an arithmetic expression, which variables may hold.
 func parseArithm(text string) (expr syntax.ArithmExpr, err error) {
 	err = parsing(func(p *syntax.Parser) (err error) {
 		expr, err = p.Arithmetic(newGuard(text))
@@ -186,7 +191,7 @@ func parseArithm(text string) (expr syntax.ArithmExpr, err error) {
 	return expr, nil
 }
 
-// incomplete says whether a command continues in the next line.
+// incomplete reports whether a command continues in the next line.
 func incomplete(text string) bool {
 	line := strings.TrimRight(text, "\n")
 	if strings.HasSuffix(line, "\\") || strings.HasSuffix(line, "|") || strings.HasSuffix(line, "&&") {

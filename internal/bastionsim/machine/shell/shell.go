@@ -63,7 +63,7 @@ type shell struct {
 	interactive  bool
 
 	status      int
-	err         error    // of what is expanded now: nothing more is expanded or assigned until failed has told it
+	err         error    // of the current expansion; nothing more is expanded or assigned until failed reports it
 	substituted int      // status of the last command substitution, -1 if there was none
 	commandLine bool     // the shell runs the text of bash -c
 	dirs        []string // of pushd
@@ -79,10 +79,10 @@ type shell struct {
 	subs    int
 }
 
-// progress is where a shell is in its script.
+// progress is the position of a shell in its script.
 type progress struct {
 	flow                  flow
-	flowCount             int // of loops that break or continue leaves
+	flowCount             int // the number of loops that break or continue leaves
 	loops, calls, sources int
 	noExit                int // inside a condition, where errexit does not count
 }
@@ -102,7 +102,7 @@ func (s *Session) newShell(r *run, ctx context.Context) *shell {
 	return sh
 }
 
-// environScope has the variables of an environment.
+// environScope returns a scope with the variables of an environment.
 func environScope(env []string) []map[string]variable {
 	scope := map[string]variable{}
 	for _, pair := range env {
@@ -113,7 +113,7 @@ func environScope(env []string) []map[string]variable {
 	return []map[string]variable{scope}
 }
 
-// environ is what every session begins with, with what the options add.
+// environ returns the initial environment of every session, followed by that of the options.
 func (s *Session) environ(dir string) []string {
 	u := s.o.User
 	env := []string{"HOME=" + u.Home, "USER=" + u.Name, "LOGNAME=" + u.Name, "SHELL=/bin/bash", "PWD=" + dir}
@@ -131,7 +131,7 @@ func (s *Session) startDir(view *vfs.View) string {
 	return "/"
 }
 
-// fork is a subshell: a copy, whose changes stay in it. end must be called.
+// fork returns a subshell: a copy whose changes do not affect this shell. The caller must call end.
 func (sh *shell) fork() *shell {
 	c := *sh
 	c.scopes = make([]map[string]variable, len(sh.scopes))
@@ -148,10 +148,20 @@ func (sh *shell) fork() *shell {
 	c.pid = sh.r.pids.Add(1)
 	c.level++
 	c.depth++
+	c.hold(c.copied())
 	return &c
 }
 
-// end gives back what a subshell has.
+// copied returns the memory that the copies of a subshell take, without the values, which it shares.
+func (sh *shell) copied() int64 {
+	entries := len(sh.params) + len(sh.funcs)
+	for _, scope := range sh.scopes {
+		entries += len(scope)
+	}
+	return int64(entries) * entryCost
+}
+
+// end runs the EXIT trap, and releases the files and the memory of a shell.
 func (sh *shell) end() {
 	sh.runTrap("EXIT")
 	for _, f := range sh.fds {
@@ -161,7 +171,7 @@ func (sh *shell) end() {
 	_ = sh.r.grow(-sh.held)
 }
 
-// step counts what is done, and says whether to go on.
+// step counts n steps. It returns an error if the shell must stop.
 func (sh *shell) step(n int) error {
 	if sh.stopErr != nil {
 		return sh.stopErr
@@ -178,7 +188,7 @@ func (sh *shell) step(n int) error {
 	return sh.stopErr
 }
 
-// nest counts one more level of what calls itself, until the function that it returns is called.
+// nest counts one more level of recursion until the returned function is called.
 func (sh *shell) nest() func() {
 	if sh.depth++; sh.depth > sh.r.limits.Depth {
 		sh.kill("depth")
@@ -186,10 +196,10 @@ func (sh *shell) nest() func() {
 	return func() { sh.depth-- }
 }
 
-// ok says whether what is expanded now has not failed.
+// ok reports whether the current expansion has not failed.
 func (sh *shell) ok() bool { return sh.err == nil && sh.stopErr == nil }
 
-// fail keeps the first error of what is expanded now.
+// fail keeps the first error of the current expansion.
 func (sh *shell) fail(err error) {
 	sh.err = cmp.Or(sh.err, err)
 }
@@ -205,19 +215,19 @@ func (f *failure) Error() string { return f.msg }
 
 func (sh *shell) failf(format string, args ...any) { sh.failWith(1, format, args...) }
 
-// failWith is failf of an error that gives the command another status.
+// failWith is like failf, but also sets the status of the command.
 func (sh *shell) failWith(code int, format string, args ...any) {
 	sh.fail(&failure{msg: fmt.Sprintf(format, args...), code: code})
 }
 
-// errorOf names the command whose error it is.
+// errorOf adds the name of a command to its error.
 func (sh *shell) errorOf(command string) {
 	if f, ok := sh.err.(*failure); ok {
 		f.msg = command + ": " + f.msg
 	}
 }
 
-// fatalf is failf of an error that ends the shell.
+// fatalf is like failf, but the error ends the shell.
 func (sh *shell) fatalf(format string, args ...any) {
 	code := 1
 	if sh.commandLine {
@@ -226,10 +236,10 @@ func (sh *shell) fatalf(format string, args ...any) {
 	sh.fail(&failure{msg: fmt.Sprintf(format, args...), code: code, exit: true})
 }
 
-// kill ends the run for a limit.
+// kill ends the run because of a limit.
 func (sh *shell) kill(limit string) { sh.fail(sh.r.kill(limit)) }
 
-// failed ends a command: if an expansion has failed, it tells why, and sets the status.
+// failed ends a command: if an expansion has failed, it reports the error and sets the status.
 func (sh *shell) failed() bool {
 	err := sh.err
 	if err == nil {
@@ -253,7 +263,7 @@ func (sh *shell) stopped() bool {
 
 func (sh *shell) stream(fd int) *stream { return &stream{sh: sh, file: sh.fds[fd]} }
 
-// complain writes an error as bash does.
+// complain writes an error in the format of bash.
 func (sh *shell) complain(err error) {
 	if sh.step(0) != nil {
 		return
@@ -262,10 +272,10 @@ func (sh *shell) complain(err error) {
 	if !sh.interactive && sh.line > 0 {
 		where = fmt.Sprintf("%s: line %d", sh.name, sh.line)
 	}
-	_, _ = fmt.Fprintf(sh.stream(2), "%s: %v\n", where, err) // nowhere else to tell
+	_, _ = fmt.Fprintf(sh.stream(2), "%s: %v\n", where, err) // the error has no other place
 }
 
-// abs is a path from the root. It is not cleaned, as the file system follows it as it is.
+// abs returns an absolute path. It does not clean the path, because the file system follows it as it is.
 func (sh *shell) abs(name string) string {
 	if name == "" || strings.HasPrefix(name, "/") {
 		return name

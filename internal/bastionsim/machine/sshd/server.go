@@ -14,18 +14,19 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// ErrProhibited is what a Forward function returns, wrapped, for a destination that its rules do not allow.
+// ErrProhibited is wrapped by the error of a Forward function for a destination that its rules forbid.
 var ErrProhibited = errors.New("administratively prohibited")
 
-// Config is what a server needs.
+// Config is the configuration of a Server.
 type Config struct {
 	Host    Host
 	HostKey ssh.Signer
-	// Forward opens connections for direct-tcpip channels, in a time that it limits itself. If it is nil, they are refused.
+	// Forward opens connections for direct-tcpip channels, and limits its own time. If it is nil, such channels are
+	// refused.
 	Forward func(ctx context.Context, host string, port uint32) (net.Conn, error)
-	// Admit, if there is one, is asked about each connection before a byte is read or written; those it refuses are closed.
+	// Admit decides about each connection before a byte is read or written. If it is nil, every connection is admitted.
 	Admit func(remote net.Addr) bool
-	// Subsystems are those that Host runs.
+	// Subsystems are the names of the subsystems that Host runs.
 	Subsystems []string
 	Clock      clock.WithTicker
 	Log        logr.Logger
@@ -43,7 +44,7 @@ type Server struct {
 	open map[net.Conn]struct{}
 }
 
-// New makes a server.
+// New returns a server.
 func New(cfg Config) *Server {
 	s := &Server{
 		cfg:         cfg,
@@ -64,7 +65,7 @@ func New(cfg Config) *Server {
 	return s
 }
 
-// acceptRetry is how long a server waits after its listener failed for a reason that may pass, such as too many open files.
+// acceptRetry is the delay after a temporary error of a listener, such as too many open files.
 const acceptRetry = 100 * time.Millisecond
 
 // Serve answers clients on a listener until ctx ends or the listener is closed. It closes the listener and all connections
@@ -81,7 +82,7 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 		conn, err := l.Accept()
 		switch {
 		case err == nil:
-			// In the order in which they come: who has come last has waited least.
+			// admit is called in the order in which connections come, so that the oldest one is the first of startups.
 			if waited := s.admit(conn); waited != nil {
 				group.Go(func() { s.handle(ctx, conn, waited) })
 			}
@@ -104,10 +105,11 @@ func temporary(err error) bool {
 	return errors.As(err, &netErr) && netErr.Temporary() //nolint:staticcheck // there is nothing else that says so
 }
 
-// admit takes a connection, or closes it and returns nil. The function returned is to be called when it is authenticated.
+// admit closes a refused connection and returns nil. Otherwise, waited must be called when the connection is
+// authenticated.
 func (s *Server) admit(raw net.Conn) (waited func()) {
 	s.track(raw, true)
-	// After track, so that a Disconnect that comes now finds the connection or the answer is new already.
+	// Admit is called after track, so that a concurrent Disconnect finds the connection, or Admit uses the new rules.
 	if s.cfg.Admit != nil && !s.cfg.Admit(raw.RemoteAddr()) {
 		_ = raw.Close()
 		s.track(raw, false)
@@ -128,12 +130,29 @@ func (s *Server) handle(ctx context.Context, raw net.Conn, waited func()) {
 	allowed, ok := conn.Permissions.ExtraData[grantKey{}].(grant)
 	if !ok || !s.connections.acquire() {
 		_ = conn.Close()
+		discard(channels, requests)
 		return
 	}
 	defer s.connections.release()
 	s.cfg.Log.V(1).Info("SSH connection", "user", allowed.user.Name, "remote", raw.RemoteAddr().String())
 	c := &connection{server: s, conn: conn, grant: allowed}
 	c.serve(ctx, channels, requests)
+}
+
+// discard reads what a closed connection has left, until both end: the library waits for that.
+func discard(channels <-chan ssh.NewChannel, requests <-chan *ssh.Request) {
+	for channels != nil || requests != nil {
+		select {
+		case _, ok := <-channels:
+			if !ok {
+				channels = nil
+			}
+		case _, ok := <-requests:
+			if !ok {
+				requests = nil
+			}
+		}
+	}
 }
 
 func (s *Server) track(conn net.Conn, open bool) {
@@ -146,7 +165,7 @@ func (s *Server) track(conn net.Conn, open bool) {
 	}
 }
 
-// Disconnect closes the connections of those clients that it is said of.
+// Disconnect closes the connections of all clients for which whose returns true.
 func (s *Server) Disconnect(whose func(remote net.Addr) bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -180,7 +199,7 @@ func (s *Server) handshake(ctx context.Context, raw net.Conn, waited func()) (*s
 	return conn, channels, requests, err
 }
 
-// grantKey is where a connection's Permissions have its grant.
+// grantKey is the key of the grant in the Permissions of a connection.
 type grantKey struct{}
 
 func (s *Server) authorize(meta ssh.ConnMetadata, key ssh.PublicKey) (*ssh.Permissions, error) {
@@ -191,14 +210,14 @@ func (s *Server) authorize(meta ssh.ConnMetadata, key ssh.PublicKey) (*ssh.Permi
 	return &ssh.Permissions{ExtraData: map[any]any{grantKey{}: allowed}}, nil
 }
 
-// accepted tells the machine's log who came in.
+// accepted records a login in the machine's journal.
 func (s *Server) accepted(meta ssh.ConnMetadata, key ssh.PublicKey, permissions *ssh.Permissions, _ string) (*ssh.Permissions, error) {
 	s.cfg.Host.Journal(fmt.Sprintf("Accepted publickey for %s from %s: %s %s",
 		meta.User(), meta.RemoteAddr(), key.Type(), ssh.FingerprintSHA256(key)))
 	return permissions, nil
 }
 
-// counter counts what there may be only so many of at a time.
+// counter limits how many connections or sessions there are at a time.
 type counter struct {
 	limit int32
 	count atomic.Int32

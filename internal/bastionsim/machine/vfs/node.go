@@ -18,7 +18,8 @@ const (
 	devTTY
 )
 
-// node is an inode. Nodes of the image are never changed; those of a file system only under its lock.
+// node is an inode. Nodes of the image are immutable; all other nodes are changed only under the lock of the file
+// system.
 type node struct {
 	ino                 uint64
 	mode                fs.FileMode
@@ -32,7 +33,7 @@ type node struct {
 	children map[string]uint64
 
 	dev   device
-	proc  string // the name that the content's function has
+	proc  string // the name of the function for the content
 	fixed bool   // read-only, as in /proc
 }
 
@@ -49,7 +50,7 @@ func (n *node) size() int64 {
 	}
 }
 
-// get is a node as it is now, for reading. It is nil if there is none.
+// get returns a node for reading, or nil.
 func (f *FS) get(ino uint64) *node {
 	if n := f.nodes[ino]; n != nil {
 		return n
@@ -57,7 +58,7 @@ func (f *FS) get(ino uint64) *node {
 	return f.base.nodes[ino]
 }
 
-// own is a node for changing. It copies one of the image, and marks it to be written.
+// own returns a node for changing, and marks it as dirty. If the node is of the image, own copies it first.
 func (f *FS) own(ino uint64) (*node, syscall.Errno) {
 	n := f.nodes[ino]
 	if n == nil {
@@ -95,7 +96,7 @@ func (f *FS) touch(ino uint64) {
 	}
 }
 
-// add makes a node and its name in a directory.
+// add adds a name to a directory. If the node is new, it also creates the node.
 func (f *FS) add(dir uint64, name string, n *node) syscall.Errno {
 	if err := f.room(2*inodeCost+int64(len(name)+len(n.data)+len(n.target)), 2); err != 0 {
 		return err
@@ -123,7 +124,7 @@ func (f *FS) add(dir uint64, name string, n *node) syscall.Errno {
 	return 0
 }
 
-// drop takes a name out of a directory, and the node with its last name unless a process has it open.
+// drop removes a name from a directory. It deletes the node with its last name, unless the node is open.
 func (f *FS) drop(dir uint64, name string) syscall.Errno {
 	d, err := f.own(dir)
 	if err != 0 {
@@ -160,7 +161,7 @@ func (f *FS) forget(n *node) {
 	f.touch(n.ino)
 }
 
-// resize makes a file shorter, or longer by zeros.
+// resize shortens a file, or extends it with zeros.
 func (f *FS) resize(n *node, size int64) syscall.Errno {
 	if size < 0 {
 		return syscall.EINVAL
@@ -173,7 +174,7 @@ func (f *FS) resize(n *node, size int64) syscall.Errno {
 		return err
 	}
 	switch {
-	case n.shared || size == 0:
+	case n.shared || grow < 0 && int64(cap(n.data)) > 2*size: // else the room that the disk is charged for is not released
 		data := make([]byte, size)
 		copy(data, n.data)
 		n.data, n.shared = data, false
@@ -189,7 +190,7 @@ func (f *FS) resize(n *node, size int64) syscall.Errno {
 	return 0
 }
 
-// may says whether credentials have the rights given (4 read, 2 write, 1 execute or search) on a node.
+// may reports whether credentials have the wanted rights (4 read, 2 write, 1 execute or search) on a node.
 func (n *node) may(c Cred, want fs.FileMode) bool {
 	if c.UID == 0 {
 		return want&1 == 0 || n.mode.IsDir() || n.mode&0o111 != 0
@@ -204,8 +205,8 @@ func (n *node) may(c Cred, want fs.FileMode) bool {
 	return bits&want == want
 }
 
-// mayRemove says whether credentials allow to take a node out of a directory: with the sticky bit only to an owner of
-// either.
+// mayRemove reports whether credentials may remove a node from a directory. With the sticky bit, only the owner of the
+// node or of the directory may do so.
 func mayRemove(c Cred, dir, n *node) bool {
 	if dir.fixed || !dir.may(c, 3) {
 		return false

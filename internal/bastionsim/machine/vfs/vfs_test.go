@@ -41,7 +41,7 @@ func must(t *testing.T, errs ...error) {
 
 var alice, bob = Cred{UID: 1000, GID: 1000, Groups: []uint32{27}}, Cred{UID: 1001, GID: 1001}
 
-// TestErrors: each operation fails as a kernel says it does.
+// TestErrors verifies that each operation fails with the same error as in a kernel.
 func TestErrors(t *testing.T) {
 	f := open(t, Config{Limits: Limits{Bytes: 1 << 20, FileSize: 1 << 16}})
 	root, a, b := f.As(Root), f.As(alice), f.As(bob)
@@ -106,7 +106,7 @@ func TestErrors(t *testing.T) {
 	}
 }
 
-// TestFull: what is full takes no more, and has room again when something goes.
+// TestFull verifies that a full file system takes no more, and has room again when a file is removed.
 func TestFull(t *testing.T) {
 	f := open(t, Config{Limits: Limits{Bytes: 100_000, FileSize: 60_000, Inodes: 30}})
 	must(t, f.WriteFile("/tmp/one", make([]byte, 60_000), 0o644))
@@ -130,7 +130,7 @@ func TestFull(t *testing.T) {
 	}
 }
 
-// TestUnlinkedFile: a file without a name lives, and takes room, while it is open.
+// TestUnlinkedFile verifies that a file without a name exists, and takes room, while it is open.
 func TestUnlinkedFile(t *testing.T) {
 	f := open(t, Config{})
 	v := f.As(Root)
@@ -152,7 +152,7 @@ func TestUnlinkedFile(t *testing.T) {
 	}
 }
 
-// TestMachinesShareTheImageOnly: what one machine changes, no other sees.
+// TestMachinesShareTheImageOnly verifies that a change on one machine is not visible on another one.
 func TestMachinesShareTheImageOnly(t *testing.T) {
 	one, two := open(t, Config{Hostname: "one"}), open(t, Config{Hostname: "two"})
 	was, err := two.ReadFile("/etc/passwd")
@@ -177,7 +177,7 @@ func TestMachinesShareTheImageOnly(t *testing.T) {
 	}
 }
 
-// TestKilled: a disk that was not closed has what was synced, also after its last record was cut.
+// TestKilled verifies that a disk that was not closed has all synced changes, even if its last record is cut off.
 func TestKilled(t *testing.T) {
 	dir := t.TempDir()
 	f := open(t, Config{Dir: dir, Hostname: "m", Clock: clocktesting.NewFakeClock(time.Now())})
@@ -217,7 +217,7 @@ func TestKilled(t *testing.T) {
 	}
 }
 
-// TestCompaction: a file that is written again and again does not make the disk long.
+// TestCompaction verifies that the journal stays short if a file is written again and again.
 func TestCompaction(t *testing.T) {
 	dir := t.TempDir()
 	f := open(t, Config{Dir: dir})
@@ -240,7 +240,7 @@ func TestCompaction(t *testing.T) {
 	}
 }
 
-// TestChangesAreWrittenByThemselves: a moment after a change the disk has it.
+// TestChangesAreWrittenByThemselves verifies that a change is in the journal a moment later, without Sync.
 func TestChangesAreWrittenByThemselves(t *testing.T) {
 	dir := t.TempDir()
 	fake := clocktesting.NewFakeClock(time.Now())
@@ -252,4 +252,18 @@ func TestChangesAreWrittenByThemselves(t *testing.T) {
 		return bytes.Contains(data, []byte("written later"))
 	})
 	must(t, f.Close())
+}
+
+// TestShrunkFile verifies that a file that is shortened releases its memory: the disk is not charged for it any more.
+func TestShrunkFile(t *testing.T) {
+	f := open(t, Config{})
+	v := f.As(Root)
+	must(t, v.WriteFile("/tmp/x", make([]byte, 1<<20), 0o644))
+	file, err := v.OpenFile("/tmp/x", O_RDWR, 0o644)
+	must(t, err, file.Truncate(7), file.Close())
+	for _, n := range f.nodes {
+		if len(n.data) == 7 && cap(n.data) > 1<<10 {
+			t.Errorf("a file of 7 bytes has %d bytes", cap(n.data))
+		}
+	}
 }

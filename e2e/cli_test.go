@@ -56,7 +56,7 @@ func TestUpDownStatusReset(t *testing.T) {
 	kc.Shows(t, "created")
 
 	gardenlite(t, dir, "down").OK(t).Shows(t, "stopped")
-	gardenlite(t, dir, "up", "-d").OK(t) // on the port that was chosen
+	gardenlite(t, dir, "up", "-dv").OK(t) // on the port that was chosen
 	second := statusOf(t, dir)
 	if second.URL != first.URL {
 		t.Errorf("after a restart at %s, before at %s", second.URL, first.URL)
@@ -80,7 +80,7 @@ func TestUpDownStatusReset(t *testing.T) {
 	gardenlite(t, dir, "reset", "--yes").OK(t)
 }
 
-// asksOnTerminal: on a terminal, a token for a registered seed is made once that is confirmed.
+// asksOnTerminal: on a terminal, a token for a registered seed is created only after a confirmation.
 func asksOnTerminal(t *testing.T, dir, url string) {
 	t.Helper()
 	script, err := exec.LookPath("script")
@@ -96,7 +96,7 @@ func asksOnTerminal(t *testing.T, dir, url string) {
 	}
 }
 
-// TestUpFromFile takes flags from a file, and what the command line says counts more.
+// TestUpFromFile takes flags from a file; those of the command line take precedence.
 func TestUpFromFile(t *testing.T) {
 	t.Parallel()
 	folder := t.TempDir()
@@ -123,7 +123,8 @@ func TestMergeKubeconfig(t *testing.T) {
 	}
 }
 
-// TestClearErrors makes what can go wrong go wrong: exit status 2 for wrong usage, else 1, and words that say what to do.
+// TestClearErrors provokes errors: the exit status is 2 for wrong usage and otherwise 1, and the message says what
+// to do.
 func TestClearErrors(t *testing.T) {
 	t.Parallel()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
@@ -289,8 +290,8 @@ func TestForegroundEndsOnInterrupt(t *testing.T) {
 	}
 }
 
-// TestUpAtOnce starts one landscape several times at once, while its status is asked for all the time: one process has it, and
-// every command says so.
+// TestUpAtOnce starts one landscape several times at once, while its status is requested all the time: one process
+// holds it, and every command names that process.
 func TestUpAtOnce(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

@@ -14,7 +14,7 @@ import (
 	"github.com/gardenlite/gardenlite/internal/landscape/control"
 )
 
-// runDetached starts this program again in the background and follows its start through a pipe.
+// runDetached starts gardenlite again in the background and follows its start through a pipe.
 func (u *upFlags) runDetached(ctx context.Context, g *globals) error {
 	if client, err := control.Connect(u.config.Dir); err == nil && client != nil {
 		return u.alreadyRunning(ctx, g)
@@ -28,10 +28,9 @@ func (u *upFlags) runDetached(ctx context.Context, g *globals) error {
 		return fmt.Errorf("making a pipe to the background: %w", err)
 	}
 	defer reader.Close()
-	args := slices.DeleteFunc(slices.Clone(os.Args[1:]), func(arg string) bool {
-		return arg == "-d" || arg == "--detach" || arg == "--detach=true"
-	})
-	child := exec.Command(executable, append(args, "--progress-fd=3", "--data-dir="+u.config.Dir)...)
+	// The last value of a flag counts.
+	args := append(slices.Clone(os.Args[1:]), "--detach=false", "--progress-fd=3", "--data-dir="+u.config.Dir)
+	child := exec.Command(executable, args...)
 	child.ExtraFiles = []*os.File{writer}
 	child.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	err = child.Start()

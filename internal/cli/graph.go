@@ -75,7 +75,7 @@ stands for any text. (--name chooses the landscape, as everywhere.)`,
 	return cmd
 }
 
-// readFilter reads KIND [[NAMESPACE/]NAME] into what flags say as well.
+// readFilter reads KIND [[NAMESPACE/]NAME] into the filter. It returns an error if a flag contradicts an argument.
 func readFilter(f *graphview.Filter, args []string) error {
 	set := func(to *string, value, what string) error {
 		if *to != "" && value != "" && *to != value {
@@ -97,7 +97,7 @@ func readFilter(f *graphview.Filter, args []string) error {
 	return errors.Join(set(&f.Namespace, namespace, "the namespace"), set(&f.Name, name, "the name"))
 }
 
-// openGraphPage prints the address of the page, and opens it where there is a browser to open it with.
+// openGraphPage prints the address of the page, and opens it if there is a browser.
 func openGraphPage(ctx context.Context, g *globals, client inspect.Client, filter graphview.Filter) error {
 	page, err := client.Page(ctx, filter)
 	if err != nil {
@@ -110,13 +110,14 @@ func openGraphPage(ctx context.Context, g *globals, client inspect.Client, filte
 		fmt.Fprintln(g.err, err)
 		return nil // the address is there to be copied
 	}
-	if err := exec.CommandContext(ctx, opener[0], append(opener[1:], page)...).Start(); err != nil {
+	// The opener may run for longer than this command.
+	if err := exec.Command(opener[0], append(opener[1:], page)...).Start(); err != nil {
 		fmt.Fprintf(g.err, "%s does not start (%v): open the address yourself.\n", opener[0], err)
 	}
 	return nil
 }
 
-// browser is the program that opens an address: BROWSER, or the system's.
+// browser returns the command that opens an address: BROWSER, or the system's.
 func browser() ([]string, error) {
 	candidates := [][]string{{"xdg-open"}}
 	switch runtime.GOOS {

@@ -65,7 +65,7 @@ func (f *stackFlags) completeStack(g *globals) cobra.CompletionFunc {
 	}
 }
 
-// stacksInstalled are names of what is installed, for completion.
+// stacksInstalled returns what name returns for the installed stacks, sorted and without duplicates, for completion.
 func (g *globals) stacksInstalled(ctx context.Context, name func(v1alpha1.Install) string) (names []string) {
 	ctx, cancel := context.WithTimeout(ctx, completionTimeout)
 	defer cancel()
@@ -73,7 +73,7 @@ func (g *globals) stacksInstalled(ctx context.Context, name func(v1alpha1.Instal
 	if err != nil {
 		return nil
 	}
-	all, _ := stacks.List(ctx, "") // nothing is completed then
+	all, _ := stacks.List(ctx, "") // after an error, nothing is completed
 	for _, install := range all {
 		if name := name(install); name != "" {
 			names = append(names, name)
@@ -83,7 +83,7 @@ func (g *globals) stacksInstalled(ctx context.Context, name func(v1alpha1.Instal
 	return slices.Compact(names)
 }
 
-// stackClient works with the stacks of the landscape as its administrator.
+// stackClient returns a client for the stacks of the landscape, as the administrator.
 func (g *globals) stackClient(ctx context.Context) (*stackclient.Client, error) {
 	config, err := g.gardenConfig(ctx)
 	if err != nil {
@@ -162,7 +162,7 @@ func (f *stackFlags) install(ctx context.Context, g *globals, name string) error
 	return err
 }
 
-// withKind is an install with its kind, which answers of the API do not have.
+// withKind sets the kind of an install, which answers of the API do not have.
 func withKind(install v1alpha1.Install) v1alpha1.Install {
 	install.GetObjectKind().SetGroupVersionKind(v1alpha1.GroupVersion.WithKind(install.Kind()))
 	return install
@@ -200,7 +200,7 @@ func (f *stackFlags) mapImages(ctx context.Context, g *globals, p stackclient.Pa
 	return nil
 }
 
-// waitFor waits with the flags' timeout, and shows what for.
+// waitFor calls wait with the timeout of the flags, and shows what it reports.
 func (f *stackFlags) waitFor(ctx context.Context, g *globals, title string, wait func(context.Context, func(string)) error) error {
 	ctx, cancel := context.WithTimeout(ctx, f.timeout)
 	defer cancel()
@@ -208,7 +208,7 @@ func (f *stackFlags) waitFor(ctx context.Context, g *globals, title string, wait
 	progress.begin(title)
 	defer progress.close()
 	err := wait(ctx, func(text string) { progress.say(firstLine(text)) })
-	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
+	if err != nil && errors.Is(ctx.Err(), context.DeadlineExceeded) {
 		return fmt.Errorf("not within %s (--timeout): %w", f.timeout, err)
 	}
 	return err
@@ -311,7 +311,7 @@ func readyOf(install v1alpha1.Install) string {
 	return string(install.State().Condition(v1alpha1.Ready).Status)
 }
 
-// messageOf is why a stack is not as it should be.
+// messageOf returns why a stack is not synced or not ready.
 func messageOf(install v1alpha1.Install) string {
 	if synced := install.State().Condition(v1alpha1.Synced); synced.Message != "" {
 		return synced.Message

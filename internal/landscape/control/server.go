@@ -21,13 +21,13 @@ const (
 	stopPath   = "/stop"
 )
 
-// Server answers on the control socket.
+// Server serves the control socket.
 type Server struct {
 	server *http.Server
 	done   chan struct{}
 }
 
-// Serve answers on the socket. The handlers answer for the paths that begin with their keys.
+// Serve serves the control socket. Each handler serves the paths that begin with its key.
 func Serve(socket net.Listener, status func(collect bool) Status, stop func(), handlers map[string]http.Handler) *Server {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET "+statusPath, func(w http.ResponseWriter, r *http.Request) {
@@ -49,7 +49,7 @@ func Serve(socket net.Listener, status func(collect bool) Status, stop func(), h
 	return c
 }
 
-// Stop ends it.
+// Stop closes the server, and waits until it has ended.
 func (c *Server) Stop() {
 	_ = c.server.Close()
 	<-c.done
@@ -61,8 +61,8 @@ type Client struct {
 	http *http.Client
 }
 
-// connectTimeout is how long Connect waits for a process that has taken the landscape to say how one talks to it, which is
-// the next thing that it does.
+// connectTimeout is how long Connect waits for a process that holds the lock to write run.json, which it does right
+// after it has taken the lock.
 const connectTimeout = 5 * time.Second
 
 // Connect returns a client for the process that holds the landscape, or ErrNotRunning.
@@ -79,7 +79,7 @@ func Connect(dir string) (*Client, error) {
 	return &Client{run: run, http: &http.Client{Transport: transport}}, nil
 }
 
-// holder is what the process that holds the landscape says of itself.
+// holder returns what run.json says of the process that holds the landscape.
 func holder(dir string) (*statedir.Run, error) {
 	timeout := time.After(connectTimeout)
 	ticker := time.NewTicker(5 * time.Millisecond)
@@ -101,7 +101,7 @@ func holder(dir string) (*statedir.Run, error) {
 	}
 }
 
-// Status asks for the status; with collect, after a garbage collection.
+// Status returns the status. With collect, garbage is collected before memory is measured.
 func (c *Client) Status(ctx context.Context, collect bool) (*Status, error) {
 	path := statusPath
 	if collect {
@@ -128,10 +128,11 @@ func (c *Client) Stop(ctx context.Context) error {
 	return response.Body.Close()
 }
 
-// maxMessage bounds the message of an error.
+// maxMessage is the largest size of an error message, in bytes.
 const maxMessage = 64 << 10
 
-// Call sends a request and returns the body of the answer. An answer that is not 200 is an error, 400 a usage error.
+// Call sends a request and returns the body of the response. Any status but 200 is an error, and 400 is a usage
+// error.
 func (c *Client) Call(ctx context.Context, method, path string, data []byte) (io.ReadCloser, error) {
 	response, err := c.do(ctx, method, path, bytes.NewReader(data))
 	if err != nil {
@@ -167,7 +168,7 @@ func (c *Client) do(ctx context.Context, method, path string, body io.Reader) (*
 	return response, nil
 }
 
-// WaitReady returns when the landscape is ready, or an error when it ends or the context does.
+// WaitReady waits until the landscape is ready. It returns an error when the landscape ends or the context does.
 func WaitReady(ctx context.Context, dir string) (*Status, error) {
 	ticker := time.NewTicker(50 * time.Millisecond)
 	defer ticker.Stop()
@@ -175,7 +176,9 @@ func WaitReady(ctx context.Context, dir string) (*Status, error) {
 		client, err := Connect(dir)
 		if err == nil {
 			var status *Status
-			if status, err = client.Status(ctx, false); err == nil && status.State == StateReady {
+			status, err = client.Status(ctx, false)
+			client.http.CloseIdleConnections()
+			if err == nil && status.State == StateReady {
 				return status, nil
 			}
 		} else if errors.Is(err, statedir.ErrNotRunning) {
@@ -189,7 +192,7 @@ func WaitReady(ctx context.Context, dir string) (*Status, error) {
 	}
 }
 
-// WaitStopped returns when no process holds the landscape any more.
+// WaitStopped waits until no process holds the landscape.
 func WaitStopped(ctx context.Context, dir string) error {
 	ticker := time.NewTicker(20 * time.Millisecond)
 	defer ticker.Stop()

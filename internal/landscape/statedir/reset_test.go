@@ -8,10 +8,11 @@ import (
 	"testing"
 )
 
-// TestReset: all that a landscape makes goes, private keys of bastions too, and a reset that was interrupted can be run again.
+// TestReset: everything that a landscape creates is deleted, private keys of bastions too, and a reset that was
+// interrupted can be run again.
 func TestReset(t *testing.T) {
 	for name, files := range map[string][]string{
-		"whole": {LockFile, RunFile, KubeconfigFile, "data/garden/db", "pki/garden/ca.key", "cloud/x",
+		"whole": {LockFile, RunFile, KubeconfigFile, PortFile, "data/garden/db", "pki/garden/ca.key", "cloud/x",
 			"ssh/cli-a/bastion.key", "gardenlite.log"},
 		"interrupted": {LockFile, "ssh/cli-a/bastion.key"},
 		"empty":       nil,
@@ -37,7 +38,7 @@ func TestReset(t *testing.T) {
 	}
 }
 
-// TestCheckReset: what cannot be deleted is said before anything is asked or deleted.
+// TestCheckReset: it returns an error for a directory that is not a landscape's, and for a landscape that is held.
 func TestCheckReset(t *testing.T) {
 	dir := t.TempDir()
 	if err := os.WriteFile(filepath.Join(dir, "thesis.tex"), nil, 0o600); err != nil {

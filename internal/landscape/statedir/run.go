@@ -27,12 +27,13 @@ const (
 	ChartsFolder = "charts"
 	// CloudFolder has the simulated cloud's networks and instances.
 	CloudFolder = "cloud"
-	// ShootsFolder is between the folder of a landscape's data, or its prefix in a shared datastore, and a shoot's technical ID.
+	// ShootsFolder is the path element before a shoot's technical ID, below the folder of a landscape's data or its
+	// prefix in a shared datastore.
 	ShootsFolder = "shoots"
-	// GardenletsFolder has what gardenlets were deployed by others, so that they run again after a restart. There are no
-	// credentials in it.
+	// GardenletsFolder records which gardenlets were deployed, so that they run again after a restart. It has no
+	// credentials.
 	GardenletsFolder = "gardenlets"
-	// AdmissionFolder has the files that tell the garden's API server of the webhooks.
+	// AdmissionFolder has the files with which the garden's API server finds the webhooks.
 	AdmissionFolder = "admission"
 	// ProcessesFolder has the folders and logs of Pods that run as processes.
 	ProcessesFolder = "processes"
@@ -42,11 +43,11 @@ const (
 	StacksFolder = "stacks"
 	// bastionsFolder has the folders of Bastions that were kept.
 	bastionsFolder = "ssh"
-	// PortFile is where a gardenlet that runs alone keeps its port, for the next start.
+	// PortFile keeps the port of a gardenlet that runs alone, for the next start.
 	PortFile = "port"
 )
 
-// SeedPrefix is before a seed's name in the name of its cluster, and of its folders.
+// SeedPrefix precedes a seed's name in the names of its cluster and of its folders.
 const SeedPrefix = "seed-"
 
 // ErrLocked says that another process holds the landscape.
@@ -55,26 +56,26 @@ var ErrLocked = errors.New("another process holds this landscape")
 // ErrNotRunning says that no process holds the landscape.
 var ErrNotRunning = errors.New("the landscape is not running")
 
-// Run is what run.json says of the process that holds the landscape, or held it last.
+// Run is the content of run.json, about the process that holds the landscape or held it last.
 type Run struct {
 	Name      string    `json:"name"`
 	PID       int       `json:"pid"`
 	Version   string    `json:"version"`
 	StartedAt time.Time `json:"startedAt"`
-	// URL is the garden's API server; Port is taken again at the next start with --port 0. PortChosen says that it was a free
-	// one that was chosen.
+	// URL is the address of the garden's API server. Port is taken again at the next start with --port 0. PortChosen
+	// means that --port 0 chose it.
 	URL        string `json:"url,omitempty"`
 	Port       int    `json:"port,omitempty"`
 	PortChosen bool   `json:"portChosen,omitempty"`
 	// Options are the values of Config.Options.
 	Options map[string]string `json:"options,omitempty"`
-	// AdmissionPort is where the garden's API server asks the admission controller; taken again at the next start.
+	// AdmissionPort is the port of the admission controller's webhooks, which is taken again at the next start.
 	AdmissionPort int `json:"admissionPort,omitempty"`
-	// SeedPorts is where the clusters of the seeds listen, by the seed's name; taken again at the next start.
+	// SeedPorts are the ports of the seeds' API servers by seed name, which are taken again at the next start.
 	SeedPorts map[string]int `json:"seedPorts,omitempty"`
 	// Control is the path of the control socket.
 	Control string `json:"control"`
-	// Datastore is what the data was written with: sqlite, memory, or the scheme of an endpoint.
+	// Datastore is the kind of datastore that has the data: sqlite, memory, or the scheme of an endpoint.
 	Datastore string `json:"datastore"`
 }
 
@@ -102,8 +103,8 @@ func WriteRun(dir string, run *Run) error {
 	return fsutil.WriteFile(filepath.Join(dir, RunFile), append(data, '\n'), 0o600)
 }
 
-// CheckReset says why a landscape's data cannot be deleted: a process holds the landscape, or the directory does not look
-// like a landscape's.
+// CheckReset returns why a landscape's data cannot be deleted: a process holds the landscape, or the directory does
+// not look like a landscape's.
 func CheckReset(dir string) error {
 	held, err := lockForReset(dir)
 	if held != nil {
@@ -112,7 +113,7 @@ func CheckReset(dir string) error {
 	return err
 }
 
-// lockForReset locks a landscape that can be deleted. There is no lock for a directory that is empty or missing.
+// lockForReset locks a landscape that can be deleted. It returns no lock for a directory that is empty or missing.
 func lockForReset(dir string) (*flock.Flock, error) {
 	entries, err := os.ReadDir(dir)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -131,8 +132,8 @@ func lockForReset(dir string) (*flock.Flock, error) {
 	return held, err
 }
 
-// Reset deletes what a landscape has made. The file that tells its folder goes last, so that a reset that was interrupted
-// can be run again.
+// Reset deletes what a landscape has created. The lock file, which identifies its folder, goes last, so that a reset
+// that was interrupted can be run again.
 func Reset(dir string) error {
 	held, err := lockForReset(dir)
 	if err != nil {
@@ -146,7 +147,7 @@ func Reset(dir string) error {
 	}
 	defer held.Unlock() //nolint:errcheck // the file is gone
 	for _, name := range []string{DataFolder, PKIFolder, CloudFolder, AdmissionFolder, GardenletsFolder, ProcessesFolder,
-		StacksFolder, ImagesFile, bastionsFolder, KubeconfigFile, RunFile, ControlSocket} {
+		StacksFolder, ImagesFile, bastionsFolder, KubeconfigFile, PortFile, RunFile, ControlSocket} {
 		if err := os.RemoveAll(filepath.Join(dir, name)); err != nil {
 			return fmt.Errorf("deleting the landscape's data: %w", err)
 		}
@@ -158,6 +159,6 @@ func Reset(dir string) error {
 			return fmt.Errorf("deleting the landscape's data: %w", err)
 		}
 	}
-	_ = os.Remove(dir) // stays if the user keeps something of his own in it
+	_ = os.Remove(dir) // fails if the user keeps other files in it
 	return nil
 }

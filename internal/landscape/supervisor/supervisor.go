@@ -1,9 +1,10 @@
-// Package supervisor runs the components of the process: it starts those anew that end by themselves, and has the status say
-// how they are and how many of their requests were forbidden. It may import the status store.
+// Package supervisor runs the components of the process. It restarts components that end by themselves, and records
+// in the status their states and how many of their requests were forbidden. It may import the status store.
 package supervisor
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"time"
@@ -14,7 +15,7 @@ import (
 	"github.com/gardenlite/gardenlite/internal/landscape/control"
 )
 
-// A component that ends by itself is started anew, after a pause that doubles from the first to the last of these.
+// A component that ends by itself is restarted after an exponential backoff from restartFirst to restartLast.
 const (
 	restartFirst = time.Second
 	restartLast  = 30 * time.Second
@@ -25,14 +26,14 @@ type Runner interface {
 	Run(context.Context) error
 }
 
-// Supervisor runs components, and has the status say how they are.
+// Supervisor runs components, and records their states in the status.
 type Supervisor struct {
 	Status *control.Store
 	Clock  clock.WithTicker
 }
 
-// Start runs a component until it is stopped. The first one is made at once, so that what stands in its way fails the
-// start; if one ends by itself, another one is made.
+// Start runs a component until it is stopped. The first runner is created at once, and an error of that fails the
+// start. A runner that ends by itself is replaced by a new one.
 func (s *Supervisor) Start(name string, newRunner func() (Runner, error)) (stop func(), err error) {
 	s.Status.Component(name, control.StateStarting, "")
 	current, err := newRunner()
@@ -56,11 +57,8 @@ func (s *Supervisor) Start(name string, newRunner func() (Runner, error)) (stop 
 func (s *Supervisor) keepRunning(ctx context.Context, name string, current Runner, newRunner func() (Runner, error)) {
 	pause := restartFirst
 	for {
-		var err error
 		begin := s.Clock.Now()
-		if current != nil {
-			err = s.runOnce(ctx, name, current)
-		}
+		err := s.runOnce(ctx, name, current)
 		if ctx.Err() != nil {
 			return
 		}
@@ -68,25 +66,28 @@ func (s *Supervisor) keepRunning(ctx context.Context, name string, current Runne
 			pause = restartFirst
 		}
 		if err == nil {
-			err = fmt.Errorf("it ended without an error")
+			err = errors.New("it ended without an error")
 		}
-		klog.Background().Error(err, "A component has ended by itself; starting it again", "component", name, "after", pause)
-		s.Status.Component(name, control.StateFailed, err.Error())
-		select {
-		case <-ctx.Done():
-			return
-		case <-s.Clock.After(pause):
-		}
-		pause = min(2*pause, restartLast)
-		if current, err = newRunner(); err != nil {
-			klog.Background().Error(err, "A component cannot be started", "component", name)
-			continue
+		for {
+			klog.Background().Error(err, "A component has ended by itself; starting it again", "component", name, "after", pause)
+			s.Status.Component(name, control.StateFailed, err.Error())
+			select {
+			case <-ctx.Done():
+				return
+			case <-s.Clock.After(pause):
+			}
+			pause = min(2*pause, restartLast)
+			var next Runner
+			if next, err = newRunner(); err == nil {
+				current = next
+				break
+			}
 		}
 		s.Status.Component(name, control.StateStarting, "")
 	}
 }
 
-// runOnce runs a component until it ends, and has the status say when it is ready.
+// runOnce runs a component until it ends, and sets its state to ready once its caches have synced.
 func (s *Supervisor) runOnce(ctx context.Context, name string, current Runner) error {
 	var watching sync.WaitGroup
 	watchCtx, stopWatching := context.WithCancel(ctx)

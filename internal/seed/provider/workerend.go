@@ -19,7 +19,7 @@ import (
 	"github.com/gardenlite/gardenlite/internal/seed/provider/machines"
 )
 
-// delete deletes all machines of a Worker, and waits until they are gone. It asks neither the Shoot nor its Cluster, which
+// delete deletes all machines of a Worker, and waits until they are gone. It reads neither the Shoot nor its Cluster, which
 // may be gone already.
 func (w *workers) delete(ctx context.Context, seed client.Client, worker *extensionsv1alpha1.Worker) error {
 	now, err := takeInventory(ctx, seed, worker.Namespace)
@@ -29,7 +29,7 @@ func (w *workers) delete(ctx context.Context, seed client.Client, worker *extens
 	if err := forceDeletion(ctx, seed, now.machines.Items); err != nil {
 		return err
 	}
-	// The sets and machines of a deployment go with it. Those without one would stay.
+	// The sets and machines of a deployment are deleted with it. Those without a deployment would stay.
 	var all []client.Object
 	for i := range now.deployments.Items {
 		all = append(all, &now.deployments.Items[i])
@@ -62,7 +62,7 @@ func (w *workers) delete(ctx context.Context, seed client.Client, worker *extens
 	return w.deleteOrphans(ctx, worker.Namespace)
 }
 
-// deleteOrphans deletes instances without a Machine, as a restoration from an old state can leave them.
+// deleteOrphans deletes instances without a Machine, which the restoration of an old state can leave.
 func (w *workers) deleteOrphans(ctx context.Context, namespace string) error {
 	for _, instance := range w.cloud.Instances(namespace) {
 		if instance.Tags[cloud.TagMachine] != namespace {
@@ -104,9 +104,10 @@ func stateOf(worker *extensionsv1alpha1.Worker) (*machines.State, error) {
 	return state, nil
 }
 
-// migrate writes down the machines and removes their objects; the instances run on, and are the next seed's. The machine
-// controller does nothing more here: it sees that the Worker migrates, and what it has begun has ended when the guard lets
-// this in. The state is in the seed before the first object goes, and is added to if this continues after an interruption.
+// migrate stores the state of the machines and deletes their objects. The instances keep running, and belong to the next
+// seed. The machine controller stops working in the namespace when the Worker is migrated, and the guard waits for what it
+// has begun. The state is stored in the seed before the first object is deleted, and is extended if the migration continues
+// after an interruption.
 func (w *workers) migrate(ctx context.Context, seed client.Client, worker *extensionsv1alpha1.Worker) error {
 	release, err := w.guard.Own(ctx, worker.Namespace)
 	if err != nil {
@@ -121,13 +122,15 @@ func (w *workers) migrate(ctx context.Context, seed client.Client, worker *exten
 		return err
 	}
 	for i := range now.machines.Items {
-		if m := &now.machines.Items[i]; m.DeletionTimestamp != nil {
+		m := &now.machines.Items[i]
+		// A Machine may have the name of an instance of another shoot.
+		if instance, ok := w.cloud.Instance(m.Name); ok && m.DeletionTimestamp != nil && instance.Network == worker.Namespace {
 			if err := w.cloud.DeleteInstance(ctx, m.Name); err != nil {
 				return fmt.Errorf("deleting the instance %s from the cloud: %w", m.Name, err)
 			}
 		}
 	}
-	// What is owned goes before its owner: if the garbage collector deleted it, it would look like a machine that is to go.
+	// Owned objects are deleted before their owner: if the garbage collector deleted a Machine, its instance would go, too.
 	for i := range now.machines.Items {
 		if err := abandon(ctx, seed, &now.machines.Items[i]); err != nil {
 			return err
@@ -168,7 +171,7 @@ func (w *workers) writeState(ctx context.Context, seed client.Client, worker *ex
 	return operation.WriteStatus(ctx, seed, worker, before)
 }
 
-// abandon removes an object without what its finalizer is for.
+// abandon deletes an object without the clean-up that its finalizer stands for.
 func abandon(ctx context.Context, seed client.Client, obj client.Object) error {
 	if err := operation.RemoveFinalizers(ctx, seed, obj, machines.Finalizer); err != nil {
 		return err
@@ -179,8 +182,8 @@ func abandon(ctx context.Context, seed client.Client, obj client.Object) error {
 	return nil
 }
 
-// restore makes the objects of machines that run, and then continues as for any Worker. A deployment comes last, so that it
-// finds its machines; once it is there, its machines are the machine controller's.
+// restore recreates the objects of running machines, and then reconciles like any Worker. A deployment is created last, so
+// that it finds its machines; from then on the machine controller manages them.
 func (w *workers) restore(ctx context.Context, seed client.Client, worker *extensionsv1alpha1.Worker) error {
 	state, err := stateOf(worker)
 	if err != nil {
@@ -218,7 +221,7 @@ func (w *workers) restoreDeployment(ctx context.Context, seed client.Client, wor
 	for i := range state.Machines {
 		m := &state.Machines[i]
 		if instance, ok := w.cloud.Instance(m.Name); !ok || instance.Network != worker.Namespace {
-			continue // it is gone, and another one will be made
+			continue // it is gone, and will be replaced
 		}
 		m.Finalizers = []string{machines.Finalizer}
 		if err := recreate(ctx, seed, m, worker.Namespace); err != nil {
@@ -232,7 +235,7 @@ func (w *workers) restoreDeployment(ctx context.Context, seed client.Client, wor
 	return nil
 }
 
-// recreate makes an object of a state, in the Worker's namespace and no other.
+// recreate creates an object of a state, always in the namespace of the Worker.
 func recreate(ctx context.Context, seed client.Client, obj client.Object, namespace string) error {
 	obj.SetNamespace(namespace)
 	obj.SetResourceVersion("")
@@ -242,8 +245,8 @@ func recreate(ctx context.Context, seed client.Client, obj client.Object, namesp
 	return nil
 }
 
-// workerStatus says which machine images are in use. Fields are in the order in which an API server gives them back, so that
-// what has not changed is seen not to.
+// workerStatus returns a providerStatus with the machine images in use. The fields are in the order in which an API server
+// returns them, so that an unchanged status is recognized.
 func workerStatus(images map[string]string) ([]byte, error) {
 	type image struct {
 		Image   string `json:"image"`

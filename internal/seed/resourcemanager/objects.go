@@ -20,22 +20,23 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/yaml"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// wanted is what a ManagedResource's Secrets have.
+// wanted is the content of a ManagedResource's Secrets.
 type wanted struct {
 	objects    []*unstructured.Unstructured
 	references []resourcesv1alpha1.ObjectReference
-	// released is what stays as it is, and is no longer ours.
+	// released are the objects that are not managed any more, but are not deleted either.
 	released    []resourcesv1alpha1.ObjectReference
 	undecodable []string
 	checksum    string
 }
 
-// read reads the objects from the Secrets of a ManagedResource, in the order in which they are to be applied.
+// read returns the objects in the Secrets of a ManagedResource, in the order in which they are to be applied.
 func (r *Reconciler) read(ctx context.Context, resource *resourcesv1alpha1.ManagedResource) (*wanted, error) {
 	w, sum := &wanted{}, sha256.New()
 	for _, ref := range resource.Spec.SecretRefs {
@@ -91,15 +92,10 @@ func (w *wanted) decode(data []byte, prepare func(*unstructured.Unstructured)) e
 	}
 }
 
-// prepare makes an object one of a ManagedResource, in the namespace default if it needs one and says none.
+// prepare adds the labels and annotations of a ManagedResource to an object. A namespaced object without a namespace gets
+// the namespace default.
 func (r *Reconciler) prepare(resource *resourcesv1alpha1.ManagedResource, obj *unstructured.Unstructured) {
-	gvk := obj.GroupVersionKind()
-	if mapping, err := r.Client.RESTMapper().RESTMapping(gvk.GroupKind(), gvk.Version); err == nil &&
-		mapping.Scope.Name() == meta.RESTScopeNameRoot {
-		obj.SetNamespace("")
-	} else if err == nil && obj.GetNamespace() == "" {
-		obj.SetNamespace(metav1.NamespaceDefault)
-	}
+	obj.SetNamespace(r.namespaceOf(obj.GroupVersionKind(), obj.GetNamespace()))
 	labels := maps.Clone(resource.Spec.InjectLabels)
 	if labels == nil {
 		labels = map[string]string{}
@@ -116,6 +112,28 @@ func (r *Reconciler) prepare(resource *resourcesv1alpha1.ManagedResource, obj *u
 	}))
 }
 
+// namespaceOf returns the namespace of an object that names this one: none if its kind has none. It stays as it is while the API
+// server does not have the kind.
+func (r *Reconciler) namespaceOf(gvk schema.GroupVersionKind, namespace string) string {
+	mapping, err := r.Client.RESTMapper().RESTMapping(gvk.GroupKind(), gvk.Version)
+	switch {
+	case err != nil:
+		return namespace
+	case mapping.Scope.Name() == meta.RESTScopeNameRoot:
+		return ""
+	}
+	return cmp.Or(namespace, metav1.NamespaceDefault)
+}
+
+// applied returns the references in the status. Those of a kind that the API server did not have then get their namespace.
+func (r *Reconciler) applied(resource *resourcesv1alpha1.ManagedResource) []resourcesv1alpha1.ObjectReference {
+	refs := slices.Clone(resource.Status.Resources)
+	for i := range refs {
+		refs[i].Namespace = r.namespaceOf(refs[i].GroupVersionKind(), refs[i].Namespace)
+	}
+	return refs
+}
+
 func merged(a, b map[string]string) map[string]string {
 	all := map[string]string{}
 	maps.Copy(all, a)
@@ -123,7 +141,7 @@ func merged(a, b map[string]string) map[string]string {
 	return all
 }
 
-// rank is when an object is applied: what others need comes first.
+// rank returns the position of an object in the order of applying: objects that others need come first.
 func rank(obj *unstructured.Unstructured) int {
 	order := []string{"Namespace", "CustomResourceDefinition", "PriorityClass", "ServiceAccount", "Secret", "ConfigMap", "ClusterRole",
 		"ClusterRoleBinding", "Role", "RoleBinding", "Service"}
@@ -136,8 +154,12 @@ func rank(obj *unstructured.Unstructured) int {
 func (r *Reconciler) applyObject(ctx context.Context, resource *resourcesv1alpha1.ManagedResource, obj *unstructured.Unstructured) error {
 	if ignored, _ := strconv.ParseBool(obj.GetAnnotations()[resourcesv1alpha1.Ignore]); ignored {
 		current := emptyLike(reference(obj))
-		if err := r.Reader.Get(ctx, client.ObjectKeyFromObject(obj), current); err == nil {
-			return nil // it is only made, not kept as it is
+		err := r.Reader.Get(ctx, client.ObjectKeyFromObject(obj), current)
+		if err == nil {
+			return nil // it is only created, and not updated
+		}
+		if !apierrors.IsNotFound(err) {
+			return fmt.Errorf("reading %s of ManagedResource %s: %w", text(reference(obj)), client.ObjectKeyFromObject(resource), err)
 		}
 	}
 	err := r.Client.Apply(ctx, client.ApplyConfigurationFromUnstructured(obj.DeepCopy()), client.ForceOwnership,
@@ -148,7 +170,7 @@ func (r *Reconciler) applyObject(ctx context.Context, resource *resourcesv1alpha
 	return nil
 }
 
-// clean deletes objects, and gives those that are still there. Those that are to be kept, or released, it leaves alone.
+// clean deletes objects, and returns those that still exist. It omits objects that are to be kept or were released.
 func (r *Reconciler) clean(ctx context.Context, refs, released []resourcesv1alpha1.ObjectReference) (left []string, err error) {
 	for _, ref := range refs {
 		if slices.ContainsFunc(released, func(other resourcesv1alpha1.ObjectReference) bool { return same(ref, other) }) {
@@ -200,7 +222,7 @@ func reference(obj *unstructured.Unstructured) resourcesv1alpha1.ObjectReference
 	}}
 }
 
-// same says whether two references are to the same object, whichever version of its API they name.
+// same reports whether two references are to the same object, in whichever version of its API.
 func same(a, b resourcesv1alpha1.ObjectReference) bool { return text(a) == text(b) }
 
 func text(ref resourcesv1alpha1.ObjectReference) string {

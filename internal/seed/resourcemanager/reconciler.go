@@ -23,22 +23,22 @@ import (
 )
 
 const (
-	// finalizer, with the class behind it if there is one, keeps a ManagedResource until its objects are gone.
+	// finalizer, with the class as suffix if there is one, keeps a ManagedResource until its objects are gone.
 	finalizer = "resources.gardener.cloud/gardener-resource-manager"
 
-	// DefaultSyncPeriod is how often objects are applied and looked at, beside when they change; Gardener's.
+	// DefaultSyncPeriod is how often objects are applied and checked without a change, as in Gardener.
 	DefaultSyncPeriod = time.Minute
-	// DefaultRequeue is the delay before it is checked again whether objects that are being deleted are gone; Gardener's.
+	// DefaultRequeue is the delay between two checks whether deleted objects are gone, as in Gardener.
 	DefaultRequeue = 5 * time.Second
 )
 
 // Reconciler applies the ManagedResources of a seed.
 type Reconciler struct {
 	Client client.Client
-	// Reader asks the seed itself.
+	// Reader reads directly from the seed, not from a cache.
 	Reader client.Reader
 	Clock  clock.WithTicker
-	// SyncPeriod and Requeue are DefaultSyncPeriod and DefaultRequeue by default.
+	// SyncPeriod and Requeue default to DefaultSyncPeriod and DefaultRequeue.
 	SyncPeriod, Requeue time.Duration
 }
 
@@ -61,7 +61,7 @@ func (r *Reconciler) reconcile(ctx context.Context, resource *resourcesv1alpha1.
 		return 0, r.report(ctx, resource, conditionsOf(corev1beta1.ConditionTrue, corev1beta1.ConditionTrue, corev1beta1.ConditionFalse,
 			resourcesv1alpha1.ConditionManagedResourceIgnored, "The ManagedResource has the annotation that it is to be ignored.")...)
 	case slices.ContainsFunc(resource.Finalizers, func(f string) bool { return strings.HasPrefix(f, finalizer) && f != own }):
-		// The resource manager of the former class deletes what it has applied; between the two own classes, nothing changes.
+		// The resource manager of the former class deletes its objects. A change between the two own classes deletes nothing.
 		if !slices.Contains(ownFinalizers, others(resource, own)) {
 			return defaulted(r.Requeue, DefaultRequeue), nil
 		}
@@ -77,7 +77,7 @@ func (r *Reconciler) reconcile(ctx context.Context, resource *resourcesv1alpha1.
 
 var ownFinalizers = []string{finalizer, finalizer + "-" + constants.SeedResourceManagerClass}
 
-// finalizerOf is the finalizer for a ManagedResource of its class, and whether that class is ours.
+// finalizerOf returns the finalizer for the class of a ManagedResource, and whether this resource manager handles the class.
 func finalizerOf(resource *resourcesv1alpha1.ManagedResource) (string, bool) {
 	switch ptr.Deref(resource.Spec.Class, "") {
 	case "", "resources":
@@ -88,23 +88,23 @@ func finalizerOf(resource *resourcesv1alpha1.ManagedResource) (string, bool) {
 	return "", false
 }
 
-// others is the finalizer of another resource manager that is or was responsible.
+// others returns the finalizer of another resource manager that is or was responsible.
 func others(resource *resourcesv1alpha1.ManagedResource, own string) string {
 	i := slices.IndexFunc(resource.Finalizers, func(f string) bool { return strings.HasPrefix(f, finalizer) && f != own })
 	return resource.Finalizers[i]
 }
 
-// apply applies the objects of a ManagedResource, and says how they are.
+// apply applies the objects of a ManagedResource, and reports their health.
 func (r *Reconciler) apply(ctx context.Context, resource *resourcesv1alpha1.ManagedResource) (time.Duration, error) {
 	wanted, err := r.read(ctx, resource)
 	if err != nil {
 		return 0, r.failed(ctx, resource, corev1beta1.ConditionFalse, "CannotReadSecret", err)
 	}
-	old := slices.DeleteFunc(slices.Clone(resource.Status.Resources), func(ref resourcesv1alpha1.ObjectReference) bool {
+	old := slices.DeleteFunc(r.applied(resource), func(ref resourcesv1alpha1.ObjectReference) bool {
 		return slices.ContainsFunc(wanted.references, func(other resourcesv1alpha1.ObjectReference) bool { return same(ref, other) })
 	})
 	if len(wanted.undecodable) > 0 {
-		// What cannot be read may be what is there: it stays, and stays ours.
+		// The undecodable data may contain existing objects: they stay, and stay managed.
 		wanted.references, old = append(wanted.references, old...), nil
 	}
 	if err := r.begin(ctx, resource, wanted, old); err != nil {
@@ -123,7 +123,7 @@ func (r *Reconciler) apply(ctx context.Context, resource *resourcesv1alpha1.Mana
 	return defaulted(r.SyncPeriod, DefaultSyncPeriod), r.end(ctx, resource, wanted)
 }
 
-// begin writes down what is going to be applied, beside what was, if it is something else.
+// begin records what is going to be applied in addition to what was applied before, if that differs.
 func (r *Reconciler) begin(ctx context.Context, resource *resourcesv1alpha1.ManagedResource, wanted *wanted,
 	old []resourcesv1alpha1.ObjectReference) error {
 	if len(old) == 0 && ptr.Deref(resource.Status.SecretsDataChecksum, "") == wanted.checksum &&
@@ -139,7 +139,7 @@ func (r *Reconciler) begin(ctx context.Context, resource *resourcesv1alpha1.Mana
 	})
 }
 
-// end says that everything is applied, and how it is.
+// end reports that everything is applied, and the health of the objects.
 func (r *Reconciler) end(ctx context.Context, resource *resourcesv1alpha1.ManagedResource, wanted *wanted) error {
 	applied := conditions.Condition{Type: resourcesv1alpha1.ResourcesApplied, Status: corev1beta1.ConditionTrue,
 		Reason: resourcesv1alpha1.ConditionApplySucceeded, Message: "All objects are applied."}
@@ -158,13 +158,13 @@ func (r *Reconciler) end(ctx context.Context, resource *resourcesv1alpha1.Manage
 	})
 }
 
-// delete deletes the objects of a ManagedResource that goes, or is no longer ours.
+// delete deletes the objects of a ManagedResource that is being deleted, or whose class another resource manager handles.
 func (r *Reconciler) delete(ctx context.Context, resource *resourcesv1alpha1.ManagedResource) (time.Duration, error) {
 	if !slices.ContainsFunc(resource.Finalizers, func(f string) bool { return slices.Contains(ownFinalizers, f) }) {
 		return 0, nil
 	}
 	if !ptr.Deref(resource.Spec.KeepObjects, false) {
-		left, err := r.clean(ctx, resource.Status.Resources, nil)
+		left, err := r.clean(ctx, r.applied(resource), nil)
 		if err != nil {
 			return 0, r.failed(ctx, resource, corev1beta1.ConditionFalse, resourcesv1alpha1.ConditionDeletionFailed, err)
 		}
@@ -183,7 +183,7 @@ func pending(left []string) conditions.Condition {
 		Reason: resourcesv1alpha1.ConditionDeletionPending, Message: "These objects are being deleted: " + strings.Join(left, ", ")}
 }
 
-// conditionsOf are the three conditions, with one reason.
+// conditionsOf returns the three conditions with the same reason.
 func conditionsOf(applied, healthy, progressing corev1beta1.ConditionStatus, reason, message string) []conditions.Condition {
 	return []conditions.Condition{
 		{Type: resourcesv1alpha1.ResourcesApplied, Status: applied, Reason: reason, Message: message},
@@ -202,7 +202,7 @@ func (r *Reconciler) report(ctx context.Context, resource *resourcesv1alpha1.Man
 	return operation.PatchStatus(ctx, r.Client, resource, func(resource *resourcesv1alpha1.ManagedResource) { r.set(resource, now...) })
 }
 
-// applyFailed says that an object could not be applied, how the objects are all the same, and gives the cause back.
+// applyFailed reports that an object could not be applied, and the health of all objects. It returns the cause.
 func (r *Reconciler) applyFailed(ctx context.Context, resource *resourcesv1alpha1.ManagedResource, wanted *wanted, cause error) error {
 	healthy, progressing, err := r.checkHealth(ctx, wanted.references)
 	if err != nil {
@@ -211,7 +211,7 @@ func (r *Reconciler) applyFailed(ctx context.Context, resource *resourcesv1alpha
 	return r.failed(ctx, resource, corev1beta1.ConditionFalse, resourcesv1alpha1.ConditionApplyFailed, cause, healthy, progressing)
 }
 
-// failed says that applying has failed, and gives the cause back.
+// failed reports that applying has failed, and returns the cause.
 func (r *Reconciler) failed(ctx context.Context, resource *resourcesv1alpha1.ManagedResource,
 	status corev1beta1.ConditionStatus, reason string,
 	cause error, others ...conditions.Condition) error {

@@ -23,7 +23,7 @@ import (
 	"github.com/gardenlite/gardenlite/internal/seed/gardenlet/deployment"
 )
 
-// deployer runs what gardenlets deploy: gardenlets, and clusters for their seeds.
+// deployer implements deployment.Deployer: it runs the gardenlets, and clusters for their seeds, in this process.
 type deployer struct {
 	h *Host
 
@@ -33,15 +33,15 @@ type deployer struct {
 	working sync.WaitGroup
 }
 
-// record is what is kept of a deployed gardenlet.
+// record is the stored description of a deployed gardenlet.
 type record struct {
 	Checksum string                                          `json:"checksum"`
 	Config   *gardenletconfigv1alpha1.GardenletConfiguration `json:"config"`
-	// Managed says that the seed's cluster is there because of the gardenlet.
+	// Managed says that the cluster of the seed was created for the gardenlet.
 	Managed bool `json:"managed,omitempty"`
 }
 
-// unit is a seed that runs in this process: its cluster, and what runs in it. Only its worker changes what is below wanted.
+// unit is a seed that runs in this process: its cluster and its components. Only its worker changes the fields below busy.
 type unit struct {
 	name string
 
@@ -51,8 +51,8 @@ type unit struct {
 
 	record  record
 	cluster *seed.Cluster
-	stops   []func() // of the components beside the gardenlet
-	// stopGardenlet is nil if it does not run.
+	stops   []func() // of the components other than the gardenlet
+	// stopGardenlet is nil if the gardenlet does not run.
 	stopGardenlet func()
 }
 
@@ -65,8 +65,8 @@ func (d *deployer) file(name string) string {
 	return filepath.Join(d.h.cfg.Dir, statedir.GardenletsFolder, name+".json")
 }
 
-// adopt runs in a cluster that the landscape has started what runs in each seed. Where the gardenlet was deployed anew by
-// its Gardenlet object, it runs as that says.
+// adopt runs the components of a seed in a cluster that the landscape has started. If the gardenlet was deployed anew by its
+// Gardenlet object, it runs with the configuration of that.
 func (d *deployer) adopt(cluster *seed.Cluster, configuration *gardenletconfigv1alpha1.GardenletConfiguration) error {
 	name := cluster.Name()
 	u := &unit{name: name, cluster: cluster, record: record{Config: configuration}}
@@ -82,7 +82,7 @@ func (d *deployer) adopt(cluster *seed.Cluster, configuration *gardenletconfigv1
 	return d.run(u)
 }
 
-// resume runs again what was deployed before the process ended, in clusters of its own.
+// resume runs the gardenlets that were deployed before the process ended, in clusters of their own.
 func (d *deployer) resume() error {
 	entries, err := os.ReadDir(filepath.Join(d.h.cfg.Dir, statedir.GardenletsFolder))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -120,7 +120,7 @@ func (d *deployer) find(name string) *unit {
 	return d.units[name]
 }
 
-// Deploy runs a gardenlet, see deployment.Deployer.
+// Deploy implements deployment.Deployer.
 func (d *deployer) Deploy(_ context.Context, g deployment.Gardenlet) error {
 	checksum, err := g.Checksum()
 	if err != nil {
@@ -145,15 +145,22 @@ func (d *deployer) Deploy(_ context.Context, g deployment.Gardenlet) error {
 		return nil
 	}
 	d.work(u, func(ctx context.Context) error {
-		u.mu.Lock()
-		u.record.Checksum, u.record.Config = checksum, g.Config
-		u.mu.Unlock()
-		return d.start(ctx, u, &g)
+		setChecksum := func(checksum string) {
+			u.mu.Lock()
+			u.record.Checksum, u.record.Config = checksum, g.Config
+			u.mu.Unlock()
+		}
+		setChecksum(checksum)
+		err := d.start(ctx, u, &g)
+		if err != nil {
+			setChecksum("") // the next Deploy tries again
+		}
+		return err
 	})
 	return nil
 }
 
-// Delete ends a gardenlet and removes what it came with, see deployment.Deployer.
+// Delete implements deployment.Deployer.
 func (d *deployer) Delete(_ context.Context, target deployment.Target) error {
 	if u := d.find(target.SeedName); u != nil {
 		d.work(u, func(context.Context) error { return d.remove(u) })
@@ -161,7 +168,7 @@ func (d *deployer) Delete(_ context.Context, target deployment.Target) error {
 	return nil
 }
 
-// Status is what there is, see deployment.Deployer.
+// Status implements deployment.Deployer.
 func (d *deployer) Status(ctx context.Context, target deployment.Target) (deployment.Status, error) {
 	u := d.find(target.SeedName)
 	if u == nil {
@@ -186,7 +193,7 @@ func clientOf(cluster *seed.Cluster) (client.Client, error) {
 	return client.New(cluster.AdminConfig(), client.Options{Scheme: clientgoscheme.Scheme})
 }
 
-// work has the unit's worker do something next. What it had to do and has not begun is not done any more.
+// work makes the unit's worker call a function next. It replaces a function that has not been started yet.
 func (d *deployer) work(u *unit, do func(context.Context) error) {
 	d.mu.Lock()
 	stopped := d.stopped
@@ -225,7 +232,7 @@ func (d *deployer) work(u *unit, do func(context.Context) error) {
 	}()
 }
 
-// start runs a gardenlet as it is wanted now, in place of the one that runs.
+// start replaces the running gardenlet, if there is one, with one that has the current configuration.
 func (d *deployer) start(ctx context.Context, u *unit, g *deployment.Gardenlet) error {
 	if u.cluster == nil {
 		cluster, err := d.h.startSeedCluster(ctx, u.name, 0)
@@ -262,24 +269,23 @@ func (d *deployer) start(ctx context.Context, u *unit, g *deployment.Gardenlet) 
 	return d.run(u)
 }
 
-// run starts what does not run yet in a unit.
+// run starts the components of a unit that do not run yet.
 func (d *deployer) run(u *unit) error {
-	if u.stops == nil {
-		for _, start := range []func(*seed.Cluster) (
-			func(), error){d.h.startResourceManager, d.h.startProvider, d.h.startControlPlanes, d.h.startSeedLogin} {
-			stop, err := start(u.cluster)
-			if err != nil {
-				return err
-			}
-			u.stops = append(u.stops, stop)
+	starts := []func(*seed.Cluster) (func(), error){
+		d.h.startResourceManager, d.h.startProvider, d.h.startControlPlanes, d.h.startSeedLogin}
+	for _, start := range starts[len(u.stops):] { // an earlier run may have failed on the way
+		stop, err := start(u.cluster)
+		if err != nil {
+			return err
 		}
+		u.stops = append(u.stops, stop)
 	}
 	var err error
 	u.stopGardenlet, err = d.h.startGardenlet(u.cluster, u.record.Config, u.record.Managed)
 	return err
 }
 
-// halt stops what runs in a unit, the gardenlet first.
+// halt stops the components of a unit, the gardenlet first.
 func (u *unit) halt() {
 	if u.stopGardenlet != nil {
 		u.stopGardenlet()
@@ -291,7 +297,7 @@ func (u *unit) halt() {
 	u.stops = nil
 }
 
-// remove ends a unit for good, with its cluster if that is there because of it.
+// remove stops a unit for good, and deletes its cluster if that was created for the gardenlet.
 func (d *deployer) remove(u *unit) error {
 	u.halt()
 	var errs []error
@@ -304,7 +310,7 @@ func (d *deployer) remove(u *unit) error {
 	for _, component := range []string{GardenletName, providerName, resourceManager, controlPlanes} {
 		d.h.cfg.Status.Remove(component + " " + u.name)
 	}
-	if u.record.Managed { // the landscape's own can be deployed again
+	if u.record.Managed { // a unit of the landscape can be deployed again
 		d.mu.Lock()
 		delete(d.units, u.name)
 		d.mu.Unlock()
@@ -312,7 +318,7 @@ func (d *deployer) remove(u *unit) error {
 	return errors.Join(errs...)
 }
 
-// stop stops everything, with the clusters that are there because of a gardenlet; the others are the landscape's to stop.
+// stop stops everything, including the clusters that were created for gardenlets. The landscape stops the others itself.
 func (d *deployer) stop() error {
 	d.mu.Lock()
 	d.stopped = true

@@ -18,23 +18,23 @@ import (
 )
 
 const (
-	// maxTime and maxMemory (bytes) are what rendering a chart may take.
+	// maxTime and maxMemory (bytes) limit the rendering of a chart.
 	maxTime   = 30 * time.Second
 	maxMemory = 512 << 20
-	// maxAnswer is more than maxRendered bytes ever become in JSON.
+	// maxAnswer is the maximum size of the output. maxRendered bytes never become that many as JSON.
 	maxAnswer = 8 * maxRendered
-	// maxCrash is how much of a crash is read.
+	// maxCrash is the maximum size of the error output that is kept after a crash.
 	maxCrash = 4 << 10
 
-	// maxProcesses is how many charts are rendered at a time.
+	// maxProcesses is the number of charts that are rendered at the same time.
 	maxProcesses = 2
 
 	memoryInterval = 10 * time.Millisecond
 	exitMemory     = 3
 )
 
-// processName is what this program is started as to render a chart. It holds for every program that this package is in,
-// the tests of users of pkg/testenv among them.
+// processName is os.Args[0] of the process that renders a chart. Every program that imports this package can be that
+// process, including the tests of users of pkg/testenv.
 const processName = "gardenlite: render a chart"
 
 func init() {
@@ -43,13 +43,13 @@ func init() {
 	}
 }
 
-// InvalidError says what is wrong with a chart or its values. Rendering them again does not help.
+// InvalidError says what is wrong with a chart or its values. Rendering the chart again does not help.
 type InvalidError struct{ Reason string }
 
 // Error implements error.
 func (e *InvalidError) Error() string { return e.Reason }
 
-// answer is what the process writes.
+// answer is the output of the process.
 type answer struct {
 	Objects []map[string]any
 	Invalid string
@@ -57,7 +57,7 @@ type answer struct {
 
 var processes = make(chan struct{}, maxProcesses)
 
-// Render renders a chart in a process of its own. The objects are in the order of the chart's files.
+// Render renders a chart in a separate process. The objects are in the order of the chart's files.
 func Render(ctx context.Context, request Request) ([]*unstructured.Unstructured, error) {
 	select {
 	case processes <- struct{}{}:
@@ -94,11 +94,11 @@ func renderWithin(ctx context.Context, request Request, limit time.Duration) ([]
 	case errors.As(err, &exit) && exit.ExitCode() == exitMemory:
 		return nil, &InvalidError{fmt.Sprintf("rendering it takes more than %d bytes of memory", maxMemory)}
 	case errors.As(err, &exit):
-		return nil, &InvalidError{fmt.Sprintf("rendering it crashes: %s: %s", exit, strings.SplitN(crash.String(), "\n", 2)[0])}
+		return nil, &InvalidError{fmt.Sprintf("rendering it crashes: %s: %s", exit, strings.SplitN(crash.kept.String(), "\n", 2)[0])}
 	case err != nil:
 		return nil, fmt.Errorf("rendering a chart in a process of its own: %w", err)
 	}
-	return decodeAnswer(output.Bytes())
+	return decodeAnswer(output.kept.Bytes())
 }
 
 func decodeAnswer(output []byte) ([]*unstructured.Unstructured, error) {
@@ -116,7 +116,7 @@ func decodeAnswer(output []byte) ([]*unstructured.Unstructured, error) {
 	return objects, nil
 }
 
-// serve renders the chart on the standard input. It ends by itself at the limits: the program that started it may be gone.
+// serve renders the chart on the standard input. It enforces the limits itself, because its parent process may be gone.
 func serve(in io.Reader, out io.Writer) int {
 	time.AfterFunc(maxTime, func() { os.Exit(1) })
 	go watchMemory()
@@ -145,7 +145,7 @@ func watchMemory() {
 	}
 }
 
-// checkMemory ends the process if it has taken too much memory at any time: what it has given back counts as well.
+// checkMemory exits if the process has ever taken too much memory: memory that it has given back counts as well.
 func checkMemory() {
 	sample := []metrics.Sample{{Name: "/memory/classes/total:bytes"}}
 	if metrics.Read(sample); sample[0].Value.Uint64() > maxMemory {
@@ -153,9 +153,9 @@ func checkMemory() {
 	}
 }
 
-// limitedBuffer takes so many bytes and drops the rest.
+// limitedBuffer keeps the first bytes up to a limit, and drops the rest.
 type limitedBuffer struct {
-	bytes.Buffer
+	kept bytes.Buffer // not embedded: io.Copy would call its ReadFrom, and not Write
 	left int
 }
 
@@ -163,6 +163,6 @@ type limitedBuffer struct {
 func (b *limitedBuffer) Write(p []byte) (int, error) {
 	kept := p[:min(len(p), b.left)]
 	b.left -= len(kept)
-	b.Buffer.Write(kept)
+	b.kept.Write(kept)
 	return len(p), nil
 }

@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -21,7 +22,7 @@ import (
 
 const chartYAML = "apiVersion: v2\nname: c\nversion: 1.0.0\n"
 
-// template is a chart with one template.
+// template returns a chart with one template.
 func template(t *testing.T, text string) []byte {
 	t.Helper()
 	return testutil.PackChart(t, "c", map[string]string{"Chart.yaml": chartYAML, "templates/t.yaml": text})
@@ -72,7 +73,7 @@ func TestRender(t *testing.T) {
 	}
 }
 
-// TestInvalidCharts: each says what is wrong.
+// TestInvalidCharts checks that the error for each invalid chart tells what is wrong.
 func TestInvalidCharts(t *testing.T) {
 	many := map[string]string{"Chart.yaml": chartYAML}
 	for i := range maxFiles {
@@ -114,7 +115,7 @@ func TestInvalidCharts(t *testing.T) {
 	}
 }
 
-// TestSchemaWithinItself: references within a schema are allowed.
+// TestSchemaWithinItself checks that references within a schema are allowed.
 func TestSchemaWithinItself(t *testing.T) {
 	r := request(testutil.PackChart(t, "c", map[string]string{"Chart.yaml": chartYAML, "templates/t.yaml": configMap,
 		"values.schema.json": `{"$schema": "http://json-schema.org/draft-07/schema#", "properties": {"x": {"$ref": ` +
@@ -129,7 +130,7 @@ func TestSchemaWithinItself(t *testing.T) {
 	}
 }
 
-// TestTemplatesReachNothing: neither files, environment, network nor cluster.
+// TestTemplatesReachNothing checks that templates cannot access files, the environment, the network or the cluster.
 func TestTemplatesReachNothing(t *testing.T) {
 	var asked atomic.Int32
 	server := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { asked.Add(1) }))
@@ -165,7 +166,7 @@ func TestTemplatesReachNothing(t *testing.T) {
 	}
 }
 
-// TestRenderingEnds: a template that goes on for ever is stopped, and says so.
+// TestRenderingEnds checks that an endless template is stopped with a meaningful error.
 func TestRenderingEnds(t *testing.T) {
 	endless := request(template(t, `{{ range until 1000000 }}{{ range until 1000000 }}{{ end }}{{ end }}`))
 	var invalid *InvalidError
@@ -177,5 +178,13 @@ func TestRenderingEnds(t *testing.T) {
 	cancel()
 	if _, err := Render(ctx, endless); !errors.Is(err, context.Canceled) {
 		t.Errorf("cancelled, it ends with %v", err)
+	}
+}
+
+// TestLimitedBuffer copies as exec does, which prefers a ReadFrom.
+func TestLimitedBuffer(t *testing.T) {
+	b := limitedBuffer{left: 4}
+	if _, err := io.Copy(&b, struct{ io.Reader }{strings.NewReader("123456")}); err != nil || b.kept.String() != "1234" {
+		t.Errorf("%q, %v", b.kept.String(), err)
 	}
 }

@@ -291,12 +291,12 @@ func simulateMigration(t *testing.T, admin client.Client, c *instances, worker *
 	return restored
 }
 
-// goroutines are the stacks of those that the machine controller has for shoots, so not of the one that waits for its end.
+// goroutines returns the stacks of the machine controller's goroutines for shoots, but not of the one that waits for its end.
 func goroutines() (all []string) {
 	text := make([]byte, 16<<20)
 	text = text[:runtime.Stack(text, true)]
 	for stack := range strings.SplitSeq(string(text), "\n\n") {
-		if strings.Contains(stack, "extensions/machines.") && !strings.Contains(stack, "machines.(*Shoots).Start(") {
+		if strings.Contains(stack, "provider/machines.") && !strings.Contains(stack, "machines.(*Shoots).Start(") {
 			all = append(all, stack)
 		}
 	}
@@ -326,7 +326,7 @@ func startSeed(t *testing.T) *seed.Cluster {
 	return cluster
 }
 
-// prepare puts what the gardenlet does into the namespace, and the roles of the machine controller into the shoot.
+// prepare creates the objects of the gardenlet in the namespace, and the roles of the machine controller in the shoot.
 func prepare(t *testing.T, cluster *seed.Cluster, admin client.Client) {
 	t.Helper()
 	const user = "gardener.cloud:system:machine-controller-manager"

@@ -29,6 +29,9 @@ const (
 	retryAfter = 200 * time.Millisecond
 	// drainTimeout is how long to wait for the end of a subscription, which usually takes microseconds.
 	drainTimeout = 2 * time.Second
+	// checkInterval is how often a subscription is compared with the current revision. kine does not report that a
+	// subscription could not begin, and without a client that waits for a revision nothing else would notice it.
+	checkInterval = 10 * time.Second
 )
 
 var errHistory = errors.New("the datastore does not tell what happened before; list again")
@@ -92,10 +95,23 @@ func (h *hub) subscription(parent context.Context) bool {
 		h.reset(result.CurrentRevision, result.CompactRevision)
 		return false
 	}
+	check := time.NewTicker(checkInterval)
+	defer check.Stop()
+	var due int64 // the current revision at the last check
 	for {
 		select {
 		case <-h.renew:
 			return true
+		case <-check.C:
+			h.mu.Lock()
+			lags := h.revision < due
+			h.mu.Unlock()
+			if lags {
+				return true
+			}
+			if current, err := h.backend.CurrentRevision(ctx); err == nil {
+				due = current
+			}
 		case err := <-result.Errorc:
 			logrus.Warnf("The subscription to the datastore failed, trying again: %v", err)
 			return false
@@ -257,8 +273,7 @@ func (h *hub) readHistory(parent context.Context, from, to int64) ([]*server.Eve
 	result := h.backend.Watch(ctx, "", "", from)
 	defer func() {
 		cancel()
-		for range result.Events {
-		}
+		drain(result.Events)
 	}()
 	if result.CompactRevision != 0 {
 		return nil, result.CompactRevision, server.ErrCompacted
@@ -278,6 +293,8 @@ func (h *hub) readHistory(parent context.Context, from, to int64) ([]*server.Eve
 			if n := len(events); n > 0 && events[n-1].KV.ModRevision >= to {
 				return events, 0, nil
 			}
+		case <-result.Errorc:
+			return nil, 0, errHistory
 		case <-ctx.Done():
 			return nil, 0, errHistory
 		}

@@ -2,9 +2,12 @@ package etcdwatch
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/k3s-io/kine/pkg/server"
 
@@ -122,6 +125,45 @@ func TestLostSubscriptionIsRenewed(t *testing.T) {
 	if first, second := <-backend.asked, <-backend.asked; first != 11 || second != 13 {
 		t.Errorf("subscribed from %d and from %d", first, second)
 	}
+}
+
+// TestSilentSubscriptionIsRenewed: a subscription that could not begin is noticed although no client waits for a revision.
+func TestSilentSubscriptionIsRenewed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		_, backend, w := startHub(t, script{}, script{batches: [][]*server.Event{eventsAt(11)}})
+		backend.revision.Store(11)
+		time.Sleep(2*checkInterval + time.Second)
+		synctest.Wait()
+		if got := w.pendingRevisions(); !slices.Equal(got, []int64{11}) {
+			t.Errorf("the watch got %v", got)
+		}
+	})
+}
+
+// neverEnds is a backend whose subscriptions could not begin: it sends nothing, and does not close the channel.
+type neverEnds struct {
+	server.Backend
+	events chan []*server.Event
+}
+
+func (b neverEnds) Watch(context.Context, string, string, int64) server.WatchResult {
+	return server.WatchResult{Events: b.events, Errorc: make(chan error)}
+}
+
+// TestHistoryThatDoesNotCome: a watch that starts in the past is ended, and does not block the others of its stream.
+func TestHistoryThatDoesNotCome(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		silent := make(chan []*server.Event)
+		defer close(silent) // ends the goroutine that still reads from it
+		h := &hub{backend: neverEnds{events: silent}}
+		begin := time.Now()
+		if _, _, err := h.readHistory(t.Context(), 1, 5); !errors.Is(err, errHistory) {
+			t.Errorf("got %v", err)
+		}
+		if took := time.Since(begin); took != historyPatience+drainTimeout {
+			t.Errorf("it took %s", took)
+		}
+	})
 }
 
 // TestRevisionWithoutEvent: kine's SQL drivers use up a revision when an insert fails, and report it only to later

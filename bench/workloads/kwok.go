@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -14,6 +15,9 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+	node "sigs.k8s.io/kwok/kustomize/stage/node/fast"
+	"sigs.k8s.io/kwok/kustomize/stage/node/heartbeat"
+	pod "sigs.k8s.io/kwok/kustomize/stage/pod/fast"
 
 	"github.com/gardenlite/gardenlite/bench/internal/harness"
 )
@@ -36,7 +40,12 @@ func kwok(ctx context.Context, folder string, count int) (took time.Duration, er
 		if err := writeKubeconfig(s.Config, kubeconfig); err != nil {
 			return err
 		}
-		controller, err := harness.Start(dir, filepath.Join(folder, "kwok"), "--kubeconfig="+kubeconfig, "--manage-all-nodes=true",
+		stages := filepath.Join(dir, "stages.yaml")
+		if err := os.WriteFile(stages, []byte(strings.Join([]string{node.DefaultNodeInit, heartbeat.DefaultNodeHeartbeat,
+			pod.DefaultPodReady, pod.DefaultPodComplete, pod.DefaultPodDelete}, "\n---\n")), 0o600); err != nil {
+			return err
+		}
+		controller, err := harness.Start(dir, filepath.Join(folder, "kwok"), "--kubeconfig="+kubeconfig, "--config="+stages, "--manage-all-nodes=true",
 			"--server-address=", "--node-port=0")
 		if err != nil {
 			return err

@@ -33,9 +33,9 @@ func (b *bastion) patch(t *testing.T, patch string) {
 	must(t, err)
 }
 
-// goes waits until the Bastion is gone from the garden. By then it has to be gone from the seed, and to have no
+// waitGone waits until the Bastion is gone from the garden. By then it has to be gone from the seed, and to have no
 // listener.
-func (b *bastion) goes(t *testing.T) {
+func (b *bastion) waitGone(t *testing.T) {
 	t.Helper()
 	eventually(t, shootTimeout, func(ctx context.Context) error {
 		obj, err := b.s.l.at("bastions", shootNamespace).Get(ctx, b.name, metav1.GetOptions{})
@@ -84,7 +84,7 @@ func (s *shoot) failureIsTold(t *testing.T) {
 		must(t, s.l.at("bastions", shootNamespace).Delete(t.Context(), name, metav1.DeleteOptions{}))
 		b.says(t, "False", "DeletionInProgress", "no public address is left")
 		b.patch(t, `{"metadata":{"annotations":{`+relief+`}}}`)
-		b.goes(t)
+		b.waitGone(t)
 	}
 }
 
@@ -140,7 +140,7 @@ func (s *shoot) goesWithBastions(t *testing.T) {
 		return err
 	})
 	s.delete(t)
-	used.goes(t)
+	used.waitGone(t)
 	isCut(t, "its Shoot is being deleted", ended)
 	stuck.says(t, "False", "DeletionInProgress", "the address is still in use")
 	eventually(t, shootTimeout, func(context.Context) error {
@@ -159,8 +159,8 @@ func (s *shoot) goesWithBastions(t *testing.T) {
 		t.Errorf("a kubeconfig of a Shoot that is being deleted: %v", err)
 	}
 	stuck.patch(t, `{"metadata":{"annotations":{"gardenlite.dev/fail":null}}}`)
-	stuck.goes(t)
-	s.goes(t)
+	stuck.waitGone(t)
+	s.waitGone(t)
 	left, err := os.ReadDir(filepath.Join(s.l.dir, "cloud", "instances"))
 	must(t, err)
 	for _, entry := range left {

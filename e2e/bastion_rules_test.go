@@ -41,8 +41,8 @@ func TestBastionRules(t *testing.T) {
 		}
 	}
 	s, other := l.newShoot(t, "pier", small("10.10.0.0/16")), l.newShoot(t, "quay", small("10.20.0.0/16"))
-	s.succeeds(t)
-	other.succeeds(t)
+	s.waitForSucceeded(t)
+	other.waitForSucceeded(t)
 	_, address := s.nodeAddress(t)
 	_, elsewhere := other.nodeAddress(t)
 
@@ -330,7 +330,7 @@ func (s *shoot) isTheCreators(t *testing.T) {
 	}
 	ask(viewer, http.MethodDelete, path+"/"+b.name, "", http.StatusForbidden)
 	ask(bob, http.MethodDelete, path+"/"+b.name, "", http.StatusOK)
-	b.goes(t)
+	b.waitGone(t)
 	isCut(t, "another administrator has deleted the Bastion", ended)
 }
 
@@ -463,14 +463,14 @@ func (s *shoot) timeIsUp(t *testing.T) {
 		keptEnded <- err
 	default:
 	}
-	left.goes(t)
+	left.waitGone(t)
 
 	isCut(t, "the Bastion is as old as it may become", keptEnded)
 	created, deleted, expired = e.of(t, kept.name)
 	if deleted.Before(created.Add(shortMaxLifetime)) || !deleted.Before(expired) {
 		t.Errorf("it was created at %s, has ended at %s, and was kept alive until %s", created, deleted, expired)
 	}
-	kept.goes(t)
+	kept.waitGone(t)
 
 	select {
 	case <-through.ended:

@@ -152,7 +152,7 @@ func TestBastions(t *testing.T) {
 	t.Parallel()
 	l := newLandscape(t)
 	s := l.newShoot(t, "harbour", nil)
-	s.succeeds(t)
+	s.waitForSucceeded(t)
 	node, address := s.nodeAddress(t)
 	s.healthy(t)
 
@@ -178,7 +178,7 @@ func TestBastions(t *testing.T) {
 	t.Run("SSH access off and on", func(t *testing.T) { s.closesSSH(t, node) })
 	s.bastionRestarts(t)
 	s.delete(t)
-	s.goes(t)
+	s.waitGone(t)
 	l.checkNothingForbidden(t)
 	l.resetsKeys(t)
 }
@@ -275,7 +275,7 @@ func (s *shoot) closesSSH(t *testing.T, node string) {
 	case <-time.After(shootTimeout):
 		t.Fatal("a session goes on although there is no SSH access")
 	}
-	s.succeeds(t)
+	s.waitForSucceeded(t)
 	if err := s.l.noBastions(t); err != nil {
 		t.Error(err)
 	}
@@ -288,7 +288,7 @@ func (s *shoot) closesSSH(t *testing.T, node string) {
 		t.Errorf("exit status %d, %s", r.Code, r.Stderr)
 	}
 	s.patch(t, `{"spec":{"provider":{"workersSettings":{"sshAccess":{"enabled":true}}}}}`)
-	s.succeeds(t)
+	s.waitForSucceeded(t)
 	if after := s.sshKey(t); string(after["id_rsa.pub"]) == string(before["id_rsa.pub"]) {
 		t.Error("the key pair is the one of before")
 	}

@@ -117,7 +117,7 @@ func TestCharts(t *testing.T) {
 	if err != nil || len(secrets.Items) > 0 {
 		t.Errorf("%d Secrets with objects of the chart are left, %v", len(secrets.Items), err)
 	}
-	l.refusesNothing(t)
+	l.expectNothingForbidden(t)
 }
 
 // checkChart expects that the chart's Pods run and have access to the garden, and that the chart got its values.
@@ -234,5 +234,5 @@ func TestChartsFromRegistries(t *testing.T) {
 	l.expectCondition(t, fromFolder, "Valid", "False", "OCIChartCannotBePulled", "no such file or directory")
 	artifact.WriteLayout(t, filepath.Join(l.dir, "charts", "sample"))
 	l.checkChart(t, l.expect(t, fromFolder)[fromFolder].GetName())
-	l.refusesNothing(t)
+	l.expectNothingForbidden(t)
 }

@@ -48,7 +48,7 @@ func TestTwoProcesses(t *testing.T) {
 			first.up(t, "--datastore", datastore)
 			second.kill()
 			works(t, first, "second-killed", timeout)
-			first.refusesNothing(t)
+			first.expectNothingForbidden(t)
 		})
 	}
 }

@@ -32,7 +32,7 @@ func TestKilledAnywhere(t *testing.T) {
 		worker := spec["provider"].(map[string]any)["workers"].([]any)[0].(map[string]any)
 		worker["minimum"], worker["maximum"] = w.machines, w.machines
 	})
-	k.s.succeeds(t)
+	k.s.waitForSucceeded(t)
 	k.client = clientOf(t, k.s.admin(t))
 	keep(t, k.client)
 	for range rounds {
@@ -74,7 +74,7 @@ func (w *wishes) next(random *rand.Rand) (what string, ask func(*testing.T)) {
 		if w.asleep {
 			operation = "reconcile"
 		}
-		return operation, func(t *testing.T) { w.k.s.succeeds(t); w.k.s.operate(t, operation) }
+		return operation, func(t *testing.T) { w.k.s.waitForSucceeded(t); w.k.s.operate(t, operation) }
 	}
 	return "pools " + w.pools(), func(t *testing.T) { w.change(t, `{"spec":{"provider":{"workers":`+w.pools()+`}}}`) }
 }
@@ -121,8 +121,8 @@ func (w *wishes) come(t *testing.T) {
 	if w.asleep {
 		machines = 0
 	}
-	k.s.succeeds(t)
-	k.s.isOn(t, w.seed)
+	k.s.waitForSucceeded(t)
+	k.s.expectSeed(t, w.seed)
 	eventually(t, shootTimeout, func(context.Context) error {
 		if names := k.s.machines(t); len(names) != machines {
 			return fmt.Errorf("there are the machines %v, not %d", names, machines)

@@ -41,7 +41,7 @@ func TestKilledUnderBastions(t *testing.T) {
 	k.s = l.newShoot(t, "pier", func(spec map[string]any) {
 		spec["provider"].(map[string]any)["workers"].([]any)[0].(map[string]any)["minimum"] = 1
 	})
-	k.s.succeeds(t)
+	k.s.waitForSucceeded(t)
 	_, k.node = k.s.nodeAddress(t)
 	k.nodeKey = k.s.nodeSigner(t)
 
@@ -75,7 +75,7 @@ func TestKilledUnderBastions(t *testing.T) {
 		k.clear(t)
 	}
 	k.nothingElseListens(t)
-	l.refusesNothing(t)
+	l.expectNothingForbidden(t)
 }
 
 // killedBastions are the Bastions of a Shoot in a landscape whose process is killed.

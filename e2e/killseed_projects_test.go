@@ -77,7 +77,7 @@ func TestKilledUnderProjects(t *testing.T) {
 		}
 	}
 	l.becomes(t, before, "after all projects were deleted")
-	l.refusesNothing(t)
+	l.expectNothingForbidden(t)
 }
 
 // workUntilKilled creates ten projects, deletes every other one of them as soon as it exists, and deletes those that

@@ -52,7 +52,7 @@ func TestKilledWhileStarting(t *testing.T) {
 				}
 				return err
 			})
-			l.refusesNothing(t)
+			l.expectNothingForbidden(t)
 		})
 	}
 }
@@ -188,7 +188,7 @@ func TestKilledUnderSeeds(t *testing.T) {
 		l.deleteSecretsOf(t, "local-2")
 		l.becomes(t, before, fmt.Sprintf("after round %d", i))
 		l.hasOneSeed(t)
-		l.refusesNothing(t)
+		l.expectNothingForbidden(t)
 		l.stop(t)
 	}
 }

@@ -41,7 +41,7 @@ func TestKilledUnderShoots(t *testing.T) {
 		k.live(t, round)
 	}
 	l.becomes(t, before, "after all Shoots were deleted")
-	l.refusesNothing(t)
+	l.expectNothingForbidden(t)
 }
 
 // TestKilledWhileRolling kills the process while machines of a Shoot are replaced one after the other. When that is
@@ -59,11 +59,11 @@ func TestKilledWhileRolling(t *testing.T) {
 		worker := spec["provider"].(map[string]any)["workers"].([]any)[0].(map[string]any)
 		worker["minimum"], worker["maximum"] = machines, machines
 	})
-	k.s.succeeds(t)
+	k.s.waitForSucceeded(t)
 	k.client = clientOf(t, k.s.admin(t))
 	for round := range 2 * shootKills() {
 		k.disturb(t, "a rolling update", 5*time.Second, func() { k.s.patch(t, pool([]string{"local-large", "local"}[round%2])) })
-		k.s.succeeds(t)
+		k.s.waitForSucceeded(t)
 		k.s.nodes(t, k.client, machines)
 	}
 }
@@ -89,14 +89,14 @@ func (k *killedShoot) live(t *testing.T, round int) {
 			spec["provider"].(map[string]any)["workers"].([]any)[0].(map[string]any)["minimum"] = 1
 		})
 	})
-	k.addresses = addresses(k.s.succeeds(t))
+	k.addresses = addresses(k.s.waitForSucceeded(t))
 	k.key = k.s.sshKey(t)
 	k.client = clientOf(t, k.s.admin(t))
 	k.s.nodes(t, k.client, 1)
 	keep(t, k.client)
 
 	k.disturb(t, "hibernation", 2*time.Second, func() { k.s.hibernate(t) })
-	k.s.succeeds(t)
+	k.s.waitForSucceeded(t)
 	k.disturb(t, "waking", 3*time.Second, func() { k.s.patch(t, `{"spec":{"hibernation":{"enabled":false}}}`) })
 	k.isAsBefore(t, "waking")
 	k.disturb(t, "a rolling update", 3*time.Second, func() {
@@ -105,10 +105,10 @@ func (k *killedShoot) live(t *testing.T, round int) {
 	})
 	k.isAsBefore(t, "a rolling update")
 	k.disturb(t, "migration", 5*time.Second, func() { k.s.moveTo(t, "local-2") })
-	k.s.isOn(t, "local-2")
+	k.s.expectSeed(t, "local-2")
 	k.isAsBefore(t, "migration")
 	k.disturb(t, "deletion", 3*time.Second, func() { k.s.delete(t) })
-	k.s.goes(t)
+	k.s.waitGone(t)
 }
 
 // explains makes a failed test log the BackupEntries in the garden and the seeds, and the lines of the log about
@@ -141,7 +141,7 @@ func (k *killedShoot) disturb(t *testing.T, what string, most time.Duration, ask
 // isAsBefore waits until an operation has completed, and checks what must not have changed.
 func (k *killedShoot) isAsBefore(t *testing.T, after string) {
 	t.Helper()
-	if now := addresses(k.s.succeeds(t)); !reflect.DeepEqual(k.addresses, now) {
+	if now := addresses(k.s.waitForSucceeded(t)); !reflect.DeepEqual(k.addresses, now) {
 		t.Errorf("after %s the addresses were %v and are %v", after, k.addresses, now)
 	}
 	if !reflect.DeepEqual(k.key, k.s.sshKey(t)) {

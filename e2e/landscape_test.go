@@ -75,7 +75,7 @@ func stoppedLandscape(t *testing.T) *landscape {
 	})
 	t.Cleanup(func() {
 		if l.isRunning() && !t.Failed() {
-			l.refusesNothing(t)
+			l.expectNothingForbidden(t)
 		}
 	})
 	return l
@@ -216,9 +216,9 @@ func componentsOf(t *testing.T, dir string) []componentState {
 	return status.Components
 }
 
-// refusesNothing expects that no request of a component was forbidden since the process started. It is called for
+// expectNothingForbidden expects that no request of a component was forbidden since the process started. It is called for
 // each landscape that still runs when its test ends.
-func (l *landscape) refusesNothing(t *testing.T) {
+func (l *landscape) expectNothingForbidden(t *testing.T) {
 	t.Helper()
 	forbidden, err := suite.Forbidden(l.dir)
 	must(t, err)

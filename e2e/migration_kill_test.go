@@ -66,7 +66,7 @@ func TestKilledUnderMigration(t *testing.T) {
 		spec["seedName"] = "local"
 		spec["provider"].(map[string]any)["workers"].([]any)[0].(map[string]any)["minimum"] = 1
 	})
-	k.addresses = addresses(k.s.succeeds(t))
+	k.addresses = addresses(k.s.waitForSucceeded(t))
 	k.key = k.s.sshKey(t)
 	k.client = clientOf(t, k.s.admin(t)) // it has to work after each migration
 	nodes := k.s.nodes(t, k.client, 1)
@@ -81,7 +81,7 @@ func TestKilledUnderMigration(t *testing.T) {
 		for _, place := range places {
 			k.killAt(t, place, to, written)
 		}
-		k.s.isOn(t, to)
+		k.s.expectSeed(t, to)
 		k.isAsBefore(t, what)
 		if !reflect.DeepEqual(ca, k.s.ca(t)) || !tokenWorks(t, k.s, token) {
 			t.Errorf("after %s the authority is another one, or a token of before is refused", what)
@@ -92,7 +92,7 @@ func TestKilledUnderMigration(t *testing.T) {
 		k.leftNothingOn(t, from, what)
 		from, to = to, from
 	}
-	l.refusesNothing(t)
+	l.expectNothingForbidden(t)
 }
 
 // stateVersion returns the resource version of the ShootState, or "" if there is none.

@@ -36,7 +36,7 @@ func TestProcesses(t *testing.T) {
 	t.Run("in the garden", inGarden.lives)
 	inSeed := &programs{l: l, client: l.seeds["local"]}
 	t.Run("in a seed", inSeed.lives)
-	s.succeeds(t)
+	s.waitForSucceeded(t)
 	inShoot := &programs{l: l, client: clientOf(t, s.admin(t))}
 	t.Run("in a Shoot", inShoot.lives)
 	t.Run("kubectl", func(t *testing.T) { inShoot.kubectl(t, s) })

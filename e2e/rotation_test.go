@@ -40,7 +40,7 @@ func TestSSHKeyRotations(t *testing.T) {
 		spec["seedName"] = "local"
 		spec["provider"].(map[string]any)["workers"] = []any{first, renamed(first, "second"), renamed(first, "third")}
 	})}
-	k.s.succeeds(t)
+	k.s.waitForSucceeded(t)
 	k.client = k.s.dayLong(t)
 	k.s.nodes(t, k.client, 3*nodes)
 	d := &rotationDrill{killedShoot: k, nodes: 3 * nodes, prober: &keyProber{s: k.s, shoot: k.client, seen: map[string]bool{}}}
@@ -58,7 +58,7 @@ func TestSSHKeyRotations(t *testing.T) {
 	}
 	d.prober.stop()
 	t.Logf("%d logins of the prober", d.prober.logins.Load())
-	l.refusesNothing(t)
+	l.expectNothingForbidden(t)
 }
 
 func renamed(worker map[string]any, name string) map[string]any {
@@ -106,7 +106,7 @@ func (d *rotationDrill) rotate(t *testing.T, kill bool) {
 	} else {
 		ask()
 	}
-	d.s.succeeds(t)
+	d.s.waitForSucceeded(t)
 	d.keys = append(d.keys, d.s.nodeSigner(t))
 	d.check(t)
 }
@@ -138,9 +138,9 @@ func (d *rotationDrill) check(t *testing.T) {
 func (d *rotationDrill) sleepAndWake(t *testing.T) {
 	t.Helper()
 	d.s.hibernate(t)
-	d.s.succeeds(t)
+	d.s.waitForSucceeded(t)
 	d.s.patch(t, `{"spec":{"hibernation":{"enabled":false}}}`)
-	d.s.succeeds(t)
+	d.s.waitForSucceeded(t)
 	d.through(t) // a Shoot that sleeps has no Bastions
 	d.check(t)
 }
@@ -148,8 +148,8 @@ func (d *rotationDrill) sleepAndWake(t *testing.T) {
 func (d *rotationDrill) migrate(t *testing.T) {
 	t.Helper()
 	d.s.moveTo(t, "local-2")
-	d.s.isOn(t, "local-2")
-	d.s.succeeds(t)
+	d.s.expectSeed(t, "local-2")
+	d.s.waitForSucceeded(t)
 	d.through(t)
 	d.check(t)
 }

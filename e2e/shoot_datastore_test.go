@@ -23,7 +23,7 @@ func TestShootInSharedDatastore(t *testing.T) {
 		spec["seedName"] = "local"
 		spec["provider"].(map[string]any)["workers"].([]any)[0].(map[string]any)["minimum"] = 1
 	})
-	before := addresses(s.succeeds(t))
+	before := addresses(s.waitForSucceeded(t))
 	client := clientOf(t, s.admin(t))
 	nodes := s.nodes(t, client, 1)
 	keep(t, client)
@@ -39,7 +39,7 @@ func TestShootInSharedDatastore(t *testing.T) {
 		return err
 	})
 	isKept(t, client)
-	if after := addresses(s.succeeds(t)); !reflect.DeepEqual(before, after) {
+	if after := addresses(s.waitForSucceeded(t)); !reflect.DeepEqual(before, after) {
 		t.Errorf("the addresses were %v and are %v", before, after)
 	}
 	if after := s.nodes(t, client, 1); !reflect.DeepEqual(nodes, after) {
@@ -50,14 +50,14 @@ func TestShootInSharedDatastore(t *testing.T) {
 	}
 
 	s.delete(t)
-	s.goes(t)
+	s.waitGone(t)
 	eventually(t, waitTimeout, func(context.Context) error {
 		if keys := keysOf(t, endpoint, "/shoots/"+s.id()+"/"); keys > 0 {
 			return fmt.Errorf("of a Shoot that is gone the datastore has %d keys", keys)
 		}
 		return nil
 	})
-	l.refusesNothing(t)
+	l.expectNothingForbidden(t)
 }
 
 // keysOf counts the keys of etcd that have a part in their name.

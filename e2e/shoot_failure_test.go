@@ -51,23 +51,23 @@ func TestShootFails(t *testing.T) {
 	t.Run("slow", func(t *testing.T) {
 		s := l.newShootWith(t, "slow", map[string]string{"gardenlite.dev/delay": "3s"})
 		begin := time.Now()
-		s.succeeds(t)
+		s.waitForSucceeded(t)
 		if took := time.Since(begin); took < 3*time.Second {
 			t.Errorf("it took %s", took)
 		}
 		s.delete(t)
-		s.goes(t)
+		s.waitGone(t)
 	})
 	t.Run("fails once", func(t *testing.T) {
 		s := l.newShootWith(t, "once",
 			map[string]string{"gardenlite.dev/fail": "once:ERR_RETRYABLE_INFRA_DEPENDENCIES the load balancer is in use"})
 		s.lastError(t, "ERR_RETRYABLE_INFRA_DEPENDENCIES")
-		obj := s.succeeds(t)
+		obj := s.waitForSucceeded(t)
 		if errs, _, _ := unstructured.NestedSlice(obj.Object, "status", "lastErrors"); len(errs) > 0 {
 			t.Errorf("it has succeeded, and there are errors: %v", errs)
 		}
 		s.delete(t)
-		s.goes(t)
+		s.waitGone(t)
 	})
 	t.Run("fails for good, until it is retried", func(t *testing.T) {
 		s := l.newShootWith(t, "failed", map[string]string{"gardenlite.dev/fail": "always:ERR_INFRA_QUOTA_EXCEEDED no more networks"})
@@ -75,9 +75,9 @@ func TestShootFails(t *testing.T) {
 			t.Errorf("an error that a user has to fix leaves the Shoot %s", state)
 		}
 		s.patch(t, `{"metadata":{"annotations":{"gardenlite.dev/fail":null,"gardener.cloud/operation":"retry"}}}`)
-		s.succeeds(t)
+		s.waitForSucceeded(t)
 		s.delete(t)
-		s.goes(t)
+		s.waitGone(t)
 	})
 	t.Run("is deleted while it fails", func(t *testing.T) {
 		s := l.newShootWith(t, "broken", map[string]string{"gardenlite.dev/fail": "always:ERR_RETRYABLE_INFRA_DEPENDENCIES broken"})
@@ -85,7 +85,7 @@ func TestShootFails(t *testing.T) {
 		s.delete(t)
 		s.lastError(t, "ERR_RETRYABLE_INFRA_DEPENDENCIES")
 		s.patch(t, `{"metadata":{"annotations":{"gardenlite.dev/fail":null}}}`)
-		s.goes(t)
+		s.waitGone(t)
 	})
 	l.checkNothingForbidden(t)
 }

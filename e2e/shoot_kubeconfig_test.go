@@ -64,7 +64,7 @@ func TestShootKubeconfigs(t *testing.T) {
 		delete(spec["provider"].(map[string]any), "workers")
 		spec["networking"] = map[string]any{"services": "10.12.0.0/16"}
 	})
-	obj := s.succeeds(t)
+	obj := s.waitForSucceeded(t)
 	l.member(t, "alice@example.com", "admin")
 	l.member(t, "victor", "viewer")
 
@@ -94,7 +94,7 @@ func TestShootKubeconfigs(t *testing.T) {
 	last := s.rotatesAuthorities(t)
 	t.Run("is nowhere else", func(t *testing.T) { s.isNowhereElse(t, audit) })
 	s.delete(t)
-	s.goes(t)
+	s.waitGone(t)
 	s.endsWithShoot(t, last)
 	l.checkNothingForbidden(t)
 }
@@ -273,7 +273,7 @@ func (s *shoot) manyAtOnce(t *testing.T) {
 // cannotBe expects errors for kubeconfigs of Shoots without an address: one was never awake, and the other one has
 // no seed.
 func (l *landscape) cannotBe(t *testing.T, asleep, homeless *shoot) {
-	asleep.succeeds(t)
+	asleep.waitForSucceeded(t)
 	missing := &shoot{l: l, name: "missing"}
 	for _, s := range []*shoot{asleep, homeless} {
 		for _, kind := range []string{"Admin", "Viewer"} {

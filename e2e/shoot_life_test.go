@@ -73,14 +73,14 @@ func TestShootHibernates(t *testing.T) {
 	t.Parallel()
 	l := sharedLandscape(t)
 	s := l.newShoot(t, "sleepy", nil)
-	before := addresses(s.succeeds(t))
+	before := addresses(s.waitForSucceeded(t))
 	config := s.admin(t)
 	client := clientOf(t, config)
 	s.nodes(t, client, 2)
 	keep(t, client)
 
 	s.hibernate(t)
-	obj := s.succeeds(t)
+	obj := s.waitForSucceeded(t)
 	if asleep, _, _ := unstructured.NestedBool(obj.Object, "status", "hibernated"); !asleep {
 		t.Errorf("the Shoot is not hibernated: %v", obj.Object["status"])
 	}
@@ -91,7 +91,7 @@ func TestShootHibernates(t *testing.T) {
 		t.Errorf("a hibernated Shoot has machines: %v", machines)
 	}
 	s.patch(t, `{"spec":{"hibernation":{"enabled":false}}}`)
-	obj = s.succeeds(t)
+	obj = s.waitForSucceeded(t)
 	if after := addresses(obj); !reflect.DeepEqual(before, after) {
 		t.Errorf("the addresses were %v and are %v", before, after)
 	}
@@ -101,18 +101,18 @@ func TestShootHibernates(t *testing.T) {
 
 	// Created hibernated: there is no API server until it is woken up.
 	b := l.newShoot(t, "born", func(spec map[string]any) { spec["hibernation"] = map[string]any{"enabled": true} })
-	b.succeeds(t)
+	b.waitForSucceeded(t)
 	if status := gardenlite(t, l.dir, "status", "-o", "json").OK(t).Stdout; strings.Contains(status, b.id()) &&
 		strings.Contains(status, `"kind": "shoot",`+"\n"+`      "name": "`+b.id()) {
 		t.Errorf("the cluster of a Shoot that was born hibernated runs: %s", status)
 	}
 	b.patch(t, `{"spec":{"hibernation":{"enabled":false}}}`)
-	b.succeeds(t)
+	b.waitForSucceeded(t)
 	b.nodes(t, clientOf(t, b.admin(t)), 2)
 	s.delete(t)
 	b.delete(t)
-	s.goes(t)
-	b.goes(t)
+	s.waitGone(t)
+	b.waitGone(t)
 	l.checkNothingForbidden(t)
 }
 
@@ -134,7 +134,7 @@ func TestShootWorkersAndVersions(t *testing.T) {
 	t.Parallel()
 	l := sharedLandscape(t)
 	s := l.newShoot(t, "works", func(spec map[string]any) { spec["kubernetes"].(map[string]any)["version"] = "1.34.4" })
-	s.succeeds(t)
+	s.waitForSucceeded(t)
 	client := clientOf(t, s.admin(t))
 	first := s.nodes(t, client, 2)
 	keep(t, client)
@@ -146,7 +146,7 @@ func TestShootWorkersAndVersions(t *testing.T) {
 	t.Run("more", func(t *testing.T) {
 		s.patch(t, `{"spec":{"provider":{"workers":[{"name":"worker","minimum":3,"maximum":3,"machine":{"type":"local",`+
 			`"image":{"name":"local","version":"1.0.0"}},"zones":["local-a"]},`+pool("second", "local", 2)+`]}}}`)
-		s.succeeds(t)
+		s.waitForSucceeded(t)
 		names := s.nodes(t, client, 5)
 		for _, name := range first {
 			if !slices.Contains(names, name) {
@@ -167,7 +167,7 @@ func TestShootWorkersAndVersions(t *testing.T) {
 		old := s.nodes(t, client, 5)
 		s.patch(t, `{"spec":{"provider":{"workers":[{"name":"worker","minimum":1,"maximum":1,"machine":{"type":"local",`+
 			`"image":{"name":"local","version":"1.0.0"}},"zones":["local-a"]},`+pool("second", "local-large", 2)+`]}}}`)
-		s.succeeds(t)
+		s.waitForSucceeded(t)
 		names := s.nodes(t, client, 3)
 		nodes, err := client.CoreV1().Nodes().List(t.Context(), metav1.ListOptions{LabelSelector: "worker.gardener.cloud/pool=second"})
 		must(t, err)
@@ -180,7 +180,7 @@ func TestShootWorkersAndVersions(t *testing.T) {
 	t.Run("another version rolls", func(t *testing.T) {
 		old := s.nodes(t, client, 3)
 		s.patch(t, `{"spec":{"kubernetes":{"version":"1.35.2"}}}`)
-		s.succeeds(t)
+		s.waitForSucceeded(t)
 		version, err := client.Discovery().ServerVersion()
 		must(t, err)
 		if version.GitVersion != "v1.35.2" {
@@ -196,7 +196,7 @@ func TestShootWorkersAndVersions(t *testing.T) {
 		isKept(t, client)
 	})
 	s.delete(t)
-	s.goes(t)
+	s.waitGone(t)
 	l.checkNothingForbidden(t)
 }
 
@@ -205,7 +205,7 @@ func TestShootRestarts(t *testing.T) {
 	t.Parallel()
 	l := newLandscape(t)
 	s := l.newShoot(t, "again", nil)
-	before := addresses(s.succeeds(t))
+	before := addresses(s.waitForSucceeded(t))
 	config := s.admin(t)
 	client := clientOf(t, config)
 	names := s.nodes(t, client, 2)
@@ -246,7 +246,7 @@ func TestShootDeletionLeavesNothing(t *testing.T) {
 		}
 		var ports []string
 		for _, s := range shoots {
-			obj := s.succeeds(t)
+			obj := s.waitForSucceeded(t)
 			ports = append(ports, obj.Object["status"].(map[string]any)["advertisedAddresses"].([]any)[0].(map[string]any)["url"].(string))
 			s.nodes(t, clientOf(t, s.admin(t)), 1)
 		}
@@ -254,7 +254,7 @@ func TestShootDeletionLeavesNothing(t *testing.T) {
 			s.delete(t)
 		}
 		for _, s := range shoots {
-			s.goes(t)
+			s.waitGone(t)
 		}
 		for _, port := range ports {
 			at, err := url.Parse(port)
@@ -287,7 +287,7 @@ func TestShootsAtOnce(t *testing.T) {
 	}
 	seen := map[string]bool{}
 	for _, s := range shoots {
-		s.succeeds(t)
+		s.waitForSucceeded(t)
 		config := s.admin(t)
 		seen[config.Host] = true
 		s.nodes(t, clientOf(t, config), 1)
@@ -310,7 +310,7 @@ func TestShootsAtOnce(t *testing.T) {
 		s.delete(t)
 	}
 	for _, s := range shoots {
-		s.goes(t)
+		s.waitGone(t)
 	}
 	t.Logf("deleted after %s", time.Since(begin).Round(time.Millisecond))
 	l.checkNothingForbidden(t)

@@ -25,8 +25,8 @@ func (s *shoot) moveTo(t *testing.T, seed string) {
 	})
 }
 
-// isOn waits until a Shoot has completely moved to a seed.
-func (s *shoot) isOn(t *testing.T, seed string) {
+// expectSeed waits until a Shoot has completely moved to a seed.
+func (s *shoot) expectSeed(t *testing.T, seed string) {
 	t.Helper()
 	eventually(t, shootTimeout, func(context.Context) error {
 		obj, err := s.get(t.Context())
@@ -62,7 +62,7 @@ func TestShootMigrates(t *testing.T) {
 	t.Parallel()
 	l := newLandscape(t, "--seeds", "2")
 	s := l.newShoot(t, "mover", func(spec map[string]any) { spec["seedName"] = "local" })
-	before := addresses(s.succeeds(t))
+	before := addresses(s.waitForSucceeded(t))
 	client := clientOf(t, s.admin(t)) // this kubeconfig has to work after the moves
 	nodes := s.nodes(t, client, 2)
 	keep(t, client)
@@ -72,7 +72,7 @@ func TestShootMigrates(t *testing.T) {
 	from, to := "local", "local-2"
 	for range 2 {
 		s.moveTo(t, to)
-		s.isOn(t, to)
+		s.expectSeed(t, to)
 		if after := addresses(s.must(t)); !reflect.DeepEqual(before, after) {
 			t.Errorf("the addresses were %v and are %v", before, after)
 		}
@@ -97,7 +97,7 @@ func TestShootMigrates(t *testing.T) {
 		from, to = to, from
 	}
 	s.delete(t)
-	s.goes(t)
+	s.waitGone(t)
 	l.checkNothingForbidden(t)
 }
 

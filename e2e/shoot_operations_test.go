@@ -36,7 +36,7 @@ func TestShootOperations(t *testing.T) {
 		worker["minimum"], worker["maximum"] = int64(1), int64(1)
 		spec["kubernetes"].(map[string]any)["kubeAPIServer"] = map[string]any{"serviceAccountConfig": map[string]any{"issuer": ownIssuer}}
 	})
-	s.succeeds(t)
+	s.waitForSucceeded(t)
 	client := clientOf(t, s.admin(t))
 	_ = t.Run("issuer", func(t *testing.T) { s.issues(t, client) }) &&
 		t.Run("backup entry", func(t *testing.T) { s.backsUp(t, "local") }) &&
@@ -47,14 +47,14 @@ func TestShootOperations(t *testing.T) {
 		t.Run("move", func(t *testing.T) {
 			nodes := s.nodes(t, client, 1)
 			s.moveTo(t, "local-2")
-			s.isOn(t, "local-2")
+			s.expectSeed(t, "local-2")
 			if after := s.nodes(t, client, 1); !reflect.DeepEqual(nodes, after) {
 				t.Errorf("the nodes were %v and are %v", nodes, after)
 			}
 			s.backsUp(t, "local-2")
 			s.isConfidential(t, client)
 		}) &&
-		t.Run("deletion by force", s.goesByForce)
+		t.Run("deletion by force", s.forceDelete)
 	l.checkNothingForbidden(t)
 }
 
@@ -62,7 +62,7 @@ func TestShootOperations(t *testing.T) {
 func (s *shoot) operate(t *testing.T, operation string) *unstructured.Unstructured {
 	t.Helper()
 	s.patch(t, fmt.Sprintf(`{"metadata":{"annotations":{"gardener.cloud/operation":%q}}}`, operation))
-	return s.succeeds(t)
+	return s.waitForSucceeded(t)
 }
 
 // rotateByCommand begins a step of a rotation with "gardenlite rotate", and returns when it is done.
@@ -182,7 +182,7 @@ func (s *shoot) rotatesEncryption(t *testing.T, client kubernetes.Interface) {
 		ObjectMeta: metav1.ObjectMeta{Name: confidential}, StringData: map[string]string{"text": confidentialText}}, created)
 	must(t, err)
 	s.patch(t, `{"spec":{"kubernetes":{"kubeAPIServer":{"encryptionConfig":{"resources":["configmaps"]}}}}}`)
-	if at, _, _ := unstructured.NestedMap(s.succeeds(t).Object, "status", "credentials", "encryptionAtRest"); !reflect.DeepEqual(
+	if at, _, _ := unstructured.NestedMap(s.waitForSucceeded(t).Object, "status", "credentials", "encryptionAtRest"); !reflect.DeepEqual(
 		at["resources"], []any{"configmaps"}) {
 		t.Errorf("the status tells of %v", at)
 	}
@@ -253,9 +253,9 @@ func (s *shoot) rollsOut(t *testing.T, client kubernetes.Interface) {
 	}
 }
 
-// goesByForce: a Shoot whose infrastructure cannot be deleted is gone once its user has confirmed that, and not
+// forceDelete: a Shoot whose infrastructure cannot be deleted is gone once its user has confirmed that, and not
 // before.
-func (s *shoot) goesByForce(t *testing.T) {
+func (s *shoot) forceDelete(t *testing.T) {
 	const force = `{"metadata":{"annotations":{"confirmation.gardener.cloud/force-deletion":"true"}}}`
 	refused := func() {
 		t.Helper()
@@ -271,7 +271,7 @@ func (s *shoot) goesByForce(t *testing.T) {
 		t.Errorf("the Shoot is %s", state)
 	}
 	s.patch(t, force)
-	s.goes(t)
+	s.waitGone(t)
 	eventually(t, shootTimeout, func(ctx context.Context) error {
 		entries, err := s.l.at("backupentries", shootNamespace).List(ctx, metav1.ListOptions{})
 		if err != nil {

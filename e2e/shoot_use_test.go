@@ -25,7 +25,7 @@ func TestShootUsedFirst(t *testing.T) {
 	t.Parallel()
 	l := sharedLandscape(t)
 	s := l.newShoot(t, "used", func(spec map[string]any) { spec["kubernetes"].(map[string]any)["version"] = "1.35.2" })
-	obj := s.succeeds(t)
+	obj := s.waitForSucceeded(t)
 	config := s.admin(t)
 	client := clientOf(t, config)
 	s.nodes(t, client, 2)

@@ -78,8 +78,8 @@ func lastOperation(obj *unstructured.Unstructured) (kind, state string, current 
 	return kind, state, observed == obj.GetGeneration() && obj.GetAnnotations()["gardener.cloud/operation"] == ""
 }
 
-// succeeds waits until the last operation has succeeded, for the current spec.
-func (s *shoot) succeeds(t *testing.T) *unstructured.Unstructured {
+// waitForSucceeded waits until the last operation has succeeded, for the current spec.
+func (s *shoot) waitForSucceeded(t *testing.T) *unstructured.Unstructured {
 	t.Helper()
 	var obj *unstructured.Unstructured
 	eventually(t, shootTimeout, func(context.Context) (err error) {
@@ -124,8 +124,8 @@ func (s *shoot) delete(t *testing.T) {
 	must(t, s.l.at("shoots", shootNamespace).Delete(t.Context(), s.name, metav1.DeleteOptions{}))
 }
 
-// goes waits until the Shoot is gone.
-func (s *shoot) goes(t *testing.T) {
+// waitGone waits until the Shoot is gone.
+func (s *shoot) waitGone(t *testing.T) {
 	t.Helper()
 	eventually(t, shootTimeout, func(context.Context) error {
 		obj, err := s.get(t.Context())

@@ -45,7 +45,7 @@ func TestSUSECHost(t *testing.T) {
 		worker["minimum"], worker["maximum"] = 1, 1
 		worker["machine"].(map[string]any)["image"].(map[string]any)["name"] = "suse-chost"
 	})
-	s.succeeds(t)
+	s.waitForSucceeded(t)
 	s.healthy(t)
 	s.nodes(t, clientOf(t, s.admin(t)), 1)
 	p := &programs{l: l}
@@ -55,7 +55,7 @@ func TestSUSECHost(t *testing.T) {
 	}
 	s.checkSUSE(t)
 	s.delete(t)
-	s.goes(t)
+	s.waitGone(t)
 }
 
 // buildSUSECHost builds the extension in a module of its own, and returns the folder of its module and its program.

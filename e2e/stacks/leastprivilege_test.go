@@ -55,7 +55,7 @@ func TestLeastPrivilegeOfTheStackManager(t *testing.T) {
 	}
 	l.uninstall(t, namespaceInstall, "least", "job")
 	l.exists(t, jobs, false)
-	l.refusesNothing(t)
+	l.expectNothingForbidden(t)
 	used := usedRights(t, log)
 	role, err := l.kube.RbacV1().ClusterRoles().Get(t.Context(), stackManager, metav1.GetOptions{})
 	must(t, err)

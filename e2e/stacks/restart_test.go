@@ -25,8 +25,8 @@ func ownLandscape(t *testing.T, dir string, flags ...string) *landscape {
 	return newLandscape(dir, config)
 }
 
-// refusesNothing expects that no request of a component was forbidden since the process started.
-func (l *landscape) refusesNothing(t *testing.T) {
+// expectNothingForbidden expects that no request of a component was forbidden since the process started.
+func (l *landscape) expectNothingForbidden(t *testing.T) {
 	t.Helper()
 	if forbidden, err := suite.Forbidden(l.dir); err != nil || len(forbidden) > 0 {
 		t.Errorf("requests of components were forbidden: %v, %v", forbidden, err)
@@ -79,7 +79,7 @@ func TestKilledUnderStacks(t *testing.T) {
 		must(t, l.dyn.Resource(stacksResource(clusterInstall)).Namespace("killed").Delete(t.Context(), "buckets", metav1.DeleteOptions{}))
 		l = l.killAfter(t, delay(2))
 		l.exists(t, objects, false)
-		l.refusesNothing(t)
+		l.expectNothingForbidden(t)
 	}
 }
 
@@ -94,5 +94,5 @@ func TestWithoutStackManager(t *testing.T) {
 	l.namespace(t, "idle")
 	l.install(t, namespaceInstall, "idle", "buckets", l.write(t, "idle", bucketStack("idle.example.org", "Namespaced", "0.1")))
 	l.exists(t, objectsOf(namespaceInstall, "idle", "buckets"), false)
-	l.refusesNothing(t)
+	l.expectNothingForbidden(t)
 }

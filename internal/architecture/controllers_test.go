@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// TestControllersWaitOnTheirClock: every controller is created with component.Controller, whose queue uses the clock
+// TestControllersWaitOnTheirClock: every controller is created with component.NewControllerBuilder, whose queue uses the clock
 // of the component. The queue of a controller that is created with controller-runtime alone would use the machine's.
 func TestControllersWaitOnTheirClock(t *testing.T) {
 	own := filepath.Join("..", "component")

@@ -37,7 +37,7 @@ func ParsePublicKey(text string) (ssh.PublicKey, error) {
 		return nil, errors.New("must be a public key without options")
 	case !slices.Contains(keyTypes, key.Type()):
 		return nil, fmt.Errorf("must be a key of one of the types %s", strings.Join(keyTypes, ", "))
-	case WeakKey(key):
+	case IsWeakKey(key):
 		return nil, fmt.Errorf("must be an RSA key of at least %d bits", MinRSABits)
 	case len(comment) > MaxComment:
 		return nil, fmt.Errorf("must have a comment of at most %d bytes", MaxComment)
@@ -45,8 +45,8 @@ func ParsePublicKey(text string) (ssh.PublicKey, error) {
 	return key, nil
 }
 
-// WeakKey reports whether a key is an RSA key of less than MinRSABits.
-func WeakKey(key ssh.PublicKey) bool {
+// IsWeakKey reports whether a key is an RSA key of less than MinRSABits.
+func IsWeakKey(key ssh.PublicKey) bool {
 	crypto, ok := key.(ssh.CryptoPublicKey)
 	if !ok {
 		return false

@@ -109,7 +109,7 @@ func printMatrix(g *globals, m *inspect.Matrix, wide bool) error {
 		fmt.Fprintf(g.out, " Nothing is allowed with %d more resources (-o wide shows them).", left)
 	}
 	fmt.Fprintln(g.out)
-	for _, binding := range m.Elsewhere {
+	for _, binding := range m.OtherBindings {
 		fmt.Fprintln(g.out, "Besides,", binding)
 	}
 	for _, disagreement := range m.Disagreements {

@@ -13,7 +13,7 @@ import (
 )
 
 func newAdmissionController(g *globals) *cobra.Command {
-	c := server.AloneConfig{}
+	c := server.StandaloneConfig{}
 	cmd := &cobra.Command{
 		Use:   "admission-controller --kubeconfig FILE",
 		Short: "Run the admission controller alone, for a garden elsewhere",
@@ -55,7 +55,7 @@ kube-apiserver, in --data-dir (default $XDG_STATE_HOME/gardenlite/admission-cont
 	return cmd
 }
 
-func runAdmissionController(ctx context.Context, g *globals, c server.AloneConfig) (err error) {
+func runAdmissionController(ctx context.Context, g *globals, c server.StandaloneConfig) (err error) {
 	c.Dir = g.dataDir
 	if c.Dir == "" {
 		if c.Dir, err = landscape.DefaultAdmissionDir(g.name); err != nil {

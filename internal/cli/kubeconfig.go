@@ -96,7 +96,7 @@ func (k *kubeconfigFlags) file(g *globals, dir string, args []string) (string, e
 	case k.user != "":
 		return "", &landscape.UsageError{Err: errors.New("--user is for the garden")}
 	}
-	if !slices.Contains(statedir.KnownSeeds(dir), args[1]) {
+	if !slices.Contains(statedir.LocalSeeds(dir), args[1]) {
 		return "", nil
 	}
 	return statedir.SeedKubeconfigPath(dir, args[1]), nil

@@ -103,7 +103,7 @@ func rotate(ctx context.Context, g *globals, name, operation string, timeout tim
 	if timeout > 0 { // a shoot without an API server has no nodes
 		before, _, _ = nodeConfigurations(ctx, client, key)
 	}
-	if err := client.Operate(ctx, key, operation); err != nil {
+	if err := client.RequestOperation(ctx, key, operation); err != nil {
 		return explainShoot(g, err)
 	}
 	if timeout == 0 {

@@ -32,7 +32,7 @@ func seedsElsewhere(ctx context.Context, g *globals, dir string) ([]corev1beta1.
 	if err := garden.Client.List(ctx, seeds); err != nil {
 		return nil, fmt.Errorf("listing the Seeds: %w", err)
 	}
-	known := statedir.KnownSeeds(dir)
+	known := statedir.LocalSeeds(dir)
 	return slices.DeleteFunc(seeds.Items, func(s corev1beta1.Seed) bool { return slices.Contains(known, s.Name) }), nil
 }
 
@@ -64,7 +64,7 @@ func seedSummaries(ctx context.Context, g *globals, dir string) []control.Cluste
 
 // seedNames returns the names of all seeds, for completion.
 func seedNames(ctx context.Context, g *globals, dir string) []string {
-	names := statedir.KnownSeeds(dir)
+	names := statedir.LocalSeeds(dir)
 	seeds, _ := seedsElsewhere(ctx, g, dir)
 	for _, s := range seeds {
 		names = append(names, s.Name)

@@ -53,7 +53,7 @@ says so and ends with 0; if that one is otherwise, with 1.`,
 		if err != nil {
 			return nil, cobra.ShellCompDirectiveNoFileComp
 		}
-		return statedir.KnownSeeds(dir), cobra.ShellCompDirectiveNoFileComp
+		return statedir.LocalSeeds(dir), cobra.ShellCompDirectiveNoFileComp
 	})
 	_ = cmd.RegisterFlagCompletionFunc(
 		"kubernetes-version", func(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {

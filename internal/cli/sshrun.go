@@ -104,7 +104,7 @@ func (s *sshFlags) keyPair() (sshclient.KeyPair, error) {
 	if s.bastion == "" {
 		return sshclient.NewKeyPair()
 	}
-	pair, err := sshclient.KeptKey(statedir.BastionDir(s.dir, s.bastion))
+	pair, err := sshclient.ReadStoredKey(statedir.BastionDir(s.dir, s.bastion))
 	if errors.Is(err, fs.ErrNotExist) {
 		return pair, &landscape.UsageError{
 			Err: fmt.Errorf("the key for the bastion %s was not kept: say with --private-key-file where it is", s.bastion)}

@@ -78,7 +78,7 @@ func New(cfg Config) (*Manager, error) {
 	}
 	o := options(cfg, scheme)
 	stop := Stoppable(&o)
-	mgr, err := manager.New(Limited(cfg.REST), o)
+	mgr, err := manager.New(WithDefaultRateLimits(cfg.REST), o)
 	if err != nil {
 		stop()
 		return nil, fmt.Errorf("making the %s: %w", cfg.Name, err)
@@ -88,8 +88,8 @@ func New(cfg Config) (*Manager, error) {
 	return m, m.Add(standby(func(context.Context) error { m.synced.Store(true); return nil }))
 }
 
-// Limited returns a copy of a client configuration, with the default QPS and burst if it has none.
-func Limited(c *rest.Config) *rest.Config {
+// WithDefaultRateLimits returns a copy of a client configuration, with the default QPS and burst if it has none.
+func WithDefaultRateLimits(c *rest.Config) *rest.Config {
 	c = rest.CopyConfig(c)
 	if c.QPS == 0 {
 		c.QPS, c.Burst = defaultQPS, defaultBurst
@@ -100,7 +100,7 @@ func Limited(c *rest.Config) *rest.Config {
 func options(cfg Config, scheme *runtime.Scheme) manager.Options {
 	o := manager.Options{
 		Scheme: scheme,
-		Logger: Quiet(cfg.Log),
+		Logger: WithExpectedErrorsAsInfo(cfg.Log),
 		// Several managers run in this process, so none of them listens on a port.
 		Metrics:                metricsserver.Options{BindAddress: "0"},
 		HealthProbeBindAddress: "0",

@@ -35,10 +35,10 @@ func TestNeedsClientConfiguration(t *testing.T) {
 
 func TestLimited(t *testing.T) {
 	given := &rest.Config{}
-	if l := Limited(given); l.QPS == 0 || l.Burst == 0 || given.QPS != 0 {
+	if l := WithDefaultRateLimits(given); l.QPS == 0 || l.Burst == 0 || given.QPS != 0 {
 		t.Errorf("limits %v and %v, of what was given %v", l.QPS, l.Burst, given.QPS)
 	}
-	if l := Limited(&rest.Config{QPS: -1}); l.QPS != -1 {
+	if l := WithDefaultRateLimits(&rest.Config{QPS: -1}); l.QPS != -1 {
 		t.Errorf("own limit became %v", l.QPS)
 	}
 }

@@ -15,10 +15,10 @@ import (
 // came from a slow start would not be reconciled for minutes.
 const maxRetry = 30 * time.Second
 
-// Controller returns a builder for a controller of the manager. Its queue waits and backs off on the clock of the
+// NewControllerBuilder returns a builder for a controller of the manager. Its queue waits and backs off on the clock of the
 // component, unless the options have another queue or another rate limiter. Every controller of the process is built
 // here.
-func Controller(mgr manager.Manager, name string, options ...controller.Options) *builder.Builder {
+func NewControllerBuilder(mgr manager.Manager, name string, options ...controller.Options) *builder.Builder {
 	var o controller.Options
 	if len(options) > 0 {
 		o = options[0]
@@ -53,8 +53,8 @@ func Queue(clk clock.WithTicker) func(
 	}
 }
 
-// After returns the result of a reconciliation that is repeated after the given time, or with back-off after an error.
-func After(wait time.Duration, err error) (reconcile.Result, error) {
+// RequeueAfter returns the result of a reconciliation that is repeated after the given time, or with back-off after an error.
+func RequeueAfter(wait time.Duration, err error) (reconcile.Result, error) {
 	if err != nil {
 		return reconcile.Result{}, err
 	}

@@ -31,7 +31,7 @@ func TestControllerWaitsOnTheClock(t *testing.T) {
 		t.Fatal(err)
 	}
 	calls, number := make(chan int), 0
-	err = Controller(m, "waits").WatchesRawSource(
+	err = NewControllerBuilder(m, "waits").WatchesRawSource(
 		source.Func(func(_ context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
 			queue.Add(reconcile.Request{})
 			return nil
@@ -42,9 +42,9 @@ func TestControllerWaitsOnTheClock(t *testing.T) {
 		case <-ctx.Done():
 		}
 		if number == 2 {
-			return After(time.Hour, errors.New("not now"))
+			return RequeueAfter(time.Hour, errors.New("not now"))
 		}
-		return After(24*time.Hour, nil)
+		return RequeueAfter(24*time.Hour, nil)
 	}))
 	if err != nil {
 		t.Fatal(err)
@@ -120,7 +120,7 @@ func TestQuiet(t *testing.T) {
 		"nothing":                 {nil, false},
 	} {
 		var lines []string
-		log := Quiet(funcr.New(func(_, line string) { lines = append(lines, line) }, funcr.Options{})).WithName("a").WithValues("b", 1)
+		log := WithExpectedErrorsAsInfo(funcr.New(func(_, line string) { lines = append(lines, line) }, funcr.Options{})).WithName("a").WithValues("b", 1)
 		log.Error(test.err, "Reconciler error")
 		if (len(lines) == 0) != test.normal {
 			t.Errorf("%s: %v", name, lines)

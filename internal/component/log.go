@@ -15,9 +15,9 @@ type notYet struct{ error }
 
 func (e *notYet) Unwrap() error { return e.error }
 
-// Quiet returns a logger that logs expected errors at verbosity 1 instead of as errors: conflicts with another writer,
+// WithExpectedErrorsAsInfo returns a logger that logs expected errors at verbosity 1 instead of as errors: conflicts with another writer,
 // and NotYet. Both are retried.
-func Quiet(log logr.Logger) logr.Logger {
+func WithExpectedErrorsAsInfo(log logr.Logger) logr.Logger {
 	if log.GetSink() == nil {
 		return log
 	}

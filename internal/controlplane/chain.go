@@ -123,7 +123,7 @@ func newChain(ctx context.Context, s *Server, listener net.Listener) (*chain, er
 	filters := aggregator.GenericConfig.BuildHandlerChainFunc
 	aggregator.GenericConfig.BuildHandlerChainFunc = func(handler http.Handler, c *genericapiserver.Config) http.Handler {
 		handler = withReviewedWatches(quirks.WithClientFaults(handler), c.Authorization.Authorizer, s.cfg.WatchReview, s.cfg.Clock)
-		return httpserver.WithoutWaitingForBodies(filters(handler, c))
+		return httpserver.WithEarlyResponse(filters(handler, c))
 	}
 	generic.SkipOpenAPIInstallation = true // see serveOpenAPI; the configurations of the aggregator and the custom resources are copies
 	in := ExtensionInput{Generic: *generic, Etcd: *opts.CompletedOptions.Etcd, ShareStorage: s.connection.share, Informers: versionedInformers}

@@ -54,7 +54,7 @@ func startPlane(b *testing.B, dir string) (stop func()) {
 	}
 	server, err := controlplane.Start(b.Context(), controlplane.Config{
 		Name: "shoot--bench--" + filepath.Base(dir), PKIDir: filepath.Join(dir, "pki"), DataDir: filepath.Join(dir, "data"),
-		Dense: true, EncryptionConfig: config,
+		LowMemory: true, EncryptionConfig: config,
 	})
 	if err != nil {
 		b.Fatal(err)

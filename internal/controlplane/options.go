@@ -114,7 +114,7 @@ func (s *Server) args() []string {
 	if s.cfg.EncryptionConfig != "" {
 		args = append(args, "--encryption-provider-config="+s.cfg.EncryptionConfig)
 	}
-	if s.cfg.Dense {
+	if s.cfg.LowMemory {
 		// Priority and fairness is not needed: the cluster is small, and has few clients.
 		args = append(args, "--enable-priority-and-fairness=false", "--profiling=false")
 	}

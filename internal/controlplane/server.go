@@ -78,9 +78,9 @@ type Config struct {
 	// Issuers are the issuers of service account tokens: new tokens have the first one, tokens of all are accepted. The
 	// default is the cluster's own name.
 	Issuers []string
-	// Dense is set for one of many control planes in a process, each with a low load: it saves memory at the cost of
+	// LowMemory is set for one of many control planes in a process, each with a low load: it saves memory at the cost of
 	// throughput.
-	Dense bool
+	LowMemory bool
 	// Authenticator, if set, wraps Kubernetes' own authenticator.
 	Authenticator func(next authenticator.Request) authenticator.Request
 	// WatchReview is how often the API server authorizes a watch of a single object again. It ends the watch if the

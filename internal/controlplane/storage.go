@@ -56,7 +56,7 @@ func (s *Server) connect(ctx context.Context) (*sharedConnection, error) {
 	client.KV = etcd3.NewETCDLatencyTracker(client.KV)
 	shared := &etcdkubernetes.Client{Client: client}
 	shared.Kubernetes = shared
-	return &sharedConnection{client: shared, dense: s.cfg.Dense}, nil
+	return &sharedConnection{client: shared, dense: s.cfg.LowMemory}, nil
 }
 
 func (c *sharedConnection) close() {

@@ -23,11 +23,11 @@ const (
 	variable = "GOGC"
 )
 
-// Working sets the percentage for the start. Call it before much is allocated.
-func Working() { process.begin(starting) }
+// TuneForStart sets the percentage for the start. Call it before much is allocated.
+func TuneForStart() { process.begin(starting) }
 
-// Resting sets the percentage for the time after the start.
-func Resting() { process.begin(resting) }
+// TuneForIdle sets the percentage for the time after the start.
+func TuneForIdle() { process.begin(resting) }
 
 // Crowd raises the percentage while many requests are answered. Call it for each of them, as often as needed. The
 // percentage goes back one or two seconds after the last call.
@@ -59,7 +59,7 @@ func (c *collector) crowd(now time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.last = now
-	if c.raised || c.usual >= crowded || c.usual == 0 { // Working was not called: this process is no landscape
+	if c.raised || c.usual >= crowded || c.usual == 0 { // TuneForStart was not called: this process is no landscape
 		return
 	}
 	c.raised = true

@@ -96,12 +96,12 @@ func Start(ctx context.Context, cfg Config) (*Garden, error) {
 	g := &Garden{}
 	var err error
 	g.server, err = controlplane.Start(ctx, controlplane.Config{
-		DialNode: g.node.Dial, PrivateNodes: true, ServesPod: cfg.Processes.Serves,
+		DialNode: g.node.Dial, PrivateNodes: true, ServesPod: cfg.Processes.ListensAt,
 		Name: clusterName, PKIDir: cfg.PKIDir, DataDir: cfg.DataDir, Datastore: cfg.Datastore, Prefix: cfg.Prefix,
 		BindAddress: cfg.BindAddress, Port: cfg.Port, Prepare: cfg.Prepare, Services: cfg.Services, AuditLog: cfg.AuditLog,
 		Clock: cfg.Clock, OnPhase: cfg.OnPhase,
 		WatchReview: watchReview, Authenticator: deleted.Authenticator,
-		Extension: apiserver.Extension{SeedDeleted: deleted.Deleted, Clock: cfg.Clock, PKIDir: cfg.PKIDir,
+		Extension: apiserver.Extension{SeedDeleted: deleted.RecordDeletion, Clock: cfg.Clock, PKIDir: cfg.PKIDir,
 			Kubeconfigs: cfg.Kubeconfigs, BastionTimeToLive: cfg.BastionTimeToLive},
 	})
 	if err != nil {
@@ -114,19 +114,19 @@ func Start(ctx context.Context, cfg Config) (*Garden, error) {
 }
 
 // setUp starts the controllers, creates the default objects, and waits until the deleted Seeds are known.
-func (g *Garden) setUp(ctx context.Context, cfg Config, deleted *revocation.List) error {
+func (g *Garden) setUp(ctx context.Context, cfg Config, deleted *revocation.DeletedSeeds) error {
 	begin := cfg.Clock.Now()
 	if err := g.startControllers(cfg); err != nil {
 		return fmt.Errorf("starting the controllers: %w", err)
 	}
-	g.node.AwaitPods(g.server, singlenode.Config{
+	g.node.StartWithFirstPod(g.server, singlenode.Config{
 		Name: clusterName, Region: cfg.Region, Zone: cfg.Zone, Processes: cfg.Processes, Clock: cfg.Clock,
 	})
 	var err error
 	if g.admin, err = g.server.ClientConfig("admin", adminUser, adminGroup); err != nil {
 		return err
 	}
-	if err := defaultobjects.Garden(ctx, g.admin, defaultobjects.Info{GardenerVersion: version.GardenerVersion}); err != nil {
+	if err := defaultobjects.EnsureGardenObjects(ctx, g.admin, defaultobjects.Info{GardenerVersion: version.GardenerVersion}); err != nil {
 		return fmt.Errorf("setting up the garden: %w", err)
 	}
 	cfg.OnPhase("namespaces, RBAC, controllers", cfg.Clock.Since(begin))
@@ -135,7 +135,7 @@ func (g *Garden) setUp(ctx context.Context, cfg Config, deleted *revocation.List
 
 // followDeletedSeeds waits until the revoked certificates of gardenlets are known. They are kept up to date until
 // Stop.
-func (g *Garden) followDeletedSeeds(ctx context.Context, deleted *revocation.List) error {
+func (g *Garden) followDeletedSeeds(ctx context.Context, deleted *revocation.DeletedSeeds) error {
 	client, err := kubernetes.NewForConfig(g.admin)
 	if err != nil {
 		return fmt.Errorf("making the client that reads which Seeds were deleted: %w", err)
@@ -143,7 +143,7 @@ func (g *Garden) followDeletedSeeds(ctx context.Context, deleted *revocation.Lis
 	following, stop := context.WithCancel(context.Background())
 	g.stopFollowing = sync.OnceFunc(func() { stop(); g.following.Wait() })
 	loaded := make(chan struct{})
-	g.following.Go(func() { deleted.Follow(following, client, func() { close(loaded) }) })
+	g.following.Go(func() { deleted.Watch(following, client, func() { close(loaded) }) })
 	select {
 	case <-loaded:
 		return nil

@@ -14,11 +14,11 @@ import (
 // sends all of its request before it reads the response still gets the response then.
 const drainTimeout = time.Second
 
-// WithoutWaitingForBodies makes the server send a response at once if the handler begins it without having read the
+// WithEarlyResponse makes the server send a response at once if the handler begins it without having read the
 // request's body, for example because the client is not authenticated, and close the connection afterwards.
 // Otherwise a server of net/http waits for the body of an HTTP/1 request first, for as long as the client announces
 // one and does not send it.
-func WithoutWaitingForBodies(next http.Handler) http.Handler {
+func WithEarlyResponse(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.ProtoMajor != 1 || r.ContentLength == 0 {
 			next.ServeHTTP(w, r)

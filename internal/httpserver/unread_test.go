@@ -16,7 +16,7 @@ import (
 
 func serve(t *testing.T, handler http.HandlerFunc) (*httptest.Server, func(request string) (*http.Response, *tls.Conn)) {
 	t.Helper()
-	s := httptest.NewUnstartedServer(WithoutWaitingForBodies(handler))
+	s := httptest.NewUnstartedServer(WithEarlyResponse(handler))
 	s.EnableHTTP2 = true
 	s.StartTLS()
 	t.Cleanup(s.Close)

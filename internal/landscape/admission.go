@@ -53,7 +53,7 @@ func (l *Landscape) startAdmission(ctx context.Context) error {
 		// The API server keeps asking: gardenlets are refused until another admission controller answers on the port.
 		return l.admission.Close()
 	}
-	l.board.Component(admissionController, control.StateStarting, "")
+	l.board.SetComponentState(admissionController, control.StateStarting, "")
 	apiserver := l.garden.Server()
 	config, err := apiserver.ClientConfig(admissionController, server.User)
 	if err != nil {
@@ -71,20 +71,20 @@ func (l *Landscape) startAdmission(ctx context.Context) error {
 		err := c.Run(runCtx)
 		if runCtx.Err() == nil {
 			klog.Background().Error(err, "The admission controller has ended by itself")
-			l.board.Component(admissionController, control.StateFailed, err.Error())
+			l.board.SetComponentState(admissionController, control.StateFailed, err.Error())
 		}
 		ended <- err
 	}()
 	l.onClose(func() error {
-		l.board.Component(admissionController, control.StateStopping, "")
+		l.board.SetComponentState(admissionController, control.StateStopping, "")
 		cancel()
 		return <-ended
 	})
 	if err := c.WaitSynced(ctx, func(string) {}); err != nil {
 		return err
 	}
-	l.board.Component(admissionController, control.StateReady, "")
-	l.board.Step("admission controller", time.Since(begin))
+	l.board.SetComponentState(admissionController, control.StateReady, "")
+	l.board.RecordStep("admission controller", time.Since(begin))
 	return nil
 }
 

@@ -19,8 +19,8 @@ func DefaultAdmissionDir(name string) (string, error) {
 
 // RunAdmissionController runs an admission controller for a garden elsewhere until the context ends. It locks its
 // state directory, and writes the log there.
-func RunAdmissionController(ctx context.Context, cfg server.AloneConfig, logFormat string, verbose bool) (err error) {
-	alone, err := server.NewAlone(ctx, cfg)
+func RunAdmissionController(ctx context.Context, cfg server.StandaloneConfig, logFormat string, verbose bool) (err error) {
+	alone, err := server.NewStandalone(ctx, cfg)
 	if err != nil {
 		return err
 	}

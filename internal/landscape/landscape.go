@@ -106,7 +106,7 @@ func (l *Landscape) explainStart(ctx context.Context, err error) error {
 
 func (l *Landscape) start(ctx context.Context) error {
 	begin := time.Now()
-	garbage.Working()
+	garbage.TuneForStart()
 	if err := statedir.Prepare(l.cfg.Dir); err != nil {
 		return err
 	}
@@ -163,7 +163,7 @@ func (l *Landscape) start(ctx context.Context) error {
 	if err := l.startGardenlets(ctx); err != nil {
 		return err
 	}
-	garbage.Resting()
+	garbage.TuneForIdle()
 	l.board.Update(func(s *control.Status) {
 		s.State = control.StateReady
 		s.ReadyAfter = time.Since(begin)
@@ -191,7 +191,7 @@ func (l *Landscape) announce() (run, previous *statedir.Run, err error) {
 	if chosen && previous != nil {
 		l.cfg.Port = statedir.FreePort(l.cfg.BindAddress, previous.Port)
 	}
-	if !chosen && statedir.IsTaken(l.cfg.BindAddress, l.cfg.Port) {
+	if !chosen && statedir.PortInUse(l.cfg.BindAddress, l.cfg.Port) {
 		return nil, nil, fmt.Errorf("another program listens on port %d of %s: choose another one with --port, or --port 0 for a free one",
 			l.cfg.Port, l.cfg.BindAddress)
 	}
@@ -232,7 +232,7 @@ func (l *Landscape) dataIsLocal(previous *statedir.Run) bool {
 }
 
 func (l *Landscape) startGarden(ctx context.Context, run *statedir.Run) error {
-	l.board.Component(gardenCluster, control.StateStarting, "")
+	l.board.SetComponentState(gardenCluster, control.StateStarting, "")
 	g, err := garden.Start(ctx, garden.Config{
 		PKIDir:      filepath.Join(l.cfg.Dir, statedir.PKIFolder, gardenCluster),
 		DataDir:     filepath.Join(l.cfg.Dir, statedir.DataFolder, gardenCluster),
@@ -246,7 +246,7 @@ func (l *Landscape) startGarden(ctx context.Context, run *statedir.Run) error {
 		AuditLog:    l.cfg.AuditLog,
 		Kubeconfigs: l.cfg.Kubeconfigs,
 		Clock:       l.cfg.Clock,
-		OnPhase:     func(name string, took time.Duration) { l.board.Step("garden: "+name, took) },
+		OnPhase:     func(name string, took time.Duration) { l.board.RecordStep("garden: "+name, took) },
 
 		BastionTimeToLive: l.cfg.BastionTimeToLive,
 		Region:            seedhost.Region, Zone: seedhost.Zones[0], Processes: l.host.Load().Processes(),
@@ -256,7 +256,7 @@ func (l *Landscape) startGarden(ctx context.Context, run *statedir.Run) error {
 	}
 	l.garden = g
 	l.onClose(func() error {
-		l.board.Component(gardenCluster, control.StateStopping, "")
+		l.board.SetComponentState(gardenCluster, control.StateStopping, "")
 		return g.Stop()
 	})
 	run.URL, run.Port = g.Server().URL(), g.Server().Port()
@@ -270,7 +270,7 @@ func (l *Landscape) startGarden(ctx context.Context, run *statedir.Run) error {
 	if err := fsutil.WriteFile(l.KubeconfigPath(), kubeconfig, 0o600); err != nil {
 		return err
 	}
-	l.board.Component(gardenCluster, control.StateReady, "")
+	l.board.SetComponentState(gardenCluster, control.StateReady, "")
 	l.board.Update(func(s *control.Status) {
 		s.Run = *run
 		s.Clusters = append(s.Clusters, control.Cluster{Kind: "garden", Name: gardenCluster, URL: run.URL, Port: run.Port,
@@ -284,13 +284,13 @@ func (l *Landscape) applyManifests(ctx context.Context) error {
 	if err := l.garden.ApplyDefaultLandscape(ctx); err != nil {
 		return fmt.Errorf("creating the default landscape: %w", err)
 	}
-	l.board.Step("default landscape", time.Since(begin))
+	l.board.RecordStep("default landscape", time.Since(begin))
 	for _, path := range l.cfg.Apply {
 		begin = time.Now()
 		if err := l.garden.ApplyPath(ctx, path); err != nil {
 			return fmt.Errorf("--apply %s: %w", path, err)
 		}
-		l.board.Step("apply "+filepath.Base(path), time.Since(begin))
+		l.board.RecordStep("apply "+filepath.Base(path), time.Since(begin))
 	}
 	return nil
 }

@@ -108,15 +108,15 @@ func (a *Applier) pass(ctx context.Context, objects []Object) (failed []Object, 
 	for _, obj := range objects {
 		if err := a.apply(ctx, obj); err != nil {
 			failed, errs = append(failed, obj), append(errs, wrap(err, obj))
-			hopeless = hopeless || !mayComeRight(err)
+			hopeless = hopeless || !isRetriable(err)
 		}
 	}
 	return failed, errs, hopeless
 }
 
-// mayComeRight reports whether an error may go away by itself: a reference that does not exist yet (admission
+// isRetriable reports whether an error may go away by itself: a reference that does not exist yet (admission
 // answers 403), a kind that is not served yet, a webhook that does not answer yet, a conflict.
-func mayComeRight(err error) bool {
+func isRetriable(err error) bool {
 	return meta.IsNoMatchError(err) || apierrors.IsNotFound(err) || apierrors.IsConflict(err) || apierrors.IsForbidden(err) ||
 		apierrors.IsServiceUnavailable(err) || apierrors.IsServerTimeout(err) || apierrors.IsTimeout(err) ||
 		apierrors.IsTooManyRequests(err) || apierrors.IsInternalError(err) || discovery.IsGroupDiscoveryFailedError(err) ||

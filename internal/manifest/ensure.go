@@ -77,7 +77,7 @@ func keyOf(obj *unstructured.Unstructured) string {
 // ensure creates an object, or updates the existing one. It keeps what others have added: labels, annotations, keys
 // of a ConfigMap, and the rules of an aggregated role, which a controller writes.
 func ensure(ctx context.Context, client dynamic.Interface, obj Object) error {
-	return persistently(ctx, obj, func(ctx context.Context) error {
+	return retryWhileMissing(ctx, obj, func(ctx context.Context) error {
 		objects := resourceOf(client, obj)
 		_, err := objects.Create(ctx, obj.Unstructured, metav1.CreateOptions{FieldManager: fieldManager})
 		if !apierrors.IsAlreadyExists(err) {
@@ -99,7 +99,7 @@ func ensure(ctx context.Context, client dynamic.Interface, obj Object) error {
 // CreateMissing creates the objects that do not exist, and leaves the others alone.
 func CreateMissing(ctx context.Context, client dynamic.Interface, objects []Object) error {
 	for _, obj := range objects {
-		err := persistently(ctx, obj, func(ctx context.Context) error {
+		err := retryWhileMissing(ctx, obj, func(ctx context.Context) error {
 			_, err := resourceOf(client, obj).Create(ctx, obj.Unstructured, metav1.CreateOptions{FieldManager: fieldManager})
 			if apierrors.IsAlreadyExists(err) {
 				return nil
@@ -113,8 +113,8 @@ func CreateMissing(ctx context.Context, client dynamic.Interface, objects []Obje
 	return nil
 }
 
-// persistently retries while the namespace does not exist yet, or the object has changed since it was read.
-func persistently(ctx context.Context, obj Object, do func(context.Context) error) error {
+// retryWhileMissing retries while the namespace does not exist yet, or the object has changed since it was read.
+func retryWhileMissing(ctx context.Context, obj Object, do func(context.Context) error) error {
 	var err error
 	_ = wait.PollUntilContextTimeout(ctx, ensureRetry, ensureTimeout, true, func(ctx context.Context) (bool, error) {
 		err = do(ctx)

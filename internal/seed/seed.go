@@ -77,7 +77,7 @@ func Start(ctx context.Context, cfg Config) (*Cluster, error) {
 	c := &Cluster{name: cfg.Name}
 	var err error
 	c.server, err = controlplane.Start(ctx, controlplane.Config{
-		DialNode: c.node.Dial, PrivateNodes: true, ServesPod: cfg.Processes.Serves, Name: clusterPrefix + cfg.Name,
+		DialNode: c.node.Dial, PrivateNodes: true, ServesPod: cfg.Processes.ListensAt, Name: clusterPrefix + cfg.Name,
 		PKIDir: cfg.PKIDir, DataDir: cfg.DataDir, Datastore: cfg.Datastore, Prefix: cfg.Prefix,
 		BindAddress: cfg.BindAddress, Port: cfg.Port, AuditLog: cfg.AuditLog, Clock: cfg.Clock, OnPhase: cfg.OnPhase,
 	})
@@ -108,7 +108,7 @@ func (c *Cluster) setUp(ctx context.Context, cfg Config) (err error) {
 	if err := c.startControllers(cfg); err != nil {
 		return fmt.Errorf("starting the controllers: %w", err)
 	}
-	c.node.AwaitPods(c.server, singlenode.Config{
+	c.node.StartWithFirstPod(c.server, singlenode.Config{
 		Name: clusterPrefix + cfg.Name, Region: cfg.Region, Zone: cfg.Zone, Processes: cfg.Processes, Clock: cfg.Clock,
 	})
 	cfg.OnPhase("controllers", cfg.Clock.Since(begin))

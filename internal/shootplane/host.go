@@ -23,8 +23,8 @@ const defaultStarts = 4
 // IDPrefix is the prefix of the technical ID of every shoot.
 const IDPrefix = "shoot--"
 
-// ErrElsewhere says that another seed of the process runs the control plane.
-var ErrElsewhere = errors.New("the control plane runs in another seed")
+// ErrOwnedByOtherSeed says that another seed of the process runs the control plane.
+var ErrOwnedByOtherSeed = errors.New("the control plane runs in another seed")
 
 // errStopped says that the Host accepts no orders any more.
 var errStopped = errors.New("the process is being stopped")
@@ -91,7 +91,7 @@ func (h *Host) dataDir(id string) string { return filepath.Join(h.cfg.Dir, "data
 func (h *Host) pkiDir(id string) string  { return filepath.Join(h.cfg.Dir, "pki", "shoots", id) }
 
 // Put orders a control plane for a seed, and returns at once. It calls read if the Host does not have the files of the
-// order. It returns ErrElsewhere while the control plane still runs in another seed.
+// order. It returns ErrOwnedByOtherSeed while the control plane still runs in another seed.
 func (h *Host) Put(id, owner string, order Order, read func() (map[string][]byte, error)) (State, error) {
 	p, err := h.claim(id, owner)
 	if err != nil {
@@ -115,7 +115,7 @@ func (h *Host) Put(id, owner string, order Order, read func() (map[string][]byte
 // and reports whether all of it is done. A control plane of another seed is left alone.
 func (h *Host) Remove(id, owner string, data bool) (State, bool, error) {
 	p, err := h.claim(id, owner)
-	if errors.Is(err, ErrElsewhere) {
+	if errors.Is(err, ErrOwnedByOtherSeed) {
 		return State{ID: id, Phase: Gone}, true, nil
 	}
 	if err != nil {
@@ -197,7 +197,7 @@ func (h *Host) claim(id, owner string) (*plane, error) {
 	case p != nil && p.owner == owner:
 		return p, nil
 	case p != nil:
-		return nil, fmt.Errorf("%w: %s", ErrElsewhere, p.owner)
+		return nil, fmt.Errorf("%w: %s", ErrOwnedByOtherSeed, p.owner)
 	case h.stopped:
 		return nil, errStopped
 	}

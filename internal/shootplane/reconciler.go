@@ -48,7 +48,7 @@ func (r *Reconciler) AddToManager(mgr manager.Manager) error {
 	ofControlPlane := predicate.NewPredicateFuncs(func(obj client.Object) bool {
 		return strings.HasPrefix(obj.GetNamespace(), IDPrefix) && (obj.GetName() == spec.APIServer || obj.GetName() == spec.ControllerManager)
 	})
-	return component.Controller(mgr, ControllerName).
+	return component.NewControllerBuilder(mgr, ControllerName).
 		Watches(&appsv1.Deployment{}, ofNamespace).
 		Watches(&corev1.Service{}, ofNamespace).
 		WatchesRawSource(source.TypedFunc[reconcile.Request](r.watchHost)).
@@ -99,7 +99,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 		}
 		state.Message = err.Error()
 	}
-	return component.After(wait, r.report(ctx, found, order, state))
+	return component.RequeueAfter(wait, r.report(ctx, found, order, state))
 }
 
 func (r *Reconciler) find(ctx context.Context, namespace string) (objects, error) {

@@ -39,8 +39,10 @@ type OpenSSH struct {
 // KnownHosts returns the path of the file with the host keys in the folder of a bastion.
 func KnownHosts(dir string) string { return filepath.Join(dir, fileKnownHosts) }
 
-// KeptKey returns the stored key of a bastion. The error wraps fs.ErrNotExist if there is none.
-func KeptKey(dir string) (KeyPair, error) { return ReadKeyPair("", filepath.Join(dir, fileBastionKey)) }
+// ReadStoredKey returns the stored key of a bastion. The error wraps fs.ErrNotExist if there is none.
+func ReadStoredKey(dir string) (KeyPair, error) {
+	return ReadKeyPair("", filepath.Join(dir, fileBastionKey))
+}
 
 // MakeDir creates the folder of a bastion, and removes the folders of bastions that the garden does not have any more.
 // It reads the folders before the bastions, so that the folder of a bastion that is created meanwhile stays.

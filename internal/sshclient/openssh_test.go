@@ -126,7 +126,7 @@ func TestFiles(t *testing.T) {
 			t.Errorf("%s: %q, %v", name, got, err)
 		}
 	}
-	key, err := KeptKey(dir)
+	key, err := ReadStoredKey(dir)
 	if err != nil || key.Public != o.Key.Public || key.Signer == nil {
 		t.Errorf("%+v, %v", key, err)
 	}

@@ -68,18 +68,18 @@ func SeedOf(request *x509.CertificateRequest, usages []certificatesv1.KeyUsage) 
 	return seed, ""
 }
 
-// Done reports whether the gardenlet of a ManagedSeed or Gardenlet can authenticate: its Seed exists (nil if not), the
+// IsBootstrapped reports whether the gardenlet of a ManagedSeed or Gardenlet can authenticate: its Seed exists (nil if not), the
 // Seed's client certificate has not expired, and no user has requested a new kubeconfig.
-func Done(of metav1.Object, seed *gardencorev1beta1.Seed, now time.Time) bool {
-	if seed == nil || Renews(of) {
+func IsBootstrapped(of metav1.Object, seed *gardencorev1beta1.Seed, now time.Time) bool {
+	if seed == nil || RequestsNewKubeconfig(of) {
 		return false
 	}
 	expires := seed.Status.ClientCertificateExpirationTimestamp
 	return expires == nil || !expires.Time.Before(now)
 }
 
-// Renews reports whether a user has requested a new kubeconfig. Then the status of the Seed does not matter.
-func Renews(of metav1.Object) bool {
+// RequestsNewKubeconfig reports whether a user has requested a new kubeconfig. Then the status of the Seed does not matter.
+func RequestsNewKubeconfig(of metav1.Object) bool {
 	return of.GetAnnotations()[constants.GardenerOperation] == constants.GardenerOperationRenewKubeconfig
 }
 

@@ -92,7 +92,7 @@ func TestDone(t *testing.T) {
 		"expired":              {of, seed(-time.Second), false},
 		"renewed":              {renews, seed(time.Hour), false},
 	} {
-		if got := Done(c.of, c.seed, now); got != c.want {
+		if got := IsBootstrapped(c.of, c.seed, now); got != c.want {
 			t.Errorf("%s: %v", what, got)
 		}
 	}

@@ -101,5 +101,5 @@ func (b *edgeBuilder) fromBackupOfTemplate(config runtime.RawExtension) {
 
 // bootstrapped reports whether the gardenlet of the Seed with the object's name is bootstrapped, true if ctx is nil.
 func bootstrapped(obj metav1.Object, ctx Objects) bool {
-	return ctx == nil || bootstraprules.Done(obj, ctx.Seed(obj.GetName()), ctx.Now())
+	return ctx == nil || bootstraprules.IsBootstrapped(obj, ctx.Seed(obj.GetName()), ctx.Now())
 }

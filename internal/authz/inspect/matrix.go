@@ -42,8 +42,8 @@ type Matrix struct {
 	Tried int `json:"tried"`
 	// Disagreements are answers of the API server that differ from the table. There should be none.
 	Disagreements []string `json:"disagreements,omitempty"`
-	// Elsewhere are bindings that give the user more access than the rows show.
-	Elsewhere []string `json:"elsewhere,omitempty"`
+	// OtherBindings are bindings that give the user more access than the rows show.
+	OtherBindings []string `json:"elsewhere,omitempty"`
 }
 
 // Row has the access of a user to the objects of one resource or subresource.
@@ -115,7 +115,7 @@ func (i *Inspector) Matrix(ctx context.Context, u User) (*Matrix, error) {
 		return nil, err
 	}
 	i.count(m, identity.Seed)
-	m.Elsewhere, err = i.elsewhere(ctx, who, m.Namespace)
+	m.OtherBindings, err = i.elsewhere(ctx, who, m.Namespace)
 	return m, err
 }
 

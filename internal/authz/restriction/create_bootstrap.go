@@ -176,7 +176,7 @@ func (r *request) gardenletToBootstrap(ctx context.Context, namespace, name stri
 	}
 	// The gardenlet itself reports the expiration of its certificate, so that is no reason for a token. A token that
 	// the gardenlet created could outlive its Seed.
-	if !bootstraprules.Renews(gardenlet) {
+	if !bootstraprules.RequestsNewKubeconfig(gardenlet) {
 		return forbidden("seed %q is bootstrapped already: annotate its Gardenlet with %s=%s to have that done again", name,
 			constants.GardenerOperation, constants.GardenerOperationRenewKubeconfig)
 	}
@@ -186,12 +186,12 @@ func (r *request) gardenletToBootstrap(ctx context.Context, namespace, name stri
 // notBootstrapped refuses the request unless the object's Seed does not exist, the certificate of its gardenlet has
 // expired, or a user has requested a new one.
 func (r *request) notBootstrapped(ctx context.Context, of metav1.Object, name string) error {
-	if bootstraprules.Renews(of) {
+	if bootstraprules.RequestsNewKubeconfig(of) {
 		return nil
 	}
 	seed := &corev1beta1.Seed{}
 	found, err := r.find(ctx, seeds.resource, "", name, seed)
-	if err != nil || !found || !bootstraprules.Done(of, seed, r.clock.Now()) {
+	if err != nil || !found || !bootstraprules.IsBootstrapped(of, seed, r.clock.Now()) {
 		return err
 	}
 	return forbidden("seed %q is bootstrapped already: annotate its ManagedSeed or Gardenlet with %s=%s to have that done again",

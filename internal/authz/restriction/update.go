@@ -144,7 +144,7 @@ func updateManagedSeed(_ context.Context, r *request) error {
 }
 
 func asksNoNewKubeconfig(obj, old metav1.Object) error {
-	if bootstraprules.Renews(obj) && !bootstraprules.Renews(old) {
+	if bootstraprules.RequestsNewKubeconfig(obj) && !bootstraprules.RequestsNewKubeconfig(old) {
 		return forbidden("the operation %s is not for gardenlets and extensions to ask for", constants.GardenerOperationRenewKubeconfig)
 	}
 	return nil

@@ -43,8 +43,8 @@ const (
 	renewalPeriod = time.Hour
 )
 
-// AloneConfig is the configuration of an admission controller for a garden elsewhere.
-type AloneConfig struct {
+// StandaloneConfig is the configuration of an admission controller for a garden elsewhere.
+type StandaloneConfig struct {
 	// Kubeconfig is the kubeconfig of the garden.
 	Kubeconfig string
 	// Dir is the state folder, which contains the certificates that the controller creates itself.
@@ -86,9 +86,9 @@ type AloneStatus struct {
 	Vertices, Edges int
 }
 
-// Alone is an admission controller for a garden elsewhere.
-type Alone struct {
-	cfg    AloneConfig
+// Standalone is an admission controller for a garden elsewhere.
+type Standalone struct {
+	cfg    StandaloneConfig
 	garden *rest.Config
 
 	cert, key string
@@ -98,8 +98,8 @@ type Alone struct {
 	client    pki.Client     // the API server's client certificate, if own signs for clients
 }
 
-// NewAlone validates the configuration, and checks that the garden answers. It writes nothing.
-func NewAlone(ctx context.Context, cfg AloneConfig) (*Alone, error) {
+// NewStandalone validates the configuration, and checks that the garden answers. It writes nothing.
+func NewStandalone(ctx context.Context, cfg StandaloneConfig) (*Standalone, error) {
 	if err := cfg.validate(); err != nil {
 		return nil, &usage.Error{Err: err}
 	}
@@ -121,10 +121,10 @@ func NewAlone(ctx context.Context, cfg AloneConfig) (*Alone, error) {
 	if err := client.RESTClient().Get().AbsPath("/apis/" + v1beta1.SchemeGroupVersion.String()).Do(ctx).Error(); err != nil {
 		return nil, fmt.Errorf("%s is no garden, it does not serve %s: correct --kubeconfig: %w", garden.Host, v1beta1.SchemeGroupVersion, err)
 	}
-	return &Alone{cfg: cfg, garden: garden}, nil
+	return &Standalone{cfg: cfg, garden: garden}, nil
 }
 
-func (c *AloneConfig) validate() error {
+func (c *StandaloneConfig) validate() error {
 	var errs []error
 	refuse := func(when bool, format string, args ...any) {
 		if when {
@@ -145,7 +145,7 @@ func (c *AloneConfig) validate() error {
 }
 
 // Run serves until the context ends. The state folder must exist, and no other process may use it.
-func (a *Alone) Run(parent context.Context) error {
+func (a *Standalone) Run(parent context.Context) error {
 	if err := a.loadCertificates(); err != nil {
 		return err
 	}
@@ -187,7 +187,7 @@ func (a *Alone) Run(parent context.Context) error {
 }
 
 // prepare writes the API server's files, creates the controller, and installs the admission webhook.
-func (a *Alone) prepare(ctx context.Context, listener net.Listener) (*Controller, AloneStatus, error) {
+func (a *Standalone) prepare(ctx context.Context, listener net.Listener) (*Controller, AloneStatus, error) {
 	_, port, _ := net.SplitHostPort(listener.Addr().String())
 	status := AloneStatus{
 		Garden: a.garden.Host, URL: "https://" + net.JoinHostPort(a.cfg.AdvertiseAddress, port), Dir: a.cfg.Dir, Open: a.clients == nil,
@@ -219,7 +219,7 @@ func (a *Alone) prepare(ctx context.Context, listener net.Listener) (*Controller
 	return controller, status, nil
 }
 
-func (a *Alone) loadCertificates() error {
+func (a *Standalone) loadCertificates() error {
 	a.cert, a.key = a.cfg.CertFile, a.cfg.KeyFile
 	if a.cert == "" {
 		own, err := pki.Load(pki.Config{Dir: filepath.Join(a.cfg.Dir, pkiFolder), Name: name, Hosts: a.hosts(), Clock: clock.RealClock{}})
@@ -245,7 +245,7 @@ func (a *Alone) loadCertificates() error {
 }
 
 // loadGiven reads the user's certificate. Without an authority, clients trust the certificate itself.
-func (a *Alone) loadGiven() (err error) {
+func (a *Standalone) loadGiven() (err error) {
 	if _, err := tls.LoadX509KeyPair(a.cert, a.key); err != nil {
 		return fmt.Errorf("--tls-cert-file and --tls-private-key-file: %w", err)
 	}
@@ -265,7 +265,7 @@ func readAuthorities(flag, file string) (*x509.CertPool, []byte, error) {
 	return pool, data, nil
 }
 
-func (a *Alone) hosts() []string {
+func (a *Standalone) hosts() []string {
 	hosts := []string{"127.0.0.1", "::1", "localhost"}
 	for _, host := range []string{a.cfg.BindAddress, a.cfg.AdvertiseAddress} {
 		if ip := net.ParseIP(host); ip == nil || !ip.IsLoopback() && !ip.IsUnspecified() {
@@ -277,7 +277,7 @@ func (a *Alone) hosts() []string {
 
 // listen uses the port of the last start if it is free and no other is configured, because the API server's files
 // contain it.
-func (a *Alone) listen() (net.Listener, error) {
+func (a *Standalone) listen() (net.Listener, error) {
 	file := filepath.Join(a.cfg.Dir, portFile)
 	ports := []string{strconv.Itoa(a.cfg.Port)}
 	if last, err := os.ReadFile(file); err == nil && a.cfg.Port == 0 {
@@ -301,7 +301,7 @@ func (a *Alone) listen() (net.Listener, error) {
 }
 
 // writeConfig writes the API server's files and its client certificate to one folder.
-func (a *Alone) writeConfig(status *AloneStatus) error {
+func (a *Standalone) writeConfig(status *AloneStatus) error {
 	folder, err := filepath.Abs(a.cfg.WriteConfig)
 	if err != nil {
 		return err
@@ -324,7 +324,7 @@ func (a *Alone) writeConfig(status *AloneStatus) error {
 	return nil
 }
 
-func (a *Alone) copyClient() error {
+func (a *Standalone) copyClient() error {
 	for from, to := range map[string]string{a.client.CertFile: clientCertFile, a.client.KeyFile: clientKeyFile} {
 		data, err := os.ReadFile(from)
 		if err != nil {
@@ -338,7 +338,7 @@ func (a *Alone) copyClient() error {
 }
 
 // renew renews the controller's own certificates. Both sides reload them from the files.
-func (a *Alone) renew(ctx context.Context) {
+func (a *Standalone) renew(ctx context.Context) {
 	if a.own == nil {
 		return
 	}

@@ -108,7 +108,7 @@ func (at) Close() error              { return nil }
 func (a at) Addr() net.Addr          { return &a.addr }
 
 func TestAloneConfigIsRefused(t *testing.T) {
-	for want, c := range map[string]AloneConfig{
+	for want, c := range map[string]StandaloneConfig{
 		"say which garden":     {BindAddress: "127.0.0.1"},
 		"not an IP address":    {Kubeconfig: "x", BindAddress: "localhost"},
 		"--advertise-address":  {Kubeconfig: "x", BindAddress: "0.0.0.0"},
@@ -118,7 +118,7 @@ func TestAloneConfigIsRefused(t *testing.T) {
 		"between 1 and 65535":  {Kubeconfig: "x", BindAddress: "127.0.0.1", Port: 65536},
 		"--kubeconfig: stat x": {Kubeconfig: "x", BindAddress: "127.0.0.1"},
 	} {
-		_, err := NewAlone(t.Context(), c)
+		_, err := NewStandalone(t.Context(), c)
 		var usageErr *usage.Error
 		if !errors.As(err, &usageErr) || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v, expected %q", err, want)
@@ -129,7 +129,7 @@ func TestAloneConfigIsRefused(t *testing.T) {
 // TestAloneTakesTheSamePort checks that the controller reuses the port of the last start, which is in the API server's
 // files.
 func TestAloneTakesTheSamePort(t *testing.T) {
-	a := &Alone{cfg: AloneConfig{Dir: t.TempDir(), BindAddress: "127.0.0.1"}}
+	a := &Standalone{cfg: StandaloneConfig{Dir: t.TempDir(), BindAddress: "127.0.0.1"}}
 	listen := func() net.Listener {
 		t.Helper()
 		listener, err := a.listen()

@@ -133,7 +133,7 @@ func New(config Config) (*Server, error) {
 	}
 	s := &Server{config: config, metrics: config.Metrics, certificate: certificate, rendering: make(chan struct{}, concurrentGraphRender)}
 	s.metrics.setSynced(config.Synced)
-	s.handler = httpserver.WithoutWaitingForBodies(s.recovered(s.routes()))
+	s.handler = httpserver.WithEarlyResponse(s.recovered(s.routes()))
 	return s, nil
 }
 

@@ -373,7 +373,7 @@ func (c *Cloud) Instances(network string) (all []Instance) {
 	return all
 }
 
-// HasHost reports whether an instance has the hostname.
+// HasHostname reports whether an instance has the hostname.
 func (c *Cloud) HasHost(hostname string) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()

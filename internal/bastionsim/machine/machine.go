@@ -151,7 +151,7 @@ func (m *Machine) runOnce(ctx context.Context) (action shell.PowerAction, err er
 	m.mu.Unlock()
 	m.units.begin(ctx)
 	defer m.units.shutdown()
-	defer m.sshd.Disconnect(func(net.Addr) bool { return true })
+	defer m.sshd.DisconnectIf(func(net.Addr) bool { return true })
 	if err := m.firstBoot(ctx); ctx.Err() != nil {
 		return "", nil
 	} else if err != nil {
@@ -230,7 +230,7 @@ func (m *Machine) ServeSSH(ctx context.Context, l net.Listener) error {
 
 // DisconnectSSH closes the connections of the SSH clients whose address is not admitted any more.
 func (m *Machine) DisconnectSSH() {
-	m.sshd.Disconnect(func(remote net.Addr) bool { return !m.admit(remote) })
+	m.sshd.DisconnectIf(func(remote net.Addr) bool { return !m.admit(remote) })
 }
 
 // admit reports whether the firewall admits a client and the SSH server runs.

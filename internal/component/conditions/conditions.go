@@ -86,9 +86,9 @@ func Failed(before Condition, last *corev1beta1.LastOperation, threshold time.Du
 	return now
 }
 
-// Patient returns the condition for a check result that is not True: a condition that was True is Progressing until the
+// ProgressingWithinThreshold returns the condition for a check result that is not True: a condition that was True is Progressing until the
 // threshold has passed. Unlike with Failed, another reason or a successful operation does not start a new period.
-func Patient(before *Condition, now Condition, threshold time.Duration, c clock.PassiveClock) Condition {
+func ProgressingWithinThreshold(before *Condition, now Condition, threshold time.Duration, c clock.PassiveClock) Condition {
 	if before == nil || now.Status == corev1beta1.ConditionTrue || threshold <= 0 {
 		return now
 	}

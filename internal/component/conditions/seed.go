@@ -30,6 +30,6 @@ func PatchSeed(ctx context.Context, c client.Client, seed *corev1beta1.Seed, mut
 func WriteSeed(ctx context.Context, c client.Client, clk clock.PassiveClock, seed *corev1beta1.Seed, now Condition,
 	threshold time.Duration) error {
 	return PatchSeed(ctx, c, seed, func(all []Condition) ([]Condition, bool) {
-		return Set(all, Patient(Get(all, now.Type), now, threshold, clk), clk)
+		return Set(all, ProgressingWithinThreshold(Get(all, now.Type), now, threshold, clk), clk)
 	})
 }

@@ -26,8 +26,8 @@ func AskedAt(obj metav1.Object) time.Time {
 	return at
 }
 
-// Overdue reports whether the time that an extension has for the forced deletion of an object has passed.
-func Overdue(obj extensionsv1alpha1.Object, now time.Time) bool {
+// ForceDeletionTimedOut reports whether the time that an extension has for the forced deletion of an object has passed.
+func ForceDeletionTimedOut(obj extensionsv1alpha1.Object, now time.Time) bool {
 	asked, grace := AskedAt(obj), ForceGrace
 	last := obj.GetExtensionStatus().GetLastOperation()
 	if Is(last, corev1beta1.LastOperationTypeDelete, corev1beta1.LastOperationStateProcessing) &&

@@ -32,7 +32,7 @@ func TestOverdue(t *testing.T) {
 			grace = ForceLimit
 		}
 		asked := AskedAt(worker)
-		if Overdue(worker, asked.Add(grace-1)) || !Overdue(worker, asked.Add(grace)) {
+		if ForceDeletionTimedOut(worker, asked.Add(grace-1)) || !ForceDeletionTimedOut(worker, asked.Add(grace)) {
 			t.Errorf("%s: it is not overdue after %s", name, grace)
 		}
 	}

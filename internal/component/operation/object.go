@@ -93,18 +93,20 @@ func exclusively(before client.Object) client.Patch {
 	return client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})
 }
 
-// Gone is the set of objects whose last finalizer was removed. A cache may still contain such an object for a while,
+// DeletedObjects is the set of objects whose last finalizer was removed. A cache may still contain such an object for a while,
 // but a write to it would fail, or write to an object that must not be written any more.
-type Gone struct{ uids sync.Map }
+type DeletedObjects struct{ uids sync.Map }
 
 // Mark records that an object is gone.
-func (g *Gone) Mark(obj client.Object) { g.uids.Store(client.ObjectKeyFromObject(obj), obj.GetUID()) }
+func (g *DeletedObjects) Mark(obj client.Object) {
+	g.uids.Store(client.ObjectKeyFromObject(obj), obj.GetUID())
+}
 
 // Is reports whether an object is gone. Another object with the same name is not.
-func (g *Gone) Is(obj client.Object) bool {
+func (g *DeletedObjects) Is(obj client.Object) bool {
 	uid, marked := g.uids.Load(client.ObjectKeyFromObject(obj))
 	return marked && uid == obj.GetUID()
 }
 
 // Forget removes an object that the cache no longer contains.
-func (g *Gone) Forget(key client.ObjectKey) { g.uids.Delete(key) }
+func (g *DeletedObjects) Forget(key client.ObjectKey) { g.uids.Delete(key) }

@@ -16,17 +16,19 @@ import (
 // the address in status.ingress.
 const AnnotationSSHPort = "gardenlite.dev/ssh-port"
 
-// Of returns the operation that the operation annotation of the object requests, empty if there is none.
-func Of(obj metav1.Object) string { return obj.GetAnnotations()[constants.GardenerOperation] }
+// RequestedOperation returns the operation that the operation annotation of the object requests, empty if there is none.
+func RequestedOperation(obj metav1.Object) string {
+	return obj.GetAnnotations()[constants.GardenerOperation]
+}
 
-// Type returns the type of the operation that the object is due for. An operation that has not succeeded continues.
-func Type(obj metav1.Object, last *corev1beta1.LastOperation) corev1beta1.LastOperationType {
+// DueOperationType returns the type of the operation that the object is due for. An operation that has not succeeded continues.
+func DueOperationType(obj metav1.Object, last *corev1beta1.LastOperation) corev1beta1.LastOperationType {
 	switch {
-	case Of(obj) == constants.GardenerOperationMigrate:
+	case RequestedOperation(obj) == constants.GardenerOperationMigrate:
 		return corev1beta1.LastOperationTypeMigrate
 	case obj.GetDeletionTimestamp() != nil:
 		return corev1beta1.LastOperationTypeDelete
-	case Of(obj) == constants.GardenerOperationRestore:
+	case RequestedOperation(obj) == constants.GardenerOperationRestore:
 		return corev1beta1.LastOperationTypeRestore
 	case last == nil:
 		return corev1beta1.LastOperationTypeCreate
@@ -46,20 +48,20 @@ func Failing(last *corev1beta1.LastOperation) bool {
 	return last != nil && (last.State == corev1beta1.LastOperationStateError || last.State == corev1beta1.LastOperationStateFailed)
 }
 
-// Ended returns a predicate for the events that report the end of an operation on an object, successful or not, and for
+// OperationEndedPredicate returns a predicate for the events that report the end of an operation on an object, successful or not, and for
 // the deletion of the object. last returns the last operation of the object.
-func Ended(last func(client.Object) *corev1beta1.LastOperation) predicate.Predicate {
+func OperationEndedPredicate(last func(client.Object) *corev1beta1.LastOperation) predicate.Predicate {
 	return predicate.Funcs{
 		CreateFunc: func(e event.CreateEvent) bool {
-			return Of(e.Object) != constants.GardenerOperationReconcile && ended(last(e.Object))
+			return RequestedOperation(e.Object) != constants.GardenerOperationReconcile && ended(last(e.Object))
 		},
 		UpdateFunc: func(e event.UpdateEvent) bool {
-			switch operation := Of(e.ObjectNew); operation {
+			switch operation := RequestedOperation(e.ObjectNew); operation {
 			case "":
 			case constants.GardenerOperationMigrate, constants.GardenerOperationRestore:
 				// These annotations stay until the operation has ended. When they are added, the status is still that
 				// of the operation before.
-				if Of(e.ObjectOld) != operation {
+				if RequestedOperation(e.ObjectOld) != operation {
 					return false
 				}
 			default:
@@ -68,7 +70,7 @@ func Ended(last func(client.Object) *corev1beta1.LastOperation) predicate.Predic
 			// The end of a migration or restoration causes two events: the change of the status, and the removal of the
 			// annotation.
 			now := last(e.ObjectNew)
-			return ended(now) && (!reflect.DeepEqual(last(e.ObjectOld), now) || Of(e.ObjectOld) != Of(e.ObjectNew))
+			return ended(now) && (!reflect.DeepEqual(last(e.ObjectOld), now) || RequestedOperation(e.ObjectOld) != RequestedOperation(e.ObjectNew))
 		},
 		DeleteFunc:  func(event.DeleteEvent) bool { return true },
 		GenericFunc: func(event.GenericEvent) bool { return false },
@@ -79,7 +81,7 @@ func ended(last *corev1beta1.LastOperation) bool {
 	return last != nil && (last.State == corev1beta1.LastOperationStateSucceeded || Failing(last))
 }
 
-// OfExtension returns the last operation of an extension resource, for Ended.
+// OfExtension returns the last operation of an extension resource, for OperationEndedPredicate.
 func OfExtension(obj client.Object) *corev1beta1.LastOperation {
 	if extension, ok := obj.(extensionsv1alpha1.Object); ok {
 		return extension.GetExtensionStatus().GetLastOperation()

@@ -29,7 +29,7 @@ func TestType(t *testing.T) {
 		"reconcile, failed": {asks: "reconcile", last: &corev1beta1.LastOperation{Type: "Reconcile", State: "Error"}, expected: "Reconcile"},
 	} {
 		obj := &metav1.ObjectMeta{DeletionTimestamp: test.deleted, Annotations: map[string]string{"gardener.cloud/operation": test.asks}}
-		if got := Type(obj, test.last); got != test.expected {
+		if got := DueOperationType(obj, test.last); got != test.expected {
 			t.Errorf("%s: %s, want %s", name, got, test.expected)
 		}
 	}
@@ -59,7 +59,7 @@ func TestEnded(t *testing.T) {
 		"migrated, and asked no more":   {extension("migrate", "Migrate", "Succeeded"), extension("", "Migrate", "Succeeded"), true},
 		"restored, then something else": {extension("", "Restore", "Succeeded"), extension("", "Restore", "Succeeded"), false},
 	} {
-		if got := Ended(OfExtension).Update(event.UpdateEvent{ObjectOld: test.before, ObjectNew: test.after}); got != test.expected {
+		if got := OperationEndedPredicate(OfExtension).Update(event.UpdateEvent{ObjectOld: test.before, ObjectNew: test.after}); got != test.expected {
 			t.Errorf("%s: %v", name, got)
 		}
 	}

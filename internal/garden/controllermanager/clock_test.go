@@ -10,7 +10,7 @@ import (
 	"github.com/gardenlite/gardenlite/internal/component"
 )
 
-// TestClock checks that New passes the configured clock on to component.New: controllers that component.Controller
+// TestClock checks that New passes the configured clock on to component.New: controllers that component.NewControllerBuilder
 // builds wait on it.
 func TestClock(t *testing.T) {
 	clk := clocktesting.NewFakeClock(time.Now())

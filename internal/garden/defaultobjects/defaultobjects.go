@@ -37,8 +37,8 @@ type Info struct {
 	ClusterIdentity string
 }
 
-// Garden creates or updates the default objects of a garden. It does not write objects that are up to date.
-func Garden(ctx context.Context, config *rest.Config, info Info) error {
+// EnsureGardenObjects creates or updates the default objects of a garden. It does not write objects that are up to date.
+func EnsureGardenObjects(ctx context.Context, config *rest.Config, info Info) error {
 	client, err := dynamic.NewForConfig(manifest.ForWriting(config))
 	if err != nil {
 		return err

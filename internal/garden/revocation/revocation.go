@@ -41,8 +41,8 @@ const (
 	writeRetry   = 100 * time.Millisecond
 )
 
-// List contains the deletion times of Seeds. Its methods may be called concurrently.
-type List struct {
+// DeletedSeeds contains the deletion times of Seeds. Its methods may be called concurrently.
+type DeletedSeeds struct {
 	clock clock.PassiveClock
 
 	mu     sync.RWMutex
@@ -51,14 +51,14 @@ type List struct {
 	own    map[string]time.Time // deleted through this API server, and not in stored yet
 }
 
-// New returns a List that refuses all gardenlets until Follow has read the ConfigMap.
-func New(clock clock.PassiveClock) *List {
-	return &List{clock: clock, own: map[string]time.Time{}}
+// New returns a DeletedSeeds that refuses all gardenlets until Watch has read the ConfigMap.
+func New(clock clock.PassiveClock) *DeletedSeeds {
+	return &DeletedSeeds{clock: clock, own: map[string]time.Time{}}
 }
 
 // Authenticator returns an authenticator that refuses the revoked certificates of gardenlets, and passes all other
 // requests to next.
-func (l *List) Authenticator(next authenticator.Request) authenticator.Request {
+func (l *DeletedSeeds) Authenticator(next authenticator.Request) authenticator.Request {
 	return authenticator.RequestFunc(func(r *http.Request) (*authenticator.Response, bool, error) {
 		if seed, issued := gardenletOf(r.TLS); seed != "" && l.revokes(seed, issued) {
 			return nil, false, fmt.Errorf(
@@ -82,15 +82,15 @@ func gardenletOf(state *tls.ConnectionState) (seed string, issued time.Time) {
 	return seed, certificate.NotBefore.Add(backdate)
 }
 
-func (l *List) revokes(seed string, issued time.Time) bool {
+func (l *DeletedSeeds) revokes(seed string, issued time.Time) bool {
 	l.mu.RLock()
 	defer l.mu.RUnlock()
 	return !l.loaded || !issued.After(l.stored[seed]) || !issued.After(l.own[seed])
 }
 
-// Deleted records that a Seed was deleted: immediately in this List, and in the ConfigMap for other API servers and
+// RecordDeletion records that a Seed was deleted: immediately in this DeletedSeeds, and in the ConfigMap for other API servers and
 // restarts.
-func (l *List) Deleted(client kubernetes.Interface, seed string) {
+func (l *DeletedSeeds) RecordDeletion(client kubernetes.Interface, seed string) {
 	now := l.clock.Now().UTC().Truncate(time.Second) // certificates have whole seconds
 	l.mu.Lock()
 	l.own[seed] = now
@@ -104,7 +104,7 @@ func (l *List) Deleted(client kubernetes.Interface, seed string) {
 	}
 }
 
-func (l *List) write(ctx context.Context, client kubernetes.Interface, seed string, now time.Time) error {
+func (l *DeletedSeeds) write(ctx context.Context, client kubernetes.Interface, seed string, now time.Time) error {
 	configMaps := client.CoreV1().ConfigMaps(constants.GardenNamespace)
 	configMap, err := configMaps.Get(ctx, ConfigMapName, metav1.GetOptions{})
 	missing := apierrors.IsNotFound(err)
@@ -130,8 +130,8 @@ func (l *List) write(ctx context.Context, client kubernetes.Interface, seed stri
 	return err
 }
 
-// Follow reads the ConfigMap and watches it until the context ends. It calls loaded after the first read.
-func (l *List) Follow(ctx context.Context, client kubernetes.Interface, loaded func()) {
+// Watch reads the ConfigMap and watches it until the context ends. It calls loaded after the first read.
+func (l *DeletedSeeds) Watch(ctx context.Context, client kubernetes.Interface, loaded func()) {
 	source := cache.NewListWatchFromClient(client.CoreV1().RESTClient(), "configmaps", constants.GardenNamespace,
 		fields.OneTermEqualSelector(metav1.ObjectNameField, ConfigMapName))
 	_, controller := cache.NewInformerWithOptions(cache.InformerOptions{
@@ -153,7 +153,7 @@ func (l *List) Follow(ctx context.Context, client kubernetes.Interface, loaded f
 	follow.Wait()
 }
 
-func (l *List) store(deleted map[string]time.Time) {
+func (l *DeletedSeeds) store(deleted map[string]time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.stored = deleted

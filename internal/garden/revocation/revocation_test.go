@@ -25,7 +25,7 @@ func issued(name, organization string, at time.Time) *http.Request {
 	}}}}
 }
 
-func accepts(t *testing.T, l *List, r *http.Request) bool {
+func accepts(t *testing.T, l *DeletedSeeds, r *http.Request) bool {
 	t.Helper()
 	_, ok, err := l.Authenticator(authenticator.RequestFunc(func(*http.Request) (*authenticator.Response, bool, error) {
 		return &authenticator.Response{User: &user.DefaultInfo{}}, true, nil
@@ -48,7 +48,7 @@ func TestRevocation(t *testing.T) {
 	}
 	l.loaded = true
 	for range 2 { // the second time as after a restart
-		l.Deleted(client, "a")
+		l.RecordDeletion(client, "a")
 		for _, test := range []struct {
 			name string
 			r    *http.Request

@@ -25,7 +25,7 @@ type Landscape struct {
 	SeedSelector *gardencorev1beta1.SeedSelector
 	// Seeds are all Seeds of the garden, in any order.
 	Seeds []*gardencorev1beta1.Seed
-	// Usage is the number of Shoots by the name of the seed; see the function Usage.
+	// ShootsPerSeed is the number of Shoots by the name of the seed; see the function ShootsPerSeed.
 	Usage map[string]int
 	// RegionConfig is the data of the CloudProfile's region ConfigMap: for each region of a Shoot, a YAML map from
 	// the region of a seed to its distance. Only the strategy MinimalDistance uses it.
@@ -101,9 +101,9 @@ func Choose(l Landscape) (seed string, reasons Reasons) {
 	return seed, reasons
 }
 
-// Usage returns the number of Shoots of each seed. A Shoot that is being migrated counts for the source and the
+// ShootsPerSeed returns the number of Shoots of each seed. A Shoot that is being migrated counts for the source and the
 // destination.
-func Usage(shoots []gardencorev1beta1.Shoot) map[string]int {
+func ShootsPerSeed(shoots []gardencorev1beta1.Shoot) map[string]int {
 	usage := map[string]int{}
 	for i := range shoots {
 		for _, seed := range seedsOf(&shoots[i]) {

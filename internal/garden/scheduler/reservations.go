@@ -48,7 +48,7 @@ func (r *reservations) decide(shoot *gardencorev1beta1.Shoot, list func() ([]gar
 	if r.seeds[shoot.UID].bound {
 		return true, nil
 	}
-	usage := Usage(shoots)
+	usage := ShootsPerSeed(shoots)
 	for uid, other := range r.seeds {
 		if uid == shoot.UID {
 			continue

@@ -166,7 +166,7 @@ func (s *Scheduler) newManager() (manager.Manager, error) {
 	o := manager.Options{
 		Scheme:         s.scheme,
 		MapperProvider: func(*rest.Config, *http.Client) (meta.RESTMapper, error) { return newMapper(), nil },
-		Logger:         component.Quiet(s.cfg.Log),
+		Logger:         component.WithExpectedErrorsAsInfo(s.cfg.Log),
 		Metrics:        metricsserver.Options{BindAddress: "0"},
 		Cache: cache.Options{
 			DefaultTransform: cache.TransformStripManagedFields(),
@@ -185,7 +185,7 @@ func (s *Scheduler) newManager() (manager.Manager, error) {
 		GracefulShutdownTimeout:       ptr.To[time.Duration](-1), // until all goroutines have ended
 	}
 	s.stop = component.Stoppable(&o)
-	mgr, err := manager.New(component.Limited(s.cfg.REST), o)
+	mgr, err := manager.New(component.WithDefaultRateLimits(s.cfg.REST), o)
 	if err != nil {
 		return nil, fmt.Errorf("making the scheduler: %w", err)
 	}

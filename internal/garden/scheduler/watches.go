@@ -27,7 +27,7 @@ import (
 func (r *reconciler) addToManager(mgr manager.Manager, workers int, clk clock.WithTicker) error {
 	all := handler.EnqueueRequestsFromMapFunc(r.waiting)
 	yes := true
-	return component.Controller(mgr, "scheduler", controller.Options{
+	return component.NewControllerBuilder(mgr, "scheduler", controller.Options{
 		MaxConcurrentReconciles: workers, SkipNameValidation: &yes, NewQueue: component.Queue(clk),
 	}).
 		For(&gardencorev1beta1.Shoot{}, builder.WithPredicates(shootChanges)).

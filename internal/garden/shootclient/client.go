@@ -163,8 +163,8 @@ func (c *Client) Delete(ctx context.Context, key Key) error {
 	return nil
 }
 
-// Operate requests an operation on a Shoot, in addition to requested operations that have not begun.
-func (c *Client) Operate(ctx context.Context, key Key, operation string) error {
+// RequestOperation requests an operation on a Shoot, in addition to requested operations that have not begun.
+func (c *Client) RequestOperation(ctx context.Context, key Key, operation string) error {
 	return retry.RetryOnConflict(retry.DefaultRetry, func() error {
 		shoot, err := c.Shoot(ctx, key)
 		if err != nil {

@@ -165,7 +165,7 @@ func TestOperate(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, operation := range []string{"rotate-ca-start", "rotate-ssh-keypair"} {
-		if err := c.Operate(t.Context(), Key{"dev", "x"}, operation); err != nil {
+		if err := c.RequestOperation(t.Context(), Key{"dev", "x"}, operation); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -173,7 +173,7 @@ func TestOperate(t *testing.T) {
 	if err != nil || shoot.Annotations["gardener.cloud/operation"] != "rotate-ca-start;rotate-ssh-keypair" {
 		t.Errorf("%v, %v", shoot.Annotations, err)
 	}
-	if err := c.Operate(t.Context(), Key{"dev", "none"}, "rotate-ca-start"); !errors.Is(err, ErrNotFound) {
+	if err := c.RequestOperation(t.Context(), Key{"dev", "none"}, "rotate-ca-start"); !errors.Is(err, ErrNotFound) {
 		t.Error(err)
 	}
 }

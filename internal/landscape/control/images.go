@@ -46,7 +46,7 @@ func ImagesHandler(images func() *process.Images) http.Handler {
 		return image, all.Set(image)
 	})
 	handle(http.MethodDelete, func(all *process.Images, r *http.Request) (any, error) {
-		return nil, all.Forget(r.URL.Query().Get("reference"))
+		return nil, all.Delete(r.URL.Query().Get("reference"))
 	})
 	return mux
 }

@@ -96,8 +96,8 @@ func (b *Store) Update(change func(*Status)) {
 	change(&b.status)
 }
 
-// Step records a completed step of the start.
-func (b *Store) Step(name string, took time.Duration) {
+// RecordStep records a completed step of the start.
+func (b *Store) RecordStep(name string, took time.Duration) {
 	event := Event{Name: name, Done: true, Took: took}
 	b.Update(func(s *Status) { s.Phases = append(s.Phases, event) })
 	if b.OnEvent == nil {
@@ -108,8 +108,8 @@ func (b *Store) Step(name string, took time.Duration) {
 	b.OnEvent(event)
 }
 
-// Component records the state of a component.
-func (b *Store) Component(name, state, message string) {
+// SetComponentState records the state of a component.
+func (b *Store) SetComponentState(name, state, message string) {
 	b.Update(func(s *Status) {
 		c := s.component(name)
 		c.State, c.Message = state, message

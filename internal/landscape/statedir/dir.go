@@ -70,8 +70,8 @@ func SeedKubeconfigPath(dir, name string) string {
 	return filepath.Join(dir, KubeconfigFile+"-"+SeedPrefix+name)
 }
 
-// KnownSeeds returns the seeds whose clusters the landscape in that directory has, or had at its last run.
-func KnownSeeds(dir string) []string {
+// LocalSeeds returns the seeds whose clusters the landscape in that directory has, or had at its last run.
+func LocalSeeds(dir string) []string {
 	files, _ := filepath.Glob(SeedKubeconfigPath(dir, "*"))
 	names := make([]string, len(files))
 	for i, file := range files {
@@ -88,8 +88,8 @@ func BastionDir(landscape, bastion string) string {
 	return filepath.Join(landscape, bastionsFolder, bastion)
 }
 
-// IsTaken reports whether another program listens on a port.
-func IsTaken(address string, port int) bool {
+// PortInUse reports whether another program listens on a port.
+func PortInUse(address string, port int) bool {
 	listener, err := net.Listen("tcp", net.JoinHostPort(address, strconv.Itoa(port)))
 	if err != nil {
 		return errors.Is(err, syscall.EADDRINUSE)

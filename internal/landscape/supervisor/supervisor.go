@@ -35,10 +35,10 @@ type Supervisor struct {
 // Start runs a component until it is stopped. The first runner is created at once, and an error of that fails the
 // start. A runner that ends by itself is replaced by a new one.
 func (s *Supervisor) Start(name string, newRunner func() (Runner, error)) (stop func(), err error) {
-	s.Status.Component(name, control.StateStarting, "")
+	s.Status.SetComponentState(name, control.StateStarting, "")
 	current, err := newRunner()
 	if err != nil {
-		s.Status.Component(name, control.StateFailed, err.Error())
+		s.Status.SetComponentState(name, control.StateFailed, err.Error())
 		return nil, fmt.Errorf("starting the %s: %w", name, err)
 	}
 	ctx, cancel := context.WithCancel(context.Background())
@@ -48,7 +48,7 @@ func (s *Supervisor) Start(name string, newRunner func() (Runner, error)) (stop 
 		s.keepRunning(ctx, name, current, newRunner)
 	}()
 	return func() {
-		s.Status.Component(name, control.StateStopping, "")
+		s.Status.SetComponentState(name, control.StateStopping, "")
 		cancel()
 		<-ended
 	}, nil
@@ -70,7 +70,7 @@ func (s *Supervisor) keepRunning(ctx context.Context, name string, current Runne
 		}
 		for {
 			klog.Background().Error(err, "A component has ended by itself; starting it again", "component", name, "after", pause)
-			s.Status.Component(name, control.StateFailed, err.Error())
+			s.Status.SetComponentState(name, control.StateFailed, err.Error())
 			select {
 			case <-ctx.Done():
 				return
@@ -83,7 +83,7 @@ func (s *Supervisor) keepRunning(ctx context.Context, name string, current Runne
 				break
 			}
 		}
-		s.Status.Component(name, control.StateStarting, "")
+		s.Status.SetComponentState(name, control.StateStarting, "")
 	}
 }
 
@@ -94,7 +94,7 @@ func (s *Supervisor) runOnce(ctx context.Context, name string, current Runner) e
 	if synced, ok := current.(interface{ HasSynced() bool }); ok {
 		watching.Go(func() {
 			if WaitFor(watchCtx, name, synced.HasSynced) == nil {
-				s.Status.Component(name, control.StateReady, "")
+				s.Status.SetComponentState(name, control.StateReady, "")
 			}
 		})
 	}

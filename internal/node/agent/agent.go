@@ -54,7 +54,7 @@ func Run(ctx context.Context, h host.Host, pool *apiclient.Pool) error {
 			return nil
 		}
 		wait := backoff.Next()
-		a.host.Say("going on in %s: %v", wait.Round(time.Millisecond), err)
+		a.host.Logf("going on in %s: %v", wait.Round(time.Millisecond), err)
 		if host.Sleep(ctx, a.host.Clock, wait) != nil {
 			return nil
 		}
@@ -226,7 +226,7 @@ func (a *Agent) report(ctx context.Context, client *apiclient.Client, secret *co
 	for {
 		err := client.Patch(ctx, "/api/v1/nodes/"+a.host.Hostname, types.MergePatchType, patch, nil)
 		if err == nil {
-			a.host.Say("the node has what Secret %s/%s says", node.SecretNamespace, secret.Name)
+			a.host.Logf("the node has what Secret %s/%s says", node.SecretNamespace, secret.Name)
 			break
 		}
 		if !apierrors.IsNotFound(err) {

@@ -86,7 +86,7 @@ func (a *Agent) restoreFiles(secret *corev1.Secret) error {
 	}
 	written, err := a.writeFiles(osc.Spec.Files)
 	if len(written) > 0 {
-		a.host.Say("restored files that were changed: %s", strings.Join(written, ", "))
+		a.host.Logf("restored files that were changed: %s", strings.Join(written, ", "))
 	}
 	return err
 }

@@ -61,8 +61,8 @@ type Host struct {
 	Journal io.Writer
 }
 
-// Say writes a line to the journal, and to the log with verbosity 1.
-func (h Host) Say(format string, args ...any) {
+// Logf writes a line to the journal, and to the log with verbosity 1.
+func (h Host) Logf(format string, args ...any) {
 	line := fmt.Sprintf(format, args...)
 	if h.Journal != nil {
 		_, _ = io.WriteString(h.Journal, line+"\n")

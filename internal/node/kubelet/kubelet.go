@@ -78,7 +78,7 @@ func Run(ctx context.Context, h host.Host, pool *apiclient.Pool, runner *process
 			continue
 		}
 		wait := backoff.Next()
-		h.Say("going on in %s: %v", wait.Round(time.Millisecond), err)
+		h.Logf("going on in %s: %v", wait.Round(time.Millisecond), err)
 		if host.Sleep(ctx, h.Clock, wait) != nil {
 			return nil
 		}
@@ -154,7 +154,7 @@ func (k *Kubelet) beat(ctx context.Context, client *apiclient.Client, config nod
 			if apierrors.IsUnauthorized(err) {
 				return k.discard(err)
 			}
-			k.host.Say("trying again in %s: %v", requestLife, err)
+			k.host.Logf("trying again in %s: %v", requestLife, err)
 			rotation, requested = k.host.Clock.Now().Add(requestLife), false
 			continue
 		case <-timer.C():
@@ -180,7 +180,7 @@ func (k *Kubelet) beat(ctx context.Context, client *apiclient.Client, config nod
 			return k.discard(err)
 		}
 		if err != nil && ctx.Err() == nil {
-			k.host.Say("trying again in %s: %v", leasePeriod, err)
+			k.host.Logf("trying again in %s: %v", leasePeriod, err)
 		}
 		timer.Reset(leasePeriod)
 	}

@@ -35,7 +35,7 @@ func (k *Kubelet) syncNode(ctx context.Context, client *apiclient.Client, config
 		if err := client.Create(ctx, nodesPath, k.newNode(config), is); err != nil {
 			return fmt.Errorf("registering the Node: %w", err)
 		}
-		k.host.Say("registered the Node %s", k.host.Hostname)
+		k.host.Logf("registered the Node %s", k.host.Hostname)
 	} else if err != nil {
 		return fmt.Errorf("reading the Node: %w", err)
 	}

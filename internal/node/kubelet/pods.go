@@ -117,7 +117,7 @@ func (k *Kubelet) runPods(ctx context.Context, client *apiclient.Client, config 
 			continue
 		}
 		if !errors.Is(err, io.EOF) {
-			h.Say("trying again: %v", err)
+			h.Logf("trying again: %v", err)
 		}
 		if host.Sleep(ctx, h.Clock, backoff.Next()) != nil {
 			return
@@ -231,7 +231,7 @@ func (r *podRunner) cleanUp(pod *corev1.Pod) {
 	r.release(pod)
 	r.running.set(keyOf(pod), false)
 	if err := r.kubelet.processes.stopPod(pod); err != nil {
-		r.host.Say("removing what is left of Pod %s: %v", keyOf(pod), err)
+		r.host.Logf("removing what is left of Pod %s: %v", keyOf(pod), err)
 	}
 }
 
@@ -289,7 +289,7 @@ func (r *podRunner) failed(ctx context.Context, key types.NamespacedName, err er
 	if ctx.Err() != nil || apierrors.IsNotFound(err) || apierrors.IsConflict(err) { // the Pod has changed since: an event follows
 		return
 	}
-	r.host.Say("trying again with Pod %s in %s: %v", key, podRetry, err)
+	r.host.Logf("trying again with Pod %s in %s: %v", key, podRetry, err)
 	r.due[key] = r.host.Clock.Now().Add(podRetry)
 }
 

@@ -82,7 +82,7 @@ func (p *processes) ensure(pod *corev1.Pod, h host.Host, config node.KubeletConf
 	if p.simulated[pod.UID] || hasEnded(pod) {
 		return nil
 	}
-	if !p.runner.Runs(images(pod)) {
+	if !p.runner.HasMappedImage(images(pod)) {
 		p.simulated[pod.UID] = true
 		return nil
 	}
@@ -127,7 +127,7 @@ func (p *processes) takeDirty() []*corev1.Pod {
 	var all []*corev1.Pod
 	for key := range p.dirty {
 		if pod := p.pods[key]; pod != nil {
-			all = append(all, pod.Latest())
+			all = append(all, pod.Object())
 		}
 	}
 	clear(p.dirty)
@@ -164,7 +164,7 @@ func (p *processes) onlyThese(nodeName string, pods []corev1.Pod) error {
 	var gone []*corev1.Pod
 	for _, pod := range p.pods {
 		if !listed[pod.UID()] {
-			gone = append(gone, pod.Latest())
+			gone = append(gone, pod.Object())
 		}
 	}
 	maps.DeleteFunc(p.simulated, func(uid types.UID, _ bool) bool { return !listed[string(uid)] })
@@ -184,7 +184,7 @@ func (p *processes) stop() {
 	p.pods = map[types.NamespacedName]*process.Pod{}
 	p.mu.Unlock()
 	for _, pod := range pods {
-		pod.Stop(min(process.Grace(pod.Latest()), stopGrace))
+		pod.Stop(min(process.Grace(pod.Object()), stopGrace))
 	}
 	for _, pod := range pods {
 		<-pod.Done()
@@ -222,6 +222,6 @@ func (k *Kubelet) writeEvent(ctx context.Context, client *apiclient.Client, news
 	// A namespace in deletion refuses new Events.
 	if err := client.Create(ctx, "/api/v1/namespaces/"+pod.Namespace+"/events", event, nil); err != nil &&
 		ctx.Err() == nil && !apierrors.IsForbidden(err) {
-		k.host.Say("writing an Event: %v", err)
+		k.host.Logf("writing an Event: %v", err)
 	}
 }

@@ -50,7 +50,7 @@ func (k *Kubelet) serve(ctx context.Context, config node.KubeletConfig) {
 	backoff := host.Backoff{First: retryFirst, Max: retryMax}
 	for ctx.Err() == nil {
 		if err := k.serveOnce(ctx, config); err != nil && ctx.Err() == nil {
-			k.host.Say("the API of the kubelet: %v", err)
+			k.host.Logf("the API of the kubelet: %v", err)
 		}
 		if host.Sleep(ctx, k.host.Clock, backoff.Next()) != nil {
 			return

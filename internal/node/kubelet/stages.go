@@ -51,7 +51,7 @@ func (k *Kubelet) watchStages(ctx context.Context, client *apiclient.Client) {
 		if errors.Is(err, io.EOF) {
 			backoff.Reset()
 		} else {
-			k.host.Say("trying again to read Stages: %v", err)
+			k.host.Logf("trying again to read Stages: %v", err)
 		}
 		if host.Sleep(ctx, k.host.Clock, backoff.Next()) != nil {
 			return
@@ -93,7 +93,7 @@ func (k *Kubelet) setStages(all []v1alpha1.Stage) {
 	if len(all) > 0 {
 		var err error
 		if player, err = stages.New(all); err != nil {
-			k.host.Say("%v", err)
+			k.host.Logf("%v", err)
 		}
 	}
 	if before := k.stages.player.Swap(player); before == nil && player == nil {

@@ -15,7 +15,7 @@ import (
 func (k *Kubelet) summary(w http.ResponseWriter, _ *http.Request) {
 	summary := stats.Summary{Node: stats.NodeStats{NodeName: k.host.Hostname}, Pods: []stats.PodStats{}}
 	for _, pod := range k.processes.all() {
-		object := pod.Latest()
+		object := pod.Object()
 		summary.Pods = append(summary.Pods, stats.PodStats{
 			PodRef:     stats.PodReference{Name: object.Name, Namespace: object.Namespace, UID: string(object.UID)},
 			StartTime:  ptr.Deref(object.Status.StartTime, metav1.Time{}),

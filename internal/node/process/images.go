@@ -145,8 +145,8 @@ func (i *Images) Set(image Image) error {
 	})
 }
 
-// Forget removes a mapping.
-func (i *Images) Forget(ref string) error {
+// Delete removes a mapping.
+func (i *Images) Delete(ref string) error {
 	if !slices.ContainsFunc(i.List(), func(image Image) bool { return image.Reference == ref }) {
 		return fmt.Errorf("image %s is not mapped: see \"gardenlite image list\"", ref)
 	}

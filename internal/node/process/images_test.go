@@ -75,13 +75,13 @@ func TestImagesAreKept(t *testing.T) {
 			t.Errorf("image %s runs %s, want %s", image, got.Program, want)
 		}
 	}
-	if err := images.Forget("b:1"); err != nil {
+	if err := images.Delete("b:1"); err != nil {
 		t.Error(err)
 	}
 	if got, _ := images.Lookup("b:1"); got.Program != first {
 		t.Errorf("the forgotten image runs %s", got.Program)
 	}
-	if err := images.Forget("b:1"); err == nil || !strings.Contains(err.Error(), "not mapped") {
+	if err := images.Delete("b:1"); err == nil || !strings.Contains(err.Error(), "not mapped") {
 		t.Errorf("forgetting it again: %v", err)
 	}
 }

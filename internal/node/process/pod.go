@@ -105,8 +105,8 @@ func (p *Pod) refreshVolumes() {
 	}
 }
 
-// Latest returns the Pod as it was updated last.
-func (p *Pod) Latest() *corev1.Pod { return p.latest().DeepCopy() }
+// Object returns the Pod as it was updated last.
+func (p *Pod) Object() *corev1.Pod { return p.latest().DeepCopy() }
 
 func (p *Pod) latest() *corev1.Pod {
 	p.mu.Lock()

@@ -74,8 +74,8 @@ func (r *Runner) Close() error {
 	return nil
 }
 
-// Runs reports whether one of a Pod's images is mapped to a program.
-func (r *Runner) Runs(images []string) bool {
+// HasMappedImage reports whether one of a Pod's images is mapped to a program.
+func (r *Runner) HasMappedImage(images []string) bool {
 	return slices.ContainsFunc(images, func(image string) bool {
 		_, ok := r.cfg.Images.Lookup(image)
 		return ok
@@ -135,9 +135,9 @@ func (r *Runner) all() []*Pod {
 	return pods
 }
 
-// Serves reports whether a process of a Pod listens on a port. The Pod has the address in the cluster with this URL of
+// ListensAt reports whether a process of a Pod listens on a port. The Pod has the address in the cluster with this URL of
 // its API server; the process is reached at this machine's loopback address. Without a Runner, the result is false.
-func (r *Runner) Serves(apiServer string, at netip.AddrPort) bool {
+func (r *Runner) ListensAt(apiServer string, at netip.AddrPort) bool {
 	return r != nil && slices.ContainsFunc(r.all(), func(p *Pod) bool {
 		return p.cfg.APIServer == apiServer && p.hasAddress(at.Addr()) && p.Listens(int(at.Port()))
 	})

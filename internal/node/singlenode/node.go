@@ -76,8 +76,8 @@ func (n *Node) listen(port uint16) (net.Listener, error) {
 	return listener, nil
 }
 
-// AwaitPods starts the Node of a cluster as soon as there is a Pod. It does not wait for it.
-func (n *Node) AwaitPods(server *controlplane.Server, cfg Config) {
+// StartWithFirstPod starts the Node of a cluster as soon as there is a Pod. It does not wait for it.
+func (n *Node) StartWithFirstPod(server *controlplane.Server, cfg Config) {
 	ctx, cancel := context.WithCancel(context.Background())
 	n.cancel = cancel
 	if server.Shared() { // other processes run the cluster as well: each would have a kubelet for the same Node

@@ -44,7 +44,7 @@ func (g *Gardenlet) newGarden(config *rest.Config) (cluster.Cluster, error) {
 	}
 	ofSeed := labels.SelectorFromSet(labels.Set{constants.LabelPrefixSeedName + g.seedName: "true"})
 	named := fields.OneTermEqualSelector(metav1.ObjectNameField, g.seedName)
-	garden, err := cluster.New(component.Limited(config), func(o *cluster.Options) {
+	garden, err := cluster.New(component.WithDefaultRateLimits(config), func(o *cluster.Options) {
 		o.Scheme, o.Logger = scheme, g.cfg.Log
 		o.Client.Cache = &client.CacheOptions{DisableFor: []client.Object{
 			&corev1.Secret{}, &corev1.ConfigMap{}, &corev1.Namespace{}, &corev1.ServiceAccount{}, &corev1.Event{},

@@ -145,7 +145,7 @@ func (g *Gardenlet) add(mgr manager.Manager, garden cluster.Cluster, identity *b
 	renewed := make(chan event.GenericEvent, 1)
 	identity.Observe(func(time.Time, error) {
 		select {
-		case renewed <- seed.Occasion(g.seedName):
+		case renewed <- seed.RenewedEvent(g.seedName):
 		default: // one pending event is enough
 		}
 	})

@@ -26,7 +26,7 @@ func (r *Reconciler) AddToManager(mgr manager.Manager) error {
 	r.Client = cmp.Or(r.Client, mgr.GetClient())
 	r.Reader = cmp.Or(r.Reader, mgr.GetAPIReader())
 	base, most := orDefault(r.RetryBase, DefaultRetryBase), orDefault(r.RetryMax, DefaultRetryMax)
-	b := component.Controller(mgr, "extension-"+r.Kind.Name, controller.Options{
+	b := component.NewControllerBuilder(mgr, "extension-"+r.Kind.Name, controller.Options{
 		RateLimiter: workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](base, most),
 	}).For(r.Kind.object(), builder.WithPredicates(r.ofProvider(), due(r.Kind.guard != nil)))
 	if r.Kind.watch != nil {
@@ -57,11 +57,11 @@ func (r *Reconciler) ofProvider() predicate.Predicate {
 func due(guarded bool) predicate.Predicate {
 	return predicate.Funcs{
 		CreateFunc: func(e event.CreateEvent) bool {
-			return operation.Of(e.Object) != "" || e.Object.GetDeletionTimestamp() != nil || !succeeded(e.Object)
+			return operation.RequestedOperation(e.Object) != "" || e.Object.GetDeletionTimestamp() != nil || !succeeded(e.Object)
 		},
 		UpdateFunc: func(e event.UpdateEvent) bool {
 			before, after := e.ObjectOld, e.ObjectNew
-			asks, asked := operation.Of(after), operation.Of(before)
+			asks, asked := operation.RequestedOperation(after), operation.RequestedOperation(before)
 			again := before.GetAnnotations()[constants.GardenerTimestamp] != after.GetAnnotations()[constants.GardenerTimestamp]
 			deleted := after.GetDeletionTimestamp() != nil
 			return guarded && before.GetGeneration() != after.GetGeneration() || asks != "" && (asks != asked || again) ||

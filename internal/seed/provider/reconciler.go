@@ -44,12 +44,12 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 			logf.FromContext(ctx).Error(err, "Guarding an object outside of its operation failed", "kind", r.Kind.Title)
 		}
 	}
-	task := &task{Reconciler: r, obj: obj, kind: operation.Type(obj, obj.GetExtensionStatus().GetLastOperation())}
+	task := &task{Reconciler: r, obj: obj, kind: operation.DueOperationType(obj, obj.GetExtensionStatus().GetLastOperation())}
 	if !task.due() {
 		return reconcile.Result{}, nil
 	}
 	wait, err := task.run(ctx)
-	return component.After(wait, err)
+	return component.RequeueAfter(wait, err)
 }
 
 // task is an operation on an object.
@@ -63,7 +63,7 @@ type task struct {
 func (t *task) due() bool {
 	last := t.obj.GetExtensionStatus().GetLastOperation()
 	switch {
-	case t.obj.GetExtensionSpec().GetExtensionType() != t.Provider || operation.Of(t.obj) == constants.GardenerOperationWaitForState:
+	case t.obj.GetExtensionSpec().GetExtensionType() != t.Provider || operation.RequestedOperation(t.obj) == constants.GardenerOperationWaitForState:
 		return false
 	case t.kind == corev1beta1.LastOperationTypeMigrate || t.kind == corev1beta1.LastOperationTypeRestore:
 		return true
@@ -72,7 +72,7 @@ func (t *task) due() bool {
 	case t.kind == corev1beta1.LastOperationTypeDelete:
 		return controllerutil.ContainsFinalizer(t.obj, t.Kind.Finalizer())
 	}
-	return operation.Of(t.obj) != "" || last == nil || last.State != corev1beta1.LastOperationStateSucceeded ||
+	return operation.RequestedOperation(t.obj) != "" || last == nil || last.State != corev1beta1.LastOperationStateSucceeded ||
 		t.Kind.outOfSync != nil && t.Kind.outOfSync(t.obj)
 }
 

@@ -109,7 +109,7 @@ func stateOf(worker *extensionsv1alpha1.Worker) (*machines.State, error) {
 // has begun. The state is stored in the seed before the first object is deleted, and is extended if the migration continues
 // after an interruption.
 func (w *workers) migrate(ctx context.Context, seed client.Client, worker *extensionsv1alpha1.Worker) error {
-	release, err := w.guard.Own(ctx, worker.Namespace)
+	release, err := w.guard.Lock(ctx, worker.Namespace)
 	if err != nil {
 		return fmt.Errorf("waiting for the machine controller to stop in namespace %s: %w", worker.Namespace, err)
 	}

@@ -10,7 +10,7 @@ import (
 	"github.com/gardenlite/gardenlite/internal/component"
 )
 
-// TestClock checks that the manager has the given clock, on which component.Controller lets its controllers wait.
+// TestClock checks that the manager has the given clock, on which component.NewControllerBuilder lets its controllers wait.
 func TestClock(t *testing.T) {
 	clk := clocktesting.NewFakeClock(time.Now())
 	m, err := New(Config{REST: &rest.Config{Host: "https://127.0.0.1:1"}, Clock: clk})

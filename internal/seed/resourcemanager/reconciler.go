@@ -49,7 +49,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 		return reconcile.Result{}, client.IgnoreNotFound(err)
 	}
 	wait, err := r.reconcile(ctx, resource)
-	return component.After(wait, err)
+	return component.RequeueAfter(wait, err)
 }
 
 func (r *Reconciler) reconcile(ctx context.Context, resource *resourcesv1alpha1.ManagedResource) (time.Duration, error) {

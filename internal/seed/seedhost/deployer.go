@@ -226,7 +226,7 @@ func (d *deployer) work(u *unit, do func(context.Context) error) {
 			}
 			if err := next(context.Background()); err != nil {
 				klog.Background().Error(err, "Deploying a gardenlet", "seed", u.name)
-				d.h.cfg.Status.Component(GardenletName+" "+u.name, control.StateFailed, err.Error())
+				d.h.cfg.Status.SetComponentState(GardenletName+" "+u.name, control.StateFailed, err.Error())
 			}
 		}
 	}()

@@ -141,13 +141,13 @@ func (h *Host) tellOfStopped(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	for _, name := range statedir.KnownSeeds(h.cfg.Dir) {
+	for _, name := range statedir.LocalSeeds(h.cfg.Dir) {
 		if h.deployer.find(name) != nil {
 			continue
 		}
 		_, err := client.Resource(gardencorev1beta1.SchemeGroupVersion.WithResource("seeds")).Get(ctx, name, metav1.GetOptions{})
 		if err == nil {
-			h.cfg.Status.Component(statedir.SeedPrefix+name, control.StateStopped, fmt.Sprintf(
+			h.cfg.Status.SetComponentState(statedir.SeedPrefix+name, control.StateStopped, fmt.Sprintf(
 				"there is a Seed %s, but --seeds %d does not start its cluster: start more seeds, and delete the Seed first if "+
 					"it is not needed any more", name, h.count))
 		}

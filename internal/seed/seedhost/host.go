@@ -126,7 +126,7 @@ func (h *Host) WaitReady(ctx context.Context, since time.Time) error {
 	for i, name := range names {
 		waiting.Go(func() {
 			if errs[i] = h.waitSeedReady(ctx, name, since); errs[i] == nil {
-				h.cfg.Status.Step("seed "+name+" ready", h.cfg.Clock.Since(since))
+				h.cfg.Status.RecordStep("seed "+name+" ready", h.cfg.Clock.Since(since))
 			}
 		})
 	}

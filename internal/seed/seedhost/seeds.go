@@ -47,7 +47,7 @@ func (h *Host) BeginSeeds(ctx context.Context, count int, ports map[string]int) 
 	s := &seedClusters{running: map[string]*seed.Cluster{}}
 	h.seeds, h.count = s, count
 	for _, name := range SeedNames(count) {
-		h.cfg.Status.Component(statedir.SeedPrefix+name, control.StateStarting, "")
+		h.cfg.Status.SetComponentState(statedir.SeedPrefix+name, control.StateStarting, "")
 		port := 0
 		if ports[name] != 0 {
 			port = statedir.FreePort(h.cfg.BindAddress, ports[name])
@@ -73,10 +73,10 @@ func (h *Host) startSeedCluster(ctx context.Context, name string, port int) (*se
 		DataDir:   filepath.Join(h.cfg.Dir, statedir.DataFolder, cluster),
 		Datastore: h.cfg.Datastore, Prefix: h.prefix(cluster), BindAddress: h.cfg.BindAddress, Port: port, Region: Region,
 		Zone: Zones[0], Processes: h.processes, AuditLog: h.auditLog(cluster), Clock: h.cfg.Clock,
-		OnPhase: func(phase string, took time.Duration) { h.cfg.Status.Step("seed "+name+": "+phase, took) },
+		OnPhase: func(phase string, took time.Duration) { h.cfg.Status.RecordStep("seed "+name+": "+phase, took) },
 	})
 	if err != nil {
-		h.cfg.Status.Component(cluster, control.StateFailed, err.Error())
+		h.cfg.Status.SetComponentState(cluster, control.StateFailed, err.Error())
 		return nil, err
 	}
 	kubeconfig, err := c.AdminKubeconfig(h.cfg.Context + "-" + cluster)
@@ -86,8 +86,8 @@ func (h *Host) startSeedCluster(ctx context.Context, name string, port int) (*se
 	if err != nil {
 		return nil, errors.Join(err, c.Stop())
 	}
-	h.cfg.Status.Component(cluster, control.StateReady, "")
-	h.cfg.Status.Step("seed "+name+" in all", time.Since(begin))
+	h.cfg.Status.SetComponentState(cluster, control.StateReady, "")
+	h.cfg.Status.RecordStep("seed "+name+" in all", time.Since(begin))
 	h.cfg.Status.Update(func(s *control.Status) {
 		s.Clusters = append(s.Clusters, control.Cluster{Kind: "seed", Name: name, URL: c.Server().URL(), Port: c.Server().Port(),
 			KubernetesVersion: controlplane.KubernetesVersion, State: control.StateReady})
@@ -100,7 +100,7 @@ func (h *Host) removeSeedCluster(name string, c *seed.Cluster) error {
 	cluster := statedir.SeedPrefix + name
 	var errs []error
 	if c != nil {
-		h.cfg.Status.Component(cluster, control.StateStopping, "")
+		h.cfg.Status.SetComponentState(cluster, control.StateStopping, "")
 		errs = append(errs, c.Stop())
 	}
 	for _, path := range []string{filepath.Join(h.cfg.Dir, statedir.DataFolder, cluster),
@@ -143,7 +143,7 @@ func (h *Host) StopSeeds() error {
 	var stopping sync.WaitGroup
 	var mu sync.Mutex
 	for name, cluster := range s.running {
-		h.cfg.Status.Component(statedir.SeedPrefix+name, control.StateStopping, "")
+		h.cfg.Status.SetComponentState(statedir.SeedPrefix+name, control.StateStopping, "")
 		stopping.Go(func() {
 			err := cluster.Stop()
 			if err != nil {

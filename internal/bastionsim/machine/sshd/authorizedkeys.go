@@ -28,7 +28,7 @@ func authorize(host Host, name string, key ssh.PublicKey) (grant, error) {
 	if !known || user.Locked || !path.IsAbs(user.Home) {
 		return grant{}, errNotAuthorized
 	}
-	if bastionspec.WeakKey(key) {
+	if bastionspec.IsWeakKey(key) {
 		host.Journal(fmt.Sprintf("Refused a key of less than %d bits for %s", bastionspec.MinRSABits, user.Name))
 		return grant{}, errNotAuthorized
 	}

@@ -321,11 +321,11 @@ func TestAdmitAndDisconnect(t *testing.T) {
 	}
 	admitted <- true
 	client := f.dial(t)
-	f.server.Disconnect(func(net.Addr) bool { return false })
+	f.server.DisconnectIf(func(net.Addr) bool { return false })
 	if _, _, err := client.SendRequest("keepalive@openssh.com", true, nil); err != nil {
 		t.Fatalf("cut although its address is admitted: %v", err)
 	}
-	f.server.Disconnect(func(net.Addr) bool { return true })
+	f.server.DisconnectIf(func(net.Addr) bool { return true })
 	_ = client.Wait()
 }
 

@@ -165,8 +165,8 @@ func (s *Server) track(conn net.Conn, open bool) {
 	}
 }
 
-// Disconnect closes the connections of all clients for which whose returns true.
-func (s *Server) Disconnect(whose func(remote net.Addr) bool) {
+// DisconnectIf closes the connections of all clients for which whose returns true.
+func (s *Server) DisconnectIf(whose func(remote net.Addr) bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for conn := range s.open {

@@ -32,13 +32,13 @@ var _ admission.ValidationInterface = &validator{}
 
 // Validate implements admission.ValidationInterface.
 func (v *validator) Validate(ctx context.Context, a admission.Attributes, _ admission.ObjectInterfaces) error {
-	if !request.IsAbout(a, gardencore.Kind("BackupBucket")) {
+	if !request.IsForKind(a, gardencore.Kind("BackupBucket")) {
 		return nil
 	}
 	bucket, _, err := request.Objects[gardencore.BackupBucket](a)
 	if err != nil {
 		return err
 	}
-	return shootcommon.Refused(a, seedcommon.ValidateCredentialsType(ctx, v.reader, bucket.Spec.CredentialsRef,
+	return shootcommon.ToAPIError(a, seedcommon.ValidateCredentialsType(ctx, v.reader, bucket.Spec.CredentialsRef,
 		bucket.Spec.Provider.Type, field.NewPath("spec", "credentialsRef")))
 }

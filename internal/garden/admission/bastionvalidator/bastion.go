@@ -44,7 +44,7 @@ var (
 
 // Admit implements admission.MutationInterface.
 func (p *bastions) Admit(ctx context.Context, a admission.Attributes, _ admission.ObjectInterfaces) error {
-	if !request.IsAbout(a, operations.Kind("Bastion")) {
+	if !request.IsForKind(a, operations.Kind("Bastion")) {
 		return nil
 	}
 	bastion, old, err := request.Objects[operations.Bastion](a)
@@ -74,7 +74,7 @@ func (p *bastions) Admit(ctx context.Context, a admission.Attributes, _ admissio
 // Validate implements admission.ValidationInterface. It runs after all mutations, so that it sees the ingress as
 // stored.
 func (p *bastions) Validate(_ context.Context, a admission.Attributes, _ admission.ObjectInterfaces) error {
-	if !request.IsAbout(a, operations.Kind("Bastion")) || a.GetOperation() != admission.Update {
+	if !request.IsForKind(a, operations.Kind("Bastion")) || a.GetOperation() != admission.Update {
 		return nil
 	}
 	bastion, old, err := request.Objects[operations.Bastion](a)

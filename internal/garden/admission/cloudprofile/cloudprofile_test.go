@@ -110,7 +110,7 @@ func TestSupports(t *testing.T) {
 		if got := Supports(test.image, machine, definitions); got != test.fits {
 			t.Errorf("%s: supports the machine: %v", name, got)
 		}
-		if got := RunsOn(test.image, "arm64", definitions); got != test.arms {
+		if got := SupportsArchitecture(test.image, "arm64", definitions); got != test.arms {
 			t.Errorf("%s: runs on arm64: %v", name, got)
 		}
 	}

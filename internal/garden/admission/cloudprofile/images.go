@@ -106,7 +106,7 @@ func (p poolMachines) choose(wanted *gardencore.ShootMachineImage, reference str
 }
 
 func (p poolMachines) hasArchitecture(version *gardencore.MachineImageVersion) bool {
-	return RunsOn(version, p.architecture, p.profile.MachineCapabilities)
+	return SupportsArchitecture(version, p.architecture, p.profile.MachineCapabilities)
 }
 
 // hasCapabilities returns true for an unknown machine type, for which the validator returns an error.

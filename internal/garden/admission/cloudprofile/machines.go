@@ -47,9 +47,9 @@ func DefaultArchitecture(profile *gardencore.CloudProfileSpec, machineType strin
 	return v1beta1constants.ArchitectureAMD64
 }
 
-// RunsOn reports whether an image version supports an architecture. Capabilities, if the profile defines them, take
+// SupportsArchitecture reports whether an image version supports an architecture. Capabilities, if the profile defines them, take
 // precedence over the list of architectures.
-func RunsOn(version *gardencore.MachineImageVersion, architecture string, definitions []gardencore.CapabilityDefinition) bool {
+func SupportsArchitecture(version *gardencore.MachineImageVersion, architecture string, definitions []gardencore.CapabilityDefinition) bool {
 	var architectures []string
 	if len(version.CapabilityFlavors) == 0 {
 		if definition := find(definitions,

@@ -44,7 +44,7 @@ var (
 // Admit implements admission.MutationInterface. It sets and protects the annotation with the user who confirmed the
 // deletion of a Shoot.
 func (c *confirmation) Admit(_ context.Context, a admission.Attributes, _ admission.ObjectInterfaces) error {
-	if a.GetOperation() == admission.Delete || !request.IsAbout(a, gardencore.Kind("Shoot")) {
+	if a.GetOperation() == admission.Delete || !request.IsForKind(a, gardencore.Kind("Shoot")) {
 		return nil
 	}
 	shoot, old, err := request.Objects[gardencore.Shoot](a)

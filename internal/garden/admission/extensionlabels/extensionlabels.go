@@ -52,7 +52,7 @@ func (m *mutator) Admit(ctx context.Context, a admission.Attributes, _ admission
 	if !known {
 		return nil
 	}
-	return shootcommon.Refused(a, label(ctx, a))
+	return shootcommon.ToAPIError(a, label(ctx, a))
 }
 
 // object is an API object of type T.

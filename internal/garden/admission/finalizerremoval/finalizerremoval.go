@@ -66,7 +66,7 @@ func (v *validator) validateUnused(ctx context.Context, a admission.Attributes, 
 	name func(*gardencore.Shoot) *string) error {
 	shoots, err := plugin.List[*gardencore.Shoot](ctx, v.reader, gardencore.Resource("shoots"), binding.GetNamespace(), nil)
 	if err != nil {
-		return shootcommon.Refused(a, fmt.Errorf("listing the shoots of namespace %q: %v", binding.GetNamespace(), err))
+		return shootcommon.ToAPIError(a, fmt.Errorf("listing the shoots of namespace %q: %v", binding.GetNamespace(), err))
 	}
 	for _, shoot := range shoots {
 		if ptr.Deref(name(shoot), "") == binding.GetName() {

@@ -33,7 +33,7 @@ var _ admission.ValidationInterface = &validator{}
 
 // Validate implements admission.ValidationInterface.
 func (v *validator) Validate(ctx context.Context, a admission.Attributes, _ admission.ObjectInterfaces) error {
-	if !request.IsAbout(a, seedmanagement.Kind("ManagedSeed")) {
+	if !request.IsForKind(a, seedmanagement.Kind("ManagedSeed")) {
 		return nil
 	}
 	names, err := v.names(ctx, a.GetName())

@@ -55,7 +55,7 @@ var (
 
 // Admit implements admission.MutationInterface.
 func (m *managedSeed) Admit(ctx context.Context, a admission.Attributes, _ admission.ObjectInterfaces) error {
-	if !request.IsAbout(a, kind) {
+	if !request.IsForKind(a, kind) {
 		return nil
 	}
 	seed, _, err := request.Objects[seedmanagement.ManagedSeed](a)
@@ -72,7 +72,7 @@ func (m *managedSeed) Admit(ctx context.Context, a admission.Attributes, _ admis
 
 // Validate implements admission.ValidationInterface.
 func (m *managedSeed) Validate(ctx context.Context, a admission.Attributes, _ admission.ObjectInterfaces) error {
-	if !request.IsAbout(a, kind) {
+	if !request.IsForKind(a, kind) {
 		return nil
 	}
 	seed, old, err := request.Objects[seedmanagement.ManagedSeed](a)

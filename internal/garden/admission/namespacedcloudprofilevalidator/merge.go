@@ -14,7 +14,7 @@ const architecture = v1beta1constants.ArchitectureName
 // Merge returns the merged spec of a NamespacedCloudProfile and its parent: everything that a Shoot that refers to it
 // may use.
 func Merge(own *gardencore.NamespacedCloudProfileSpec, parent *gardencore.CloudProfileSpec) *gardencore.CloudProfileSpec {
-	own, merged := InFormatOf(own, parent.MachineCapabilities), parent.DeepCopy()
+	own, merged := ConvertToParentFormat(own, parent.MachineCapabilities), parent.DeepCopy()
 	if own.Kubernetes != nil {
 		merged.Kubernetes.Versions = mergeLists(merged.Kubernetes.Versions, own.Kubernetes.Versions, false,
 			func(v *gardencore.ExpirableVersion) string { return v.Version },
@@ -132,9 +132,9 @@ func architecturesOf(flavors []gardencore.MachineImageFlavor, complete func(gard
 	return sets.List(found)
 }
 
-// InFormatOf returns a copy of the spec that expresses the architectures of images and machines in the format of its
+// ConvertToParentFormat returns a copy of the spec that expresses the architectures of images and machines in the format of its
 // parent: as capabilities if the parent defines any, else as architectures.
-func InFormatOf(spec *gardencore.NamespacedCloudProfileSpec,
+func ConvertToParentFormat(spec *gardencore.NamespacedCloudProfileSpec,
 	definitions []gardencore.CapabilityDefinition) *gardencore.NamespacedCloudProfileSpec {
 	spec = spec.DeepCopy()
 	convertVersion, convertType := versionToArchitectures, typeToArchitecture

@@ -38,7 +38,7 @@ var _ admission.ValidationInterface = &validator{}
 // Validate implements admission.ValidationInterface.
 func (v *validator) Validate(ctx context.Context, a admission.Attributes, _ admission.ObjectInterfaces) error {
 	kind := gardencore.Kind("NamespacedCloudProfile")
-	if !request.IsAbout(a, kind) {
+	if !request.IsForKind(a, kind) {
 		return nil
 	}
 	profile, old, err := request.Objects[gardencore.NamespacedCloudProfile](a)
@@ -53,8 +53,8 @@ func (v *validator) Validate(ctx context.Context, a admission.Attributes, _ admi
 		return apierrors.NewInternalError(fmt.Errorf("reading the parent CloudProfile %q: %w", profile.Spec.Parent.Name, err))
 	}
 	fit := fit{
-		profile:  InFormatOf(&profile.Spec, parent.Spec.MachineCapabilities),
-		old:      InFormatOf(&old.Spec, parent.Spec.MachineCapabilities),
+		profile:  ConvertToParentFormat(&profile.Spec, parent.Spec.MachineCapabilities),
+		old:      ConvertToParentFormat(&old.Spec, parent.Spec.MachineCapabilities),
 		merged:   &old.Status.CloudProfileSpec,
 		parent:   &parent.Spec,
 		isUpdate: a.GetOperation() == admission.Update,

@@ -230,12 +230,12 @@ func TestInFormatOf(t *testing.T) {
 		version("1.0.0", nil, func(v *gardencore.MachineImageVersion) { v.CapabilityFlavors = flavors("arm64", "amd64") })))
 	capable.MachineTypes = []gardencore.MachineType{{Name: "m", Capabilities: gardencore.Capabilities{"architecture": {"arm64"}}}}
 
-	got := InFormatOf(&listed, []gardencore.CapabilityDefinition{{Name: "architecture", Values: []string{"amd64", "arm64"}}})
+	got := ConvertToParentFormat(&listed, []gardencore.CapabilityDefinition{{Name: "architecture", Values: []string{"amd64", "arm64"}}})
 	if v := got.MachineImages[0].Versions[0]; !reflect.DeepEqual(v.CapabilityFlavors, flavors("amd64", "arm64")) ||
 		!reflect.DeepEqual(got.MachineTypes[0].Capabilities, capable.MachineTypes[0].Capabilities) {
 		t.Errorf("got %+v for a parent with capabilities", got)
 	}
-	got = InFormatOf(&capable, nil)
+	got = ConvertToParentFormat(&capable, nil)
 	if v := got.MachineImages[0].Versions[0]; !slices.Equal(v.Architectures, []string{"amd64", "arm64"}) ||
 		v.CapabilityFlavors != nil || *got.MachineTypes[0].Architecture != "arm64" || got.MachineTypes[0].Capabilities != nil {
 		t.Errorf("got %+v for a parent without capabilities", got)

@@ -27,7 +27,7 @@ var _ admission.MutationInterface = &mutator{}
 
 // Admit implements admission.MutationInterface.
 func (m *mutator) Admit(_ context.Context, a admission.Attributes, _ admission.ObjectInterfaces) error {
-	if !request.IsAbout(a, gardencore.Kind("Project")) {
+	if !request.IsForKind(a, gardencore.Kind("Project")) {
 		return nil
 	}
 	project, _, err := request.Objects[gardencore.Project](a)

@@ -17,8 +17,8 @@ import (
 	"k8s.io/apiserver/pkg/authorization/authorizer"
 )
 
-// IsAbout reports whether the request is for an object of the given kind itself and not for a subresource of it.
-func IsAbout(a admission.Attributes, kind schema.GroupKind) bool {
+// IsForKind reports whether the request is for an object of the given kind itself and not for a subresource of it.
+func IsForKind(a admission.Attributes, kind schema.GroupKind) bool {
 	return a.GetKind().GroupKind() == kind && a.GetSubresource() == ""
 }
 

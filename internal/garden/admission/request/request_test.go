@@ -50,10 +50,10 @@ func TestObjects(t *testing.T) {
 }
 
 func TestIsAbout(t *testing.T) {
-	if a := attributes(admission.Create, "", "", nil, nil); !IsAbout(a, gardencore.Kind("Seed")) || IsAbout(a, gardencore.Kind("Shoot")) {
+	if a := attributes(admission.Create, "", "", nil, nil); !IsForKind(a, gardencore.Kind("Seed")) || IsForKind(a, gardencore.Kind("Shoot")) {
 		t.Error("the kind must be that of the request")
 	}
-	if IsAbout(attributes(admission.Create, "", "status", nil, nil), gardencore.Kind("Seed")) {
+	if IsForKind(attributes(admission.Create, "", "status", nil, nil), gardencore.Kind("Seed")) {
 		t.Error("subresources do not count")
 	}
 }

@@ -68,10 +68,10 @@ func (m *manager) Validate(ctx context.Context, a admission.Attributes, _ admiss
 		if kind != gardencore.Kind("BackupBucket") {
 			return nil
 		}
-		return shootcommon.Refused(a, m.deleteBackupBucket(ctx, a))
+		return shootcommon.ToAPIError(a, m.deleteBackupBucket(ctx, a))
 	}
 	if validate, known := m.checks[kind]; known {
-		return shootcommon.Refused(a, validate(ctx, a))
+		return shootcommon.ToAPIError(a, validate(ctx, a))
 	}
 	return nil
 }

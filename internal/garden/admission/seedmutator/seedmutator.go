@@ -46,7 +46,7 @@ func (m *mutator) Admit(ctx context.Context, a admission.Attributes, _ admission
 	}
 	parent, err := m.parent(ctx, seed.Name)
 	if err != nil {
-		return shootcommon.Refused(a, err)
+		return shootcommon.ToAPIError(a, err)
 	}
 	seedcommon.SetNameLabels(seed, seed.Name, parent)
 	return nil

@@ -35,11 +35,11 @@ var _ admission.ValidationInterface = &validator{}
 
 // Validate implements admission.ValidationInterface.
 func (v *validator) Validate(ctx context.Context, a admission.Attributes, _ admission.ObjectInterfaces) error {
-	if !request.IsAbout(a, gardencore.Kind("Seed")) {
+	if !request.IsForKind(a, gardencore.Kind("Seed")) {
 		return nil
 	}
 	if a.GetOperation() == admission.Delete {
-		return shootcommon.Refused(a, v.validateDelete(ctx, a, request.Name(a)))
+		return shootcommon.ToAPIError(a, v.validateDelete(ctx, a, request.Name(a)))
 	}
 	seed, old, err := request.Objects[gardencore.Seed](a)
 	if err != nil {
@@ -52,7 +52,7 @@ func (v *validator) Validate(ctx context.Context, a admission.Attributes, _ admi
 		}
 	}
 	if backup := seed.Spec.Backup; backup != nil {
-		return shootcommon.Refused(a, seedcommon.ValidateCredentialsType(ctx, v.deps.Reader, backup.CredentialsRef,
+		return shootcommon.ToAPIError(a, seedcommon.ValidateCredentialsType(ctx, v.deps.Reader, backup.CredentialsRef,
 			backup.Provider, field.NewPath("spec", "backup", "credentialsRef")))
 	}
 	return nil
@@ -60,7 +60,7 @@ func (v *validator) Validate(ctx context.Context, a admission.Attributes, _ admi
 
 func answer(a admission.Attributes, errs field.ErrorList, err error) error {
 	if err != nil {
-		return shootcommon.Refused(a, err)
+		return shootcommon.ToAPIError(a, err)
 	}
 	return shootcommon.Forbidden(a, errs)
 }

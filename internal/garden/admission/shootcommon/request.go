@@ -50,9 +50,9 @@ func toShoot(obj runtime.Object) (*gardencore.Shoot, error) {
 	return shoot, nil
 }
 
-// Refused converts err to the API error that answers the request: API errors are returned unchanged; field errors mean
+// ToAPIError converts err to the API error that answers the request: API errors are returned unchanged; field errors mean
 // that the Shoot is wrong and become Forbidden; any other error becomes an InternalError. It returns nil for nil.
-func Refused(a admission.Attributes, err error) error {
+func ToAPIError(a admission.Attributes, err error) error {
 	if err == nil {
 		return nil
 	}
@@ -86,7 +86,7 @@ func Get[T runtime.Object](ctx context.Context, r plugin.Reader, resource schema
 	return obj, nil
 }
 
-// hideStatus wraps an API error of the storage so that Refused does not return it as if it were about the Shoot.
+// hideStatus wraps an API error of the storage so that ToAPIError does not return it as if it were about the Shoot.
 type hideStatus struct{ error }
 
 // Project returns the Project of the namespace. If there is none, it returns a field error for the namespace.

@@ -32,8 +32,8 @@ func NginxIngress(addons *gardencore.Addons) bool {
 	return addons != nil && addons.NginxIngress != nil && addons.NginxIngress.Enabled
 }
 
-// UsesFamily reports whether a Shoot has the given IP family.
-func UsesFamily(shoot *gardencore.Shoot, family gardencore.IPFamily) bool {
+// HasIPFamily reports whether a Shoot has the given IP family.
+func HasIPFamily(shoot *gardencore.Shoot, family gardencore.IPFamily) bool {
 	return shoot.Spec.Networking != nil && slices.Contains(shoot.Spec.Networking.IPFamilies, family)
 }
 

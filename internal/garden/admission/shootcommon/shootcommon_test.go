@@ -48,12 +48,12 @@ func TestRefused(t *testing.T) {
 		"other":          {errors.New("x"), 500},
 	} {
 		status := apierrors.APIStatus(nil)
-		if err := Refused(attributes(admission.Create, &gardencore.Shoot{}, nil), test.err); !errors.As(err, &status) ||
+		if err := ToAPIError(attributes(admission.Create, &gardencore.Shoot{}, nil), test.err); !errors.As(err, &status) ||
 			status.Status().Code != test.code {
 			t.Errorf("%s: got %v, want %d", name, err, test.code)
 		}
 	}
-	if err := Refused(nil, nil); err != nil {
+	if err := ToAPIError(nil, nil); err != nil {
 		t.Errorf("no error must stay none, is %v", err)
 	}
 }

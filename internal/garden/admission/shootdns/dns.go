@@ -55,7 +55,7 @@ func (d dns) Admit(ctx context.Context, a admission.Attributes, _ admission.Obje
 	}
 	domains, err := d.defaultDomains(ctx, shoot)
 	if err != nil {
-		return shootcommon.Refused(a, err)
+		return shootcommon.ToAPIError(a, err)
 	}
 	keepPrimaryProvider(shoot, old)
 	if shoot.Spec.SeedName == nil {
@@ -68,7 +68,7 @@ func (d dns) Admit(ctx context.Context, a admission.Attributes, _ admission.Obje
 		if shoot.Spec.DNS.Domain == nil && len(domains) > 0 {
 			project, err := shootcommon.Project(ctx, d.deps.Reader, shoot.Namespace)
 			if err != nil {
-				return shootcommon.Refused(a, err)
+				return shootcommon.ToAPIError(a, err)
 			}
 			shoot.Spec.DNS.Domain = ptr.To(fmt.Sprintf("%s.%s.%s", subdomain(shoot), project.Name, domains[0]))
 		}
@@ -125,7 +125,7 @@ func (d dns) Validate(ctx context.Context, a admission.Attributes, _ admission.O
 	}
 	domains, err := d.defaultDomains(ctx, shoot)
 	if err != nil {
-		return shootcommon.Refused(a, err)
+		return shootcommon.ToAPIError(a, err)
 	}
 	if !hasDomain(shoot) {
 		return nil
@@ -139,7 +139,7 @@ func (d dns) Validate(ctx context.Context, a admission.Attributes, _ admission.O
 	if isNew := old.Spec.SeedName == nil || !hasDomain(old); isNew && !shootcommon.UnmanagedDNS(shoot) {
 		project, err := shootcommon.Project(ctx, d.deps.Reader, shoot.Namespace)
 		if err != nil {
-			return shootcommon.Refused(a, err)
+			return shootcommon.ToAPIError(a, err)
 		}
 		if base != "" {
 			errs = append(errs, validateForm(shoot, project.Name+"."+base)...)

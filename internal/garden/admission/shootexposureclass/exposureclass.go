@@ -46,16 +46,16 @@ func (e exposureClass) Admit(ctx context.Context, a admission.Attributes, _ admi
 	class, err := shootcommon.Get[*gardencore.ExposureClass](ctx, e.reader, gardencore.Resource("exposureclasses"), "",
 		*shoot.Spec.ExposureClassName, field.NewPath("spec", "exposureClassName"))
 	if err != nil {
-		return shootcommon.Refused(a, err)
+		return shootcommon.ToAPIError(a, err)
 	}
 	if class.Scheduling == nil {
 		return nil
 	}
 	scheduling := class.Scheduling.DeepCopy()
 	if err := uniteSelectors(&shoot.Spec, scheduling.SeedSelector); err != nil {
-		return shootcommon.Refused(a, err)
+		return shootcommon.ToAPIError(a, err)
 	}
-	return shootcommon.Refused(a, uniteTolerations(&shoot.Spec, scheduling.Tolerations))
+	return shootcommon.ToAPIError(a, uniteTolerations(&shoot.Spec, scheduling.Tolerations))
 }
 
 func uniteSelectors(spec *gardencore.ShootSpec, class *gardencore.SeedSelector) error {

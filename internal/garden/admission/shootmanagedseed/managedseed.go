@@ -45,7 +45,7 @@ func (m managedSeed) Validate(ctx context.Context, a admission.Attributes, _ adm
 	}
 	seeds, err := m.of(ctx, a.GetNamespace(), a.GetName())
 	if err != nil || len(seeds) == 0 {
-		return shootcommon.Refused(a, err)
+		return shootcommon.ToAPIError(a, err)
 	}
 	seed := seeds[0]
 	if a.GetOperation() == admission.Delete {
@@ -53,7 +53,7 @@ func (m managedSeed) Validate(ctx context.Context, a admission.Attributes, _ adm
 			a, fmt.Errorf("shoot %s/%s is the seed %q: delete the ManagedSeed first", seed.Namespace, seed.Spec.Shoot.Name, seed.Name))
 	}
 	if len(seeds) > 1 {
-		return shootcommon.Refused(a, field.Forbidden(field.NewPath("metadata", "name"),
+		return shootcommon.ToAPIError(a, field.Forbidden(field.NewPath("metadata", "name"),
 			fmt.Sprintf("%d ManagedSeeds refer to the Shoot; delete all but one first", len(seeds))))
 	}
 	shoot, old, err := shootcommon.Objects(a)

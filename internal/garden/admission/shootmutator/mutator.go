@@ -47,19 +47,19 @@ func (m *mutator) Admit(ctx context.Context, a admission.Attributes, _ admission
 	creating := a.GetOperation() == admission.Create
 	if creating {
 		if err := validateOneProfileField(shoot); err != nil {
-			return shootcommon.Refused(a, err)
+			return shootcommon.ToAPIError(a, err)
 		}
 	}
 	profile, err := cloudprofile.Spec(ctx, m.deps.Reader, shoot)
 	if err != nil {
-		return shootcommon.Refused(a, err)
+		return shootcommon.ToAPIError(a, err)
 	}
 	if profile == nil {
 		return nil // the API validation refuses the missing reference
 	}
 	seed, err := shootcommon.Seed(ctx, m.deps.Reader, shoot)
 	if err != nil {
-		return shootcommon.Refused(a, err)
+		return shootcommon.ToAPIError(a, err)
 	}
 
 	if creating {

@@ -26,7 +26,7 @@ func defaultNetworks(shoot *gardencore.Shoot, seed *gardencore.Seed) {
 	if networking.Services == nil {
 		networking.Services = ifUsed(shoot, defaults.Services)
 	}
-	if networking.Services == nil && workerless && shootcommon.UsesFamily(shoot, gardencore.IPFamilyIPv6) {
+	if networking.Services == nil && workerless && shootcommon.HasIPFamily(shoot, gardencore.IPFamilyIPv6) {
 		networking.Services = ptr.To(randomServiceRange())
 	}
 }
@@ -44,7 +44,7 @@ func ifUsed(shoot *gardencore.Shoot, cidr *string) *string {
 	if ip.To4() != nil {
 		family = gardencore.IPFamilyIPv4
 	}
-	if !shootcommon.UsesFamily(shoot, family) {
+	if !shootcommon.HasIPFamily(shoot, family) {
 		return nil
 	}
 	return ptr.To(*cidr)

@@ -55,13 +55,13 @@ func (q quotas) Validate(ctx context.Context, a admission.Attributes, _ admissio
 	// limits cannot be changed.
 	granted, err := q.of(ctx, shoot)
 	if err != nil {
-		return shootcommon.Refused(a, err)
+		return shootcommon.ToAPIError(a, err)
 	}
 	if needsMore {
 		for _, quota := range granted {
 			exceeded, err := q.exceeded(ctx, quota, shoot)
 			if err != nil {
-				return shootcommon.Refused(a, err)
+				return shootcommon.ToAPIError(a, err)
 			}
 			if len(exceeded) > 0 {
 				return admission.NewForbidden(
@@ -70,7 +70,7 @@ func (q quotas) Validate(ctx context.Context, a admission.Attributes, _ admissio
 		}
 	}
 	if livesOn {
-		return shootcommon.Refused(a, q.validateLifetime(shoot, granted))
+		return shootcommon.ToAPIError(a, q.validateLifetime(shoot, granted))
 	}
 	return nil
 }

@@ -47,7 +47,7 @@ func (r restriction) Admit(ctx context.Context, a admission.Attributes, _ admiss
 	}
 	project, err := r.tolerations(ctx, shoot)
 	if err != nil {
-		return shootcommon.Refused(a, err)
+		return shootcommon.ToAPIError(a, err)
 	}
 	own := shoot.Spec.Tolerations
 	for _, toleration := range project.Defaults {
@@ -69,7 +69,7 @@ func (r restriction) Validate(ctx context.Context, a admission.Attributes, _ adm
 	}
 	project, err := r.tolerations(ctx, shoot)
 	if err != nil {
-		return shootcommon.Refused(a, err)
+		return shootcommon.ToAPIError(a, err)
 	}
 	var added []gardencore.Toleration
 	for _, toleration := range shoot.Spec.Tolerations {

@@ -101,7 +101,7 @@ func (p pool) validateImage() *field.Error {
 // againstImage returns the reasons for which the pool cannot use an image version.
 func (p pool) againstImage(version *gardencore.MachineImageVersion) []string {
 	var reasons []string
-	if !cloudprofile.RunsOn(version, p.architecture(), p.profile.MachineCapabilities) {
+	if !cloudprofile.SupportsArchitecture(version, p.architecture(), p.profile.MachineCapabilities) {
 		reasons = append(reasons, fmt.Sprintf("does not run on architecture %q", p.architecture()))
 	}
 	if !p.isActive(version) {

@@ -59,7 +59,7 @@ func (r *request) validateNetworks() field.ErrorList {
 	if networking == nil {
 		return field.ErrorList{field.Required(path, "the networks of the Shoot must be described")}
 	}
-	workerless, ipv4 := shootcommon.Workerless(r.shoot), shootcommon.UsesFamily(r.shoot, gardencore.IPFamilyIPv4)
+	workerless, ipv4 := shootcommon.Workerless(r.shoot), shootcommon.HasIPFamily(r.shoot, gardencore.IPFamilyIPv4)
 	var errs field.ErrorList
 	if ipv4 {
 		errs = validation.ValidateShootNetworkDisjointedness(path, networking.Nodes, networking.Pods, networking.Services)
@@ -70,7 +70,7 @@ func (r *request) validateNetworks() field.ErrorList {
 	if networking.Pods == nil && ipv4 && !workerless {
 		errs = append(errs, field.Required(path.Child("pods"), "the Shoot has a seed, which offers no default"))
 	}
-	if networking.Services == nil && (ipv4 || workerless && shootcommon.UsesFamily(r.shoot, gardencore.IPFamilyIPv6)) {
+	if networking.Services == nil && (ipv4 || workerless && shootcommon.HasIPFamily(r.shoot, gardencore.IPFamilyIPv6)) {
 		errs = append(errs, field.Required(path.Child("services"), "the Shoot has a seed, which offers no default"))
 	}
 	if !ipv4 || equality.Semantic.DeepEqual(r.old.Spec.SeedName, r.shoot.Spec.SeedName) {

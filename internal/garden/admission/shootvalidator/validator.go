@@ -49,14 +49,14 @@ func (v *validator) Validate(ctx context.Context, a admission.Attributes, _ admi
 	r := &request{Attributes: a, deps: v.deps, now: v.deps.Clock.Now(), shoot: shoot, old: old}
 	if a.GetOperation() == admission.Update {
 		if a.GetSubresource() == shootcommon.Binding && reflect.DeepEqual(shoot.Spec.SeedName, old.Spec.SeedName) {
-			return shootcommon.Refused(a, field.Forbidden(seedNamePath, "a binding must name another seed than the one that the Shoot has"))
+			return shootcommon.ToAPIError(a, field.Forbidden(seedNamePath, "a binding must name another seed than the one that the Shoot has"))
 		}
 		if !r.specChanges() && reflect.DeepEqual(shoot.ObjectMeta, old.ObjectMeta) {
 			return nil
 		}
 	}
 	if err := r.load(ctx); err != nil || r.profile == nil {
-		return shootcommon.Refused(a, err) // the API validation refuses a missing reference
+		return shootcommon.ToAPIError(a, err) // the API validation refuses a missing reference
 	}
 	return r.validate(ctx)
 }
@@ -116,7 +116,7 @@ func (r *request) validate(ctx context.Context) error {
 		r.validateCredentialsChange,
 	} {
 		if err := gate(ctx); err != nil {
-			return shootcommon.Refused(r, err)
+			return shootcommon.ToAPIError(r, err)
 		}
 	}
 	errs := r.validateSeedSelector()
@@ -134,7 +134,7 @@ func (r *request) validate(ctx context.Context) error {
 	if r.GetOperation() != admission.Delete && r.specChanges() {
 		dnsErrs, err := r.validateDomain(ctx)
 		if err != nil {
-			return shootcommon.Refused(r, err)
+			return shootcommon.ToAPIError(r, err)
 		}
 		errs = append(errs, dnsErrs...)
 	}

@@ -29,7 +29,7 @@ func (r *Reconciler) AddToManager(mgr manager.Manager) error {
 	r.Client = cmp.Or(r.Client, mgr.GetClient())
 	r.Reader = cmp.Or(r.Reader, mgr.GetAPIReader())
 	r.Clock = cmp.Or[clock.PassiveClock](r.Clock, clock.RealClock{})
-	return component.Controller(mgr, ControllerName).
+	return component.NewControllerBuilder(mgr, ControllerName).
 		For(&operationsv1alpha1.Bastion{}, builder.WithPredicates(endMoves())).
 		Watches(&corev1beta1.Shoot{}, handler.EnqueueRequestsFromMapFunc(r.bastionsOf), builder.WithPredicates(shootGone())).
 		Complete(r)
@@ -38,7 +38,7 @@ func (r *Reconciler) AddToManager(mgr manager.Manager) error {
 // endMoves passes new Bastions and those whose spec or expiration has changed. Other status updates are made by the
 // gardenlet.
 func endMoves() predicate.Predicate {
-	return kit.CreationsAndUpdates(func(before, after *operationsv1alpha1.Bastion) bool {
+	return kit.CreationsAndUpdatesIf(func(before, after *operationsv1alpha1.Bastion) bool {
 		return before.Generation != after.Generation || !before.Status.ExpirationTimestamp.Equal(after.Status.ExpirationTimestamp)
 	})
 }
@@ -47,7 +47,7 @@ func endMoves() predicate.Predicate {
 // been replaced by another Shoot. It does not pass creations, because each Bastion is reconciled at the start and then
 // reads its Shoot.
 func shootGone() predicate.Predicate {
-	predicates := kit.Updates(func(before, after *corev1beta1.Shoot) bool {
+	predicates := kit.UpdatesIf(func(before, after *corev1beta1.Shoot) bool {
 		return before.UID != after.UID || before.DeletionTimestamp == nil && after.DeletionTimestamp != nil ||
 			allowsSSH(before) && !allowsSSH(after) ||
 			!ptr.Equal(before.Spec.SeedName, after.Spec.SeedName)

@@ -47,7 +47,7 @@ func (r *Reconciler) AddToManager(mgr manager.Manager) error {
 	r.Client = cmp.Or(r.Client, mgr.GetClient())
 	r.Reader = cmp.Or(r.Reader, mgr.GetAPIReader())
 	r.Clock = cmp.Or[clock.PassiveClock](r.Clock, clock.RealClock{})
-	return component.Controller(mgr, ControllerName).For(&certificatesv1.CertificateSigningRequest{}).Complete(r)
+	return component.NewControllerBuilder(mgr, ControllerName).For(&certificatesv1.CertificateSigningRequest{}).Complete(r)
 }
 
 // Reconcile approves or denies a pending request.

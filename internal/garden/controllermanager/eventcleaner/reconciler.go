@@ -42,7 +42,7 @@ func (r *Reconciler) AddToManager(mgr manager.Manager) error {
 	r.Client = cmp.Or(r.Client, mgr.GetClient())
 	r.Reader = cmp.Or(r.Reader, mgr.GetAPIReader())
 	r.Clock = cmp.Or[clock.PassiveClock](r.Clock, clock.RealClock{})
-	return component.Controller(mgr, ControllerName).
+	return component.NewControllerBuilder(mgr, ControllerName).
 		For(&corev1.Event{}, builder.OnlyMetadata, builder.WithPredicates(kit.Creations())).
 		Complete(r)
 }

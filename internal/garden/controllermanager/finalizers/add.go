@@ -23,7 +23,7 @@ func (r *Reconciler) AddToManager(mgr manager.Manager) error {
 	r.Reader = cmp.Or(r.Reader, mgr.GetAPIReader())
 	r.Recorder = cmp.Or(r.Recorder, mgr.GetEventRecorder(r.Kind.Name+"-controller"))
 	r.Clock = cmp.Or[clock.PassiveClock](r.Clock, clock.RealClock{})
-	b := component.Controller(mgr, r.Kind.Name).For(r.Kind.object(), builder.WithPredicates(changed()))
+	b := component.NewControllerBuilder(mgr, r.Kind.Name).For(r.Kind.object(), builder.WithPredicates(changed()))
 	for _, use := range r.Kind.uses {
 		b = b.Watches(use.object, handler.EnqueueRequestsFromMapFunc(r.releasedBy(use)), builder.WithPredicates(mayRelease()))
 	}

@@ -59,7 +59,7 @@ func (r *Reconciler) AddToManager(mgr manager.Manager) error {
 	r.Client = cmp.Or(r.Client, mgr.GetClient())
 	r.Reader = cmp.Or(r.Reader, mgr.GetAPIReader())
 	r.Clock = cmp.Or[clock.WithTicker](r.Clock, clock.RealClock{})
-	return component.Controller(mgr, ControllerName).
+	return component.NewControllerBuilder(mgr, ControllerName).
 		For(&corev1beta1.Seed{}, builder.WithPredicates(kit.Creations())).
 		Complete(r)
 }
@@ -73,11 +73,11 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	again := cmp.Or(r.SyncPeriod, DefaultSyncPeriod)
 	// A new Seed has no conditions: its gardenlet has not reported yet.
 	if len(seed.Status.Conditions) == 0 {
-		return component.After(again, nil)
+		return component.RequeueAfter(again, nil)
 	}
 	alive, err := r.isAlive(ctx, seed.Name)
 	if err != nil || alive {
-		return component.After(again, err)
+		return component.RequeueAfter(again, err)
 	}
 	if err := conditions.WriteSeed(ctx, r.Client, r.Clock, seed, corev1beta1.Condition{
 		Type: corev1beta1.GardenletReady, Status: corev1beta1.ConditionUnknown, Reason: statusUnknown,
@@ -91,9 +91,9 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	}
 	since := conditions.Get(seed.Status.Conditions, corev1beta1.GardenletReady).LastTransitionTime.Time
 	if r.Clock.Since(since) < r.shootMonitorPeriod() {
-		return component.After(again, nil)
+		return component.RequeueAfter(again, nil)
 	}
-	return component.After(again, r.setShootsUnknown(ctx, seed))
+	return component.RequeueAfter(again, r.setShootsUnknown(ctx, seed))
 }
 
 func (r *Reconciler) monitorPeriod() time.Duration {

@@ -6,8 +6,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 )
 
-// Updates passes the updates for which counts returns true, and no other events.
-func Updates[T client.Object](counts func(before, after T) bool) predicate.Funcs {
+// UpdatesIf passes the updates for which counts returns true, and no other events.
+func UpdatesIf[T client.Object](counts func(before, after T) bool) predicate.Funcs {
 	return predicate.Funcs{
 		CreateFunc: func(event.CreateEvent) bool { return false },
 		UpdateFunc: func(e event.UpdateEvent) bool {
@@ -20,15 +20,15 @@ func Updates[T client.Object](counts func(before, after T) bool) predicate.Funcs
 	}
 }
 
-// CreationsAndUpdates passes creations, including those of existing objects at the start of the watch, and the updates
+// CreationsAndUpdatesIf passes creations, including those of existing objects at the start of the watch, and the updates
 // for which counts returns true.
-func CreationsAndUpdates[T client.Object](counts func(before, after T) bool) predicate.Funcs {
-	funcs := Updates(counts)
+func CreationsAndUpdatesIf[T client.Object](counts func(before, after T) bool) predicate.Funcs {
+	funcs := UpdatesIf(counts)
 	funcs.CreateFunc = func(event.CreateEvent) bool { return true }
 	return funcs
 }
 
 // Creations passes creations, including those of existing objects at the start of the watch.
 func Creations() predicate.Funcs {
-	return CreationsAndUpdates(func(_, _ client.Object) bool { return false })
+	return CreationsAndUpdatesIf(func(_, _ client.Object) bool { return false })
 }

@@ -8,9 +8,9 @@ import (
 	"github.com/gardenlite/gardenlite/internal/component/conditions"
 )
 
-// SeedConditionsTrue returns an error unless the Seed's conditions GardenletReady and SeedSystemComponentsHealthy are
+// CheckSeedConditions returns an error unless the Seed's conditions GardenletReady and SeedSystemComponentsHealthy are
 // true.
-func SeedConditionsTrue(seed *corev1beta1.Seed) error {
+func CheckSeedConditions(seed *corev1beta1.Seed) error {
 	for _, kind := range []corev1beta1.ConditionType{corev1beta1.GardenletReady, corev1beta1.SeedSystemComponentsHealthy} {
 		condition := conditions.Get(seed.Status.Conditions, kind)
 		if condition == nil {

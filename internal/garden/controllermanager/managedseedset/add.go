@@ -33,7 +33,7 @@ func (r *Reconciler) AddToManager(mgr manager.Manager) error {
 	r.Clock = cmp.Or[clock.PassiveClock](r.Clock, clock.RealClock{})
 	r.Recorder = cmp.Or(r.Recorder, mgr.GetEventRecorder(ControllerName+"-controller"))
 	toSet := handler.EnqueueRequestsFromMapFunc(ownerOf)
-	return component.Controller(mgr, ControllerName).
+	return component.NewControllerBuilder(mgr, ControllerName).
 		For(&seedmanagementv1alpha1.ManagedSeedSet{}, builder.WithPredicates(predicate.GenerationChangedPredicate{})).
 		Watches(&corev1beta1.Shoot{}, toSet, builder.WithPredicates(stateChanged(shootState))).
 		Watches(&seedmanagementv1alpha1.ManagedSeed{}, toSet, builder.WithPredicates(stateChanged(managedSeedState))).
@@ -43,7 +43,7 @@ func (r *Reconciler) AddToManager(mgr manager.Manager) error {
 
 // stateChanged passes deletions, and updates that change the state or set the deletion timestamp.
 func stateChanged[T client.Object, S comparable](state func(T) S) predicate.Predicate {
-	changed := kit.Updates(func(before, after T) bool {
+	changed := kit.UpdatesIf(func(before, after T) bool {
 		return state(before) != state(after) || (before.GetDeletionTimestamp() == nil) != (after.GetDeletionTimestamp() == nil)
 	})
 	changed.DeleteFunc = func(event.DeleteEvent) bool { return true }

@@ -85,7 +85,7 @@ func health(shoot *corev1beta1.Shoot) string {
 
 func isSeedReady(seed *corev1beta1.Seed) bool {
 	buckets := conditions.Get(seed.Status.Conditions, corev1beta1.SeedBackupBucketsReady)
-	return seed.Generation == seed.Status.ObservedGeneration && seed.DeletionTimestamp == nil && kit.SeedConditionsTrue(seed) == nil &&
+	return seed.Generation == seed.Status.ObservedGeneration && seed.DeletionTimestamp == nil && kit.CheckSeedConditions(seed) == nil &&
 		(buckets == nil || buckets.Status == corev1beta1.ConditionTrue)
 }
 

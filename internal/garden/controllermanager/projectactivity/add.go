@@ -31,7 +31,7 @@ func (r *Reconciler) AddToManager(mgr manager.Manager) error {
 	toProject := handler.EnqueueRequestsFromMapFunc(r.projectOf)
 	respecified := builder.WithPredicates(r.activity(), predicate.GenerationChangedPredicate{})
 	referred := builder.WithPredicates(r.activity(), referredTo())
-	return component.Controller(mgr, ControllerName).
+	return component.NewControllerBuilder(mgr, ControllerName).
 		Watches(&corev1beta1.Shoot{}, toProject, respecified).
 		Watches(&corev1beta1.BackupEntry{}, toProject, respecified).
 		Watches(&corev1beta1.Quota{}, toProject, referred).

@@ -20,14 +20,14 @@ func (r *Reconciler) AddToManager(mgr manager.Manager) error {
 	r.Client = cmp.Or(r.Client, mgr.GetClient())
 	r.Reader = cmp.Or(r.Reader, mgr.GetAPIReader())
 	r.Clock = cmp.Or[clock.PassiveClock](r.Clock, clock.RealClock{})
-	return component.Controller(mgr, ControllerName).
+	return component.NewControllerBuilder(mgr, ControllerName).
 		For(&corev1beta1.Project{}, builder.WithPredicates(changed())).
 		Complete(r)
 }
 
 // changed ignores updates of the last activity only: the Project is checked regularly anyway.
 func changed() predicate.Predicate {
-	return kit.CreationsAndUpdates(func(before, after *corev1beta1.Project) bool {
+	return kit.CreationsAndUpdatesIf(func(before, after *corev1beta1.Project) bool {
 		return before.Status.LastActivityTimestamp.Equal(after.Status.LastActivityTimestamp) ||
 			after.Generation != after.Status.ObservedGeneration
 	})

@@ -76,24 +76,24 @@ func (r References) AddResources(resources []corev1beta1.NamedResourceReference)
 	}
 }
 
-// IsUsing reports whether the objects to which a Seed or Shoot refers have to be protected: until the gardenlet has
+// NeedsReferences reports whether the objects to which a Seed or Shoot refers have to be protected: until the gardenlet has
 // removed its finalizer from a Seed or Shoot that is being deleted.
-func IsUsing(user client.Object) bool {
+func NeedsReferences(user client.Object) bool {
 	return user.GetDeletionTimestamp() == nil || controllerutil.ContainsFinalizer(user, corev1beta1.GardenerName)
 }
 
-// Keeper protects objects with the finalizer, and releases them.
-type Keeper struct {
+// Protector protects objects with the finalizer, and releases them.
+type Protector struct {
 	Client client.Client
 	// Reader reads from the garden's API server, not from a cache.
 	Reader client.Reader
 }
 
-// Settle adds the finalizer to the objects in a namespace to which a user refers, and to the user itself, so that the
-// user is not gone before they are released. If the user needs no objects any more, Settle removes the finalizer from
+// Protect adds the finalizer to the objects in a namespace to which a user refers, and to the user itself, so that the
+// user is not gone before they are released. If the user needs no objects any more, Protect removes the finalizer from
 // the user.
-func (k Keeper) Settle(ctx context.Context, user client.Object, namespace string, refs References) error {
-	if !IsUsing(user) || len(refs) == 0 {
+func (k Protector) Protect(ctx context.Context, user client.Object, namespace string, refs References) error {
+	if !NeedsReferences(user) || len(refs) == 0 {
 		return finalizers.Remove(ctx, k.Client, user, Finalizer)
 	}
 	var errs []error
@@ -109,7 +109,7 @@ func (k Keeper) Settle(ctx context.Context, user client.Object, namespace string
 	return errors.Join(errs...)
 }
 
-func (k Keeper) keep(ctx context.Context, obj *metav1.PartialObjectMetadata) error {
+func (k Protector) keep(ctx context.Context, obj *metav1.PartialObjectMetadata) error {
 	if err := k.Reader.Get(ctx, client.ObjectKeyFromObject(obj), obj); err != nil {
 		return err
 	}
@@ -120,9 +120,9 @@ func (k Keeper) keep(ctx context.Context, obj *metav1.PartialObjectMetadata) err
 	return finalizers.Add(ctx, k.Client, obj, Finalizer)
 }
 
-// Kept lists the objects in a namespace that have the finalizer. Call it before listing the objects that refer to
+// ListProtected lists the objects in a namespace that have the finalizer. Call it before listing the objects that refer to
 // them: otherwise an object is released that a new reference needs.
-func (k Keeper) Kept(ctx context.Context, namespace string) (map[Reference]*metav1.PartialObjectMetadata, error) {
+func (k Protector) ListProtected(ctx context.Context, namespace string) (map[Reference]*metav1.PartialObjectMetadata, error) {
 	kept := map[Reference]*metav1.PartialObjectMetadata{}
 	for _, kind := range Kinds {
 		list := &metav1.PartialObjectMetadataList{}
@@ -141,7 +141,7 @@ func (k Keeper) Kept(ctx context.Context, namespace string) (map[Reference]*meta
 }
 
 // Release removes the finalizer from unused objects.
-func (k Keeper) Release(ctx context.Context, unused map[Reference]*metav1.PartialObjectMetadata) error {
+func (k Protector) Release(ctx context.Context, unused map[Reference]*metav1.PartialObjectMetadata) error {
 	for ref, obj := range unused {
 		if err := finalizers.Remove(ctx, k.Client, obj, Finalizer); err != nil {
 			return fmt.Errorf("the %s %q: %w", ref.Kind.Kind, ref.Name, err)

@@ -57,9 +57,9 @@ type Reconciler struct {
 func (r *Reconciler) AddToManager(mgr manager.Manager) error {
 	r.Client = cmp.Or(r.Client, mgr.GetClient())
 	r.Clock = cmp.Or[clock.WithTicker](r.Clock, clock.RealClock{})
-	return component.Controller(mgr, ControllerName).
+	return component.NewControllerBuilder(mgr, ControllerName).
 		Watches(&corev1beta1.ControllerInstallation{}, handler.EnqueueRequestsFromMapFunc(seedOf),
-			builder.WithPredicates(kit.CreationsAndUpdates(changed))).
+			builder.WithPredicates(kit.CreationsAndUpdatesIf(changed))).
 		Complete(r)
 }
 
@@ -96,7 +96,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 		return i.Spec.SeedRef == nil || i.Spec.SeedRef.Name != seed.Name
 	})
 	err := conditions.WriteSeed(ctx, r.Client, r.Clock, seed, verdict(in), r.Threshold)
-	return component.After(cmp.Or(r.SyncPeriod, DefaultSyncPeriod), err)
+	return component.RequeueAfter(cmp.Or(r.SyncPeriod, DefaultSyncPeriod), err)
 }
 
 // verdict returns the condition of a Seed with these installations.

@@ -37,15 +37,15 @@ type Reconciler struct {
 func (r *Reconciler) AddToManager(mgr manager.Manager) error {
 	r.Client = cmp.Or(r.Client, mgr.GetClient())
 	r.Reader = cmp.Or(r.Reader, mgr.GetAPIReader())
-	return component.Controller(mgr, ControllerName).
+	return component.NewControllerBuilder(mgr, ControllerName).
 		For(&corev1beta1.Seed{}, builder.WithPredicates(changed())).
 		Complete(r)
 }
 
 // changed passes Seeds whose references have changed, and Seeds in deletion that do not need the objects any more.
 func changed() predicate.Predicate {
-	return kit.CreationsAndUpdates(func(before, after *corev1beta1.Seed) bool {
-		return !references.IsUsing(after) || !maps.Equal(ofSeed(before), ofSeed(after))
+	return kit.CreationsAndUpdatesIf(func(before, after *corev1beta1.Seed) bool {
+		return !references.NeedsReferences(after) || !maps.Equal(ofSeed(before), ofSeed(after))
 	})
 }
 
@@ -64,17 +64,17 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	if err := r.release(ctx); err != nil {
 		return reconcile.Result{}, fmt.Errorf("releasing what Seeds referred to: %w", err)
 	}
-	return reconcile.Result{}, r.keeper().Settle(ctx, seed, constants.GardenNamespace, ofSeed(seed))
+	return reconcile.Result{}, r.keeper().Protect(ctx, seed, constants.GardenNamespace, ofSeed(seed))
 }
 
-func (r *Reconciler) keeper() references.Keeper {
-	return references.Keeper{Client: r.Client, Reader: r.Reader}
+func (r *Reconciler) keeper() references.Protector {
+	return references.Protector{Client: r.Client, Reader: r.Reader}
 }
 
 // release releases the objects that nothing refers to. It lists the kept objects before those that refer to them:
 // otherwise it releases an object that a new Seed refers to.
 func (r *Reconciler) release(ctx context.Context) error {
-	kept, err := r.keeper().Kept(ctx, constants.GardenNamespace)
+	kept, err := r.keeper().ListProtected(ctx, constants.GardenNamespace)
 	if err != nil {
 		return err
 	}
@@ -103,7 +103,7 @@ func (r *Reconciler) keptBySeeds(ctx context.Context) (references.References, er
 		return nil, fmt.Errorf("listing the Seeds: %w", err)
 	}
 	for i := range seeds.Items {
-		if references.IsUsing(&seeds.Items[i]) {
+		if references.NeedsReferences(&seeds.Items[i]) {
 			maps.Copy(refs, ofSeed(&seeds.Items[i]))
 		}
 	}

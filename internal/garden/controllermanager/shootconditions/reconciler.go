@@ -42,7 +42,7 @@ type Reconciler struct {
 // AddToManager adds the controller to the manager, with defaults for the fields that are not set.
 func (r *Reconciler) AddToManager(mgr manager.Manager) error {
 	r.Client = cmp.Or(r.Client, mgr.GetClient())
-	return component.Controller(mgr, ControllerName).
+	return component.NewControllerBuilder(mgr, ControllerName).
 		For(&corev1beta1.Shoot{}, builder.WithPredicates(kit.Creations())).
 		Watches(&corev1beta1.Seed{}, handler.EnqueueRequestsFromMapFunc(r.shootOf), builder.WithPredicates(conditionsChanged())).
 		Complete(r)
@@ -50,7 +50,7 @@ func (r *Reconciler) AddToManager(mgr manager.Manager) error {
 
 // conditionsChanged passes Seeds that are created or deleted, or whose conditions have changed.
 func conditionsChanged() predicate.Predicate {
-	changed := kit.CreationsAndUpdates(func(before, after *corev1beta1.Seed) bool {
+	changed := kit.CreationsAndUpdatesIf(func(before, after *corev1beta1.Seed) bool {
 		return !equality.Semantic.DeepEqual(before.Status.Conditions, after.Status.Conditions)
 	})
 	changed.DeleteFunc = func(event.DeleteEvent) bool { return true }

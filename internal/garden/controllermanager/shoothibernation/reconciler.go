@@ -48,14 +48,14 @@ func (r *Reconciler) AddToManager(mgr manager.Manager) error {
 	r.Client = cmp.Or(r.Client, mgr.GetClient())
 	r.Clock = cmp.Or[clock.PassiveClock](r.Clock, clock.RealClock{})
 	r.Recorder = cmp.Or(r.Recorder, mgr.GetEventRecorder(ControllerName+"-controller"))
-	return component.Controller(mgr, ControllerName).
+	return component.NewControllerBuilder(mgr, ControllerName).
 		For(&corev1beta1.Shoot{}, builder.WithPredicates(scheduled())).
 		Complete(r)
 }
 
 // scheduled passes new Shoots with schedules, and Shoots whose schedules have changed.
 func scheduled() predicate.Predicate {
-	predicates := kit.Updates(func(before, after *corev1beta1.Shoot) bool {
+	predicates := kit.UpdatesIf(func(before, after *corev1beta1.Shoot) bool {
 		return len(schedules(after)) > 0 && !equality.Semantic.DeepEqual(schedules(before), schedules(after))
 	})
 	predicates.CreateFunc = func(e event.CreateEvent) bool {

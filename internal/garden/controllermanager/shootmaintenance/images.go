@@ -87,7 +87,7 @@ func (m *maintenance) fitting(worker *corev1beta1.Worker, image *gardencore.Mach
 	machineType := cloudprofile.MachineType(m.profile.MachineTypes, worker.Machine.Type)
 	for i := range image.Versions {
 		version := &image.Versions[i]
-		if cloudprofile.RunsOn(version,
+		if cloudprofile.SupportsArchitecture(version,
 			ptr.Deref(worker.Machine.Architecture, cloudprofile.DefaultArchitecture(m.profile, worker.Machine.Type)), definitions) &&
 			(machineType == nil || cloudprofile.Supports(version, machineType.Capabilities, definitions)) &&
 			hasRuntimes(version, worker.CRI) && runsKubelet(version, kubelet) && reachable(version, worker) {

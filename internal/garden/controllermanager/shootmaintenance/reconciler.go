@@ -46,7 +46,7 @@ func (r *Reconciler) AddToManager(mgr manager.Manager) error {
 	r.Client = cmp.Or(r.Client, mgr.GetClient())
 	r.Clock = cmp.Or[clock.PassiveClock](r.Clock, clock.RealClock{})
 	r.Recorder = cmp.Or(r.Recorder, mgr.GetEventRecorder(ControllerName+"-controller"))
-	return component.Controller(mgr, ControllerName).
+	return component.NewControllerBuilder(mgr, ControllerName).
 		For(&corev1beta1.Shoot{}, builder.WithPredicates(toBeMaintained())).
 		Complete(r)
 }
@@ -54,7 +54,7 @@ func (r *Reconciler) AddToManager(mgr manager.Manager) error {
 // toBeMaintained passes Shoots that are created, whose time window has changed, or for which a maintenance is
 // requested.
 func toBeMaintained() predicate.Predicate {
-	return kit.CreationsAndUpdates(func(before, after *corev1beta1.Shoot) bool {
+	return kit.CreationsAndUpdatesIf(func(before, after *corev1beta1.Shoot) bool {
 		return isRequested(after) && !isRequested(before) || !equality.Semantic.DeepEqual(configured(before), configured(after))
 	})
 }

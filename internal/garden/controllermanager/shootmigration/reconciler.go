@@ -40,7 +40,7 @@ type Reconciler struct {
 func (r *Reconciler) AddToManager(mgr manager.Manager) error {
 	r.Client = cmp.Or(r.Client, mgr.GetClient())
 	r.Clock = cmp.Or[clock.PassiveClock](r.Clock, clock.RealClock{})
-	return component.Controller(mgr, ControllerName).
+	return component.NewControllerBuilder(mgr, ControllerName).
 		For(&corev1beta1.Shoot{}, builder.WithPredicates(moves())).
 		Complete(r)
 }
@@ -52,7 +52,7 @@ func moves() predicate.Predicate {
 		migrating := operation != nil && operation.Type == corev1beta1.LastOperationTypeMigrate
 		return !migrating && conditions.Get(shoot.Status.Constraints, corev1beta1.ShootReadyForMigration) != nil
 	}
-	predicates := kit.Updates(func(before, after *corev1beta1.Shoot) bool {
+	predicates := kit.UpdatesIf(func(before, after *corev1beta1.Shoot) bool {
 		return !ptr.Equal(before.Spec.SeedName, after.Spec.SeedName) || outdated(after)
 	})
 	predicates.CreateFunc = func(e event.CreateEvent) bool {
@@ -120,7 +120,7 @@ func ready(destination, source *corev1beta1.Seed) error {
 	case destination.Status.ObservedGeneration < destination.Generation:
 		return fmt.Errorf("its gardenlet has seen generation %d of %d", destination.Status.ObservedGeneration, destination.Generation)
 	}
-	return kit.SeedConditionsTrue(destination)
+	return kit.CheckSeedConditions(destination)
 }
 
 func (r *Reconciler) deleteRecord(ctx context.Context, shoot *corev1beta1.Shoot) error {

@@ -44,14 +44,14 @@ type Reconciler struct {
 func (r *Reconciler) AddToManager(mgr manager.Manager) error {
 	r.Client = cmp.Or(r.Client, mgr.GetClient())
 	r.Clock = cmp.Or[clock.PassiveClock](r.Clock, clock.RealClock{})
-	return component.Controller(mgr, ControllerName).
+	return component.NewControllerBuilder(mgr, ControllerName).
 		For(&corev1beta1.Shoot{}, builder.WithPredicates(endChanged())).
 		Complete(r)
 }
 
 // endChanged passes Shoots that are created, or whose end or binding has changed.
 func endChanged() predicate.Predicate {
-	return kit.CreationsAndUpdates(func(before, after *corev1beta1.Shoot) bool {
+	return kit.CreationsAndUpdatesIf(func(before, after *corev1beta1.Shoot) bool {
 		return before.Annotations[constants.ShootExpirationTimestamp] != after.Annotations[constants.ShootExpirationTimestamp] ||
 			!ptr.Equal(before.Spec.SecretBindingName, after.Spec.SecretBindingName) ||
 			!ptr.Equal(before.Spec.CredentialsBindingName, after.Spec.CredentialsBindingName)

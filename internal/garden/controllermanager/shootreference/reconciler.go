@@ -33,15 +33,15 @@ type Reconciler struct {
 func (r *Reconciler) AddToManager(mgr manager.Manager) error {
 	r.Client = cmp.Or(r.Client, mgr.GetClient())
 	r.Reader = cmp.Or(r.Reader, mgr.GetAPIReader())
-	return component.Controller(mgr, ControllerName).
+	return component.NewControllerBuilder(mgr, ControllerName).
 		For(&corev1beta1.Shoot{}, builder.WithPredicates(changed())).
 		Complete(r)
 }
 
 // changed passes Shoots whose references have changed, and Shoots in deletion that do not need the objects any more.
 func changed() predicate.Predicate {
-	return kit.CreationsAndUpdates(func(before, after *corev1beta1.Shoot) bool {
-		return !references.IsUsing(after) || !maps.Equal(ofShoot(before), ofShoot(after))
+	return kit.CreationsAndUpdatesIf(func(before, after *corev1beta1.Shoot) bool {
+		return !references.NeedsReferences(after) || !maps.Equal(ofShoot(before), ofShoot(after))
 	})
 }
 
@@ -55,17 +55,17 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	if err := r.release(ctx, shoot.Namespace); err != nil {
 		return reconcile.Result{}, fmt.Errorf("releasing what Shoots in the namespace %q referred to: %w", shoot.Namespace, err)
 	}
-	return reconcile.Result{}, r.keeper().Settle(ctx, shoot, shoot.Namespace, ofShoot(shoot))
+	return reconcile.Result{}, r.keeper().Protect(ctx, shoot, shoot.Namespace, ofShoot(shoot))
 }
 
-func (r *Reconciler) keeper() references.Keeper {
-	return references.Keeper{Client: r.Client, Reader: r.Reader}
+func (r *Reconciler) keeper() references.Protector {
+	return references.Protector{Client: r.Client, Reader: r.Reader}
 }
 
 // release releases the objects to which nothing refers. It lists the protected objects before the Shoots: otherwise it
 // would release an object to which a new Shoot refers. The last check reads from the API server, not from the cache.
 func (r *Reconciler) release(ctx context.Context, namespace string) error {
-	candidates, err := r.keeper().Kept(ctx, namespace)
+	candidates, err := r.keeper().ListProtected(ctx, namespace)
 	if err != nil {
 		return err
 	}

@@ -54,7 +54,7 @@ func inNamespace(ctx context.Context, reader client.Reader, namespace string) (r
 		return nil, fmt.Errorf("listing the Shoots in the namespace %q: %w", namespace, err)
 	}
 	for i := range shoots.Items {
-		if references.IsUsing(&shoots.Items[i]) {
+		if references.NeedsReferences(&shoots.Items[i]) {
 			maps.Copy(refs, ofShoot(&shoots.Items[i]))
 		}
 	}

@@ -44,14 +44,14 @@ type Reconciler struct {
 func (r *Reconciler) AddToManager(mgr manager.Manager) error {
 	r.Client = cmp.Or(r.Client, mgr.GetClient())
 	r.Clock = cmp.Or[clock.PassiveClock](r.Clock, clock.RealClock{})
-	return component.Controller(mgr, ControllerName).
+	return component.NewControllerBuilder(mgr, ControllerName).
 		For(&corev1beta1.Shoot{}, builder.WithPredicates(fails())).
 		Complete(r)
 }
 
 // fails passes Shoots that have just failed because of rate limits.
 func fails() predicate.Predicate {
-	return kit.CreationsAndUpdates(func(before, after *corev1beta1.Shoot) bool {
+	return kit.CreationsAndUpdatesIf(func(before, after *corev1beta1.Shoot) bool {
 		return isToBeRetried(after) && !isFailed(before)
 	})
 }

@@ -33,8 +33,8 @@ type Reconciler struct {
 // AddToManager adds the controller to the manager, with defaults for the fields that are not set.
 func (r *Reconciler) AddToManager(mgr manager.Manager) error {
 	r.Client = cmp.Or(r.Client, mgr.GetClient())
-	always := kit.CreationsAndUpdates(func(_, _ *corev1beta1.ShootState) bool { return true })
-	return component.Controller(mgr, ControllerName).
+	always := kit.CreationsAndUpdatesIf(func(_, _ *corev1beta1.ShootState) bool { return true })
+	return component.NewControllerBuilder(mgr, ControllerName).
 		For(&corev1beta1.ShootState{}, builder.WithPredicates(always)).
 		Watches(&corev1beta1.Shoot{}, &handler.EnqueueRequestForObject{}, builder.WithPredicates(moved())).
 		Complete(r)
@@ -42,7 +42,7 @@ func (r *Reconciler) AddToManager(mgr manager.Manager) error {
 
 // moved passes Shoots whose last operation has changed so that their ShootState has to be protected or released.
 func moved() predicate.Predicate {
-	return kit.Updates(func(before, after *corev1beta1.Shoot) bool {
+	return kit.UpdatesIf(func(before, after *corev1beta1.Shoot) bool {
 		if before.Status.LastOperation == nil || after.Status.LastOperation == nil {
 			return false
 		}

@@ -29,14 +29,14 @@ type Reconciler struct {
 // AddToManager adds the controller to the manager, with defaults for the fields that are not set.
 func (r *Reconciler) AddToManager(mgr manager.Manager) error {
 	r.Client = cmp.Or(r.Client, mgr.GetClient())
-	return component.Controller(mgr, ControllerName).
+	return component.NewControllerBuilder(mgr, ControllerName).
 		For(&corev1beta1.Shoot{}, builder.WithPredicates(mislabelled())).
 		Complete(r)
 }
 
 // mislabelled passes Shoots whose label differs from their status.
 func mislabelled() predicate.Predicate {
-	return kit.CreationsAndUpdates(func(_, after *corev1beta1.Shoot) bool {
+	return kit.CreationsAndUpdatesIf(func(_, after *corev1beta1.Shoot) bool {
 		return after.Labels[constants.ShootStatus] != Status(after)
 	})
 }

@@ -23,7 +23,7 @@ func backupBuckets() resource.Definition[*gardencore.BackupBucket] {
 		ValidateUpdate:       validation.ValidateBackupBucketUpdate,
 		ValidateStatusUpdate: validation.ValidateBackupBucketStatusUpdate,
 		SpecChanged: func(b, old *gardencore.BackupBucket) bool {
-			return !resource.Equal(old.Spec, b.Spec) || resource.TakeOperation(b, v1beta1constants.GardenerOperationReconcile)
+			return !resource.Equal(old.Spec, b.Spec) || resource.ConsumeOperationAnnotation(b, v1beta1constants.GardenerOperationReconcile)
 		},
 		Fields: func(b *gardencore.BackupBucket) fields.Set {
 			set := fields.Set{gardencore.BackupBucketSeedName: ptr.Deref(b.Spec.SeedName, "")}
@@ -32,12 +32,12 @@ func backupBuckets() resource.Definition[*gardencore.BackupBucket] {
 		},
 		Indexed: []string{gardencore.BackupBucketSeedName, gardencore.BackupBucketShootRefName, gardencore.BackupBucketShootRefNamespace},
 		Columns: []resource.Column[*gardencore.BackupBucket]{
-			{Name: "Provider", About: "The provider type.", Value: func(b *gardencore.BackupBucket) any { return b.Spec.Provider.Type }},
-			{Name: "Seed", About: "The seed that uses it.",
+			{Name: "Provider", Description: "The provider type.", Value: func(b *gardencore.BackupBucket) any { return b.Spec.Provider.Type }},
+			{Name: "Seed", Description: "The seed that uses it.",
 				Value: func(b *gardencore.BackupBucket) any { return ptr.Deref(b.Spec.SeedName, resource.None) }},
-			{Name: "Operation", About: "How far the last operation has come.",
+			{Name: "Operation", Description: "How far the last operation has come.",
 				Value: func(b *gardencore.BackupBucket) any { return operationState(b.Status.LastOperation) }},
-			{Name: "Progress", About: "Progress of the last operation in percent.",
+			{Name: "Progress", Description: "Progress of the last operation in percent.",
 				Value: func(b *gardencore.BackupBucket) any { return operationProgress(b.Status.LastOperation) }},
 		},
 	}

@@ -36,12 +36,12 @@ func backupEntries() resource.Definition[*gardencore.BackupEntry] {
 		Indexed: []string{gardencore.BackupEntrySeedName, gardencore.BackupEntryBucketName, gardencore.BackupEntryShootRefName,
 			gardencore.BackupEntryShootRefNamespace},
 		Columns: []resource.Column[*gardencore.BackupEntry]{
-			{Name: "Bucket", About: "The BackupBucket.", Value: func(e *gardencore.BackupEntry) any { return e.Spec.BucketName }},
-			{Name: "Seed", About: "The seed that uses it.",
+			{Name: "Bucket", Description: "The BackupBucket.", Value: func(e *gardencore.BackupEntry) any { return e.Spec.BucketName }},
+			{Name: "Seed", Description: "The seed that uses it.",
 				Value: func(e *gardencore.BackupEntry) any { return ptr.Deref(e.Spec.SeedName, resource.None) }},
-			{Name: "Operation", About: "How far the last operation has come.",
+			{Name: "Operation", Description: "How far the last operation has come.",
 				Value: func(e *gardencore.BackupEntry) any { return operationState(e.Status.LastOperation) }},
-			{Name: "Progress", About: "Progress of the last operation in percent.",
+			{Name: "Progress", Description: "Progress of the last operation in percent.",
 				Value: func(e *gardencore.BackupEntry) any { return operationProgress(e.Status.LastOperation) }},
 		},
 	}
@@ -56,8 +56,8 @@ func backupEntrySpecChanged(entry, old *gardencore.BackupEntry) bool {
 		return true
 	}
 	// The gardenlet has to see that it must restore, not just reconcile: it removes this annotation itself.
-	if resource.OperationIs(entry, v1beta1constants.GardenerOperationRestore) {
-		return !resource.OperationIs(old, v1beta1constants.GardenerOperationRestore)
+	if resource.HasOperationAnnotation(entry, v1beta1constants.GardenerOperationRestore) {
+		return !resource.HasOperationAnnotation(old, v1beta1constants.GardenerOperationRestore)
 	}
-	return resource.TakeOperation(entry, v1beta1constants.GardenerOperationReconcile, v1beta1constants.GardenerOperationMigrate)
+	return resource.ConsumeOperationAnnotation(entry, v1beta1constants.GardenerOperationReconcile, v1beta1constants.GardenerOperationMigrate)
 }

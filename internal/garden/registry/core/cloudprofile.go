@@ -14,7 +14,7 @@ import (
 func cloudProfiles(clock clock.PassiveClock) resource.Definition[*gardencore.CloudProfile] {
 	return resource.Definition[*gardencore.CloudProfile]{
 		Resource: gardencore.Resource("cloudprofiles"), Singular: "cloudprofile", ShortNames: []string{"cprofile", "cpfl"},
-		Versions: v1beta1, Unconditional: true,
+		Versions: v1beta1, AllowUnconditionalUpdate: true,
 		New:                  func() *gardencore.CloudProfile { return &gardencore.CloudProfile{} },
 		NewList:              func() runtime.Object { return &gardencore.CloudProfileList{} },
 		CopySpec:             func(to, from *gardencore.CloudProfile) { to.Spec = from.Spec },
@@ -32,7 +32,7 @@ func cloudProfiles(clock clock.PassiveClock) resource.Definition[*gardencore.Clo
 			syncArchitectures(&profile.Spec, &gardencore.CloudProfileSpec{})
 		},
 		Columns: []resource.Column[*gardencore.CloudProfile]{
-			{Name: "Provider", About: "The provider type.", Value: func(p *gardencore.CloudProfile) any { return p.Spec.Type }},
+			{Name: "Provider", Description: "The provider type.", Value: func(p *gardencore.CloudProfile) any { return p.Spec.Type }},
 		},
 	}
 }

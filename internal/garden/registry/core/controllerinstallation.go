@@ -36,13 +36,13 @@ func controllerInstallations() resource.Definition[*gardencore.ControllerInstall
 		},
 		Indexed: []string{gardencore.SeedRefName, gardencore.RegistrationRefName, gardencore.ShootRefName, gardencore.ShootRefNamespace},
 		Columns: []resource.Column[*gardencore.ControllerInstallation]{
-			{Name: "Registration", About: "The ControllerRegistration.",
+			{Name: "Registration", Description: "The ControllerRegistration.",
 				Value: func(i *gardencore.ControllerInstallation) any { return i.Spec.RegistrationRef.Name }},
-			{Name: "Cluster", About: "The seed, or the self-hosted shoot, that it is installed in.", Value: installedIn},
-			{Name: "Valid", About: "Condition Valid.", Value: condition(gardencore.ControllerInstallationValid)},
-			{Name: "Installed", About: "Condition Installed.", Value: condition(gardencore.ControllerInstallationInstalled)},
-			{Name: "Healthy", About: "Condition Healthy.", Value: condition(gardencore.ControllerInstallationHealthy)},
-			{Name: "Progressing", About: "Condition Progressing.", Value: condition(gardencore.ControllerInstallationProgressing)},
+			{Name: "Cluster", Description: "The seed, or the self-hosted shoot, that it is installed in.", Value: installedIn},
+			{Name: "Valid", Description: "Condition Valid.", Value: condition(gardencore.ControllerInstallationValid)},
+			{Name: "Installed", Description: "Condition Installed.", Value: condition(gardencore.ControllerInstallationInstalled)},
+			{Name: "Healthy", Description: "Condition Healthy.", Value: condition(gardencore.ControllerInstallationHealthy)},
+			{Name: "Progressing", Description: "Condition Progressing.", Value: condition(gardencore.ControllerInstallationProgressing)},
 		},
 	}
 }

@@ -17,7 +17,7 @@ func exposureClasses() resource.Definition[*gardencore.ExposureClass] {
 		Validate:       validation.ValidateExposureClass,
 		ValidateUpdate: validation.ValidateExposureClassUpdate,
 		Columns: []resource.Column[*gardencore.ExposureClass]{
-			{Name: "Handler", About: "What the control plane's exposure is handled by.",
+			{Name: "Handler", Description: "What the control plane's exposure is handled by.",
 				Value: func(c *gardencore.ExposureClass) any { return c.Handler }},
 		},
 	}

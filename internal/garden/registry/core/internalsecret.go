@@ -14,7 +14,7 @@ import (
 func internalSecrets() resource.Definition[*gardencore.InternalSecret] {
 	return resource.Definition[*gardencore.InternalSecret]{
 		Resource: gardencore.Resource("internalsecrets"), Singular: "internalsecret", ShortNames: []string{"ins"},
-		Versions: v1beta1, Namespaced: true, Unconditional: true,
+		Versions: v1beta1, Namespaced: true, AllowUnconditionalUpdate: true,
 		New:            func() *gardencore.InternalSecret { return &gardencore.InternalSecret{} },
 		NewList:        func() runtime.Object { return &gardencore.InternalSecretList{} },
 		Validate:       validation.ValidateInternalSecret,
@@ -29,8 +29,8 @@ func internalSecrets() resource.Definition[*gardencore.InternalSecret] {
 		},
 		Indexed: []string{gardencore.InternalSecretType},
 		Columns: []resource.Column[*gardencore.InternalSecret]{
-			{Name: "Type", About: "What kind of data it holds.", Value: func(s *gardencore.InternalSecret) any { return string(s.Type) }},
-			{Name: "Data", About: "How many entries it has.", Value: func(s *gardencore.InternalSecret) any { return int64(len(s.Data)) }},
+			{Name: "Type", Description: "What kind of data it holds.", Value: func(s *gardencore.InternalSecret) any { return string(s.Type) }},
+			{Name: "Data", Description: "How many entries it has.", Value: func(s *gardencore.InternalSecret) any { return int64(len(s.Data)) }},
 		},
 	}
 }

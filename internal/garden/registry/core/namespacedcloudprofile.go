@@ -15,7 +15,7 @@ import (
 func namespacedCloudProfiles(clock clock.PassiveClock) resource.Definition[*gardencore.NamespacedCloudProfile] {
 	return resource.Definition[*gardencore.NamespacedCloudProfile]{
 		Resource: gardencore.Resource("namespacedcloudprofiles"), Singular: "namespacedcloudprofile",
-		ShortNames: []string{"nsprofile", "nscpfl"}, Versions: v1beta1, Namespaced: true, Unconditional: true,
+		ShortNames: []string{"nsprofile", "nscpfl"}, Versions: v1beta1, Namespaced: true, AllowUnconditionalUpdate: true,
 		New:                  func() *gardencore.NamespacedCloudProfile { return &gardencore.NamespacedCloudProfile{} },
 		NewList:              func() runtime.Object { return &gardencore.NamespacedCloudProfileList{} },
 		CopySpec:             func(to, from *gardencore.NamespacedCloudProfile) { to.Spec = from.Spec },
@@ -35,9 +35,9 @@ func namespacedCloudProfiles(clock clock.PassiveClock) resource.Definition[*gard
 		},
 		Indexed: []string{gardencore.NamespacedCloudProfileParentRefName},
 		Columns: []resource.Column[*gardencore.NamespacedCloudProfile]{
-			{Name: "Parent Name", About: "The profile that it is based on.",
+			{Name: "Parent Name", Description: "The profile that it is based on.",
 				Value: func(p *gardencore.NamespacedCloudProfile) any { return p.Spec.Parent.Name }},
-			{Name: "Parent Kind", About: "The kind of the profile that it is based on.",
+			{Name: "Parent Kind", Description: "The kind of the profile that it is based on.",
 				Value: func(p *gardencore.NamespacedCloudProfile) any { return p.Spec.Parent.Kind }},
 		},
 	}

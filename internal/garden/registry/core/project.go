@@ -14,7 +14,7 @@ import (
 
 func projects() resource.Definition[*gardencore.Project] {
 	return resource.Definition[*gardencore.Project]{
-		Resource: gardencore.Resource("projects"), Singular: "project", Versions: v1beta1, Unconditional: true,
+		Resource: gardencore.Resource("projects"), Singular: "project", Versions: v1beta1, AllowUnconditionalUpdate: true,
 		New:                  func() *gardencore.Project { return &gardencore.Project{} },
 		NewList:              func() runtime.Object { return &gardencore.ProjectList{} },
 		Validate:             validation.ValidateProject,
@@ -29,21 +29,21 @@ func projects() resource.Definition[*gardencore.Project] {
 		},
 		Indexed: []string{gardencore.ProjectNamespace},
 		Columns: []resource.Column[*gardencore.Project]{
-			{Name: "Namespace", About: "The project's namespace.",
+			{Name: "Namespace", Description: "The project's namespace.",
 				Value: func(p *gardencore.Project) any { return ptr.Deref(p.Spec.Namespace, resource.Unknown) }},
-			{Name: "Status", About: "The project's phase.", Value: func(p *gardencore.Project) any {
+			{Name: "Status", Description: "The project's phase.", Value: func(p *gardencore.Project) any {
 				if p.Status.Phase == "" {
 					return resource.Unknown
 				}
 				return string(p.Status.Phase)
 			}},
-			{Name: "Owner", About: "Who is responsible for the project.", Value: func(p *gardencore.Project) any {
+			{Name: "Owner", Description: "Who is responsible for the project.", Value: func(p *gardencore.Project) any {
 				if p.Spec.Owner != nil {
 					return p.Spec.Owner.Name
 				}
 				return resource.Unknown
 			}},
-			{Name: "Creator", About: "Who created the project.", Value: func(p *gardencore.Project) any {
+			{Name: "Creator", Description: "Who created the project.", Value: func(p *gardencore.Project) any {
 				if p.Spec.CreatedBy != nil {
 					return p.Spec.CreatedBy.Name
 				}

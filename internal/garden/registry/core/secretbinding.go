@@ -14,7 +14,7 @@ import (
 func secretBindings() resource.Definition[*gardencore.SecretBinding] {
 	return resource.Definition[*gardencore.SecretBinding]{
 		Resource: gardencore.Resource("secretbindings"), Singular: "secretbinding", ShortNames: []string{"sb"},
-		Versions: v1beta1, Namespaced: true, Unconditional: true,
+		Versions: v1beta1, Namespaced: true, AllowUnconditionalUpdate: true,
 		New:            func() *gardencore.SecretBinding { return &gardencore.SecretBinding{} },
 		NewList:        func() runtime.Object { return &gardencore.SecretBindingList{} },
 		Validate:       validation.ValidateSecretBinding,
@@ -29,9 +29,9 @@ func secretBindings() resource.Definition[*gardencore.SecretBinding] {
 			return []string{"SecretBindings are deprecated: use a CredentialsBinding instead, see " + bindingMigrationDoc}
 		},
 		Columns: []resource.Column[*gardencore.SecretBinding]{
-			{Name: "Secret", About: "The secret with the credentials.",
+			{Name: "Secret", Description: "The secret with the credentials.",
 				Value: func(b *gardencore.SecretBinding) any { return b.SecretRef.Namespace + "/" + b.SecretRef.Name }},
-			{Name: "Provider", About: "The provider type.", Value: func(b *gardencore.SecretBinding) any {
+			{Name: "Provider", Description: "The provider type.", Value: func(b *gardencore.SecretBinding) any {
 				if b.Provider == nil {
 					return resource.None
 				}

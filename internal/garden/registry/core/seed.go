@@ -13,7 +13,7 @@ import (
 
 func seeds() resource.Definition[*gardencore.Seed] {
 	return resource.Definition[*gardencore.Seed]{
-		Resource: gardencore.Resource("seeds"), Singular: "seed", Versions: v1beta1, Unconditional: true,
+		Resource: gardencore.Resource("seeds"), Singular: "seed", Versions: v1beta1, AllowUnconditionalUpdate: true,
 		New:                  func() *gardencore.Seed { return &gardencore.Seed{} },
 		NewList:              func() runtime.Object { return &gardencore.SeedList{} },
 		CopySpec:             func(to, from *gardencore.Seed) { to.Spec = from.Spec },
@@ -27,19 +27,19 @@ func seeds() resource.Definition[*gardencore.Seed] {
 			metav1.SetMetaDataLabel(&seed.ObjectMeta, v1beta1constants.LabelSeedRegion, seed.Spec.Provider.Region)
 		},
 		Columns: []resource.Column[*gardencore.Seed]{
-			{Name: "Status", About: "Whether the seed can take shoots.", Value: seedStatus},
-			{Name: "Last Operation", About: "What is, or was last, done to the seed.",
+			{Name: "Status", Description: "Whether the seed can take shoots.", Value: seedStatus},
+			{Name: "Last Operation", Description: "What is, or was last, done to the seed.",
 				Value: func(s *gardencore.Seed) any { return lastOperation(s.Status.LastOperation) }},
-			{Name: "Provider", About: "The provider type.", Value: func(s *gardencore.Seed) any { return s.Spec.Provider.Type }},
-			{Name: "Region", About: "The region.", Value: func(s *gardencore.Seed) any { return s.Spec.Provider.Region }},
+			{Name: "Provider", Description: "The provider type.", Value: func(s *gardencore.Seed) any { return s.Spec.Provider.Type }},
+			{Name: "Region", Description: "The region.", Value: func(s *gardencore.Seed) any { return s.Spec.Provider.Region }},
 			resource.Age[*gardencore.Seed](),
-			{Name: "Version", About: "The gardenlet's version.", Value: func(s *gardencore.Seed) any {
+			{Name: "Version", Description: "The gardenlet's version.", Value: func(s *gardencore.Seed) any {
 				if s.Status.Gardener != nil {
 					return orUnknown(s.Status.Gardener.Version)
 				}
 				return resource.Unknown
 			}},
-			{Name: "K8S Version", About: "The Kubernetes version.",
+			{Name: "K8S Version", Description: "The Kubernetes version.",
 				Value: func(s *gardencore.Seed) any { return ptr.Deref(s.Status.KubernetesVersion, resource.Unknown) }},
 		},
 	}
@@ -54,7 +54,7 @@ func seedSpecChanged(seed, old *gardencore.Seed) bool {
 	if old.Annotations[v1beta1constants.GardenerOperation] == seed.Annotations[v1beta1constants.GardenerOperation] {
 		return false
 	}
-	return resource.TakeOperation(seed, v1beta1constants.GardenerOperationReconcile) || resource.OperationIs(seed,
+	return resource.ConsumeOperationAnnotation(seed, v1beta1constants.GardenerOperationReconcile) || resource.HasOperationAnnotation(seed,
 		v1beta1constants.SeedOperationRenewGardenAccessSecrets,
 		v1beta1constants.SeedOperationRenewWorkloadIdentityTokens,
 		v1beta1constants.GardenerOperationRenewKubeconfig)

@@ -12,24 +12,24 @@ type shootColumn = resource.Column[*gardencore.Shoot]
 
 func shootColumns() []shootColumn {
 	columns := []shootColumn{
-		{Name: "CloudProfile", About: "The CloudProfile or NamespacedCloudProfile.", Value: shootCloudProfile},
-		{Name: "Provider", About: "The provider type.", Value: func(s *gardencore.Shoot) any { return s.Spec.Provider.Type }},
-		{Name: "Region", About: "The region.", Value: func(s *gardencore.Shoot) any { return s.Spec.Region }},
-		{Name: "Seed", About: "The seed that runs the control plane.", Wide: true,
+		{Name: "CloudProfile", Description: "The CloudProfile or NamespacedCloudProfile.", Value: shootCloudProfile},
+		{Name: "Provider", Description: "The provider type.", Value: func(s *gardencore.Shoot) any { return s.Spec.Provider.Type }},
+		{Name: "Region", Description: "The region.", Value: func(s *gardencore.Shoot) any { return s.Spec.Region }},
+		{Name: "Seed", Description: "The seed that runs the control plane.", Wide: true,
 			Value: func(s *gardencore.Shoot) any { return ptr.Deref(s.Spec.SeedName, resource.None) }},
-		{Name: "K8S Version", About: "The Kubernetes version.", Value: func(s *gardencore.Shoot) any { return s.Spec.Kubernetes.Version }},
-		{Name: "Hibernation", About: "Whether the cluster sleeps.", Value: shootHibernation},
-		{Name: "Last Operation", About: "What is, or was last, done to the cluster.",
+		{Name: "K8S Version", Description: "The Kubernetes version.", Value: func(s *gardencore.Shoot) any { return s.Spec.Kubernetes.Version }},
+		{Name: "Hibernation", Description: "Whether the cluster sleeps.", Value: shootHibernation},
+		{Name: "Last Operation", Description: "What is, or was last, done to the cluster.",
 			Value: func(s *gardencore.Shoot) any { return lastOperation(s.Status.LastOperation) }},
-		{Name: "Status", About: "The cluster's health as a whole.", Value: func(s *gardencore.Shoot) any {
+		{Name: "Status", Description: "The cluster's health as a whole.", Value: func(s *gardencore.Shoot) any {
 			if status, ok := s.Labels[v1beta1constants.ShootStatus]; ok {
 				return status
 			}
 			return resource.Pending
 		}},
-		{Name: "Purpose", About: "What the cluster is for.", Wide: true,
+		{Name: "Purpose", Description: "What the cluster is for.", Wide: true,
 			Value: func(s *gardencore.Shoot) any { return string(ptr.Deref(s.Spec.Purpose, resource.None)) }},
-		{Name: "Gardener Version", About: "The version of the gardenlet that reconciled it last.", Wide: true,
+		{Name: "Gardener Version", Description: "The version of the gardenlet that reconciled it last.", Wide: true,
 			Value: func(s *gardencore.Shoot) any { return orUnknown(s.Status.Gardener.Version) }},
 	}
 	for _, c := range []struct {
@@ -42,7 +42,7 @@ func shootColumns() []shootColumn {
 		{"Nodes", gardencore.ShootEveryNodeReady},
 		{"System", gardencore.ShootSystemComponentsHealthy},
 	} {
-		columns = append(columns, shootColumn{Name: c.name, About: "Condition " + string(c.condition) + ".", Wide: true,
+		columns = append(columns, shootColumn{Name: c.name, Description: "Condition " + string(c.condition) + ".", Wide: true,
 			Value: func(s *gardencore.Shoot) any { return conditionStatus(s.Status.Conditions, c.condition) }})
 	}
 	return columns

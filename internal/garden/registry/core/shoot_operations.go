@@ -22,8 +22,8 @@ func shootSpecChanged(shoot, old *gardencore.Shoot) bool {
 	case last == nil:
 		return false
 	case last.State == gardencore.LastOperationStateFailed:
-		resource.TakeOperation(shoot, "")
-		return resource.TakeOperation(shoot, v1beta1constants.ShootOperationRetry)
+		resource.ConsumeOperationAnnotation(shoot, "")
+		return resource.ConsumeOperationAnnotation(shoot, v1beta1constants.ShootOperationRetry)
 	}
 	return answerOperations(shoot)
 }

@@ -41,7 +41,7 @@ func shootWarnings(shoot, old *gardencore.Shoot, now time.Time) []string {
 		kubernetes.Child("kubeControllerManager", "podEvictionTimeout"),
 		"it has no effect, and is forbidden from Kubernetes 1.33. Use defaultNotReadyTolerationSeconds and "+
 			"defaultUnreachableTolerationSeconds of %s instead", kubernetes.Child("kubeAPIServer"))
-	if resource.OperationIs(shoot, v1beta1constants.OperationRotateETCDEncryptionKeyStart,
+	if resource.HasOperationAnnotation(shoot, v1beta1constants.OperationRotateETCDEncryptionKeyStart,
 		v1beta1constants.OperationRotateETCDEncryptionKeyComplete) {
 		warnings = append(warnings,
 			fmt.Sprintf("the operation %s is deprecated: it is forbidden from Kubernetes 1.34. Use %s instead, which does the whole rotation",

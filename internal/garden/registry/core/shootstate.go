@@ -17,9 +17,9 @@ func shootStates() resource.Definition[*gardencore.ShootState] {
 		ValidateUpdate: validation.ValidateShootStateUpdate,
 		SpecChanged:    func(s, old *gardencore.ShootState) bool { return !resource.Equal(old.Spec, s.Spec) },
 		Columns: []resource.Column[*gardencore.ShootState]{
-			{Name: "Gardener Data", About: "How many entries Gardener's own state has.",
+			{Name: "Gardener Data", Description: "How many entries Gardener's own state has.",
 				Value: func(s *gardencore.ShootState) any { return int64(len(s.Spec.Gardener)) }},
-			{Name: "Extension States", About: "How many extension resources have state.",
+			{Name: "Extension States", Description: "How many extension resources have state.",
 				Value: func(s *gardencore.ShootState) any { return int64(len(s.Spec.Extensions)) }},
 		},
 	}

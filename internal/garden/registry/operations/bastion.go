@@ -39,12 +39,12 @@ func bastions(clock clock.PassiveClock, timeToLive time.Duration) resource.Defin
 		// There is no CopyStatus: as in Gardener, a new Bastion keeps the status of the request, except for its
 		// times.
 		PrepareForCreate: func(_ context.Context, b *gardenoperations.Bastion) {
-			resource.TakeOperation(b, v1beta1constants.GardenerOperationKeepalive)
+			resource.ConsumeOperationAnnotation(b, v1beta1constants.GardenerOperationKeepalive)
 			heartbeat(b, clock.Now(), timeToLive)
 		},
 		PrepareForUpdate: func(_ context.Context, b, old *gardenoperations.Bastion) {
 			b.Status = old.Status
-			if resource.TakeOperation(b, v1beta1constants.GardenerOperationKeepalive) {
+			if resource.ConsumeOperationAnnotation(b, v1beta1constants.GardenerOperationKeepalive) {
 				heartbeat(b, clock.Now(), timeToLive)
 			}
 		},
@@ -71,7 +71,7 @@ func bastionSpecChanged(b, old *gardenoperations.Bastion) bool {
 	forced := func(b *gardenoperations.Bastion) bool {
 		return b.Annotations[v1beta1constants.AnnotationConfirmationForceDeletion] == "true"
 	}
-	return !resource.Equal(old.Spec, b.Spec) || resource.OperationIs(b, v1beta1constants.GardenerOperationReconcile) ||
+	return !resource.Equal(old.Spec, b.Spec) || resource.HasOperationAnnotation(b, v1beta1constants.GardenerOperationReconcile) ||
 		forced(b) && !forced(old)
 }
 
@@ -79,7 +79,7 @@ func bastionSpecChanged(b, old *gardenoperations.Bastion) bool {
 // a heartbeat in the future, so that the validation refuses it, as Gardener does.
 func keepLife(b, old *gardenoperations.Bastion, now time.Time) {
 	b.OwnerReferences = old.OwnerReferences
-	resource.TakeOperation(b, v1beta1constants.GardenerOperationKeepalive) // only updates of the Bastion itself keep it alive
+	resource.ConsumeOperationAnnotation(b, v1beta1constants.GardenerOperationKeepalive) // only updates of the Bastion itself keep it alive
 	b.Status.ExpirationTimestamp = old.Status.ExpirationTimestamp
 	if beat := b.Status.LastHeartbeatTimestamp; beat == nil || !beat.After(now) {
 		b.Status.LastHeartbeatTimestamp = old.Status.LastHeartbeatTimestamp
@@ -98,11 +98,11 @@ const annotationSSHPort = "gardenlite.dev/ssh-port"
 
 func bastionColumns(clock clock.PassiveClock) []resource.Column[*gardenoperations.Bastion] {
 	return []resource.Column[*gardenoperations.Bastion]{
-		{Name: "Shoot", About: "The shoot whose nodes it leads to.",
+		{Name: "Shoot", Description: "The shoot whose nodes it leads to.",
 			Value: func(b *gardenoperations.Bastion) any { return b.Spec.ShootRef.Name }},
-		{Name: "Seed", About: "The shoot's seed.",
+		{Name: "Seed", Description: "The shoot's seed.",
 			Value: func(b *gardenoperations.Bastion) any { return ptr.Deref(b.Spec.SeedName, resource.Pending) }},
-		{Name: "IP", About: "Where it is reached: a host name or an IP.", Value: func(b *gardenoperations.Bastion) any {
+		{Name: "IP", Description: "Where it is reached: a host name or an IP.", Value: func(b *gardenoperations.Bastion) any {
 			switch ingress := b.Status.Ingress; {
 			case ingress != nil && ingress.Hostname != "":
 				return ingress.Hostname
@@ -111,19 +111,19 @@ func bastionColumns(clock clock.PassiveClock) []resource.Column[*gardenoperation
 			}
 			return resource.Pending
 		}},
-		{Name: "Port", Wide: true, About: "The port of its SSH server.", Value: func(b *gardenoperations.Bastion) any {
+		{Name: "Port", Wide: true, Description: "The port of its SSH server.", Value: func(b *gardenoperations.Bastion) any {
 			if port := b.Annotations[annotationSSHPort]; port != "" || b.Status.Ingress == nil {
 				return cmp.Or(port, resource.Pending)
 			}
 			return "22"
 		}},
-		{Name: "Heartbeat", About: "When it was last kept alive.", Value: func(b *gardenoperations.Bastion) any {
+		{Name: "Heartbeat", Description: "When it was last kept alive.", Value: func(b *gardenoperations.Bastion) any {
 			if beat := b.Status.LastHeartbeatTimestamp; !beat.IsZero() {
 				return duration.HumanDuration(clock.Since(beat.Time)) + " ago"
 			}
 			return "<never>"
 		}},
-		{Name: "Expires", About: "In how long it will be deleted.", Value: func(b *gardenoperations.Bastion) any {
+		{Name: "Expires", Description: "In how long it will be deleted.", Value: func(b *gardenoperations.Bastion) any {
 			expiration := b.Status.ExpirationTimestamp
 			if expiration.IsZero() {
 				return resource.Pending

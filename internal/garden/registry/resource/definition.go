@@ -27,8 +27,8 @@ type Definition[T Object] struct {
 	Versions []string
 	// Namespaced says whether the resource is namespaced.
 	Namespaced bool
-	// Unconditional allows updates without a resource version.
-	Unconditional bool
+	// AllowUnconditionalUpdate allows updates without a resource version.
+	AllowUnconditionalUpdate bool
 
 	New     func() T
 	NewList func() runtime.Object
@@ -69,7 +69,7 @@ type Column[T Object] struct {
 	// Wide says that the column is printed only with -o wide.
 	Wide bool
 	// Type is string if empty.
-	Type  string
-	About string
-	Value func(obj T) any
+	Type        string
+	Description string
+	Value       func(obj T) any
 }

@@ -10,8 +10,8 @@ import (
 // Equal compares semantically, as the API does: nil equals empty, and quantities and times are compared by value.
 func Equal(a, b any) bool { return equality.Semantic.DeepEqual(a, b) }
 
-// OperationIs reports whether the annotation gardener.cloud/operation has one of these values.
-func OperationIs(obj metav1.Object, operations ...string) bool {
+// HasOperationAnnotation reports whether the annotation gardener.cloud/operation has one of these values.
+func HasOperationAnnotation(obj metav1.Object, operations ...string) bool {
 	value, ok := obj.GetAnnotations()[v1beta1constants.GardenerOperation]
 	if !ok {
 		return false
@@ -24,10 +24,10 @@ func OperationIs(obj metav1.Object, operations ...string) bool {
 	return false
 }
 
-// TakeOperation removes the annotation gardener.cloud/operation if it has one of these values, and reports whether it
+// ConsumeOperationAnnotation removes the annotation gardener.cloud/operation if it has one of these values, and reports whether it
 // did. It is for operations that the API server itself answers, by increasing the generation.
-func TakeOperation(obj metav1.Object, operations ...string) bool {
-	if !OperationIs(obj, operations...) {
+func ConsumeOperationAnnotation(obj metav1.Object, operations ...string) bool {
+	if !HasOperationAnnotation(obj, operations...) {
 		return false
 	}
 	annotations := obj.GetAnnotations()

@@ -11,14 +11,14 @@ import (
 func TestTakeOperation(t *testing.T) {
 	for value, taken := range map[string]bool{"a": true, "b": true, "a;b": false, "": false, "c": false} {
 		obj := &metav1.ObjectMeta{Annotations: map[string]string{"gardener.cloud/operation": value, "other": "x"}}
-		if TakeOperation(obj, "a", "b") != taken {
+		if ConsumeOperationAnnotation(obj, "a", "b") != taken {
 			t.Errorf("%q is taken: %t", value, !taken)
 		}
 		if _, left := obj.Annotations["gardener.cloud/operation"]; left == taken || obj.Annotations["other"] != "x" {
 			t.Errorf("%q leaves %v", value, obj.Annotations)
 		}
 	}
-	if TakeOperation(&metav1.ObjectMeta{}, "") {
+	if ConsumeOperationAnnotation(&metav1.ObjectMeta{}, "") {
 		t.Error("taken from nothing")
 	}
 }

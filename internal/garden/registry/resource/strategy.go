@@ -35,7 +35,7 @@ func newStrategy[T Object](def *Definition[T]) strategy[T] {
 
 func (s strategy[T]) NamespaceScoped() bool          { return s.def.Namespaced }
 func (s strategy[T]) AllowCreateOnUpdate() bool      { return false }
-func (s strategy[T]) AllowUnconditionalUpdate() bool { return s.def.Unconditional }
+func (s strategy[T]) AllowUnconditionalUpdate() bool { return s.def.AllowUnconditionalUpdate }
 
 func (s strategy[T]) PrepareForCreate(ctx context.Context, obj runtime.Object) {
 	created := obj.(T)

@@ -23,7 +23,7 @@ var metaDoc = metav1.ObjectMeta{}.SwaggerDoc()
 
 // Age returns the column Age, for resources that do not print it last.
 func Age[T Object]() Column[T] {
-	return Column[T]{Name: "Age", Type: "date", About: metaDoc["creationTimestamp"], Value: func(obj T) any {
+	return Column[T]{Name: "Age", Type: "date", Description: metaDoc["creationTimestamp"], Value: func(obj T) any {
 		return metatable.ConvertToHumanReadableDateType(obj.GetCreationTimestamp())
 	}}
 }
@@ -35,7 +35,7 @@ type tableConvertor[T Object] struct {
 }
 
 func newTableConvertor[T Object](def *Definition[T]) tableConvertor[T] {
-	columns := append([]Column[T]{{Name: "Name", About: metaDoc["name"], Value: func(obj T) any { return obj.GetName() }}}, def.Columns...)
+	columns := append([]Column[T]{{Name: "Name", Description: metaDoc["name"], Value: func(obj T) any { return obj.GetName() }}}, def.Columns...)
 	if !slices.ContainsFunc(columns, func(c Column[T]) bool { return c.Name == "Age" }) {
 		columns = append(columns, Age[T]())
 	}
@@ -70,7 +70,7 @@ func (c tableConvertor[T]) ConvertToTable(_ context.Context, obj, options runtim
 func (c tableConvertor[T]) header() []metav1.TableColumnDefinition {
 	header := make([]metav1.TableColumnDefinition, 0, len(c.columns))
 	for _, column := range c.columns {
-		definition := metav1.TableColumnDefinition{Name: column.Name, Type: column.Type, Description: column.About}
+		definition := metav1.TableColumnDefinition{Name: column.Name, Type: column.Type, Description: column.Description}
 		definition.Type = cmp.Or(definition.Type, "string")
 		if column.Wide {
 			definition.Priority = 1

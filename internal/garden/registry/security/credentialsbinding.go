@@ -20,12 +20,12 @@ func credentialsBindings() resource.Definition[*gardensecurity.CredentialsBindin
 		Validate:         validation.ValidateCredentialsBinding,
 		ValidateUpdate:   validation.ValidateCredentialsBindingUpdate,
 		Columns: []resource.Column[*gardensecurity.CredentialsBinding]{
-			{Name: "Provider", About: "The provider type.", Value: func(b *gardensecurity.CredentialsBinding) any { return b.Provider.Type }},
-			{Name: "APIVersion", About: "The API version of the credentials.",
+			{Name: "Provider", Description: "The provider type.", Value: func(b *gardensecurity.CredentialsBinding) any { return b.Provider.Type }},
+			{Name: "APIVersion", Description: "The API version of the credentials.",
 				Value: func(b *gardensecurity.CredentialsBinding) any { return b.CredentialsRef.APIVersion }},
-			{Name: "Kind", About: "The kind of the credentials: Secret, InternalSecret or WorkloadIdentity.",
+			{Name: "Kind", Description: "The kind of the credentials: Secret, InternalSecret or WorkloadIdentity.",
 				Value: func(b *gardensecurity.CredentialsBinding) any { return b.CredentialsRef.Kind }},
-			{Name: "Name", About: "The namespace and the name of the credentials.", Value: func(b *gardensecurity.CredentialsBinding) any {
+			{Name: "Name", Description: "The namespace and the name of the credentials.", Value: func(b *gardensecurity.CredentialsBinding) any {
 				return b.CredentialsRef.Namespace + "/" + b.CredentialsRef.Name
 			}},
 		},

@@ -31,10 +31,10 @@ func workloadIdentities() resource.Definition[*gardensecurity.WorkloadIdentity] 
 		Validate:       validation.ValidateWorkloadIdentity,
 		ValidateUpdate: validation.ValidateWorkloadIdentityUpdate,
 		Columns: []resource.Column[*gardensecurity.WorkloadIdentity]{
-			{Name: "Sub", About: "The subject of its tokens.", Value: func(w *gardensecurity.WorkloadIdentity) any { return w.Status.Sub }},
-			{Name: "Type", About: "The system that it is for.",
+			{Name: "Sub", Description: "The subject of its tokens.", Value: func(w *gardensecurity.WorkloadIdentity) any { return w.Status.Sub }},
+			{Name: "Type", Description: "The system that it is for.",
 				Value: func(w *gardensecurity.WorkloadIdentity) any { return w.Spec.TargetSystem.Type }},
-			{Name: "Audiences", Wide: true, About: "The audiences of its tokens.", Value: func(w *gardensecurity.WorkloadIdentity) any {
+			{Name: "Audiences", Wide: true, Description: "The audiences of its tokens.", Value: func(w *gardensecurity.WorkloadIdentity) any {
 				return strings.Join(w.Spec.Audiences, ",")
 			}},
 		},

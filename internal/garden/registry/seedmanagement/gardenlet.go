@@ -21,14 +21,14 @@ func gardenlets() resource.Definition[*gardenseedmanagement.Gardenlet] {
 		ValidateUpdate:       validation.ValidateGardenletUpdate,
 		ValidateStatusUpdate: validation.ValidateGardenletStatusUpdate,
 		SpecChanged: func(g, old *gardenseedmanagement.Gardenlet) bool {
-			return !resource.Equal(old.Spec, g.Spec) || resource.TakeOperation(g, v1beta1constants.GardenerOperationReconcile) ||
-				resource.OperationIs(g, v1beta1constants.GardenerOperationRenewKubeconfig, v1beta1constants.OperationForceRedeploy)
+			return !resource.Equal(old.Spec, g.Spec) || resource.ConsumeOperationAnnotation(g, v1beta1constants.GardenerOperationReconcile) ||
+				resource.HasOperationAnnotation(g, v1beta1constants.GardenerOperationRenewKubeconfig, v1beta1constants.OperationForceRedeploy)
 		},
 		Columns: []resource.Column[*gardenseedmanagement.Gardenlet]{
-			{Name: "OCI Repository", About: "Where the gardenlet's Helm chart comes from.", Value: func(g *gardenseedmanagement.Gardenlet) any {
+			{Name: "OCI Repository", Description: "Where the gardenlet's Helm chart comes from.", Value: func(g *gardenseedmanagement.Gardenlet) any {
 				return g.Spec.Deployment.Helm.OCIRepository.GetURL()
 			}},
-			{Name: "Reconciled", About: "Condition GardenletReconciled.", Value: func(g *gardenseedmanagement.Gardenlet) any {
+			{Name: "Reconciled", Description: "Condition GardenletReconciled.", Value: func(g *gardenseedmanagement.Gardenlet) any {
 				if status := condition(g.Status.Conditions, gardenseedmanagement.GardenletReconciled); status != "" {
 					return string(status)
 				}

@@ -23,15 +23,15 @@ func managedSeeds() resource.Definition[*gardenseedmanagement.ManagedSeed] {
 		ValidateUpdate:       validation.ValidateManagedSeedUpdate,
 		ValidateStatusUpdate: validation.ValidateManagedSeedStatusUpdate,
 		SpecChanged: func(m, old *gardenseedmanagement.ManagedSeed) bool {
-			return !resource.Equal(old.Spec, m.Spec) || resource.TakeOperation(m, v1beta1constants.GardenerOperationReconcile) ||
-				resource.OperationIs(m, v1beta1constants.GardenerOperationRenewKubeconfig)
+			return !resource.Equal(old.Spec, m.Spec) || resource.ConsumeOperationAnnotation(m, v1beta1constants.GardenerOperationReconcile) ||
+				resource.HasOperationAnnotation(m, v1beta1constants.GardenerOperationRenewKubeconfig)
 		},
 		Fields: func(m *gardenseedmanagement.ManagedSeed) fields.Set {
 			return fields.Set{gardenseedmanagement.ManagedSeedShootName: shootName(m)}
 		},
 		Indexed: []string{gardenseedmanagement.ManagedSeedShootName},
 		Columns: []resource.Column[*gardenseedmanagement.ManagedSeed]{
-			{Name: "Status", About: "Whether its gardenlet has registered the seed.", Value: func(m *gardenseedmanagement.ManagedSeed) any {
+			{Name: "Status", Description: "Whether its gardenlet has registered the seed.", Value: func(m *gardenseedmanagement.ManagedSeed) any {
 				switch condition(m.Status.Conditions, gardenseedmanagement.ManagedSeedSeedRegistered) {
 				case "", gardencore.ConditionUnknown:
 					return "Unknown"
@@ -40,7 +40,7 @@ func managedSeeds() resource.Definition[*gardenseedmanagement.ManagedSeed] {
 				}
 				return "NotRegistered"
 			}},
-			{Name: "Shoot", About: "The shoot that is made a seed.", Value: func(m *gardenseedmanagement.ManagedSeed) any { return shootName(m) }},
+			{Name: "Shoot", Description: "The shoot that is made a seed.", Value: func(m *gardenseedmanagement.ManagedSeed) any { return shootName(m) }},
 		},
 	}
 }

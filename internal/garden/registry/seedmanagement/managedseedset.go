@@ -26,16 +26,16 @@ func managedSeedSets() resource.Definition[*gardenseedmanagement.ManagedSeedSet]
 		ValidateUpdate:       validation.ValidateManagedSeedSetUpdate,
 		ValidateStatusUpdate: validation.ValidateManagedSeedSetStatusUpdate,
 		SpecChanged: func(m, old *gardenseedmanagement.ManagedSeedSet) bool {
-			return !resource.Equal(old.Spec, m.Spec) || resource.TakeOperation(m, v1beta1constants.GardenerOperationReconcile)
+			return !resource.Equal(old.Spec, m.Spec) || resource.ConsumeOperationAnnotation(m, v1beta1constants.GardenerOperationReconcile)
 		},
 		Warnings: func(m, _ *gardenseedmanagement.ManagedSeedSet) []string {
 			return core.ShootTemplateWarnings(&m.Spec.ShootTemplate.Spec, field.NewPath("spec", "shootTemplate", "spec"))
 		},
 		Columns: []resource.Column[*gardenseedmanagement.ManagedSeedSet]{
-			{Name: "Ready", About: "Ready replicas of those wanted.", Value: func(m *gardenseedmanagement.ManagedSeedSet) any {
+			{Name: "Ready", Description: "Ready replicas of those wanted.", Value: func(m *gardenseedmanagement.ManagedSeedSet) any {
 				return fmt.Sprintf("%d/%d", m.Status.ReadyReplicas, ptr.Deref(m.Spec.Replicas, 0))
 			}},
-			{Name: "Pending", About: "The replica that is being worked on, and why.", Value: func(m *gardenseedmanagement.ManagedSeedSet) any {
+			{Name: "Pending", Description: "The replica that is being worked on, and why.", Value: func(m *gardenseedmanagement.ManagedSeedSet) any {
 				if p := m.Status.PendingReplica; p != nil {
 					return fmt.Sprintf("%s:%s", p.Name, p.Reason)
 				}

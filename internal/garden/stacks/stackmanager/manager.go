@@ -64,7 +64,7 @@ func New(cfg Config) (*component.Manager, error) {
 	if err != nil {
 		return nil, err
 	}
-	instances, err := metadata.NewForConfig(component.Limited(cfg.REST))
+	instances, err := metadata.NewForConfig(component.WithDefaultRateLimits(cfg.REST))
 	if err != nil {
 		return nil, fmt.Errorf("making the client that looks for instances of CRDs: %w", err)
 	}

@@ -66,7 +66,7 @@ func wait(format string, args ...any) error { return waiting{fmt.Errorf(format, 
 
 func (r *Reconciler) addToManager(mgr manager.Manager) (err error) {
 	r.cache = mgr.GetCache()
-	r.controller, err = component.Controller(mgr, strings.ToLower(r.kind.Kind())).For(r.kind).Build(r)
+	r.controller, err = component.NewControllerBuilder(mgr, strings.ToLower(r.kind.Kind())).For(r.kind).Build(r)
 	return err
 }
 

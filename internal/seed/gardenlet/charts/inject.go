@@ -18,8 +18,8 @@ const (
 	volumeMode   = int64(0o644)
 )
 
-// Workload reports whether an object is a workload in the namespace. Its Pods get access to the garden and the seed's name.
-func Workload(obj *unstructured.Unstructured, namespace string) bool {
+// IsWorkloadIn reports whether an object is a workload in the namespace. Its Pods get access to the garden and the seed's name.
+func IsWorkloadIn(obj *unstructured.Unstructured, namespace string) bool {
 	return podSpecPath(obj) != nil && obj.GetNamespace() == namespace
 }
 

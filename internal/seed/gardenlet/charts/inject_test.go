@@ -43,7 +43,7 @@ func typed[T any](t *testing.T, obj *unstructured.Unstructured) (out T) {
 
 func TestInject(t *testing.T) {
 	obj := object(t, deployment)
-	if !Workload(obj, "ns") || Workload(obj, "other") || !WantsGarden(obj) {
+	if !IsWorkloadIn(obj, "ns") || IsWorkloadIn(obj, "other") || !WantsGarden(obj) {
 		t.Error("a Deployment in its namespace is a workload that wants access to the garden")
 	}
 	InjectGardenKubeconfig(obj, "generic", "token")
@@ -95,7 +95,7 @@ func TestInjectElsewhere(t *testing.T) {
 		"apiVersion: v1\nkind: Service\nmetadata: {name: s, namespace: ns}\n",
 		"apiVersion: apps.example.com/v1\nkind: Deployment\nmetadata: {name: s, namespace: ns}\n",
 	} {
-		if Workload(object(t, text), "ns") {
+		if IsWorkloadIn(object(t, text), "ns") {
 			t.Errorf("no workload: %s", text)
 		}
 	}

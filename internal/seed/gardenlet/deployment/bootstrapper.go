@@ -50,7 +50,7 @@ func (b *Bootstrapper) kubeconfig(ctx context.Context, of client.Object, method 
 		return nil, false, nil
 	}
 	now := b.Clock.Now()
-	renew = bootstraprules.Renews(of) || has.IdentityExpires != nil && has.IdentityExpires.Before(now)
+	renew = bootstraprules.RequestsNewKubeconfig(of) || has.IdentityExpires != nil && has.IdentityExpires.Before(now)
 	if has.IdentityExpires != nil && !renew {
 		return nil, false, nil
 	}
@@ -58,7 +58,7 @@ func (b *Bootstrapper) kubeconfig(ctx context.Context, of client.Object, method 
 	if err != nil {
 		return nil, false, err
 	}
-	if bootstraprules.Done(of, seed, now) {
+	if bootstraprules.IsBootstrapped(of, seed, now) {
 		return nil, false, errBootstrapped
 	}
 	token, err := b.token(ctx, of, method)

@@ -33,7 +33,7 @@ func (i *Installer) Install(ctx context.Context, of client.Object, g Gardenlet, 
 	if has.IsOfOther(g.SeedName) {
 		return fmt.Errorf("the cluster for seed %s has a gardenlet of seed %s: look whether it is the right cluster", g.SeedName, has.SeedName)
 	}
-	renews := bootstraprules.Renews(of)
+	renews := bootstraprules.RequestsNewKubeconfig(of)
 	if renews {
 		i.event(of, corev1.EventTypeNormal, "Renewing gardenlet kubeconfig secret due to operation annotation")
 	}

@@ -34,7 +34,7 @@ func Evaluate(extension extensionsv1alpha1.Object, same bool, since time.Time) (
 	case extension.GetResourceVersion() == "" || !same:
 		return true, nil
 	case last == nil:
-		return operation.Of(extension) == "", &corev1beta1.LastError{Description: "extension did not record a last operation yet"}
+		return operation.RequestedOperation(extension) == "", &corev1beta1.LastError{Description: "extension did not record a last operation yet"}
 	case last.LastUpdateTime.Time.Before(since.Truncate(time.Second)): // the status has no fractions of seconds
 		return true, nil
 	}
@@ -53,8 +53,8 @@ func Failure(extension extensionsv1alpha1.Object) *corev1beta1.LastError {
 	return nil
 }
 
-// Ask creates or patches an extension resource for an object of the garden, and requests an operation of the extension.
-func (e Extensions) Ask(ctx context.Context, garden metav1.Object, extension extensionsv1alpha1.Object, what string, specify func()) error {
+// RequestOperation creates or patches an extension resource for an object of the garden, and requests an operation of the extension.
+func (e Extensions) RequestOperation(ctx context.Context, garden metav1.Object, extension extensionsv1alpha1.Object, what string, specify func()) error {
 	mutate := func(extension extensionsv1alpha1.Object) {
 		e.annotate(extension, constants.GardenerOperation, what)
 		injection.Pass(garden, extension)
@@ -72,9 +72,9 @@ func (e Extensions) Ask(ctx context.Context, garden metav1.Object, extension ext
 	return nil
 }
 
-// PassOn copies changed injection annotations of an object of the garden to its extension resource, without requesting an
+// SyncInjectionAnnotations copies changed injection annotations of an object of the garden to its extension resource, without requesting an
 // operation.
-func (e Extensions) PassOn(ctx context.Context, garden metav1.Object, extension extensionsv1alpha1.Object) error {
+func (e Extensions) SyncInjectionAnnotations(ctx context.Context, garden metav1.Object, extension extensionsv1alpha1.Object) error {
 	return operation.Patch(ctx, e.Seed, extension, func(extension extensionsv1alpha1.Object) { injection.Pass(garden, extension) })
 }
 
@@ -86,7 +86,7 @@ func (e Extensions) Delete(ctx context.Context, garden metav1.Object, extension 
 		return false, fmt.Errorf("reading the extension's %T %s: %w", extension, extension.GetName(), err)
 	}
 	if extension.GetDeletionTimestamp() != nil {
-		return false, client.IgnoreNotFound(e.PassOn(ctx, garden, extension))
+		return false, client.IgnoreNotFound(e.SyncInjectionAnnotations(ctx, garden, extension))
 	}
 	// The result of the patch tells whether the resource exists, because the cache may not have it yet. The server refuses
 	// a deletion without confirmation.

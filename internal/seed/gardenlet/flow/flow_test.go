@@ -185,7 +185,7 @@ func TestReport(t *testing.T) {
 }
 
 func TestRetry(t *testing.T) {
-	retry := Retry{First: time.Second, Most: 3 * time.Second, Until: 10 * time.Second}
+	retry := Retry{First: time.Second, MaxDelay: 3 * time.Second, Timeout: 10 * time.Second}
 	for name, test := range map[string]struct {
 		err   error
 		until int // number of the first try that succeeds

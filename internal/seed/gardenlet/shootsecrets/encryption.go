@@ -92,8 +92,8 @@ func (m *Manager) Encryption(ctx context.Context, rotation Rotation, provider co
 	return Encryption{Pair: pair}, nil
 }
 
-// Reach records that the key has reached a stage.
-func (m *Manager) Reach(ctx context.Context, encryption *Encryption, stage Stage) error {
+// SetEncryptionStage records that the key has reached a stage.
+func (m *Manager) SetEncryptionStage(ctx context.Context, encryption *Encryption, stage Stage) error {
 	secret, err := m.read(ctx, EncryptionKey)
 	if err != nil {
 		return err

@@ -37,7 +37,7 @@ func TestEncryptionKey(t *testing.T) {
 		}
 		reach := func(stage Stage) {
 			t.Helper()
-			try(func() error { return m.Reach(t.Context(), &e, stage) })
+			try(func() error { return m.SetEncryptionStage(t.Context(), &e, stage) })
 		}
 		ensure(Rotation{})
 		reach(EncryptsAll)
@@ -62,7 +62,7 @@ func TestEncryptionKey(t *testing.T) {
 			t.Errorf("%d: the old key is still there, or the new one is lost", fails)
 		}
 		other := Encryption{Pair: Pair{Current: map[string][]byte{KeySecret: []byte("x")}}}
-		if err := m.Reach(t.Context(), &other, EncryptsAll); err == nil {
+		if err := m.SetEncryptionStage(t.Context(), &other, EncryptsAll); err == nil {
 			t.Error("another key is said to have encrypted everything")
 		}
 	}

@@ -36,7 +36,7 @@ func AddToManager(mgr manager.Manager, c Cloud, clk clock.WithTicker, guard *Gua
 		return fmt.Errorf("adding the clients of shoots: %w", err)
 	}
 	deployments := &DeploymentReconciler{Client: mgr.GetClient(), Clock: clk, Guard: guard}
-	err := component.Controller(mgr, "machinedeployment", options()).
+	err := component.NewControllerBuilder(mgr, "machinedeployment", options()).
 		For(&machinev1alpha1.MachineDeployment{}, builder.WithPredicates(predicate.GenerationChangedPredicate{})).
 		Watches(&machinev1alpha1.Machine{}, handler.EnqueueRequestsFromMapFunc(deploymentOf), builder.WithPredicates(counts())).
 		Complete(deployments)
@@ -46,7 +46,7 @@ func AddToManager(mgr manager.Manager, c Cloud, clk clock.WithTicker, guard *Gua
 	machines := &MachineReconciler{Client: mgr.GetClient(), Cloud: c, Shoots: shoots, Clock: clk, Guard: guard}
 	o := options()
 	o.MaxConcurrentReconciles = concurrency
-	err = component.Controller(mgr, "machine", o).
+	err = component.NewControllerBuilder(mgr, "machine", o).
 		For(&machinev1alpha1.Machine{},
 			builder.WithPredicates(predicate.Or[client.Object](predicate.GenerationChangedPredicate{}, predicate.LabelChangedPredicate{}))).
 		WatchesRawSource(source.Func(func(_ context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) error {

@@ -38,7 +38,7 @@ type family struct {
 // Reconcile takes the next step towards the Machines that a MachineDeployment wants. Changes of Machines trigger the
 // following steps.
 func (r *DeploymentReconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
-	release, err := r.Guard.Share(ctx, request.Namespace)
+	release, err := r.Guard.RLock(ctx, request.Namespace)
 	if err != nil {
 		return reconcile.Result{}, fmt.Errorf("waiting to work on the machines of namespace %s: %w", request.Namespace, err)
 	}

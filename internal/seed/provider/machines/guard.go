@@ -21,13 +21,13 @@ type guarded struct {
 
 const allShares = 1 << 20
 
-// Share acquires shared access to a namespace. It waits until an owner is done or the context ends.
-func (g *Guard) Share(ctx context.Context, namespace string) (release func(), err error) {
+// RLock acquires shared access to a namespace. It waits until an owner is done or the context ends.
+func (g *Guard) RLock(ctx context.Context, namespace string) (release func(), err error) {
 	return g.acquire(ctx, namespace, 1)
 }
 
-// Own acquires exclusive access to a namespace. It waits until all others are done or the context ends.
-func (g *Guard) Own(ctx context.Context, namespace string) (release func(), err error) {
+// Lock acquires exclusive access to a namespace. It waits until all others are done or the context ends.
+func (g *Guard) Lock(ctx context.Context, namespace string) (release func(), err error) {
 	return g.acquire(ctx, namespace, allShares)
 }
 

@@ -37,7 +37,7 @@ type ProviderSpec struct {
 
 // Reconcile takes the next step in the life of a Machine.
 func (r *MachineReconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
-	release, err := r.Guard.Share(ctx, request.Namespace)
+	release, err := r.Guard.RLock(ctx, request.Namespace)
 	if err != nil {
 		return reconcile.Result{}, fmt.Errorf("waiting to work on Machine %s: %w", request, err)
 	}
@@ -53,7 +53,7 @@ func (r *MachineReconciler) Reconcile(ctx context.Context, request reconcile.Req
 	}
 	t := &task{MachineReconciler: r, machine: machine}
 	wait, err := t.run(ctx)
-	return component.After(wait, err)
+	return component.RequeueAfter(wait, err)
 }
 
 // gone drops the client for the shoot if the last machine of the namespace is gone.

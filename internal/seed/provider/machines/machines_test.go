@@ -73,26 +73,26 @@ func TestPlan(t *testing.T) {
 
 func TestGuard(t *testing.T) {
 	g := &Guard{}
-	one, err1 := g.Share(t.Context(), "a")
-	two, err2 := g.Share(t.Context(), "a")
+	one, err1 := g.RLock(t.Context(), "a")
+	two, err2 := g.RLock(t.Context(), "a")
 	if err := errors.Join(err1, err2); err != nil {
 		t.Fatal(err)
 	}
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := g.Own(ended, "a"); err == nil {
+	if _, err := g.Lock(ended, "a"); err == nil {
 		t.Error("alone among others")
 	}
 	one()
 	two()
-	own, err := g.Own(t.Context(), "a")
+	own, err := g.Lock(t.Context(), "a")
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := g.Share(ended, "a"); err == nil {
+	if _, err := g.RLock(ended, "a"); err == nil {
 		t.Error("another one beside the owner")
 	}
-	other, err := g.Share(t.Context(), "b")
+	other, err := g.RLock(t.Context(), "b")
 	if err != nil {
 		t.Fatal(err)
 	}

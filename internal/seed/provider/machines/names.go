@@ -78,7 +78,7 @@ func frozen(ctx context.Context, seed client.Reader, namespace string) (bool, er
 	}
 	for i := range workers.Items {
 		last := workers.Items[i].Status.LastOperation
-		if operation.Of(&workers.Items[i]) == constants.GardenerOperationMigrate || last != nil &&
+		if operation.RequestedOperation(&workers.Items[i]) == constants.GardenerOperationMigrate || last != nil &&
 			last.Type == corev1beta1.LastOperationTypeMigrate {
 			return true, nil
 		}

@@ -44,7 +44,7 @@ type Reconciler struct {
 // AddToManager adds the controller to the manager, from which it takes unset dependencies.
 func (r *Reconciler) AddToManager(mgr manager.Manager) error {
 	r.Client = cmp.Or(r.Client, mgr.GetClient())
-	return component.Controller(mgr, ControllerName).
+	return component.NewControllerBuilder(mgr, ControllerName).
 		For(&rbacv1.ClusterRole{}, builder.OnlyMetadata, builder.WithPredicates(predicate.NewPredicateFuncs(isForExtensions))).
 		WatchesMetadata(&corev1.ServiceAccount{}, handler.EnqueueRequestsFromMapFunc(r.clusterRolesOf),
 			builder.WithPredicates(predicate.NewPredicateFuncs(isOfExtension))).

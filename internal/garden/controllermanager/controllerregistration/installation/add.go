@@ -34,10 +34,10 @@ func (r *Reconciler) AddToManager(mgr manager.Manager) error {
 	r.Client = cmp.Or(r.Client, mgr.GetClient())
 	r.Reader = cmp.Or(r.Reader, mgr.GetAPIReader())
 	mapped := handler.EnqueueRequestsFromMapFunc
-	return component.Controller(mgr, ControllerName).
+	return component.NewControllerBuilder(mgr, ControllerName).
 		For(&corev1beta1.Seed{}, builder.WithPredicates(seedChanged())).
-		Watches(&corev1beta1.ControllerRegistration{}, mapped(r.allSeeds), builder.WithPredicates(kit.CreationsAndUpdates(everyUpdate))).
-		Watches(&gardencorev1.ControllerDeployment{}, mapped(r.seedsOfDeployment), builder.WithPredicates(kit.CreationsAndUpdates(everyUpdate))).
+		Watches(&corev1beta1.ControllerRegistration{}, mapped(r.allSeeds), builder.WithPredicates(kit.CreationsAndUpdatesIf(everyUpdate))).
+		Watches(&gardencorev1.ControllerDeployment{}, mapped(r.seedsOfDeployment), builder.WithPredicates(kit.CreationsAndUpdatesIf(everyUpdate))).
 		Watches(&corev1beta1.ControllerInstallation{}, mapped(seedsOf(ofInstallation)), builder.WithPredicates(requirementChanged())).
 		Watches(&corev1beta1.BackupBucket{}, mapped(seedsOf(ofBucket)), builder.WithPredicates(changed(bucketChanged))).
 		Watches(&corev1beta1.BackupEntry{}, mapped(seedsOf(ofEntry)), builder.WithPredicates(changed(entryChanged))).
@@ -51,7 +51,7 @@ func everyUpdate(_, _ client.Object) bool { return true }
 
 // changed passes creations, deletions, and the updates for which counts returns true.
 func changed[T client.Object](counts func(before, after T) bool) predicate.Funcs {
-	funcs := kit.CreationsAndUpdates(counts)
+	funcs := kit.CreationsAndUpdatesIf(counts)
 	funcs.DeleteFunc = func(event.DeleteEvent) bool { return true }
 	return funcs
 }
@@ -59,7 +59,7 @@ func changed[T client.Object](counts func(before, after T) bool) predicate.Funcs
 // seedChanged passes Seeds whose spec, labels or annotations have changed, and those that are being deleted. It does
 // not pass updates of the status.
 func seedChanged() predicate.Predicate {
-	return kit.CreationsAndUpdates(func(before, after *corev1beta1.Seed) bool {
+	return kit.CreationsAndUpdatesIf(func(before, after *corev1beta1.Seed) bool {
 		return after.DeletionTimestamp != nil ||
 			!equality.Semantic.DeepEqual(before.Spec, after.Spec) ||
 			!equality.Semantic.DeepEqual(before.Labels, after.Labels) ||

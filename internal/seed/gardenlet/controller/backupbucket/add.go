@@ -34,13 +34,13 @@ func (r *Reconciler) AddToManager(mgr manager.Manager, garden cluster.Cluster) e
 	r.SeedClient = cmp.Or(r.SeedClient, mgr.GetClient())
 	r.Recorder = cmp.Or(r.Recorder, garden.GetEventRecorder(ControllerName+"-controller"))
 	r.Clock = cmp.Or[clock.WithTicker](r.Clock, clock.RealClock{})
-	return component.Controller(mgr, ControllerName).
+	return component.NewControllerBuilder(mgr, ControllerName).
 		WatchesRawSource(source.Kind[client.Object](garden.GetCache(), &corev1beta1.BackupBucket{},
 			&handler.EnqueueRequestForObject{}, predicate.NewPredicateFuncs(r.own), Changed())).
 		WatchesRawSource(source.Kind[client.Object](garden.GetCache(), &corev1beta1.BackupEntry{},
 			handler.EnqueueRequestsFromMapFunc(bucketOf), deleted())).
 		WatchesRawSource(source.Kind[client.Object](mgr.GetCache(), &extensionsv1alpha1.BackupBucket{},
-			&handler.EnqueueRequestForObject{}, operation.Ended(operation.OfExtension))).
+			&handler.EnqueueRequestForObject{}, operation.OperationEndedPredicate(operation.OfExtension))).
 		Complete(r)
 }
 

@@ -42,7 +42,7 @@ type Reconciler struct {
 	// Requeue and Refresh default to DefaultRequeue and DefaultRefresh.
 	Requeue, Refresh time.Duration
 
-	gone operation.Gone
+	gone operation.DeletedObjects
 }
 
 // Reconcile reconciles one BackupBucket.
@@ -93,12 +93,12 @@ func (r *Reconciler) reconcile(ctx context.Context, bucket *corev1beta1.BackupBu
 		}
 	}
 	if due || changed || r.old(extension) {
-		return r.extensions().Ask(ctx, bucket, extension, constants.GardenerOperationReconcile, func() {
+		return r.extensions().RequestOperation(ctx, bucket, extension, constants.GardenerOperationReconcile, func() {
 			metav1.SetMetaDataAnnotation(&extension.ObjectMeta, constants.AnnotationBackupBucketGeneratedSecretNamespace, constants.GardenNamespace)
 			extension.Spec = spec
 		})
 	}
-	if err := r.extensions().PassOn(ctx, bucket, extension); err != nil || failure != nil || !done(extension) {
+	if err := r.extensions().SyncInjectionAnnotations(ctx, bucket, extension); err != nil || failure != nil || !done(extension) {
 		return err // the next event of the extension resource triggers a reconciliation
 	}
 	if err := r.bringBack(ctx, bucket, extension); err != nil {
@@ -163,7 +163,7 @@ func (r *Reconciler) report(ctx context.Context, bucket *corev1beta1.BackupBucke
 		Of: func(b *corev1beta1.BackupBucket) extensionops.Status {
 			return extensionops.Status{Operation: &b.Status.LastOperation, Error: &b.Status.LastError, Observed: &b.Status.ObservedGeneration}
 		}}
-	return reporter.Report(ctx, bucket, operation.Type(bucket, bucket.Status.LastOperation), state, description, failure)
+	return reporter.Report(ctx, bucket, operation.DueOperationType(bucket, bucket.Status.LastOperation), state, description, failure)
 }
 
 func (r *Reconciler) copier() extensionops.Copier {

@@ -50,13 +50,13 @@ func (r *Reconciler) AddToManager(mgr manager.Manager, garden cluster.Cluster) e
 			return fmt.Errorf("indexing BackupEntries by %s: %w", field, err)
 		}
 	}
-	return component.Controller(mgr, ControllerName).
+	return component.NewControllerBuilder(mgr, ControllerName).
 		WatchesRawSource(source.Kind[client.Object](garden.GetCache(), &corev1beta1.BackupEntry{},
 			&handler.EnqueueRequestForObject{}, r.occasions())).
 		WatchesRawSource(source.Kind[client.Object](garden.GetCache(), &corev1beta1.BackupBucket{},
-			handler.EnqueueRequestsFromMapFunc(r.entries(byBucket)), operation.Ended(ofBucket))).
+			handler.EnqueueRequestsFromMapFunc(r.entries(byBucket)), operation.OperationEndedPredicate(ofBucket))).
 		WatchesRawSource(source.Kind[client.Object](mgr.GetCache(), &extensionsv1alpha1.BackupEntry{},
-			handler.EnqueueRequestsFromMapFunc(r.entries(byName)), operation.Ended(operation.OfExtension))).
+			handler.EnqueueRequestsFromMapFunc(r.entries(byName)), operation.OperationEndedPredicate(operation.OfExtension))).
 		Complete(r)
 }
 
@@ -80,7 +80,7 @@ func (r *Reconciler) concerns(obj client.Object) bool {
 		return false
 	}
 	migrated := operation.Is(entry.Status.LastOperation, corev1beta1.LastOperationTypeMigrate, corev1beta1.LastOperationStateSucceeded)
-	return !migrated || operation.Of(entry) == constants.GardenerOperationRestore || entry.DeletionTimestamp != nil
+	return !migrated || operation.RequestedOperation(entry) == constants.GardenerOperationRestore || entry.DeletionTimestamp != nil
 }
 
 // responsible returns the seed whose gardenlet reconciles an entry: the seed in the status until that seed has released

@@ -22,7 +22,7 @@ func (r *Reconciler) delete(ctx context.Context, entry *corev1beta1.BackupEntry)
 	if !controllerutil.ContainsFinalizer(entry, corev1beta1.GardenerName) {
 		return 0, nil
 	}
-	t := operation.Type(entry, entry.Status.LastOperation)
+	t := operation.DueOperationType(entry, entry.Status.LastOperation)
 	if wait := r.grace(entry); wait > 0 {
 		at := r.Clock.Now().Add(wait)
 		return wait, r.report(ctx, entry, t, corev1beta1.LastOperationStatePending,

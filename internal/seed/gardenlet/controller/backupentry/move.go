@@ -50,10 +50,10 @@ func (r *Reconciler) release(ctx context.Context, entry *corev1beta1.BackupEntry
 		if err := r.fail(ctx, entry, corev1beta1.LastOperationTypeMigrate, extensionops.Failure(extension)); err != nil {
 			return err
 		}
-	case !migrating && extension.DeletionTimestamp == nil && operation.Of(extension) != constants.GardenerOperationMigrate:
-		return r.extensions().Ask(ctx, entry, extension, constants.GardenerOperationMigrate, nil)
+	case !migrating && extension.DeletionTimestamp == nil && operation.RequestedOperation(extension) != constants.GardenerOperationMigrate:
+		return r.extensions().RequestOperation(ctx, entry, extension, constants.GardenerOperationMigrate, nil)
 	}
-	return r.extensions().PassOn(ctx, entry, extension)
+	return r.extensions().SyncInjectionAnnotations(ctx, entry, extension)
 }
 
 // requestOperation requests an operation of the extension. For a restoration it first writes the state from the
@@ -62,20 +62,20 @@ func (r *Reconciler) requestOperation(ctx context.Context, entry *corev1beta1.Ba
 	t corev1beta1.LastOperationType, spec extensionsv1alpha1.BackupEntrySpec) error {
 	specify := func() { extension.Spec = spec }
 	if t != corev1beta1.LastOperationTypeRestore {
-		return r.extensions().Ask(ctx, entry, extension, constants.GardenerOperationReconcile, specify)
+		return r.extensions().RequestOperation(ctx, entry, extension, constants.GardenerOperationReconcile, specify)
 	}
 	state := &corev1beta1.ShootState{}
 	key := client.ObjectKey{Namespace: entry.Namespace, Name: shootOf(entry)}
 	if err := r.GardenReader.Get(ctx, key, state); err != nil {
 		return fmt.Errorf("reading ShootState %s, from which BackupEntry %s is restored: %w", key, entry.Name, err)
 	}
-	if err := r.extensions().Ask(ctx, entry, extension, constants.GardenerOperationWaitForState, specify); err != nil {
+	if err := r.extensions().RequestOperation(ctx, entry, extension, constants.GardenerOperationWaitForState, specify); err != nil {
 		return err
 	}
 	if err := r.restoreState(ctx, extension, state); err != nil {
 		return err
 	}
-	return r.extensions().Ask(ctx, entry, extension, constants.GardenerOperationRestore, nil)
+	return r.extensions().RequestOperation(ctx, entry, extension, constants.GardenerOperationRestore, nil)
 }
 
 // restoreState writes the state from the other seed into an extension resource that has none yet.
@@ -92,7 +92,7 @@ func (r *Reconciler) restoreState(ctx context.Context, extension *extensionsv1al
 
 // waitsForState reports whether a restoration was interrupted before it was requested from the extension.
 func waitsForState(extension *extensionsv1alpha1.BackupEntry) bool {
-	return operation.Of(extension) == constants.GardenerOperationWaitForState
+	return operation.RequestedOperation(extension) == constants.GardenerOperationWaitForState
 }
 
 func shootOf(entry *corev1beta1.BackupEntry) string {

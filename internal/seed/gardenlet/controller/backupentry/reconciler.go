@@ -39,7 +39,7 @@ type Reconciler struct {
 	// Requeue defaults to DefaultRequeue.
 	Requeue time.Duration
 
-	gone operation.Gone
+	gone operation.DeletedObjects
 }
 
 // Reconcile reconciles one BackupEntry.
@@ -73,7 +73,7 @@ func (r *Reconciler) reconcile(ctx context.Context, entry *corev1beta1.BackupEnt
 	if err := operation.AddFinalizer(ctx, r.GardenClient, entry, corev1beta1.GardenerName); err != nil {
 		return 0, err
 	}
-	t := operation.Type(entry, entry.Status.LastOperation)
+	t := operation.DueOperationType(entry, entry.Status.LastOperation)
 	if err := r.start(ctx, entry, t); err != nil {
 		return 0, err
 	}
@@ -95,10 +95,10 @@ func (r *Reconciler) reconcile(ctx context.Context, entry *corev1beta1.BackupEnt
 	if due || changed || waitsForState(extension) {
 		return r.requeue(), r.requestOperation(ctx, entry, extension, t, spec)
 	}
-	if err := r.extensions().PassOn(ctx, entry, extension); err != nil || failure != nil {
+	if err := r.extensions().SyncInjectionAnnotations(ctx, entry, extension); err != nil || failure != nil {
 		return 0, err
 	}
-	if last := extension.Status.LastOperation; last.State != corev1beta1.LastOperationStateSucceeded || operation.Of(extension) != "" {
+	if last := extension.Status.LastOperation; last.State != corev1beta1.LastOperationStateSucceeded || operation.RequestedOperation(extension) != "" {
 		return r.requeue(), nil
 	}
 	return 0, r.succeed(ctx, entry, t)

@@ -35,13 +35,13 @@ func (r *Reconciler) AddToManager(mgr manager.Manager, garden cluster.Cluster) e
 	r.GardenReader = cmp.Or(r.GardenReader, garden.GetAPIReader())
 	r.SeedClient = cmp.Or(r.SeedClient, mgr.GetClient())
 	r.Clock = cmp.Or[clock.WithTicker](r.Clock, clock.RealClock{})
-	return component.Controller(mgr, ControllerName, controller.Options{MaxConcurrentReconciles: r.ConcurrentSyncs}).
+	return component.NewControllerBuilder(mgr, ControllerName, controller.Options{MaxConcurrentReconciles: r.ConcurrentSyncs}).
 		WatchesRawSource(source.Kind[client.Object](garden.GetCache(), &operationsv1alpha1.Bastion{},
 			&handler.EnqueueRequestForObject{}, changed())).
 		WatchesRawSource(source.Kind[client.Object](garden.GetCache(), &corev1beta1.Shoot{},
 			handler.EnqueueRequestsFromMapFunc(r.bastionsOf), moved())).
 		WatchesRawSource(source.Kind[client.Object](mgr.GetCache(), &extensionsv1alpha1.Bastion{},
-			handler.EnqueueRequestsFromMapFunc(inGarden), predicate.Or(operation.Ended(operation.OfExtension), statusChanged()))).
+			handler.EnqueueRequestsFromMapFunc(inGarden), predicate.Or(operation.OperationEndedPredicate(operation.OfExtension), statusChanged()))).
 		Complete(r)
 }
 

@@ -143,7 +143,7 @@ func (r *Reconciler) remove(ctx context.Context, bastion *operationsv1alpha1.Bas
 			metav1.SetMetaDataAnnotation(&extension.ObjectMeta, constants.GardenerTimestamp, r.Clock.Now().UTC().Format(time.RFC3339Nano))
 		}
 	})
-	if err == nil && operation.Overdue(extension, r.Clock.Now()) {
+	if err == nil && operation.ForceDeletionTimedOut(extension, r.Clock.Now()) {
 		err = operation.RemoveFinalizers(ctx, r.SeedClient, extension, extension.Finalizers...)
 		return err == nil || apierrors.IsNotFound(err), client.IgnoreNotFound(err)
 	}

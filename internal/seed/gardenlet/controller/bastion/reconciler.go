@@ -39,7 +39,7 @@ type Reconciler struct {
 	// ConcurrentSyncs is the number of Bastions that are reconciled at the same time.
 	ConcurrentSyncs int
 
-	gone operation.Gone
+	gone operation.DeletedObjects
 }
 
 // Reconcile reconciles one Bastion.
@@ -107,7 +107,7 @@ func (r *Reconciler) reconcile(ctx context.Context, bastion *operationsv1alpha1.
 	if replaced, err := r.replace(ctx, bastion, extension, wanted); replaced || err != nil {
 		return err
 	}
-	asked := operation.Of(bastion) == constants.GardenerOperationReconcile
+	asked := operation.RequestedOperation(bastion) == constants.GardenerOperationReconcile
 	due, failure := extensionops.Evaluate(extension, extensionops.Same(extension.Spec, wanted), time.Time{})
 	if extension.Status.LastOperation == nil {
 		failure = nil // the extension has not begun, so there is nothing to report
@@ -120,7 +120,7 @@ func (r *Reconciler) reconcile(ctx context.Context, bastion *operationsv1alpha1.
 		}
 		return r.requestReconcile(ctx, bastion, extension, wanted)
 	}
-	if err := r.extensions().PassOn(ctx, bastion, extension); err != nil {
+	if err := r.extensions().SyncInjectionAnnotations(ctx, bastion, extension); err != nil {
 		return err
 	}
 	return r.patchStatus(ctx, bastion, extension, failure)
@@ -142,7 +142,7 @@ func (r *Reconciler) replace(ctx context.Context, bastion *operationsv1alpha1.Ba
 // requestReconcile writes the wanted spec, and requests a reconciliation from the extension.
 func (r *Reconciler) requestReconcile(ctx context.Context, bastion *operationsv1alpha1.Bastion, extension *extensionsv1alpha1.Bastion,
 	wanted extensionsv1alpha1.BastionSpec) error {
-	err := r.extensions().Ask(ctx, bastion, extension, constants.GardenerOperationReconcile, func() {
+	err := r.extensions().RequestOperation(ctx, bastion, extension, constants.GardenerOperationReconcile, func() {
 		metav1.SetMetaDataAnnotation(&extension.ObjectMeta, AnnotationNamespace, bastion.Namespace)
 		extension.Spec = wanted
 	})
@@ -156,7 +156,7 @@ func (r *Reconciler) requestReconcile(ctx context.Context, bastion *operationsv1
 		return err
 	}
 	return operation.Patch(ctx, r.GardenClient, bastion, func(bastion *operationsv1alpha1.Bastion) {
-		if operation.Of(bastion) == constants.GardenerOperationReconcile {
+		if operation.RequestedOperation(bastion) == constants.GardenerOperationReconcile {
 			delete(bastion.Annotations, constants.GardenerOperation)
 		}
 	})

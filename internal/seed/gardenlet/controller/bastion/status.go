@@ -31,7 +31,7 @@ func (r *Reconciler) patchStatus(ctx context.Context, bastion *operationsv1alpha
 				extensionsv1alpha1.BastionResource, client.ObjectKeyFromObject(extension), failure.Description)})
 	}
 	if last := extension.Status.LastOperation; last == nil || last.State != corev1beta1.LastOperationStateSucceeded ||
-		operation.Of(extension) != "" {
+		operation.RequestedOperation(extension) != "" {
 		return nil // the operation continues: the previous status holds until it ends
 	}
 	if its := conditions.Get(extension.Status.Conditions, operationsv1alpha1.BastionReady); its != nil &&

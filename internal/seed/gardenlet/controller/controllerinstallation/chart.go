@@ -88,7 +88,7 @@ func nameOf(secret *corev1.Secret) string {
 // the garden to the workloads that want it.
 func (r *rendered) inject(namespace, seed string) {
 	for _, obj := range r.objects {
-		if !charts.Workload(obj, namespace) {
+		if !charts.IsWorkloadIn(obj, namespace) {
 			continue
 		}
 		if r.kubeconfig != nil && charts.WantsGarden(obj) {

@@ -56,7 +56,7 @@ type Reconciler struct {
 	// Requeue defaults to DefaultRequeue.
 	Requeue time.Duration
 
-	gone operation.Gone
+	gone operation.DeletedObjects
 }
 
 // NamespaceName returns the namespace in the seed of the extension that a ControllerInstallation installs.

@@ -35,7 +35,7 @@ func (r *Reconciler) AddToManager(mgr manager.Manager, garden cluster.Cluster) e
 	r.GardenReader = cmp.Or(r.GardenReader, garden.GetAPIReader())
 	r.SeedClient = cmp.Or(r.SeedClient, mgr.GetClient())
 	r.Clock = cmp.Or[clock.WithTicker](r.Clock, clock.RealClock{})
-	return component.Controller(mgr, ControllerName).
+	return component.NewControllerBuilder(mgr, ControllerName).
 		WatchesRawSource(source.Kind[client.Object](garden.GetCache(), &corev1beta1.ControllerInstallation{},
 			&handler.EnqueueRequestForObject{}, predicate.Funcs{
 				UpdateFunc: func(event.UpdateEvent) bool { return false },

@@ -54,7 +54,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	if period <= 0 {
 		period = DefaultSyncPeriod
 	}
-	return component.After(period, err)
+	return component.RequeueAfter(period, err)
 }
 
 // checkHealth returns the conditions of an extension. An error means that its state could not be read.

@@ -32,7 +32,7 @@ func (r *Reconciler) AddToManager(mgr manager.Manager, garden cluster.Cluster) e
 	r.GardenClient = cmp.Or(r.GardenClient, garden.GetClient())
 	r.SeedClient = cmp.Or(r.SeedClient, mgr.GetClient())
 	r.Clock = cmp.Or[clock.WithTicker](r.Clock, clock.RealClock{})
-	b := component.Controller(mgr, ControllerName).
+	b := component.NewControllerBuilder(mgr, ControllerName).
 		WatchesRawSource(source.Kind[client.Object](garden.GetCache(), &corev1beta1.ControllerInstallation{},
 			&handler.EnqueueRequestForObject{}, predicate.Funcs{
 				UpdateFunc: func(e event.UpdateEvent) bool { return e.ObjectOld.GetGeneration() != e.ObjectNew.GetGeneration() },

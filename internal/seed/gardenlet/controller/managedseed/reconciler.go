@@ -56,7 +56,7 @@ type Reconciler struct {
 	// TokenValidity defaults to deployment.DefaultTokenValidity.
 	TokenValidity time.Duration
 
-	gone operation.Gone
+	gone operation.DeletedObjects
 }
 
 // Reconcile reconciles one ManagedSeed.

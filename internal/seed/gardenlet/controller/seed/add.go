@@ -36,7 +36,7 @@ func (r *Reconciler) AddToManager(mgr manager.Manager, garden cluster.Cluster) e
 		}
 		r.Version = server.Version
 	}
-	b := component.Controller(mgr, ControllerName, controller.Options{MaxConcurrentReconciles: 1}).
+	b := component.NewControllerBuilder(mgr, ControllerName, controller.Options{MaxConcurrentReconciles: 1}).
 		WatchesRawSource(source.Kind[client.Object](garden.GetCache(), &corev1beta1.Seed{},
 			&handler.EnqueueRequestForObject{}, predicate.NewPredicateFuncs(r.own), predicate.GenerationChangedPredicate{}))
 	if r.Renewed != nil {
@@ -47,7 +47,7 @@ func (r *Reconciler) AddToManager(mgr manager.Manager, garden cluster.Cluster) e
 
 func (r *Reconciler) own(obj client.Object) bool { return obj.GetName() == r.SeedName }
 
-// Occasion returns the event that, sent on Renewed, triggers a reconciliation of the Seed with the given name.
-func Occasion(seedName string) event.GenericEvent {
+// RenewedEvent returns the event that, sent on Renewed, triggers a reconciliation of the Seed with the given name.
+func RenewedEvent(seedName string) event.GenericEvent {
 	return event.GenericEvent{Object: &corev1beta1.Seed{ObjectMeta: metav1.ObjectMeta{Name: seedName}}}
 }

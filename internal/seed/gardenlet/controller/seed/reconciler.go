@@ -47,12 +47,12 @@ type Reconciler struct {
 	Version func(context.Context) (string, error)
 	// CertificateExpiration returns when the gardenlet's client certificate for the garden expires, zero if it has none.
 	CertificateExpiration func() time.Time
-	// Renewed, if not nil, receives an Occasion after the client certificate was renewed.
+	// Renewed, if not nil, receives a RenewedEvent after the client certificate was renewed.
 	Renewed <-chan event.GenericEvent
 	// Sync and Wait default to DefaultSync and DefaultWait.
 	Sync, Wait time.Duration
 
-	gone operation.Gone
+	gone operation.DeletedObjects
 }
 
 // Reconcile implements reconcile.Reconciler.

@@ -19,7 +19,7 @@ import (
 // renew handles the operation annotations that request new credentials before they expire: it marks the Secrets for the
 // controllers that manage them, and then removes the annotation from the Seed.
 func (r *Reconciler) renew(ctx context.Context, seed *corev1beta1.Seed) (err error) {
-	switch operation.Of(seed) {
+	switch operation.RequestedOperation(seed) {
 	case constants.GardenerOperationRenewKubeconfig:
 		err = r.renewKubeconfig(ctx)
 	case constants.SeedOperationRenewGardenAccessSecrets:

@@ -37,7 +37,7 @@ func (r *Reconciler) AddToManager(mgr manager.Manager, garden cluster.Cluster) e
 	if err := r.loadExpected(); err != nil {
 		return err
 	}
-	return component.Controller(mgr, ControllerName, controller.Options{
+	return component.NewControllerBuilder(mgr, ControllerName, controller.Options{
 		MaxConcurrentReconciles: 1,
 		RateLimiter: workqueue.NewTypedWithMaxWaitRateLimiter(
 			workqueue.DefaultTypedControllerRateLimiter[reconcile.Request](), r.sync()),

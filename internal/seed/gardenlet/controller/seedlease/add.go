@@ -41,7 +41,7 @@ func (r *Reconciler) AddToManager(mgr manager.Manager, garden cluster.Cluster) e
 		}
 		r.Check = server.Healthy
 	}
-	return component.Controller(mgr, ControllerName, controller.Options{
+	return component.NewControllerBuilder(mgr, ControllerName, controller.Options{
 		MaxConcurrentReconciles: 1,
 		RateLimiter:             workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](minRetry, maxRetry),
 		ReconciliationTimeout:   max(r.resync(), minTimeout),

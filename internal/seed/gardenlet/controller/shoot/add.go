@@ -48,7 +48,7 @@ func (r *Reconciler) AddToManager(mgr manager.Manager, garden cluster.Cluster) e
 	r.SeedReader = cmp.Or(r.SeedReader, mgr.GetAPIReader())
 	r.Recorder = cmp.Or(r.Recorder, garden.GetEventRecorder(ControllerName+"-controller"))
 	r.Clock = cmp.Or[clock.WithTicker](r.Clock, clock.RealClock{})
-	b := component.Controller(mgr, ControllerName, controller.Options{
+	b := component.NewControllerBuilder(mgr, ControllerName, controller.Options{
 		MaxConcurrentReconciles: r.ConcurrentSyncs,
 		RateLimiter:             workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](retryBase, retryMax),
 	}).
@@ -62,10 +62,10 @@ func (r *Reconciler) AddToManager(mgr manager.Manager, garden cluster.Cluster) e
 		WatchesRawSource(source.Kind[client.Object](mgr.GetCache(), &corev1.Service{},
 			handler.EnqueueRequestsFromMapFunc(r.shootOfNamespace), isPlane(), statusChanged())).
 		WatchesRawSource(source.Kind[client.Object](garden.GetCache(), &corev1beta1.BackupEntry{},
-			handler.EnqueueRequestsFromMapFunc(r.ofEntry), predicate.Or(operation.Ended(ofEntry), deleted())))
+			handler.EnqueueRequestsFromMapFunc(r.ofEntry), predicate.Or(operation.OperationEndedPredicate(ofEntry), deleted())))
 	for _, k := range extensionKinds {
 		b = b.WatchesRawSource(source.Kind[client.Object](mgr.GetCache(), k.object(),
-			handler.EnqueueRequestsFromMapFunc(r.shootOfNamespace), operation.Ended(operation.OfExtension)))
+			handler.EnqueueRequestsFromMapFunc(r.shootOfNamespace), operation.OperationEndedPredicate(operation.OfExtension)))
 	}
 	return b.Complete(r)
 }

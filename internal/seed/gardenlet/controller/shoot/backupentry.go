@@ -145,7 +145,7 @@ func entryDone(entry *corev1beta1.BackupEntry) error {
 		return flow.Pending("BackupEntry %s is not up to date", key)
 	case status.LastError != nil:
 		return flow.WithCodes(fmt.Errorf("BackupEntry %s: %s", key, status.LastError.Description), status.LastError.Codes...)
-	case last.State != corev1beta1.LastOperationStateSucceeded || operation.Of(entry) != "":
+	case last.State != corev1beta1.LastOperationStateSucceeded || operation.RequestedOperation(entry) != "":
 		return flow.Pending("BackupEntry %s: %s", key, last.Description)
 	}
 	return nil

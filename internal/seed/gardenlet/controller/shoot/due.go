@@ -29,7 +29,7 @@ func (r *Reconciler) rests(ctx context.Context, shoot *corev1beta1.Shoot) time.D
 	if apierrors.IsNotFound(err) || namespace.DeletionTimestamp != nil {
 		return 0
 	}
-	if window := confinedTo(shoot); window != nil {
+	if window := rolloutWindow(shoot); window != nil {
 		if window.Contains(r.Clock.Now()) && !window.Contains(last.LastUpdateTime.Time) || window.Contains(r.Clock.Now()) &&
 			r.Clock.Since(last.LastUpdateTime.Time) > window.Duration() {
 			return 0
@@ -41,15 +41,15 @@ func (r *Reconciler) rests(ctx context.Context, shoot *corev1beta1.Shoot) time.D
 
 // untilNext returns the time until the next regular reconciliation after a success.
 func (r *Reconciler) untilNext(shoot *corev1beta1.Shoot) time.Duration {
-	if window := confinedTo(shoot); window != nil {
+	if window := rolloutWindow(shoot); window != nil {
 		return max(window.RandomDurationUntilNext(r.Clock.Now(), false), time.Second)
 	}
 	return r.sync()
 }
 
-// confinedTo returns the maintenance time window if changes of the Shoot are rolled out only in it, and nil if they are
+// rolloutWindow returns the maintenance time window if changes of the Shoot are rolled out only in it, and nil if they are
 // rolled out at any time.
-func confinedTo(shoot *corev1beta1.Shoot) *timewindow.MaintenanceTimeWindow {
+func rolloutWindow(shoot *corev1beta1.Shoot) *timewindow.MaintenanceTimeWindow {
 	m := shoot.Spec.Maintenance
 	if m == nil || !ptr.Deref(m.ConfineSpecUpdateRollout, false) || m.TimeWindow == nil {
 		return nil

@@ -130,7 +130,7 @@ func encryptionWith(key map[string][]byte) (apiserverv1.ProviderConfiguration, e
 // until it does.
 func (b *botanist) encryptWithNewKey(ctx context.Context) error {
 	if b.encryption.Stage == shootsecrets.EncryptsNothing && b.encryption.Old != nil {
-		if err := b.secrets().Reach(ctx, &b.encryption, shootsecrets.EncryptsNew); err != nil {
+		if err := b.secrets().SetEncryptionStage(ctx, &b.encryption, shootsecrets.EncryptsNew); err != nil {
 			return err
 		}
 		b.switching = true
@@ -164,7 +164,7 @@ func (b *botanist) encryptAll(ctx context.Context) error {
 		}
 	}
 	if b.encryption.Stage != shootsecrets.EncryptsAll {
-		if err := b.secrets().Reach(ctx, &b.encryption, shootsecrets.EncryptsAll); err != nil {
+		if err := b.secrets().SetEncryptionStage(ctx, &b.encryption, shootsecrets.EncryptsAll); err != nil {
 			return err
 		}
 	}

@@ -87,7 +87,7 @@ func (b *botanist) deploy(ctx context.Context, e *extension) error {
 // restore makes an extension take over the state from another seed: it creates the resource with the operation
 // wait-for-state, writes the state, and only then requests the restoration.
 func (b *botanist) restore(ctx context.Context, e *extension, before extensionsv1alpha1.Object, exists bool) error {
-	requested := operation.Of(before)
+	requested := operation.RequestedOperation(before)
 	last := before.GetExtensionStatus().GetLastOperation()
 	begun := last != nil && last.Type == corev1beta1.LastOperationTypeRestore || requested == constants.GardenerOperationRestore
 	if !exists || !begun && requested != constants.GardenerOperationWaitForState {
@@ -211,7 +211,7 @@ func isFailure(err error) bool { return err != nil && !flow.IsPending(err) }
 func answered(kind string, obj extensionsv1alpha1.Object, t corev1beta1.LastOperationType) error {
 	status, key := obj.GetExtensionStatus(), client.ObjectKeyFromObject(obj)
 	last := status.GetLastOperation()
-	switch operation.Of(obj) {
+	switch operation.RequestedOperation(obj) {
 	case constants.GardenerOperationReconcile, constants.GardenerOperationWaitForState:
 		return flow.Pending("%s %s waits for its extension", kind, key)
 	case constants.GardenerOperationRestore:
@@ -307,7 +307,7 @@ func (b *botanist) migrate(ctx context.Context, kind string, obj extensionsv1alp
 		operation.Is(obj.GetExtensionStatus().GetLastOperation(), t, corev1beta1.LastOperationStateSucceeded) {
 		return nil
 	}
-	if operation.Of(obj) != constants.GardenerOperationMigrate || b.requestedBefore(obj) {
+	if operation.RequestedOperation(obj) != constants.GardenerOperationMigrate || b.requestedBefore(obj) {
 		before := obj.DeepCopyObject().(extensionsv1alpha1.Object)
 		b.requestOperation(obj, constants.GardenerOperationMigrate)
 		if err := b.SeedClient.Patch(ctx, obj, client.MergeFrom(before)); err != nil {

@@ -70,7 +70,7 @@ func (b *botanist) announceForce(ctx context.Context) error {
 // passed.
 func (b *botanist) removeFinalizers(ctx context.Context, kind string, obj extensionsv1alpha1.Object) error {
 	key := client.ObjectKeyFromObject(obj)
-	if !operation.Overdue(obj, b.Clock.Now()) {
+	if !operation.ForceDeletionTimedOut(obj, b.Clock.Now()) {
 		return flow.Pending("%s %s has not gone yet", kind, key)
 	}
 	if err := operation.RemoveFinalizers(ctx, b.SeedClient, obj, obj.GetFinalizers()...); client.IgnoreNotFound(err) != nil {

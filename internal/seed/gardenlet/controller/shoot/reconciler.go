@@ -93,7 +93,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	if apierrors.IsConflict(err) { // others write Shoots at any time
 		return reconcile.Result{RequeueAfter: conflictRetry}, nil
 	}
-	return component.After(wait, err)
+	return component.RequeueAfter(wait, err)
 }
 
 // responsible returns the seed whose gardenlet reconciles a Shoot: the seed in the status until that seed has released
@@ -199,7 +199,7 @@ func operationType(shoot *corev1beta1.Shoot) corev1beta1.LastOperationType {
 	if isAdrift(shoot) {
 		return corev1beta1.LastOperationTypeRestore
 	}
-	if t := operation.Type(&metav1.ObjectMeta{}, shoot.Status.LastOperation); t != "" {
+	if t := operation.DueOperationType(&metav1.ObjectMeta{}, shoot.Status.LastOperation); t != "" {
 		return t
 	}
 	return corev1beta1.LastOperationTypeReconcile // the last operation has no type

@@ -126,8 +126,8 @@ func (w *world) simulate() {
 }
 
 func (w *world) answer(kind string, obj extensionsv1alpha1.Object) error {
-	requested, status := operation.Of(obj), obj.GetExtensionStatus()
-	t := operation.Type(obj, status.GetLastOperation())
+	requested, status := operation.RequestedOperation(obj), obj.GetExtensionStatus()
+	t := operation.DueOperationType(obj, status.GetLastOperation())
 	if obj.GetDeletionTimestamp() == nil && requested == "" && status.GetLastOperation() != nil &&
 		status.GetLastOperation().State == "Succeeded" || requested == "wait-for-state" {
 		return nil
@@ -200,7 +200,7 @@ func (w *world) simulateEntries() {
 		w.Fatal(err)
 	}
 	for i := range entries.Items {
-		e, requested := &entries.Items[i], operation.Of(&entries.Items[i])
+		e, requested := &entries.Items[i], operation.RequestedOperation(&entries.Items[i])
 		last := &corev1beta1.LastOperation{Type: "Reconcile", State: "Succeeded"}
 		if requested == "" && e.Status.LastOperation != nil && e.Status.ObservedGeneration == e.Generation {
 			continue
@@ -226,7 +226,7 @@ func (w *world) simulateEntries() {
 // entrySeed returns the current seed of an entry, nil if the entry has been released.
 func (w *world) entrySeed(e *corev1beta1.BackupEntry) *string {
 	on, last := e.Status.SeedName, e.Status.LastOperation
-	if on != nil && *on != *e.Spec.SeedName || on == nil && last != nil && last.Type == "Migrate" && operation.Of(e) != "restore" {
+	if on != nil && *on != *e.Spec.SeedName || on == nil && last != nil && last.Type == "Migrate" && operation.RequestedOperation(e) != "restore" {
 		return nil
 	}
 	return e.Spec.SeedName

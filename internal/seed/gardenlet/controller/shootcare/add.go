@@ -48,7 +48,7 @@ func (r *Reconciler) AddToManager(mgr manager.Manager, garden cluster.Cluster) e
 	if err := mgr.Add(closes); err != nil {
 		return err
 	}
-	return component.Controller(mgr, ControllerName, controller.Options{
+	return component.NewControllerBuilder(mgr, ControllerName, controller.Options{
 		MaxConcurrentReconciles: r.ConcurrentSyncs,
 		RateLimiter: workqueue.NewTypedWithMaxWaitRateLimiter(
 			workqueue.DefaultTypedControllerRateLimiter[reconcile.Request](), r.period()),

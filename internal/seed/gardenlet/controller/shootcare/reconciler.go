@@ -22,7 +22,7 @@ const (
 	DefaultSyncPeriod = 30 * time.Second
 	// hurry is the check period of a Shoot with conditions or constraints that are not True, if it is shorter than the
 	// usual period.
-	hurry = 10 * time.Second
+	failedSyncPeriod = 10 * time.Second
 )
 
 // Reconciler checks the health of the Shoots of a seed.
@@ -104,7 +104,7 @@ func (r *Reconciler) next(found findings) time.Duration {
 	for _, all := range [][]conditions.Condition{found.conditions, found.constraints} {
 		for _, c := range all {
 			if c.Status != corev1beta1.ConditionTrue {
-				return min(hurry, r.period())
+				return min(failedSyncPeriod, r.period())
 			}
 		}
 	}

@@ -201,7 +201,7 @@ func TestAPIServerFails(t *testing.T) {
 	w.reconcile()
 	w.server.Ready(http.StatusInternalServerError)
 	w.clock.Step(time.Second)
-	if wait := w.reconcile(); wait != hurry {
+	if wait := w.reconcile(); wait != failedSyncPeriod {
 		t.Errorf("the next look is after %s", wait)
 	}
 	w.says(corev1beta1.ShootAPIServerAvailable, maybe, "ReadyzRequestFailed")

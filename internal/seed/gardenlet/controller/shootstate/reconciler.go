@@ -49,7 +49,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 		return reconcile.Result{}, nil // it is requeued when this changes
 	}
 	if managed, err := r.isManagedSeed(ctx); err != nil || managed {
-		return component.After(r.period(), err)
+		return component.RequeueAfter(r.period(), err)
 	}
 	state := &corev1beta1.ShootState{}
 	err := r.GardenReader.Get(ctx, request.NamespacedName, state)

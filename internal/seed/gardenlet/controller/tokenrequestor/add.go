@@ -33,7 +33,7 @@ func (r *Reconciler) AddToManager(mgr manager.Manager, garden cluster.Cluster) e
 	if r.User == nil {
 		r.User = r.userOf
 	}
-	return component.Controller(mgr, ControllerName).
+	return component.NewControllerBuilder(mgr, ControllerName).
 		For(&corev1.Secret{}, builder.OnlyMetadata, builder.WithPredicates(predicate.NewPredicateFuncs(func(obj client.Object) bool {
 			return relevant(obj) || controllerutil.ContainsFinalizer(obj, finalizer)
 		}))).

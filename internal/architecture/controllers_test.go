@@ -23,7 +23,7 @@ func TestControllersWaitOnTheirClock(t *testing.T) {
 		for _, maker := range []string{"builder.ControllerManagedBy(", "builder.TypedControllerManagedBy(",
 			"controller.NewUnmanaged(", ").WithOptions(controller.Options", "\t\tWithOptions(controller.Options"} {
 			if strings.Contains(string(text), maker) {
-				t.Errorf("%s calls %s: make the controller with component.Controller", path, maker)
+				t.Errorf("%s calls %s: make the controller with component.NewControllerBuilder", path, maker)
 			}
 		}
 		return nil

@@ -120,7 +120,8 @@ func TestQuiet(t *testing.T) {
 		"nothing":                 {nil, false},
 	} {
 		var lines []string
-		log := WithExpectedErrorsAsInfo(funcr.New(func(_, line string) { lines = append(lines, line) }, funcr.Options{})).WithName("a").WithValues("b", 1)
+		sink := funcr.New(func(_, line string) { lines = append(lines, line) }, funcr.Options{})
+		log := WithExpectedErrorsAsInfo(sink).WithName("a").WithValues("b", 1)
 		log.Error(test.err, "Reconciler error")
 		if (len(lines) == 0) != test.normal {
 			t.Errorf("%s: %v", name, lines)

@@ -59,7 +59,8 @@ func TestEnded(t *testing.T) {
 		"migrated, and asked no more":   {extension("migrate", "Migrate", "Succeeded"), extension("", "Migrate", "Succeeded"), true},
 		"restored, then something else": {extension("", "Restore", "Succeeded"), extension("", "Restore", "Succeeded"), false},
 	} {
-		if got := OperationEndedPredicate(OfExtension).Update(event.UpdateEvent{ObjectOld: test.before, ObjectNew: test.after}); got != test.expected {
+		update := event.UpdateEvent{ObjectOld: test.before, ObjectNew: test.after}
+		if got := OperationEndedPredicate(OfExtension).Update(update); got != test.expected {
 			t.Errorf("%s: %v", name, got)
 		}
 	}

@@ -97,7 +97,8 @@ func (l *DeletedSeeds) RecordDeletion(client kubernetes.Interface, seed string) 
 	l.mu.Unlock()
 	ctx, cancel := context.WithTimeout(context.Background(), writeTimeout)
 	defer cancel()
-	if err := retry.OnError(wait.Backoff{Duration: writeRetry, Factor: 1, Steps: int(writeTimeout / writeRetry)}, func(error) bool { return ctx.Err() == nil },
+	backoff := wait.Backoff{Duration: writeRetry, Factor: 1, Steps: int(writeTimeout / writeRetry)}
+	if err := retry.OnError(backoff, func(error) bool { return ctx.Err() == nil },
 		func() error { return l.write(ctx, client, seed, now) }); err != nil {
 		klog.Background().Error(err,
 			"Writing when a Seed was deleted failed: after a restart, old certificates of its gardenlet are valid again", "seed", seed)

@@ -426,7 +426,9 @@ func TestUsage(t *testing.T) {
 	on := func(spec, status *string) gardencorev1beta1.Shoot {
 		return gardencorev1beta1.Shoot{Spec: gardencorev1beta1.ShootSpec{SeedName: spec}, Status: gardencorev1beta1.ShootStatus{SeedName: status}}
 	}
-	usage := ShootsPerSeed([]gardencorev1beta1.Shoot{on(nil, nil), on(ptr.To("a"), nil), on(ptr.To("a"), ptr.To("a")), on(ptr.To("a"), ptr.To("b"))})
+	usage := ShootsPerSeed([]gardencorev1beta1.Shoot{
+		on(nil, nil), on(ptr.To("a"), nil), on(ptr.To("a"), ptr.To("a")), on(ptr.To("a"), ptr.To("b")),
+	})
 	if len(usage) != 2 || usage["a"] != 3 || usage["b"] != 1 {
 		t.Errorf("got %v, want 3 on a, and the one that moves on b too", usage)
 	}

@@ -185,7 +185,8 @@ func (p *Pod) writeVolume(ctx context.Context, pod *corev1.Pod, v *corev1.Volume
 	case v.Projected != nil:
 		mode, sources = v.Projected.DefaultMode, v.Projected.Sources
 	default:
-		return none, errors.New("a process has volumes of the types emptyDir, configMap, secret, projected, downwardAPI, persistentVolumeClaim and hostPath only")
+		return none, errors.New("a process has volumes of the types emptyDir, configMap, secret, projected, downwardAPI, " +
+			"persistentVolumeClaim and hostPath only")
 	}
 	payload := map[string]volumeutil.FileProjection{}
 	var next time.Time

@@ -63,7 +63,8 @@ type task struct {
 func (t *task) due() bool {
 	last := t.obj.GetExtensionStatus().GetLastOperation()
 	switch {
-	case t.obj.GetExtensionSpec().GetExtensionType() != t.Provider || operation.RequestedOperation(t.obj) == constants.GardenerOperationWaitForState:
+	case t.obj.GetExtensionSpec().GetExtensionType() != t.Provider ||
+		operation.RequestedOperation(t.obj) == constants.GardenerOperationWaitForState:
 		return false
 	case t.kind == corev1beta1.LastOperationTypeMigrate || t.kind == corev1beta1.LastOperationTypeRestore:
 		return true

@@ -49,7 +49,8 @@ func DefaultArchitecture(profile *gardencore.CloudProfileSpec, machineType strin
 
 // SupportsArchitecture reports whether an image version supports an architecture. Capabilities, if the profile defines them, take
 // precedence over the list of architectures.
-func SupportsArchitecture(version *gardencore.MachineImageVersion, architecture string, definitions []gardencore.CapabilityDefinition) bool {
+func SupportsArchitecture(version *gardencore.MachineImageVersion, architecture string,
+	definitions []gardencore.CapabilityDefinition) bool {
 	var architectures []string
 	if len(version.CapabilityFlavors) == 0 {
 		if definition := find(definitions,

@@ -20,7 +20,8 @@ func controllerRegistrations() resource.Definition[*gardencore.ControllerRegistr
 		ValidateUpdate: validation.ValidateControllerRegistrationUpdate,
 		SpecChanged:    func(r, old *gardencore.ControllerRegistration) bool { return !resource.Equal(old.Spec, r.Spec) },
 		Columns: []resource.Column[*gardencore.ControllerRegistration]{
-			{Name: "Resources", Description: "The extension resources that the controller is for.", Value: func(r *gardencore.ControllerRegistration) any {
+			{Name: "Resources", Description: "The extension resources that the controller is for.",
+				Value: func(r *gardencore.ControllerRegistration) any {
 				var kinds []string
 				for _, res := range r.Spec.Resources {
 					kinds = append(kinds, res.Kind+"/"+res.Type)

@@ -35,7 +35,8 @@ type tableConvertor[T Object] struct {
 }
 
 func newTableConvertor[T Object](def *Definition[T]) tableConvertor[T] {
-	columns := append([]Column[T]{{Name: "Name", Description: metaDoc["name"], Value: func(obj T) any { return obj.GetName() }}}, def.Columns...)
+	name := Column[T]{Name: "Name", Description: metaDoc["name"], Value: func(obj T) any { return obj.GetName() }}
+	columns := append([]Column[T]{name}, def.Columns...)
 	if !slices.ContainsFunc(columns, func(c Column[T]) bool { return c.Name == "Age" }) {
 		columns = append(columns, Age[T]())
 	}

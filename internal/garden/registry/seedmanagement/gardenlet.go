@@ -25,7 +25,8 @@ func gardenlets() resource.Definition[*gardenseedmanagement.Gardenlet] {
 				resource.HasOperationAnnotation(g, v1beta1constants.GardenerOperationRenewKubeconfig, v1beta1constants.OperationForceRedeploy)
 		},
 		Columns: []resource.Column[*gardenseedmanagement.Gardenlet]{
-			{Name: "OCI Repository", Description: "Where the gardenlet's Helm chart comes from.", Value: func(g *gardenseedmanagement.Gardenlet) any {
+			{Name: "OCI Repository", Description: "Where the gardenlet's Helm chart comes from.",
+				Value: func(g *gardenseedmanagement.Gardenlet) any {
 				return g.Spec.Deployment.Helm.OCIRepository.GetURL()
 			}},
 			{Name: "Reconciled", Description: "Condition GardenletReconciled.", Value: func(g *gardenseedmanagement.Gardenlet) any {

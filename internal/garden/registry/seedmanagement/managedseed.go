@@ -40,7 +40,8 @@ func managedSeeds() resource.Definition[*gardenseedmanagement.ManagedSeed] {
 				}
 				return "NotRegistered"
 			}},
-			{Name: "Shoot", Description: "The shoot that is made a seed.", Value: func(m *gardenseedmanagement.ManagedSeed) any { return shootName(m) }},
+			{Name: "Shoot", Description: "The shoot that is made a seed.",
+				Value: func(m *gardenseedmanagement.ManagedSeed) any { return shootName(m) }},
 		},
 	}
 }

@@ -54,7 +54,8 @@ func Failure(extension extensionsv1alpha1.Object) *corev1beta1.LastError {
 }
 
 // RequestOperation creates or patches an extension resource for an object of the garden, and requests an operation of the extension.
-func (e Extensions) RequestOperation(ctx context.Context, garden metav1.Object, extension extensionsv1alpha1.Object, what string, specify func()) error {
+func (e Extensions) RequestOperation(ctx context.Context, garden metav1.Object, extension extensionsv1alpha1.Object, what string,
+	specify func()) error {
 	mutate := func(extension extensionsv1alpha1.Object) {
 		e.annotate(extension, constants.GardenerOperation, what)
 		injection.Pass(garden, extension)

@@ -37,7 +37,8 @@ func (r *Reconciler) AddToManager(mgr manager.Manager) error {
 	return component.NewControllerBuilder(mgr, ControllerName).
 		For(&corev1beta1.Seed{}, builder.WithPredicates(seedChanged())).
 		Watches(&corev1beta1.ControllerRegistration{}, mapped(r.allSeeds), builder.WithPredicates(kit.CreationsAndUpdatesIf(everyUpdate))).
-		Watches(&gardencorev1.ControllerDeployment{}, mapped(r.seedsOfDeployment), builder.WithPredicates(kit.CreationsAndUpdatesIf(everyUpdate))).
+		Watches(&gardencorev1.ControllerDeployment{}, mapped(r.seedsOfDeployment),
+			builder.WithPredicates(kit.CreationsAndUpdatesIf(everyUpdate))).
 		Watches(&corev1beta1.ControllerInstallation{}, mapped(seedsOf(ofInstallation)), builder.WithPredicates(requirementChanged())).
 		Watches(&corev1beta1.BackupBucket{}, mapped(seedsOf(ofBucket)), builder.WithPredicates(changed(bucketChanged))).
 		Watches(&corev1beta1.BackupEntry{}, mapped(seedsOf(ofEntry)), builder.WithPredicates(changed(entryChanged))).

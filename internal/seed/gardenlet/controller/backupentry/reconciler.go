@@ -98,7 +98,8 @@ func (r *Reconciler) reconcile(ctx context.Context, entry *corev1beta1.BackupEnt
 	if err := r.extensions().SyncInjectionAnnotations(ctx, entry, extension); err != nil || failure != nil {
 		return 0, err
 	}
-	if last := extension.Status.LastOperation; last.State != corev1beta1.LastOperationStateSucceeded || operation.RequestedOperation(extension) != "" {
+	if last := extension.Status.LastOperation; last.State != corev1beta1.LastOperationStateSucceeded ||
+		operation.RequestedOperation(extension) != "" {
 		return r.requeue(), nil
 	}
 	return 0, r.succeed(ctx, entry, t)

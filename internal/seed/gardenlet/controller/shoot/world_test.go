@@ -226,7 +226,8 @@ func (w *world) simulateEntries() {
 // entrySeed returns the current seed of an entry, nil if the entry has been released.
 func (w *world) entrySeed(e *corev1beta1.BackupEntry) *string {
 	on, last := e.Status.SeedName, e.Status.LastOperation
-	if on != nil && *on != *e.Spec.SeedName || on == nil && last != nil && last.Type == "Migrate" && operation.RequestedOperation(e) != "restore" {
+	if on != nil && *on != *e.Spec.SeedName ||
+		on == nil && last != nil && last.Type == "Migrate" && operation.RequestedOperation(e) != "restore" {
 		return nil
 	}
 	return e.Spec.SeedName

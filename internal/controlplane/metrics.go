@@ -303,11 +303,18 @@ func (m *nodeMetrics) of(ctx context.Context, nodes []corev1.Node, podSelector s
 	for _, node := range nodes {
 		cpu[node.Name], memory[node.Name] = resource.NewQuantity(0, resource.DecimalSI), resource.NewQuantity(0, resource.BinarySI)
 	}
+	runs, answered := sets.New[string](), sets.New[string]()
+	for i := range pods.Items {
+		if pods.Items[i].Status.Phase == corev1.PodRunning {
+			runs.Insert(pods.Items[i].Spec.NodeName)
+		}
+	}
 	for _, pod := range m.source.of(ctx, pods.Items) {
 		node := nodeOf[types.NamespacedName{Namespace: pod.Namespace, Name: pod.Name}]
 		if cpu[node] == nil {
 			continue
 		}
+		answered.Insert(node)
 		for _, c := range pod.Containers {
 			cpu[node].Add(c.Usage[corev1.ResourceCPU])
 			memory[node].Add(c.Usage[corev1.ResourceMemory])
@@ -315,6 +322,9 @@ func (m *nodeMetrics) of(ctx context.Context, nodes []corev1.Node, podSelector s
 	}
 	all := []metrics.NodeMetrics{}
 	for _, node := range nodes {
+		if runs.Has(node.Name) && !answered.Has(node.Name) {
+			continue // the usage of its Pods is not known
+		}
 		all = append(all, metrics.NodeMetrics{
 			ObjectMeta: metav1.ObjectMeta{Name: node.Name, Labels: node.Labels, CreationTimestamp: metav1.NewTime(m.source.clock.Now())},
 			Timestamp:  metav1.NewTime(m.source.clock.Now()), Window: metav1.Duration{Duration: metricsWindow},

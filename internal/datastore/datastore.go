@@ -77,7 +77,11 @@ func (c Config) Validate() error {
 	}
 	scheme, _, found := strings.Cut(c.Endpoint, "://")
 	if !found {
-		return fmt.Errorf("unknown datastore %q: use sqlite, memory, or a URL (postgres://, mysql://, nats://, https:// for etcd)", c.Endpoint)
+		name := ""
+		if !strings.Contains(c.Endpoint, "@") { // else it may have a password
+			name = fmt.Sprintf(" %q", c.Endpoint)
+		}
+		return fmt.Errorf("unknown datastore%s: use sqlite, memory, or a URL (postgres://, mysql://, nats://, https:// for etcd)", name)
 	}
 	switch scheme {
 	case "postgres", "postgresql", "mysql", "nats", "http", "https":

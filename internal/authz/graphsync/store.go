@@ -55,7 +55,9 @@ func (st *store) Add(obj any) error { return st.Update(obj) }
 func (st *store) Update(obj any) error {
 	st.syncer.mu.Lock()
 	defer st.syncer.mu.Unlock()
-	return st.put(obj)
+	err := st.put(obj)
+	st.saw(obj)
+	return err
 }
 
 func (st *store) put(obj any) error {
@@ -74,17 +76,24 @@ func (st *store) put(obj any) error {
 		st.syncer.config.Graph.Delete(got)
 		err = fmt.Errorf("edges of %s are owned by %s", owner, got)
 	}
-	st.saw(obj)
 	return err
 }
 
 // saw records the version of an object. The events of a watch are ordered by version.
 func (st *store) saw(obj any) {
-	if object, err := meta.Accessor(obj); err == nil {
-		if version, err := strconv.ParseUint(object.GetResourceVersion(), 10, 64); err == nil && version > st.version.Load() {
-			st.version.Store(version)
-		}
+	if version := versionOf(obj); version > st.version.Load() {
+		st.version.Store(version)
 	}
+}
+
+// versionOf returns the resource version of an object, and 0 if it has none.
+func versionOf(obj any) uint64 {
+	object, err := meta.Accessor(obj)
+	if err != nil {
+		return 0
+	}
+	version, _ := strconv.ParseUint(object.GetResourceVersion(), 10, 64)
+	return version
 }
 
 func (st *store) Delete(obj any) error {
@@ -115,10 +124,17 @@ func (st *store) Replace(list []any, _ string) error {
 		present[owner] = struct{}{}
 	}
 	errs = append(errs, st.dropOthers(present))
+	var last any // the objects of a list are not ordered by version: it counts only when all are in the graph
 	for i, obj := range list {
-		errs = append(errs, st.Update(obj))
+		st.syncer.mu.Lock()
+		errs = append(errs, st.put(obj))
+		st.syncer.mu.Unlock()
+		if last == nil || versionOf(obj) > versionOf(last) {
+			last = obj
+		}
 		list[i] = nil // the memory of a large list can be freed while it is stored
 	}
+	st.saw(last)
 	if err := errors.Join(errs...); err != nil {
 		return fmt.Errorf("putting the %s into the graph: %w", st.resource.Resource, err)
 	}

@@ -33,6 +33,8 @@ func (p *PKI) Client(name, user string, groups ...string) (Client, error) {
 	}
 	path := filepath.Join(p.cfg.Dir, clientsFolder, name)
 	client := Client{CertFile: path + ".crt", KeyFile: path + ".key", User: user, Groups: groups}
+	p.mu.Lock()
+	defer p.mu.Unlock()
 	if err := p.ensureLeaf(p.clientCA, path, client.request()); err != nil {
 		return Client{}, err
 	}
@@ -49,7 +51,10 @@ func (p *PKI) Issue(user string, groups []string, life time.Duration) (certPEM, 
 	if err != nil {
 		return nil, nil, err
 	}
-	certPEM, err = p.clientCA.sign(Client{User: user, Groups: groups}.request(), key.Public(), p.cfg.Clock.Now(), life)
+	p.mu.Lock()
+	clientCA := p.clientCA
+	p.mu.Unlock()
+	certPEM, err = clientCA.sign(Client{User: user, Groups: groups}.request(), key.Public(), p.cfg.Clock.Now(), life)
 	return certPEM, keyPEM, err
 }
 

@@ -15,6 +15,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"sync"
 	"time"
 
 	"k8s.io/utils/clock"
@@ -46,6 +47,8 @@ type Config struct {
 // PKI is a loaded PKI.
 type PKI struct {
 	cfg Config
+
+	mu sync.Mutex // held by Renew, while others issue certificates
 	// ca signs the serving certificate, clientCA client certificates; they are the same unless they were given.
 	ca, clientCA *authority
 	frontProxy   *authority
@@ -67,6 +70,8 @@ func Load(cfg Config) (*PKI, error) {
 // Renew creates everything that is missing, damaged in a way that loses nothing, or due for renewal. Running servers
 // and clients that read the files reload them by themselves.
 func (p *PKI) Renew() error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
 	if err := p.loadAuthorities(); err != nil {
 		return err
 	}
@@ -119,7 +124,11 @@ func (p *PKI) FrontProxyClientKeyFile() string  { return p.file("front-proxy-cli
 const FrontProxyClientName = "front-proxy-client"
 
 // CAPEM returns the authorities that clients trust.
-func (p *PKI) CAPEM() []byte { return p.bundle }
+func (p *PKI) CAPEM() []byte {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.bundle
+}
 
 func (p *PKI) file(name string) string { return filepath.Join(p.cfg.Dir, name) }
 

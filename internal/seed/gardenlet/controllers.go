@@ -63,7 +63,10 @@ var controllers = []struct {
 		return &backupbucket.Reconciler{SeedName: p.seedName, Clock: p.cfg.Clock}
 	}},
 	{backupentry.ControllerName, func(p parts) addable {
-		return &backupentry.Reconciler{SeedName: p.seedName, Clock: p.cfg.Clock}
+		c := p.cfg.Configuration.Controllers.BackupEntry
+		return &backupentry.Reconciler{SeedName: p.seedName, Clock: p.cfg.Clock,
+			DeletionGracePeriod:              time.Duration(*c.DeletionGracePeriodHours) * time.Hour,
+			DeletionGracePeriodShootPurposes: c.DeletionGracePeriodShootPurposes}
 	}},
 	{bastion.ControllerName, func(p parts) addable {
 		return &bastion.Reconciler{SeedName: p.seedName, Clock: p.cfg.Clock,

@@ -22,12 +22,12 @@ func controllerRegistrations() resource.Definition[*gardencore.ControllerRegistr
 		Columns: []resource.Column[*gardencore.ControllerRegistration]{
 			{Name: "Resources", Description: "The extension resources that the controller is for.",
 				Value: func(r *gardencore.ControllerRegistration) any {
-				var kinds []string
-				for _, res := range r.Spec.Resources {
-					kinds = append(kinds, res.Kind+"/"+res.Type)
-				}
-				return strings.Join(kinds, ", ")
-			}},
+					var kinds []string
+					for _, res := range r.Spec.Resources {
+						kinds = append(kinds, res.Kind+"/"+res.Type)
+					}
+					return strings.Join(kinds, ", ")
+				}},
 		},
 	}
 }

@@ -27,8 +27,8 @@ func gardenlets() resource.Definition[*gardenseedmanagement.Gardenlet] {
 		Columns: []resource.Column[*gardenseedmanagement.Gardenlet]{
 			{Name: "OCI Repository", Description: "Where the gardenlet's Helm chart comes from.",
 				Value: func(g *gardenseedmanagement.Gardenlet) any {
-				return g.Spec.Deployment.Helm.OCIRepository.GetURL()
-			}},
+					return g.Spec.Deployment.Helm.OCIRepository.GetURL()
+				}},
 			{Name: "Reconciled", Description: "Condition GardenletReconciled.", Value: func(g *gardenseedmanagement.Gardenlet) any {
 				if status := condition(g.Status.Conditions, gardenseedmanagement.GardenletReconciled); status != "" {
 					return string(status)

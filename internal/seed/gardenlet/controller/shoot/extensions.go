@@ -236,11 +236,10 @@ func (b *botanist) dnsRecord() *extension {
 	if dns == nil || dns.Domain == nil {
 		return nil
 	}
-	i := slices.IndexFunc(dns.Providers, func(p corev1beta1.DNSProvider) bool { return ptr.Deref(p.Primary, len(dns.Providers) == 1) })
-	if i < 0 || dns.Providers[i].Type == nil || *dns.Providers[i].Type == unmanagedDNS {
+	provider := primaryProvider(dns)
+	if provider == nil || provider.Type == nil || *provider.Type == unmanagedDNS {
 		return nil
 	}
-	provider := dns.Providers[i]
 	obj := &extensionsv1alpha1.DNSRecord{ObjectMeta: metav1.ObjectMeta{
 		Namespace: b.namespace(), Name: b.shoot.Name + "-" + constants.DNSRecordExternalName,
 		Labels: map[string]string{constants.LabelRole: constants.LabelDNSRecordExternal, constants.GardenRole: constants.GardenRoleControlPlane},
@@ -253,6 +252,15 @@ func (b *botanist) dnsRecord() *extension {
 			TTL: ptr.To[int64](120),
 		}
 	}}
+}
+
+// primaryProvider returns the provider that manages the records of the Shoot's domain, nil if there is none.
+func primaryProvider(dns *corev1beta1.DNS) *corev1beta1.DNSProvider {
+	i := slices.IndexFunc(dns.Providers, func(p corev1beta1.DNSProvider) bool { return ptr.Deref(p.Primary, len(dns.Providers) == 1) })
+	if i < 0 {
+		return nil
+	}
+	return &dns.Providers[i]
 }
 
 // unmanagedDNS is the type of a provider that manages no records, as in Gardener.
@@ -276,24 +284,22 @@ func (b *botanist) deployDNSRecord(ctx context.Context) error {
 }
 
 func (b *botanist) copyDNSCredentials(ctx context.Context) error {
-	for _, provider := range b.shoot.Spec.DNS.Providers {
-		name := ptr.Deref(provider.SecretName, "")
-		if ref := provider.CredentialsRef; ref != nil && ref.Kind == "Secret" {
-			name = ref.Name
-		}
-		if name == "" {
-			continue
-		}
-		secret := &corev1.Secret{}
-		key := client.ObjectKey{Namespace: b.shoot.Namespace, Name: name}
-		if err := b.GardenReader.Get(ctx, key, secret); err != nil {
-			return fmt.Errorf("reading the DNS provider's credentials, Secret %s: %w", key, err)
-		}
-		copied := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: b.namespace(), Name: dnsSecret(b.shoot)}}
-		return ensure(ctx, b.SeedClient, b.SeedReader, copied, func(copied *corev1.Secret) error {
-			copied.Data = secret.Data
-			return nil
-		})
+	provider := primaryProvider(b.shoot.Spec.DNS)
+	name := ptr.Deref(provider.SecretName, "")
+	if ref := provider.CredentialsRef; ref != nil && ref.Kind == "Secret" {
+		name = ref.Name
 	}
-	return nil
+	if name == "" {
+		return nil
+	}
+	secret := &corev1.Secret{}
+	key := client.ObjectKey{Namespace: b.shoot.Namespace, Name: name}
+	if err := b.GardenReader.Get(ctx, key, secret); err != nil {
+		return fmt.Errorf("reading the DNS provider's credentials, Secret %s: %w", key, err)
+	}
+	copied := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: b.namespace(), Name: dnsSecret(b.shoot)}}
+	return ensure(ctx, b.SeedClient, b.SeedReader, copied, func(copied *corev1.Secret) error {
+		copied.Data = secret.Data
+		return nil
+	})
 }

@@ -265,7 +265,7 @@ func (l *landscape) resetsKeys(t *testing.T) {
 	}
 }
 
-// closesSSH: without SSH access nobody can connect. When it is enabled again, connections work with other keys.
+// closesSSH: without SSH access no client can connect. When it is enabled again, connections work with other keys.
 func (s *shoot) closesSSH(t *testing.T, node string) {
 	before := s.sshKey(t)
 	session := s.runsSSH(t)

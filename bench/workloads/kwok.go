@@ -45,8 +45,8 @@ func kwok(ctx context.Context, folder string, count int) (took time.Duration, er
 			pod.DefaultPodReady, pod.DefaultPodComplete, pod.DefaultPodDelete}, "\n---\n")), 0o600); err != nil {
 			return err
 		}
-		controller, err := harness.Start(dir, filepath.Join(folder, "kwok"), "--kubeconfig="+kubeconfig, "--config="+stages, "--manage-all-nodes=true",
-			"--server-address=", "--node-port=0")
+		controller, err := harness.Start(dir, filepath.Join(folder, "kwok"), "--kubeconfig="+kubeconfig, "--config="+stages,
+			"--manage-all-nodes=true", "--server-address=", "--node-port=0")
 		if err != nil {
 			return err
 		}

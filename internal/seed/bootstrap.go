@@ -55,9 +55,9 @@ func bootstrap(ctx context.Context, config *rest.Config, httpClient *http.Client
 		if err != nil {
 			return err
 		}
-		if err := manifest.Ensure(ctx, objects, base); err != nil {
-			return err
-		}
+		return manifest.Ensure(ctx, objects, base)
+	})
+	group.Go(func() error {
 		defaults, err := manifest.LoadFS(manifests.FS, "cluster")
 		if err != nil {
 			return err

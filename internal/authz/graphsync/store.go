@@ -56,7 +56,7 @@ func (st *store) Update(obj any) error {
 	st.syncer.mu.Lock()
 	defer st.syncer.mu.Unlock()
 	err := st.put(obj)
-	st.saw(obj)
+	st.saw(versionOf(obj))
 	return err
 }
 
@@ -80,8 +80,8 @@ func (st *store) put(obj any) error {
 }
 
 // saw records the version of an object. The events of a watch are ordered by version.
-func (st *store) saw(obj any) {
-	if version := versionOf(obj); version > st.version.Load() {
+func (st *store) saw(version uint64) {
+	if version > st.version.Load() {
 		st.version.Store(version)
 	}
 }
@@ -108,7 +108,7 @@ func (st *store) Delete(obj any) error {
 
 func (st *store) drop(owner graph.Vertex, obj any) error {
 	delete(st.objects, owner)
-	st.saw(obj)
+	st.saw(versionOf(obj))
 	return st.syncer.remove(owner, obj)
 }
 
@@ -124,17 +124,15 @@ func (st *store) Replace(list []any, _ string) error {
 		present[owner] = struct{}{}
 	}
 	errs = append(errs, st.dropOthers(present))
-	var last any // the objects of a list are not ordered by version: it counts only when all are in the graph
+	var highest uint64 // the objects of a list are not ordered by version: it counts only when all are in the graph
 	for i, obj := range list {
 		st.syncer.mu.Lock()
 		errs = append(errs, st.put(obj))
 		st.syncer.mu.Unlock()
-		if last == nil || versionOf(obj) > versionOf(last) {
-			last = obj
-		}
+		highest = max(highest, versionOf(obj))
 		list[i] = nil // the memory of a large list can be freed while it is stored
 	}
-	st.saw(last)
+	st.saw(highest)
 	if err := errors.Join(errs...); err != nil {
 		return fmt.Errorf("putting the %s into the graph: %w", st.resource.Resource, err)
 	}

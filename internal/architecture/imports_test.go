@@ -56,7 +56,7 @@ var allowed = map[string][]string{
 	"internal/modules":              {},
 	"internal/manifest":             {},
 	"internal/node":                 {},
-	"internal/node/process":         {"internal/fsutil", "internal/node/apiclient", "manifests"},
+	"internal/node/process":         {"internal/fsutil", "internal/node/apiclient", "internal/node/host", "manifests"},
 	"internal/node/singlenode":      {"internal/bastionsim/cloud/memnet", "internal/controlplane", "internal/node"},
 	"internal/node/programs":        {"internal/node", "internal/bastionsim/machine"},
 	"internal/seed": {"internal/bastionsim", "internal/bastionspec", "internal/node",

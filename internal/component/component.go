@@ -107,14 +107,13 @@ func options(cfg Config, scheme *runtime.Scheme) manager.Options {
 		PprofBindAddress:       "0",
 		Controller: config.Controller{
 			SkipNameValidation:      ptr.To(true),
-			MaxConcurrentReconciles: max(cfg.Concurrency, 0),
+			MaxConcurrentReconciles: cmp.Or(cfg.Concurrency, 5),
 			ReconciliationTimeout:   reconciliationTimeout,
 		},
 		Cache:                   cache.Options{DefaultTransform: cache.TransformStripManagedFields(), ByObject: cfg.ByObject},
 		Client:                  client.Options{Cache: &client.CacheOptions{DisableFor: cfg.Uncached}},
 		GracefulShutdownTimeout: ptr.To[time.Duration](-1), // until all goroutines have ended
 	}
-	o.Controller.MaxConcurrentReconciles = cmp.Or(o.Controller.MaxConcurrentReconciles, 5)
 	if cfg.Lease != nil {
 		o.LeaderElection = true
 		o.LeaderElectionResourceLock = "leases"
@@ -149,3 +148,28 @@ type standby func(context.Context) error
 func (f standby) Start(ctx context.Context) error { return f(ctx) }
 
 func (standby) NeedLeaderElection() bool { return false }
+
+// Stoppable lets a manager end also while it waits for its first lists: controller-runtime (v0.24) keeps waiting, in a
+// busy loop, for a cache that reports that it did not sync. The caller calls the returned function to end the manager.
+func Stoppable(o *manager.Options) context.CancelFunc {
+	base, cancel := context.WithCancel(context.Background())
+	o.BaseContext = func() context.Context { return base }
+	o.NewCache = NewCache
+	return cancel
+}
+
+// NewCache returns a cache that also reports that it has synced if the context of the waiting caller has ended.
+func NewCache(config *rest.Config, opts cache.Options) (cache.Cache, error) {
+	c, err := cache.New(config, opts)
+	if err != nil {
+		return nil, err
+	}
+	return &givingUp{c}, nil
+}
+
+type givingUp struct{ cache.Cache }
+
+// WaitForCacheSync reports whether the cache has synced or the context has ended.
+func (g *givingUp) WaitForCacheSync(ctx context.Context) bool {
+	return g.Cache.WaitForCacheSync(ctx) || ctx.Err() != nil
+}

@@ -1,6 +1,7 @@
 package manifest
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -129,14 +130,10 @@ func (a *Applier) apply(ctx context.Context, obj Object) error {
 	if err != nil {
 		return err
 	}
-	var client dynamic.ResourceInterface = a.client.Resource(mapping.Resource)
+	namespace := ""
 	if mapping.Scope.Name() == meta.RESTScopeNameNamespace {
-		namespace := obj.GetNamespace()
-		if namespace == "" {
-			namespace = metav1.NamespaceDefault
-		}
-		client = a.client.Resource(mapping.Resource).Namespace(namespace)
+		namespace = cmp.Or(obj.GetNamespace(), metav1.NamespaceDefault)
 	}
-	_, err = client.Apply(ctx, obj.GetName(), obj.Unstructured, metav1.ApplyOptions{FieldManager: fieldManager, Force: true})
+	_, err = a.client.Resource(mapping.Resource).Namespace(namespace).Apply(ctx, obj.GetName(), obj.Unstructured, metav1.ApplyOptions{FieldManager: fieldManager, Force: true})
 	return err
 }

@@ -130,10 +130,7 @@ func retryWhileMissing(ctx context.Context, obj Object, do func(context.Context)
 // names, and have a namespace if they are in one.
 func resourceOf(client dynamic.Interface, obj Object) dynamic.ResourceInterface {
 	resource, _ := meta.UnsafeGuessKindToResource(obj.GroupVersionKind())
-	if namespace := obj.GetNamespace(); namespace != "" {
-		return client.Resource(resource).Namespace(namespace)
-	}
-	return client.Resource(resource)
+	return client.Resource(resource).Namespace(obj.GetNamespace()) // "" is no namespace
 }
 
 // merge returns the current object with the wanted fields in it.

@@ -48,8 +48,6 @@ type KubeletConfig struct {
 	Architecture string `json:"architecture,omitempty"`
 	// OSImage is the OS image in the status of the Node, such as "Garden Linux 1592.1".
 	OSImage string `json:"osImage,omitempty"`
-	// ContainerRuntimeVersion is the runtime version in the status of the Node; that of a containerd if it is empty.
-	ContainerRuntimeVersion string `json:"containerRuntimeVersion,omitempty"`
 	// Capacity contains the resources of the machine type (cpu, memory, ephemeral-storage, …). Allocatable contains the
 	// part of them that is available for pods; resources that are missing there are allocatable as a whole.
 	Capacity    corev1.ResourceList `json:"capacity,omitempty"`

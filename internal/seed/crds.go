@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -17,6 +16,7 @@ import (
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/sets"
@@ -135,22 +135,13 @@ func upToDate(current, wanted *apiextensionsv1.CustomResourceDefinition) bool {
 // others added.
 func merge(current, wanted *apiextensionsv1.CustomResourceDefinition) *apiextensionsv1.CustomResourceDefinition {
 	merged := current.DeepCopy()
-	merged.Labels = union(current.Labels, wanted.Labels)
-	merged.Annotations = union(current.Annotations, wanted.Annotations)
+	merged.Labels = labels.Merge(current.Labels, wanted.Labels)
+	merged.Annotations = labels.Merge(current.Annotations, wanted.Annotations)
 	merged.Spec = *wanted.Spec.DeepCopy()
 	if conversion := current.Spec.Conversion; conversion != nil && conversion.Strategy == apiextensionsv1.WebhookConverter {
 		merged.Spec.Conversion = conversion.DeepCopy() // set by a component that serves further versions
 	}
 	return merged
-}
-
-func union(there, here map[string]string) map[string]string {
-	all := maps.Clone(there)
-	if all == nil {
-		all = map[string]string{}
-	}
-	maps.Copy(all, here)
-	return all
 }
 
 // waitServed waits until discovery lists all versions of the resources that are served.
@@ -214,7 +205,7 @@ func explain(client crdclient.CustomResourceDefinitionInterface, missing sets.Se
 	var reasons []error
 	for resource := range missing {
 		crd, err := client.Get(ctx, resource.GroupResource().String(), metav1.GetOptions{})
-		if err != nil || apiextensionshelpers.IsCRDConditionTrue(crd, apiextensionsv1.Established) {
+		if err != nil || isEstablished(crd) {
 			continue
 		}
 		for _, condition := range crd.Status.Conditions {
@@ -227,4 +218,52 @@ func explain(client crdclient.CustomResourceDefinitionInterface, missing sets.Se
 		return ""
 	}
 	return "\n" + errors.Join(reasons...).Error()
+}
+
+// establishedBefore is how long before its creation a definition is marked as established. It exceeds the 2 s for which an
+// API server delays every creation of an object of a newly established kind, for the sake of other API servers that may
+// not know the kind yet.
+const establishedBefore = 3 * time.Second
+
+// establish marks a new definition as established for a while. The seed is not used until all its kinds are served, so its
+// API server need not delay requests for them.
+func establish(ctx context.Context, client crdclient.CustomResourceDefinitionInterface,
+	crd *apiextensionsv1.CustomResourceDefinition) error {
+	err := retry.RetryOnConflict(retry.DefaultBackoff, func() error {
+		setEstablished(crd)
+		_, err := client.UpdateStatus(ctx, crd, metav1.UpdateOptions{FieldManager: fieldManager})
+		if err == nil {
+			return nil
+		}
+		// The API server's own controllers may have been faster.
+		if current, errGet := client.Get(ctx, crd.Name, metav1.GetOptions{}); errGet == nil {
+			crd = current
+		}
+		return err
+	})
+	if err != nil {
+		return fmt.Errorf("establishing it: %w", err)
+	}
+	return nil
+}
+
+// setEstablished sets the conditions as the controllers of the API server would, so that these do not change them. It does
+// nothing if the names were refused because they belong to another definition.
+func setEstablished(crd *apiextensionsv1.CustomResourceDefinition) {
+	for _, refused := range []apiextensionsv1.CustomResourceDefinitionConditionType{
+		apiextensionsv1.NamesAccepted, apiextensionsv1.Established} {
+		if apiextensionshelpers.IsCRDConditionFalse(crd, refused) && apiextensionshelpers.FindCRDCondition(crd, refused).Reason != "Installing" {
+			return
+		}
+	}
+	crd.Status.AcceptedNames = crd.Spec.Names
+	at := metav1.NewTime(crd.CreationTimestamp.Add(-establishedBefore))
+	for _, condition := range []apiextensionsv1.CustomResourceDefinitionCondition{
+		{Type: apiextensionsv1.NamesAccepted, Reason: "NoConflicts", Message: "no conflicts found"},
+		{Type: apiextensionsv1.Established, Reason: "InitialNamesAccepted", Message: "the initial names have been accepted"},
+	} {
+		condition.Status = apiextensionsv1.ConditionTrue
+		apiextensionshelpers.SetCRDCondition(crd, condition)
+		apiextensionshelpers.FindCRDCondition(crd, condition.Type).LastTransitionTime = at
+	}
 }

@@ -40,22 +40,31 @@ func PatchStatus[T client.Object](ctx context.Context, c client.Client, obj T, m
 func PatchStatusExclusively[T client.Object](ctx context.Context, c client.Client, obj T, mutate func(T)) error {
 	before := obj.DeepCopyObject().(T)
 	mutate(obj)
+	return writeStatus(ctx, c, obj, before, exclusively(before))
+}
+
+// WriteStatus writes the changes in the status of an object since before, if there are any.
+func WriteStatus(ctx context.Context, c client.Client, obj, before client.Object) error {
+	return writeStatus(ctx, c, obj, before, client.MergeFrom(before))
+}
+
+func writeStatus(ctx context.Context, c client.Client, obj, before client.Object, patch client.Patch) error {
 	if equality.Semantic.DeepEqual(before, obj) {
 		return nil
 	}
-	if err := c.Status().Patch(ctx, obj, exclusively(before)); err != nil {
+	if err := c.Status().Patch(ctx, obj, patch); err != nil {
 		return fmt.Errorf("writing the status of %T %s: %w", obj, client.ObjectKeyFromObject(obj), err)
 	}
 	return nil
 }
 
-// WriteStatus writes the changes in the status of an object since before, if there are any.
-func WriteStatus(ctx context.Context, c client.Client, obj, before client.Object) error {
-	if equality.Semantic.DeepEqual(before, obj) {
+// Delete deletes an object, unless it is being deleted already or does not exist.
+func Delete(ctx context.Context, c client.Client, obj client.Object, options ...client.DeleteOption) error {
+	if obj.GetDeletionTimestamp() != nil {
 		return nil
 	}
-	if err := c.Status().Patch(ctx, obj, client.MergeFrom(before)); err != nil {
-		return fmt.Errorf("writing the status of %T %s: %w", obj, client.ObjectKeyFromObject(obj), err)
+	if err := c.Delete(ctx, obj, options...); client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("deleting %T %s: %w", obj, client.ObjectKeyFromObject(obj), err)
 	}
 	return nil
 }

@@ -30,14 +30,9 @@ const (
 // and units that are not in the configuration any more. The configuration is recorded as applied at the end, so that an
 // interrupted apply is repeated as a whole.
 func (a *Agent) apply(ctx context.Context, secret *corev1.Secret) error {
-	name := secret.Namespace + "/" + secret.Name
-	content := secret.Data[node.DataKeyOSC]
-	if len(content) == 0 {
-		return fmt.Errorf("the Secret %s has nothing at %s", name, node.DataKeyOSC)
-	}
-	osc, err := parse(content)
+	osc, err := oscIn(secret)
 	if err != nil {
-		return fmt.Errorf("reading the OperatingSystemConfig in Secret %s: %w", name, err)
+		return err
 	}
 	before, err := a.lastApplied()
 	if err != nil {
@@ -56,7 +51,7 @@ func (a *Agent) apply(ctx context.Context, secret *corev1.Secret) error {
 	if err := a.removeGone(ctx, before, osc); err != nil {
 		return err
 	}
-	if err := a.host.Files.WriteFile(node.PathLastApplied, content, defaultMode); err != nil {
+	if err := a.host.Files.WriteFile(node.PathLastApplied, secret.Data[node.DataKeyOSC], defaultMode); err != nil {
 		return fmt.Errorf("writing down what was applied: %w", err)
 	}
 	return nil
@@ -80,15 +75,27 @@ func changedFiles(before, osc *extensionsv1alpha1.OperatingSystemConfig) (paths 
 
 // restoreFiles rewrites the files that differ from the Secret.
 func (a *Agent) restoreFiles(secret *corev1.Secret) error {
-	osc, err := parse(secret.Data[node.DataKeyOSC])
+	osc, err := oscIn(secret)
 	if err != nil {
-		return fmt.Errorf("reading the OperatingSystemConfig in Secret %s/%s: %w", secret.Namespace, secret.Name, err)
+		return err
 	}
 	written, err := a.writeFiles(osc.Spec.Files)
 	if len(written) > 0 {
 		a.host.Logf("restored files that were changed: %s", strings.Join(written, ", "))
 	}
 	return err
+}
+
+func oscIn(secret *corev1.Secret) (*extensionsv1alpha1.OperatingSystemConfig, error) {
+	content := secret.Data[node.DataKeyOSC]
+	if len(content) == 0 {
+		return nil, fmt.Errorf("the Secret %s/%s has nothing at %s", secret.Namespace, secret.Name, node.DataKeyOSC)
+	}
+	osc, err := parse(content)
+	if err != nil {
+		return nil, fmt.Errorf("reading the OperatingSystemConfig in Secret %s/%s: %w", secret.Namespace, secret.Name, err)
+	}
+	return osc, nil
 }
 
 func parse(content []byte) (*extensionsv1alpha1.OperatingSystemConfig, error) {

@@ -1,6 +1,7 @@
 package kubelet
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -8,23 +9,27 @@ import (
 	"maps"
 	"strings"
 
+	coordinationv1 "k8s.io/api/coordination/v1"
+
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
 
 	"github.com/gardenlite/gardenlite/internal/node"
 	"github.com/gardenlite/gardenlite/internal/node/apiclient"
 )
 
 const (
-	nodesPath               = "/api/v1/nodes"
-	defaultArchitecture     = "amd64"
-	defaultMaxPods          = 110
-	defaultOSImage          = "Garden Linux (simulated)"
-	defaultContainerRuntime = "containerd://2.1.4"
-	kernelVersion           = "6.12.0-cloud-amd64"
+	nodesPath           = "/api/v1/nodes"
+	defaultArchitecture = "amd64"
+	defaultMaxPods      = 110
+	defaultOSImage      = "Garden Linux (simulated)"
+	containerRuntime    = "containerd://2.1.4"
+	kernelVersion       = "6.12.0-cloud-amd64"
 )
 
 // syncNode registers the Node if it does not exist, sets its labels, and updates its status.
@@ -42,8 +47,8 @@ func (k *Kubelet) syncNode(ctx context.Context, client *apiclient.Client, config
 	if is.UID != k.uid { // a new Node needs a new Lease
 		k.uid, k.lease = is.UID, nil
 	}
-	if labels := k.labels(config); !contains(is.Labels, labels) {
-		patch := map[string]any{"metadata": map[string]any{"labels": labels}}
+	if wanted := k.labels(config); !labels.SelectorFromSet(wanted).Matches(labels.Set(is.Labels)) {
+		patch := map[string]any{"metadata": map[string]any{"labels": wanted}}
 		if err := client.Patch(ctx, path, types.MergePatchType, patch, nil); err != nil {
 			return fmt.Errorf("labelling the Node: %w", err)
 		}
@@ -53,15 +58,6 @@ func (k *Kubelet) syncNode(ctx context.Context, client *apiclient.Client, config
 		return fmt.Errorf("telling the status of the Node: %w", err)
 	}
 	return nil
-}
-
-func contains(all, some map[string]string) bool {
-	for key, value := range some {
-		if has, ok := all[key]; !ok || has != value {
-			return false
-		}
-	}
-	return true
 }
 
 func (k *Kubelet) newNode(config node.KubeletConfig) *corev1.Node {
@@ -78,8 +74,8 @@ func (k *Kubelet) newNode(config node.KubeletConfig) *corev1.Node {
 // labels returns the labels that every kubelet sets on its Node, and those of the worker pool.
 func (k *Kubelet) labels(config node.KubeletConfig) map[string]string {
 	labels := map[string]string{}
-	zone, region := first(k.host.Metadata.Zone, config.Zone), first(k.host.Metadata.Region, config.Region)
-	instanceType, architecture := first(k.host.Metadata.InstanceType, config.InstanceType), first(config.Architecture, defaultArchitecture)
+	zone, region := cmp.Or(k.host.Metadata.Zone, config.Zone), cmp.Or(k.host.Metadata.Region, config.Region)
+	instanceType, architecture := cmp.Or(k.host.Metadata.InstanceType, config.InstanceType), cmp.Or(config.Architecture, defaultArchitecture)
 	for key, value := range map[string]string{
 		corev1.LabelHostname: k.host.Hostname, corev1.LabelOSStable: "linux", "beta.kubernetes.io/os": "linux",
 		corev1.LabelArchStable: architecture, "beta.kubernetes.io/arch": architecture,
@@ -121,33 +117,18 @@ var kubelets = map[string]bool{
 	corev1.LabelFailureDomainBetaZone: true, corev1.LabelFailureDomainBetaRegion: true,
 }
 
-func first(all ...string) string {
-	for _, s := range all {
-		if s != "" {
-			return s
-		}
-	}
-	return ""
-}
-
 // status returns the status of the Node. Conditions whose status stays keep their transition time.
 func (k *Kubelet) status(config node.KubeletConfig, before []corev1.NodeCondition) corev1.NodeStatus {
-	capacity := config.Capacity.DeepCopy()
-	if capacity == nil {
-		capacity = corev1.ResourceList{}
-	}
-	pods := config.MaxPods
-	if pods == 0 {
-		pods = defaultMaxPods
-	}
-	capacity[corev1.ResourcePods] = *resource.NewQuantity(pods, resource.DecimalSI)
+	capacity := corev1.ResourceList{}
+	maps.Copy(capacity, config.Capacity)
+	capacity[corev1.ResourcePods] = *resource.NewQuantity(cmp.Or(config.MaxPods, defaultMaxPods), resource.DecimalSI)
 	allocatable := capacity.DeepCopy()
 	maps.Copy(allocatable, config.Allocatable)
 	addresses := make([]corev1.NodeAddress, 0, len(k.host.Addresses)+1)
 	for _, address := range k.host.Addresses {
 		addresses = append(addresses, corev1.NodeAddress{Type: corev1.NodeInternalIP, Address: address.String()})
 	}
-	id := hexID(first(k.host.Metadata.ProviderID, k.host.Hostname))
+	id := hexID(cmp.Or(k.host.Metadata.ProviderID, k.host.Hostname))
 	return corev1.NodeStatus{
 		Capacity: capacity, Allocatable: allocatable,
 		Addresses:       append(addresses, corev1.NodeAddress{Type: corev1.NodeHostName, Address: k.host.Hostname}),
@@ -155,8 +136,8 @@ func (k *Kubelet) status(config node.KubeletConfig, before []corev1.NodeConditio
 		DaemonEndpoints: corev1.NodeDaemonEndpoints{KubeletEndpoint: corev1.DaemonEndpoint{Port: Port}},
 		NodeInfo: corev1.NodeSystemInfo{
 			MachineID: id, SystemUUID: id, BootID: k.bootID, KernelVersion: kernelVersion, OperatingSystem: "linux",
-			OSImage: first(config.OSImage, defaultOSImage), ContainerRuntimeVersion: first(config.ContainerRuntimeVersion, defaultContainerRuntime),
-			KubeletVersion: "v" + config.KubernetesVersion, Architecture: first(config.Architecture, defaultArchitecture),
+			OSImage: cmp.Or(config.OSImage, defaultOSImage), ContainerRuntimeVersion: containerRuntime,
+			KubeletVersion: "v" + config.KubernetesVersion, Architecture: cmp.Or(config.Architecture, defaultArchitecture),
 		},
 	}
 }
@@ -192,4 +173,57 @@ func (k *Kubelet) conditions(before []corev1.NodeCondition) []corev1.NodeConditi
 		all = append(all, c)
 	}
 	return all
+}
+
+const leasesPath = "/apis/coordination.k8s.io/v1/namespaces/" + corev1.NamespaceNodeLease + "/leases"
+
+// ensureLease creates the Lease of the node, or renews the existing one.
+func (k *Kubelet) ensureLease(ctx context.Context, client *apiclient.Client) error {
+	lease := &coordinationv1.Lease{}
+	err := client.Get(ctx, leasesPath+"/"+k.host.Hostname, lease)
+	if apierrors.IsNotFound(err) {
+		return k.createLease(ctx, client)
+	} else if err != nil {
+		return fmt.Errorf("reading the Lease of the node: %w", err)
+	}
+	k.lease = lease
+	return k.renewLease(ctx, client)
+}
+
+// renewLease renews the Lease of the node. After an error it forgets the known Lease, which may be outdated.
+func (k *Kubelet) renewLease(ctx context.Context, client *apiclient.Client) error {
+	lease := k.lease
+	k.lease = nil
+	k.fill(lease)
+	written := &coordinationv1.Lease{}
+	if err := client.Update(ctx, leasesPath+"/"+k.host.Hostname, lease, written); err != nil {
+		return fmt.Errorf("renewing the Lease of the node: %w", err)
+	}
+	written.ManagedFields = nil
+	k.lease = written
+	return nil
+}
+
+func (k *Kubelet) createLease(ctx context.Context, client *apiclient.Client) error {
+	lease := &coordinationv1.Lease{
+		TypeMeta:   metav1.TypeMeta{APIVersion: coordinationv1.SchemeGroupVersion.String(), Kind: "Lease"},
+		ObjectMeta: metav1.ObjectMeta{Name: k.host.Hostname, Namespace: corev1.NamespaceNodeLease},
+	}
+	k.fill(lease)
+	if err := client.Create(ctx, leasesPath, lease, lease); err != nil {
+		return fmt.Errorf("making the Lease of the node: %w", err)
+	}
+	lease.ManagedFields = nil
+	k.lease = lease
+	return nil
+}
+
+// fill sets the holder and the renew time of the Lease, and the owner reference that deletes it with its Node.
+func (k *Kubelet) fill(lease *coordinationv1.Lease) {
+	lease.OwnerReferences = []metav1.OwnerReference{{
+		APIVersion: corev1.SchemeGroupVersion.String(), Kind: "Node", Name: k.host.Hostname, UID: k.uid,
+	}}
+	lease.Spec.HolderIdentity = ptr.To(k.host.Hostname)
+	lease.Spec.LeaseDurationSeconds = ptr.To[int32](leaseSeconds)
+	lease.Spec.RenewTime = ptr.To(metav1.NewMicroTime(k.host.Clock.Now()))
 }

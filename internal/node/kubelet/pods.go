@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net/netip"
 	"sync"
 	"time"
@@ -85,7 +86,6 @@ type podRunner struct {
 	config  node.KubeletConfig
 	host    host.Host
 	client  *apiclient.Client
-	running *runningPods
 	// network is the range of the Pods' addresses; it is not valid until it has been read from the Node.
 	network netip.Prefix
 	// addresses are the addresses in use, with the UIDs of their Pods.
@@ -102,7 +102,7 @@ func (k *Kubelet) runPods(ctx context.Context, client *apiclient.Client, config 
 	backoff := host.Backoff{First: retryFirst, Max: retryMax}
 	for {
 		r := &podRunner{
-			kubelet: k, config: config, host: h, client: client, running: &k.running, addresses: map[netip.Addr]types.UID{},
+			kubelet: k, config: config, host: h, client: client, addresses: map[netip.Addr]types.UID{},
 			due: map[types.NamespacedName]time.Time{}, plays: map[types.NamespacedName]stagePlay{},
 		}
 		begin := h.Clock.Now()
@@ -138,7 +138,7 @@ func (r *podRunner) run(ctx context.Context) error {
 	if err := r.kubelet.processes.onlyThese(r.host.Hostname, list.Items); err != nil {
 		return fmt.Errorf("ending the processes of Pods that are gone: %w", err)
 	}
-	r.running.keep(list.Items)
+	r.kubelet.running.keep(list.Items)
 	for i := range list.Items {
 		r.remember(&list.Items[i])
 	}
@@ -164,7 +164,11 @@ func (r *podRunner) run(ctx context.Context) error {
 		case err := <-ended:
 			return err
 		case event := <-events:
-			r.handle(ctx, event)
+			if event.kind == watch.Deleted {
+				r.cleanUp(event.pod)
+			} else {
+				r.sync(ctx, event.pod)
+			}
 		case <-r.kubelet.processes.changed:
 			for _, pod := range r.kubelet.processes.takeDirty() {
 				r.sync(ctx, pod)
@@ -200,14 +204,6 @@ func readEvents(ctx context.Context, w *apiclient.Watch, events chan<- podEvent)
 	}
 }
 
-func (r *podRunner) handle(ctx context.Context, event podEvent) {
-	if event.kind == watch.Deleted {
-		r.cleanUp(event.pod)
-		return
-	}
-	r.sync(ctx, event.pod)
-}
-
 func keyOf(pod *corev1.Pod) types.NamespacedName {
 	return types.NamespacedName{Namespace: pod.Namespace, Name: pod.Name}
 }
@@ -217,10 +213,8 @@ func (r *podRunner) remember(pod *corev1.Pod) {
 	if pod.Spec.HostNetwork || hasEnded(pod) {
 		return
 	}
-	for _, ip := range pod.Status.PodIPs {
-		if address, err := netip.ParseAddr(ip.IP); err == nil {
-			r.addresses[address] = pod.UID
-		}
+	for _, address := range addressesIn(pod) {
+		r.addresses[address] = pod.UID
 	}
 }
 
@@ -229,18 +223,14 @@ func (r *podRunner) cleanUp(pod *corev1.Pod) {
 	delete(r.due, keyOf(pod))
 	delete(r.plays, keyOf(pod))
 	r.release(pod)
-	r.running.set(keyOf(pod), false)
+	r.kubelet.running.set(keyOf(pod), false)
 	if err := r.kubelet.processes.stopPod(pod); err != nil {
 		r.host.Logf("removing what is left of Pod %s: %v", keyOf(pod), err)
 	}
 }
 
 func (r *podRunner) release(pod *corev1.Pod) {
-	for address, uid := range r.addresses {
-		if uid == pod.UID {
-			delete(r.addresses, address)
-		}
-	}
+	maps.DeleteFunc(r.addresses, func(_ netip.Addr, uid types.UID) bool { return uid == pod.UID })
 }
 
 // untilDue returns the time until the next step is due, one hour at most.
@@ -319,7 +309,7 @@ func (r *podRunner) trySync(ctx context.Context, key types.NamespacedName, pod *
 			r.record(ctx, pod, step.status.Phase)
 		}
 	}
-	r.running.set(key, step.status.Phase == corev1.PodRunning)
+	r.kubelet.running.set(key, step.status.Phase == corev1.PodRunning)
 	if step.remove {
 		if err := r.deletePod(ctx, pod); err != nil {
 			return err

@@ -16,8 +16,9 @@ import (
 )
 
 const (
-	reasonCompleted        = "Completed"
-	reasonDeadlineExceeded = "DeadlineExceeded"
+	reasonCompleted         = "Completed"
+	reasonDeadlineExceeded  = "DeadlineExceeded"
+	messageDeadlineExceeded = "Pod was active on the node longer than the specified deadline"
 )
 
 // podStep is the next step of a Pod.
@@ -50,15 +51,13 @@ func stepOf(pod *corev1.Pod, now time.Time, hostIPs, podIPs []netip.Addr) podSte
 		return step
 	}
 	start(&step.status, pod, now, hostIPs, podIPs)
-	if seconds := pod.Spec.ActiveDeadlineSeconds; seconds != nil {
-		deadline := step.status.StartTime.Add(time.Duration(*seconds) * time.Second)
-		if !now.Before(deadline) {
-			end(&step.status, pod, now, corev1.PodFailed)
-			step.status.Reason, step.status.Message = reasonDeadlineExceeded, "Pod was active on the node longer than the specified deadline"
-			return step
-		}
-		step.next = deadline
+	deadline := deadlineOf(&step.status, pod)
+	if !deadline.IsZero() && !now.Before(deadline) {
+		end(&step.status, pod, now, corev1.PodFailed)
+		step.status.Reason, step.status.Message = reasonDeadlineExceeded, messageDeadlineExceeded
+		return step
 	}
+	step.next = deadline
 	if process.IsOfJob(pod) {
 		completion := step.status.StartTime.Add(process.CompletionTime)
 		if !now.Before(completion) {
@@ -141,9 +140,9 @@ func readyOf(pod *corev1.Pod) corev1.PodCondition {
 // end sets the status of a Pod whose containers have all ended.
 func end(status *corev1.PodStatus, pod *corev1.Pod, now time.Time, phase corev1.PodPhase) {
 	status.Phase, status.ObservedGeneration = phase, pod.Generation
-	reason, code := reasonCompleted, int32(0)
+	reason, code, conditionReason := reasonCompleted, int32(0), "PodCompleted"
 	if phase == corev1.PodFailed {
-		reason, code = "Error", 137 // SIGKILL
+		reason, code, conditionReason = "Error", 137, "PodFailed" // 137: SIGKILL
 	}
 	for _, statuses := range [][]corev1.ContainerStatus{status.InitContainerStatuses, status.ContainerStatuses,
 		status.EphemeralContainerStatuses} {
@@ -157,16 +156,9 @@ func end(status *corev1.PodStatus, pod *corev1.Pod, now time.Time, phase corev1.
 			}
 		}
 	}
-	conditionReason := "PodCompleted"
-	if phase == corev1.PodFailed {
-		conditionReason = "PodFailed"
-	}
-	for _, kind := range []corev1.PodConditionType{corev1.PodReadyToStartContainers, corev1.ContainersReady, corev1.PodReady} {
-		c := corev1.PodCondition{Type: kind, Status: corev1.ConditionFalse}
-		if kind != corev1.PodReadyToStartContainers {
-			c.Reason = conditionReason
-		}
-		setCondition(status, pod, now, c)
+	setCondition(status, pod, now, corev1.PodCondition{Type: corev1.PodReadyToStartContainers, Status: corev1.ConditionFalse})
+	for _, kind := range []corev1.PodConditionType{corev1.ContainersReady, corev1.PodReady} {
+		setCondition(status, pod, now, corev1.PodCondition{Type: kind, Status: corev1.ConditionFalse, Reason: conditionReason})
 	}
 }
 

@@ -42,7 +42,7 @@ func processStep(pod *corev1.Pod, processes *process.Pod, now time.Time, hostIPs
 		step.next = deadline
 	default:
 		processes.Stop(process.Grace(pod))
-		step.status.Reason, step.status.Message = reasonDeadlineExceeded, "Pod was active on the node longer than the specified deadline"
+		step.status.Reason, step.status.Message = reasonDeadlineExceeded, messageDeadlineExceeded
 	}
 	if ended && step.status.Reason == reasonDeadlineExceeded {
 		step.status.Phase = corev1.PodFailed

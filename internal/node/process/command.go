@@ -11,7 +11,6 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
@@ -136,11 +135,7 @@ func (c *container) environmentFrom(ctx context.Context, from corev1.EnvFromSour
 
 // read reads an object to which the container's environment refers; an optional object may be missing.
 func (c *container) read(ctx context.Context, resource, name string, optional *bool, into any) error {
-	err := c.pod.get(ctx, resource, name, into)
-	if apierrors.IsNotFound(err) && ptr.Deref(optional, false) {
-		return nil
-	}
-	if err != nil {
+	if err := c.pod.getOptional(ctx, resource, name, optional, into); err != nil {
 		return fmt.Errorf("%w: %w", errConfig, err)
 	}
 	return nil

@@ -13,6 +13,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
+
+	"github.com/gardenlite/gardenlite/internal/node/host"
 )
 
 const (
@@ -189,10 +191,7 @@ func (c *container) run(ctx context.Context) {
 		if err == nil {
 			c.event(corev1.EventTypeWarning, "BackOff", "Back-off restarting failed container "+c.spec.Name)
 		}
-		select {
-		case <-ctx.Done():
-		case <-clk.After(wait):
-		}
+		_ = host.Sleep(ctx, clk, wait) // the loop checks the context
 	}
 }
 
@@ -287,10 +286,7 @@ func (c *container) simulate(ctx context.Context) exit {
 	switch {
 	case c.isInit && !c.isSidecar():
 	case IsOfJob(c.pod.latest()) && !c.isSidecar():
-		select {
-		case <-ctx.Done():
-		case <-clk.After(CompletionTime):
-		}
+		_ = host.Sleep(ctx, clk, CompletionTime)
 	default:
 		<-ctx.Done()
 	}

@@ -11,6 +11,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/kubernetes/pkg/probe"
 	httpprobe "k8s.io/kubernetes/pkg/probe/http"
+
+	"github.com/gardenlite/gardenlite/internal/node/host"
 )
 
 func (c *container) postStartHook() *corev1.LifecycleHandler {
@@ -66,12 +68,7 @@ func (c *container) preStop(ch *child, grace time.Duration) {
 // runHook runs a hook to its end. An exec hook runs the mapped program, as an exec probe does.
 func (c *container) runHook(ctx context.Context, hook *corev1.LifecycleHandler) error {
 	if hook.Sleep != nil {
-		select {
-		case <-ctx.Done():
-			return ctx.Err()
-		case <-c.pod.runner.cfg.Clock.After(time.Duration(hook.Sleep.Seconds) * time.Second):
-			return nil
-		}
+		return host.Sleep(ctx, c.pod.runner.cfg.Clock, time.Duration(hook.Sleep.Seconds)*time.Second)
 	}
 	if hook.HTTPGet != nil {
 		return c.getHook(ctx, hook.HTTPGet)

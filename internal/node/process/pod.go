@@ -15,6 +15,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/gardenlite/gardenlite/internal/node/apiclient"
+	"github.com/gardenlite/gardenlite/internal/node/host"
 )
 
 // prepareRetry is the delay before the preparation of a Pod's volumes is retried.
@@ -214,10 +215,8 @@ func (p *Pod) prepare() (next time.Time, ok bool) {
 			p.cfg.Event(corev1.EventTypeWarning, "FailedMount", last, "")
 			p.message(last)
 		}
-		select {
-		case <-p.ctx.Done():
+		if host.Sleep(p.ctx, p.runner.cfg.Clock, prepareRetry) != nil {
 			return time.Time{}, false
-		case <-p.runner.cfg.Clock.After(prepareRetry):
 		}
 	}
 }

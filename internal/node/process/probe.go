@@ -16,6 +16,8 @@ import (
 	httpprobe "k8s.io/kubernetes/pkg/probe/http"
 	tcpprobe "k8s.io/kubernetes/pkg/probe/tcp"
 	"k8s.io/utils/ptr"
+
+	"github.com/gardenlite/gardenlite/internal/node/host"
 )
 
 // loopback is the address at which processes are reached.
@@ -75,17 +77,12 @@ func (c *container) killUnhealthy(kind string, p *corev1.Probe) {
 // probe runs a probe periodically, and calls report when a result has reached its threshold. It returns the result once
 // report returns true, and false if the context ends.
 func (c *container) probe(ctx context.Context, kind string, p *corev1.Probe, report func(ok bool) (enough bool)) bool {
-	clk := c.pod.runner.cfg.Clock
 	wait := time.Duration(p.InitialDelaySeconds) * time.Second
 	var last bool
 	same, reported := int32(0), false
 	for {
-		timer := clk.NewTimer(wait)
-		select {
-		case <-ctx.Done():
-			timer.Stop()
+		if host.Sleep(ctx, c.pod.runner.cfg.Clock, wait) != nil {
 			return false
-		case <-timer.C():
 		}
 		wait = time.Duration(max(1, p.PeriodSeconds)) * time.Second
 		result, output, err := c.runProbe(ctx, p)

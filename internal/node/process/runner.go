@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"net/netip"
 	"os"
 	"path/filepath"
@@ -128,11 +129,7 @@ func (r *Runner) measure() {
 func (r *Runner) all() []*Pod {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	pods := make([]*Pod, 0, len(r.pods))
-	for pod := range r.pods {
-		pods = append(pods, pod)
-	}
-	return pods
+	return slices.Collect(maps.Keys(r.pods))
 }
 
 // ListensAt reports whether a process of a Pod listens on a port. The Pod has the address in the cluster with this URL of

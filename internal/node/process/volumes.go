@@ -25,6 +25,7 @@ import (
 	volumeutil "k8s.io/kubernetes/pkg/volume/util"
 	"k8s.io/utils/ptr"
 
+	"github.com/gardenlite/gardenlite/internal/node/host"
 	"github.com/gardenlite/gardenlite/manifests"
 )
 
@@ -231,18 +232,18 @@ func (p *Pod) project(ctx context.Context, pod *corev1.Pod, volumeName string, s
 	var none time.Time
 	switch {
 	case s.ConfigMap != nil:
-		optional, cm := ptr.Deref(s.ConfigMap.Optional, false), &corev1.ConfigMap{}
-		if err := p.get(ctx, configMaps, s.ConfigMap.Name, cm); err != nil && !(optional && apierrors.IsNotFound(err)) {
+		cm := &corev1.ConfigMap{}
+		if err := p.getOptional(ctx, configMaps, s.ConfigMap.Name, s.ConfigMap.Optional, cm); err != nil {
 			return nil, none, err
 		}
-		files, err := configmap.MakePayload(s.ConfigMap.Items, cm, mode, optional)
+		files, err := configmap.MakePayload(s.ConfigMap.Items, cm, mode, ptr.Deref(s.ConfigMap.Optional, false))
 		return files, none, err
 	case s.Secret != nil:
-		optional, sec := ptr.Deref(s.Secret.Optional, false), &corev1.Secret{}
-		if err := p.get(ctx, secrets, s.Secret.Name, sec); err != nil && !(optional && apierrors.IsNotFound(err)) {
+		sec := &corev1.Secret{}
+		if err := p.getOptional(ctx, secrets, s.Secret.Name, s.Secret.Optional, sec); err != nil {
 			return nil, none, err
 		}
-		files, err := secret.MakePayload(s.Secret.Items, sec, mode, optional)
+		files, err := secret.MakePayload(s.Secret.Items, sec, mode, ptr.Deref(s.Secret.Optional, false))
 		return files, none, err
 	case s.DownwardAPI != nil:
 		files, err := downwardapi.CollectData(s.DownwardAPI.Items, pod, noHost{}, mode)
@@ -307,6 +308,15 @@ func (p *Pod) get(ctx context.Context, resource, name string, into any) error {
 		return fmt.Errorf("%s %q: the name %s", resource, name, strings.Join(problems, ", "))
 	}
 	return p.cfg.Client().Get(ctx, p.namespacePath()+resource+"/"+name, into)
+}
+
+// getOptional reads an object, which may be missing if it is optional.
+func (p *Pod) getOptional(ctx context.Context, resource, name string, optional *bool, into any) error {
+	err := p.get(ctx, resource, name, into)
+	if apierrors.IsNotFound(err) && ptr.Deref(optional, false) {
+		return nil
+	}
+	return err
 }
 
 func (p *Pod) namespacePath() string { return "/api/v1/namespaces/" + p.latest().Namespace + "/" }
@@ -391,10 +401,8 @@ func (p *Pod) watch(ctx context.Context, s source) {
 		if !errors.Is(err, io.EOF) {
 			p.runner.cfg.Log.V(1).Info("Watching an object of a Pod", "resource", s.resource, "name", s.name, "error", err.Error())
 		}
-		select {
-		case <-ctx.Done():
+		if host.Sleep(ctx, p.runner.cfg.Clock, wait) != nil {
 			return
-		case <-p.runner.cfg.Clock.After(wait):
 		}
 		wait = min(2*wait, watchRetryMax)
 	}

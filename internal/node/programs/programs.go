@@ -57,7 +57,6 @@ const folderMode = 0o755
 // files is the file system of a machine, as root sees it.
 type files struct{ fs *vfs.FS }
 
-// ReadFile reads a file.
 func (f files) ReadFile(name string) ([]byte, error) { return f.fs.ReadFile(name) }
 
 // WriteFile writes a file, and makes the folders that are missing.
@@ -68,7 +67,6 @@ func (f files) WriteFile(name string, data []byte, mode fs.FileMode) error {
 	return f.fs.WriteFile(name, data, mode)
 }
 
-// Sync writes all changes to the disk of the host.
 func (f files) Sync() error { return f.fs.Sync() }
 
 // Remove removes a file. A missing file is no error.

@@ -121,45 +121,34 @@ func (n *Node) run(ctx context.Context, server *controlplane.Server, cfg Config)
 	if err != nil {
 		return err
 	}
+	disk := &files{}
+	disk.Store(node.PathKubeletConfig, config)
+	disk.Store(node.PathKubeletClient, append(cert, key...))
 	return kubelet.Run(ctx, host.Host{
 		Hostname: cfg.Name, Addresses: []netip.Addr{nodeAddress}, Clock: cfg.Clock, Log: klog.Background(), Journal: io.Discard,
-		Listen: n.listen, OnlyAPIServer: true, Metadata: host.Metadata{Cluster: cfg.Name},
-		Files: &files{all: map[string][]byte{node.PathKubeletConfig: config, node.PathKubeletClient: append(cert, key...)}},
+		Listen: n.listen, OnlyAPIServer: true, Metadata: host.Metadata{Cluster: cfg.Name}, Files: disk,
 	}, &apiclient.Pool{Clock: cfg.Clock}, cfg.Processes)
 }
 
-// files are the files of a Node without a disk.
-type files struct {
-	mu  sync.Mutex
-	all map[string][]byte
-}
+// files are the files of a Node without a disk, by their paths.
+type files struct{ sync.Map }
 
-// ReadFile implements host.Files.
 func (f *files) ReadFile(path string) ([]byte, error) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	data, ok := f.all[path]
+	data, ok := f.Load(path)
 	if !ok {
 		return nil, fmt.Errorf("reading %s: %w", path, fs.ErrNotExist)
 	}
-	return data, nil
+	return data.([]byte), nil
 }
 
-// WriteFile implements host.Files.
 func (f *files) WriteFile(path string, data []byte, _ fs.FileMode) error {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.all[path] = data
+	f.Store(path, data)
 	return nil
 }
 
-// Remove implements host.Files.
 func (f *files) Remove(path string) error {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	delete(f.all, path)
+	f.Delete(path)
 	return nil
 }
 
-// Sync implements host.Files.
 func (f *files) Sync() error { return nil }

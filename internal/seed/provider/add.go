@@ -2,7 +2,6 @@ package provider
 
 import (
 	"cmp"
-	"time"
 
 	corev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
 	"github.com/gardener/gardener/pkg/apis/core/v1beta1/constants"
@@ -25,10 +24,9 @@ import (
 func (r *Reconciler) AddToManager(mgr manager.Manager) error {
 	r.Client = cmp.Or(r.Client, mgr.GetClient())
 	r.Reader = cmp.Or(r.Reader, mgr.GetAPIReader())
-	base, most := orDefault(r.RetryBase, DefaultRetryBase), orDefault(r.RetryMax, DefaultRetryMax)
 	b := component.NewControllerBuilder(mgr, "extension-"+r.Kind.Name, controller.Options{
-		RateLimiter: workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](base, most),
-	}).For(r.Kind.object(), builder.WithPredicates(r.ofProvider(), due(r.Kind.guard != nil)))
+		RateLimiter: workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](retryBase, retryMax),
+	}).For(r.Kind.object(), builder.WithPredicates(ofProvider(), due(r.Kind.guard != nil)))
 	if r.Kind.watch != nil {
 		if err := r.Kind.watch(b, mgr); err != nil {
 			return err
@@ -37,17 +35,10 @@ func (r *Reconciler) AddToManager(mgr manager.Manager) error {
 	return b.Complete(r)
 }
 
-func orDefault(d, otherwise time.Duration) time.Duration {
-	if d > 0 {
-		return d
-	}
-	return otherwise
-}
-
-func (r *Reconciler) ofProvider() predicate.Predicate {
+func ofProvider() predicate.Predicate {
 	return predicate.NewPredicateFuncs(func(obj client.Object) bool {
 		extension, ok := obj.(extensionsv1alpha1.Object)
-		return ok && extension.GetExtensionSpec().GetExtensionType() == r.Provider
+		return ok && extension.GetExtensionSpec().GetExtensionType() == Type
 	})
 }
 

@@ -65,7 +65,7 @@ func newBastionWorld(t *testing.T) *bastionWorld {
 	w := &bastionWorld{T: t, seed: newSeed(), cloud: c, dir: dir, clock: clocktesting.NewFakeClock(time.Now()), key: key}
 	for _, kind := range Kinds(Config{Cloud: c, Clock: w.clock, guard: &machines.Guard{}}) {
 		if kind.Name == "bastion" {
-			w.r = &Reconciler{Kind: kind, Provider: "local", Client: w.seed, Reader: w.seed, Clock: w.clock}
+			w.r = &Reconciler{Kind: kind, Client: w.seed, Reader: w.seed, Clock: w.clock}
 		}
 	}
 	return w

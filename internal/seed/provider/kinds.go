@@ -2,6 +2,7 @@ package provider
 
 import (
 	"context"
+	"strings"
 
 	corev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
 	extensionsv1alpha1 "github.com/gardener/gardener/pkg/apis/extensions/v1alpha1"
@@ -16,26 +17,23 @@ import (
 // Kinds returns the table of kinds that the simulator reconciles. Without a cloud it omits the kinds that need one.
 func Kinds(cfg Config) []Kind {
 	kinds := []Kind{
-		kindOf("backupbucket", "BackupBucket", func() *extensionsv1alpha1.BackupBucket { return &extensionsv1alpha1.BackupBucket{} },
+		kindOf(extensionsv1alpha1.BackupBucketResource, &extensionsv1alpha1.BackupBucket{},
 			func(b *extensionsv1alpha1.BackupBucket) *corev1.SecretReference { return &b.Spec.SecretRef },
 			Actuator[*extensionsv1alpha1.BackupBucket]{Reconcile: reconcileBucket, Delete: deleteBucket}),
-		kindOf("backupentry", "BackupEntry", func() *extensionsv1alpha1.BackupEntry { return &extensionsv1alpha1.BackupEntry{} },
+		kindOf(extensionsv1alpha1.BackupEntryResource, &extensionsv1alpha1.BackupEntry{},
 			func(e *extensionsv1alpha1.BackupEntry) *corev1.SecretReference { return &e.Spec.SecretRef },
 			Actuator[*extensionsv1alpha1.BackupEntry]{Reconcile: reconcileEntry, Delete: releaseEntry, Migrate: releaseEntry}),
-		kindOf("controlplane", "ControlPlane", func() *extensionsv1alpha1.ControlPlane { return &extensionsv1alpha1.ControlPlane{} },
+		kindOf(extensionsv1alpha1.ControlPlaneResource, &extensionsv1alpha1.ControlPlane{},
 			func(p *extensionsv1alpha1.ControlPlane) *corev1.SecretReference { return &p.Spec.SecretRef },
 			Actuator[*extensionsv1alpha1.ControlPlane]{Reconcile: reconcileControlPlane}),
-		kindOf("network", "Network", func() *extensionsv1alpha1.Network { return &extensionsv1alpha1.Network{} }, nil,
+		kindOf(extensionsv1alpha1.NetworkResource, &extensionsv1alpha1.Network{}, nil,
 			Actuator[*extensionsv1alpha1.Network]{Reconcile: reconcileNetwork}),
-		kindOf("operatingsystemconfig", "OperatingSystemConfig",
-			func() *extensionsv1alpha1.OperatingSystemConfig { return &extensionsv1alpha1.OperatingSystemConfig{} }, nil,
+		kindOf(extensionsv1alpha1.OperatingSystemConfigResource, &extensionsv1alpha1.OperatingSystemConfig{}, nil,
 			Actuator[*extensionsv1alpha1.OperatingSystemConfig]{Reconcile: reconcileOSC, Delete: deleteOSC, Migrate: deleteOSC}),
-		kindOf("containerruntime", "ContainerRuntime",
-			func() *extensionsv1alpha1.ContainerRuntime { return &extensionsv1alpha1.ContainerRuntime{} }, nil,
+		kindOf(extensionsv1alpha1.ContainerRuntimeResource, &extensionsv1alpha1.ContainerRuntime{}, nil,
 			Actuator[*extensionsv1alpha1.ContainerRuntime]{}),
-		kindOf("extension", "Extension", func() *extensionsv1alpha1.Extension { return &extensionsv1alpha1.Extension{} }, nil,
-			Actuator[*extensionsv1alpha1.Extension]{}),
-		kindOf("dnsrecord", "DNSRecord", func() *extensionsv1alpha1.DNSRecord { return &extensionsv1alpha1.DNSRecord{} },
+		kindOf(extensionsv1alpha1.ExtensionResource, &extensionsv1alpha1.Extension{}, nil, Actuator[*extensionsv1alpha1.Extension]{}),
+		kindOf(extensionsv1alpha1.DNSRecordResource, &extensionsv1alpha1.DNSRecord{},
 			func(r *extensionsv1alpha1.DNSRecord) *corev1.SecretReference { return &r.Spec.SecretRef },
 			Actuator[*extensionsv1alpha1.DNSRecord]{Reconcile: reconcileDNSRecord}),
 	}
@@ -44,25 +42,23 @@ func Kinds(cfg Config) []Kind {
 	}
 	network := infrastructure{cfg.Cloud}
 	machines := &workers{cfg.Cloud, cfg.Clock, cfg.guard}
-	worker := kindOf("worker", "Worker", func() *extensionsv1alpha1.Worker { return &extensionsv1alpha1.Worker{} },
+	worker := kindOf(extensionsv1alpha1.WorkerResource, &extensionsv1alpha1.Worker{},
 		func(w *extensionsv1alpha1.Worker) *corev1.SecretReference { return &w.Spec.SecretRef },
 		Actuator[*extensionsv1alpha1.Worker]{Reconcile: machines.reconcile, Delete: machines.delete, Migrate: machines.migrate,
 			Restore: machines.restore})
 	worker.watch = watchMachines
 	bastions := bastionsim.Provider{Cloud: cfg.Cloud, Clock: cfg.Clock}
 	// Bastions have no secret function: they share a Secret, and one Bastion would remove the finalizer of all others from it.
-	bastion := kindOf("bastion", "Bastion", func() *extensionsv1alpha1.Bastion { return &extensionsv1alpha1.Bastion{} }, nil,
+	bastion := kindOf(extensionsv1alpha1.BastionResource, &extensionsv1alpha1.Bastion{}, nil,
 		Actuator[*extensionsv1alpha1.Bastion]{Reconcile: bastions.Reconcile, Delete: bastions.Delete})
 	bastion.watch, bastion.outOfSync = bastions.Watch, bastions.OutOfSync
 	bastion.guard = func(ctx context.Context, obj extensionsv1alpha1.Object) error {
 		return bastions.Guard(ctx, obj.(*extensionsv1alpha1.Bastion))
 	}
-	return append(kinds,
-		bastion,
-		kindOf("infrastructure", "Infrastructure", func() *extensionsv1alpha1.Infrastructure { return &extensionsv1alpha1.Infrastructure{} },
+	return append(kinds, worker, bastion,
+		kindOf(extensionsv1alpha1.InfrastructureResource, &extensionsv1alpha1.Infrastructure{},
 			func(i *extensionsv1alpha1.Infrastructure) *corev1.SecretReference { return &i.Spec.SecretRef },
-			Actuator[*extensionsv1alpha1.Infrastructure]{Reconcile: network.reconcile, Delete: network.delete}),
-		worker)
+			Actuator[*extensionsv1alpha1.Infrastructure]{Reconcile: network.reconcile, Delete: network.delete}))
 }
 
 // Actuator has the operations of an extension on objects of a kind. They work in the seed, may change the object's status
@@ -94,12 +90,12 @@ type Kind struct {
 type action func(ctx context.Context, seed client.Client, obj extensionsv1alpha1.Object) error
 
 // kindOf returns an entry of the table. The function secret returns the credentials of an object, nil if a kind has none.
-func kindOf[T extensionsv1alpha1.Object](name, title string, object func() T, secret func(T) *corev1.SecretReference, a Actuator[T]) Kind {
+func kindOf[T extensionsv1alpha1.Object](title string, empty T, secret func(T) *corev1.SecretReference, a Actuator[T]) Kind {
 	typed := func(f func(context.Context, client.Client, T) error) action {
-		if f == nil {
-			return func(context.Context, client.Client, extensionsv1alpha1.Object) error { return nil }
-		}
 		return func(ctx context.Context, seed client.Client, obj extensionsv1alpha1.Object) error {
+			if f == nil {
+				return nil
+			}
 			return f(ctx, seed, obj.(T))
 		}
 	}
@@ -107,8 +103,8 @@ func kindOf[T extensionsv1alpha1.Object](name, title string, object func() T, se
 		a.Restore = a.Reconcile
 	}
 	kind := Kind{
-		Name: name, Title: title,
-		object: func() extensionsv1alpha1.Object { return object() },
+		Name: strings.ToLower(title), Title: title,
+		object: func() extensionsv1alpha1.Object { return empty.DeepCopyObject().(extensionsv1alpha1.Object) },
 		secret: func(extensionsv1alpha1.Object) *corev1.SecretReference { return nil },
 		act: map[corev1beta1.LastOperationType]action{
 			corev1beta1.LastOperationTypeCreate:    typed(a.Reconcile),

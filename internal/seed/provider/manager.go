@@ -26,12 +26,10 @@ import (
 const User = "extensions.gardener.cloud:provider-local"
 
 const (
-	// DefaultProvider is the type of extension resources that the simulator reconciles.
-	DefaultProvider = "local"
-	// DefaultRetryBase and DefaultRetryMax are the first and the longest delay of the exponential backoff after an operation
-	// has failed.
-	DefaultRetryBase = time.Second
-	DefaultRetryMax  = 5 * time.Minute
+	// Type is the type of extension resources that the simulator reconciles.
+	Type = "local"
+	// Delays of the exponential backoff after an operation has failed.
+	retryBase, retryMax = time.Second, 5 * time.Minute
 )
 
 // Config configures a simulator. REST, for the seed cluster, is required.
@@ -40,10 +38,6 @@ type Config struct {
 	// Clock defaults to the real clock.
 	Clock clock.WithTicker
 	Log   logr.Logger
-	// Provider defaults to DefaultProvider.
-	Provider string
-	// RetryBase and RetryMax default to DefaultRetryBase and DefaultRetryMax.
-	RetryBase, RetryMax time.Duration
 	// Cloud contains the networks and instances. If it is nil, the simulator omits the kinds that need it.
 	Cloud Cloud
 	// Lease, if set, makes only one of several simulators of a seed active at a time.
@@ -59,31 +53,26 @@ type Cloud interface {
 	DeleteNetwork(ctx context.Context, id string) error
 }
 
-// uncached are the kinds that are read directly from the seed: Secrets are not cached, Clusters are large, and the number of
-// machines to create depends on the existing ones.
-var uncached = []client.Object{
-	&corev1.Secret{}, &corev1.Namespace{}, &extensionsv1alpha1.Cluster{}, &extensionsv1alpha1.Worker{},
-	&machinev1alpha1.MachineDeployment{}, &machinev1alpha1.MachineSet{}, &machinev1alpha1.Machine{}, &machinev1alpha1.MachineClass{},
-}
-
 var schemes = runtime.NewSchemeBuilder(clientgoscheme.AddToScheme, extensionsv1alpha1.AddToScheme, machinev1alpha1.AddToScheme)
 
 // New creates a simulator. It discovers the API of the seed, and starts nothing.
 func New(cfg Config) (*component.Manager, error) {
 	cfg.Clock = cmp.Or[clock.WithTicker](cfg.Clock, clock.RealClock{})
-	cfg.Provider = cmp.Or(cfg.Provider, DefaultProvider)
 	mgr, err := component.New(component.Config{
 		Name: "provider simulator", REST: cfg.REST, Clock: cfg.Clock, Log: cfg.Log, Lease: cfg.Lease,
-		Uncached:    uncached,
 		AddToScheme: schemes,
+		// Secrets are not cached, Clusters are large, and the number of machines to create depends on the existing ones.
+		Uncached: []client.Object{
+			&corev1.Secret{}, &corev1.Namespace{}, &extensionsv1alpha1.Cluster{}, &extensionsv1alpha1.Worker{},
+			&machinev1alpha1.MachineDeployment{}, &machinev1alpha1.MachineSet{}, &machinev1alpha1.Machine{}, &machinev1alpha1.MachineClass{},
+		},
 	})
 	if err != nil {
 		return nil, err
 	}
 	cfg.guard = &machines.Guard{}
 	for _, kind := range Kinds(cfg) {
-		r := &Reconciler{Kind: kind, Provider: cfg.Provider, Clock: cfg.Clock, RetryBase: cfg.RetryBase, RetryMax: cfg.RetryMax}
-		if err := r.AddToManager(mgr); err != nil {
+		if err := (&Reconciler{Kind: kind, Clock: cfg.Clock}).AddToManager(mgr); err != nil {
 			return nil, fmt.Errorf("adding the controller %s to the provider simulator: %w", kind.Name, err)
 		}
 	}

@@ -129,7 +129,7 @@ func (d *wantedDeployment) fillClass(class *machinev1alpha1.MachineClass, worker
 	if err != nil {
 		return fmt.Errorf("writing the providerSpec of MachineClass %s/%s: %w", worker.Namespace, d.class, err)
 	}
-	class.Provider = DefaultProvider
+	class.Provider = Type
 	class.ProviderSpec = runtime.RawExtension{Raw: spec}
 	class.SecretRef = &corev1.SecretReference{Namespace: worker.Namespace, Name: d.class}
 	if ref := worker.Spec.SecretRef; ref.Name != "" {

@@ -23,14 +23,11 @@ import (
 
 // Reconciler reconciles the objects of one kind.
 type Reconciler struct {
-	Kind     Kind
-	Provider string
-	Client   client.Client
+	Kind   Kind
+	Client client.Client
 	// Reader reads directly from the seed, so that it always sees what this controller has written.
 	Reader client.Reader
 	Clock  clock.WithTicker
-	// RetryBase and RetryMax default to DefaultRetryBase and DefaultRetryMax.
-	RetryBase, RetryMax time.Duration
 }
 
 // Reconcile executes the operation that is due for an object, or waits for the end of its delay.
@@ -39,7 +36,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	if err := r.Reader.Get(ctx, request.NamespacedName, obj); err != nil {
 		return reconcile.Result{}, client.IgnoreNotFound(err)
 	}
-	if r.Kind.guard != nil && obj.GetExtensionSpec().GetExtensionType() == r.Provider {
+	if r.Kind.guard != nil && obj.GetExtensionSpec().GetExtensionType() == Type {
 		if err := r.Kind.guard(ctx, obj); err != nil {
 			logf.FromContext(ctx).Error(err, "Guarding an object outside of its operation failed", "kind", r.Kind.Title)
 		}
@@ -63,7 +60,7 @@ type task struct {
 func (t *task) due() bool {
 	last := t.obj.GetExtensionStatus().GetLastOperation()
 	switch {
-	case t.obj.GetExtensionSpec().GetExtensionType() != t.Provider ||
+	case t.obj.GetExtensionSpec().GetExtensionType() != Type ||
 		operation.RequestedOperation(t.obj) == constants.GardenerOperationWaitForState:
 		return false
 	case t.kind == corev1beta1.LastOperationTypeMigrate || t.kind == corev1beta1.LastOperationTypeRestore:

@@ -56,7 +56,7 @@ func newWorld(t *testing.T, annotations map[string]string) *world {
 // restart replaces the reconciler with a new one without any memory.
 func (w *world) restart() {
 	kind := Kinds(Config{})[slices.IndexFunc(Kinds(Config{}), func(k Kind) bool { return k.Name == "backupentry" })]
-	w.r = &Reconciler{Kind: kind, Provider: "local", Client: w.client, Reader: w.client, Clock: w.clock}
+	w.r = &Reconciler{Kind: kind, Client: w.client, Reader: w.client, Clock: w.clock}
 }
 
 func (w *world) reconcile() (time.Duration, error) {
@@ -270,7 +270,10 @@ func TestMissingCredentialsAndOthersObjects(t *testing.T) {
 		t.Fatalf("without credentials: %v", err)
 	}
 	before := w.entry()
-	w.r.Provider = "other"
+	before.Spec.Type = "other"
+	if err := w.client.Update(t.Context(), before); err != nil {
+		t.Fatal(err)
+	}
 	if _, err := w.reconcile(); err != nil || w.entry().ResourceVersion != before.ResourceVersion {
 		t.Errorf("an object of another provider was touched: %v", err)
 	}

@@ -268,7 +268,7 @@ func (w *shootWorld) start() {
 	guard := &machines.Guard{}
 	cfg := Config{Cloud: w.cloud, Clock: w.clock, guard: guard}
 	for _, kind := range Kinds(cfg) {
-		r := &Reconciler{Kind: kind, Provider: "local", Client: seed, Reader: seed, Clock: w.clock}
+		r := &Reconciler{Kind: kind, Client: seed, Reader: seed, Clock: w.clock}
 		switch kind.Name {
 		case "worker":
 			w.workers = r

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"strings"
 
 	corev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
 	"github.com/gardener/gardener/pkg/apis/core/v1beta1/constants"
@@ -16,12 +17,10 @@ import (
 	"github.com/gardenlite/gardenlite/internal/seed/provider/injection"
 )
 
-// Verbs in the status for operations that are in progress, have failed, or have succeeded.
+// Verbs in the status for operations that are in progress or have failed, and for those that have succeeded.
 var (
 	doing = map[corev1beta1.LastOperationType]string{"Create": "Reconciling", "Reconcile": "Reconciling",
 		"Restore": "Restoring", "Migrate": "Migrating", "Delete": "Deleting"}
-	failed = map[corev1beta1.LastOperationType]string{"Create": "reconciling", "Reconcile": "reconciling",
-		"Restore": "restoring", "Migrate": "migrating", "Delete": "deleting"}
 	done = map[corev1beta1.LastOperationType]string{"Create": "reconciled", "Reconcile": "reconciled",
 		"Restore": "restored", "Migrate": "migrated", "Delete": "deleted"}
 )
@@ -61,7 +60,7 @@ func (t *task) patchWaiting(ctx context.Context, before extensionsv1alpha1.Objec
 // fail reports an error in the status, and returns it so that the operation is retried.
 func (t *task) fail(ctx context.Context, before extensionsv1alpha1.Object, cause error) error {
 	now := metav1.NewTime(t.Clock.Now())
-	description := fmt.Sprintf("Error %s %s: %v", failed[t.kind], t.Kind.Title, cause)
+	description := fmt.Sprintf("Error %s %s: %v", strings.ToLower(doing[t.kind]), t.Kind.Title, cause)
 	err := t.report(ctx, before, corev1beta1.LastOperationStateError, 50, description,
 		&corev1beta1.LastError{Description: description, Codes: operation.CodesOf(cause), LastUpdateTime: &now})
 	return errors.Join(cause, err)

@@ -12,12 +12,16 @@ import (
 	extensionsv1alpha1 "github.com/gardener/gardener/pkg/apis/extensions/v1alpha1"
 	machinev1alpha1 "github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
 	"k8s.io/apimachinery/pkg/api/equality"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/gardenlite/gardenlite/internal/component/cluster"
 	"github.com/gardenlite/gardenlite/internal/component/operation"
@@ -97,11 +101,11 @@ func (w *workers) reconcile(ctx context.Context, seed client.Client, worker *ext
 	if err := tidy(ctx, seed, now, wanted); err != nil {
 		return err
 	}
-	return w.keepState(ctx, seed, worker)
+	return setState(worker, w.stateOf(now))
 }
 
-// deploy writes a MachineDeployment with its class. It keeps the number of replicas, which the autoscaler or a user may have
-// changed, within the limits of the pool.
+// deploy writes a MachineDeployment with its class, and reports whether it has changed one of them. It keeps the number of
+// replicas, which the autoscaler or a user may have changed, within the limits of the pool.
 func (w *workers) deploy(ctx context.Context, seed client.Client, worker *extensionsv1alpha1.Worker, d *wantedDeployment,
 	asleep bool) (changed bool, err error) {
 	secret := d.classSecret(worker.Namespace)
@@ -113,11 +117,12 @@ func (w *workers) deploy(ctx context.Context, seed client.Client, worker *extens
 		return false, fmt.Errorf("writing the user data of MachineClass %s into Secret %s/%s: %w", d.class, secret.Namespace, secret.Name, err)
 	}
 	class := &machinev1alpha1.MachineClass{ObjectMeta: metav1.ObjectMeta{Namespace: worker.Namespace, Name: d.class}}
-	if changed, err = createOrPatch(ctx, seed, class, func() error { return d.fillClass(class, worker) }); err != nil {
+	written, err := controllerutil.CreateOrPatch(ctx, seed, class, func() error { return d.fillClass(class, worker) })
+	if err != nil {
 		return false, fmt.Errorf("writing MachineClass %s/%s: %w", class.Namespace, class.Name, err)
 	}
 	deployment := &machinev1alpha1.MachineDeployment{ObjectMeta: metav1.ObjectMeta{Namespace: worker.Namespace, Name: d.name}}
-	deployed, err := createOrPatch(ctx, seed, deployment, func() error {
+	deployed, err := controllerutil.CreateOrPatch(ctx, seed, deployment, func() error {
 		if deployment.DeletionTimestamp != nil {
 			return &operation.Wait{For: "MachineDeployment " + d.name + " of before to be gone", After: pollInterval, Progress: 10}
 		}
@@ -131,28 +136,7 @@ func (w *workers) deploy(ctx context.Context, seed client.Client, worker *extens
 	if wait := (*operation.Wait)(nil); err != nil && !errors.As(err, &wait) {
 		return false, fmt.Errorf("writing MachineDeployment %s/%s: %w", deployment.Namespace, deployment.Name, err)
 	}
-	return changed || deployed, err
-}
-
-// createOrPatch is like CreateOrUpdate, but keeps fields of an existing object that it does not know.
-func createOrPatch(ctx context.Context, seed client.Client, obj client.Object, fill func() error) (changed bool, err error) {
-	switch err := seed.Get(ctx, client.ObjectKeyFromObject(obj), obj); {
-	case apierrors.IsNotFound(err):
-		if err := fill(); err != nil {
-			return false, err
-		}
-		return true, seed.Create(ctx, obj)
-	case err != nil:
-		return false, err
-	}
-	before := obj.DeepCopyObject().(client.Object)
-	if err := fill(); err != nil {
-		return false, err
-	}
-	if equality.Semantic.DeepEqual(before, obj) {
-		return false, nil
-	}
-	return true, seed.Patch(ctx, obj, client.MergeFrom(before))
+	return written != controllerutil.OperationResultNone || deployed != controllerutil.OperationResultNone, err
 }
 
 // reportDeployments writes the deployments into the status. Their time changes when an operation starts or they change.
@@ -231,36 +215,31 @@ func tidy(ctx context.Context, seed client.Client, now *inventory, wanted []want
 			continue
 		}
 		left = append(left, d.Name)
-		if d.DeletionTimestamp != nil {
-			continue
-		}
-		if err := seed.Delete(ctx, d); client.IgnoreNotFound(err) != nil {
-			return fmt.Errorf("deleting MachineDeployment %s/%s: %w", d.Namespace, d.Name, err)
+		if err := operation.Delete(ctx, seed, d); err != nil {
+			return err
 		}
 	}
 	if len(left) > 0 {
 		return &operation.Wait{For: "MachineDeployments to be deleted: " + strings.Join(left, ", "), After: pollInterval, Progress: 90}
 	}
+	return deleteClasses(ctx, seed, now, wanted)
+}
+
+// deleteClasses deletes the classes that no deployment uses. The Secret of a class is deleted first, because it could not be
+// found without the class.
+func deleteClasses(ctx context.Context, seed client.Client, now *inventory, wanted []wantedDeployment) error {
 	for i := range now.classes.Items {
 		class := &now.classes.Items[i]
 		if slices.ContainsFunc(wanted, func(w wantedDeployment) bool { return w.class == class.Name }) {
 			continue
 		}
-		if err := deleteClass(ctx, seed, class); err != nil {
+		secret := (&wantedDeployment{class: class.Name}).classSecret(class.Namespace)
+		if err := seed.Delete(ctx, secret); client.IgnoreNotFound(err) != nil {
+			return fmt.Errorf("deleting the user data of MachineClass %s in Secret %s/%s: %w", class.Name, secret.Namespace, secret.Name, err)
+		}
+		if err := operation.Delete(ctx, seed, class); err != nil {
 			return err
 		}
-	}
-	return nil
-}
-
-// deleteClass deletes a class. Its Secret is deleted first, because it could not be found without the class.
-func deleteClass(ctx context.Context, seed client.Client, class *machinev1alpha1.MachineClass) error {
-	secret := (&wantedDeployment{class: class.Name}).classSecret(class.Namespace)
-	if err := seed.Delete(ctx, secret); client.IgnoreNotFound(err) != nil {
-		return fmt.Errorf("deleting the user data of MachineClass %s in Secret %s/%s: %w", class.Name, secret.Namespace, secret.Name, err)
-	}
-	if err := seed.Delete(ctx, class); client.IgnoreNotFound(err) != nil {
-		return fmt.Errorf("deleting MachineClass %s/%s: %w", class.Namespace, class.Name, err)
 	}
 	return nil
 }
@@ -274,5 +253,27 @@ func forceDeletion(ctx context.Context, seed client.Client, all []machinev1alpha
 			return err
 		}
 	}
+	return nil
+}
+
+// watchMachines triggers a reconciliation of the Workers in a namespace when a MachineDeployment changes, or a Machine is
+// gone. It finds Workers in the cache.
+func watchMachines(b *builder.Builder, mgr manager.Manager) error {
+	cache := mgr.GetCache()
+	workers := handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, obj client.Object) []reconcile.Request {
+		list := &extensionsv1alpha1.WorkerList{}
+		if cache.List(ctx, list, client.InNamespace(obj.GetNamespace())) != nil {
+			return nil // a waiting Worker also polls
+		}
+		requests := make([]reconcile.Request, len(list.Items))
+		for i := range list.Items {
+			requests[i].NamespacedName = client.ObjectKeyFromObject(&list.Items[i])
+		}
+		return requests
+	})
+	removed := predicate.NewPredicateFuncs(func(client.Object) bool { return false })
+	removed.DeleteFunc = nil // all deletions
+	b.Watches(&machinev1alpha1.MachineDeployment{}, workers)
+	b.Watches(&machinev1alpha1.Machine{}, workers, builder.WithPredicates(removed))
 	return nil
 }

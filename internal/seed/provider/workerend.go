@@ -10,6 +10,7 @@ import (
 
 	extensionsv1alpha1 "github.com/gardener/gardener/pkg/apis/extensions/v1alpha1"
 	machinev1alpha1 "github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -30,34 +31,22 @@ func (w *workers) delete(ctx context.Context, seed client.Client, worker *extens
 		return err
 	}
 	// The sets and machines of a deployment are deleted with it. Those without a deployment would stay.
-	var all []client.Object
-	for i := range now.deployments.Items {
-		all = append(all, &now.deployments.Items[i])
+	all := []client.ObjectList{&now.deployments, &now.machines}
+	left := len(now.deployments.Items) + len(now.machines.Items)
+	if left == 0 {
+		all = []client.ObjectList{&now.sets}
 	}
-	for i := range now.machines.Items {
-		all = append(all, &now.machines.Items[i])
-	}
-	if len(all) == 0 {
-		for i := range now.sets.Items {
-			all = append(all, &now.sets.Items[i])
+	for _, list := range all {
+		if err := meta.EachListItem(list, func(obj runtime.Object) error { return operation.Delete(ctx, seed, obj.(client.Object)) }); err != nil {
+			return err
 		}
 	}
-	for _, obj := range all {
-		if obj.GetDeletionTimestamp() != nil {
-			continue
-		}
-		if err := seed.Delete(ctx, obj); client.IgnoreNotFound(err) != nil {
-			return fmt.Errorf("deleting %T %s/%s: %w", obj, obj.GetNamespace(), obj.GetName(), err)
-		}
-	}
-	if len(now.deployments.Items)+len(now.machines.Items) > 0 {
+	if left > 0 {
 		return &operation.Wait{For: fmt.Sprintf("%d machine(s) of %d deployment(s) to be deleted", len(now.machines.Items),
 			len(now.deployments.Items)), After: pollInterval, Progress: 50}
 	}
-	for i := range now.classes.Items {
-		if err := deleteClass(ctx, seed, &now.classes.Items[i]); err != nil {
-			return err
-		}
+	if err := deleteClasses(ctx, seed, now, nil); err != nil {
+		return err
 	}
 	return w.deleteOrphans(ctx, worker.Namespace)
 }
@@ -75,15 +64,7 @@ func (w *workers) deleteOrphans(ctx context.Context, namespace string) error {
 	return nil
 }
 
-// keepState writes the state of the machines into the status, from which a migration restores them.
-func (w *workers) keepState(ctx context.Context, seed client.Client, worker *extensionsv1alpha1.Worker) error {
-	state, err := machines.ReadState(ctx, seed, w.cloud, worker.Namespace)
-	if err != nil {
-		return err
-	}
-	return setState(worker, state)
-}
-
+// setState writes the state of the machines into the status, from which a migration restores them.
 func setState(worker *extensionsv1alpha1.Worker, state *machines.State) error {
 	raw, err := state.Marshal()
 	if err != nil {
@@ -93,7 +74,12 @@ func setState(worker *extensionsv1alpha1.Worker, state *machines.State) error {
 	return nil
 }
 
-func stateOf(worker *extensionsv1alpha1.Worker) (*machines.State, error) {
+func (w *workers) stateOf(now *inventory) *machines.State {
+	return machines.NewState(w.cloud, now.deployments.Items, now.sets.Items, now.machines.Items)
+}
+
+// storedState returns the state of the machines in the status of a Worker.
+func storedState(worker *extensionsv1alpha1.Worker) (*machines.State, error) {
 	if worker.Status.State == nil {
 		return &machines.State{}, nil
 	}
@@ -118,7 +104,7 @@ func (w *workers) migrate(ctx context.Context, seed client.Client, worker *exten
 	if err != nil {
 		return err
 	}
-	if err := w.writeState(ctx, seed, worker); err != nil {
+	if err := w.writeState(ctx, seed, worker, now); err != nil {
 		return err
 	}
 	for i := range now.machines.Items {
@@ -131,38 +117,20 @@ func (w *workers) migrate(ctx context.Context, seed client.Client, worker *exten
 		}
 	}
 	// Owned objects are deleted before their owner: if the garbage collector deleted a Machine, its instance would go, too.
-	for i := range now.machines.Items {
-		if err := abandon(ctx, seed, &now.machines.Items[i]); err != nil {
+	for _, list := range []client.ObjectList{&now.machines, &now.sets, &now.deployments} {
+		if err := meta.EachListItem(list, func(obj runtime.Object) error { return abandon(ctx, seed, obj.(client.Object)) }); err != nil {
 			return err
 		}
 	}
-	for i := range now.sets.Items {
-		if err := abandon(ctx, seed, &now.sets.Items[i]); err != nil {
-			return err
-		}
-	}
-	for i := range now.deployments.Items {
-		if err := abandon(ctx, seed, &now.deployments.Items[i]); err != nil {
-			return err
-		}
-	}
-	for i := range now.classes.Items {
-		if err := deleteClass(ctx, seed, &now.classes.Items[i]); err != nil {
-			return err
-		}
-	}
-	return nil
+	return deleteClasses(ctx, seed, now, nil)
 }
 
-func (w *workers) writeState(ctx context.Context, seed client.Client, worker *extensionsv1alpha1.Worker) error {
-	earlier, err := stateOf(worker)
+func (w *workers) writeState(ctx context.Context, seed client.Client, worker *extensionsv1alpha1.Worker, now *inventory) error {
+	earlier, err := storedState(worker)
 	if err != nil {
 		return err
 	}
-	state, err := machines.ReadState(ctx, seed, w.cloud, worker.Namespace)
-	if err != nil {
-		return err
-	}
+	state := w.stateOf(now)
 	state.Add(earlier, w.cloud)
 	before := worker.DeepCopy()
 	if err := setState(worker, state); err != nil {
@@ -185,7 +153,7 @@ func abandon(ctx context.Context, seed client.Client, obj client.Object) error {
 // restore recreates the objects of running machines, and then reconciles like any Worker. A deployment is created last, so
 // that it finds its machines; from then on the machine controller manages them.
 func (w *workers) restore(ctx context.Context, seed client.Client, worker *extensionsv1alpha1.Worker) error {
-	state, err := stateOf(worker)
+	state, err := storedState(worker)
 	if err != nil {
 		return err
 	}

@@ -20,6 +20,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/yaml"
 	"k8s.io/utils/ptr"
@@ -79,11 +80,8 @@ func (w *wanted) decode(data []byte, prepare func(*unstructured.Unstructured)) e
 		}
 		mode := obj.GetAnnotations()[resourcesv1alpha1.Mode]
 		prepare(obj)
-		ref := resourcesv1alpha1.ObjectReference{
-			ObjectReference: corev1.ObjectReference{APIVersion: obj.GetAPIVersion(), Kind: obj.GetKind(),
-				Namespace: obj.GetNamespace(), Name: obj.GetName()},
-			Labels: obj.GetLabels(), Annotations: obj.GetAnnotations(),
-		}
+		ref := reference(obj)
+		ref.Labels, ref.Annotations = obj.GetLabels(), obj.GetAnnotations()
 		if mode == resourcesv1alpha1.ModeIgnore {
 			w.released = append(w.released, ref)
 			continue
@@ -96,17 +94,13 @@ func (w *wanted) decode(data []byte, prepare func(*unstructured.Unstructured)) e
 // the namespace default.
 func (r *Reconciler) prepare(resource *resourcesv1alpha1.ManagedResource, obj *unstructured.Unstructured) {
 	obj.SetNamespace(r.namespaceOf(obj.GroupVersionKind(), obj.GetNamespace()))
-	labels := maps.Clone(resource.Spec.InjectLabels)
-	if labels == nil {
-		labels = map[string]string{}
-	}
-	labels[resourcesv1alpha1.ManagedBy] = resourcesv1alpha1.GardenerManager
-	obj.SetLabels(merged(obj.GetLabels(), labels))
+	obj.SetLabels(labels.Merge(labels.Merge(obj.GetLabels(), resource.Spec.InjectLabels),
+		labels.Set{resourcesv1alpha1.ManagedBy: resourcesv1alpha1.GardenerManager}))
 	if template, ok, _ := unstructured.NestedMap(obj.Object, "spec", "template", "metadata"); ok {
 		before, _, _ := unstructured.NestedStringMap(template, "labels")
-		_ = unstructured.SetNestedStringMap(obj.Object, merged(before, resource.Spec.InjectLabels), "spec", "template", "metadata", "labels")
+		_ = unstructured.SetNestedStringMap(obj.Object, labels.Merge(before, resource.Spec.InjectLabels), "spec", "template", "metadata", "labels")
 	}
-	obj.SetAnnotations(merged(obj.GetAnnotations(), map[string]string{
+	obj.SetAnnotations(labels.Merge(obj.GetAnnotations(), map[string]string{
 		resourcesv1alpha1.OriginAnnotation:     resource.Namespace + "/" + resource.Name,
 		"resources.gardener.cloud/description": "The resource manager keeps this object as it is: changes to it are undone.",
 	}))
@@ -134,13 +128,6 @@ func (r *Reconciler) applied(resource *resourcesv1alpha1.ManagedResource) []reso
 	return refs
 }
 
-func merged(a, b map[string]string) map[string]string {
-	all := map[string]string{}
-	maps.Copy(all, a)
-	maps.Copy(all, b)
-	return all
-}
-
 // rank returns the position of an object in the order of applying: objects that others need come first.
 func rank(obj *unstructured.Unstructured) int {
 	order := []string{"Namespace", "CustomResourceDefinition", "PriorityClass", "ServiceAccount", "Secret", "ConfigMap", "ClusterRole",
@@ -153,12 +140,10 @@ func rank(obj *unstructured.Unstructured) int {
 
 func (r *Reconciler) applyObject(ctx context.Context, resource *resourcesv1alpha1.ManagedResource, obj *unstructured.Unstructured) error {
 	if ignored, _ := strconv.ParseBool(obj.GetAnnotations()[resourcesv1alpha1.Ignore]); ignored {
-		current := emptyLike(reference(obj))
-		err := r.Reader.Get(ctx, client.ObjectKeyFromObject(obj), current)
+		err := r.Reader.Get(ctx, client.ObjectKeyFromObject(obj), emptyLike(reference(obj)))
 		if err == nil {
 			return nil // it is only created, and not updated
-		}
-		if !apierrors.IsNotFound(err) {
+		} else if !apierrors.IsNotFound(err) {
 			return fmt.Errorf("reading %s of ManagedResource %s: %w", text(reference(obj)), client.ObjectKeyFromObject(resource), err)
 		}
 	}

@@ -26,10 +26,10 @@ const (
 	// finalizer, with the class as suffix if there is one, keeps a ManagedResource until its objects are gone.
 	finalizer = "resources.gardener.cloud/gardener-resource-manager"
 
-	// DefaultSyncPeriod is how often objects are applied and checked without a change, as in Gardener.
-	DefaultSyncPeriod = time.Minute
-	// DefaultRequeue is the delay between two checks whether deleted objects are gone, as in Gardener.
-	DefaultRequeue = 5 * time.Second
+	// syncPeriod is how often objects are applied and checked without a change, as in Gardener.
+	syncPeriod = time.Minute
+	// deletionPoll is the delay between two checks whether deleted objects are gone, as in Gardener.
+	deletionPoll = 5 * time.Second
 )
 
 // Reconciler applies the ManagedResources of a seed.
@@ -38,8 +38,6 @@ type Reconciler struct {
 	// Reader reads directly from the seed, not from a cache.
 	Reader client.Reader
 	Clock  clock.WithTicker
-	// SyncPeriod and Requeue default to DefaultSyncPeriod and DefaultRequeue.
-	SyncPeriod, Requeue time.Duration
 }
 
 // Reconcile reconciles one ManagedResource.
@@ -54,18 +52,19 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 
 func (r *Reconciler) reconcile(ctx context.Context, resource *resourcesv1alpha1.ManagedResource) (time.Duration, error) {
 	own, responsible := finalizerOf(resource)
+	other := otherFinalizer(resource, own)
 	switch ignored, _ := strconv.ParseBool(resource.Annotations[resourcesv1alpha1.Ignore]); {
 	case resource.DeletionTimestamp != nil || !responsible:
 		return r.delete(ctx, resource)
 	case ignored:
 		return 0, r.report(ctx, resource, conditionsOf(corev1beta1.ConditionTrue, corev1beta1.ConditionTrue, corev1beta1.ConditionFalse,
 			resourcesv1alpha1.ConditionManagedResourceIgnored, "The ManagedResource has the annotation that it is to be ignored.")...)
-	case slices.ContainsFunc(resource.Finalizers, func(f string) bool { return strings.HasPrefix(f, finalizer) && f != own }):
+	case other != "":
 		// The resource manager of the former class deletes its objects. A change between the two own classes deletes nothing.
-		if !slices.Contains(ownFinalizers, others(resource, own)) {
-			return defaulted(r.Requeue, DefaultRequeue), nil
+		if !slices.Contains(ownFinalizers, other) {
+			return deletionPoll, nil
 		}
-		if err := operation.RemoveFinalizers(ctx, r.Client, resource, others(resource, own)); err != nil {
+		if err := operation.RemoveFinalizers(ctx, r.Client, resource, other); err != nil {
 			return 0, err
 		}
 	}
@@ -88,9 +87,12 @@ func finalizerOf(resource *resourcesv1alpha1.ManagedResource) (string, bool) {
 	return "", false
 }
 
-// others returns the finalizer of another resource manager that is or was responsible.
-func others(resource *resourcesv1alpha1.ManagedResource, own string) string {
+// otherFinalizer returns the finalizer of another resource manager that is or was responsible, "" if there is none.
+func otherFinalizer(resource *resourcesv1alpha1.ManagedResource, own string) string {
 	i := slices.IndexFunc(resource.Finalizers, func(f string) bool { return strings.HasPrefix(f, finalizer) && f != own })
+	if i < 0 {
+		return ""
+	}
 	return resource.Finalizers[i]
 }
 
@@ -98,7 +100,7 @@ func others(resource *resourcesv1alpha1.ManagedResource, own string) string {
 func (r *Reconciler) apply(ctx context.Context, resource *resourcesv1alpha1.ManagedResource) (time.Duration, error) {
 	wanted, err := r.read(ctx, resource)
 	if err != nil {
-		return 0, r.failed(ctx, resource, corev1beta1.ConditionFalse, "CannotReadSecret", err)
+		return 0, r.failed(ctx, resource, "CannotReadSecret", err)
 	}
 	old := slices.DeleteFunc(r.applied(resource), func(ref resourcesv1alpha1.ObjectReference) bool {
 		return slices.ContainsFunc(wanted.references, func(other resourcesv1alpha1.ObjectReference) bool { return same(ref, other) })
@@ -111,16 +113,20 @@ func (r *Reconciler) apply(ctx context.Context, resource *resourcesv1alpha1.Mana
 		return 0, err
 	}
 	if left, err := r.clean(ctx, old, wanted.released); err != nil {
-		return 0, r.failed(ctx, resource, corev1beta1.ConditionFalse, resourcesv1alpha1.ConditionDeletionFailed, err)
+		return 0, r.failed(ctx, resource, resourcesv1alpha1.ConditionDeletionFailed, err)
 	} else if len(left) > 0 {
-		return defaulted(r.Requeue, DefaultRequeue), r.report(ctx, resource, pending(left))
+		return deletionPoll, r.report(ctx, resource, pending(left))
 	}
 	for _, obj := range wanted.objects {
 		if err := r.applyObject(ctx, resource, obj); err != nil {
-			return 0, r.applyFailed(ctx, resource, wanted, err)
+			healthy, progressing, errHealth := r.checkHealth(ctx, wanted.references)
+			if errHealth != nil {
+				return 0, r.failed(ctx, resource, resourcesv1alpha1.ConditionApplyFailed, err)
+			}
+			return 0, r.failed(ctx, resource, resourcesv1alpha1.ConditionApplyFailed, err, healthy, progressing)
 		}
 	}
-	return defaulted(r.SyncPeriod, DefaultSyncPeriod), r.end(ctx, resource, wanted)
+	return syncPeriod, r.end(ctx, resource, wanted)
 }
 
 // begin records what is going to be applied in addition to what was applied before, if that differs.
@@ -166,13 +172,13 @@ func (r *Reconciler) delete(ctx context.Context, resource *resourcesv1alpha1.Man
 	if !ptr.Deref(resource.Spec.KeepObjects, false) {
 		left, err := r.clean(ctx, r.applied(resource), nil)
 		if err != nil {
-			return 0, r.failed(ctx, resource, corev1beta1.ConditionFalse, resourcesv1alpha1.ConditionDeletionFailed, err)
+			return 0, r.failed(ctx, resource, resourcesv1alpha1.ConditionDeletionFailed, err)
 		}
 		if len(left) > 0 {
 			now := conditionsOf(corev1beta1.ConditionProgressing, corev1beta1.ConditionFalse, corev1beta1.ConditionTrue,
 				resourcesv1alpha1.ConditionDeletionPending, "The objects are being deleted.")
 			now[0] = pending(left)
-			return defaulted(r.Requeue, DefaultRequeue), r.report(ctx, resource, now...)
+			return deletionPoll, r.report(ctx, resource, now...)
 		}
 	}
 	return 0, operation.RemoveFinalizers(ctx, r.Client, resource, ownFinalizers...)
@@ -202,21 +208,11 @@ func (r *Reconciler) report(ctx context.Context, resource *resourcesv1alpha1.Man
 	return operation.PatchStatus(ctx, r.Client, resource, func(resource *resourcesv1alpha1.ManagedResource) { r.set(resource, now...) })
 }
 
-// applyFailed reports that an object could not be applied, and the health of all objects. It returns the cause.
-func (r *Reconciler) applyFailed(ctx context.Context, resource *resourcesv1alpha1.ManagedResource, wanted *wanted, cause error) error {
-	healthy, progressing, err := r.checkHealth(ctx, wanted.references)
-	if err != nil {
-		return r.failed(ctx, resource, corev1beta1.ConditionFalse, resourcesv1alpha1.ConditionApplyFailed, cause)
-	}
-	return r.failed(ctx, resource, corev1beta1.ConditionFalse, resourcesv1alpha1.ConditionApplyFailed, cause, healthy, progressing)
-}
-
 // failed reports that applying has failed, and returns the cause.
-func (r *Reconciler) failed(ctx context.Context, resource *resourcesv1alpha1.ManagedResource,
-	status corev1beta1.ConditionStatus, reason string,
-	cause error, others ...conditions.Condition) error {
-	now := append(others, conditions.Condition{Type: resourcesv1alpha1.ResourcesApplied, Status: status, Reason: reason,
-		Message: cause.Error()})
+func (r *Reconciler) failed(ctx context.Context, resource *resourcesv1alpha1.ManagedResource, reason string, cause error,
+	others ...conditions.Condition) error {
+	now := append(others, conditions.Condition{Type: resourcesv1alpha1.ResourcesApplied, Status: corev1beta1.ConditionFalse,
+		Reason: reason, Message: cause.Error()})
 	err := operation.PatchStatus(ctx, r.Client, resource, func(resource *resourcesv1alpha1.ManagedResource) {
 		resource.Status.ObservedGeneration = resource.Generation
 		r.set(resource, now...)
@@ -225,11 +221,4 @@ func (r *Reconciler) failed(ctx context.Context, resource *resourcesv1alpha1.Man
 		return fmt.Errorf("%w (and: %v)", cause, err)
 	}
 	return cause
-}
-
-func defaulted(set, byDefault time.Duration) time.Duration {
-	if set > 0 {
-		return set
-	}
-	return byDefault
 }

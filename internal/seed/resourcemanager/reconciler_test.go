@@ -117,7 +117,7 @@ func (w world) setObjects(objects string) {
 
 func TestAppliesAndDeletes(t *testing.T) {
 	w := newWorld(t, "seed", two)
-	if wait := w.run().RequeueAfter; wait != DefaultSyncPeriod {
+	if wait := w.run().RequeueAfter; wait != syncPeriod {
 		t.Errorf("looks again after %s", wait)
 	}
 	w.wantConditions("True", "True", "False")
@@ -171,7 +171,7 @@ func TestWaitsForObjects(t *testing.T) {
 	b.Finalizers = []string{"gardenlite.dev/test"}
 	w.must(w.Client.Update(t.Context(), b))
 	w.must(w.Client.Delete(t.Context(), w.resource()))
-	if wait := w.run().RequeueAfter; wait != DefaultRequeue {
+	if wait := w.run().RequeueAfter; wait != deletionPoll {
 		t.Errorf("looks again after %s", wait)
 	}
 	w.wantConditions("Progressing", "False", "True")

@@ -12,9 +12,7 @@ import (
 	"sync"
 
 	gardenletconfigv1alpha1 "github.com/gardener/gardener/pkg/apis/config/gardenlet/v1alpha1"
-	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/klog/v2"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/gardenlite/gardenlite/internal/fsutil"
 	"github.com/gardenlite/gardenlite/internal/landscape/control"
@@ -76,10 +74,14 @@ func (d *deployer) adopt(cluster *seed.Cluster, configuration *gardenletconfigv1
 				name, d.file(name), err)
 		}
 	}
-	d.mu.Lock()
-	d.units[name] = u
-	d.mu.Unlock()
+	d.add(u)
 	return d.run(u)
+}
+
+func (d *deployer) add(u *unit) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.units[u.name] = u
 }
 
 // resume runs the gardenlets that were deployed before the process ended, in clusters of their own.
@@ -106,9 +108,7 @@ func (d *deployer) resume() error {
 				"Not running a gardenlet that was deployed before: it is not known how, or the landscape has fewer seeds now", "seed", name)
 			continue
 		}
-		d.mu.Lock()
-		d.units[name] = u
-		d.mu.Unlock()
+		d.add(u)
 		d.work(u, func(ctx context.Context) error { return d.start(ctx, u, nil) })
 	}
 	return nil
@@ -120,7 +120,6 @@ func (d *deployer) find(name string) *unit {
 	return d.units[name]
 }
 
-// Deploy implements deployment.Deployer.
 func (d *deployer) Deploy(_ context.Context, g deployment.Gardenlet) error {
 	checksum, err := g.Checksum()
 	if err != nil {
@@ -160,7 +159,6 @@ func (d *deployer) Deploy(_ context.Context, g deployment.Gardenlet) error {
 	return nil
 }
 
-// Delete implements deployment.Deployer.
 func (d *deployer) Delete(_ context.Context, target deployment.Target) error {
 	if u := d.find(target.SeedName); u != nil {
 		d.work(u, func(context.Context) error { return d.remove(u) })
@@ -168,7 +166,6 @@ func (d *deployer) Delete(_ context.Context, target deployment.Target) error {
 	return nil
 }
 
-// Status implements deployment.Deployer.
 func (d *deployer) Status(ctx context.Context, target deployment.Target) (deployment.Status, error) {
 	u := d.find(target.SeedName)
 	if u == nil {
@@ -181,16 +178,12 @@ func (d *deployer) Status(ctx context.Context, target deployment.Target) (deploy
 	if cluster == nil {
 		return status, nil
 	}
-	reader, err := clientOf(cluster)
+	reader, err := newClient(cluster.AdminConfig())
 	if err != nil {
 		return status, err
 	}
 	status.IdentityExpires, err = deployment.IdentityExpires(ctx, reader)
 	return status, err
-}
-
-func clientOf(cluster *seed.Cluster) (client.Client, error) {
-	return client.New(cluster.AdminConfig(), client.Options{Scheme: clientgoscheme.Scheme})
 }
 
 // work makes the unit's worker call a function next. It replaces a function that has not been started yet.
@@ -244,7 +237,7 @@ func (d *deployer) start(ctx context.Context, u *unit, g *deployment.Gardenlet) 
 		u.mu.Unlock()
 	}
 	if g != nil && len(g.Bootstrap) > 0 {
-		target, err := clientOf(u.cluster)
+		target, err := newClient(u.cluster.AdminConfig())
 		if err != nil {
 			return err
 		}
@@ -262,10 +255,7 @@ func (d *deployer) start(ctx context.Context, u *unit, g *deployment.Gardenlet) 
 	if err := fsutil.WriteFile(d.file(u.name), append(data, '\n'), 0o600); err != nil {
 		return err
 	}
-	if u.stopGardenlet != nil {
-		u.stopGardenlet()
-		u.stopGardenlet = nil
-	}
+	u.endGardenlet()
 	return d.run(u)
 }
 
@@ -285,12 +275,16 @@ func (d *deployer) run(u *unit) error {
 	return err
 }
 
-// halt stops the components of a unit, the gardenlet first.
-func (u *unit) halt() {
+func (u *unit) endGardenlet() {
 	if u.stopGardenlet != nil {
 		u.stopGardenlet()
 		u.stopGardenlet = nil
 	}
+}
+
+// halt stops the components of a unit, the gardenlet first.
+func (u *unit) halt() {
+	u.endGardenlet()
 	for _, stop := range u.stops {
 		stop()
 	}

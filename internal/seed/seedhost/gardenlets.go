@@ -8,13 +8,12 @@ import (
 	"strings"
 	"time"
 
+	coordinationv1 "k8s.io/api/coordination/v1"
+
 	gardenletconfigv1alpha1 "github.com/gardener/gardener/pkg/apis/config/gardenlet/v1alpha1"
 	gardencorev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
 	"github.com/gardener/gardener/pkg/apis/core/v1beta1/constants"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/client-go/dynamic"
-	"k8s.io/client-go/kubernetes"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/rest"
 	"k8s.io/klog/v2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -96,34 +95,26 @@ func (h *Host) startGardenlet(cluster *seed.Cluster, configuration *gardenletcon
 // waitSeedReady waits until all conditions of a Seed are True that Gardener shows as its readiness, its gardenlet has
 // renewed its Lease since the given time (after a restart the conditions are outdated), and gardenctl can target the seed.
 func (h *Host) waitSeedReady(ctx context.Context, name string, since time.Time) error {
-	config := h.garden.Admin
-	seeds, err := dynamic.NewForConfig(config)
+	garden, err := newClient(h.garden.Admin)
 	if err != nil {
 		return err
 	}
-	core, err := kubernetes.NewForConfig(config)
-	if err != nil {
-		return err
-	}
-	leases := core.CoordinationV1().Leases(gardencorev1beta1.GardenerSeedLeaseNamespace)
 	missing := "it is not registered"
 	seed := &gardencorev1beta1.Seed{}
 	err = supervisor.WaitFor(ctx, "Seed "+name+" to be ready", func() bool {
-		lease, err := leases.Get(ctx, name, metav1.GetOptions{})
+		lease := &coordinationv1.Lease{}
+		err := garden.Get(ctx, client.ObjectKey{Namespace: gardencorev1beta1.GardenerSeedLeaseNamespace, Name: name}, lease)
 		if err != nil || lease.Spec.RenewTime == nil || lease.Spec.RenewTime.Time.Before(since) {
 			missing = "its gardenlet has not renewed its lease"
 			return false
 		}
-		obj, err := seeds.Resource(gardencorev1beta1.SchemeGroupVersion.WithResource("seeds")).Get(ctx, name, metav1.GetOptions{})
-		if err != nil {
-			return false
-		}
 		seed = &gardencorev1beta1.Seed{}
-		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(obj.Object, seed); err != nil {
+		if err := garden.Get(ctx, client.ObjectKey{Name: name}, seed); err != nil {
 			return false
 		}
 		if missing = notReady(seed); missing == "" {
-			if _, err := core.CoreV1().Secrets(constants.GardenNamespace).Get(ctx, name+SeedLoginSuffix, metav1.GetOptions{}); err != nil {
+			login := client.ObjectKey{Namespace: constants.GardenNamespace, Name: name + SeedLoginSuffix}
+			if err := garden.Get(ctx, login, &corev1.Secret{}); err != nil {
 				missing = "the kubeconfig for gardenctl is not written"
 			}
 		}
@@ -132,12 +123,12 @@ func (h *Host) waitSeedReady(ctx context.Context, name string, since time.Time) 
 	if err != nil {
 		return fmt.Errorf("%w: %s", err, missing)
 	}
-	return ownSeedSecrets(ctx, config, seed)
+	return ownSeedSecrets(ctx, garden, seed)
 }
 
 // tellOfStopped reports in the status the Seeds whose clusters this process does not start any more.
 func (h *Host) tellOfStopped(ctx context.Context) error {
-	client, err := dynamic.NewForConfig(h.garden.Admin)
+	garden, err := newClient(h.garden.Admin)
 	if err != nil {
 		return err
 	}
@@ -145,8 +136,7 @@ func (h *Host) tellOfStopped(ctx context.Context) error {
 		if h.deployer.find(name) != nil {
 			continue
 		}
-		_, err := client.Resource(gardencorev1beta1.SchemeGroupVersion.WithResource("seeds")).Get(ctx, name, metav1.GetOptions{})
-		if err == nil {
+		if garden.Get(ctx, client.ObjectKey{Name: name}, &gardencorev1beta1.Seed{}) == nil {
 			h.cfg.Status.SetComponentState(statedir.SeedPrefix+name, control.StateStopped, fmt.Sprintf(
 				"there is a Seed %s, but --seeds %d does not start its cluster: start more seeds, and delete the Seed first if "+
 					"it is not needed any more", name, h.count))

@@ -14,12 +14,18 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
+	gardencorev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/rest"
 	"k8s.io/klog/v2"
 	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/gardenlite/gardenlite/internal/bastionsim/cloud"
 	"github.com/gardenlite/gardenlite/internal/datastore"
@@ -27,6 +33,7 @@ import (
 	"github.com/gardenlite/gardenlite/internal/landscape/statedir"
 	"github.com/gardenlite/gardenlite/internal/landscape/supervisor"
 	"github.com/gardenlite/gardenlite/internal/node/process"
+	"github.com/gardenlite/gardenlite/internal/node/programs"
 	"github.com/gardenlite/gardenlite/internal/shootplane"
 )
 
@@ -75,6 +82,15 @@ type Host struct {
 func New(cfg Config) (*Host, error) {
 	h := &Host{cfg: cfg, supervisor: supervisor.Supervisor{Status: cfg.Status, Clock: cfg.Clock}}
 	return h, h.startProcesses()
+}
+
+// newClient returns a client for a garden or a seed.
+func newClient(config *rest.Config) (client.Client, error) {
+	scheme := runtime.NewScheme()
+	if err := errors.Join(clientgoscheme.AddToScheme(scheme), gardencorev1beta1.AddToScheme(scheme)); err != nil {
+		return nil, err
+	}
+	return client.New(config, client.Options{Scheme: scheme})
 }
 
 // Close stops the processes of containers. Call it last.
@@ -174,8 +190,22 @@ func (h *Host) startProcesses() (err error) {
 		Dir: dir, Images: h.images, Clock: h.cfg.Clock,
 		Log: klog.Background().WithName(statedir.ProcessesFolder),
 	})
-	if err != nil {
-		return err
+	return err
+}
+
+// openCloud opens the cloud that all seeds of the process share. It is closed after the components of the seeds.
+func (h *Host) openCloud() error {
+	dir := filepath.Join(h.cfg.Dir, statedir.CloudFolder)
+	if h.cfg.Datastore == datastore.Memory { // no Machine object has survived the restart
+		if err := os.RemoveAll(dir); err != nil {
+			return fmt.Errorf("deleting the machines of the last run: %w", err)
+		}
 	}
-	return nil
+	c, err := cloud.Open(cloud.Config{Dir: dir, Clock: h.cfg.Clock, Log: klog.Background().WithName("cloud"),
+		Programs: programs.New(h.cfg.Clock, h.processes)})
+	if err != nil {
+		return fmt.Errorf("opening the simulated cloud: %w", err)
+	}
+	h.cloud = c
+	return h.processes.CleanUp(func(node, _ string) bool { return !strings.HasPrefix(node, statedir.SeedPrefix) && !c.HasHost(node) })
 }

@@ -16,13 +16,12 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/dynamic"
-	"k8s.io/client-go/kubernetes"
-	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 	"k8s.io/klog/v2"
 	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	"github.com/gardenlite/gardenlite/internal/controlplane"
 	"github.com/gardenlite/gardenlite/internal/landscape/statedir"
@@ -56,13 +55,8 @@ type seedLogin struct {
 	issue   func(user string, groups []string, life time.Duration) (certPEM, keyPEM []byte, err error)
 	clock   clock.WithTicker
 	// shared says that other processes may run the same seed, and write their own address into the Secret.
-	shared  bool
-	seeds   dynamic.ResourceInterface
-	secrets interface {
-		Get(context.Context, string, metav1.GetOptions) (*corev1.Secret, error)
-		Create(context.Context, *corev1.Secret, metav1.CreateOptions) (*corev1.Secret, error)
-		Update(context.Context, *corev1.Secret, metav1.UpdateOptions) (*corev1.Secret, error)
-	}
+	shared bool
+	garden client.Client
 }
 
 // startSeedLogin maintains the Secret of a seed until it is stopped. It uses the garden's administrator, because gardenlets
@@ -71,9 +65,14 @@ func (h *Host) startSeedLogin(cluster *seed.Cluster) (stop func(), err error) {
 	if h.garden.Admin == nil {
 		return func() {}, nil
 	}
-	login, err := newSeedLogin(h.garden.Admin, cluster, h.cfg.Context+"-"+statedir.SeedPrefix+cluster.Name(), h.cfg.Clock)
+	garden, err := newClient(h.garden.Admin)
 	if err != nil {
 		return nil, err
+	}
+	server := cluster.Server()
+	login := &seedLogin{
+		seed: cluster.Name(), context: h.cfg.Context + "-" + statedir.SeedPrefix + cluster.Name(), server: server.URL(),
+		caPEM: server.PKI().CAPEM(), issue: server.PKI().Issue, clock: h.cfg.Clock, shared: server.Shared(), garden: garden,
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan struct{})
@@ -82,24 +81,6 @@ func (h *Host) startSeedLogin(cluster *seed.Cluster) (stop func(), err error) {
 		login.run(ctx)
 	}()
 	return func() { cancel(); <-done }, nil
-}
-
-func newSeedLogin(garden *rest.Config, cluster *seed.Cluster, contextName string, clk clock.WithTicker) (*seedLogin, error) {
-	seeds, err := dynamic.NewForConfig(garden)
-	if err != nil {
-		return nil, err
-	}
-	core, err := kubernetes.NewForConfig(garden)
-	if err != nil {
-		return nil, err
-	}
-	server := cluster.Server()
-	return &seedLogin{
-		seed: cluster.Name(), context: contextName, server: server.URL(), caPEM: server.PKI().CAPEM(), issue: server.PKI().Issue,
-		clock: clk, shared: server.Shared(),
-		seeds:   seeds.Resource(gardencorev1beta1.SchemeGroupVersion.WithResource("seeds")),
-		secrets: core.CoreV1().Secrets(constants.GardenNamespace),
-	}, nil
 }
 
 func (s *seedLogin) run(ctx context.Context) {
@@ -123,44 +104,37 @@ func (s *seedLogin) run(ctx context.Context) {
 // reconcile writes the Secret if the Seed exists, and the Secret is missing or its kubeconfig is not good any more. The Seed
 // owns the Secret, so that it is deleted with the Seed. It returns whether the Secret exists.
 func (s *seedLogin) reconcile(ctx context.Context) (exists bool, err error) {
-	owner, err := s.seeds.Get(ctx, s.seed, metav1.GetOptions{})
-	if apierrors.IsNotFound(err) || err == nil && owner.GetDeletionTimestamp() != nil {
+	owner := &gardencorev1beta1.Seed{}
+	err = s.garden.Get(ctx, client.ObjectKey{Name: s.seed}, owner)
+	if apierrors.IsNotFound(err) || err == nil && owner.DeletionTimestamp != nil {
 		return false, nil
 	}
 	if err != nil {
 		return false, fmt.Errorf("reading the Seed %s: %w", s.seed, err)
 	}
-	name := s.seed + SeedLoginSuffix
-	current, err := s.secrets.Get(ctx, name, metav1.GetOptions{})
-	isNew := apierrors.IsNotFound(err)
-	if err != nil && !isNew {
-		return false, fmt.Errorf("reading the Secret %s/%s: %w", constants.GardenNamespace, name, err)
-	}
-	if isNew {
-		current = &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: constants.GardenNamespace, Name: name}, Type: corev1.SecretTypeOpaque}
-	}
-	if metav1.IsControlledBy(current, owner) && s.isGood(current.Data[SeedLoginKey]) {
-		return true, nil
-	}
-	certPEM, keyPEM, err := s.issue(seedLoginUser, nil, seedLoginLife)
+	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: constants.GardenNamespace, Name: s.seed + SeedLoginSuffix}}
+	_, err = controllerutil.CreateOrUpdate(ctx, s.garden, secret, func() error {
+		if metav1.IsControlledBy(secret, owner) && s.isGood(secret.Data[SeedLoginKey]) {
+			return nil
+		}
+		kubeconfig, err := s.kubeconfig()
+		secret.OwnerReferences = []metav1.OwnerReference{seedOwner(owner)}
+		secret.Data = map[string][]byte{SeedLoginKey: kubeconfig}
+		return err
+	})
 	if err != nil {
-		return false, fmt.Errorf("making a certificate for the seed %s: %w", s.seed, err)
-	}
-	kubeconfig, err := clientcmd.Write(*controlplane.Kubeconfig(s.context, s.server, s.caPEM, certPEM, keyPEM))
-	if err != nil {
-		return false, fmt.Errorf("writing a kubeconfig for the seed %s: %w", s.seed, err)
-	}
-	current.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(owner, gardencorev1beta1.SchemeGroupVersion.WithKind("Seed"))}
-	current.Data = map[string][]byte{SeedLoginKey: kubeconfig}
-	if isNew {
-		_, err = s.secrets.Create(ctx, current, metav1.CreateOptions{})
-	} else {
-		_, err = s.secrets.Update(ctx, current, metav1.UpdateOptions{})
-	}
-	if err != nil {
-		return false, fmt.Errorf("writing the Secret %s/%s: %w", constants.GardenNamespace, name, err)
+		return false, fmt.Errorf("writing the Secret %s/%s: %w", secret.Namespace, secret.Name, err)
 	}
 	return true, nil
+}
+
+// kubeconfig returns a kubeconfig with a new certificate.
+func (s *seedLogin) kubeconfig() ([]byte, error) {
+	certPEM, keyPEM, err := s.issue(seedLoginUser, nil, seedLoginLife)
+	if err != nil {
+		return nil, fmt.Errorf("making a certificate for the seed %s: %w", s.seed, err)
+	}
+	return clientcmd.Write(*controlplane.Kubeconfig(s.context, s.server, s.caPEM, certPEM, keyPEM))
 }
 
 // isGood reports whether a kubeconfig is for this API server, and valid for at least half of its life from now on.

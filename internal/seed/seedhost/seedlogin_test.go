@@ -2,21 +2,20 @@ package seedhost
 
 import (
 	"bytes"
-	"context"
+	"errors"
 	"net"
 	"testing"
 	"time"
 
 	gardencorev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/runtime/schema"
-	dynamicfake "k8s.io/client-go/dynamic/fake"
-	"k8s.io/client-go/kubernetes/fake"
 	"k8s.io/client-go/tools/clientcmd"
 	testclock "k8s.io/utils/clock/testing"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	"github.com/gardenlite/gardenlite/internal/controlplane/pki"
 )
@@ -29,13 +28,15 @@ func TestSeedLogin(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	resource := gardencorev1beta1.SchemeGroupVersion.WithResource("seeds")
-	seeds := dynamicfake.NewSimpleDynamicClientWithCustomListKinds(
-		runtime.NewScheme(), map[schema.GroupVersionResource]string{resource: "SeedList"}).Resource(resource)
-	core := fake.NewClientset()
+	scheme := runtime.NewScheme()
+	if err := errors.Join(corev1.AddToScheme(scheme), gardencorev1beta1.AddToScheme(scheme)); err != nil {
+		t.Fatal(err)
+	}
+	garden := fake.NewClientBuilder().WithScheme(scheme).Build()
+	key, secret := client.ObjectKey{Namespace: "garden", Name: "local.login"}, &corev1.Secret{}
 	login := &seedLogin{
 		seed: "local", context: "seed", server: "https://127.0.0.1:1", caPEM: authority.CAPEM(), issue: authority.Issue, clock: clk,
-		seeds: seeds, secrets: core.CoreV1().Secrets("garden"),
+		garden: garden,
 	}
 	var before []byte
 	reconcile := func(when string, isNew bool) {
@@ -43,8 +44,7 @@ func TestSeedLogin(t *testing.T) {
 		if _, err := login.reconcile(t.Context()); err != nil {
 			t.Fatalf("%s: %v", when, err)
 		}
-		secret, err := core.CoreV1().Secrets("garden").Get(t.Context(), "local.login", metav1.GetOptions{})
-		if err != nil {
+		if err := garden.Get(t.Context(), key, secret); err != nil {
 			t.Fatalf("%s: %v", when, err)
 		}
 		now := secret.Data["kubeconfig"]
@@ -72,10 +72,13 @@ func TestSeedLogin(t *testing.T) {
 	if _, err := login.reconcile(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := core.CoreV1().Secrets("garden").Get(t.Context(), "local.login", metav1.GetOptions{}); !apierrors.IsNotFound(err) {
+	if err := garden.Get(t.Context(), key, secret); !apierrors.IsNotFound(err) {
 		t.Errorf("there is a Secret without a Seed: %v", err)
 	}
-	createSeed(t, seeds, "1")
+	first := &gardencorev1beta1.Seed{ObjectMeta: metav1.ObjectMeta{Name: "local", UID: "1"}}
+	if err := garden.Create(t.Context(), first); err != nil {
+		t.Fatal(err)
+	}
 	reconcile("with a Seed", true)
 	reconcile("again", false)
 	clk.Step(seedLoginLife/2 - time.Minute)
@@ -97,32 +100,20 @@ func TestSeedLogin(t *testing.T) {
 	}
 	_ = listener.Close()
 	login.server, login.shared = own, false
-	secret, err := core.CoreV1().Secrets("garden").Get(t.Context(), "local.login", metav1.GetOptions{})
-	if err != nil {
+	if err := garden.Get(t.Context(), key, secret); err != nil {
 		t.Fatal(err)
 	}
 	if owner := metav1.GetControllerOf(secret); owner == nil || owner.Kind != "Seed" || owner.Name != "local" || owner.UID != "1" {
 		t.Errorf("the owner is %v", owner)
 	}
 	secret.Data["kubeconfig"] = []byte("other")
-	if _, err := core.CoreV1().Secrets("garden").Update(t.Context(), secret, metav1.UpdateOptions{}); err != nil {
+	if err := garden.Update(t.Context(), secret); err != nil {
 		t.Fatal(err)
 	}
 	reconcile("after it was overwritten", true)
-	if err := seeds.Delete(t.Context(), "local", metav1.DeleteOptions{}); err != nil {
+	second := &gardencorev1beta1.Seed{ObjectMeta: metav1.ObjectMeta{Name: "local", UID: "2"}}
+	if err := errors.Join(garden.Delete(t.Context(), first), garden.Create(t.Context(), second)); err != nil {
 		t.Fatal(err)
 	}
-	createSeed(t, seeds, "2")
 	reconcile("of another Seed of the name", true)
-}
-
-func createSeed(t *testing.T, seeds interface {
-	Create(context.Context, *unstructured.Unstructured, metav1.CreateOptions, ...string) (*unstructured.Unstructured, error)
-}, uid string) {
-	t.Helper()
-	seed := &unstructured.Unstructured{Object: map[string]any{"apiVersion": gardencorev1beta1.SchemeGroupVersion.String(), "kind": "Seed",
-		"metadata": map[string]any{"name": "local", "uid": uid}}}
-	if _, err := seeds.Create(t.Context(), seed, metav1.CreateOptions{}); err != nil {
-		t.Fatal(err)
-	}
 }

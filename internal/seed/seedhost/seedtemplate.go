@@ -2,19 +2,16 @@ package seedhost
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 
 	gardenletconfigv1alpha1 "github.com/gardener/gardener/pkg/apis/config/gardenlet/v1alpha1"
 	gardencorev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
 	"github.com/gardener/gardener/pkg/apis/core/v1beta1/constants"
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/gardenlite/gardenlite/internal/landscape/statedir"
 	"github.com/gardenlite/gardenlite/internal/seed/provider"
@@ -30,13 +27,12 @@ func dnsSecret(seedName string) string    { return statedir.SeedPrefix + seedNam
 
 // SeedExists reports whether a Seed is registered in a garden.
 func SeedExists(ctx context.Context, config *rest.Config, seedName string) (bool, error) {
-	client, err := kubernetes.NewForConfig(config)
+	garden, err := newClient(config)
 	if err != nil {
 		return false, err
 	}
-	path := "/apis/" + gardencorev1beta1.SchemeGroupVersion.String() + "/seeds/" + seedName
-	err = client.CoreV1().RESTClient().Get().AbsPath(path).Do(ctx).Error()
-	if err != nil && !apierrors.IsNotFound(err) {
+	err = garden.Get(ctx, client.ObjectKey{Name: seedName}, &gardencorev1beta1.Seed{})
+	if client.IgnoreNotFound(err) != nil {
 		return false, fmt.Errorf("reading Seed %s: %w", seedName, err)
 	}
 	return err == nil, nil
@@ -45,7 +41,7 @@ func SeedExists(ctx context.Context, config *rest.Config, seedName string) (bool
 // PrepareSeed creates the Secrets in a garden that a Seed of the local provider refers to, with the operator's permissions.
 // They are empty: the local provider reads no credentials.
 func PrepareSeed(ctx context.Context, config *rest.Config, seedName string) error {
-	client, err := kubernetes.NewForConfig(config)
+	garden, err := newClient(config)
 	if err != nil {
 		return err
 	}
@@ -54,14 +50,13 @@ func PrepareSeed(ctx context.Context, config *rest.Config, seedName string) erro
 			ObjectMeta: metav1.ObjectMeta{
 				Namespace: constants.GardenNamespace, Name: name,
 				Labels: map[string]string{
-					constants.LabelShootProviderPrefix + provider.DefaultProvider: "true",
-					constants.LabelPrefixSeedName + seedName:                      "true", // otherwise the gardenlet may not refer to it
+					constants.LabelShootProviderPrefix + provider.Type: "true",
+					constants.LabelPrefixSeedName + seedName:           "true", // otherwise the gardenlet may not refer to it
 				},
 			},
 			Type: corev1.SecretTypeOpaque,
 		}
-		_, err := client.CoreV1().Secrets(secret.Namespace).Create(ctx, secret, metav1.CreateOptions{})
-		if err != nil && !apierrors.IsAlreadyExists(err) {
+		if err := garden.Create(ctx, secret); client.IgnoreAlreadyExists(err) != nil {
 			return fmt.Errorf("creating Secret %s/%s, which Seed %s refers to: %w", secret.Namespace, name, seedName, err)
 		}
 	}
@@ -69,24 +64,20 @@ func PrepareSeed(ctx context.Context, config *rest.Config, seedName string) erro
 }
 
 // ownSeedSecrets makes the Seed the owner of the Secrets of PrepareSeed, so that they are deleted with it.
-func ownSeedSecrets(ctx context.Context, config *rest.Config, seed *gardencorev1beta1.Seed) error {
-	client, err := kubernetes.NewForConfig(config)
-	if err != nil {
-		return err
-	}
-	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"ownerReferences": []metav1.OwnerReference{
-		*metav1.NewControllerRef(seed, gardencorev1beta1.SchemeGroupVersion.WithKind("Seed")),
-	}}})
-	if err != nil {
-		return err
-	}
+func ownSeedSecrets(ctx context.Context, garden client.Client, seed *gardencorev1beta1.Seed) error {
 	for _, name := range []string{backupSecret(seed.Name), dnsSecret(seed.Name)} {
-		_, err := client.CoreV1().Secrets(constants.GardenNamespace).Patch(ctx, name, types.MergePatchType, patch, metav1.PatchOptions{})
-		if err != nil && !apierrors.IsNotFound(err) {
+		secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: constants.GardenNamespace, Name: name}}
+		patch := client.MergeFrom(secret.DeepCopy())
+		secret.OwnerReferences = []metav1.OwnerReference{seedOwner(seed)}
+		if err := garden.Patch(ctx, secret, patch); client.IgnoreNotFound(err) != nil {
 			return fmt.Errorf("making Seed %s the owner of Secret %s/%s: %w", seed.Name, constants.GardenNamespace, name, err)
 		}
 	}
 	return nil
+}
+
+func seedOwner(seed *gardencorev1beta1.Seed) metav1.OwnerReference {
+	return *metav1.NewControllerRef(seed, gardencorev1beta1.SchemeGroupVersion.WithKind("Seed"))
 }
 
 // gardenletConfiguration returns the configuration of the gardenlet of a seed of the landscape.
@@ -109,15 +100,15 @@ func seedTemplate(name string) *gardencorev1beta1.SeedTemplate {
 	return &gardencorev1beta1.SeedTemplate{
 		ObjectMeta: metav1.ObjectMeta{Name: name},
 		Spec: gardencorev1beta1.SeedSpec{
-			Provider: gardencorev1beta1.SeedProvider{Type: provider.DefaultProvider, Region: Region, Zones: Zones},
+			Provider: gardencorev1beta1.SeedProvider{Type: provider.Type, Region: Region, Zones: Zones},
 			Networks: gardencorev1beta1.SeedNetworks{
 				Nodes: ptr.To("10.240.0.0/16"), Pods: "10.241.0.0/16", Services: "10.242.0.0/16",
 			},
-			Backup: &gardencorev1beta1.Backup{Provider: provider.DefaultProvider, CredentialsRef: ptr.To(secret(backupSecret(name)))},
+			Backup: &gardencorev1beta1.Backup{Provider: provider.Type, CredentialsRef: ptr.To(secret(backupSecret(name)))},
 			DNS: gardencorev1beta1.SeedDNS{
-				Provider: &gardencorev1beta1.SeedDNSProvider{Type: provider.DefaultProvider, CredentialsRef: ptr.To(secret(dnsSecret(name)))},
+				Provider: &gardencorev1beta1.SeedDNSProvider{Type: provider.Type, CredentialsRef: ptr.To(secret(dnsSecret(name)))},
 				Internal: &gardencorev1beta1.SeedDNSProviderConfig{
-					Type: provider.DefaultProvider, Domain: internalDomain, CredentialsRef: secret(dnsSecret(name)),
+					Type: provider.Type, Domain: internalDomain, CredentialsRef: secret(dnsSecret(name)),
 				},
 			},
 			Ingress: &gardencorev1beta1.Ingress{

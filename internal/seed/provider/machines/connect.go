@@ -1,12 +1,10 @@
 package machines
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"net"
 	"net/http"
-	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -15,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
+	"k8s.io/client-go/util/connrotation"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
@@ -48,9 +47,9 @@ func Connect(kubeconfig []byte) (client.WithWatch, func(), error) {
 	if err != nil {
 		return nil, nil, fmt.Errorf("reading the certificates of the kubeconfig: %w", err)
 	}
-	conns := &connections{open: map[net.Conn]struct{}{}}
+	dialer := connrotation.NewDialer((&net.Dialer{Timeout: shootTimeout}).DialContext)
 	transport := &http.Transport{
-		TLSClientConfig: tlsConfig, ForceAttemptHTTP2: true, DialContext: conns.dial,
+		TLSClientConfig: tlsConfig, ForceAttemptHTTP2: true, DialContext: dialer.DialContext,
 		TLSHandshakeTimeout: shootTimeout, IdleConnTimeout: idle,
 	}
 	roundTripper, err := rest.HTTPWrappersForConfig(config, transport)
@@ -64,51 +63,5 @@ func Connect(kubeconfig []byte) (client.WithWatch, func(), error) {
 	if err != nil {
 		return nil, nil, fmt.Errorf("making a client from the kubeconfig: %w", err)
 	}
-	return made, func() { transport.CloseIdleConnections(); conns.close() }, nil
-}
-
-// connections tracks the connections of a client, so that all of them can be closed.
-type connections struct {
-	mu     sync.Mutex
-	open   map[net.Conn]struct{}
-	closed bool
-}
-
-type connection struct {
-	net.Conn
-	of *connections
-}
-
-func (c *connections) dial(ctx context.Context, network, address string) (net.Conn, error) {
-	raw, err := (&net.Dialer{Timeout: shootTimeout}).DialContext(ctx, network, address)
-	if err != nil {
-		return nil, err
-	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.closed {
-		return nil, errors.Join(net.ErrClosed, raw.Close())
-	}
-	made := &connection{raw, c}
-	c.open[made] = struct{}{}
-	return made, nil
-}
-
-func (c *connections) close() {
-	c.mu.Lock()
-	c.closed = true
-	open := c.open
-	c.open = nil
-	c.mu.Unlock()
-	for conn := range open {
-		conn.Close()
-	}
-}
-
-// Close closes the connection and stops tracking it.
-func (c *connection) Close() error {
-	c.of.mu.Lock()
-	delete(c.of.open, c)
-	c.of.mu.Unlock()
-	return c.Conn.Close()
+	return made, func() { transport.CloseIdleConnections(); dialer.CloseAll() }, nil
 }

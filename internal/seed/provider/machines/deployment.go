@@ -9,8 +9,8 @@ import (
 
 	machinev1alpha1 "github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
 	"k8s.io/apimachinery/pkg/api/equality"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/util/rand"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -68,11 +68,8 @@ func (r *DeploymentReconciler) Reconcile(ctx context.Context, request reconcile.
 func (f *family) read(ctx context.Context) error {
 	sets, machines := &machinev1alpha1.MachineSetList{}, &machinev1alpha1.MachineList{}
 	of := []client.ListOption{client.InNamespace(f.deployment.Namespace), client.MatchingLabels{LabelDeployment: f.deployment.Name}}
-	if err := f.Client.List(ctx, sets, of...); err != nil {
-		return fmt.Errorf("listing the MachineSets of MachineDeployment %s/%s: %w", f.deployment.Namespace, f.deployment.Name, err)
-	}
-	if err := f.Client.List(ctx, machines, of...); err != nil {
-		return fmt.Errorf("listing the Machines of MachineDeployment %s/%s: %w", f.deployment.Namespace, f.deployment.Name, err)
+	if err := errors.Join(f.Client.List(ctx, sets, of...), f.Client.List(ctx, machines, of...)); err != nil {
+		return fmt.Errorf("listing the MachineSets and Machines of MachineDeployment %s/%s: %w", f.deployment.Namespace, f.deployment.Name, err)
 	}
 	for i := range sets.Items {
 		f.sets = append(f.sets, &sets.Items[i])
@@ -110,8 +107,8 @@ func (f *family) scale(ctx context.Context) error {
 		create, remove = 0, nil
 	}
 	for _, m := range append(failed, remove...) {
-		if err := f.Client.Delete(ctx, m); client.IgnoreNotFound(err) != nil {
-			return fmt.Errorf("deleting Machine %s/%s: %w", m.Namespace, m.Name, err)
+		if err := operation.Delete(ctx, f.Client, m); err != nil {
+			return err
 		}
 		now := metav1.NewTime(f.Clock.Now())
 		m.DeletionTimestamp = &now
@@ -136,7 +133,9 @@ func (f *family) currentSet(ctx context.Context) (*machinev1alpha1.MachineSet, e
 	}
 	hash := Hash(f.class())
 	template := *f.deployment.Spec.Template.DeepCopy()
-	template.Labels = withHash(template.Labels, f.deployment.Name, hash)
+	template.Labels = labels.Merge(template.Labels, map[string]string{
+		LabelDeployment: f.deployment.Name, machinev1alpha1.DefaultMachineDeploymentUniqueLabelKey: hash,
+	})
 	set := &machinev1alpha1.MachineSet{
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: f.deployment.Namespace, Name: f.deployment.Name + "-" + hash, Labels: template.Labels,
@@ -152,15 +151,6 @@ func (f *family) currentSet(ctx context.Context) (*machinev1alpha1.MachineSet, e
 	}
 	f.sets = append(f.sets, set)
 	return set, nil
-}
-
-func withHash(labels map[string]string, deployment, hash string) map[string]string {
-	labels = maps.Clone(labels)
-	if labels == nil {
-		labels = map[string]string{}
-	}
-	labels[LabelDeployment], labels[machinev1alpha1.DefaultMachineDeploymentUniqueLabelKey] = deployment, hash
-	return labels
 }
 
 func owner(obj metav1.Object, kind string) metav1.OwnerReference {
@@ -252,11 +242,11 @@ func (f *family) createMachine(ctx context.Context, set *machinev1alpha1.Machine
 func (f *family) tidySets(ctx context.Context, current *machinev1alpha1.MachineSet) error {
 	for _, set := range f.sets {
 		used := slices.ContainsFunc(f.machines, func(m *machinev1alpha1.Machine) bool { return f.setOf(m) == set })
-		if set == current || used || set.DeletionTimestamp != nil {
+		if set == current || used {
 			continue
 		}
-		if err := f.Client.Delete(ctx, set); client.IgnoreNotFound(err) != nil {
-			return fmt.Errorf("deleting MachineSet %s/%s: %w", set.Namespace, set.Name, err)
+		if err := operation.Delete(ctx, f.Client, set); err != nil {
+			return err
 		}
 	}
 	return nil
@@ -265,19 +255,16 @@ func (f *family) tidySets(ctx context.Context, current *machinev1alpha1.MachineS
 // delete deletes the machines, then the sets, and finally removes the finalizer of the deployment.
 func (f *family) delete(ctx context.Context) error {
 	for _, m := range f.machines {
-		if m.DeletionTimestamp != nil {
-			continue
-		}
-		if err := f.Client.Delete(ctx, m); client.IgnoreNotFound(err) != nil {
-			return fmt.Errorf("deleting Machine %s/%s: %w", m.Namespace, m.Name, err)
+		if err := operation.Delete(ctx, f.Client, m); err != nil {
+			return err
 		}
 	}
 	if len(f.machines) > 0 {
 		return nil
 	}
 	for _, set := range f.sets {
-		if err := f.Client.Delete(ctx, set); err != nil && !apierrors.IsNotFound(err) {
-			return fmt.Errorf("deleting MachineSet %s/%s: %w", set.Namespace, set.Name, err)
+		if err := operation.Delete(ctx, f.Client, set); err != nil {
+			return err
 		}
 	}
 	return operation.RemoveFinalizers(ctx, f.Client, f.deployment, Finalizer)

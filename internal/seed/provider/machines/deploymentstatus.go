@@ -118,18 +118,16 @@ func (f *family) setCondition(s *machinev1alpha1.MachineDeploymentStatus, kind m
 	now := metav1.NewTime(f.Clock.Now())
 	wanted := machinev1alpha1.MachineDeploymentCondition{Type: kind, Status: status, Reason: reason, Message: message,
 		LastUpdateTime: now, LastTransitionTime: now}
-	for i, c := range s.Conditions {
-		if c.Type != kind {
-			continue
-		}
-		if c.Status == status && c.Reason == reason && c.Message == message {
-			return
-		}
-		if c.Status == status {
-			wanted.LastTransitionTime = c.LastTransitionTime
-		}
-		s.Conditions[i] = wanted
+	i := slices.IndexFunc(s.Conditions, func(c machinev1alpha1.MachineDeploymentCondition) bool { return c.Type == kind })
+	if i < 0 {
+		s.Conditions = append(s.Conditions, wanted)
 		return
 	}
-	s.Conditions = append(s.Conditions, wanted)
+	before := s.Conditions[i]
+	if before.Status == status {
+		wanted.LastTransitionTime = before.LastTransitionTime
+	}
+	if before.Status != status || before.Reason != reason || before.Message != message {
+		s.Conditions[i] = wanted
+	}
 }

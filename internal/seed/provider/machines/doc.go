@@ -2,8 +2,8 @@
 // instances of the simulated cloud. It creates MachineSets and Machines for MachineDeployments, and instances for Machines;
 // it waits until their Nodes have joined the shoot, sets the labels, annotations and taints of their pool on the Nodes,
 // rolls, drains and deletes machines, and replaces unhealthy ones. It knows the seed and the shoots whose Secret
-// machine-controller-manager it can read, and may import of the project the packages below it, internal/bastionsim/cloud
-// and internal/component, operation and cluster.
+// machine-controller-manager it can read, and may import of the project the packages below it, internal/bastionsim/cloud,
+// internal/node (for the placeholders in user data) and internal/component, operation and cluster.
 //
 // It promises that it can be killed at any moment and continues from the state in the seed and in the cloud: no instance is
 // created twice, and none is forgotten. It does nothing in a namespace whose Worker is being migrated (see Guard). For each

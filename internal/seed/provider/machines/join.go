@@ -21,13 +21,14 @@ import (
 
 	"github.com/gardenlite/gardenlite/internal/bastionsim/cloud"
 	"github.com/gardenlite/gardenlite/internal/component/operation"
+	"github.com/gardenlite/gardenlite/internal/node"
 )
 
 // fill replaces the placeholders in the user data of the pool with the values of the machine.
 func (t *task) fill(ctx context.Context, userData []byte, timeout time.Duration) ([]byte, error) {
 	m := t.machine
-	userData = replace(userData, PlaceholderMachineName, m.Name)
-	if bytes.Equal(userData, replace(userData, PlaceholderBootstrapToken, "")) {
+	userData = replace(userData, node.PlaceholderMachineName, m.Name)
+	if bytes.Equal(userData, replace(userData, node.PlaceholderBootstrapToken, "")) {
 		return userData, nil
 	}
 	var token string
@@ -38,7 +39,7 @@ func (t *task) fill(ctx context.Context, userData []byte, timeout time.Duration)
 	if err != nil {
 		return nil, err
 	}
-	return replace(userData, PlaceholderBootstrapToken, token), nil
+	return replace(userData, node.PlaceholderBootstrapToken, token), nil
 }
 
 // replace replaces a placeholder, also in URL encoding: files in Ignition configurations are encoded.

@@ -12,6 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/watch"
+	nodeutil "k8s.io/component-helpers/node/util"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
@@ -236,10 +237,6 @@ func (s *Shoots) notifyChanges(ctx context.Context, namespace string, nodes watc
 }
 
 func isReady(node *corev1.Node) bool {
-	for _, c := range node.Status.Conditions {
-		if c.Type == corev1.NodeReady {
-			return c.Status == corev1.ConditionTrue
-		}
-	}
-	return false
+	_, condition := nodeutil.GetNodeCondition(&node.Status, corev1.NodeReady)
+	return condition != nil && condition.Status == corev1.ConditionTrue
 }

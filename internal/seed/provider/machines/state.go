@@ -3,7 +3,6 @@ package machines
 import (
 	"bytes"
 	"compress/gzip"
-	"context"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -12,7 +11,6 @@ import (
 
 	machinev1alpha1 "github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
 // maxState is the maximum size of a decompressed state in bytes.
@@ -35,42 +33,37 @@ type compressed struct {
 	State []byte `json:"state"`
 }
 
-// ReadState returns the state of the machines in a namespace. It omits objects that are being deleted, and Machines without
+// NewState returns the state of the machines in a namespace. It omits objects that are being deleted, and Machines without
 // an instance in the cloud.
-func ReadState(ctx context.Context, seed client.Reader, c Cloud, namespace string) (*State, error) {
-	deployments, sets, machines := &machinev1alpha1.MachineDeploymentList{}, &machinev1alpha1.MachineSetList{}, &machinev1alpha1.MachineList{}
-	for _, list := range []client.ObjectList{deployments, sets, machines} {
-		if err := seed.List(ctx, list, client.InNamespace(namespace)); err != nil {
-			return nil, fmt.Errorf("listing the machines of namespace %s: %w", namespace, err)
-		}
-	}
+func NewState(c Cloud, deployments []machinev1alpha1.MachineDeployment, sets []machinev1alpha1.MachineSet,
+	machines []machinev1alpha1.Machine) *State {
 	state := &State{MachineDeployments: map[string]*DeploymentState{}}
-	of := func(labels map[string]string) *DeploymentState {
-		name := labels[LabelDeployment]
+	of := func(name string) *DeploymentState {
 		if state.MachineDeployments[name] == nil {
 			state.MachineDeployments[name] = &DeploymentState{}
 		}
 		return state.MachineDeployments[name]
 	}
-	for _, d := range deployments.Items {
+	for _, d := range deployments {
 		if d.DeletionTimestamp == nil {
-			of(map[string]string{LabelDeployment: d.Name}).Replicas = d.Spec.Replicas
+			of(d.Name).Replicas = d.Spec.Replicas
 		}
 	}
-	for _, set := range sets.Items {
+	for _, set := range sets {
 		if set.DeletionTimestamp == nil {
-			kept := machinev1alpha1.MachineSet{ObjectMeta: bare(set.ObjectMeta), Spec: set.Spec}
-			of(set.Labels).MachineSets = append(of(set.Labels).MachineSets, kept)
+			d := of(set.Labels[LabelDeployment])
+			d.MachineSets = append(d.MachineSets, machinev1alpha1.MachineSet{ObjectMeta: bare(set.ObjectMeta), Spec: set.Spec})
 		}
 	}
-	for _, m := range machines.Items {
-		if instance, ok := instanceOf(c, namespace, m.Name); ok && m.DeletionTimestamp == nil {
+	for _, m := range machines {
+		if instance, ok := instanceOf(c, m.Namespace, m.Name); ok && m.DeletionTimestamp == nil {
 			kept := machinev1alpha1.Machine{ObjectMeta: bare(m.ObjectMeta), Spec: m.Spec}
 			kept.Spec.ProviderID = instance.ProviderID
-			of(m.Labels).Machines = append(of(m.Labels).Machines, kept)
+			d := of(m.Labels[LabelDeployment])
+			d.Machines = append(d.Machines, kept)
 		}
 	}
-	return state, nil
+	return state
 }
 
 func bare(meta metav1.ObjectMeta) metav1.ObjectMeta {

@@ -45,16 +45,13 @@ type Config struct {
 	// Clock is the clock on which the queues of controllers wait. The default is the real clock.
 	Clock clock.WithTicker
 	Log   logr.Logger
-	// Concurrency is the number of objects that each controller reconciles at the same time; 5 if 0, as in most of
-	// Gardener.
+	// Concurrency is the number of objects that each controller reconciles at once; 5 if 0, as in most of Gardener.
 	Concurrency int
-	// Uncached are the kinds that are read from the API server: a cache would hold all their objects, including
-	// Secrets.
+	// Uncached are the kinds that are read from the API server: a cache would hold all objects, such as all Secrets.
 	Uncached []client.Object
 	// ByObject restricts which objects of a kind are cached.
 	ByObject map[client.Object]cache.ByObject
-	// Lease, if set, is the lease for leader election: of several such components one is active, and the others stand
-	// by.
+	// Lease, if set, is the lease for leader election: of several such components, only one is active.
 	Lease *client.ObjectKey
 }
 

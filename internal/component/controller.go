@@ -16,8 +16,7 @@ import (
 const maxRetry = 30 * time.Second
 
 // NewControllerBuilder returns a builder for a controller of the manager. Its queue waits and backs off on the clock of the
-// component, unless the options have another queue or another rate limiter. Every controller of the process is built
-// here.
+// component, unless the options have another queue or rate limiter. Every controller of the process is built here.
 func NewControllerBuilder(mgr manager.Manager, name string, options ...controller.Options) *builder.Builder {
 	var o controller.Options
 	if len(options) > 0 {

@@ -2,6 +2,7 @@ package component
 
 import (
 	"errors"
+	"slices"
 
 	"github.com/go-logr/logr"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -47,12 +48,7 @@ func isNormal(err error) bool {
 		return false
 	}
 	if several := (interface{ Unwrap() []error })(nil); errors.As(err, &several) {
-		for _, one := range several.Unwrap() {
-			if !isNormal(one) {
-				return false
-			}
-		}
-		return true
+		return !slices.ContainsFunc(several.Unwrap(), func(one error) bool { return !isNormal(one) })
 	}
 	waits := (*notYet)(nil)
 	return apierrors.IsConflict(err) || errors.As(err, &waits)

@@ -49,8 +49,7 @@ func NewApplier(config *rest.Config) (*Applier, error) {
 	return &Applier{client: client, mapper: mapper, timeout: applyTimeout}, nil
 }
 
-// ForWriting returns a copy of a client configuration for many writes at once, which does not print the server's
-// warnings.
+// ForWriting returns a copy of a client configuration for many writes at once, without the server's warnings.
 func ForWriting(config *rest.Config) *rest.Config {
 	config = rest.CopyConfig(config)
 	config.QPS = -1
@@ -103,8 +102,7 @@ func (a *Applier) All(ctx context.Context, objects []Object) error {
 	}
 }
 
-// pass applies each object once. hopeless is true if an object failed with an error that only its author can
-// correct.
+// pass applies each object once. hopeless is true if an object failed with an error that only its author can correct.
 func (a *Applier) pass(ctx context.Context, objects []Object) (failed []Object, errs []error, hopeless bool) {
 	for _, obj := range objects {
 		if err := a.apply(ctx, obj); err != nil {
@@ -134,6 +132,7 @@ func (a *Applier) apply(ctx context.Context, obj Object) error {
 	if mapping.Scope.Name() == meta.RESTScopeNameNamespace {
 		namespace = cmp.Or(obj.GetNamespace(), metav1.NamespaceDefault)
 	}
-	_, err = a.client.Resource(mapping.Resource).Namespace(namespace).Apply(ctx, obj.GetName(), obj.Unstructured, metav1.ApplyOptions{FieldManager: fieldManager, Force: true})
+	_, err = a.client.Resource(mapping.Resource).Namespace(namespace).Apply(ctx, obj.GetName(), obj.Unstructured,
+		metav1.ApplyOptions{FieldManager: fieldManager, Force: true})
 	return err
 }

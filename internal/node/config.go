@@ -1,7 +1,6 @@
 package node
 
 import (
-	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -9,17 +8,17 @@ import (
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
+	clientcmdv1 "k8s.io/client-go/tools/clientcmd/api/v1"
+	"sigs.k8s.io/yaml"
 )
 
-// AgentConfig is the configuration of gardener-node-agent. All fields except TokenFile are required.
+// AgentConfig is the configuration of gardener-node-agent. All fields are required.
 type AgentConfig struct {
 	// APIServer is the URL of the shoot's API server, CA its certificate authority (PEM, several during a rotation).
 	APIServer string `json:"apiServer"`
 	CA        string `json:"ca"`
 	// SecretName is the name of the Secret in kube-system with the OperatingSystemConfig of the pool.
 	SecretName string `json:"secretName"`
-	// TokenFile is the path of the bootstrap token; PathBootstrapToken if it is empty.
-	TokenFile string `json:"tokenFile,omitempty"`
 }
 
 // KubeletConfig is the configuration of the kubelet. APIServer, CA and KubernetesVersion are required.
@@ -27,8 +26,7 @@ type KubeletConfig struct {
 	APIServer string `json:"apiServer"`
 	CA        string `json:"ca"`
 	// ClientCA is the authority that signs the certificates of the kubelet's clients (PEM, several during a rotation).
-	// Without it, the kubelet serves no API, unless its host is reached only by the API server
-	// (host.Host.OnlyAPIServer).
+	// Without it, the kubelet serves its API only on a host.Host with OnlyAPIServer.
 	ClientCA string `json:"clientCA,omitempty"`
 	// KubernetesVersion is the version of the shoot or the pool, such as "1.36.3".
 	KubernetesVersion string `json:"kubernetesVersion"`
@@ -38,8 +36,7 @@ type KubeletConfig struct {
 	Annotations map[string]string `json:"annotations,omitempty"`
 	// Taints are the taints of the worker pool.
 	Taints []corev1.Taint `json:"taints,omitempty"`
-	// Region is the region of the shoot, Zone the zone of the pool if it has only one. The metadata of the machine
-	// takes precedence.
+	// Region is that of the shoot, Zone that of the pool if it has only one. The machine's metadata takes precedence.
 	Region string `json:"region,omitempty"`
 	Zone   string `json:"zone,omitempty"`
 	// InstanceType is the machine type of the pool.
@@ -65,7 +62,6 @@ func ParseAgentConfig(data []byte) (AgentConfig, error) {
 	if c.APIServer == "" || c.CA == "" || c.SecretName == "" {
 		return c, errors.New(PathAgentConfig + " needs apiServer, ca and secretName")
 	}
-	c.TokenFile = cmp.Or(c.TokenFile, PathBootstrapToken)
 	return c, nil
 }
 
@@ -81,9 +77,43 @@ func ParseKubeletConfig(data []byte) (KubeletConfig, error) {
 	return c, nil
 }
 
-// Checksum returns the checksum of the OperatingSystemConfig in a Secret. A Node reports it once it has applied the
-// configuration.
+// Checksum returns the checksum of the OperatingSystemConfig in a Secret. A Node reports it once it has applied that.
 func Checksum(osc []byte) string {
 	sum := sha256.Sum256(osc)
 	return hex.EncodeToString(sum[:])
+}
+
+// KubeconfigWithToken returns a kubeconfig with a token.
+func KubeconfigWithToken(server string, ca []byte, token string) ([]byte, error) {
+	return writeKubeconfig(server, ca, clientcmdv1.AuthInfo{Token: token})
+}
+
+// KubeconfigWithFile returns a kubeconfig that names a file with a certificate and its key.
+func KubeconfigWithFile(server string, ca []byte, path string) ([]byte, error) {
+	return writeKubeconfig(server, ca, clientcmdv1.AuthInfo{ClientCertificate: path, ClientKey: path})
+}
+
+func writeKubeconfig(server string, ca []byte, user clientcmdv1.AuthInfo) ([]byte, error) {
+	data, err := yaml.Marshal(&clientcmdv1.Config{
+		APIVersion: "v1", Kind: "Config", CurrentContext: "default",
+		Clusters:  []clientcmdv1.NamedCluster{{Name: "default", Cluster: clientcmdv1.Cluster{Server: server, CertificateAuthorityData: ca}}},
+		AuthInfos: []clientcmdv1.NamedAuthInfo{{Name: "default", AuthInfo: user}},
+		Contexts:  []clientcmdv1.NamedContext{{Name: "default", Context: clientcmdv1.Context{Cluster: "default", AuthInfo: "default"}}},
+	})
+	if err != nil {
+		return nil, fmt.Errorf("writing a kubeconfig: %w", err)
+	}
+	return data, nil
+}
+
+// TokenOfKubeconfig returns the token in a kubeconfig.
+func TokenOfKubeconfig(data []byte) (string, error) {
+	config := clientcmdv1.Config{}
+	if err := yaml.Unmarshal(data, &config); err != nil {
+		return "", fmt.Errorf("reading a kubeconfig: %w", err)
+	}
+	if len(config.AuthInfos) == 0 || config.AuthInfos[0].AuthInfo.Token == "" {
+		return "", errors.New("there is no token in the kubeconfig")
+	}
+	return config.AuthInfos[0].AuthInfo.Token, nil
 }

@@ -21,8 +21,7 @@ const (
 	PathMachineName    = "/var/lib/gardener-node-agent/machine-name"
 	// PathZone holds the zone of the machine, where the cloud's metadata does not tell it.
 	PathZone = "/var/lib/gardener-node-agent/zone"
-	// PathLastApplied is the OperatingSystemConfig that was applied last: files and units that are not in the next one
-	// are removed.
+	// PathLastApplied is the last applied OperatingSystemConfig: what is not in the next one is removed.
 	PathLastApplied = "/var/lib/gardener-node-agent/last-applied-osc.yaml"
 )
 

@@ -2,7 +2,6 @@ package node
 
 import (
 	"reflect"
-	"strings"
 	"testing"
 
 	extensionsv1alpha1 "github.com/gardener/gardener/pkg/apis/extensions/v1alpha1"
@@ -11,27 +10,6 @@ import (
 )
 
 var agent = AgentConfig{APIServer: "https://127.0.0.1:1", CA: "-----BEGIN CERTIFICATE-----\n'$(reboot)`\n", SecretName: "s"}
-
-func TestUserData(t *testing.T) {
-	script := UserData(agent, []string{" ssh-rsa A ", "ssh-rsa B"})
-	if !strings.HasPrefix(script, "#!/bin/bash\n") {
-		t.Errorf("it is no script: %.20q", script)
-	}
-	for _, placeholder := range []string{PlaceholderBootstrapToken, PlaceholderMachineName} {
-		if n := strings.Count(script, placeholder); n != 1 {
-			t.Errorf("%s stands there %d times", placeholder, n)
-		}
-	}
-	_, rest, _ := strings.Cut(script, "cat << 'GARDENER_EOF' > "+PathAgentConfig+"\n")
-	content, _, _ := strings.Cut(rest, "\nGARDENER_EOF\n")
-	config, err := ParseAgentConfig([]byte(content))
-	if want := agent; err != nil || config.TokenFile != PathBootstrapToken || config.CA != want.CA {
-		t.Errorf("the configuration %+v, %v", config, err)
-	}
-	if !strings.Contains(script, "\nssh-rsa A\nssh-rsa B\nGARDENER_EOF\n") {
-		t.Error("the keys are not there")
-	}
-}
 
 func TestFilesAreTheSame(t *testing.T) {
 	kubelet := KubeletConfig{APIServer: "https://127.0.0.1:1", CA: "ca", KubernetesVersion: "1.36.3",

@@ -2,6 +2,7 @@ package seed
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"time"
@@ -34,17 +35,11 @@ const (
 func bootstrap(ctx context.Context, config *rest.Config, httpClient *http.Client) (identity string, err error) {
 	config = rest.CopyConfig(config)
 	config.QPS = -1 // many writes at once, in a row
-	core, err := kubernetes.NewForConfigAndClient(config, httpClient)
-	if err != nil {
-		return "", fmt.Errorf("making a client: %w", err)
-	}
-	extensions, err := apiextensionsclient.NewForConfigAndClient(config, httpClient)
-	if err != nil {
-		return "", fmt.Errorf("making a client: %w", err)
-	}
-	objects, err := dynamic.NewForConfigAndClient(config, httpClient)
-	if err != nil {
-		return "", fmt.Errorf("making a client: %w", err)
+	core, errCore := kubernetes.NewForConfigAndClient(config, httpClient)
+	extensions, errExtensions := apiextensionsclient.NewForConfigAndClient(config, httpClient)
+	objects, errObjects := dynamic.NewForConfigAndClient(config, httpClient)
+	if err := errors.Join(errCore, errExtensions, errObjects); err != nil {
+		return "", fmt.Errorf("making the clients: %w", err)
 	}
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error {

@@ -131,8 +131,7 @@ func upToDate(current, wanted *apiextensionsv1.CustomResourceDefinition) bool {
 	return apiequality.Semantic.DeepEqual(current, merge(current, wanted))
 }
 
-// merge returns the current definition with the wanted spec, labels and annotations. It keeps labels and annotations that
-// others added.
+// merge returns the current definition with the wanted spec. It keeps labels and annotations that others added.
 func merge(current, wanted *apiextensionsv1.CustomResourceDefinition) *apiextensionsv1.CustomResourceDefinition {
 	merged := current.DeepCopy()
 	merged.Labels = labels.Merge(current.Labels, wanted.Labels)
@@ -220,9 +219,8 @@ func explain(client crdclient.CustomResourceDefinitionInterface, missing sets.Se
 	return "\n" + errors.Join(reasons...).Error()
 }
 
-// establishedBefore is how long before its creation a definition is marked as established. It exceeds the 2 s for which an
-// API server delays every creation of an object of a newly established kind, for the sake of other API servers that may
-// not know the kind yet.
+// establishedBefore is how long before its creation a definition is marked as established: longer than the 2 s for which
+// an API server delays objects of a newly established kind, because other API servers may not know the kind yet.
 const establishedBefore = 3 * time.Second
 
 // establish marks a new definition as established for a while. The seed is not used until all its kinds are served, so its

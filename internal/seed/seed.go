@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"os"
 	"time"
 
 	"github.com/gardener/gardener/pkg/apis/core/v1beta1/constants"
@@ -64,8 +63,7 @@ type Cluster struct {
 	node        singlenode.Node
 }
 
-// Start starts a seed cluster and returns when it is ready. The context covers the start only. If it fails, everything
-// is stopped again.
+// Start starts a seed cluster and returns when it is ready, or stopped after an error. The context covers the start only.
 func Start(ctx context.Context, cfg Config) (*Cluster, error) {
 	if cfg.Name == "" {
 		return nil, errors.New("a seed cluster needs a name")
@@ -149,19 +147,14 @@ func (c *Cluster) AdminConfig() *rest.Config { return rest.CopyConfig(c.admin) }
 
 // AdminKubeconfig returns the administrator's kubeconfig, with a context of the given name.
 func (c *Cluster) AdminKubeconfig(contextName string) ([]byte, error) {
-	client, err := c.server.PKI().Client("admin", adminUser, adminGroup)
-	if err != nil {
-		return nil, err
+	config, err := c.server.ClientConfig("admin", adminUser, adminGroup)
+	if err == nil {
+		err = rest.LoadTLSFiles(config)
 	}
-	certPEM, err := os.ReadFile(client.CertFile)
 	if err != nil {
 		return nil, fmt.Errorf("reading the certificate of the administrator of seed %s: %w", c.name, err)
 	}
-	keyPEM, err := os.ReadFile(client.KeyFile)
-	if err != nil {
-		return nil, fmt.Errorf("reading the key of the administrator of seed %s: %w", c.name, err)
-	}
-	return clientcmd.Write(*controlplane.Kubeconfig(contextName, c.server.URL(), c.server.PKI().CAPEM(), certPEM, keyPEM))
+	return clientcmd.Write(*controlplane.Kubeconfig(contextName, c.server.URL(), c.server.PKI().CAPEM(), config.CertData, config.KeyData))
 }
 
 // Done returns a channel that is closed when the cluster has ended; Err returns the reason.

@@ -84,8 +84,7 @@ func (a Artifact) WriteLayout(t testing.TB, folder string) {
 	}
 }
 
-// PackChart returns an archive of the files of a chart, as helm package creates it. Their names are relative to the
-// chart's folder.
+// PackChart returns an archive of the files of a chart, by their names in its folder, as helm package creates it.
 func PackChart(t testing.TB, name string, files map[string]string) []byte {
 	t.Helper()
 	var packed bytes.Buffer

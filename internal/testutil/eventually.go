@@ -7,8 +7,7 @@ import (
 	"time"
 )
 
-// Timeout is for conditions that hold within moments unless something is broken. It is long enough for a busy
-// machine.
+// Timeout is for conditions that hold within moments unless something is broken, also on a busy machine.
 const Timeout = time.Minute
 
 // maxPause is the longest pause between two checks.

@@ -12,8 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Condition is a condition of an object. Callers set its type, status, reason, message and codes; Set sets the
-// timestamps.
+// Condition is a condition of an object. Set sets the timestamps, callers set all other fields.
 type Condition = corev1beta1.Condition
 
 // Find returns the condition of a type. If there is none, it returns one with the status Unknown, as before any check.

@@ -71,28 +71,21 @@ func Delete(ctx context.Context, c client.Client, obj client.Object, options ...
 
 // AddFinalizer adds a finalizer to an object.
 func AddFinalizer(ctx context.Context, c client.Client, obj client.Object, finalizer string) error {
-	before := obj.DeepCopyObject().(client.Object)
-	if !controllerutil.AddFinalizer(obj, finalizer) {
-		return nil
-	}
-	if err := c.Patch(ctx, obj, exclusively(before)); err != nil {
-		return fmt.Errorf("adding the finalizer %s to %T %s: %w", finalizer, obj, client.ObjectKeyFromObject(obj), err)
+	if err := Patch(ctx, c, obj, func(obj client.Object) { controllerutil.AddFinalizer(obj, finalizer) }); err != nil {
+		return fmt.Errorf("adding the finalizer %s: %w", finalizer, err)
 	}
 	return nil
 }
 
 // RemoveFinalizers removes finalizers from an object. It returns no error if the object no longer exists.
 func RemoveFinalizers(ctx context.Context, c client.Client, obj client.Object, finalizers ...string) error {
-	before := obj.DeepCopyObject().(client.Object)
-	removed := false
-	for _, finalizer := range finalizers {
-		removed = controllerutil.RemoveFinalizer(obj, finalizer) || removed
-	}
-	if !removed {
-		return nil
-	}
-	if err := c.Patch(ctx, obj, exclusively(before)); client.IgnoreNotFound(err) != nil {
-		return fmt.Errorf("removing the finalizers %v from %T %s: %w", finalizers, obj, client.ObjectKeyFromObject(obj), err)
+	err := Patch(ctx, c, obj, func(obj client.Object) {
+		for _, finalizer := range finalizers {
+			controllerutil.RemoveFinalizer(obj, finalizer)
+		}
+	})
+	if client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("removing the finalizers %v: %w", finalizers, err)
 	}
 	return nil
 }

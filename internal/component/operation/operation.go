@@ -1,6 +1,7 @@
 package operation
 
 import (
+	"errors"
 	"reflect"
 	"time"
 
@@ -60,16 +61,14 @@ func OperationEndedPredicate(last func(client.Object) *corev1beta1.LastOperation
 			switch operation := RequestedOperation(e.ObjectNew); operation {
 			case "":
 			case constants.GardenerOperationMigrate, constants.GardenerOperationRestore:
-				// These annotations stay until the operation has ended. When they are added, the status is still that
-				// of the operation before.
+				// These annotations stay until the end. When they are added, the status is that of the operation before.
 				if RequestedOperation(e.ObjectOld) != operation {
 					return false
 				}
 			default:
 				return false
 			}
-			// The end of a migration or restoration causes two events: the change of the status, and the removal of the
-			// annotation.
+			// The end of a migration or restoration causes two events: a new status, and the removal of the annotation.
 			now := last(e.ObjectNew)
 			return ended(now) && (!reflect.DeepEqual(last(e.ObjectOld), now) || RequestedOperation(e.ObjectOld) != RequestedOperation(e.ObjectNew))
 		},
@@ -116,4 +115,39 @@ func ForceDeletionTimedOut(obj extensionsv1alpha1.Object, now time.Time) bool {
 		grace = ForceLimit
 	}
 	return now.Sub(asked) >= grace
+}
+
+// Error is an error with Gardener's error codes.
+type Error struct {
+	Err   error
+	Codes []corev1beta1.ErrorCode
+}
+
+func (e *Error) Error() string { return e.Err.Error() }
+
+func (e *Error) Unwrap() error { return e.Err }
+
+// Wait is the error of an actuator that has nothing to do until something else has happened. The actuator is called
+// again after a time, and the operation continues.
+type Wait struct {
+	// For is what the actuator waits for. It is part of the error message, and so of the status.
+	For string
+	// After is the delay before the next call.
+	After time.Duration
+	// Progress is the progress of the operation, from 1 to 99 percent.
+	Progress int32
+}
+
+func (w *Wait) Error() string { return "waiting for " + w.For }
+
+// ConfigurationProblem returns an error with the code for problems that persist until a user corrects the object.
+func ConfigurationProblem(err error) error {
+	return &Error{err, []corev1beta1.ErrorCode{corev1beta1.ErrorConfigurationProblem}}
+}
+
+func CodesOf(err error) []corev1beta1.ErrorCode {
+	if coded := (*Error)(nil); errors.As(err, &coded) {
+		return coded.Codes
+	}
+	return nil
 }

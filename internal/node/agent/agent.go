@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -21,8 +22,7 @@ import (
 const (
 	retryFirst = time.Second
 	retryMax   = time.Minute
-	// lookFirst and lookMax bound the backoff while the agent waits for the kubelet's certificate, and then for the
-	// Node.
+	// lookFirst and lookMax bound the backoff while the agent waits for the kubelet's certificate, then for the Node.
 	lookFirst = 250 * time.Millisecond
 	lookMax   = 5 * time.Second
 
@@ -40,8 +40,7 @@ type Agent struct {
 	pending map[string]bool
 }
 
-// Run runs gardener-node-agent until the context ends. It retries after every error, except that of a missing or
-// invalid configuration.
+// Run runs gardener-node-agent until the context ends. It retries after every error but an invalid configuration.
 func Run(ctx context.Context, h host.Host, pool *apiclient.Pool) error {
 	a := &Agent{h, pool, map[string]bool{}}
 	backoff := host.Backoff{First: retryFirst, Max: retryMax}
@@ -108,13 +107,10 @@ func (a *Agent) watch(ctx context.Context, client *apiclient.Client, config node
 		return fmt.Errorf("watching the OperatingSystemConfig of the node: %w", err)
 	}
 	ctx, cancel := context.WithCancel(ctx)
-	changes := make(chan change)
-	ended := make(chan struct{})
-	go func() {
-		defer close(ended)
-		readChanges(ctx, w, changes)
-	}()
-	defer func() { cancel(); w.Close(); <-ended }()
+	events, ended := make(chan apiclient.Event[corev1.Secret]), make(chan error, 1)
+	var reading sync.WaitGroup
+	reading.Go(func() { ended <- apiclient.ReadEvents(ctx, w, events) })
+	defer func() { cancel(); w.Close(); reading.Wait() }()
 	ticker := a.host.Clock.NewTicker(checkInterval)
 	defer ticker.Stop()
 	for {
@@ -126,16 +122,16 @@ func (a *Agent) watch(ctx context.Context, client *apiclient.Client, config node
 				return err
 			}
 			continue
-		case change := <-changes:
-			switch {
-			case errors.Is(change.err, io.EOF):
+		case err := <-ended:
+			if errors.Is(err, io.EOF) {
 				return errors.New("the watch has ended")
-			case change.err != nil:
-				return change.err
-			case change.event == watch.Deleted: // the pool is being deleted, or the machine will get another Secret
+			}
+			return err
+		case event := <-events:
+			if event.Type == watch.Deleted { // the pool is being deleted, or the machine will get another Secret
 				continue
 			}
-			applied = change.secret
+			applied = event.Object
 		}
 		if err := a.apply(ctx, applied); err != nil {
 			return err
@@ -145,29 +141,6 @@ func (a *Agent) watch(ctx context.Context, client *apiclient.Client, config node
 		}
 		if a.changed(config) {
 			return errors.New("the configuration has changed")
-		}
-	}
-}
-
-// change is an event of the watch of the Secret, or its error.
-type change struct {
-	event  watch.EventType
-	secret *corev1.Secret
-	err    error
-}
-
-// readChanges reads a watch until it ends, fails or ctx ends.
-func readChanges(ctx context.Context, w *apiclient.Watch, changes chan<- change) {
-	for {
-		secret := &corev1.Secret{}
-		event, err := w.Next(secret)
-		select {
-		case <-ctx.Done():
-			return
-		case changes <- change{event, secret, err}:
-		}
-		if err != nil {
-			return
 		}
 	}
 }
@@ -185,7 +158,7 @@ func (a *Agent) connect(config node.AgentConfig) (client *apiclient.Client, boot
 	credentials.Certificate, err = a.host.Files.ReadFile(node.PathKubeletClient)
 	if errors.Is(err, fs.ErrNotExist) {
 		bootstrapping = true
-		credentials.Token, err = a.token(config)
+		credentials.Token, err = a.token()
 	}
 	if err != nil {
 		return nil, false, fmt.Errorf("reading the credentials of the node: %w", err)

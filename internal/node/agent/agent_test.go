@@ -270,6 +270,31 @@ func TestUnitThatFails(t *testing.T) {
 	w.applied(w.order(nil))
 }
 
+// TestRestartsUnitAfterError checks that a unit that has changed is restarted after an error of another unit, although its
+// file is up to date by then.
+func TestRestartsUnitAfterError(t *testing.T) {
+	machine, h := hosttest.New(name, clocktesting.NewFakeClock(time.Now()))
+	a := &Agent{host: h, pending: map[string]bool{}}
+	if err := h.Units.Start(t.Context(), "x.service"); err != nil {
+		t.Fatal(err)
+	}
+	machine.Units.Fail = map[string]error{"restart x.service": os.ErrInvalid}
+	units := []extensionsv1alpha1.Unit{{Name: "x.service", Content: ptr.To("[Service]")}}
+	if err := a.applyUnits(t.Context(), units, nil); !errors.Is(err, os.ErrInvalid) {
+		t.Fatalf("the unit fails with %v", err)
+	}
+	machine.Units.Fail = nil
+	machine.Units.Done()
+	for _, want := range []string{"restart x.service", ""} {
+		if err := a.applyUnits(t.Context(), units, nil); err != nil {
+			t.Fatal(err)
+		}
+		if done := machine.Units.Done(); done != want {
+			t.Errorf("units: %q, not %q", done, want)
+		}
+	}
+}
+
 func TestFollowsANewSecret(t *testing.T) {
 	w := newWorld(t)
 	w.applied(w.order(nil))

@@ -17,7 +17,6 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/gardenlite/gardenlite/internal/node"
-	"github.com/gardenlite/gardenlite/internal/node/kubeconfig"
 )
 
 const (
@@ -169,11 +168,11 @@ func (a *Agent) writeBootstrapKubeconfig() error {
 	if err != nil {
 		return err
 	}
-	token, err := a.token(config)
+	token, err := a.token()
 	if err != nil {
 		return err
 	}
-	data, err := kubeconfig.WithToken(config.APIServer, []byte(config.CA), token)
+	data, err := node.KubeconfigWithToken(config.APIServer, []byte(config.CA), token)
 	if err != nil {
 		return err
 	}
@@ -181,16 +180,15 @@ func (a *Agent) writeBootstrapKubeconfig() error {
 	return err
 }
 
-func (a *Agent) token(config node.AgentConfig) (string, error) {
-	token, err := a.host.Files.ReadFile(config.TokenFile)
+func (a *Agent) token() (string, error) {
+	token, err := a.host.Files.ReadFile(node.PathBootstrapToken)
 	if err != nil {
 		return "", fmt.Errorf("reading the bootstrap token: %w", err)
 	}
 	return strings.TrimSpace(string(token)), nil
 }
 
-// applyUnits writes the units, then starts, restarts or stops them. A unit that fails does not prevent this for the
-// others.
+// applyUnits writes the units, then starts, restarts or stops them, also if one of them fails.
 func (a *Agent) applyUnits(ctx context.Context, units []extensionsv1alpha1.Unit, written []string) error {
 	reload := false
 	for i := range units {

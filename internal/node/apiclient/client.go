@@ -39,44 +39,40 @@ func (c *Client) Close() { c.close() }
 
 // Get reads an object.
 func (c *Client) Get(ctx context.Context, path string, into any) error {
-	return c.do(ctx, http.MethodGet, path, "", nil, into)
+	return c.do(ctx, http.MethodGet, path, nil, "", nil, into)
 }
 
 // List reads the objects of a collection that a field selector selects.
 func (c *Client) List(ctx context.Context, path, fieldSelector string, into any) error {
-	return c.doQuery(ctx, http.MethodGet, path, url.Values{"fieldSelector": {fieldSelector}}, "", nil, into)
+	return c.do(ctx, http.MethodGet, path, url.Values{"fieldSelector": {fieldSelector}}, "", nil, into)
 }
 
 // Delete deletes an object.
 func (c *Client) Delete(ctx context.Context, path string, options *metav1.DeleteOptions) error {
-	return c.do(ctx, http.MethodDelete, path, "application/json", options, nil)
+	return c.do(ctx, http.MethodDelete, path, nil, "application/json", options, nil)
 }
 
 // Create creates an object. If into is not nil, the created object is stored in it.
 func (c *Client) Create(ctx context.Context, path string, obj, into any) error {
-	return c.do(ctx, http.MethodPost, path, "application/json", obj, into)
+	return c.do(ctx, http.MethodPost, path, nil, "application/json", obj, into)
 }
 
 // Update replaces an object.
 func (c *Client) Update(ctx context.Context, path string, obj, into any) error {
-	return c.do(ctx, http.MethodPut, path, "application/json", obj, into)
+	return c.do(ctx, http.MethodPut, path, nil, "application/json", obj, into)
 }
 
 // Patch changes an object.
 func (c *Client) Patch(ctx context.Context, path string, kind types.PatchType, patch, into any) error {
-	return c.do(ctx, http.MethodPatch, path, string(kind), patch, into)
+	return c.do(ctx, http.MethodPatch, path, nil, string(kind), patch, into)
 }
 
 // PatchAs changes an object with the given field manager.
 func (c *Client) PatchAs(ctx context.Context, manager, path string, kind types.PatchType, patch any) error {
-	return c.doQuery(ctx, http.MethodPatch, path, url.Values{"fieldManager": {manager}}, string(kind), patch, nil)
+	return c.do(ctx, http.MethodPatch, path, url.Values{"fieldManager": {manager}}, string(kind), patch, nil)
 }
 
-func (c *Client) do(ctx context.Context, method, path, contentType string, body, into any) error {
-	return c.doQuery(ctx, method, path, nil, contentType, body, into)
-}
-
-func (c *Client) doQuery(ctx context.Context, method, path string, query url.Values, contentType string, body, into any) error {
+func (c *Client) do(ctx context.Context, method, path string, query url.Values, contentType string, body, into any) error {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
 	response, err := c.send(ctx, method, path, query, contentType, body)
@@ -187,6 +183,28 @@ func (w *Watch) Next(into any) (watch.EventType, error) {
 		return "", fmt.Errorf("watching: reading an event: %w", err)
 	}
 	return event.Type, nil
+}
+
+// Event is an event of a watch for objects of the type T.
+type Event[T any] struct {
+	Type   watch.EventType
+	Object *T
+}
+
+// ReadEvents sends the events of a watch until the watch or the context ends, and returns the reason.
+func ReadEvents[T any](ctx context.Context, w *Watch, events chan<- Event[T]) error {
+	for {
+		object := new(T)
+		kind, err := w.Next(object)
+		if err != nil {
+			return err
+		}
+		select {
+		case events <- Event[T]{kind, object}:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
 }
 
 // Close ends the watch.

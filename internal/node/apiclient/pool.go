@@ -21,8 +21,7 @@ const (
 	idleTimeout = 90 * time.Second
 )
 
-// Credentials contain the address of an API server and the identity of a client: a certificate (PEM, with its key) or a
-// token.
+// Credentials contain the address of an API server and the identity of a client: a certificate (PEM) or a token.
 type Credentials struct {
 	Server string
 	CA     []byte

@@ -18,8 +18,7 @@ import (
 type Files interface {
 	// ReadFile fails with fs.ErrNotExist if there is no such file.
 	ReadFile(path string) ([]byte, error)
-	// WriteFile replaces a file atomically. It creates the folders that are missing, and keeps the owner of an existing
-	// file.
+	// WriteFile replaces a file atomically. It creates missing folders, and keeps the owner of an existing file.
 	WriteFile(path string, data []byte, mode fs.FileMode) error
 	// Remove removes a file. A missing file is no error.
 	Remove(path string) error
@@ -54,8 +53,7 @@ type Host struct {
 	Metadata  Metadata
 	// Listen listens on a port of the machine's address.
 	Listen func(port uint16) (net.Listener, error)
-	// OnlyAPIServer says that only the cluster's API server reaches the listeners: the kubelet need not authenticate
-	// its clients.
+	// OnlyAPIServer says that only the API server reaches the listeners: the kubelet need not authenticate clients.
 	OnlyAPIServer bool
 	Clock         clock.WithTicker
 	// Log is the log of the landscape, Journal that of the machine.

@@ -7,7 +7,6 @@ import (
 	"crypto/rand"
 	"crypto/x509"
 	"crypto/x509/pkix"
-	"encoding/pem"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -17,11 +16,12 @@ import (
 	certificatesv1 "k8s.io/api/certificates/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	certutil "k8s.io/client-go/util/cert"
+	"k8s.io/client-go/util/keyutil"
 
 	"github.com/gardenlite/gardenlite/internal/node"
 	"github.com/gardenlite/gardenlite/internal/node/apiclient"
 	"github.com/gardenlite/gardenlite/internal/node/host"
-	"github.com/gardenlite/gardenlite/internal/node/kubeconfig"
 )
 
 const (
@@ -47,20 +47,11 @@ func (k *Kubelet) certificate() ([]byte, *x509.Certificate, error) {
 	} else if err != nil {
 		return nil, nil, fmt.Errorf("reading the certificate of the kubelet: %w", err)
 	}
-	block, _ := pem.Decode(data)
-	if block == nil {
-		return nil, nil, nil
-	}
-	cert, err := x509.ParseCertificate(block.Bytes)
-	if err != nil || !k.host.Clock.Now().Before(cert.NotAfter) || cert.Subject.CommonName != k.userName() {
+	certs, err := certutil.ParseCertsPEM(data)
+	if err != nil || !k.host.Clock.Now().Before(certs[0].NotAfter) || certs[0].Subject.CommonName != k.userName() {
 		return nil, nil, nil // an unusable certificate counts as none
 	}
-	return data, cert, nil
-}
-
-// rotationDue returns when a certificate is renewed.
-func rotationDue(cert *x509.Certificate) time.Time {
-	return cert.NotBefore.Add(cert.NotAfter.Sub(cert.NotBefore) / 100 * rotateAfter)
+	return data, certs[0], nil
 }
 
 // bootstrap obtains the first certificate, with the bootstrap token that gardener-node-agent provides.
@@ -69,7 +60,7 @@ func (k *Kubelet) bootstrap(ctx context.Context, config node.KubeletConfig) erro
 	if err != nil {
 		return fmt.Errorf("the kubelet has no certificate, and nothing to ask for one with; replace the machine if that stays so: %w", err)
 	}
-	token, err := kubeconfig.Token(data)
+	token, err := node.TokenOfKubeconfig(data)
 	if err != nil {
 		return fmt.Errorf("reading %s: %w", node.PathKubeconfigBootstrap, err)
 	}
@@ -87,9 +78,7 @@ func (k *Kubelet) request(ctx context.Context, client *apiclient.Client, config 
 	if err != nil {
 		return fmt.Errorf("making a key: %w", err)
 	}
-	der, err := x509.CreateCertificateRequest(rand.Reader, &x509.CertificateRequest{
-		Subject: pkix.Name{CommonName: k.userName(), Organization: []string{"system:nodes"}},
-	}, key)
+	request, err := certutil.MakeCSR(key, &pkix.Name{CommonName: k.userName(), Organization: []string{"system:nodes"}}, nil, nil)
 	if err != nil {
 		return fmt.Errorf("making a certificate request: %w", err)
 	}
@@ -97,7 +86,7 @@ func (k *Kubelet) request(ctx context.Context, client *apiclient.Client, config 
 		TypeMeta:   metav1.TypeMeta{APIVersion: certificatesv1.SchemeGroupVersion.String(), Kind: "CertificateSigningRequest"},
 		ObjectMeta: metav1.ObjectMeta{GenerateName: requestPrefix},
 		Spec: certificatesv1.CertificateSigningRequestSpec{
-			Request:    pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE REQUEST", Bytes: der}),
+			Request:    request,
 			SignerName: certificatesv1.KubeAPIServerClientKubeletSignerName,
 			Usages:     []certificatesv1.KeyUsage{certificatesv1.UsageDigitalSignature, certificatesv1.UsageClientAuth},
 		},
@@ -109,12 +98,11 @@ func (k *Kubelet) request(ctx context.Context, client *apiclient.Client, config 
 	if err != nil {
 		return err
 	}
-	keyDER, err := x509.MarshalECPrivateKey(key)
+	keyPEM, err := keyutil.MarshalPrivateKeyToPEM(key)
 	if err != nil {
 		return fmt.Errorf("writing the key: %w", err)
 	}
-	signed = append(signed, pem.EncodeToMemory(&pem.Block{Type: "EC PRIVATE KEY", Bytes: keyDER})...)
-	return k.keep(config, signed)
+	return k.keep(config, append(signed, keyPEM...))
 }
 
 // awaitSigned waits until a request is signed, and returns the certificate.
@@ -143,7 +131,7 @@ func (k *Kubelet) awaitSigned(ctx context.Context, client *apiclient.Client, nam
 
 // keep writes the certificate with its key, and a kubeconfig that names the file.
 func (k *Kubelet) keep(config node.KubeletConfig, certificate []byte) error {
-	data, err := kubeconfig.WithFile(config.APIServer, []byte(config.CA), node.PathKubeletClient)
+	data, err := node.KubeconfigWithFile(config.APIServer, []byte(config.CA), node.PathKubeletClient)
 	if err != nil {
 		return err
 	}

@@ -85,8 +85,7 @@ func Run(ctx context.Context, h host.Host, pool *apiclient.Pool, runner *process
 	}
 }
 
-// work obtains a certificate if there is none, registers the Node and updates it, until an error occurs or there is a
-// new certificate.
+// work obtains a certificate if there is none, and registers and updates the Node until an error or a new certificate.
 func (k *Kubelet) work(ctx context.Context, config node.KubeletConfig, backoff *host.Backoff) error {
 	data, cert, err := k.certificate()
 	if err != nil {
@@ -120,7 +119,8 @@ func (k *Kubelet) work(ctx context.Context, config node.KubeletConfig, backoff *
 	pods.Go(func() { k.serve(ctx, config) })
 	defer pods.Wait()
 	defer cancel()
-	return k.beat(ctx, client, config, rotationDue(cert))
+	rotation := cert.NotBefore.Add(cert.NotAfter.Sub(cert.NotBefore) / 100 * rotateAfter)
+	return k.beat(ctx, client, config, rotation)
 }
 
 // patchNode updates the Node and its Lease.
@@ -186,8 +186,7 @@ func (k *Kubelet) beat(ctx context.Context, client *apiclient.Client, config nod
 	}
 }
 
-// discard removes the certificate that the API server refuses, if the kubelet has a bootstrap kubeconfig to obtain
-// another one.
+// discard removes a certificate that the API server refuses, if a bootstrap kubeconfig is there to obtain another one.
 func (k *Kubelet) discard(refused error) error {
 	if _, err := k.host.Files.ReadFile(node.PathKubeconfigBootstrap); err == nil {
 		if err := k.host.Files.Remove(node.PathKubeletClient); err != nil {

@@ -19,7 +19,6 @@ import (
 	"github.com/gardenlite/gardenlite/internal/node/apiclient/apitest"
 	"github.com/gardenlite/gardenlite/internal/node/host"
 	"github.com/gardenlite/gardenlite/internal/node/host/hosttest"
-	"github.com/gardenlite/gardenlite/internal/node/kubeconfig"
 	"github.com/gardenlite/gardenlite/internal/testutil"
 )
 
@@ -47,7 +46,7 @@ func newWorld(t *testing.T) *world {
 	w.api = apitest.New(t, w.clock)
 	w.machine, w.host = hosttest.New(name, w.clock)
 	w.pool = &apiclient.Pool{Clock: w.clock}
-	bootstrap, err := kubeconfig.WithToken(w.api.URL, w.api.CA, apitest.Token)
+	bootstrap, err := node.KubeconfigWithToken(w.api.URL, w.api.CA, apitest.Token)
 	if err != nil {
 		t.Fatal(err)
 	}

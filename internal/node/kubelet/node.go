@@ -10,7 +10,6 @@ import (
 	"strings"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
-
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -128,7 +127,8 @@ func (k *Kubelet) status(config node.KubeletConfig, before []corev1.NodeConditio
 	for _, address := range k.host.Addresses {
 		addresses = append(addresses, corev1.NodeAddress{Type: corev1.NodeInternalIP, Address: address.String()})
 	}
-	id := hexID(cmp.Or(k.host.Metadata.ProviderID, k.host.Hostname))
+	sum := sha256.Sum256([]byte(cmp.Or(k.host.Metadata.ProviderID, k.host.Hostname)))
+	id := hex.EncodeToString(sum[:16]) // in the format of machine IDs
 	return corev1.NodeStatus{
 		Capacity: capacity, Allocatable: allocatable,
 		Addresses:       append(addresses, corev1.NodeAddress{Type: corev1.NodeHostName, Address: k.host.Hostname}),
@@ -140,12 +140,6 @@ func (k *Kubelet) status(config node.KubeletConfig, before []corev1.NodeConditio
 			KubeletVersion: "v" + config.KubernetesVersion, Architecture: cmp.Or(config.Architecture, defaultArchitecture),
 		},
 	}
-}
-
-// hexID returns an identifier in the format of machine IDs, which depends only on the name.
-func hexID(name string) string {
-	sum := sha256.Sum256([]byte(name))
-	return hex.EncodeToString(sum[:16])
 }
 
 // allWell are the conditions of a healthy node.

@@ -79,8 +79,7 @@ func (r *runningPods) ended(pod types.NamespacedName) <-chan struct{} {
 	return r.all[pod]
 }
 
-// podRunner runs the Pods of a node: it simulates them, except those with a mapped image. It keeps no Pods, only the
-// state below.
+// podRunner runs the Pods of a node: it simulates them, except those with a mapped image. It keeps no Pods.
 type podRunner struct {
 	kubelet *Kubelet
 	config  node.KubeletConfig
@@ -125,8 +124,7 @@ func (k *Kubelet) runPods(ctx context.Context, client *apiclient.Client, config 
 	}
 }
 
-// run lists the Pods of the node and watches them, until an error occurs, the API server ends the watch or the Stages
-// change.
+// run lists the Pods of the node and watches them, until an error, the end of the watch or a change of the Stages.
 func (r *podRunner) run(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -149,57 +147,33 @@ func (r *podRunner) run(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("watching the Pods of the node: %w", err)
 	}
-	defer w.Close()
-	events, ended := make(chan podEvent), make(chan error, 1)
-	go func() { ended <- readEvents(ctx, w, events) }()
+	events, ended := make(chan apiclient.Event[corev1.Pod]), make(chan error, 1)
+	var reading sync.WaitGroup
+	reading.Go(func() { ended <- apiclient.ReadEvents(ctx, w, events) })
+	defer func() { cancel(); w.Close(); reading.Wait() }() // the reader may be waiting to hand over an event
 	timer := r.host.Clock.NewTimer(time.Hour)
 	defer timer.Stop()
 	for {
 		timer.Reset(r.untilDue())
 		select {
 		case <-ctx.Done():
-			w.Close()
-			<-ended
 			return ctx.Err()
 		case err := <-ended:
 			return err
 		case event := <-events:
-			if event.kind == watch.Deleted {
-				r.cleanUp(event.pod)
+			if event.Type == watch.Deleted {
+				r.cleanUp(event.Object)
 			} else {
-				r.sync(ctx, event.pod)
+				r.sync(ctx, event.Object)
 			}
 		case <-r.kubelet.processes.changed:
 			for _, pod := range r.kubelet.processes.takeDirty() {
 				r.sync(ctx, pod)
 			}
 		case <-r.kubelet.stages.changed:
-			cancel() // readEvents may be waiting to hand over an event
-			w.Close()
-			<-ended
 			return errNewStages
 		case <-timer.C():
 			r.syncDue(ctx)
-		}
-	}
-}
-
-type podEvent struct {
-	kind watch.EventType
-	pod  *corev1.Pod
-}
-
-func readEvents(ctx context.Context, w *apiclient.Watch, events chan<- podEvent) error {
-	for {
-		pod := &corev1.Pod{}
-		kind, err := w.Next(pod)
-		if err != nil {
-			return err
-		}
-		select {
-		case events <- podEvent{kind, pod}:
-		case <-ctx.Done():
-			return ctx.Err()
 		}
 	}
 }

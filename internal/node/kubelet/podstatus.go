@@ -174,7 +174,7 @@ func containerStatuses(pod *corev1.Pod, containers []corev1.Container, before []
 		if i := slices.IndexFunc(before, func(s corev1.ContainerStatus) bool { return s.Name == c.Name }); i >= 0 {
 			status = before[i]
 		}
-		status.Image, status.ImageID, status.Ready, status.Started = c.Image, imageID(c.Image), true, ptr.To(true)
+		status.Image, status.ImageID, status.Ready, status.Started = c.Image, "sha256:"+hexSum(c.Image), true, ptr.To(true)
 		status.ContainerID = "containerd://" + hexSum(string(pod.UID), c.Name, c.Image)
 		status.AllocatedResources, status.Resources = c.Resources.Requests, nil
 		if len(c.Resources.Requests)+len(c.Resources.Limits) > 0 {
@@ -214,9 +214,7 @@ func isTrue(conditions []corev1.PodCondition, kind corev1.PodConditionType) bool
 	return slices.ContainsFunc(conditions, func(c corev1.PodCondition) bool { return c.Type == kind && c.Status == corev1.ConditionTrue })
 }
 
-// imageID returns a digest that depends only on the reference.
-func imageID(reference string) string { return "sha256:" + hexSum(reference) }
-
+// hexSum returns a digest that depends only on its arguments.
 func hexSum(parts ...string) string {
 	h := sha256.New()
 	for _, part := range parts {

@@ -82,7 +82,7 @@ func (p *processes) ensure(pod *corev1.Pod, h host.Host, config node.KubeletConf
 	if p.simulated[pod.UID] || hasEnded(pod) {
 		return nil
 	}
-	if !p.runner.HasMappedImage(images(pod)) {
+	if !p.runner.HasMappedImage(pod) {
 		p.simulated[pod.UID] = true
 		return nil
 	}
@@ -97,16 +97,6 @@ func (p *processes) ensure(pod *corev1.Pod, h host.Host, config node.KubeletConf
 		},
 	}, pod)
 	return p.pods[key]
-}
-
-func images(pod *corev1.Pod) (all []string) {
-	for _, c := range pod.Spec.InitContainers {
-		all = append(all, c.Image)
-	}
-	for _, c := range pod.Spec.Containers {
-		all = append(all, c.Image)
-	}
-	return all
 }
 
 // note marks the status of a Pod to be written.

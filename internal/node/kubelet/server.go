@@ -19,12 +19,11 @@ import (
 	"sync"
 	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	stats "k8s.io/kubelet/pkg/apis/stats/v1alpha1"
-
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/cri-streaming/pkg/streaming/portforward"
+	stats "k8s.io/kubelet/pkg/apis/stats/v1alpha1"
 	"k8s.io/kubernetes/pkg/api/legacyscheme"
 	"k8s.io/utils/ptr"
 
@@ -112,8 +111,7 @@ func (k *Kubelet) servingCertificate() (tls.Certificate, error) {
 	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}, nil
 }
 
-// onlyAPIServer refuses every client except the API server, because nodes and users have certificates of the same
-// authority.
+// onlyAPIServer refuses all clients but the API server: nodes and users have certificates of the same authority.
 func onlyAPIServer(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.TLS.VerifiedChains[0][0].Subject.CommonName != apiServerUser {
@@ -250,21 +248,9 @@ func (k *Kubelet) summary(w http.ResponseWriter, _ *http.Request) {
 		summary.Pods = append(summary.Pods, stats.PodStats{
 			PodRef:     stats.PodReference{Name: object.Name, Namespace: object.Namespace, UID: string(object.UID)},
 			StartTime:  ptr.Deref(object.Status.StartTime, metav1.Time{}),
-			Containers: containerStats(pod.Usage()),
+			Containers: pod.Usage(),
 		})
 	}
 	w.Header().Set("Content-Type", "application/json")
 	_ = json.NewEncoder(w).Encode(summary) // the client is gone if it fails
-}
-
-func containerStats(used []process.Usage) []stats.ContainerStats {
-	all := []stats.ContainerStats{}
-	for _, u := range used {
-		at := metav1.NewTime(u.At)
-		all = append(all, stats.ContainerStats{
-			Name: u.Container, CPU: &stats.CPUStats{Time: at, UsageNanoCores: &u.NanoCores},
-			Memory: &stats.MemoryStats{Time: at, WorkingSetBytes: &u.Memory, RSSBytes: &u.Memory},
-		})
-	}
-	return all
 }

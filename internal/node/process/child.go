@@ -17,8 +17,7 @@ import (
 )
 
 const (
-	// drainTimeout is how long the output of a process is still read after its end, because its children may have
-	// inherited it.
+	// drainTimeout is how long the output of a process is read after its end: its children may have inherited it.
 	drainTimeout = time.Second
 	// maxLine is the maximum length of an output line in bytes; longer lines are written in parts.
 	maxLine = 16 << 10
@@ -210,8 +209,7 @@ func (r *Runner) endNoted(noted map[int]string) (found bool, err error) {
 	return found, nil
 }
 
-// isOurs reports whether a process of a recorded group is the recorded process, or a process with a HOME in the folder
-// of a Pod.
+// isOurs reports whether a process of a recorded group is the recorded one, or has a HOME in the folder of a Pod.
 func (r *Runner) isOurs(p processInfo, noted string) bool {
 	if p.pid == p.group {
 		return p.started == noted

@@ -44,8 +44,7 @@ func isReserved(name string) bool {
 		slices.ContainsFunc(reserved.prefixes, func(prefix string) bool { return strings.HasPrefix(name, prefix) })
 }
 
-// command returns the command of the container's process: always the mapped program, whatever command the container
-// names.
+// command returns the command of the container's process: the mapped program, whatever command the container names.
 func (c *container) command(ctx context.Context) (command, error) {
 	mounts, err := c.mounts()
 	if err != nil {
@@ -78,8 +77,7 @@ func (c *container) command(ctx context.Context) (command, error) {
 	return command{program: c.image.Program, args: args, env: environment, dir: mounts.folder(c.spec.WorkingDir, home)}, nil
 }
 
-// variables returns the container's own environment variables in their order; the last of several with the same name
-// counts.
+// variables returns the container's own environment variables in order; the last of several with one name counts.
 func (c *container) variables(ctx context.Context) ([]corev1.EnvVar, error) {
 	var all []corev1.EnvVar
 	values := map[string]string{}

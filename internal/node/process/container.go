@@ -50,8 +50,7 @@ type container struct {
 	changed        chan struct{}
 }
 
-// newContainer returns a container that continues from its status in the API: a container that has ended for good is
-// not restarted.
+// newContainer returns a container that continues from its status in the API: one that has ended is not restarted.
 func (p *Pod) newContainer(spec *corev1.Container, before []corev1.ContainerStatus, isInit bool) *container {
 	c := &container{pod: p, spec: spec, isInit: isInit, changed: make(chan struct{}, 1)}
 	c.image, _ = p.runner.cfg.Images.Lookup(spec.Image)

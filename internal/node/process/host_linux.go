@@ -1,9 +1,7 @@
 package process
 
 import (
-	"bytes"
 	"fmt"
-	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -19,17 +17,14 @@ func ownGroup() *syscall.SysProcAttr {
 }
 
 // listProcesses returns all processes of this machine that have not ended.
-func listProcesses() ([]processInfo, error) {
-	entries, err := os.ReadDir("/proc")
+func listProcesses() (all []processInfo, err error) {
+	processes, err := procfs.AllProcs()
 	if err != nil {
 		return nil, err
 	}
-	var all []processInfo
-	for _, entry := range entries {
-		if pid, err := strconv.Atoi(entry.Name()); err == nil {
-			if p, err := readProcess(pid); err == nil && !p.ended { // a process that has ended has no file
-				all = append(all, p)
-			}
+	for _, process := range processes {
+		if p, err := readProcess(process.PID); err == nil && !p.ended { // a process that has ended has no file
+			all = append(all, p)
 		}
 	}
 	return all, nil
@@ -40,25 +35,19 @@ const clockTick = time.Second / 100
 
 // readProcess reads /proc/PID/stat, see proc(5).
 func readProcess(pid int) (processInfo, error) {
-	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	process, err := procfs.NewProc(pid)
 	if err != nil {
 		return processInfo{}, err
 	}
-	// The name is in parentheses, and may contain parentheses.
-	_, rest, _ := strings.Cut(string(data[bytes.LastIndexByte(data, ')')+1:]), " ")
-	fields := strings.Fields(rest)
-	if len(fields) < 22 {
-		return processInfo{}, fmt.Errorf("/proc/%d/stat has %d fields", pid, len(fields))
-	}
-	number := func(field int) int64 { // as numbered in proc(5)
-		n, _ := strconv.ParseInt(fields[field-3], 10, 64)
-		return n
+	stat, err := process.Stat()
+	if err != nil {
+		return processInfo{}, err
 	}
 	return processInfo{
-		pid: pid, group: int(number(5)), started: fields[22-3],
-		ended: fields[0] == "Z", memory: number(24) * int64(os.Getpagesize()),
+		pid: pid, group: stat.PGRP, started: strconv.FormatUint(stat.Starttime, 10),
+		ended: stat.State == "Z", memory: int64(stat.ResidentMemory()),
 		// User and system time of the process, and of its children that have ended.
-		cpu: time.Duration(number(14)+number(15)+number(16)+number(17)) * clockTick,
+		cpu: time.Duration(int(stat.UTime+stat.STime)+stat.CUTime+stat.CSTime) * clockTick,
 	}, nil
 }
 
@@ -70,8 +59,12 @@ func startTime(pid int) (string, error) {
 
 // homeOf returns HOME of a process.
 func homeOf(pid int) string {
-	data, _ := os.ReadFile(fmt.Sprintf("/proc/%d/environ", pid))
-	for _, variable := range strings.Split(string(data), "\x00") {
+	process, err := procfs.NewProc(pid)
+	if err != nil {
+		return ""
+	}
+	environment, _ := process.Environ()
+	for _, variable := range environment {
 		if home, ok := strings.CutPrefix(variable, "HOME="); ok {
 			return home
 		}

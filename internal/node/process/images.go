@@ -22,8 +22,7 @@ const maxImages = 1000
 
 // Image maps an image to a program.
 type Image struct {
-	// Reference is the reference of the image, as containers name it. Without a tag and a digest, it matches all of
-	// them.
+	// Reference is the image, as containers name it. Without a tag and a digest, it matches all of them.
 	Reference string `json:"reference"`
 	// Program is the absolute path of the program, Args are its first arguments: those of the container follow.
 	Program string   `json:"program"`
@@ -76,8 +75,7 @@ func parse(ref string) (reference.Named, error) {
 	return named, nil
 }
 
-// matches reports whether a container's image is that of a mapping. If one of them has a digest, the digests decide, as
-// in Kubernetes.
+// matches reports whether a container's image is that of a mapping. As in Kubernetes, digests take precedence over tags.
 func matches(mapping, image reference.Named) bool {
 	if mapping.Name() != image.Name() {
 		return false
@@ -137,12 +135,7 @@ func (i *Images) Set(image Image) error {
 	if err := image.Complete(); err != nil {
 		return err
 	}
-	return i.change(image.Reference, func(kept []Image) ([]Image, error) {
-		if len(kept) >= maxImages {
-			return nil, fmt.Errorf("%d images are mapped: forget one first", maxImages)
-		}
-		return append(kept, image), nil
-	})
+	return i.replace(image.Reference, image)
 }
 
 // Delete removes a mapping.
@@ -150,17 +143,17 @@ func (i *Images) Delete(ref string) error {
 	if !slices.ContainsFunc(i.List(), func(image Image) bool { return image.Reference == ref }) {
 		return fmt.Errorf("image %s is not mapped: see \"gardenlite image list\"", ref)
 	}
-	return i.change(ref, func(kept []Image) ([]Image, error) { return kept, nil })
+	return i.replace(ref)
 }
 
-// change removes the mapping of a reference, applies a further change, and writes the mappings to the file.
-func (i *Images) change(ref string, change func([]Image) ([]Image, error)) error {
+// replace replaces the mapping of a reference, and writes the mappings to the file.
+func (i *Images) replace(ref string, with ...Image) error {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	is := func(image Image) bool { return image.Reference == ref }
-	kept, err := change(slices.DeleteFunc(slices.Clone(i.kept), is))
-	if err != nil {
-		return err
+	kept := append(slices.DeleteFunc(slices.Clone(i.kept), is), with...)
+	if len(kept) > maxImages {
+		return fmt.Errorf("%d images are mapped: forget one first", maxImages)
 	}
 	data, err := json.MarshalIndent(kept, "", "  ")
 	if err != nil {

@@ -128,8 +128,14 @@ func (p *Pod) Logs(ctx context.Context, options *corev1.PodLogOptions, to io.Wri
 	if options.Previous {
 		attempt--
 	}
-	if !c.isProcess() {
-		return c.followSimulated(ctx, options.Follow)
+	if !c.isProcess() { // its log is empty: with follow, it ends with the Pod
+		if options.Follow {
+			select {
+			case <-ctx.Done():
+			case <-p.done:
+			}
+		}
+		return nil
 	}
 	if attempt < 0 {
 		return fmt.Errorf("container %q has not been started%s", c.spec.Name, map[bool]string{true: " before"}[options.Previous])
@@ -156,17 +162,6 @@ func (c *container) copyLog(ctx context.Context, path string, options *corev1.Po
 		read.Since = c.pod.runner.cfg.Clock.Now().Add(-time.Duration(*options.SinceSeconds) * time.Second)
 	}
 	return logs.ReadLogs(ctx, path, c.spec.Name, read, stateOf{c: c}, to, to)
-}
-
-// followSimulated serves the log of a simulated container, which is empty: with follow, it ends with the Pod.
-func (c *container) followSimulated(ctx context.Context, follow bool) error {
-	if follow {
-		select {
-		case <-ctx.Done():
-		case <-c.pod.done:
-		}
-	}
-	return nil
 }
 
 // stateOf tells the reader of a log whether the container runs, with the interface of container runtimes.

@@ -54,8 +54,7 @@ func (c *container) findMounts(check func(volume, subPath string) error) (mounts
 	return all, nil
 }
 
-// checkSubPath refuses a path that leads out of a volume, directly or by a symbolic link, and creates the folder if it
-// is missing.
+// checkSubPath refuses a path that leads out of a volume, also by a symbolic link, and creates a missing folder.
 func checkSubPath(volume, subPath string) error {
 	root, err := os.OpenRoot(volume)
 	if err != nil {

@@ -281,8 +281,7 @@ func (p *Pod) processes() []Process {
 	return all
 }
 
-// Listens reports whether one of the Pod's processes listens on a port. Other ports of this machine are not reached
-// through the Pod.
+// Listens reports whether one of the Pod's processes listens on a port: other ports are not reached through the Pod.
 func (p *Pod) Listens(port int) bool {
 	groups := p.groups()
 	if len(groups) == 0 {

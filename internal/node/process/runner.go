@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/utils/clock"
 )
 
@@ -76,9 +77,9 @@ func (r *Runner) Close() error {
 }
 
 // HasMappedImage reports whether one of a Pod's images is mapped to a program.
-func (r *Runner) HasMappedImage(images []string) bool {
-	return slices.ContainsFunc(images, func(image string) bool {
-		_, ok := r.cfg.Images.Lookup(image)
+func (r *Runner) HasMappedImage(pod *corev1.Pod) bool {
+	return slices.ContainsFunc(slices.Concat(pod.Spec.InitContainers, pod.Spec.Containers), func(c corev1.Container) bool {
+		_, ok := r.cfg.Images.Lookup(c.Image)
 		return ok
 	})
 }

@@ -3,6 +3,9 @@ package process
 import (
 	"slices"
 	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	stats "k8s.io/kubelet/pkg/apis/stats/v1alpha1"
 )
 
 // cpuWindow is the time over which the CPU usage of a process is averaged.
@@ -34,23 +37,20 @@ func (r *cpuRate) sample(now time.Time, used time.Duration) {
 	}
 }
 
-// Usage is the usage of a container's process.
-type Usage struct {
-	Container string
-	At        time.Time
-	NanoCores uint64
-	Memory    uint64 // in bytes
-}
-
 // Usage returns the usage of the Pod's processes that have been measured.
-func (p *Pod) Usage() []Usage {
+func (p *Pod) Usage() []stats.ContainerStats {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	var all []Usage
+	all := []stats.ContainerStats{}
 	for _, c := range slices.Concat(p.init, p.main) {
-		if c.child != nil && !c.measuredAt.IsZero() {
-			all = append(all, Usage{c.spec.Name, c.measuredAt, uint64(c.cpu.rate * float64(time.Second)), uint64(c.memory)})
+		if c.child == nil || c.measuredAt.IsZero() {
+			continue
 		}
+		at, nanoCores, memory := metav1.NewTime(c.measuredAt), uint64(c.cpu.rate*float64(time.Second)), uint64(c.memory)
+		all = append(all, stats.ContainerStats{
+			Name: c.spec.Name, CPU: &stats.CPUStats{Time: at, UsageNanoCores: &nanoCores},
+			Memory: &stats.MemoryStats{Time: at, WorkingSetBytes: &memory, RSSBytes: &memory},
+		})
 	}
 	return all
 }

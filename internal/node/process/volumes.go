@@ -6,8 +6,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -62,8 +64,7 @@ func (p *Pod) volumeDir(name string) string {
 	return filepath.Join(p.dir, "volumes", name)
 }
 
-// mountPersistentVolume makes the folder of the volume to which a claim is bound. Its name is the UID, which the API server has
-// chosen.
+// mountPersistentVolume makes the folder of the volume to which a claim is bound. Its name is the volume's UID.
 func (p *Pod) mountPersistentVolume(ctx context.Context, v *corev1.Volume) error {
 	name := v.PersistentVolumeClaim.ClaimName
 	claim := &corev1.PersistentVolumeClaim{}
@@ -131,8 +132,7 @@ func (r *Runner) deleteVolumes(cluster string, volume types.UID) error {
 	return os.RemoveAll(dir)
 }
 
-// writeVolumes creates the volumes that are missing, and updates the others. It returns when a token has to be renewed;
-// zero if there is none.
+// writeVolumes creates or updates the volumes. It returns when a token has to be renewed; zero if there is none.
 func (p *Pod) writeVolumes(ctx context.Context) (next time.Time, err error) {
 	pod := p.latest()
 	var errs []error
@@ -158,8 +158,7 @@ func (p *Pod) writeVolume(ctx context.Context, pod *corev1.Pod, v *corev1.Volume
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return none, err
 	}
-	var sources []corev1.VolumeProjection
-	var mode *int32
+	sources, mode := projections(v)
 	switch {
 	case v.EmptyDir != nil:
 		return none, nil
@@ -170,22 +169,7 @@ func (p *Pod) writeVolume(ctx context.Context, pod *corev1.Pod, v *corev1.Volume
 		default:
 			return none, fmt.Errorf("a process has no hostPath of type %s", kind)
 		}
-	case v.ConfigMap != nil:
-		mode = v.ConfigMap.DefaultMode
-		sources = []corev1.VolumeProjection{{ConfigMap: &corev1.ConfigMapProjection{
-			LocalObjectReference: v.ConfigMap.LocalObjectReference, Items: v.ConfigMap.Items, Optional: v.ConfigMap.Optional,
-		}}}
-	case v.Secret != nil:
-		mode = v.Secret.DefaultMode
-		sources = []corev1.VolumeProjection{{Secret: &corev1.SecretProjection{
-			LocalObjectReference: corev1.LocalObjectReference{Name: v.Secret.SecretName}, Items: v.Secret.Items, Optional: v.Secret.Optional,
-		}}}
-	case v.DownwardAPI != nil:
-		mode = v.DownwardAPI.DefaultMode
-		sources = []corev1.VolumeProjection{{DownwardAPI: &corev1.DownwardAPIProjection{Items: v.DownwardAPI.Items}}}
-	case v.Projected != nil:
-		mode, sources = v.Projected.DefaultMode, v.Projected.Sources
-	default:
+	case sources == nil && v.Projected == nil:
 		return none, errors.New("a process has volumes of the types emptyDir, configMap, secret, projected, downwardAPI, " +
 			"persistentVolumeClaim and hostPath only")
 	}
@@ -196,14 +180,31 @@ func (p *Pod) writeVolume(ctx context.Context, pod *corev1.Pod, v *corev1.Volume
 		if err != nil {
 			return none, err
 		}
-		for name, file := range files {
-			payload[name] = file
-		}
+		maps.Copy(payload, files)
 		if !due.IsZero() && (next.IsZero() || due.Before(next)) {
 			next = due
 		}
 	}
 	return next, p.write(v.Name, dir, payload)
+}
+
+// projections returns the sources of a volume's files and the mode of the files. Other volumes have no sources.
+func projections(v *corev1.Volume) ([]corev1.VolumeProjection, *int32) {
+	switch {
+	case v.ConfigMap != nil:
+		return []corev1.VolumeProjection{{ConfigMap: &corev1.ConfigMapProjection{
+			LocalObjectReference: v.ConfigMap.LocalObjectReference, Items: v.ConfigMap.Items, Optional: v.ConfigMap.Optional,
+		}}}, v.ConfigMap.DefaultMode
+	case v.Secret != nil:
+		return []corev1.VolumeProjection{{Secret: &corev1.SecretProjection{
+			LocalObjectReference: corev1.LocalObjectReference{Name: v.Secret.SecretName}, Items: v.Secret.Items, Optional: v.Secret.Optional,
+		}}}, v.Secret.DefaultMode
+	case v.DownwardAPI != nil:
+		return []corev1.VolumeProjection{{DownwardAPI: &corev1.DownwardAPIProjection{Items: v.DownwardAPI.Items}}}, v.DownwardAPI.DefaultMode
+	case v.Projected != nil:
+		return v.Projected.Sources, v.Projected.DefaultMode
+	}
+	return nil, nil
 }
 
 // write replaces the files of a volume atomically. It replaces mount paths in kubeconfigs.
@@ -357,29 +358,22 @@ func (p *Pod) keepVolumes(ctx context.Context, next time.Time) {
 type source struct{ resource, name string }
 
 // sources returns the objects to which the Pod's volumes refer, without duplicates.
-func (p *Pod) sources() []source {
-	seen := map[source]bool{}
-	var all []source
-	add := func(resource, name string) {
-		if s := (source{resource, name}); !seen[s] {
-			seen[s] = true
-			all = append(all, s)
-		}
-	}
-	for _, v := range p.latest().Spec.Volumes {
-		switch {
-		case v.ConfigMap != nil:
-			add(configMaps, v.ConfigMap.Name)
-		case v.Secret != nil:
-			add(secrets, v.Secret.SecretName)
-		case v.Projected != nil:
-			for _, s := range v.Projected.Sources {
-				switch {
-				case s.ConfigMap != nil:
-					add(configMaps, s.ConfigMap.Name)
-				case s.Secret != nil:
-					add(secrets, s.Secret.Name)
-				}
+func (p *Pod) sources() (all []source) {
+	volumes := p.latest().Spec.Volumes
+	for i := range volumes {
+		projected, _ := projections(&volumes[i])
+		for _, s := range projected {
+			var object source
+			switch {
+			case s.ConfigMap != nil:
+				object = source{configMaps, s.ConfigMap.Name}
+			case s.Secret != nil:
+				object = source{secrets, s.Secret.Name}
+			default:
+				continue
+			}
+			if !slices.Contains(all, object) {
+				all = append(all, object)
 			}
 		}
 	}

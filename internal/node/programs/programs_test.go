@@ -2,8 +2,10 @@ package programs
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"net/netip"
+	"path"
 	"strings"
 	"testing"
 
@@ -24,6 +26,23 @@ const (
 	sshKey     = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIBl6G6Vxm0h2mVY0X9WJr1a1s2xqkY1m8n0b3c4d5e6f"
 )
 
+// userData returns a script that does what the user data of a machine does: it starts gardener-node-agent.
+func userData(t *testing.T, config node.AgentConfig) string {
+	t.Helper()
+	data, err := json.Marshal(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	script := "set -e\nuseradd -m -s /bin/bash " + node.User + "\n"
+	for file, content := range map[string]string{
+		node.PathAgentConfig: string(data), node.PathBootstrapToken: apitest.Token, node.PathMachineName: "node-1",
+		"/etc/systemd/system/" + node.UnitNodeAgent: *node.Units()[1].Content,
+	} {
+		script += "mkdir -p " + path.Dir(file) + "\ncat << 'END_OF_FILE' > " + file + "\n" + content + "\nEND_OF_FILE\n"
+	}
+	return "#!/bin/bash\n" + script + "systemctl daemon-reload\nsystemctl enable --now " + node.UnitNodeAgent + "\n"
+}
+
 // A machine that boots with the user data becomes a node, and becomes one again after a restart.
 func TestMachineBecomesANode(t *testing.T) {
 	api := apitest.New(t, clock.RealClock{})
@@ -39,8 +58,7 @@ func TestMachineBecomesANode(t *testing.T) {
 	}
 	api.Put(t, "/api/v1/namespaces/kube-system/secrets/"+secretName,
 		&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: secretName}, Data: map[string][]byte{node.DataKeyOSC: osc}})
-	userData := strings.NewReplacer(node.PlaceholderBootstrapToken, apitest.Token, node.PlaceholderMachineName,
-		"node-1").Replace(node.UserData(config, []string{sshKey}))
+	userData := userData(t, config)
 	dir := t.TempDir()
 	boot := func(so func(*corev1.Node) bool) {
 		t.Helper()

@@ -30,8 +30,7 @@ import (
 
 const (
 	nodeLife = 10 * 365 * 24 * time.Hour
-	// nodeCPU, nodeMemory and nodePods are the capacity of the Node: more than the components of a garden or a seed
-	// request.
+	// nodeCPU, nodeMemory and nodePods are the capacity of the Node: more than the components of a cluster request.
 	nodeCPU, nodeMemory = "1000", "4Ti"
 	nodePods            = 10000
 )

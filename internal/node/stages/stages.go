@@ -28,8 +28,7 @@ var errUnsupported = errors.New("apply, impersonation and CEL expressions are no
 // Player plays the Stages of a cluster.
 type Player struct{ stages lifecycle.Lifecycle }
 
-// New returns a player of the Stages for Pods. The error describes Stages that are left out; the player is valid
-// nevertheless.
+// New returns a player of the Stages for Pods. It is valid also with an error, which describes Stages that are left out.
 func New(all []v1alpha1.Stage) (*Player, error) {
 	p := &Player{}
 	var failures []error
@@ -51,8 +50,7 @@ func New(all []v1alpha1.Stage) (*Player, error) {
 	return p, errors.Join(failures...)
 }
 
-// read converts a Stage and compiles its expressions. It returns nil for a Stage without a selector, which selects no
-// Pod.
+// read converts a Stage and compiles its expressions. It returns nil for a Stage without a selector: it selects no Pod.
 func read(stage *v1alpha1.Stage) (*lifecycle.Stage, error) {
 	internal, err := internalversion.ConvertToInternalStage(stage)
 	if err != nil {

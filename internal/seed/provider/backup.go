@@ -1,6 +1,7 @@
 package provider
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -19,10 +20,7 @@ const createdBy = "backup.gardener.cloud/created-by"
 
 // reconcileBucket generates credentials for the bucket, as provider-local does: a Secret without data.
 func reconcileBucket(ctx context.Context, seed client.Client, bucket *extensionsv1alpha1.BackupBucket) error {
-	namespace := constants.GardenNamespace
-	if other, ok := bucket.Annotations[constants.AnnotationBackupBucketGeneratedSecretNamespace]; ok {
-		namespace = other
-	}
+	namespace := cmp.Or(bucket.Annotations[constants.AnnotationBackupBucketGeneratedSecretNamespace], constants.GardenNamespace)
 	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{
 		Namespace: namespace, Name: constants.SecretPrefixGeneratedBackupBucket + bucket.Name,
 	}}
@@ -64,10 +62,8 @@ func reconcileEntry(ctx context.Context, seed client.Client, entry *extensionsv1
 	}
 	_, err := controllerutil.CreateOrUpdate(ctx, seed, target, func() error {
 		target.Annotations = map[string]string{createdBy: entry.Name}
-		target.Data = maps.Clone(source.Data)
-		if target.Data == nil {
-			target.Data = map[string][]byte{}
-		}
+		target.Data = map[string][]byte{}
+		maps.Copy(target.Data, source.Data)
 		target.Data[constants.DataKeyBackupBucketName] = []byte(entry.Spec.BucketName)
 		return nil
 	})

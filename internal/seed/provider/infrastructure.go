@@ -49,18 +49,16 @@ func (i infrastructure) reconcile(ctx context.Context, seed client.Client, infra
 	}
 	infra.Status.NodesCIDR = ptr.To(cidr.String())
 	infra.Status.Networking = &extensionsv1alpha1.InfrastructureStatusNetworking{Nodes: []string{cidr.String()}}
-	if networking := shoot.Spec.Networking; networking != nil && networking.Pods != nil {
+	networking := ptr.Deref(shoot.Spec.Networking, corev1beta1.Networking{})
+	if networking.Pods != nil {
 		infra.Status.Networking.Pods = []string{*networking.Pods}
 	}
-	if networking := shoot.Spec.Networking; networking != nil && networking.Services != nil {
+	if networking.Services != nil {
 		infra.Status.Networking.Services = []string{*networking.Services}
 	}
 	infra.Status.EgressCIDRs = []string{cidr.String()}
 	infra.Status.ProviderStatus = providerStatus("InfrastructureStatus")
-	state, err := json.Marshal(networkState{cidr.String(), infra.Namespace})
-	if err != nil {
-		return fmt.Errorf("writing the state of Infrastructure %s/%s: %w", infra.Namespace, infra.Name, err)
-	}
+	state, _ := json.Marshal(networkState{cidr.String(), infra.Namespace}) // encoding strings cannot fail
 	infra.Status.State = &runtime.RawExtension{Raw: state}
 	return nil
 }

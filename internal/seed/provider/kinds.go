@@ -82,8 +82,7 @@ type Kind struct {
 	watch func(*builder.Builder, manager.Manager) error
 	// outOfSync reports whether an object differs from the result of its last, successful operation; nil for most kinds.
 	outOfSync func(extensionsv1alpha1.Object) bool
-	// guard revokes what an object does not allow any more at each change of its spec, even if the operation waits or fails;
-	// nil for most kinds.
+	// guard revokes what a changed spec does not allow any more, even if the operation waits or fails; nil for most kinds.
 	guard func(context.Context, extensionsv1alpha1.Object) error
 }
 

@@ -11,6 +11,7 @@ import (
 	extensionsv1alpha1 "github.com/gardener/gardener/pkg/apis/extensions/v1alpha1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
@@ -28,8 +29,7 @@ const (
 	heredoc = "GARDENLITE_END_OF_FILE"
 )
 
-// reconcileOSC generates user data with the files and units for the provisioning of a machine. The machine fetches later
-// configurations itself.
+// reconcileOSC generates user data for the provisioning of a machine, which fetches later configurations itself.
 func reconcileOSC(ctx context.Context, seed client.Client, osc *extensionsv1alpha1.OperatingSystemConfig) error {
 	if osc.Spec.Purpose != extensionsv1alpha1.OperatingSystemConfigPurposeProvision {
 		osc.Status.CloudConfig = nil
@@ -75,11 +75,7 @@ func provisioning(ctx context.Context, seed client.Client, osc *extensionsv1alph
 		if err != nil {
 			return "", err
 		}
-		mode := "0644"
-		if file.Permissions != nil {
-			mode = fmt.Sprintf("%04o", *file.Permissions)
-		}
-		write(script, file.Path, mode, content)
+		write(script, file.Path, fmt.Sprintf("%04o", ptr.Deref(file.Permissions, 0o644)), content)
 	}
 	for _, unit := range osc.Spec.Units {
 		if unit.Content != nil {
@@ -92,15 +88,11 @@ func provisioning(ctx context.Context, seed client.Client, osc *extensionsv1alph
 	script.WriteString("systemctl daemon-reload\n")
 	for _, unit := range osc.Spec.Units {
 		enable := "enable"
-		if unit.Enable != nil && !*unit.Enable {
+		if !ptr.Deref(unit.Enable, true) {
 			enable = "disable"
 		}
 		fmt.Fprintf(script, "systemctl %s %s\n", enable, quoted(unit.Name))
-		command := extensionsv1alpha1.CommandStart
-		if unit.Command != nil {
-			command = *unit.Command
-		}
-		fmt.Fprintf(script, "systemctl %s %s\n", command, quoted(unit.Name))
+		fmt.Fprintf(script, "systemctl %s %s\n", ptr.Deref(unit.Command, extensionsv1alpha1.CommandStart), quoted(unit.Name))
 	}
 	return script.String(), nil
 }

@@ -124,11 +124,9 @@ func (d *wantedDeployment) classSecret(namespace string) *corev1.Secret {
 }
 
 // fillClass sets the fields of the MachineClass.
-func (d *wantedDeployment) fillClass(class *machinev1alpha1.MachineClass, worker *extensionsv1alpha1.Worker) error {
-	spec, err := json.Marshal(machines.ProviderSpec{Image: d.from.MachineImage.Name + ":" + d.from.MachineImage.Version})
-	if err != nil {
-		return fmt.Errorf("writing the providerSpec of MachineClass %s/%s: %w", worker.Namespace, d.class, err)
-	}
+func (d *wantedDeployment) fillClass(class *machinev1alpha1.MachineClass, worker *extensionsv1alpha1.Worker) {
+	// Encoding strings cannot fail.
+	spec, _ := json.Marshal(machines.ProviderSpec{Image: d.from.MachineImage.Name + ":" + d.from.MachineImage.Version})
 	class.Provider = Type
 	class.ProviderSpec = runtime.RawExtension{Raw: spec}
 	class.SecretRef = &corev1.SecretReference{Namespace: worker.Namespace, Name: d.class}
@@ -142,7 +140,6 @@ func (d *wantedDeployment) fillClass(class *machinev1alpha1.MachineClass, worker
 	if template := d.from.NodeTemplate; template != nil && template.Capacity != nil {
 		class.NodeTemplate.Capacity = template.Capacity
 	}
-	return nil
 }
 
 // fillDeployment sets the fields of the MachineDeployment, with the given number of replicas.

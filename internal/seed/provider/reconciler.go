@@ -1,6 +1,7 @@
 package provider
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -10,10 +11,16 @@ import (
 	"github.com/gardener/gardener/pkg/apis/core/v1beta1/constants"
 	extensionsv1alpha1 "github.com/gardener/gardener/pkg/apis/extensions/v1alpha1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/util/workqueue"
 	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+	"sigs.k8s.io/controller-runtime/pkg/event"
 	logf "sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/gardenlite/gardenlite/internal/component"
@@ -111,16 +118,11 @@ func (t *task) injected() (injection.Injection, error) {
 	return injection.Parse(t.obj)
 }
 
-// running reports whether the operation has already started.
-func (t *task) running() bool {
-	return operation.Is(t.obj.GetExtensionStatus().GetLastOperation(), t.kind, corev1beta1.LastOperationStateProcessing)
-}
-
 // begin records the start of the operation unless it has already started: it writes the status, adds the finalizer, removes
 // the annotation that requested the operation, and starts the delay. The annotation is removed last, so that a restart does
 // not lose the request.
 func (t *task) begin(ctx context.Context, delay time.Duration) error {
-	begun := t.running()
+	begun := operation.Is(t.obj.GetExtensionStatus().GetLastOperation(), t.kind, corev1beta1.LastOperationStateProcessing)
 	if !begun {
 		description := fmt.Sprintf("%s the %s", doing[t.kind], t.Kind.Title)
 		if delay > 0 {
@@ -202,4 +204,57 @@ func (t *task) release(ctx context.Context) error {
 		}
 	}
 	return operation.RemoveFinalizers(ctx, t.Client, t.obj, t.Kind.Finalizer())
+}
+
+// AddToManager adds the controller of the kind to the manager. It sets the clients if they are not set yet.
+func (r *Reconciler) AddToManager(mgr manager.Manager) error {
+	r.Client = cmp.Or(r.Client, mgr.GetClient())
+	r.Reader = cmp.Or(r.Reader, mgr.GetAPIReader())
+	b := component.NewControllerBuilder(mgr, "extension-"+r.Kind.Name, controller.Options{
+		RateLimiter: workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](retryBase, retryMax),
+	}).For(r.Kind.object(), builder.WithPredicates(ofProvider(), due(r.Kind.guard != nil)))
+	if r.Kind.watch != nil {
+		if err := r.Kind.watch(b, mgr); err != nil {
+			return err
+		}
+	}
+	return b.Complete(r)
+}
+
+func ofProvider() predicate.Predicate {
+	return predicate.NewPredicateFuncs(func(obj client.Object) bool {
+		extension, ok := obj.(extensionsv1alpha1.Object)
+		return ok && extension.GetExtensionSpec().GetExtensionType() == Type
+	})
+}
+
+// due returns a predicate for events that start an operation or matter to one that waits. It passes only changes of what
+// requests an operation, because the controller's own writes to the status or to annotations must not trigger it. For
+// guarded kinds it also passes every change of the spec.
+func due(guarded bool) predicate.Predicate {
+	return predicate.Funcs{
+		CreateFunc: func(e event.CreateEvent) bool {
+			return operation.RequestedOperation(e.Object) != "" || e.Object.GetDeletionTimestamp() != nil || !succeeded(e.Object)
+		},
+		UpdateFunc: func(e event.UpdateEvent) bool {
+			before, after := e.ObjectOld, e.ObjectNew
+			asks, asked := operation.RequestedOperation(after), operation.RequestedOperation(before)
+			again := before.GetAnnotations()[constants.GardenerTimestamp] != after.GetAnnotations()[constants.GardenerTimestamp]
+			deleted := after.GetDeletionTimestamp() != nil
+			return guarded && before.GetGeneration() != after.GetGeneration() || asks != "" && (asks != asked || again) ||
+				deleted && (before.GetDeletionTimestamp() == nil || again || forced(after) && !forced(before)) ||
+				!injection.Same(before, after) && (deleted || !succeeded(after))
+		},
+		DeleteFunc:  func(event.DeleteEvent) bool { return false },
+		GenericFunc: func(event.GenericEvent) bool { return false },
+	}
+}
+
+func forced(obj client.Object) bool {
+	return obj.GetAnnotations()[constants.AnnotationConfirmationForceDeletion] == "true"
+}
+
+func succeeded(obj client.Object) bool {
+	last := operation.OfExtension(obj)
+	return last != nil && last.State == corev1beta1.LastOperationStateSucceeded
 }

@@ -111,10 +111,8 @@ func (t *task) succeed(ctx context.Context, before extensionsv1alpha1.Object) er
 }
 
 func annotate(obj metav1.Object, change func(map[string]string)) {
-	annotations := maps.Clone(obj.GetAnnotations())
-	if annotations == nil {
-		annotations = map[string]string{}
-	}
+	annotations := map[string]string{}
+	maps.Copy(annotations, obj.GetAnnotations())
 	change(annotations)
 	obj.SetAnnotations(annotations)
 }

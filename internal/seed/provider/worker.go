@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -86,9 +87,7 @@ func (w *workers) reconcile(ctx context.Context, seed client.Client, worker *ext
 		}
 		written = written || changed
 	}
-	if err := w.reportDeployments(worker, wanted); err != nil {
-		return err
-	}
+	w.reportDeployments(worker, wanted)
 	now := before
 	if written {
 		if now, err = takeInventory(ctx, seed, worker.Namespace); err != nil {
@@ -117,7 +116,10 @@ func (w *workers) deploy(ctx context.Context, seed client.Client, worker *extens
 		return false, fmt.Errorf("writing the user data of MachineClass %s into Secret %s/%s: %w", d.class, secret.Namespace, secret.Name, err)
 	}
 	class := &machinev1alpha1.MachineClass{ObjectMeta: metav1.ObjectMeta{Namespace: worker.Namespace, Name: d.class}}
-	written, err := controllerutil.CreateOrPatch(ctx, seed, class, func() error { return d.fillClass(class, worker) })
+	written, err := controllerutil.CreateOrPatch(ctx, seed, class, func() error {
+		d.fillClass(class, worker)
+		return nil
+	})
 	if err != nil {
 		return false, fmt.Errorf("writing MachineClass %s/%s: %w", class.Namespace, class.Name, err)
 	}
@@ -140,25 +142,20 @@ func (w *workers) deploy(ctx context.Context, seed client.Client, worker *extens
 }
 
 // reportDeployments writes the deployments into the status. Their time changes when an operation starts or they change.
-func (w *workers) reportDeployments(worker *extensionsv1alpha1.Worker, wanted []wantedDeployment) error {
+func (w *workers) reportDeployments(worker *extensionsv1alpha1.Worker, wanted []wantedDeployment) {
 	var deployments []extensionsv1alpha1.MachineDeployment
-	images := map[string]string{}
+	images := sets.New[string]()
 	for _, d := range wanted {
 		deployments = append(deployments,
 			extensionsv1alpha1.MachineDeployment{Name: d.name, Minimum: d.min, Maximum: d.max, Priority: d.from.Priority})
-		images[d.from.MachineImage.Name+"\n"+d.from.MachineImage.Version] = ""
+		images.Insert(d.from.MachineImage.Name + "\n" + d.from.MachineImage.Version)
 	}
 	last := worker.Status.LastOperation
 	if begins := last == nil || last.Progress <= 1; begins || !equality.Semantic.DeepEqual(deployments, worker.Status.MachineDeployments) {
 		now := metav1.NewTime(w.clock.Now())
 		worker.Status.MachineDeployments, worker.Status.MachineDeploymentsLastUpdateTime = deployments, &now
 	}
-	status, err := workerStatus(images)
-	if err != nil {
-		return fmt.Errorf("writing the status of Worker %s/%s: %w", worker.Namespace, worker.Name, err)
-	}
-	worker.Status.ProviderStatus = &runtime.RawExtension{Raw: status}
-	return nil
+	worker.Status.ProviderStatus = &runtime.RawExtension{Raw: workerStatus(images)}
 }
 
 // available returns nil if each deployment has its machines, an *operation.Wait if not yet, or the failures of machines.
@@ -225,8 +222,7 @@ func tidy(ctx context.Context, seed client.Client, now *inventory, wanted []want
 	return deleteClasses(ctx, seed, now, wanted)
 }
 
-// deleteClasses deletes the classes that no deployment uses. The Secret of a class is deleted first, because it could not be
-// found without the class.
+// deleteClasses deletes the classes that no deployment uses, after their Secrets, which are not found without the classes.
 func deleteClasses(ctx context.Context, seed client.Client, now *inventory, wanted []wantedDeployment) error {
 	for i := range now.classes.Items {
 		class := &now.classes.Items[i]

@@ -15,7 +15,10 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	"github.com/gardenlite/gardenlite/internal/bastionsim/cloud"
+	"github.com/gardenlite/gardenlite/internal/seed/provider/machines"
 	"github.com/gardenlite/gardenlite/internal/testutil"
 )
 
@@ -304,6 +307,30 @@ func TestMigration(t *testing.T) {
 	w.expectSucceeded("Reconcile", 3)
 	if w.cloud.created != created {
 		t.Errorf("%d new instances", w.cloud.created-created)
+	}
+}
+
+// TestMigrationKeepsInstancesOfOthers checks that a migration does not delete an instance in the network of another shoot, even
+// if a Machine that is being deleted has its name.
+func TestMigrationKeepsInstancesOfOthers(t *testing.T) {
+	w := newShootWorld(t, pool("one", 1))
+	w.mustSettle()
+	for name, network := range map[string]string{"own": technicalID, "foreign": "shoot--other"} {
+		w.cloud.instances[name] = cloud.InstanceSpec{ID: name, Network: network}
+		machine := &machinev1alpha1.Machine{ObjectMeta: metav1.ObjectMeta{
+			Namespace: technicalID, Name: name, Finalizers: []string{machines.Finalizer}}}
+		w.create(machine)
+		if err := w.seed.Delete(t.Context(), machine); err != nil {
+			t.Fatal(err)
+		}
+	}
+	w.ask("migrate", nil)
+	if _, err := w.workers.Reconcile(t.Context(), reconcile.Request{NamespacedName: client.ObjectKeyFromObject(w.getWorker())}); err != nil {
+		t.Fatal(err)
+	}
+	_, own := w.cloud.instances["own"]
+	if _, foreign := w.cloud.instances["foreign"]; own || !foreign {
+		t.Errorf("instances %v", w.cloud.ids())
 	}
 }
 

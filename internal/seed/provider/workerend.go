@@ -4,8 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"maps"
-	"slices"
 	"strings"
 
 	extensionsv1alpha1 "github.com/gardener/gardener/pkg/apis/extensions/v1alpha1"
@@ -13,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/gardenlite/gardenlite/internal/bastionsim/cloud"
@@ -20,8 +19,7 @@ import (
 	"github.com/gardenlite/gardenlite/internal/seed/provider/machines"
 )
 
-// delete deletes all machines of a Worker, and waits until they are gone. It reads neither the Shoot nor its Cluster, which
-// may be gone already.
+// delete deletes all machines of a Worker, and waits until they are gone. The Shoot and its Cluster may be gone already.
 func (w *workers) delete(ctx context.Context, seed client.Client, worker *extensionsv1alpha1.Worker) error {
 	now, err := takeInventory(ctx, seed, worker.Namespace)
 	if err != nil {
@@ -37,7 +35,8 @@ func (w *workers) delete(ctx context.Context, seed client.Client, worker *extens
 		all = []client.ObjectList{&now.sets}
 	}
 	for _, list := range all {
-		if err := meta.EachListItem(list, func(obj runtime.Object) error { return operation.Delete(ctx, seed, obj.(client.Object)) }); err != nil {
+		err := meta.EachListItem(list, func(obj runtime.Object) error { return operation.Delete(ctx, seed, obj.(client.Object)) })
+		if err != nil {
 			return err
 		}
 	}
@@ -91,9 +90,8 @@ func storedState(worker *extensionsv1alpha1.Worker) (*machines.State, error) {
 }
 
 // migrate stores the state of the machines and deletes their objects. The instances keep running, and belong to the next
-// seed. The machine controller stops working in the namespace when the Worker is migrated, and the guard waits for what it
-// has begun. The state is stored in the seed before the first object is deleted, and is extended if the migration continues
-// after an interruption.
+// seed. The machine controller stops working in the namespace of a migrated Worker, and the guard waits for it. The state
+// is stored before the first object is deleted, and is extended if the migration continues after an interruption.
 func (w *workers) migrate(ctx context.Context, seed client.Client, worker *extensionsv1alpha1.Worker) error {
 	release, err := w.guard.Lock(ctx, worker.Namespace)
 	if err != nil {
@@ -118,7 +116,8 @@ func (w *workers) migrate(ctx context.Context, seed client.Client, worker *exten
 	}
 	// Owned objects are deleted before their owner: if the garbage collector deleted a Machine, its instance would go, too.
 	for _, list := range []client.ObjectList{&now.machines, &now.sets, &now.deployments} {
-		if err := meta.EachListItem(list, func(obj runtime.Object) error { return abandon(ctx, seed, obj.(client.Object)) }); err != nil {
+		err := meta.EachListItem(list, func(obj runtime.Object) error { return abandon(ctx, seed, obj.(client.Object)) })
+		if err != nil {
 			return err
 		}
 	}
@@ -215,7 +214,7 @@ func recreate(ctx context.Context, seed client.Client, obj client.Object, namesp
 
 // workerStatus returns a providerStatus with the machine images in use. The fields are in the order in which an API server
 // returns them, so that an unchanged status is recognized.
-func workerStatus(images map[string]string) ([]byte, error) {
+func workerStatus(images sets.Set[string]) []byte {
 	type image struct {
 		Image   string `json:"image"`
 		Name    string `json:"name"`
@@ -226,9 +225,10 @@ func workerStatus(images map[string]string) ([]byte, error) {
 		Kind          string  `json:"kind"`
 		MachineImages []image `json:"machineImages,omitempty"`
 	}{APIVersion: ProviderAPIVersion, Kind: "WorkerStatus"}
-	for _, key := range slices.Sorted(maps.Keys(images)) {
+	for _, key := range sets.List(images) {
 		name, version, _ := strings.Cut(key, "\n")
 		status.MachineImages = append(status.MachineImages, image{name + ":" + version, name, version})
 	}
-	return json.Marshal(status)
+	raw, _ := json.Marshal(status) // encoding strings cannot fail
+	return raw
 }

@@ -87,8 +87,7 @@ func conditionOf(obj *unstructured.Unstructured, kind string) map[string]any {
 	return nil
 }
 
-// notTrue describes why a condition is not True, as far as the object tells. A Deployment tells in another condition why
-// there are no Pods.
+// notTrue describes why a condition is not True. A Deployment reports in another condition why there are no Pods.
 func notTrue(obj *unstructured.Unstructured, kind string, found map[string]any) string {
 	text, separator := fmt.Sprintf("the condition %s is not True", kind), ": "
 	for _, condition := range []map[string]any{found, conditionOf(obj, "ReplicaFailure")} {

@@ -90,8 +90,7 @@ func (w *wanted) decode(data []byte, prepare func(*unstructured.Unstructured)) e
 	}
 }
 
-// prepare adds the labels and annotations of a ManagedResource to an object. A namespaced object without a namespace gets
-// the namespace default.
+// prepare adds the labels and annotations of a ManagedResource to an object, and the namespace default if it needs one.
 func (r *Reconciler) prepare(resource *resourcesv1alpha1.ManagedResource, obj *unstructured.Unstructured) {
 	obj.SetNamespace(r.namespaceOf(obj.GroupVersionKind(), obj.GetNamespace()))
 	obj.SetLabels(labels.Merge(labels.Merge(obj.GetLabels(), resource.Spec.InjectLabels),

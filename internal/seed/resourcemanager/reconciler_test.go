@@ -243,6 +243,32 @@ func TestUnknownKind(t *testing.T) {
 	w.wantConditions("True", "True", "False")
 }
 
+// TestNamespaceOfNewKind checks that the references in the status get the namespace of their objects once the API server has
+// the kind, whose CustomResourceDefinition may be in the same ManagedResource.
+func TestNamespaceOfNewKind(t *testing.T) {
+	mapper := meta.NewDefaultRESTMapper(nil)
+	w := newWorld(t, "seed", two)
+	w.Reconciler.Client = fake.NewClientBuilder().WithScheme(runtime.NewScheme()).WithRESTMapper(mapper).Build()
+	reference := func(kind, namespace string) resourcesv1alpha1.ObjectReference {
+		return resourcesv1alpha1.ObjectReference{ObjectReference: corev1.ObjectReference{APIVersion: "new.dev/v1", Kind: kind,
+			Namespace: namespace, Name: "a"}}
+	}
+	resource := &resourcesv1alpha1.ManagedResource{}
+	resource.Status.Resources = []resourcesv1alpha1.ObjectReference{
+		reference("Namespaced", ""), reference("Namespaced", "x"), reference("Cluster", "x")}
+	if got := w.applied(resource); !slices.EqualFunc(got, resource.Status.Resources, same) {
+		t.Errorf("before the API server has the kinds: %v", got)
+	}
+	version := schema.GroupVersion{Group: "new.dev", Version: "v1"}
+	mapper.Add(version.WithKind("Namespaced"), meta.RESTScopeNamespace)
+	mapper.Add(version.WithKind("Cluster"), meta.RESTScopeRoot)
+	want := []resourcesv1alpha1.ObjectReference{
+		reference("Namespaced", "default"), reference("Namespaced", "x"), reference("Cluster", "")}
+	if got := w.applied(resource); !slices.EqualFunc(got, want, same) {
+		t.Errorf("once it has them: %v", got)
+	}
+}
+
 // TestUnhealthyDeployment checks that the reason is reported for which a Deployment itself says that it is unhealthy.
 func TestUnhealthyDeployment(t *testing.T) {
 	obj := &unstructured.Unstructured{}

@@ -36,8 +36,7 @@ type GardenletConfig struct {
 	ConfigFile string
 	// Dir is the state folder, which contains the seed's data, certificates and the log.
 	Dir string
-	// BindAddress and Port are where the seed's API server listens. Port 0 means a free port, which is used again at the
-	// next start.
+	// BindAddress and Port are where the seed's API server listens. Port 0 is a free port, also for the next start.
 	BindAddress string
 	Port        int
 	// Datastore is the same as for a landscape.
@@ -105,18 +104,15 @@ func (c *GardenletConfig) complete() (*gardenletconfigv1alpha1.GardenletConfigur
 	if err := errors.Join(problems...); err != nil {
 		return nil, &usage.Error{Err: err}
 	}
+	var err error
 	if c.Dir == "" {
-		dir, err := DefaultGardenletDir(c.Seed)
-		if err != nil {
+		if c.Dir, err = DefaultGardenletDir(c.Seed); err != nil {
 			return nil, err
 		}
-		c.Dir = dir
 	}
-	dir, err := filepath.Abs(c.Dir)
-	if err != nil {
+	if c.Dir, err = filepath.Abs(c.Dir); err != nil {
 		return nil, fmt.Errorf("--data-dir: %w", err)
 	}
-	c.Dir = dir
 	return configuration, nil
 }
 
@@ -215,15 +211,12 @@ func (h *Host) runGardenlet(ctx context.Context, c GardenletConfig,
 func (h *Host) waitGardenlet(ctx context.Context, seedName string) error {
 	failed := ""
 	err := supervisor.WaitFor(ctx, "the gardenlet", func() bool {
-		for _, c := range h.cfg.Status.Components() {
-			if c.Name == GardenletName+" "+seedName {
-				if c.State == control.StateFailed {
-					failed = c.Message
-				}
-				return c.State == control.StateReady || c.State == control.StateFailed
-			}
+		all := h.cfg.Status.Components()
+		i := slices.IndexFunc(all, func(c control.Component) bool { return c.Name == GardenletName+" "+seedName })
+		if i >= 0 && all[i].State == control.StateFailed {
+			failed = all[i].Message
 		}
-		return false
+		return i >= 0 && (all[i].State == control.StateReady || all[i].State == control.StateFailed)
 	})
 	if failed != "" {
 		return errors.New(failed)

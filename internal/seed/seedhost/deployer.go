@@ -54,11 +54,6 @@ type unit struct {
 	stopGardenlet func()
 }
 
-func newDeployer(h *Host) *deployer {
-	h.shoots = h.newShoots()
-	return &deployer{h: h, units: map[string]*unit{}}
-}
-
 func (d *deployer) file(name string) string {
 	return filepath.Join(d.h.cfg.Dir, statedir.GardenletsFolder, name+".json")
 }

@@ -19,9 +19,8 @@ import (
 	"time"
 
 	gardencorev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
-	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
-
 	"k8s.io/apimachinery/pkg/runtime"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	"k8s.io/klog/v2"
 	"k8s.io/utils/clock"
@@ -127,7 +126,8 @@ func (h *Host) openGarden(garden Garden) error {
 	if err := h.openCloud(); err != nil {
 		return err
 	}
-	h.deployer = newDeployer(h)
+	h.shoots = h.newShoots()
+	h.deployer = &deployer{h: h, units: map[string]*unit{}}
 	return nil
 }
 

@@ -3,9 +3,6 @@ package seedhost
 import (
 	"bytes"
 	"context"
-	"crypto/x509"
-	"encoding/pem"
-	"errors"
 	"fmt"
 	"net"
 	"net/url"
@@ -17,7 +14,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/clientcmd"
-	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+	certutil "k8s.io/client-go/util/cert"
 	"k8s.io/klog/v2"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -154,8 +151,8 @@ func (s *seedLogin) isGood(data []byte) bool {
 	if cluster.Server != s.server && (!s.shared || !listens(cluster.Server)) {
 		return false
 	}
-	cert, err := clientCertificate(user)
-	return err == nil && cert.Subject.CommonName == seedLoginUser && cert.NotAfter.Sub(s.clock.Now()) > seedLoginLife/2
+	certs, err := certutil.ParseCertsPEM(user.ClientCertificateData)
+	return err == nil && certs[0].Subject.CommonName == seedLoginUser && certs[0].NotAfter.Sub(s.clock.Now()) > seedLoginLife/2
 }
 
 // listens reports whether a server accepts connections.
@@ -170,12 +167,4 @@ func listens(server string) bool {
 	}
 	_ = conn.Close()
 	return true
-}
-
-func clientCertificate(user *clientcmdapi.AuthInfo) (*x509.Certificate, error) {
-	block, _ := pem.Decode(user.ClientCertificateData)
-	if block == nil {
-		return nil, errors.New("there is no certificate")
-	}
-	return x509.ParseCertificate(block.Bytes)
 }

@@ -13,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/tools/clientcmd"
+	certutil "k8s.io/client-go/util/cert"
 	testclock "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
@@ -56,10 +57,11 @@ func TestSeedLogin(t *testing.T) {
 		if err != nil {
 			t.Fatalf("%s: %v", when, err)
 		}
-		cert, err := clientCertificate(config.AuthInfos["seed"])
+		certs, err := certutil.ParseCertsPEM(config.AuthInfos["seed"].ClientCertificateData)
 		if err != nil {
 			t.Fatalf("%s: %v", when, err)
 		}
+		cert := certs[0]
 		if left := cert.NotAfter.Sub(clk.Now()); left < seedLoginLife/2 || left > seedLoginLife ||
 			cert.Subject.CommonName != seedLoginUser || len(cert.Subject.Organization) > 0 {
 			t.Errorf("%s: the certificate is for %s and valid for %s", when, cert.Subject, left)

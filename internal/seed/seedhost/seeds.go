@@ -139,9 +139,8 @@ func (h *Host) WaitSeeds() (map[string]int, error) {
 func (h *Host) StopSeeds() error {
 	s := h.seeds
 	s.starting.Wait()
-	errs := make([]error, 0, len(s.running))
+	var errs []error
 	var stopping sync.WaitGroup
-	var mu sync.Mutex
 	for name, cluster := range s.running {
 		h.cfg.Status.SetComponentState(statedir.SeedPrefix+name, control.StateStopping, "")
 		stopping.Go(func() {
@@ -149,8 +148,8 @@ func (h *Host) StopSeeds() error {
 			if err != nil {
 				err = fmt.Errorf("stopping the cluster of seed %s: %w", name, err)
 			}
-			mu.Lock()
-			defer mu.Unlock()
+			s.mu.Lock()
+			defer s.mu.Unlock()
 			errs = append(errs, err)
 		})
 	}

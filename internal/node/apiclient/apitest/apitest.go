@@ -27,6 +27,7 @@ import (
 	jsonpatch "gopkg.in/evanphx/json-patch.v4"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/strategicpatch"
 	"k8s.io/utils/clock"
@@ -95,12 +96,8 @@ func (s *Server) Refuse(what string, code int) {
 // Put stores an object at a path.
 func (s *Server) Put(t testing.TB, at string, obj any) {
 	t.Helper()
-	data, err := json.Marshal(obj)
+	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(obj)
 	if err != nil {
-		t.Fatal(err)
-	}
-	content := map[string]any{}
-	if err := json.Unmarshal(data, &content); err != nil {
 		t.Fatal(err)
 	}
 	s.mu.Lock()

@@ -66,7 +66,6 @@ func (f *Files) LosePower() {
 	f.files = maps.Clone(f.synced)
 }
 
-// ReadFile reads a file.
 func (f *Files) ReadFile(path string) ([]byte, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -77,7 +76,6 @@ func (f *Files) ReadFile(path string) ([]byte, error) {
 	return slices.Clone(data), nil
 }
 
-// WriteFile writes a file.
 func (f *Files) WriteFile(path string, data []byte, _ fs.FileMode) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -85,7 +83,6 @@ func (f *Files) WriteFile(path string, data []byte, _ fs.FileMode) error {
 	return nil
 }
 
-// Remove removes a file.
 func (f *Files) Remove(path string) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -113,43 +110,34 @@ func (u *Units) Done() string {
 	return done
 }
 
-func (u *Units) do(verb, name string, active func(bool) bool) error {
+func (u *Units) do(verb, name string) error {
 	u.mu.Lock()
 	what := verb + " " + name
 	u.done = append(u.done, what)
-	err := u.Fail[what]
-	if err == nil && active != nil {
-		u.active[name] = active(u.active[name])
+	err, starts := u.Fail[what], verb == "start" || verb == "restart"
+	if err == nil && (starts || verb == "stop") {
+		u.active[name] = starts
 	}
-	started, told := err == nil && (verb == "start" || verb == "restart"), u.OnStart
+	onStart := u.OnStart
 	u.mu.Unlock()
-	if started && told != nil {
-		told(name)
+	if err == nil && starts && onStart != nil {
+		onStart(name)
 	}
 	return err
 }
 
-func to(value bool) func(bool) bool { return func(bool) bool { return value } }
-
-// DaemonReload does nothing.
 func (u *Units) DaemonReload(context.Context) error { return nil }
 
-// Enable enables a unit.
-func (u *Units) Enable(_ context.Context, name string) error { return u.do("enable", name, nil) }
+func (u *Units) Enable(_ context.Context, name string) error { return u.do("enable", name) }
 
-// Disable disables a unit.
-func (u *Units) Disable(_ context.Context, name string) error { return u.do("disable", name, nil) }
+func (u *Units) Disable(_ context.Context, name string) error { return u.do("disable", name) }
 
-// Start starts a unit.
-func (u *Units) Start(_ context.Context, name string) error { return u.do("start", name, to(true)) }
+func (u *Units) Start(_ context.Context, name string) error { return u.do("start", name) }
 
-// Stop stops a unit.
-func (u *Units) Stop(_ context.Context, name string) error { return u.do("stop", name, to(false)) }
+func (u *Units) Stop(_ context.Context, name string) error { return u.do("stop", name) }
 
-// Restart restarts a unit.
-func (u *Units) Restart(_ context.Context, name string) error { return u.do("restart", name, to(true)) }
+func (u *Units) Restart(_ context.Context, name string) error { return u.do("restart", name) }
 
-// IsActive reports whether a unit runs.
 func (u *Units) IsActive(name string) bool {
 	u.mu.Lock()
 	defer u.mu.Unlock()

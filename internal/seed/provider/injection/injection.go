@@ -121,10 +121,8 @@ func Same(a, b metav1.Object) bool {
 // Pass copies the annotations of users from one object to another, and removes those that it copied before. An annotation
 // that was set on the target itself is kept as long as the source never has it.
 func Pass(from, to metav1.Object) {
-	annotations := maps.Clone(to.GetAnnotations())
-	if annotations == nil {
-		annotations = map[string]string{}
-	}
+	annotations := map[string]string{}
+	maps.Copy(annotations, to.GetAnnotations())
 	for _, name := range passed {
 		mark := name + "-from-garden"
 		if value, ok := from.GetAnnotations()[name]; ok {
@@ -134,9 +132,8 @@ func Pass(from, to metav1.Object) {
 			delete(annotations, mark)
 		}
 	}
-	if len(annotations) > 0 {
-		to.SetAnnotations(annotations)
-	} else {
-		to.SetAnnotations(nil)
+	if len(annotations) == 0 {
+		annotations = nil
 	}
+	to.SetAnnotations(annotations)
 }

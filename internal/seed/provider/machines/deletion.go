@@ -69,8 +69,7 @@ func (t *task) terminate(ctx context.Context) (time.Duration, error) {
 }
 
 // cleanUpShoot calls do with a client for the shoot of the machine. If the API server does not respond, it returns the
-// delay until the next try, because otherwise the Node would stay forever. It does not wait if the shoot is hibernated or
-// being deleted.
+// delay until the next try, otherwise the Node would stay forever; 0 if the shoot is hibernated or being deleted.
 func (t *task) cleanUpShoot(ctx context.Context, do func(context.Context, client.Client) error) (wait time.Duration, err error) {
 	m := t.machine
 	err = t.inShoot(ctx, do)
@@ -138,8 +137,7 @@ func (t *task) deleteOrphanNodes(ctx context.Context) error {
 	return nil
 }
 
-// drain cordons the Node and evicts its Pods. It returns how many cannot be evicted yet. After the drain timeout it deletes
-// them.
+// drain cordons the Node and evicts its Pods, or deletes them after the timeout. It returns how many cannot be evicted yet.
 func (t *task) drain(ctx context.Context, shoot client.Client) (left int, err error) {
 	m := t.machine
 	node := &corev1.Node{}

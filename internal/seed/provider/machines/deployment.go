@@ -8,7 +8,6 @@ import (
 	"slices"
 
 	machinev1alpha1 "github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
-	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/util/rand"
@@ -35,8 +34,7 @@ type family struct {
 	machines   []*machinev1alpha1.Machine
 }
 
-// Reconcile takes the next step towards the Machines that a MachineDeployment wants. Changes of Machines trigger the
-// following steps.
+// Reconcile takes the next step towards the Machines of a MachineDeployment. Changes of Machines trigger the following ones.
 func (r *DeploymentReconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	release, err := r.Guard.RLock(ctx, request.Namespace)
 	if err != nil {
@@ -170,14 +168,9 @@ func (f *family) adopt(ctx context.Context, obj client.Object, by client.Object,
 // pass updates the current set and its machines with the changes that need no new machines; older ones are not changed. It
 // also makes each set the owner of its machines.
 func (f *family) pass(ctx context.Context, current *machinev1alpha1.MachineSet) error {
-	template := f.deployment.Spec.Template.Spec
 	update := func(spec *machinev1alpha1.MachineSpec) {
-		if !equality.Semantic.DeepEqual(spec.NodeTemplateSpec, template.NodeTemplateSpec) {
-			template.NodeTemplateSpec.DeepCopyInto(&spec.NodeTemplateSpec)
-		}
-		if !equality.Semantic.DeepEqual(spec.MachineConfiguration, template.MachineConfiguration) {
-			spec.MachineConfiguration = template.MachineConfiguration.DeepCopy()
-		}
+		template := f.deployment.Spec.Template.Spec.DeepCopy()
+		spec.NodeTemplateSpec, spec.MachineConfiguration = template.NodeTemplateSpec, template.MachineConfiguration
 	}
 	for _, set := range f.sets {
 		if set.DeletionTimestamp != nil {

@@ -17,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/gardenlite/gardenlite/internal/bastionsim/cloud"
@@ -48,8 +49,7 @@ func replace(userData []byte, placeholder, value string) []byte {
 	return bytes.ReplaceAll(userData, []byte(url.QueryEscape(placeholder)), []byte(url.QueryEscape(value)))
 }
 
-// inShoot calls a function with a client for the shoot. If the API server does not respond, or denies access, the error is
-// an *unreachableError.
+// inShoot calls a function with a client for the shoot. The error is an *unreachableError without response or access.
 func (t *task) inShoot(ctx context.Context, do func(context.Context, client.Client) error) error {
 	if t.shoot == nil {
 		shoot, err := t.Shoots.Client(ctx, t.machine.Namespace)
@@ -71,8 +71,7 @@ func (t *task) inShoot(ctx context.Context, do func(context.Context, client.Clie
 	return err
 }
 
-// node reads the machine's Node, nil if it does not exist. It keeps the conditions for the machine's status, without their
-// heartbeat times.
+// node reads the machine's Node, nil if there is none. It keeps the conditions without their heartbeat times.
 func (t *task) node(ctx context.Context) (*corev1.Node, error) {
 	node := &corev1.Node{}
 	err := t.inShoot(ctx, func(ctx context.Context, shoot client.Client) error {
@@ -137,7 +136,8 @@ func (t *task) check(ctx context.Context) (time.Duration, error) {
 		return 0, err
 	}
 	if node != nil {
-		if err := errors.Join(t.dress(ctx, node, instance), t.mirror(ctx)); err != nil {
+		mirror := func(m *machinev1alpha1.Machine) { m.Status.Conditions = t.conditions }
+		if err := errors.Join(t.dress(ctx, node, instance), operation.PatchStatus(ctx, t.Client, m, mirror)); err != nil {
 			return 0, err
 		}
 		if isReady(node) {
@@ -150,7 +150,7 @@ func (t *task) check(ctx context.Context) (time.Duration, error) {
 		}
 	}
 	timeout := orDefault(configuration(m).MachineHealthTimeout, DefaultHealthTimeout)
-	if disabled := configuration(m).DisableHealthTimeout; disabled != nil && *disabled {
+	if ptr.Deref(configuration(m).DisableHealthTimeout, false) {
 		timeout = resyncPeriod + t.Clock.Since(m.Status.CurrentStatus.LastUpdateTime.Time)
 	}
 	if m.Status.CurrentStatus.Phase == machinev1alpha1.MachineUnknown {
@@ -164,15 +164,6 @@ func (t *task) check(ctx context.Context) (time.Duration, error) {
 		fmt.Sprintf("Machine %s is unhealthy - changing MachineState to Unknown", m.Name))
 }
 
-// mirror writes the conditions of the Node into the machine's status if they have changed.
-func (t *task) mirror(ctx context.Context) error {
-	return operation.PatchStatus(ctx, t.Client, t.machine, func(m *machinev1alpha1.Machine) {
-		if !equality.Semantic.DeepEqual(m.Status.Conditions, t.conditions) {
-			m.Status.Conditions = t.conditions
-		}
-	})
-}
-
 // dressing is what the pool defines for a Node.
 type dressing struct {
 	Labels      map[string]string `json:"labels,omitempty"`
@@ -184,10 +175,7 @@ type dressing struct {
 func (t *task) dress(ctx context.Context, node *corev1.Node, instance cloud.Instance) error {
 	template := t.machine.Spec.NodeTemplateSpec
 	wanted := dressing{template.Labels, template.Annotations, template.Spec.Taints}
-	text, err := json.Marshal(wanted)
-	if err != nil {
-		return fmt.Errorf("writing down what Node %s has from its pool: %w", node.Name, err)
-	}
+	text, _ := json.Marshal(wanted) // encoding strings and times cannot fail
 	before := dressing{}
 	_ = json.Unmarshal([]byte(node.Annotations[annotationApplied]), &before) // an unreadable value counts as empty
 	changed := node.DeepCopy()
@@ -212,7 +200,7 @@ func (t *task) dress(ctx context.Context, node *corev1.Node, instance cloud.Inst
 		// Taints are a list, which a patch replaces as a whole: they must not have changed in between.
 		patch = client.MergeFromWithOptions(node, client.MergeFromWithOptimisticLock{})
 	}
-	err = t.inShoot(ctx, func(ctx context.Context, shoot client.Client) error { return shoot.Patch(ctx, changed, patch) })
+	err := t.inShoot(ctx, func(ctx context.Context, shoot client.Client) error { return shoot.Patch(ctx, changed, patch) })
 	if err != nil {
 		return fmt.Errorf("giving Node %s of the shoot labels, annotations and taints of its pool: %w", node.Name, err)
 	}
@@ -220,10 +208,8 @@ func (t *task) dress(ctx context.Context, node *corev1.Node, instance cloud.Inst
 }
 
 func merged(has, before, wanted map[string]string) map[string]string {
-	result := maps.Clone(has)
-	if result == nil {
-		result = map[string]string{}
-	}
+	result := map[string]string{}
+	maps.Copy(result, has)
 	for key, value := range before {
 		if _, stays := wanted[key]; !stays && result[key] == value {
 			delete(result, key)

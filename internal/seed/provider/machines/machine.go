@@ -114,7 +114,11 @@ func (t *task) create(ctx context.Context) (time.Duration, error) {
 	} else if err != nil {
 		return 0, errors.Join(err, t.crash(ctx, err.Error()))
 	}
-	if err := t.identify(ctx, instance); err != nil {
+	// The machine records its instance and its Node.
+	if err := operation.Patch(ctx, t.Client, t.machine, func(m *machinev1alpha1.Machine) {
+		m.Spec.ProviderID = instance.ProviderID
+		metav1.SetMetaDataLabel(&m.ObjectMeta, machinev1alpha1.NodeLabelKey, m.Name)
+	}); err != nil {
 		return 0, err
 	}
 	if instance.State == cloud.Failed {
@@ -179,14 +183,6 @@ func (t *task) instanceSpec(ctx context.Context) (cloud.InstanceSpec, error) {
 		Image: provider.Image, UserData: secret.Data[UserDataKey],
 		Tags: map[string]string{cloud.TagMachine: m.Namespace, tagRegion: class.NodeTemplate.Region},
 	}, nil
-}
-
-// identify records the instance and the Node of the machine.
-func (t *task) identify(ctx context.Context, instance cloud.Instance) error {
-	return operation.Patch(ctx, t.Client, t.machine, func(m *machinev1alpha1.Machine) {
-		m.Spec.ProviderID = instance.ProviderID
-		metav1.SetMetaDataLabel(&m.ObjectMeta, machinev1alpha1.NodeLabelKey, m.Name)
-	})
 }
 
 // pending, crash and fail write the state of the machine. The first two keep the time since when it is being created.

@@ -12,6 +12,7 @@ import (
 	extensionsv1alpha1 "github.com/gardener/gardener/pkg/apis/extensions/v1alpha1"
 	machinev1alpha1 "github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/gardenlite/gardenlite/internal/component/operation"
@@ -64,10 +65,7 @@ func orDefault(d *metav1.Duration, otherwise time.Duration) time.Duration {
 
 // configuration returns the configuration of a machine, an empty one if it has none.
 func configuration(m *machinev1alpha1.Machine) machinev1alpha1.MachineConfiguration {
-	if m.Spec.MachineConfiguration == nil {
-		return machinev1alpha1.MachineConfiguration{}
-	}
-	return *m.Spec.MachineConfiguration
+	return ptr.Deref(m.Spec.MachineConfiguration, machinev1alpha1.MachineConfiguration{})
 }
 
 // frozen reports whether the Worker of a namespace is migrated to another seed, to which its machines then belong.

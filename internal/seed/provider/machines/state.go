@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"compress/gzip"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"maps"
@@ -108,10 +109,8 @@ func (s *State) Marshal() ([]byte, error) {
 	}
 	var buffer bytes.Buffer
 	zip := gzip.NewWriter(&buffer)
-	if _, err := zip.Write(text); err != nil {
-		return nil, fmt.Errorf("compressing the state of machines: %w", err)
-	}
-	if err := zip.Close(); err != nil {
+	_, err = zip.Write(text)
+	if err := errors.Join(err, zip.Close()); err != nil {
 		return nil, fmt.Errorf("compressing the state of machines: %w", err)
 	}
 	return json.Marshal(compressed{buffer.Bytes()})

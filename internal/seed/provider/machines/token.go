@@ -17,8 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// tokenSecret returns the Secret for a machine's bootstrap token. Its ID is derived from the machine, so that an existing
-// token is found.
+// tokenSecret returns the Secret for a machine's bootstrap token. Its ID is derived from the machine: so it is found again.
 func tokenSecret(namespace, machine string) *corev1.Secret {
 	sum := sha256.Sum256([]byte(namespace + "/" + machine))
 	id := hex.EncodeToString(sum[:])[:6]

@@ -47,7 +47,7 @@ func newWorld(t *testing.T, objects ...client.Object) *world {
 	w.seed = fake.NewClientBuilder().WithScheme(scheme).WithStatusSubresource(&extensionsv1alpha1.BackupBucket{}).Build()
 	w.gardenlet = &Reconciler{GardenClient: w.garden, GardenReader: w.garden, SeedClient: w.seed, Clock: w.clock,
 		SeedName: "a", Recorder: w.events}
-	w.simulator = &provider.Reconciler{Kind: provider.Kinds(provider.Config{})[0], Provider: "local", Client: w.seed,
+	w.simulator = &provider.Reconciler{Kind: provider.Kinds(provider.Config{})[0], Client: w.seed,
 		Reader: w.seed, Clock: w.clock}
 	return w
 }

@@ -69,7 +69,7 @@ func newWorld(t *testing.T, bucket *corev1beta1.BackupBucket) *world {
 		w.seeds[seed] = &seedCluster{c,
 			&Reconciler{GardenClient: w.garden, GardenReader: w.garden, SeedClient: c, Clock: w.clock, SeedName: seed,
 				Recorder: events.NewFakeRecorder(100)},
-			&provider.Reconciler{Kind: provider.Kinds(provider.Config{})[1], Provider: "local", Client: c, Reader: c, Clock: w.clock}}
+			&provider.Reconciler{Kind: provider.Kinds(provider.Config{})[1], Client: c, Reader: c, Clock: w.clock}}
 	}
 	return w
 }

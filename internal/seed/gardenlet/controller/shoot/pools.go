@@ -203,7 +203,7 @@ func nodeLabels(p pool) map[string]string {
 func (b *botanist) operatingSystemConfigs() ([]*extension, error) {
 	var all []*extension
 	for _, p := range b.pools() {
-		agent := node.AgentConfig{APIServer: b.url(), CA: string(b.bundle()), SecretName: p.secret, TokenFile: node.PathBootstrapToken}
+		agent := node.AgentConfig{APIServer: b.url(), CA: string(b.bundle()), SecretName: p.secret}
 		files, err := node.Files(agent, b.kubeletConfig(p), b.authorizedKeys())
 		if err != nil {
 			return nil, fmt.Errorf("worker pool %s: %w", p.Name, err)

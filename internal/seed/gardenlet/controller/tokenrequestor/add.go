@@ -2,6 +2,7 @@ package tokenrequestor
 
 import (
 	"cmp"
+
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/utils/clock"

@@ -21,6 +21,8 @@ import (
 const (
 	// finalizer keeps a Secret until its ServiceAccount is deleted. Gardener's token requestor used to have the same one.
 	finalizer = "resources.gardener.cloud/tokenrequestor-controller"
+	// annotationAccount records the ServiceAccount of a Secret, so that it is deleted if the Secret names another one later.
+	annotationAccount = "gardenlite.dev/token-requestor-account"
 
 	// DefaultExpiration is the lifetime of tokens for Secrets that do not set one, as in Gardener.
 	DefaultExpiration = 12 * time.Hour
@@ -66,7 +68,16 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	if err := check(secret); err != nil {
 		return reconcile.Result{}, reconcile.TerminalError(err) // only a change of the Secret helps
 	}
-	if err := operation.AddFinalizer(ctx, r.SeedClient, secret, finalizer); err != nil {
+	name := r.account(secret).Name
+	if former := secret.Annotations[annotationAccount]; former != name {
+		if err := r.deleteAccount(ctx, secret, former); err != nil {
+			return reconcile.Result{}, err
+		}
+	}
+	if err := operation.Patch(ctx, r.SeedClient, secret, func(secret *corev1.Secret) {
+		controllerutil.AddFinalizer(secret, finalizer)
+		metav1.SetMetaDataAnnotation(&secret.ObjectMeta, annotationAccount, name)
+	}); err != nil {
 		return reconcile.Result{}, err
 	}
 	wait, err := r.untilRenewal(ctx, secret)
@@ -146,23 +157,34 @@ func (r *Reconciler) renew(ctx context.Context, secret *corev1.Secret) (time.Dur
 	return wait, nil
 }
 
-// release deletes the ServiceAccount of a Secret that is deleted or requests no token any more, unless another Secret
-// needs it.
+// release deletes the ServiceAccount of a Secret that is deleted or requests no token any more, and the one that the Secret
+// named before.
 func (r *Reconciler) release(ctx context.Context, secret *corev1.Secret) error {
 	if !controllerutil.ContainsFinalizer(secret, finalizer) {
 		return nil
 	}
-	account := r.account(secret)
-	shared, err := r.shared(ctx, secret, account.Name)
-	if err != nil {
-		return err
-	}
-	if account.Name != "" && !shared {
-		if err := r.GardenClient.Delete(ctx, account); client.IgnoreNotFound(err) != nil {
-			return fmt.Errorf("deleting ServiceAccount %s/%s in the garden: %w", account.Namespace, account.Name, err)
+	for _, name := range []string{r.account(secret).Name, secret.Annotations[annotationAccount]} {
+		if err := r.deleteAccount(ctx, secret, name); err != nil {
+			return err
 		}
 	}
 	return operation.RemoveFinalizers(ctx, r.SeedClient, secret, finalizer)
+}
+
+// deleteAccount deletes a ServiceAccount of a Secret, unless another Secret needs it.
+func (r *Reconciler) deleteAccount(ctx context.Context, secret *corev1.Secret, name string) error {
+	if name == "" {
+		return nil
+	}
+	if shared, err := r.shared(ctx, secret, name); err != nil || shared {
+		return err
+	}
+	account := r.account(secret)
+	account.Name = name
+	if err := r.GardenClient.Delete(ctx, account); client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("deleting ServiceAccount %s/%s in the garden: %w", account.Namespace, account.Name, err)
+	}
+	return nil
 }
 
 func (r *Reconciler) shared(ctx context.Context, secret *corev1.Secret, account string) (bool, error) {

@@ -165,6 +165,18 @@ func TestReleases(t *testing.T) {
 	}
 }
 
+func TestDeletesFormerAccount(t *testing.T) {
+	w := newWorld(t, asking("a"))
+	w.run("a")
+	a := w.secret("a")
+	a.Annotations["serviceaccount.resources.gardener.cloud/name"] = "other"
+	w.must(w.seed.Update(t.Context(), a))
+	w.run("a")
+	if w.account() != nil || w.users[string(w.secret("a").Data["token"])] != "system:serviceaccount:seed-local:other" {
+		t.Errorf("the former ServiceAccount is %v, the token %s", w.account(), w.secret("a").Data["token"])
+	}
+}
+
 func TestRefuses(t *testing.T) {
 	target := asking("s")
 	target.Annotations["token-requestor.resources.gardener.cloud/target-secret-name"] = "x"

@@ -162,27 +162,24 @@ func (c *Client) Watch(ctx context.Context, path, fieldSelector, resourceVersion
 
 // Next waits for the next event, and stores its object. It returns io.EOF when the API server ends the watch.
 func (w *Watch) Next(into any) (watch.EventType, error) {
-	var event struct {
-		Type   watch.EventType `json:"type"`
-		Object json.RawMessage `json:"object"`
-	}
+	event := metav1.WatchEvent{}
 	if err := w.decoder.Decode(&event); err != nil {
 		if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
 			return "", io.EOF
 		}
 		return "", fmt.Errorf("watching: %w", err)
 	}
-	if event.Type == watch.Error {
+	if event.Type == string(watch.Error) {
 		status := metav1.Status{}
-		if err := json.Unmarshal(event.Object, &status); err != nil {
+		if err := json.Unmarshal(event.Object.Raw, &status); err != nil {
 			return "", fmt.Errorf("watching: reading an error: %w", err)
 		}
 		return "", fmt.Errorf("watching: %w", apierrors.FromObject(&status))
 	}
-	if err := json.Unmarshal(event.Object, into); err != nil {
+	if err := json.Unmarshal(event.Object.Raw, into); err != nil {
 		return "", fmt.Errorf("watching: reading an event: %w", err)
 	}
-	return event.Type, nil
+	return watch.EventType(event.Type), nil
 }
 
 // Event is an event of a watch for objects of the type T.

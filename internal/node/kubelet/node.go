@@ -16,6 +16,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
+	kubeletapis "k8s.io/kubelet/pkg/apis"
 	"k8s.io/utils/ptr"
 
 	"github.com/gardenlite/gardenlite/internal/node"
@@ -98,22 +99,8 @@ func (k *Kubelet) labels(config node.KubeletConfig) map[string]string {
 // machine controller sets the others.
 func mayHave(key string) bool {
 	domain, _, found := strings.Cut(key, "/")
-	if !found || kubelets[key] {
-		return true
-	}
-	own := func(domain, of string) bool { return domain == of || strings.HasSuffix(domain, "."+of) }
-	if own(domain, "kubelet.kubernetes.io") || own(domain, "node.kubernetes.io") {
-		return true
-	}
-	return !own(domain, "kubernetes.io") && !own(domain, "k8s.io")
-}
-
-// kubelets are Kubernetes' labels that every kubelet may set on its Node.
-var kubelets = map[string]bool{
-	corev1.LabelHostname: true, corev1.LabelOSStable: true, corev1.LabelArchStable: true, "beta.kubernetes.io/os": true,
-	"beta.kubernetes.io/arch":      true,
-	corev1.LabelInstanceTypeStable: true, corev1.LabelInstanceType: true, corev1.LabelTopologyZone: true, corev1.LabelTopologyRegion: true,
-	corev1.LabelFailureDomainBetaZone: true, corev1.LabelFailureDomainBetaRegion: true,
+	own := func(of string) bool { return domain == of || strings.HasSuffix(domain, "."+of) }
+	return !found || !own("kubernetes.io") && !own("k8s.io") || kubeletapis.IsKubeletLabel(key)
 }
 
 // status returns the status of the Node. Conditions whose status stays keep their transition time.

@@ -6,7 +6,7 @@ import (
 	"strconv"
 
 	machinev1alpha1 "github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
-	"k8s.io/apimachinery/pkg/util/intstr"
+	deploymentutil "k8s.io/kubernetes/pkg/controller/deployment/util"
 )
 
 // defaultPriority is the priority of a machine without the annotation. Machines with a lower one are deleted first.
@@ -25,18 +25,9 @@ func limitsOf(d *machinev1alpha1.MachineDeployment) limits {
 	case strategy.InPlaceUpdate != nil:
 		update = strategy.InPlaceUpdate.UpdateConfiguration
 	}
-	resolve := func(v *intstr.IntOrString, up bool) int {
-		if v == nil {
-			return 0
-		}
-		number, err := intstr.GetScaledValueFromIntOrPercent(v, int(d.Spec.Replicas), up)
-		if err != nil {
-			return 0
-		}
-		return max(number, 0)
-	}
-	l := limits{resolve(update.MaxSurge, true), resolve(update.MaxUnavailable, false)}
-	if l.surge == 0 && l.unavailable == 0 {
+	surge, unavailable, _ := deploymentutil.ResolveFenceposts(update.MaxSurge, update.MaxUnavailable, d.Spec.Replicas)
+	l := limits{max(0, int(surge)), max(0, int(unavailable))}
+	if l == (limits{}) { // also if the values are not valid
 		l.unavailable = 1
 	}
 	return l

@@ -22,9 +22,9 @@ import (
 const (
 	retryFirst = time.Second
 	retryMax   = time.Minute
-	// lookFirst and lookMax bound the backoff while the agent waits for the kubelet's certificate, then for the Node.
-	lookFirst = 250 * time.Millisecond
-	lookMax   = 5 * time.Second
+	// pollFirst and pollMax bound the backoff while the agent waits for the kubelet's certificate, then for the Node.
+	pollFirst = 250 * time.Millisecond
+	pollMax   = 5 * time.Second
 
 	// checkInterval is the period in which the agent restores applied files that were changed on the machine.
 	checkInterval = 30 * time.Second
@@ -169,7 +169,7 @@ func (a *Agent) connect(config node.AgentConfig) (client *apiclient.Client, boot
 
 // awaitCertificate waits until the kubelet has its certificate.
 func (a *Agent) awaitCertificate(ctx context.Context) error {
-	backoff := host.Backoff{First: lookFirst, Max: lookMax}
+	backoff := host.Backoff{First: pollFirst, Max: pollMax}
 	for {
 		if _, err := a.host.Files.ReadFile(node.PathKubeletClient); !errors.Is(err, fs.ErrNotExist) {
 			return err
@@ -195,7 +195,7 @@ func (a *Agent) report(ctx context.Context, client *apiclient.Client, secret *co
 		"annotations": map[string]string{node.AnnotationChecksum: checksum(secret)},
 		"labels":      map[string]string{node.LabelKubernetesVersion: kubelet.KubernetesVersion},
 	}}
-	backoff := host.Backoff{First: lookFirst, Max: lookMax}
+	backoff := host.Backoff{First: pollFirst, Max: pollMax}
 	for {
 		err := client.Patch(ctx, "/api/v1/nodes/"+a.host.Hostname, types.MergePatchType, patch, nil)
 		if err == nil {

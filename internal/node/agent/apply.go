@@ -47,7 +47,7 @@ func (a *Agent) apply(ctx context.Context, secret *corev1.Secret) error {
 	if err := a.applyUnits(ctx, osc.Spec.Units, append(written, changedFiles(before, osc)...)); err != nil {
 		return err
 	}
-	if err := a.removeGone(ctx, before, osc); err != nil {
+	if err := a.removeObsolete(ctx, before, osc); err != nil {
 		return err
 	}
 	if err := a.host.Files.WriteFile(node.PathLastApplied, secret.Data[node.DataKeyOSC], defaultMode); err != nil {
@@ -266,8 +266,8 @@ func (a *Agent) run(ctx context.Context, unit *extensionsv1alpha1.Unit, changed 
 	return nil
 }
 
-// removeGone removes files and units that were applied before and are not in the configuration any more.
-func (a *Agent) removeGone(ctx context.Context, before, now *extensionsv1alpha1.OperatingSystemConfig) error {
+// removeObsolete removes files and units that were applied before and are not in the configuration any more.
+func (a *Agent) removeObsolete(ctx context.Context, before, now *extensionsv1alpha1.OperatingSystemConfig) error {
 	keep := paths(now)
 	for _, unit := range before.Spec.Units {
 		gone := !slices.ContainsFunc(now.Spec.Units, func(u extensionsv1alpha1.Unit) bool { return u.Name == unit.Name })

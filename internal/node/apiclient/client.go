@@ -20,10 +20,10 @@ import (
 const (
 	// requestTimeout is the timeout of all requests except watches.
 	requestTimeout = 15 * time.Second
-	// maxAnswer is the maximum number of bytes of a response: more than the 10,000 Pods of the Node of a seed have.
-	maxAnswer = 256 << 20
-	// maxRefusal is the maximum number of bytes that is read of a response that is an error.
-	maxRefusal = 1 << 20
+	// maxResponse is the maximum number of bytes of a response: more than the 10,000 Pods of the Node of a seed have.
+	maxResponse = 256 << 20
+	// maxErrorBody is the maximum number of bytes that is read of a response that is an error.
+	maxErrorBody = 1 << 20
 )
 
 // Client talks to one API server.
@@ -80,9 +80,9 @@ func (c *Client) do(ctx context.Context, method, path string, query url.Values, 
 		return err
 	}
 	defer response.Body.Close()
-	data, err := io.ReadAll(io.LimitReader(response.Body, maxAnswer+1))
-	if err == nil && len(data) > maxAnswer {
-		err = fmt.Errorf("it has more than %d bytes", maxAnswer)
+	data, err := io.ReadAll(io.LimitReader(response.Body, maxResponse+1))
+	if err == nil && len(data) > maxResponse {
+		err = fmt.Errorf("it has more than %d bytes", maxResponse)
 	}
 	if err != nil {
 		return fmt.Errorf("reading the answer to %s %s: %w", method, path, err)
@@ -128,12 +128,12 @@ func (c *Client) send(ctx context.Context, method, path string, query url.Values
 		return response, nil
 	}
 	defer response.Body.Close()
-	return nil, fmt.Errorf("%s %s: %w", method, path, refusal(response))
+	return nil, fmt.Errorf("%s %s: %w", method, path, errorOf(response))
 }
 
-// refusal returns the error of a response that is not successful.
-func refusal(response *http.Response) error {
-	data, _ := io.ReadAll(io.LimitReader(response.Body, maxRefusal))
+// errorOf returns the error of a response that is not successful.
+func errorOf(response *http.Response) error {
+	data, _ := io.ReadAll(io.LimitReader(response.Body, maxErrorBody))
 	status := metav1.Status{}
 	if json.Unmarshal(data, &status) == nil && status.Status == metav1.StatusFailure {
 		return apierrors.FromObject(&status)

@@ -120,7 +120,7 @@ func (k *Kubelet) work(ctx context.Context, config node.KubeletConfig, backoff *
 	defer pods.Wait()
 	defer cancel()
 	rotation := cert.NotBefore.Add(cert.NotAfter.Sub(cert.NotBefore) / 100 * rotateAfter)
-	return k.beat(ctx, client, config, rotation)
+	return k.heartbeat(ctx, client, config, rotation)
 }
 
 // patchNode updates the Node and its Lease.
@@ -131,9 +131,9 @@ func (k *Kubelet) patchNode(ctx context.Context, client *apiclient.Client, confi
 	return k.ensureLease(ctx, client)
 }
 
-// beat renews the Lease and, less often, the Node's status. It returns when there is a new certificate, or when the API
+// heartbeat renews the Lease and, less often, the Node's status. It returns when there is a new certificate, or when the API
 // server does not accept the current one any more. Other errors are retried with the next beat.
-func (k *Kubelet) beat(ctx context.Context, client *apiclient.Client, config node.KubeletConfig, rotation time.Time) error {
+func (k *Kubelet) heartbeat(ctx context.Context, client *apiclient.Client, config node.KubeletConfig, rotation time.Time) error {
 	ctx, cancel := context.WithCancel(ctx)
 	var renewing sync.WaitGroup
 	defer renewing.Wait()

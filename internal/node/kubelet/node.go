@@ -129,8 +129,8 @@ func (k *Kubelet) status(config node.KubeletConfig, before []corev1.NodeConditio
 	}
 }
 
-// allWell are the conditions of a healthy node.
-var allWell = []corev1.NodeCondition{
+// healthyConditions are the conditions of a healthy node.
+var healthyConditions = []corev1.NodeCondition{
 	{Type: corev1.NodeNetworkUnavailable, Status: corev1.ConditionFalse, Reason: "NetworkIsUp", Message: "the node network is there"},
 	{Type: corev1.NodeMemoryPressure, Status: corev1.ConditionFalse, Reason: "KubeletHasSufficientMemory",
 		Message: "kubelet has sufficient memory available"},
@@ -143,8 +143,8 @@ var allWell = []corev1.NodeCondition{
 
 func (k *Kubelet) conditions(before []corev1.NodeCondition) []corev1.NodeCondition {
 	now := metav1.NewTime(k.host.Clock.Now())
-	all := make([]corev1.NodeCondition, 0, len(allWell))
-	for _, c := range allWell {
+	all := make([]corev1.NodeCondition, 0, len(healthyConditions))
+	for _, c := range healthyConditions {
 		c.LastHeartbeatTime, c.LastTransitionTime = now, now
 		for _, b := range before {
 			if b.Type == c.Type && b.Status == c.Status {

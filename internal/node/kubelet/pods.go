@@ -133,7 +133,7 @@ func (r *podRunner) run(ctx context.Context) error {
 	if err := r.client.List(ctx, podsPath, selector, list); err != nil {
 		return fmt.Errorf("listing the Pods of the node: %w", err)
 	}
-	if err := r.kubelet.processes.onlyThese(r.host.Hostname, list.Items); err != nil {
+	if err := r.kubelet.processes.keepOnly(r.host.Hostname, list.Items); err != nil {
 		return fmt.Errorf("ending the processes of Pods that are gone: %w", err)
 	}
 	r.kubelet.running.keep(list.Items)
@@ -354,6 +354,6 @@ func (r *podRunner) record(ctx context.Context, pod *corev1.Pod, phase corev1.Po
 		return
 	}
 	for _, c := range pod.Spec.Containers {
-		r.kubelet.writeEvent(ctx, r.client, podNews{pod, corev1.EventTypeNormal, reason, message + c.Name, c.Name})
+		r.kubelet.writeEvent(ctx, r.client, podEvent{pod, corev1.EventTypeNormal, reason, message + c.Name, c.Name})
 	}
 }

@@ -30,7 +30,7 @@ const (
 type processes struct {
 	runner *process.Runner // nil if all Pods are simulated
 	client atomic.Pointer[apiclient.Client]
-	events chan podNews
+	events chan podEvent
 	// changed receives a value when a Pod is added to dirty.
 	changed chan struct{}
 
@@ -41,15 +41,15 @@ type processes struct {
 	simulated map[types.UID]bool
 }
 
-// podNews is the content of an Event of a Pod; container is empty if the Event is about the Pod as a whole.
-type podNews struct {
+// podEvent is the content of an Event of a Pod; container is empty if the Event is about the Pod as a whole.
+type podEvent struct {
 	pod                              *corev1.Pod
 	kind, reason, message, container string
 }
 
 func newProcesses(runner *process.Runner) *processes {
 	return &processes{
-		runner: runner, events: make(chan podNews, maxEvents), changed: make(chan struct{}, 1), pods: map[types.NamespacedName]*process.Pod{},
+		runner: runner, events: make(chan podEvent, maxEvents), changed: make(chan struct{}, 1), pods: map[types.NamespacedName]*process.Pod{},
 		dirty: map[types.NamespacedName]bool{}, simulated: map[types.UID]bool{},
 	}
 }
@@ -91,7 +91,7 @@ func (p *processes) ensure(pod *corev1.Pod, h host.Host, config node.KubeletConf
 		Changed: func() { p.note(key) },
 		Event: func(kind, reason, message, container string) {
 			select {
-			case p.events <- podNews{pod, kind, reason, message, container}:
+			case p.events <- podEvent{pod, kind, reason, message, container}:
 			default:
 			}
 		},
@@ -141,8 +141,8 @@ func (p *processes) stopPod(pod *corev1.Pod) error {
 	return running.Remove()
 }
 
-// onlyThese ends the processes of all Pods that are not in the list, and removes their files.
-func (p *processes) onlyThese(nodeName string, pods []corev1.Pod) error {
+// keepOnly ends the processes of all Pods that are not in the list, and removes their files.
+func (p *processes) keepOnly(nodeName string, pods []corev1.Pod) error {
 	if p.runner == nil {
 		return nil
 	}
@@ -193,7 +193,7 @@ func (k *Kubelet) writeEvents(ctx context.Context) {
 	}
 }
 
-func (k *Kubelet) writeEvent(ctx context.Context, client *apiclient.Client, news podNews) {
+func (k *Kubelet) writeEvent(ctx context.Context, client *apiclient.Client, news podEvent) {
 	pod, now := news.pod, metav1.NewTime(k.host.Clock.Now())
 	event := &corev1.Event{
 		TypeMeta:   metav1.TypeMeta{APIVersion: corev1.SchemeGroupVersion.String(), Kind: "Event"},

@@ -142,7 +142,7 @@ func (r *podRunner) playStage(ctx context.Context, pod *corev1.Pod, ips []netip.
 	delete(r.plays, key)
 	err = play.stage.Play(pod, now, stages.Addresses{Node: textOf(r.host.Addresses), Pod: textOf(ips)}, stages.Actions{
 		Event: func(kind, reason, message string) {
-			r.kubelet.writeEvent(ctx, r.client, podNews{pod: pod, kind: kind, reason: reason, message: message})
+			r.kubelet.writeEvent(ctx, r.client, podEvent{pod: pod, kind: kind, reason: reason, message: message})
 		},
 		Delete: func() error { return r.deletePod(ctx, pod) },
 		Patch:  func(patch *lifecycle.Patch) error { return r.patchAsStage(ctx, key, patch) },
@@ -151,7 +151,7 @@ func (r *podRunner) playStage(ctx context.Context, pod *corev1.Pod, ips []netip.
 		return step, true, err
 	}
 	if err != nil { // a retry would not help: the Stage is played again when the Pod or the Stages change
-		r.kubelet.writeEvent(ctx, r.client, podNews{pod: pod, kind: corev1.EventTypeWarning, reason: "FailedStage",
+		r.kubelet.writeEvent(ctx, r.client, podEvent{pod: pod, kind: corev1.EventTypeWarning, reason: "FailedStage",
 			message: fmt.Sprintf("Stage %s: %v", play.stage.Name(), err)})
 	}
 	return step, true, nil

@@ -309,8 +309,8 @@ func (c *container) kill(grace time.Duration) {
 	}
 }
 
-// hurry kills the process at the Pod's deadline. It is called when the deadline has become earlier.
-func (c *container) hurry() {
+// killAtDeadline kills the process at the Pod's deadline. It is called when the deadline has become earlier.
+func (c *container) killAtDeadline() {
 	ch := c.running()
 	if ch == nil {
 		return

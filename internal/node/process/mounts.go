@@ -91,7 +91,7 @@ func (m mounts) folder(in, home string) string {
 func (m mounts) rewrite(text string) string {
 	var out strings.Builder
 	for i := 0; i < len(text); {
-		found := slices.IndexFunc(m, func(m mount) bool { return stands(text, i, m.in) })
+		found := slices.IndexFunc(m, func(m mount) bool { return hasPathAt(text, i, m.in) })
 		if found < 0 {
 			out.WriteByte(text[i])
 			i++
@@ -103,8 +103,8 @@ func (m mounts) rewrite(text string) string {
 	return out.String()
 }
 
-// stands reports whether a path begins at a position in a text, and ends with a whole path element.
-func stands(text string, at int, path string) bool {
+// hasPathAt reports whether a path begins at a position in a text, and ends with a whole path element.
+func hasPathAt(text string, at int, path string) bool {
 	if !strings.HasPrefix(text[at:], path) || at > 0 && isPathByte(text[at-1]) {
 		return false
 	}

@@ -135,7 +135,7 @@ func (p *Pod) Stop(grace time.Duration) {
 		return
 	}
 	for _, c := range slices.Concat(p.init, p.main) {
-		c.hurry()
+		c.killAtDeadline()
 	}
 }
 

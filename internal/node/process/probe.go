@@ -147,7 +147,7 @@ func (c *container) runProbe(ctx context.Context, p *corev1.Probe) (probe.Result
 
 // probedPort returns the port of a probe, if the host is this machine and a process of the Pod listens on the port.
 func (c *container) probedPort(host string, port intstr.IntOrString) (int, error) {
-	if err := isHere(host); err != nil {
+	if err := isLocalHost(host); err != nil {
 		return 0, err
 	}
 	number, err := probe.ResolveContainerPort(port, c.spec)
@@ -157,7 +157,7 @@ func (c *container) probedPort(host string, port intstr.IntOrString) (int, error
 	return number, err
 }
 
-func isHere(host string) error {
+func isLocalHost(host string) error {
 	if ip := net.ParseIP(host); host == "" || host == "localhost" || ip != nil && ip.IsLoopback() {
 		return nil
 	}

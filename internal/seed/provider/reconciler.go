@@ -94,7 +94,7 @@ func (t *task) run(ctx context.Context) (time.Duration, error) {
 		return wait, nil
 	}
 	if failure := injected.Failure; failure != nil {
-		return 0, t.failAsTold(ctx, failure)
+		return 0, t.failAsInjected(ctx, failure)
 	}
 	if err := t.keepSecret(ctx); err != nil {
 		return 0, t.fail(ctx, t.obj, err)
@@ -133,7 +133,7 @@ func (t *task) begin(ctx context.Context, delay time.Duration) error {
 		}
 	}
 	return operation.Patch(ctx, t.Client, t.obj, func(obj extensionsv1alpha1.Object) {
-		if t.keeps() {
+		if t.keepsFinalizers() {
 			controllerutil.AddFinalizer(obj, t.Kind.Finalizer())
 		}
 		annotate(obj, func(annotations map[string]string) {
@@ -152,8 +152,8 @@ func (t *task) begin(ctx context.Context, delay time.Duration) error {
 	})
 }
 
-// keeps reports whether the finalizers stay after the operation.
-func (t *task) keeps() bool {
+// keepsFinalizers reports whether the finalizers stay after the operation.
+func (t *task) keepsFinalizers() bool {
 	return t.kind != corev1beta1.LastOperationTypeDelete && t.kind != corev1beta1.LastOperationTypeMigrate
 }
 
@@ -168,7 +168,7 @@ func (t *task) remaining(delay time.Duration) time.Duration {
 
 // keepSecret adds the finalizer to the credentials of the object.
 func (t *task) keepSecret(ctx context.Context) error {
-	if !t.keeps() {
+	if !t.keepsFinalizers() {
 		return nil
 	}
 	secret, err := t.secret(ctx)

@@ -66,9 +66,9 @@ func (t *task) fail(ctx context.Context, before extensionsv1alpha1.Object, cause
 	return errors.Join(cause, err)
 }
 
-// failAsTold reports a failure that an annotation requests. It records the failure only after the status is written: if the
+// failAsInjected reports a failure that an annotation requests. It records the failure only after the status is written: if the
 // process ends in between, the operation fails twice, but never unnoticed.
-func (t *task) failAsTold(ctx context.Context, failure *injection.Failure) error {
+func (t *task) failAsInjected(ctx context.Context, failure *injection.Failure) error {
 	cause := &operation.Error{Err: errors.New(failure.Text)}
 	if failure.Code != "" {
 		cause.Codes = []corev1beta1.ErrorCode{failure.Code}
@@ -90,7 +90,7 @@ func (t *task) succeed(ctx context.Context, before extensionsv1alpha1.Object) er
 	if err := t.report(ctx, before, corev1beta1.LastOperationStateSucceeded, 100, description, nil); err != nil {
 		return err
 	}
-	if !t.keeps() {
+	if !t.keepsFinalizers() {
 		if err := t.release(ctx); err != nil || t.kind == corev1beta1.LastOperationTypeDelete {
 			return err
 		}

@@ -73,15 +73,15 @@ func (w *workers) reconcile(ctx context.Context, seed client.Client, worker *ext
 	if err != nil {
 		return err
 	}
-	asleep := cluster.IsHibernated(shoot)
-	if asleep {
+	hibernated := cluster.IsHibernated(shoot)
+	if hibernated {
 		if err := forceDeletion(ctx, seed, before.machines.Items); err != nil {
 			return err
 		}
 	}
 	written := false
 	for i := range wanted {
-		changed, err := w.deploy(ctx, seed, worker, &wanted[i], asleep)
+		changed, err := w.deploy(ctx, seed, worker, &wanted[i], hibernated)
 		if err != nil {
 			return err
 		}
@@ -94,10 +94,10 @@ func (w *workers) reconcile(ctx context.Context, seed client.Client, worker *ext
 			return err
 		}
 	}
-	if err := available(now, wanted, asleep); err != nil {
+	if err := available(now, wanted, hibernated); err != nil {
 		return err
 	}
-	if err := tidy(ctx, seed, now, wanted); err != nil {
+	if err := deleteUnused(ctx, seed, now, wanted); err != nil {
 		return err
 	}
 	return setState(worker, w.stateOf(now))
@@ -106,7 +106,7 @@ func (w *workers) reconcile(ctx context.Context, seed client.Client, worker *ext
 // deploy writes a MachineDeployment with its class, and reports whether it has changed one of them. It keeps the number of
 // replicas, which the autoscaler or a user may have changed, within the limits of the pool.
 func (w *workers) deploy(ctx context.Context, seed client.Client, worker *extensionsv1alpha1.Worker, d *wantedDeployment,
-	asleep bool) (changed bool, err error) {
+	hibernated bool) (changed bool, err error) {
 	secret := d.classSecret(worker.Namespace)
 	if _, err := controllerutil.CreateOrUpdate(ctx, seed, secret, func() error {
 		metav1.SetMetaDataLabel(&secret.ObjectMeta, constants.GardenerPurpose, constants.GardenPurposeMachineClass)
@@ -129,7 +129,7 @@ func (w *workers) deploy(ctx context.Context, seed client.Client, worker *extens
 			return &operation.Wait{For: "MachineDeployment " + d.name + " of before to be gone", After: pollInterval, Progress: 10}
 		}
 		replicas := min(max(deployment.Spec.Replicas, d.min), d.max)
-		if asleep {
+		if hibernated {
 			replicas = 0
 		}
 		d.fillDeployment(deployment, replicas)
@@ -159,8 +159,8 @@ func (w *workers) reportDeployments(worker *extensionsv1alpha1.Worker, wanted []
 }
 
 // available returns nil if each deployment has its machines, an *operation.Wait if not yet, or the failures of machines.
-func available(now *inventory, wanted []wantedDeployment, asleep bool) error {
-	if asleep {
+func available(now *inventory, wanted []wantedDeployment, hibernated bool) error {
+	if hibernated {
 		if left := len(now.machines.Items); left > 0 {
 			return &operation.Wait{For: fmt.Sprintf("all machines to be hibernated (%d still awake)", left), After: pollInterval, Progress: 50}
 		}
@@ -203,8 +203,8 @@ func available(now *inventory, wanted []wantedDeployment, asleep bool) error {
 		ready, want, updated, want), After: pollInterval, Progress: 50}
 }
 
-// tidy deletes deployments that are not wanted any more, and classes that no deployment uses.
-func tidy(ctx context.Context, seed client.Client, now *inventory, wanted []wantedDeployment) error {
+// deleteUnused deletes deployments that are not wanted any more, and classes that no deployment uses.
+func deleteUnused(ctx context.Context, seed client.Client, now *inventory, wanted []wantedDeployment) error {
 	var left []string
 	for i := range now.deployments.Items {
 		d := &now.deployments.Items[i]

@@ -125,8 +125,8 @@ func (h *Host) waitSeedReady(ctx context.Context, name string, since time.Time) 
 	return ownSeedSecrets(ctx, garden, seed)
 }
 
-// tellOfStopped reports in the status the Seeds whose clusters this process does not start any more.
-func (h *Host) tellOfStopped(ctx context.Context) error {
+// reportStoppedSeeds reports in the status the Seeds whose clusters this process does not start any more.
+func (h *Host) reportStoppedSeeds(ctx context.Context) error {
 	garden, err := newClient(h.garden.Admin)
 	if err != nil {
 		return err

@@ -117,7 +117,7 @@ func (h *Host) StartGardenlets(ctx context.Context, garden Garden) error {
 	if err := h.deployer.resume(); err != nil {
 		return err
 	}
-	return h.tellOfStopped(ctx)
+	return h.reportStoppedSeeds(ctx)
 }
 
 // openGarden opens the cloud, and creates the deployer of gardenlets for a garden.

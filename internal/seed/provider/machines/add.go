@@ -38,7 +38,7 @@ func AddToManager(mgr manager.Manager, c Cloud, clk clock.WithTicker, guard *Gua
 	deployments := &DeploymentReconciler{Client: mgr.GetClient(), Clock: clk, Guard: guard}
 	err := component.NewControllerBuilder(mgr, "machinedeployment", options()).
 		For(&machinev1alpha1.MachineDeployment{}, builder.WithPredicates(predicate.GenerationChangedPredicate{})).
-		Watches(&machinev1alpha1.Machine{}, handler.EnqueueRequestsFromMapFunc(deploymentOf), builder.WithPredicates(counts())).
+		Watches(&machinev1alpha1.Machine{}, handler.EnqueueRequestsFromMapFunc(deploymentOf), builder.WithPredicates(affectsDeployment())).
 		Complete(deployments)
 	if err != nil {
 		return fmt.Errorf("adding the controller of MachineDeployments: %w", err)
@@ -73,8 +73,8 @@ func deploymentOf(_ context.Context, obj client.Object) []reconcile.Request {
 	return []reconcile.Request{{NamespacedName: client.ObjectKey{Namespace: obj.GetNamespace(), Name: name}}}
 }
 
-// counts returns a predicate for changes of a Machine that affect the status or the next step of its MachineDeployment.
-func counts() predicate.Predicate {
+// affectsDeployment returns a predicate for changes of a Machine that affect the status or the next step of its MachineDeployment.
+func affectsDeployment() predicate.Predicate {
 	return predicate.Funcs{
 		UpdateFunc: func(e event.UpdateEvent) bool {
 			before, ok1 := e.ObjectOld.(*machinev1alpha1.Machine)

@@ -47,7 +47,7 @@ func (t *task) terminate(ctx context.Context) (time.Duration, error) {
 			return wait, err
 		}
 		if left > 0 {
-			return drainAgain, t.write(ctx, machinev1alpha1.MachineTerminating, machinev1alpha1.MachineOperationDrainNode,
+			return drainRetry, t.write(ctx, machinev1alpha1.MachineTerminating, machinev1alpha1.MachineOperationDrainNode,
 				machinev1alpha1.MachineStateProcessing,
 				fmt.Sprintf("Draining Node %s: %d pods may not be evicted yet", m.Name, left))
 		}
@@ -77,18 +77,18 @@ func (t *task) cleanUpShoot(ctx context.Context, do func(context.Context, client
 	if !errors.As(err, &unreachable) {
 		return 0, err
 	}
-	if needless, err := t.endsOrSleeps(ctx); err != nil {
+	if needless, err := t.isDeletedOrHibernated(ctx); err != nil {
 		return 0, err
 	} else if needless || errors.Is(unreachable.error, errNoAccess) {
-		t.Shoots.SetSwept(m.Namespace, false)
+		t.Shoots.SetOrphansDeleted(m.Namespace, false)
 		return 0, nil
 	}
-	return askAgain, t.write(ctx, machinev1alpha1.MachineTerminating, machinev1alpha1.MachineOperationDelete,
+	return unreachableRetry, t.write(ctx, machinev1alpha1.MachineTerminating, machinev1alpha1.MachineOperationDelete,
 		machinev1alpha1.MachineStateProcessing, unreachable.Error())
 }
 
-// endsOrSleeps reports whether the shoot is being deleted or hibernated, so that it has no API server.
-func (t *task) endsOrSleeps(ctx context.Context) (bool, error) {
+// isDeletedOrHibernated reports whether the shoot is being deleted or hibernated, so that it has no API server.
+func (t *task) isDeletedOrHibernated(ctx context.Context) (bool, error) {
 	workers := &extensionsv1alpha1.WorkerList{}
 	if err := t.Client.List(ctx, workers, client.InNamespace(t.machine.Namespace)); err != nil {
 		return false, fmt.Errorf("listing the Workers in namespace %s: %w", t.machine.Namespace, err)
@@ -109,7 +109,7 @@ func (t *task) endsOrSleeps(ctx context.Context) (bool, error) {
 // not respond, or while it was migrated to this seed.
 func (t *task) deleteOrphanNodes(ctx context.Context) error {
 	namespace := t.machine.Namespace
-	if t.Shoots.Swept(namespace) {
+	if t.Shoots.OrphansDeleted(namespace) {
 		return nil
 	}
 	err := t.inShoot(ctx, func(ctx context.Context, shoot client.Client) error {
@@ -133,7 +133,7 @@ func (t *task) deleteOrphanNodes(ctx context.Context) error {
 	} else if err != nil {
 		return err
 	}
-	t.Shoots.SetSwept(namespace, true)
+	t.Shoots.SetOrphansDeleted(namespace, true)
 	return nil
 }
 

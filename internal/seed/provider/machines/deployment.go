@@ -45,7 +45,7 @@ func (r *DeploymentReconciler) Reconcile(ctx context.Context, request reconcile.
 	if err := r.Client.Get(ctx, request.NamespacedName, deployment); err != nil {
 		return reconcile.Result{}, client.IgnoreNotFound(err)
 	}
-	if stop, err := frozen(ctx, r.Client, request.Namespace); err != nil || stop {
+	if stop, err := isMigrated(ctx, r.Client, request.Namespace); err != nil || stop {
 		return reconcile.Result{RequeueAfter: resyncPeriod}, err
 	}
 	f := &family{DeploymentReconciler: r, deployment: deployment}

@@ -15,14 +15,14 @@ import (
 // maxFailures is the maximum number of failed machines in a status.
 const maxFailures = 10
 
-// tally has the numbers for a status.
-type tally struct {
+// machineCounts has the numbers for a status.
+type machineCounts struct {
 	replicas, ready int32
 	failed          []machinev1alpha1.MachineSummary
 }
 
 // count counts machines that are not being deleted. It also reports the failure of a failed machine that is being deleted.
-func (f *family) count(of func(*machinev1alpha1.Machine) bool) (t tally) {
+func (f *family) count(of func(*machinev1alpha1.Machine) bool) (t machineCounts) {
 	for _, m := range f.machines {
 		active := m.DeletionTimestamp == nil
 		if !of(m) || !active && m.Status.CurrentStatus.Phase != machinev1alpha1.MachineFailed {

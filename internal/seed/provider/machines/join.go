@@ -94,14 +94,14 @@ func (t *task) join(ctx context.Context, instance cloud.Instance, left time.Dura
 	node, err := t.node(ctx)
 	t.Shoots.Await(t.machine.Namespace, t.machine.Name)
 	if unreachable := (*unreachableError)(nil); errors.As(err, &unreachable) {
-		return min(left, askAgain), t.pending(ctx, err.Error())
+		return min(left, unreachableRetry), t.pending(ctx, err.Error())
 	} else if err != nil {
 		return 0, err
 	}
 	if node == nil {
 		return min(left, resyncPeriod), t.pending(ctx, fmt.Sprintf("Creating machine %s on cloud provider", t.machine.Name))
 	}
-	if err := t.dress(ctx, node, instance); err != nil {
+	if err := t.syncNode(ctx, node, instance); err != nil {
 		return 0, err
 	}
 	if !isReady(node) {
@@ -137,7 +137,7 @@ func (t *task) check(ctx context.Context) (time.Duration, error) {
 	}
 	if node != nil {
 		mirror := func(m *machinev1alpha1.Machine) { m.Status.Conditions = t.conditions }
-		if err := errors.Join(t.dress(ctx, node, instance), operation.PatchStatus(ctx, t.Client, m, mirror)); err != nil {
+		if err := errors.Join(t.syncNode(ctx, node, instance), operation.PatchStatus(ctx, t.Client, m, mirror)); err != nil {
 			return 0, err
 		}
 		if isReady(node) {
@@ -164,19 +164,19 @@ func (t *task) check(ctx context.Context) (time.Duration, error) {
 		fmt.Sprintf("Machine %s is unhealthy - changing MachineState to Unknown", m.Name))
 }
 
-// dressing is what the pool defines for a Node.
-type dressing struct {
+// poolSettings is what the pool defines for a Node.
+type poolSettings struct {
 	Labels      map[string]string `json:"labels,omitempty"`
 	Annotations map[string]string `json:"annotations,omitempty"`
 	Taints      []corev1.Taint    `json:"taints,omitempty"`
 }
 
-// dress sets what the pool and the cloud define for the Node, and removes what the pool defined before.
-func (t *task) dress(ctx context.Context, node *corev1.Node, instance cloud.Instance) error {
+// syncNode sets what the pool and the cloud define for the Node, and removes what the pool defined before.
+func (t *task) syncNode(ctx context.Context, node *corev1.Node, instance cloud.Instance) error {
 	template := t.machine.Spec.NodeTemplateSpec
-	wanted := dressing{template.Labels, template.Annotations, template.Spec.Taints}
+	wanted := poolSettings{template.Labels, template.Annotations, template.Spec.Taints}
 	text, _ := json.Marshal(wanted) // encoding strings and times cannot fail
-	before := dressing{}
+	before := poolSettings{}
 	_ = json.Unmarshal([]byte(node.Annotations[annotationApplied]), &before) // an unreadable value counts as empty
 	changed := node.DeepCopy()
 	changed.Labels = merged(node.Labels, before.Labels, wanted.Labels)

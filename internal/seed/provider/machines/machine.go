@@ -48,7 +48,7 @@ func (r *MachineReconciler) Reconcile(ctx context.Context, request reconcile.Req
 	} else if err != nil {
 		return reconcile.Result{}, r.gone(ctx, request.NamespacedName)
 	}
-	if stop, err := frozen(ctx, r.Client, request.Namespace); err != nil || stop {
+	if stop, err := isMigrated(ctx, r.Client, request.Namespace); err != nil || stop {
 		return reconcile.Result{RequeueAfter: resyncPeriod}, err
 	}
 	t := &task{MachineReconciler: r, machine: machine}
@@ -110,7 +110,7 @@ func (t *task) create(ctx context.Context) (time.Duration, error) {
 	if lost := (*lostError)(nil); errors.As(err, &lost) {
 		return 0, t.fail(ctx, machinev1alpha1.MachineOperationCreate, err.Error())
 	} else if unreachable := (*unreachableError)(nil); errors.As(err, &unreachable) {
-		return min(left, askAgain), t.pending(ctx, err.Error())
+		return min(left, unreachableRetry), t.pending(ctx, err.Error())
 	} else if err != nil {
 		return 0, errors.Join(err, t.crash(ctx, err.Error()))
 	}

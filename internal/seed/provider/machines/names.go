@@ -45,9 +45,9 @@ const (
 
 	// resyncPeriod is how often a machine is checked when no change is expected.
 	resyncPeriod = 30 * time.Second
-	// drainAgain is the delay between attempts to evict Pods, askAgain between requests to a shoot that does not respond.
-	drainAgain = 5 * time.Second
-	askAgain   = time.Second
+	// drainRetry is the delay between attempts to evict Pods, unreachableRetry between requests to a shoot that does not respond.
+	drainRetry       = 5 * time.Second
+	unreachableRetry = time.Second
 )
 
 // Hash returns a short hash for names.
@@ -68,8 +68,8 @@ func configuration(m *machinev1alpha1.Machine) machinev1alpha1.MachineConfigurat
 	return ptr.Deref(m.Spec.MachineConfiguration, machinev1alpha1.MachineConfiguration{})
 }
 
-// frozen reports whether the Worker of a namespace is migrated to another seed, to which its machines then belong.
-func frozen(ctx context.Context, seed client.Reader, namespace string) (bool, error) {
+// isMigrated reports whether the Worker of a namespace is migrated to another seed, to which its machines then belong.
+func isMigrated(ctx context.Context, seed client.Reader, namespace string) (bool, error) {
 	workers := &extensionsv1alpha1.WorkerList{}
 	if err := seed.List(ctx, workers, client.InNamespace(namespace)); err != nil {
 		return false, fmt.Errorf("listing the Workers in namespace %s: %w", namespace, err)

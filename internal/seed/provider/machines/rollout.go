@@ -41,12 +41,12 @@ func plan(replicas int, l limits, current, old []*machinev1alpha1.Machine) (crea
 	case missing > 0:
 		create = max(0, min(missing, replicas+l.surge-total))
 	case missing < 0:
-		remove = worst(current)[:-missing]
+		remove = deletionOrder(current)[:-missing]
 	}
 	least := replicas - l.unavailable
 	most := total - least - (len(current) - ready) // machines that have not joined yet do not count
 	healthy := ready + running(old) - least
-	for _, m := range worst(old) {
+	for _, m := range deletionOrder(old) {
 		if most <= 0 || isRunning(m) && healthy <= 0 {
 			break
 		}
@@ -72,8 +72,8 @@ func running(machines []*machinev1alpha1.Machine) (n int) {
 	return n
 }
 
-// worst returns the machines in the order of their deletion: not running first, then lowest priority, then youngest.
-func worst(machines []*machinev1alpha1.Machine) []*machinev1alpha1.Machine {
+// deletionOrder returns the machines in the order of their deletion: not running first, then lowest priority, then youngest.
+func deletionOrder(machines []*machinev1alpha1.Machine) []*machinev1alpha1.Machine {
 	rank := func(m *machinev1alpha1.Machine) int {
 		if isRunning(m) {
 			return 1

@@ -32,7 +32,7 @@ const (
 	// shootTimeout ends a request to a shoot's API server.
 	shootTimeout = 5 * time.Second
 	// Delays of the exponential backoff for a watch that has ended or could not be started.
-	watchAgain, watchAgainMax = 200 * time.Millisecond, 10 * time.Second
+	watchRetryFirst, watchRetryMax = 200 * time.Millisecond, 10 * time.Second
 )
 
 // errNoAccess says that there is no Secret with a kubeconfig for the shoot.
@@ -62,8 +62,8 @@ type shoot struct {
 	// awaited are the machines that wait for their Nodes; stop ends the watch, and is nil if there is none.
 	awaited map[string]struct{}
 	stop    context.CancelFunc
-	// swept says that the Nodes of instances that are gone have been deleted.
-	swept bool
+	// orphansDeleted says that the Nodes of instances that are gone have been deleted.
+	orphansDeleted bool
 }
 
 // Client returns a client for the shoot of a namespace. It returns errNoAccess if there is no Secret for it.
@@ -136,20 +136,20 @@ func (s *Shoots) StopAwaiting(namespace, machine string) {
 	}
 }
 
-// Swept reports whether the Nodes of instances that are gone have been deleted in the shoot of a namespace.
-func (s *Shoots) Swept(namespace string) bool {
+// OrphansDeleted reports whether the Nodes of instances that are gone have been deleted in the shoot of a namespace.
+func (s *Shoots) OrphansDeleted(namespace string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	known := s.shoots[namespace]
-	return known != nil && known.swept
+	return known != nil && known.orphansDeleted
 }
 
-// SetSwept sets what Swept returns, until the shoot is dropped.
-func (s *Shoots) SetSwept(namespace string, swept bool) {
+// SetOrphansDeleted sets what OrphansDeleted returns, until the shoot is dropped.
+func (s *Shoots) SetOrphansDeleted(namespace string, orphansDeleted bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if known := s.shoots[namespace]; known != nil {
-		known.swept = swept
+		known.orphansDeleted = orphansDeleted
 	}
 }
 
@@ -197,11 +197,11 @@ func (s *Shoots) watch(namespace string, of *shoot) {
 
 // keepWatching restarts the watch with exponential backoff until the context ends.
 func (s *Shoots) keepWatching(ctx context.Context, namespace string, shoot client.WithWatch) {
-	for wait := watchAgain; ctx.Err() == nil; wait = min(2*wait, watchAgainMax) {
+	for wait := watchRetryFirst; ctx.Err() == nil; wait = min(2*wait, watchRetryMax) {
 		nodes, err := shoot.Watch(ctx, &corev1.NodeList{})
 		if err == nil {
 			if s.notifyChanges(ctx, namespace, nodes) {
-				wait = watchAgain
+				wait = watchRetryFirst
 			}
 			nodes.Stop()
 		}

@@ -53,12 +53,12 @@ func NewState(c Cloud, deployments []machinev1alpha1.MachineDeployment, sets []m
 	for _, set := range sets {
 		if set.DeletionTimestamp == nil {
 			d := of(set.Labels[LabelDeployment])
-			d.MachineSets = append(d.MachineSets, machinev1alpha1.MachineSet{ObjectMeta: bare(set.ObjectMeta), Spec: set.Spec})
+			d.MachineSets = append(d.MachineSets, machinev1alpha1.MachineSet{ObjectMeta: essentialMeta(set.ObjectMeta), Spec: set.Spec})
 		}
 	}
 	for _, m := range machines {
 		if instance, ok := instanceOf(c, m.Namespace, m.Name); ok && m.DeletionTimestamp == nil {
-			kept := machinev1alpha1.Machine{ObjectMeta: bare(m.ObjectMeta), Spec: m.Spec}
+			kept := machinev1alpha1.Machine{ObjectMeta: essentialMeta(m.ObjectMeta), Spec: m.Spec}
 			kept.Spec.ProviderID = instance.ProviderID
 			d := of(m.Labels[LabelDeployment])
 			d.Machines = append(d.Machines, kept)
@@ -67,7 +67,7 @@ func NewState(c Cloud, deployments []machinev1alpha1.MachineDeployment, sets []m
 	return state
 }
 
-func bare(meta metav1.ObjectMeta) metav1.ObjectMeta {
+func essentialMeta(meta metav1.ObjectMeta) metav1.ObjectMeta {
 	return metav1.ObjectMeta{Namespace: meta.Namespace, Name: meta.Name, Labels: meta.Labels, Annotations: meta.Annotations}
 }
 

@@ -187,6 +187,8 @@ func TestAccessCLIMatrix(t *testing.T) {
 	gardenlet := read("--as-seed", "matrix")
 	check(gardenlet, "secrets", "", "", "get", "graph")
 	check(gardenlet, "secrets", "", "", "list", "none")
+	check(gardenlet, "secrets", "", "", "create", "within")
+	check(gardenlet, "secrets", "garden", "", "create", "free")
 	check(gardenlet, "secrets", "seed-matrix", "", "list", "free")
 	check(gardenlet, "shoots/status", "", "", "patch", "graph")
 	check(gardenlet, "shoots/binding", "", "", "update", "none")

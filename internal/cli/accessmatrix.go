@@ -25,6 +25,7 @@ func newAccessMatrix(g *globals) *cobra.Command {
   rbac    RBAC allows it, for all objects
   free    SeedAuthorizer allows it at once
   graph   SeedAuthorizer allows it for the objects from which the graph has a path to the seed; OBJECTS says how many there are
+  within  SeedAuthorizer allows it in the namespaces from which the graph has a path to the seed
   -       not allowed
 
 Where OBJECTS says names, the row is for these only. For a stack, resources in namespaces are those of its own namespace; what

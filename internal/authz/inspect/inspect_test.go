@@ -3,6 +3,7 @@ package inspect
 import (
 	"errors"
 	"io"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -12,6 +13,7 @@ import (
 
 	"github.com/gardenlite/gardenlite/internal/authz/authorizer"
 	"github.com/gardenlite/gardenlite/internal/authz/graph"
+	"github.com/gardenlite/gardenlite/internal/authz/seedidentity"
 	"github.com/gardenlite/gardenlite/internal/usage"
 )
 
@@ -37,6 +39,24 @@ func TestResolve(t *testing.T) {
 		if err == nil && found.String() != want || err != nil && (!errors.As(err, &usage) || !strings.Contains(err.Error(), want)) {
 			t.Errorf("%q: %v, %v; expected %s", typed, found, err, want)
 		}
+	}
+}
+
+// TestMatrixShowsAccessWithinNamespaces checks what a gardenlet may create in the namespaces of its seed's objects, which needs the
+// graph, and in those of the garden, which does not.
+func TestMatrixShowsAccessWithinNamespaces(t *testing.T) {
+	configMaps := servedFor("", "v1", "configmaps", "ConfigMap", true)
+	configMaps.Verbs = []string{"create", "get", "deletecollection"}
+	got := map[string]string{}
+	for _, row := range rowsOf([]served{configMaps}, seedidentity.Identity{Type: seedidentity.Gardenlet, Seed: "a"}) {
+		for verb, access := range row.Verbs {
+			got[strings.TrimSpace(verb+" "+row.Only())] = access
+		}
+	}
+	want := map[string]string{"create": Within, "get": Graph, "deletecollection": None,
+		"create in garden": Free, "get in garden": Graph, "deletecollection in garden": None}
+	if !maps.Equal(got, want) {
+		t.Errorf("%v, expected %v", got, want)
 	}
 }
 

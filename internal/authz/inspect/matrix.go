@@ -2,13 +2,12 @@ package inspect
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"fmt"
 	"maps"
 	"slices"
 	"strings"
 
+	"github.com/gardener/gardener/pkg/apis/core/v1beta1/constants"
 	"golang.org/x/sync/errgroup"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -18,16 +17,18 @@ import (
 	kubeauthorizer "k8s.io/apiserver/pkg/authorization/authorizer"
 
 	"github.com/gardenlite/gardenlite/internal/authz/authorizer"
+	"github.com/gardenlite/gardenlite/internal/authz/bootstraprules"
 	"github.com/gardenlite/gardenlite/internal/authz/graph"
 	"github.com/gardenlite/gardenlite/internal/authz/seedidentity"
 )
 
 // Values of Row.Verbs, from the most to the least access.
 const (
-	RBAC  = "rbac"  // RBAC allows it, for all objects
-	Free  = "free"  // SeedAuthorizer allows it without the graph
-	Graph = "graph" // SeedAuthorizer allows it for objects that lead to the seed
-	None  = "none"
+	RBAC   = "rbac"   // RBAC allows it, for all objects
+	Free   = "free"   // SeedAuthorizer allows it without the graph
+	Graph  = "graph"  // SeedAuthorizer allows it for objects that lead to the seed
+	Within = "within" // SeedAuthorizer allows it in namespaces that lead to the seed
+	None   = "none"
 )
 
 // Matrix is everything that a user may do.
@@ -137,7 +138,7 @@ func rowsOf(all []served, who seedidentity.Identity) (rows []Row) {
 			}
 			if rule.Namespace == "" && rule.Name == "" {
 				row.give(grant, rule.Kind)
-			} else if grant.Free != 0 || grant.Graph != 0 {
+			} else if grant.Free != 0 || grant.Graph != 0 || grant.Within != 0 {
 				some = append(some, rule)
 			}
 		}
@@ -157,6 +158,8 @@ func (r *Row) give(grant authorizer.Grant, kind graph.Kind) {
 			r.Verbs[verb] = Free
 		case grant.Graph.Has(verb) && r.Verbs[verb] != Free:
 			r.Verbs[verb], r.kind = Graph, kind
+		case grant.Within.Has(verb) && r.Verbs[verb] == None:
+			r.Verbs[verb] = Within
 		}
 	}
 }
@@ -172,8 +175,8 @@ func (r Row) forSome(rule authorizer.Rule, grant authorizer.Grant, who seedident
 
 // fill replaces the placeholders of a rule: the seed, and the ID of the bootstrap token of its gardenlet.
 func fill(pattern, seed string) string {
-	id := sha256.Sum256([]byte("garden--" + seed))
-	return strings.NewReplacer("<seed>", seed, "<token-id>", hex.EncodeToString(id[:3])).Replace(pattern)
+	id := bootstraprules.TokenID(constants.GardenNamespace, seed)
+	return strings.NewReplacer("<seed>", seed, "<token-id>", string(id[:])).Replace(pattern)
 }
 
 // try asks the API server about every cell. If RBAC allows the request, the cell is RBAC; if the answer differs from

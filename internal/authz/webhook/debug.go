@@ -10,27 +10,37 @@ import (
 	"github.com/gardenlite/gardenlite/internal/authz/graphview"
 )
 
-// graphTimeout is the timeout for writing a large graph to a slow reader.
+// graphTimeout is the timeout for a large graph that is written to a slow reader.
 const graphTimeout = 2 * time.Minute
 
-// showGraph serves the debug page. It handles one request at a time, because each copies the graph.
+// showGraph serves the debug page.
 func (s *Server) showGraph(w http.ResponseWriter, r *http.Request) {
+	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(graphTimeout))
+	body, err := s.renderGraph(w.Header(), r)
+	if err != nil {
+		writeError(w, err)
+		return
+	}
+	if _, err := body.WriteTo(w); err != nil {
+		s.config.Log.V(1).Info("The graph was not read to its end", "error", err.Error())
+	}
+}
+
+// renderGraph sets the header of the debug page and returns its body. It renders one page at a time, because each
+// copies the graph.
+func (s *Server) renderGraph(header http.Header, r *http.Request) (body bytes.Buffer, err error) {
 	select {
 	case s.rendering <- struct{}{}:
 		defer func() { <-s.rendering }()
 	case <-r.Context().Done():
-		return
+		return body, r.Context().Err()
 	}
-	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(graphTimeout))
-	header := w.Header()
 	header.Set("Cache-Control", "no-store")
 	header.Set("X-Content-Type-Options", "nosniff")
 	header.Set("Referrer-Policy", "no-referrer")
 	header.Set("X-Frame-Options", "DENY")
 	query := r.URL.Query()
 	nonce := rand.Text()
-	var body bytes.Buffer
-	var err error
 	switch format := query.Get("format"); format {
 	case "", "html":
 		header.Set("Content-Type", "text/html; charset=utf-8")
@@ -48,11 +58,5 @@ func (s *Server) showGraph(w http.ResponseWriter, r *http.Request) {
 	default:
 		err = malformed("%q is no format of the graph; the formats are html, json and dot", format)
 	}
-	if err != nil {
-		writeError(w, err)
-		return
-	}
-	if _, err := body.WriteTo(w); err != nil {
-		s.config.Log.V(1).Info("The graph was not read to its end", "error", err.Error())
-	}
+	return body, err
 }

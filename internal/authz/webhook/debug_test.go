@@ -1,12 +1,16 @@
 package webhook
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"net/http/httptest"
 	"regexp"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"golang.org/x/net/html"
 
@@ -233,4 +237,35 @@ func TestFormats(t *testing.T) {
 	if header.Get("Content-Type") != "text/vnd.graphviz; charset=utf-8" {
 		t.Errorf("content type %s", header.Get("Content-Type"))
 	}
+}
+
+// unreadResponse is a response that the client does not read.
+type unreadResponse struct {
+	*httptest.ResponseRecorder
+	written, read chan struct{}
+}
+
+func (r unreadResponse) Write(data []byte) (int, error) {
+	close(r.written)
+	<-r.read
+	return len(data), nil
+}
+
+// TestSlowReaderDoesNotBlockOthers checks that the page is rendered for another client while one does not read its response.
+func TestSlowReaderDoesNotBlockOthers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &Server{config: Config{Graph: exampleGraph(), Synced: func() bool { return true }}, rendering: make(chan struct{}, concurrentGraphRender)}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		request := httptest.NewRequestWithContext(ctx, http.MethodGet, GraphPath, nil)
+		slow := unreadResponse{httptest.NewRecorder(), make(chan struct{}), make(chan struct{})}
+		defer close(slow.read)
+		go s.showGraph(slow, request)
+		<-slow.written
+		other := httptest.NewRecorder()
+		s.showGraph(other, request)
+		if !strings.Contains(other.Body.String(), "local") {
+			t.Errorf("%d %q", other.Code, other.Body)
+		}
+	})
 }

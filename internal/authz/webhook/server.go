@@ -199,6 +199,9 @@ func (s *Server) recovered(next http.Handler) http.Handler {
 		defer func() {
 			if p := recover(); p != nil && p != http.ErrAbortHandler { //nolint:errorlint // the very value is compared
 				s.config.Log.Error(fmt.Errorf("panic: %v", p), "A webhook request failed", "path", r.URL.Path, "stack", string(debug.Stack()))
+				if path := r.URL.Path; path == AuthorizationPath || path == RestrictionPath { // other paths must not become labels
+					s.metrics.failure(path, http.StatusInternalServerError)
+				}
 				writeText(w, http.StatusInternalServerError, "internal error")
 			}
 		}()

@@ -175,6 +175,10 @@ func TestPanicFailsClosed(t *testing.T) {
 		if status, answer := s.post(path, body); status != http.StatusInternalServerError || strings.Contains(answer, "test") {
 			t.Errorf("%s: %d %q", path, status, answer)
 		}
+		want := `webhook_failed_requests_total{code="500",path="` + path + `"} 1`
+		if _, metrics := s.get(MetricsPath); !strings.Contains(metrics, want) {
+			t.Errorf("metrics lack %s", want)
+		}
 	}
 }
 

@@ -1,9 +1,12 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"net/http"
 	"time"
+
+	"github.com/gardenlite/gardenlite/bench/internal/harness"
 )
 
 // The limits for a request of a gardenlet.
@@ -12,24 +15,20 @@ const (
 	mostP99    = 5 * time.Millisecond
 )
 
-func measureAuthorization(c config, l *landscape, a actors) error {
-	asked, err := newReviewer(l)
-	if err != nil {
-		return err
-	}
+func measureAuthorization(ctx context.Context, c config, a *actors) error {
 	var gardenlet, ordinary, direct load
 	kinds := []struct {
 		load *load
-		send func(int) error
+		send func(context.Context, int) error
 	}{
-		{&gardenlet, func(i int) error { return a.gardenlet(i).get(ownObject(i, c.shoots)) }},
-		{&ordinary, func(i int) error { return a.developer.get(ownObject(i, c.shoots)) }},
-		{&direct, func(i int) error { return asked.review(i, c.shoots) }},
+		{&gardenlet, func(ctx context.Context, i int) error { return a.gardenlet(i).get(ctx, ownObject(i, c.shoots)) }},
+		{&ordinary, func(ctx context.Context, i int) error { return a.developer.get(ctx, ownObject(i, c.shoots)) }},
+		{&direct, func(ctx context.Context, i int) error { return a.webhook.review(ctx, i, c.shoots) }},
 	}
 	for round := range c.turns {
 		for i := range kinds {
 			kind := kinds[(i+round)%len(kinds)] // so that none always comes after the same
-			t, err := newTurn(c, l, a.admin, kind.send)
+			t, err := newTurn(ctx, c, a, kind.send)
 			if err != nil {
 				return err
 			}
@@ -67,7 +66,7 @@ func printRoundTrip(when string, r load) error {
 	fmt.Printf("round trip of the webhook as the API server sees it, %s\n", when)
 	fmt.Printf("  %-46s %9.0f for %d requests; %.0f failed\n", "evaluations", webhook.count, requests,
 		webhook.count-m.sum(webhookEvaluations, `result="success"`))
-	fmt.Printf("  %-46s %9s\n", "mean", ms(webhook.mean()))
+	fmt.Printf("  %-46s %9s\n", "mean", harness.MS(webhook.mean()))
 	fmt.Printf("  %-46s %s\n", "all authorizers together within 1 ms", atLeast(inMedian, 0.5))
 	fmt.Printf("  %-46s %s\n", "webhook within 5 ms", atLeast(inP99, 0.99))
 	fmt.Printf("  %-46s %6.1f µs mean\n", "match condition", condition.mean().Seconds()*1e6)
@@ -85,15 +84,8 @@ func atLeast(share, least float64) string {
 	return fmt.Sprintf("%7.2f %% %s (to be at least %.0f %%)", 100*share, mark, 100*least)
 }
 
-// reviewer sends reviews to the webhook as the API server does.
-type reviewer struct{ user *user }
-
-func newReviewer(l *landscape) (reviewer, error) {
-	u, err := l.webhookClient()
-	return reviewer{u}, err
-}
-
-func (r reviewer) review(i, shoots int) error {
+// review sends a review to the webhook as the API server does.
+func (u *user) review(ctx context.Context, i, shoots int) error {
 	resource, name := "secrets", shootName(i%shoots)+".monitoring"
 	if i/len(seeds)%2 != 0 {
 		resource, name = "configmaps", shootName(i%shoots)+".ca-cluster"
@@ -102,5 +94,5 @@ func (r reviewer) review(i, shoots int) error {
 		"resourceAttributes":{"namespace":%q,"verb":"get","version":"v1","resource":%q,"name":%q},
 		"user":"gardener.cloud:system:seed:%s","groups":["gardener.cloud:system:seeds","system:authenticated"]},"status":{"allowed":false}}`,
 		namespace, resource, name, seeds[i%len(seeds)])
-	return r.user.send(http.MethodPost, "/webhooks/auth/seed", body, http.StatusOK)
+	return u.send(ctx, http.MethodPost, "/webhooks/auth/seed", body, http.StatusOK)
 }

@@ -1,7 +1,7 @@
 package main
 
 import (
-	"fmt"
+	"context"
 	"slices"
 	"time"
 
@@ -14,7 +14,7 @@ type latencies []time.Duration
 // constantRate sends n requests, one every 1/rate seconds, without waiting for responses. The time of a request
 // begins when it should have been sent, so it includes the time that the request waits for others, in this program
 // or in the server. The second result is how late the requests were sent, which is the part of this program.
-func constantRate(rate, n int, send func(int) error) (took, late latencies, err error) {
+func constantRate(ctx context.Context, rate, n int, send func(context.Context, int) error) (took, late latencies, err error) {
 	took, late = make(latencies, n), make(latencies, n)
 	interval := time.Second / time.Duration(rate)
 	begin := time.Now().Add(10 * time.Millisecond)
@@ -24,7 +24,7 @@ func constantRate(rate, n int, send func(int) error) (took, late latencies, err 
 		pause(time.Until(intended))
 		group.Go(func() error {
 			late[i] = time.Since(intended)
-			err := send(i)
+			err := send(ctx, i)
 			took[i] = time.Since(intended)
 			return err
 		})
@@ -34,26 +34,16 @@ func constantRate(rate, n int, send func(int) error) (took, late latencies, err 
 
 // oneAtATime sends n requests, each after the response to the one before it: nothing waits, so small differences
 // show.
-func oneAtATime(n int, send func(int) error) (latencies, error) {
+func oneAtATime(ctx context.Context, n int, send func(context.Context, int) error) (latencies, error) {
 	took := make(latencies, n)
 	for i := range n {
 		begin := time.Now()
-		if err := send(i); err != nil {
+		if err := send(ctx, i); err != nil {
 			return nil, err
 		}
 		took[i] = time.Since(begin)
 	}
 	return took, nil
-}
-
-// sixteenAtATime sends n requests that are not measured.
-func sixteenAtATime(n int, send func(int) error) error {
-	var group errgroup.Group
-	group.SetLimit(16)
-	for i := range n {
-		group.Go(func() error { return send(i) })
-	}
-	return group.Wait()
 }
 
 // quantile returns the quantile by nearest rank.
@@ -65,5 +55,3 @@ func (l latencies) quantile(q float64) time.Duration {
 
 func (l latencies) median() time.Duration { return l.quantile(0.5) }
 func (l latencies) p99() time.Duration    { return l.quantile(0.99) }
-
-func ms(d time.Duration) string { return fmt.Sprintf("%.2f ms", d.Seconds()*1000) }

@@ -11,17 +11,17 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"flag"
 	"fmt"
-	"os"
-	"path/filepath"
 	"runtime"
 	"time"
+
+	"github.com/gardenlite/gardenlite/bench/internal/harness"
 )
 
 type config struct {
-	binary   string
 	shoots   int
 	rate     int
 	duration time.Duration
@@ -31,48 +31,34 @@ type config struct {
 
 func main() {
 	var c config
-	flag.StringVar(&c.binary, "gardenlite", "../bin/gardenlite", "the binary to measure")
 	flag.IntVar(&c.shoots, "shoots", 300, "how many Shoots; an even number")
 	flag.IntVar(&c.rate, "rate", 500, "requests per second")
 	flag.DurationVar(&c.duration, "duration", 15*time.Second, "how long requests are sent at that rate, for each kind of user")
 	flag.IntVar(&c.turns, "turns", 15, "how many turns each comparison takes")
 	flag.IntVar(&c.ordinary, "requests", 10000, "how many requests an ordinary user sends")
-	flag.Parse()
-	go stopOnSignal()
-	if err := bench(c); err != nil {
-		fmt.Fprintln(os.Stderr, "Error:", err)
-		os.Exit(1)
-	}
+	harness.Main(func(ctx context.Context) error { return bench(ctx, c) })
 }
 
-func bench(c config) error {
-	defer started.stop()
-	var err error
-	if c.binary, err = filepath.Abs(c.binary); err != nil {
-		return err
-	}
+func bench(ctx context.Context, c config) error {
 	if c.shoots < 2 || c.shoots%2 != 0 || c.rate < 1 || c.turns < 1 || c.ordinary < 4 || c.perTurn() < 1 {
 		return errors.New("-shoots has to be even, the other numbers positive, and -duration long enough for a request in each of the -turns")
 	}
-	with, err := startLandscape(c.binary)
+	a, err := startActors(ctx, c.shoots)
 	if err != nil {
 		return err
 	}
-	actors, err := newActors(with, c.shoots)
-	if err != nil {
-		return err
-	}
-	if err := actors.check(c.shoots); err != nil {
+	defer a.Remove()
+	if err := a.check(ctx, c.shoots); err != nil {
 		return fmt.Errorf("the webhook does not decide as it should: %w", err)
 	}
 	fmt.Printf("%d CPUs, %d Shoots on %d seeds\n", runtime.NumCPU(), c.shoots, len(seeds))
-	if err := measureAuthorization(c, with, actors); err != nil {
+	if err := measureAuthorization(ctx, c, a); err != nil {
 		return fmt.Errorf("measuring authorization: %w", err)
 	}
-	if err := measureAdmission(c, with, actors); err != nil {
+	if err := measureAdmission(ctx, c, a); err != nil {
 		return fmt.Errorf("measuring admission: %w", err)
 	}
-	if err := measureOrdinary(c, with, actors); err != nil {
+	if err := measureOrdinary(ctx, c, a); err != nil {
 		return fmt.Errorf("measuring requests of ordinary users: %w", err)
 	}
 	return nil

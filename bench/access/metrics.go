@@ -1,51 +1,60 @@
 package main
 
 import (
-	"bufio"
-	"bytes"
+	"context"
 	"fmt"
+	"maps"
 	"math"
 	"net/http"
 	"regexp"
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/gardenlite/gardenlite/bench/internal/harness"
+)
+
+// The metrics of the API server and of the admission controller.
+const (
+	webhookDuration    = "apiserver_authorization_webhook_duration_seconds"
+	webhookEvaluations = "apiserver_authorization_webhook_evaluations_total"
+	conditionDuration  = "apiserver_authorization_match_condition_evaluation_seconds"
+	conditionExcluded  = "apiserver_authorization_match_condition_exclusions_total"
+	allDuration        = "authorization_duration_seconds" // RBAC, Node and the webhook together
+	cpuSeconds         = "process_cpu_seconds_total"
+
+	authorizerDecisions  = "gardener_admission_controller_seed_authorizer_decisions_total"
+	restrictionDecisions = "gardener_admission_controller_seed_restriction_decisions_total"
+	pathChecks           = "gardener_admission_controller_seed_authorizer_graph_path_check_duration_seconds"
+
+	admissionDuration  = "apiserver_admission_webhook_admission_duration_seconds"
+	admissionCondition = "apiserver_admission_match_condition_evaluation_seconds"
+	admissionExcluded  = "apiserver_admission_match_condition_exclusions_total"
+	restriction        = `name="seed-restriction.gardener.cloud"`
 )
 
 // metrics are the values of a /metrics page by their series, or the difference of two pages.
 type metrics map[string]float64
 
 // scrape reads the metrics page; only lines that begin with one of the names are kept.
-func (u *user) scrape(host string, names ...string) (metrics, error) {
-	page, err := u.ask(http.MethodGet, host+"/metrics", nil, http.StatusOK)
+func (u *user) scrape(ctx context.Context, names ...string) (metrics, error) {
+	page, err := u.ask(ctx, http.MethodGet, "/metrics", nil, http.StatusOK)
 	if err != nil {
 		return nil, err
 	}
-	found := metrics{}
-	lines := bufio.NewScanner(bytes.NewReader(page))
-	lines.Buffer(nil, 1<<20)
-	for lines.Scan() {
-		line := lines.Text()
-		if !hasPrefix(line, names) {
-			continue
-		}
-		at := strings.LastIndexByte(line, ' ')
-		value, err := strconv.ParseFloat(line[at+1:], 64)
-		if err != nil {
-			return nil, fmt.Errorf("reading the metrics of %s: %q: %w", host, line, err)
-		}
-		found[line[:at]] = value
-	}
-	return found, lines.Err()
+	return harness.Metrics(page, names...)
 }
 
-func hasPrefix(line string, names []string) bool {
-	for _, name := range names {
-		if strings.HasPrefix(line, name) {
-			return true
-		}
+// counters reads the metrics of the API server and of the admission controller.
+func (a *actors) counters(ctx context.Context) (metrics, error) {
+	server, err := a.admin.scrape(ctx, "apiserver_authorization_", allDuration, cpuSeconds, admissionDuration,
+		admissionCondition, admissionExcluded)
+	if err != nil {
+		return nil, err
 	}
-	return false
+	// Of the admission controller only its own: it is the same process, whose CPU time would be counted twice.
+	controller, err := a.webhook.scrape(ctx, "gardener_admission_controller_")
+	return server.plus(controller), err
 }
 
 func (m metrics) minus(before metrics) metrics {
@@ -57,11 +66,9 @@ func (m metrics) minus(before metrics) metrics {
 }
 
 func (m metrics) plus(other metrics) metrics {
-	sum := metrics{}
-	for _, one := range []metrics{m, other} {
-		for series, value := range one {
-			sum[series] += value
-		}
+	sum := maps.Clone(m)
+	for series, value := range other {
+		sum[series] += value
 	}
 	return sum
 }

@@ -1,16 +1,19 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"net/http"
 	"slices"
+
+	"github.com/gardenlite/gardenlite/bench/internal/harness"
 )
 
 // comparison compares one kind of requests in both landscapes.
 type comparison struct {
 	name string
 	n    int
-	send func(a actors, i int) error
+	send func(ctx context.Context, a *actors, i int) error
 
 	with, without latencies
 	ratios        []float64 // of the medians, by turn
@@ -18,38 +21,37 @@ type comparison struct {
 
 // measureOrdinary counts what the webhooks do while an ordinary user sends requests, and compares how long these take with a
 // landscape without admission controller.
-func measureOrdinary(c config, with *landscape, a actors) error {
-	without, err := startLandscape(c.binary, "--controllers=-admission-controller")
+func measureOrdinary(ctx context.Context, c config, with *actors) error {
+	without, err := startActors(ctx, c.shoots, "--controllers=-admission-controller")
 	if err != nil {
 		return err
 	}
-	b, err := newActors(without, c.shoots)
-	if err != nil {
-		return err
-	}
+	defer without.Remove()
 	created := 0
 	comparisons := []*comparison{
-		{name: "get, allowed by RBAC", n: c.ordinary, send: func(a actors, i int) error { return a.developer.get(ownObject(i, c.shoots)) }},
-		{name: "get, refused", n: c.ordinary, send: func(a actors, i int) error {
-			return a.stranger.send(http.MethodGet, ownObject(i, c.shoots), nil, http.StatusForbidden)
+		{name: "get, allowed by RBAC", n: c.ordinary, send: func(ctx context.Context, a *actors, i int) error {
+			return a.developer.get(ctx, ownObject(i, c.shoots))
 		}},
-		{name: "create, allowed by RBAC", n: c.ordinary / 4, send: func(a actors, _ int) error {
+		{name: "get, refused", n: c.ordinary, send: func(ctx context.Context, a *actors, i int) error {
+			return a.stranger.send(ctx, http.MethodGet, ownObject(i, c.shoots), nil, http.StatusForbidden)
+		}},
+		{name: "create, allowed by RBAC", n: c.ordinary / 4, send: func(ctx context.Context, a *actors, _ int) error {
 			created++
-			return a.developer.create(objects+"/configmaps", configMap(fmt.Sprintf("ordinary-%d", created)))
+			return a.developer.create(ctx, objects+"/configmaps", configMap(fmt.Sprintf("ordinary-%d", created)))
 		}},
 	}
 	fmt.Printf("\nrequests of ordinary users, one at a time, in %d turns: with the admission controller, and without it\n", c.turns)
 	for _, r := range comparisons {
-		before, err := counters(with, a.admin)
+		before, err := with.counters(ctx)
 		if err != nil {
 			return err
 		}
 		for turn := range c.turns {
-			if err := r.turn(c, turn, a, b); err != nil {
+			if err := r.turn(ctx, c, turn, with, without); err != nil {
 				return err
 			}
 		}
-		after, err := counters(with, a.admin)
+		after, err := with.counters(ctx)
 		if err != nil {
 			return err
 		}
@@ -59,16 +61,13 @@ func measureOrdinary(c config, with *landscape, a actors) error {
 }
 
 // turn sends the requests to both landscapes, and alternates which one is first.
-func (r *comparison) turn(c config, turn int, with, without actors) error {
-	measure := func(a actors) (latencies, error) {
-		return oneAtATime((r.n+c.turns-1)/c.turns, func(i int) error { return r.send(a, i) })
-	}
-	pair := [2]actors{with, without}
+func (r *comparison) turn(ctx context.Context, c config, turn int, with, without *actors) (err error) {
+	pair := [2]*actors{with, without}
 	var took [2]latencies
 	for i := range pair {
 		at := (i + turn) % len(pair)
-		var err error
-		if took[at], err = measure(pair[at]); err != nil {
+		send := func(ctx context.Context, i int) error { return r.send(ctx, pair[at], i) }
+		if took[at], err = oneAtATime(ctx, (r.n+c.turns-1)/c.turns, send); err != nil {
 			return err
 		}
 	}
@@ -80,8 +79,8 @@ func (r *comparison) turn(c config, turn int, with, without actors) error {
 func (r *comparison) print(counted metrics) {
 	median, p99 := float64(r.with.median())/float64(r.without.median()), float64(r.with.p99())/float64(r.without.p99())
 	fmt.Printf("  %-46s %9s   %9s   ratio %.2f (by turn %.2f to %.2f)\n", fmt.Sprintf("%d %s: median", len(r.with), r.name),
-		ms(r.with.median()), ms(r.without.median()), median, slices.Min(r.ratios), slices.Max(r.ratios))
-	fmt.Printf("  %-46s %9s   %9s   ratio %.2f\n", "  p99", ms(r.with.p99()), ms(r.without.p99()), p99)
+		harness.MS(r.with.median()), harness.MS(r.without.median()), median, slices.Min(r.ratios), slices.Max(r.ratios))
+	fmt.Printf("  %-46s %9s   %9s   ratio %.2f\n", "  p99", harness.MS(r.with.p99()), harness.MS(r.without.p99()), p99)
 	evaluations, decisions := counted.sum(webhookEvaluations)+counted.histogram(admissionDuration, restriction).count,
 		counted.sum(authorizerDecisions)+counted.sum(restrictionDecisions)
 	mark := " "

@@ -1,8 +1,11 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"time"
+
+	"github.com/gardenlite/gardenlite/bench/internal/harness"
 )
 
 // mostOthers is how many CPUs other programs may keep busy in a quiet turn: more is enough to hold up one request in
@@ -18,18 +21,18 @@ type turn struct {
 }
 
 // newTurn sends requests at the constant rate, and measures them.
-func newTurn(c config, l *landscape, admin *user, send func(int) error) (t turn, err error) {
-	before, err := counters(l, admin)
+func newTurn(ctx context.Context, c config, a *actors, send func(context.Context, int) error) (t turn, err error) {
+	before, err := a.counters(ctx)
 	if err != nil {
 		return t, err
 	}
 	begin, cpu := time.Now(), readCPU()
-	t.took, t.late, err = constantRate(c.rate, c.perTurn(), send)
+	t.took, t.late, err = constantRate(ctx, c.rate, c.perTurn(), send)
 	if err != nil {
 		return t, err
 	}
 	lasted, busy := time.Since(begin), readCPU().minus(cpu)
-	after, err := counters(l, admin)
+	after, err := a.counters(ctx)
 	if err != nil {
 		return t, err
 	}
@@ -78,15 +81,15 @@ func (r load) print(what string) {
 	for _, t := range r {
 		others += t.others / float64(len(r))
 	}
-	fmt.Printf("  %-46s %9s   %9s  p99\n", what, ms(took.median()), ms(took.p99()))
+	fmt.Printf("  %-46s %9s   %9s  p99\n", what, harness.MS(took.median()), harness.MS(took.p99()))
 	fmt.Printf("    %.2f ms of the server's CPU each; sent late by %s, p99 %s; other programs kept %.1f CPUs busy\n",
-		1000*r.counted().sum(cpuSeconds)/float64(len(took)), ms(late.median()), ms(late.p99()), others)
+		1000*r.counted().sum(cpuSeconds)/float64(len(took)), harness.MS(late.median()), harness.MS(late.p99()), others)
 	if quiet := r.quiet(); len(quiet) > 0 && len(quiet) < len(r) {
-		fmt.Printf("  %-46s %9s   %9s  p99\n", fmt.Sprintf("  in the %d quiet turns", len(quiet)), ms(quiet.took().median()),
-			ms(quiet.took().p99()))
+		fmt.Printf("  %-46s %9s   %9s  p99\n", fmt.Sprintf("  in the %d quiet turns", len(quiet)), harness.MS(quiet.took().median()),
+			harness.MS(quiet.took().p99()))
 	}
 }
 
 func printDifference(what string, a, b load) {
-	fmt.Printf("  %-46s %9s   %9s\n", what, ms(a.took().median()-b.took().median()), ms(a.took().p99()-b.took().p99()))
+	fmt.Printf("  %-46s %9s   %9s\n", what, harness.MS(a.took().median()-b.took().median()), harness.MS(a.took().p99()-b.took().p99()))
 }

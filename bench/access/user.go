@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"fmt"
 	"io"
 	"net/http"
@@ -15,28 +16,30 @@ type user struct {
 	client     *http.Client
 }
 
-func newUser(name, host string, config *rest.Config) (*user, error) {
+func newUser(name string, config *rest.Config) (*user, error) {
 	client, err := rest.HTTPClientFor(config)
 	if err != nil {
 		return nil, fmt.Errorf("making a client for %s: %w", name, err)
 	}
-	return &user{name: name, host: host, client: client}, nil
+	return &user{name: name, host: config.Host, client: client}, nil
 }
 
 // send sends a request, and returns an error unless the response has the given status.
-func (u *user) send(method, path string, body []byte, status int) error {
-	_, err := u.ask(method, u.host+path, body, status)
+func (u *user) send(ctx context.Context, method, path string, body []byte, status int) error {
+	_, err := u.ask(ctx, method, path, body, status)
 	return err
 }
 
-func (u *user) get(path string) error { return u.send(http.MethodGet, path, nil, http.StatusOK) }
-
-func (u *user) create(path string, body []byte) error {
-	return u.send(http.MethodPost, path, body, http.StatusCreated)
+func (u *user) get(ctx context.Context, path string) error {
+	return u.send(ctx, http.MethodGet, path, nil, http.StatusOK)
 }
 
-func (u *user) ask(method, url string, body []byte, status int) ([]byte, error) {
-	request, err := http.NewRequest(method, url, bytes.NewReader(body))
+func (u *user) create(ctx context.Context, path string, body []byte) error {
+	return u.send(ctx, http.MethodPost, path, body, http.StatusCreated)
+}
+
+func (u *user) ask(ctx context.Context, method, path string, body []byte, status int) ([]byte, error) {
+	request, err := http.NewRequestWithContext(ctx, method, u.host+path, bytes.NewReader(body))
 	if err != nil {
 		return nil, err
 	}
@@ -54,7 +57,7 @@ func (u *user) ask(method, url string, body []byte, status int) ([]byte, error) 
 		return nil, err
 	}
 	if response.StatusCode != status {
-		return nil, fmt.Errorf("%s: %s %s: %s instead of %d: %.300s", u.name, method, url, response.Status, status, answer)
+		return nil, fmt.Errorf("%s: %s %s: %s instead of %d: %.300s", u.name, method, path, response.Status, status, answer)
 	}
 	return answer, nil
 }

@@ -10,32 +10,26 @@ import (
 	"context"
 	"flag"
 	"fmt"
-	"os"
 	"time"
 
 	"github.com/gardenlite/gardenlite/bench/internal/harness"
 )
 
 type config struct {
-	gardenlite, part     string
+	part                 string
 	runs, many, sessions int
 	expiring, bytes      int
 }
 
 func main() {
 	var c config
-	flag.StringVar(&c.gardenlite, "gardenlite", "../bin/gardenlite", "the binary to measure")
 	flag.StringVar(&c.part, "part", "", "one of prompts, many, throughput and expiry; all if it is empty")
 	flag.IntVar(&c.runs, "runs", 20, "how often a prompt is waited for; the median is printed")
 	flag.IntVar(&c.many, "many", 200, "how many bastions there are at once")
 	flag.IntVar(&c.expiring, "expiring", 5, "how many bastions expire; the median is printed, and the slowest one")
 	flag.IntVar(&c.sessions, "sessions", 50, "how many sessions move bytes at once")
 	flag.IntVar(&c.bytes, "bytes", 10_000_000, "how many bytes each session moves, to the node and then from it")
-	flag.Parse()
-	if err := bench(context.Background(), c); err != nil {
-		fmt.Fprintln(os.Stderr, "Error:", err)
-		os.Exit(1)
-	}
+	harness.Main(func(ctx context.Context) error { return bench(ctx, c) })
 }
 
 func bench(ctx context.Context, c config) error {
@@ -55,12 +49,12 @@ func bench(ctx context.Context, c config) error {
 		if c.part != "" && c.part != part.name {
 			continue
 		}
-		l, err := startLandscape(ctx, c.gardenlite, part.flags...)
+		l, err := startLandscape(ctx, part.flags...)
 		if err != nil {
 			return err
 		}
 		err = part.run(ctx, l, servers, c)
-		l.Stop()
+		l.Remove()
 		if err != nil {
 			return fmt.Errorf("%s: %w", part.name, err)
 		}
@@ -72,11 +66,14 @@ func bench(ctx context.Context, c config) error {
 func header(title string) { fmt.Printf("\n%-66s %12s %8s\n", title, "", "ratio") }
 
 func row(what, value string, ratio float64, limit string, met bool) {
-	verdict := ""
-	if limit != "" {
-		verdict = "  (to be " + limit + ": " + map[bool]string{true: "met", false: "NOT met"}[met] + ")"
+	fmt.Printf("%-66s %12s %8.2f%s\n", what, value, ratio, verdict(limit, met))
+}
+
+func verdict(limit string, met bool) string {
+	if limit == "" {
+		return ""
 	}
-	fmt.Printf("%-66s %12s %8.2f%s\n", what, value, ratio, verdict)
+	return "  (to be " + limit + ": " + map[bool]string{true: "met", false: "NOT met"}[met] + ")"
 }
 
 func ratio(a, b time.Duration) float64 { return float64(a) / float64(max(b, 1)) }

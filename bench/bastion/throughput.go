@@ -2,10 +2,10 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"sync"
 	"time"
+
+	"github.com/gardenlite/gardenlite/bench/internal/harness"
 )
 
 // throughput measures how many bytes a second simultaneous sessions through one bastion move.
@@ -14,11 +14,11 @@ func throughput(ctx context.Context, l *landscape, p *plain, c config) error {
 	if err != nil {
 		return err
 	}
-	baseUp, baseDown, err := p.route().move(c)
+	baseUp, baseDown, err := p.route().move(ctx, c)
 	if err != nil {
 		return fmt.Errorf("baseline: %w", err)
 	}
-	up, down, err := l.route(b).move(c)
+	up, down, err := l.route(b).move(ctx, c)
 	if err != nil {
 		return err
 	}
@@ -34,7 +34,7 @@ func rate(r float64) string { return fmt.Sprintf("%.0f MB/s", r/1e6) }
 
 // move opens c.sessions connections, and returns how many bytes a second all of them together move to the node, and
 // from it.
-func (r route) move(c config) (up, down float64, err error) {
+func (r route) move(ctx context.Context, c config) (up, down float64, err error) {
 	tunnels := make([]*tunnel, c.sessions)
 	for i := range tunnels {
 		if tunnels[i], err = r.dial(); err != nil {
@@ -43,14 +43,9 @@ func (r route) move(c config) (up, down float64, err error) {
 		defer tunnels[i].close()
 	}
 	all := func(move func(t *tunnel, bytes int) error) (float64, error) {
-		errs := make([]error, len(tunnels))
-		var group sync.WaitGroup
 		begin := time.Now()
-		for i, t := range tunnels {
-			group.Go(func() { errs[i] = move(t, c.bytes) })
-		}
-		group.Wait()
-		return float64(c.sessions*c.bytes) / time.Since(begin).Seconds(), errors.Join(errs...)
+		err := harness.InParallel(ctx, len(tunnels), len(tunnels), func(_ context.Context, i int) error { return move(tunnels[i], c.bytes) })
+		return float64(c.sessions*c.bytes) / time.Since(begin).Seconds(), err
 	}
 	if up, err = all((*tunnel).send); err == nil {
 		down, err = all((*tunnel).receive)

@@ -16,7 +16,7 @@ import (
 
 const (
 	project   = "/apis/core.gardener.cloud/v1beta1/projects/dev"
-	shootPath = "/apis/core.gardener.cloud/v1beta1/namespaces/garden-dev/shoots/bench"
+	shootPath = harness.ShootsPath + "/bench"
 	// members is the group of the users who request kubeconfigs.
 	members = "bench"
 )
@@ -24,8 +24,8 @@ const (
 // landscape is a landscape with a Shoot, and with a group whose members administrate its project.
 type landscape struct{ *harness.Landscape }
 
-func startLandscape(ctx context.Context, binary, algorithm string) (_ *landscape, err error) {
-	started, err := harness.StartLandscape(ctx, binary, "--shoot-kubeconfig-key-algorithm="+algorithm)
+func startLandscape(ctx context.Context, algorithm string) (*landscape, error) {
+	started, err := harness.StartLandscape(ctx, "--shoot-kubeconfig-key-algorithm="+algorithm)
 	if err != nil {
 		return nil, err
 	}
@@ -34,7 +34,7 @@ func startLandscape(ctx context.Context, binary, algorithm string) (_ *landscape
 		err = l.addMembers(ctx)
 	}
 	if err != nil {
-		l.Stop()
+		l.Remove()
 		return nil, err
 	}
 	return l, nil
@@ -42,7 +42,7 @@ func startLandscape(ctx context.Context, binary, algorithm string) (_ *landscape
 
 // addMembers makes the group an administrator of the project, and waits until its members have access.
 func (l *landscape) addMembers(ctx context.Context) error {
-	config, err := l.Config()
+	config, err := l.Config(ctx)
 	if err != nil {
 		return err
 	}
@@ -66,18 +66,10 @@ func (l *landscape) addMembers(ctx context.Context) error {
 }
 
 // users returns the clients of several users.
-func (l *landscape) users(ctx context.Context, count int) ([]rest.Interface, error) {
-	var clients []rest.Interface
+func (l *landscape) users(ctx context.Context, count int) ([]kubernetes.Interface, error) {
+	var clients []kubernetes.Interface
 	for i := range count {
-		data, err := l.Run(ctx, "kubeconfig", fmt.Sprintf("--user=user-%d", i), "--group="+members)
-		if err != nil {
-			return nil, err
-		}
-		config, err := clientcmd.RESTConfigFromKubeConfig(data)
-		if err != nil {
-			return nil, err
-		}
-		client, err := newClient(config)
+		client, err := l.Client(ctx, fmt.Sprintf("--user=user-%d", i), "--group="+members)
 		if err != nil {
 			return nil, err
 		}

@@ -10,13 +10,10 @@ import (
 	"errors"
 	"flag"
 	"fmt"
-	"os"
 	"slices"
-	"sync"
 	"time"
 
 	"k8s.io/client-go/kubernetes"
-	"k8s.io/client-go/rest"
 
 	"github.com/gardenlite/gardenlite/bench/internal/harness"
 )
@@ -34,23 +31,18 @@ const (
 )
 
 type flags struct {
-	gardenlite, baseline, algorithm string
-	calls, users, singles           int
+	baseline, algorithm   string
+	calls, users, singles int
 }
 
 func main() {
 	var f flags
-	flag.StringVar(&f.gardenlite, "gardenlite", "../bin/gardenlite", "the binary to measure")
 	flag.StringVar(&f.baseline, "baseline", "../bin/baseline", "folder with kube-apiserver and etcd; \"\" leaves them out")
 	flag.StringVar(&f.algorithm, "algorithm", "rsa", "algorithm of the keys: rsa or ecdsa")
 	flag.IntVar(&f.calls, "calls", 500, "how many requests at once")
 	flag.IntVar(&f.users, "users", 10, "how many users make them, each with a client of its own")
 	flag.IntVar(&f.singles, "singles", 20, "how many single requests of each kind, one after another")
-	flag.Parse()
-	if err := bench(context.Background(), f); err != nil {
-		fmt.Fprintln(os.Stderr, "Error:", err)
-		os.Exit(1)
-	}
+	harness.Main(func(ctx context.Context) error { return bench(ctx, f) })
 }
 
 func bench(ctx context.Context, f flags) error {
@@ -59,11 +51,11 @@ func bench(ctx context.Context, f flags) error {
 			return fmt.Errorf("baseline: %w", err)
 		}
 	}
-	l, err := startLandscape(ctx, f.gardenlite, f.algorithm)
+	l, err := startLandscape(ctx, f.algorithm)
 	if err != nil {
 		return err
 	}
-	defer l.Stop()
+	defer l.Remove()
 	users, err := l.users(ctx, f.users)
 	if err != nil {
 		return err
@@ -85,11 +77,11 @@ func bench(ctx context.Context, f flags) error {
 }
 
 func measureBare(ctx context.Context, s harness.BareServer, f flags) error {
-	client, err := newClient(s.Config)
+	client, err := kubernetes.NewForConfig(s.Config)
 	if err != nil {
 		return err
 	}
-	if _, err := post(ctx, client, "/api/v1/namespaces/default/serviceaccounts", serviceAccount); err != nil {
+	if _, err := harness.Create(ctx, client, "/api/v1/namespaces/default/serviceaccounts", []byte(serviceAccount)); err != nil {
 		return err
 	}
 	if err := single(ctx, client, f.singles, "kube-apiserver: SelfSubjectReview", selfReviewPath, selfReview, 0); err != nil {
@@ -98,32 +90,13 @@ func measureBare(ctx context.Context, s harness.BareServer, f flags) error {
 	return single(ctx, client, f.singles, "kube-apiserver: TokenRequest", fmt.Sprintf(tokenPath, "default"), tokenRequest, 0)
 }
 
-func newClient(config *rest.Config) (rest.Interface, error) {
-	config = rest.CopyConfig(config)
-	config.QPS = -1
-	client, err := kubernetes.NewForConfig(config)
-	if err != nil {
-		return nil, err
-	}
-	return client.CoreV1().RESTClient(), nil
-}
-
-// post sends a request. client-go retries it if the server asks for that.
-func post(ctx context.Context, client rest.Interface, path, body string) ([]byte, error) {
-	data, err := client.Post().AbsPath(path).SetHeader("Content-Type", "application/json").Body([]byte(body)).DoRaw(ctx)
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", path, err)
-	}
-	return data, nil
-}
-
 // single prints how long requests take that are made one after another. The first one, which opens the connection, does
 // not count.
-func single(ctx context.Context, client rest.Interface, count int, name, path, body string, pause time.Duration) error {
+func single(ctx context.Context, client kubernetes.Interface, count int, name, path, body string, pause time.Duration) error {
 	var took []time.Duration
 	for range count + 1 {
 		begin := time.Now()
-		if _, err := post(ctx, client, path, body); err != nil {
+		if _, err := harness.Create(ctx, client, path, []byte(body)); err != nil {
 			return err
 		}
 		took = append(took, time.Since(begin))
@@ -133,23 +106,18 @@ func single(ctx context.Context, client rest.Interface, count int, name, path, b
 	return nil
 }
 
-// many prints how long simultaneous requests for kubeconfigs take, retries included.
-func many(ctx context.Context, users []rest.Interface, f flags) error {
-	took, keys, errs := make([]time.Duration, f.calls), make([]string, f.calls), make([]error, f.calls)
-	var all sync.WaitGroup
+// many prints how long simultaneous requests for kubeconfigs take, with the retries of client-go if the server asks for them.
+func many(ctx context.Context, users []kubernetes.Interface, f flags) error {
+	took, keys := make([]time.Duration, f.calls), make([]string, f.calls)
 	begin := time.Now()
-	for i := range f.calls {
-		all.Go(func() {
-			answer, err := post(ctx, users[i%len(users)], shootPath+"/adminkubeconfig", kubeconfigRequest)
-			took[i] = time.Since(begin)
-			if err == nil {
-				keys[i], err = key(answer)
-			}
-			errs[i] = err
-		})
-	}
-	all.Wait()
-	if err := errors.Join(errs...); err != nil {
+	if err := harness.InParallel(ctx, f.calls, f.calls, func(ctx context.Context, i int) error {
+		answer, err := harness.Create(ctx, users[i%len(users)], shootPath+"/adminkubeconfig", []byte(kubeconfigRequest))
+		took[i] = time.Since(begin)
+		if err == nil {
+			keys[i], err = key(answer)
+		}
+		return err
+	}); err != nil {
 		return err
 	}
 	slices.Sort(keys)
@@ -161,8 +129,5 @@ func many(ctx context.Context, users []rest.Interface, f flags) error {
 }
 
 func report(name string, took []time.Duration) {
-	slices.Sort(took)
-	fmt.Printf("%-55s median %9.1f ms, max %9.1f ms\n", name, ms(took[len(took)/2]), ms(took[len(took)-1]))
+	fmt.Printf("%-55s median %11s, max %11s\n", name, harness.MS(harness.Median(took)), harness.MS(slices.Max(took)))
 }
-
-func ms(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }

@@ -1,66 +1,47 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
-	"io"
-	"net/http"
 	"strings"
 	"time"
 
-	"k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/clientcmd"
+	"k8s.io/client-go/kubernetes"
 
 	"github.com/gardenlite/gardenlite/bench/internal/harness"
 )
 
-const shootsPath = "/apis/core.gardener.cloud/v1beta1/namespaces/garden-dev/shoots"
-
-// landscape is a landscape with a seed. It runs until Stop.
+// landscape is a landscape with a seed. It runs until Remove.
 type landscape struct {
 	*harness.Landscape
-	client *http.Client
-	host   string
+	client kubernetes.Interface
 }
 
-func startLandscape(ctx context.Context, binary string) (*landscape, error) {
-	started, err := harness.StartLandscape(ctx, binary)
+func startLandscape(ctx context.Context) (*landscape, error) {
+	started, err := harness.StartLandscape(ctx)
 	if err != nil {
 		return nil, err
 	}
-	l := &landscape{Landscape: started}
-	config, err := l.Config()
-	if err == nil {
-		l.host = config.Host
-		l.client, err = rest.HTTPClientFor(config)
-	}
+	client, err := started.Client(ctx)
 	if err != nil {
-		l.Stop()
+		started.Remove()
 		return nil, err
 	}
-	return l, nil
+	return &landscape{started, client}, nil
 }
 
-func (l *landscape) create(name string, hibernated bool) error {
-	body := fmt.Sprintf(`{"apiVersion":"core.gardener.cloud/v1beta1","kind":"Shoot","metadata":{"name":%q,"namespace":"garden-dev"},"spec":{
-		"cloudProfile":{"kind":"CloudProfile","name":"local"},"credentialsBindingName":"sample","region":"local","purpose":"testing",
-		"hibernation":{"enabled":%t},"kubernetes":{"version":"1.36.0"},
-		"networking":{"type":"local","nodes":"10.10.0.0/16","pods":"10.11.0.0/16","services":"10.12.0.0/16"},
-		"provider":{"type":"local","workers":[{"name":"worker","minimum":2,"maximum":3,"machine":{"type":"local",
-			"image":{"name":"local","version":"1.0.0"}},"zones":["local-a"]}]}}}`,
-		name, hibernated)
-	response, err := l.client.Post(l.host+shootsPath, "application/json", bytes.NewBufferString(body))
+func (l *landscape) create(ctx context.Context, name string, hibernated bool) error {
+	return harness.CreateShoot(ctx, l.client, name, 2, map[string]any{"hibernation": map[string]any{"enabled": hibernated}})
+}
+
+// read reads the Shoots, or one of them.
+func (l *landscape) read(ctx context.Context, path string, into any) error {
+	data, err := l.client.CoreV1().RESTClient().Get().AbsPath(harness.ShootsPath + path).DoRaw(ctx)
 	if err != nil {
 		return err
 	}
-	defer response.Body.Close()
-	answer, _ := io.ReadAll(response.Body)
-	if response.StatusCode != http.StatusCreated {
-		return fmt.Errorf("creating shoot %s: %s: %s", name, response.Status, answer)
-	}
-	return nil
+	return json.Unmarshal(data, into)
 }
 
 type shoot struct {
@@ -72,13 +53,9 @@ type shoot struct {
 }
 
 // succeeded returns how many shoots with that prefix have succeeded.
-func (l *landscape) succeeded(prefix string) (count int) {
-	data, err := harness.Read(l.client, l.host+shootsPath, "")
-	if err != nil {
-		return 0
-	}
+func (l *landscape) succeeded(ctx context.Context, prefix string) (count int) {
 	var list struct{ Items []shoot }
-	if json.Unmarshal(data, &list) != nil {
+	if l.read(ctx, "", &list) != nil {
 		return 0
 	}
 	for _, s := range list.Items {
@@ -94,24 +71,17 @@ func (l *landscape) succeeded(prefix string) (count int) {
 func (l *landscape) answers(ctx context.Context, name string) error {
 	var s shoot
 	err := harness.Poll(ctx, 5*time.Minute, func() (bool, error) {
-		data, err := harness.Read(l.client, l.host+shootsPath+"/"+name, "")
-		return err == nil && json.Unmarshal(data, &s) == nil && s.Status.LastOperation.State == "Succeeded" &&
+		return l.read(ctx, "/"+name, &s) == nil && s.Status.LastOperation.State == "Succeeded" &&
 			len(s.Status.AdvertisedAddresses) > 0, nil
 	})
 	if err != nil {
 		return fmt.Errorf("shoot %s: %w", name, err)
 	}
-	data, err := l.Run(ctx, "kubeconfig", "shoot", "dev/"+name)
-	if err != nil {
-		return fmt.Errorf("asking for a kubeconfig of shoot %s: %w", name, err)
-	}
-	config, err := clientcmd.RESTConfigFromKubeConfig(data)
+	client, err := l.Client(ctx, "shoot", "dev/"+name)
 	if err != nil {
 		return err
 	}
-	client, err := rest.HTTPClientFor(config)
-	if err != nil {
-		return err
-	}
-	return harness.Poll(ctx, time.Minute, func() (bool, error) { return harness.Get(client, config.Host+"/readyz", "") == nil, nil })
+	return harness.Poll(ctx, time.Minute, func() (bool, error) {
+		return client.CoreV1().RESTClient().Get().AbsPath("/readyz").Do(ctx).Error() == nil, nil
+	})
 }

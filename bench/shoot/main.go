@@ -8,34 +8,27 @@ import (
 	"context"
 	"flag"
 	"fmt"
-	"os"
-	"sync"
 	"time"
 
 	"github.com/gardenlite/gardenlite/bench/internal/harness"
 )
 
 func main() {
-	gardenlite := flag.String("gardenlite", "../bin/gardenlite", "the binary to measure")
 	baseline := flag.String("baseline", "../bin/baseline", "folder with kube-apiserver and etcd")
 	runs := flag.Int("runs", 3, "how many first shoots; the median is printed")
 	hibernated := flag.Int("hibernated", 1000, "how many shoots that are hibernated from birth")
 	part := flag.String("part", "", "only first, running or hibernated; all of them if empty")
-	flag.Parse()
-	if err := bench(context.Background(), *gardenlite, *baseline, *part, *runs, *hibernated); err != nil {
-		fmt.Fprintln(os.Stderr, "Error:", err)
-		os.Exit(1)
-	}
+	harness.Main(func(ctx context.Context) error { return bench(ctx, *baseline, *part, *runs, *hibernated) })
 }
 
-func bench(ctx context.Context, gardenlite, baseline, part string, runs, hibernated int) error {
+func bench(ctx context.Context, baseline, part string, runs, hibernated int) error {
 	parts := []struct {
 		name string
 		run  func() error
 	}{
-		{"first", func() error { return first(ctx, gardenlite, baseline, runs) }},
-		{"running", func() error { return running(ctx, gardenlite, baseline) }},
-		{"hibernated", func() error { return asleep(ctx, gardenlite, hibernated) }},
+		{"first", func() error { return first(ctx, baseline, runs) }},
+		{"running", func() error { return running(ctx, baseline) }},
+		{"hibernated", func() error { return asleep(ctx, hibernated) }},
 	}
 	known := part == ""
 	for _, p := range parts {
@@ -54,14 +47,14 @@ func bench(ctx context.Context, gardenlite, baseline, part string, runs, hiberna
 }
 
 // first prints how long a first shoot takes.
-func first(ctx context.Context, gardenlite, baseline string, runs int) error {
+func first(ctx context.Context, baseline string, runs int) error {
 	var base, shoots []time.Duration
 	for i := range runs {
 		took, _, err := harness.Baseline(ctx, baseline)
 		if err != nil {
 			return fmt.Errorf("baseline: %w", err)
 		}
-		shoot, err := firstShoot(ctx, gardenlite)
+		shoot, err := firstShoot(ctx)
 		if err != nil {
 			return err
 		}
@@ -76,14 +69,14 @@ func first(ctx context.Context, gardenlite, baseline string, runs int) error {
 	return nil
 }
 
-func firstShoot(ctx context.Context, gardenlite string) (time.Duration, error) {
-	l, err := startLandscape(ctx, gardenlite)
+func firstShoot(ctx context.Context) (time.Duration, error) {
+	l, err := startLandscape(ctx)
 	if err != nil {
 		return 0, err
 	}
-	defer l.Stop()
+	defer l.Remove()
 	begin := time.Now()
-	if err := l.create("first", false); err != nil {
+	if err := l.create(ctx, "first", false); err != nil {
 		return 0, err
 	}
 	if err := l.answers(ctx, "first"); err != nil {
@@ -93,16 +86,16 @@ func firstShoot(ctx context.Context, gardenlite string) (time.Duration, error) {
 }
 
 // running prints what 1, 5 and 10 running shoots cost.
-func running(ctx context.Context, gardenlite, baseline string) error {
+func running(ctx context.Context, baseline string) error {
 	_, bare, err := harness.Baseline(ctx, baseline)
 	if err != nil {
 		return fmt.Errorf("baseline: %w", err)
 	}
-	l, err := startLandscape(ctx, gardenlite)
+	l, err := startLandscape(ctx)
 	if err != nil {
 		return err
 	}
-	defer l.Stop()
+	defer l.Remove()
 	without, err := l.Memory(ctx)
 	if err != nil {
 		return err
@@ -133,15 +126,15 @@ func running(ctx context.Context, gardenlite, baseline string) error {
 }
 
 // asleep prints what shoots cost that are created hibernated.
-func asleep(ctx context.Context, gardenlite string, count int) error {
+func asleep(ctx context.Context, count int) error {
 	if count == 0 {
 		return nil
 	}
-	l, err := startLandscape(ctx, gardenlite)
+	l, err := startLandscape(ctx)
 	if err != nil {
 		return err
 	}
-	defer l.Stop()
+	defer l.Remove()
 	without, err := l.Memory(ctx)
 	if err != nil {
 		return err
@@ -162,26 +155,10 @@ func asleep(ctx context.Context, gardenlite string, count int) error {
 
 // createMany creates shoots until there are count, eight at a time, and waits until all have succeeded.
 func (l *landscape) createMany(ctx context.Context, prefix string, from, count int, hibernated bool) error {
-	numbers := make(chan int)
-	errs := make(chan error, count)
-	var workers sync.WaitGroup
-	for range 8 {
-		workers.Go(func() {
-			for i := range numbers {
-				errs <- l.create(fmt.Sprintf("%s%d", prefix, i), hibernated)
-			}
-		})
+	if err := harness.InParallel(ctx, 8, count-from, func(ctx context.Context, i int) error {
+		return l.create(ctx, fmt.Sprintf("%s%d", prefix, from+i), hibernated)
+	}); err != nil {
+		return err
 	}
-	for i := from; i < count; i++ {
-		numbers <- i
-	}
-	close(numbers)
-	workers.Wait()
-	close(errs)
-	for err := range errs {
-		if err != nil {
-			return err
-		}
-	}
-	return harness.Poll(ctx, 20*time.Minute, func() (bool, error) { return l.succeeded(prefix) == count, nil })
+	return harness.Poll(ctx, 20*time.Minute, func() (bool, error) { return l.succeeded(ctx, prefix) == count, nil })
 }

@@ -60,13 +60,13 @@ func openGarden(dir string, pid int) *gardenClient {
 
 // listAll reports whether the API server is ready and every resource can be listed.
 func (g *gardenClient) listAll() bool {
-	if harness.Get(g.client, g.host+"/readyz", "") != nil {
+	if harness.Get(g.client, g.host+"/readyz") != nil {
 		return false
 	}
 	// In parallel: a consistent list waits up to 100 ms for the watch cache, in every kube-apiserver.
 	failed := make(chan bool, len(gardenResources))
 	for _, resource := range gardenResources {
-		go func() { failed <- harness.Get(g.client, g.host+"/apis/"+resource, "") != nil }()
+		go func() { failed <- harness.Get(g.client, g.host+"/apis/"+resource) != nil }()
 	}
 	ok := true
 	for range gardenResources {
@@ -77,7 +77,7 @@ func (g *gardenClient) listAll() bool {
 
 // seedReady reports whether the Seed's gardenlet has its certificate, and all conditions of the Seed are good.
 func (g *gardenClient) seedReady(name string) bool {
-	body, err := harness.Read(g.client, g.host+"/apis/core.gardener.cloud/v1beta1/seeds/"+name, "")
+	body, err := harness.Read(g.client, g.host+"/apis/core.gardener.cloud/v1beta1/seeds/"+name)
 	if err != nil {
 		return false
 	}

@@ -8,26 +8,18 @@ import (
 	"context"
 	"flag"
 	"fmt"
-	"os"
-	"os/exec"
 	"time"
 
 	"github.com/gardenlite/gardenlite/bench/internal/harness"
 )
 
 func main() {
-	gardenlite := flag.String("gardenlite", "../bin/gardenlite", "the binary to measure")
 	baseline := flag.String("baseline", "../bin/baseline", "folder with kube-apiserver and etcd")
 	runs := flag.Int("runs", 5, "how many of each; medians are printed")
-	flag.Parse()
-	if err := bench(*gardenlite, *baseline, *runs); err != nil {
-		fmt.Fprintln(os.Stderr, "Error:", err)
-		os.Exit(1)
-	}
+	harness.Main(func(ctx context.Context) error { return bench(ctx, *baseline, *runs) })
 }
 
-func bench(gardenlite, baseline string, runs int) error {
-	ctx := context.Background()
+func bench(ctx context.Context, baseline string, runs int) error {
 	var base, cold, warm, stop, seeded, seededWarm []time.Duration
 	var last, lastSeeded sample
 	for i := range runs {
@@ -36,13 +28,13 @@ func bench(gardenlite, baseline string, runs int) error {
 			return fmt.Errorf("baseline: %w", err)
 		}
 		base = append(base, took)
-		first, second, err := measureTwice(ctx, gardenlite, 0)
+		first, second, err := measureTwice(ctx, 0)
 		if err != nil {
 			return err
 		}
 		cold, warm, stop = append(cold, first.ready), append(warm, second.ready), append(stop, first.stop, second.stop)
 		last = first
-		seedFirst, seedSecond, err := measureTwice(ctx, gardenlite, 1)
+		seedFirst, seedSecond, err := measureTwice(ctx, 1)
 		if err != nil {
 			return fmt.Errorf("with a seed: %w", err)
 		}
@@ -77,16 +69,16 @@ func report(what string, s sample) {
 }
 
 // measureTwice measures the first start of a new landscape, and the second one.
-func measureTwice(ctx context.Context, binary string, seeds int) (first, second sample, err error) {
-	dir, err := os.MkdirTemp("", "bench-up-")
+func measureTwice(ctx context.Context, seeds int) (first, second sample, err error) {
+	l, err := harness.NewLandscape(fmt.Sprintf("--seeds=%d", seeds))
 	if err != nil {
 		return first, second, err
 	}
-	defer os.RemoveAll(dir)
-	if first, err = measureUp(ctx, binary, dir, seeds); err != nil {
+	defer l.Remove()
+	if first, err = measureUp(ctx, l, seeds); err != nil {
 		return first, second, fmt.Errorf("cold start: %w", err)
 	}
-	if second, err = measureUp(ctx, binary, dir, seeds); err != nil {
+	if second, err = measureUp(ctx, l, seeds); err != nil {
 		return first, second, fmt.Errorf("warm restart: %w", err)
 	}
 	return first, second, nil
@@ -99,20 +91,18 @@ type sample struct {
 
 // measureUp starts a landscape, and waits until every resource of the Gardener API can be listed and, with a seed,
 // the Seed is ready.
-func measureUp(ctx context.Context, binary, dir string, seeds int) (s sample, err error) {
+func measureUp(ctx context.Context, l *harness.Landscape, seeds int) (s sample, err error) {
 	begin := time.Now()
-	up, err := harness.Start(dir, binary, "up", fmt.Sprintf("--seeds=%d", seeds), "--port=0", "--name=bench", "--data-dir="+dir)
-	if err != nil {
+	if err := l.Launch(); err != nil {
 		return s, err
 	}
-	defer up.End()
 	var garden *gardenClient
 	err = harness.Poll(ctx, time.Minute, func() (bool, error) {
-		if up.Ended() {
-			return false, fmt.Errorf("gardenlite ended: %s", up.Log())
+		if l.Process.Ended() {
+			return false, fmt.Errorf("gardenlite ended: %s", l.Process.Log())
 		}
 		if garden == nil {
-			garden = openGarden(dir, up.PID())
+			garden = openGarden(l.Dir, l.Process.PID())
 		}
 		return garden != nil && (seeds == 0 || garden.seedReady("local")) && garden.listAll(), nil
 	})
@@ -120,16 +110,11 @@ func measureUp(ctx context.Context, binary, dir string, seeds int) (s sample, er
 		return s, err
 	}
 	s.ready = time.Since(begin)
-	out, err := exec.CommandContext(ctx, binary, "status", "--wait", "--collect-garbage", "--name=bench",
-		"--data-dir="+dir, "-o=json").Output()
-	if err != nil {
-		return s, fmt.Errorf("gardenlite status: %w", err)
-	}
-	if err := s.status.Parse(out); err != nil {
+	if s.status, err = l.Status(ctx); err != nil {
 		return s, err
 	}
 	begin = time.Now()
-	up.End()
+	l.Process.End()
 	s.stop = time.Since(begin)
 	return s, nil
 }

@@ -24,9 +24,8 @@ import (
 
 // kwok returns how long Pods take with KWOK's controller from their creation until all are Running. There is no
 // scheduler: they are created with their Nodes.
-func kwok(ctx context.Context, folder string, count int) (took time.Duration, err error) {
+func kwok(ctx context.Context, folder string, count int32) (took time.Duration, err error) {
 	err = harness.Bare(ctx, folder, func(s harness.BareServer) error {
-		s.Config.QPS = -1
 		client, err := kubernetes.NewForConfig(s.Config)
 		if err != nil {
 			return err
@@ -98,13 +97,13 @@ func createNodes(ctx context.Context, client kubernetes.Interface) error {
 
 func nodeName(i int) string { return fmt.Sprintf("node-%d", i) }
 
-func createPods(ctx context.Context, client kubernetes.Interface, count int) (time.Duration, error) {
+func createPods(ctx context.Context, client kubernetes.Interface, count int32) (time.Duration, error) {
 	begin := time.Now()
 	for i := range count {
 		_, err := client.CoreV1().Pods("default").Create(ctx, &corev1.Pod{
 			ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("web-%d", i)},
 			Spec: corev1.PodSpec{
-				NodeName: nodeName(i % nodes), AutomountServiceAccountToken: new(bool), Containers: []corev1.Container{{Name: "web", Image: "nginx"}},
+				NodeName: nodeName(int(i) % nodes), AutomountServiceAccountToken: new(bool), Containers: []corev1.Container{{Name: "web", Image: "nginx"}},
 			},
 		}, metav1.CreateOptions{})
 		if err != nil {
@@ -113,7 +112,7 @@ func createPods(ctx context.Context, client kubernetes.Interface, count int) (ti
 	}
 	err := harness.Poll(ctx, shootTimeout, func() (bool, error) {
 		all, err := client.CoreV1().Pods("default").List(ctx, metav1.ListOptions{FieldSelector: "status.phase=Running"})
-		return err == nil && len(all.Items) == count, nil
+		return err == nil && len(all.Items) == int(count), nil
 	})
 	return time.Since(begin), err
 }

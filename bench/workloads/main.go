@@ -8,46 +8,55 @@ import (
 	"context"
 	"flag"
 	"fmt"
-	"os"
 	"time"
 
 	"github.com/gardenlite/gardenlite/bench/internal/harness"
 )
 
 const (
-	few, many = 100, 5000
+	few = 100
 	// nodes is the number of nodes of the Shoot: 250 Pods fit on each, in a range of 256 addresses.
 	nodes       = 20
 	podsPerNode = 250
-	idle        = time.Minute
 )
 
-func main() {
-	gardenlite := flag.String("gardenlite", "../bin/gardenlite", "the binary to measure")
-	baseline := flag.String("baseline", "../bin/baseline", "folder with kube-apiserver, etcd and kwok")
-	flag.Parse()
-	if err := bench(context.Background(), *gardenlite, *baseline); err != nil {
-		fmt.Fprintln(os.Stderr, "Error:", err)
-		os.Exit(1)
-	}
+// sizes are the numbers of Pods that are measured. Few Pods take so short a time that the median of several rounds is
+// printed.
+var sizes = []size{{few, 3}, {5000, 1}}
+
+type size struct {
+	pods   int32
+	rounds int
 }
 
-func bench(ctx context.Context, gardenlite, baseline string) error {
-	base := map[int]time.Duration{}
-	for _, count := range []int{few, many} {
-		took, err := kwok(ctx, baseline, count)
+func (s size) String() string {
+	if s.rounds == 1 {
+		return fmt.Sprintf("%d Pods", s.pods)
+	}
+	return fmt.Sprintf("%d Pods (median of %d rounds)", s.pods, s.rounds)
+}
+
+func main() {
+	baseline := flag.String("baseline", "../bin/baseline", "folder with kube-apiserver, etcd and kwok")
+	harness.Main(func(ctx context.Context) error { return bench(ctx, *baseline) })
+}
+
+func bench(ctx context.Context, baseline string) error {
+	base := map[int32]time.Duration{}
+	for _, size := range sizes {
+		took, err := harness.MedianOf(size.rounds, func() (time.Duration, error) { return kwok(ctx, baseline, size.pods) })
 		if err != nil {
 			return fmt.Errorf("baseline: %w", err)
 		}
-		base[count] = took
-		fmt.Printf("%-70s %9s %8s\n", fmt.Sprintf("KWOK and a bare kube-apiserver with etcd, %d Pods until Running", count),
+		base[size.pods] = took
+		fmt.Printf("%-70s %9s %8s\n", fmt.Sprintf("KWOK and a bare kube-apiserver with etcd, %s until Running", size),
 			harness.MS(took), "1.00")
 	}
-	l, err := harness.StartLandscape(ctx, gardenlite)
+	l, err := harness.StartLandscape(ctx)
 	if err != nil {
 		return err
 	}
-	defer l.Stop()
+	defer l.Remove()
 	client, err := createShoot(ctx, l)
 	if err != nil {
 		return err
@@ -57,8 +66,13 @@ func bench(ctx context.Context, gardenlite, baseline string) error {
 		return err
 	}
 	fmt.Printf("%-70s %6d MB\n", fmt.Sprintf("landscape with a Shoot of %d nodes, resident", nodes), empty/1e6)
-	for _, count := range []int{few, many} {
-		took, err := scale(ctx, client, count)
+	for _, size := range sizes {
+		took, err := harness.MedianOf(size.rounds, func() (time.Duration, error) {
+			if err := harness.RemoveDeployment(ctx, client); err != nil {
+				return 0, err
+			}
+			return harness.Deploy(ctx, client, size.pods)
+		})
 		if err != nil {
 			return err
 		}
@@ -66,15 +80,15 @@ func bench(ctx context.Context, gardenlite, baseline string) error {
 		if err != nil {
 			return err
 		}
-		fmt.Printf("%-70s %9s %8.2f\n", fmt.Sprintf("Deployment of %d Pods until Ready", count), harness.MS(took),
-			float64(took)/float64(base[count]))
+		fmt.Printf("%-70s %9s %8.2f\n", fmt.Sprintf("Deployment of %s until Ready", size), harness.MS(took),
+			float64(took)/float64(base[size.pods]))
 		fmt.Printf("%-70s %6d MB more\n", "", (int64(memory)-int64(empty))/1e6)
-		if count == few {
-			calls, err := calls(ctx, client)
+		if size.pods == few {
+			requests, err := harness.IdleRequests(ctx, client, "pods")
 			if err != nil {
 				return err
 			}
-			fmt.Printf("%-70s %9.2f\n", "calls about Pods, per idle Pod and minute", calls/few)
+			fmt.Printf("%-70s %9.2f\n", "calls about Pods, per idle Pod and minute", requests/few)
 		}
 	}
 	fmt.Println("To be: 100 Pods at most 25 MB more and 1 call a Pod and minute, 5000 Pods within 60000 ms")

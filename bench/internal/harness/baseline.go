@@ -5,14 +5,12 @@ import (
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
-	"crypto/tls"
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"encoding/pem"
 	"fmt"
 	"math/big"
 	"net"
-	"net/http"
 	"os"
 	"path/filepath"
 	"time"
@@ -36,8 +34,7 @@ type BareServer struct {
 	// bytes.
 	Took     time.Duration
 	Resident uint64
-	// PID is the process ID of kube-apiserver, and Config a client configuration for a user with all rights.
-	PID    int
+	// Config is a client configuration for a user with all rights.
 	Config *rest.Config
 }
 
@@ -73,24 +70,28 @@ func Bare(ctx context.Context, folder string, fn func(BareServer) error) error {
 		return err
 	}
 	defer apiserver.End()
+	config := &rest.Config{Host: fmt.Sprintf("https://127.0.0.1:%d", secure), BearerToken: files.token, QPS: -1,
+		TLSClientConfig: rest.TLSClientConfig{CAData: files.ca}}
+	probe, err := rest.HTTPClientFor(config)
+	if err != nil {
+		return err
+	}
 	err = Poll(ctx, time.Minute, func() (bool, error) {
 		if apiserver.Ended() {
 			return false, fmt.Errorf("kube-apiserver ended: %s", apiserver.Log())
 		}
-		return Get(files.client, fmt.Sprintf("https://127.0.0.1:%d/readyz", secure), files.token) == nil, nil
+		return Get(probe, config.Host+"/readyz") == nil, nil
 	})
 	if err != nil {
 		return err
 	}
-	return fn(BareServer{Took: time.Since(begin), Resident: apiserver.Resident(), PID: apiserver.PID(), Config: &rest.Config{
-		Host: fmt.Sprintf("https://127.0.0.1:%d", secure), BearerToken: files.token, TLSClientConfig: rest.TLSClientConfig{CAData: files.ca}}})
+	return fn(BareServer{Took: time.Since(begin), Resident: apiserver.Resident(), Config: config})
 }
 
 // credentials are made for the bare kube-apiserver, so that it need not make them.
 type credentials struct {
 	cert, key, tokens, token string
 	ca                       []byte
-	client                   *http.Client
 }
 
 func writeCredentials(dir string) (c credentials, err error) {
@@ -113,18 +114,14 @@ func writeCredentials(dir string) (c credentials, err error) {
 	}
 	c.cert, c.key, c.tokens, c.token = filepath.Join(dir, "server.crt"), filepath.Join(dir, "server.key"),
 		filepath.Join(dir, "tokens.csv"), rand.Text()
-	certPEM := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})
-	c.ca = certPEM
+	c.ca = pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})
 	for file, data := range map[string][]byte{
-		c.cert: certPEM, c.key: pem.EncodeToMemory(&pem.Block{Type: "EC PRIVATE KEY", Bytes: keyDER}),
+		c.cert: c.ca, c.key: pem.EncodeToMemory(&pem.Block{Type: "EC PRIVATE KEY", Bytes: keyDER}),
 		c.tokens: []byte(c.token + ",admin,admin,system:masters\n"),
 	} {
 		if err := os.WriteFile(file, data, 0o600); err != nil {
 			return c, err
 		}
 	}
-	pool := x509.NewCertPool()
-	pool.AppendCertsFromPEM(certPEM)
-	c.client = &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: pool}}}
 	return c, nil
 }

@@ -2,13 +2,15 @@ package harness
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"time"
 
+	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 )
@@ -16,40 +18,62 @@ import (
 // Landscape is a landscape with a process and a folder of its own.
 type Landscape struct {
 	Dir     string
-	binary  string
 	Process *Process
+	flags   []string
 }
 
-// StartLandscape starts a landscape with further flags of "gardenlite up", and waits until it is ready.
-func StartLandscape(ctx context.Context, binary string, flags ...string) (*Landscape, error) {
+// NewLandscape returns a landscape with further flags of "gardenlite up".
+func NewLandscape(flags ...string) (*Landscape, error) {
 	dir, err := os.MkdirTemp("", "gardenlite-bench-")
+	return &Landscape{Dir: dir, flags: flags}, err
+}
+
+// StartLandscape starts a new landscape.
+func StartLandscape(ctx context.Context, flags ...string) (*Landscape, error) {
+	l, err := NewLandscape(flags...)
 	if err != nil {
 		return nil, err
 	}
-	l := &Landscape{Dir: dir, binary: binary}
-	if l.Process, err = Start(dir, binary, append([]string{"up", "--port=0", "--name=bench", "--data-dir=" + dir}, flags...)...); err != nil {
-		return nil, errors.Join(err, os.RemoveAll(dir))
+	if err := l.Start(ctx); err != nil {
+		l.Remove()
+		return nil, err
+	}
+	return l, nil
+}
+
+// Launch starts the process.
+func (l *Landscape) Launch() (err error) {
+	args := append([]string{"up", "--port=0", "--name=bench", "--data-dir=" + l.Dir}, l.flags...)
+	l.Process, err = Start(l.Dir, *gardenlite, args...)
+	return err
+}
+
+// Start starts the process, and waits until the landscape is ready.
+func (l *Landscape) Start(ctx context.Context) error {
+	if err := l.Launch(); err != nil {
+		return err
 	}
 	// The process may not have written run.json yet, which "gardenlite status" needs.
 	if err := Poll(ctx, 2*time.Minute, func() (bool, error) {
 		_, err := l.Run(ctx, "status", "--wait")
 		return err == nil, nil
 	}); err != nil {
-		defer l.Stop()
-		return nil, fmt.Errorf("waiting for the landscape: %w: %s", err, l.Process.Log())
+		return fmt.Errorf("waiting for the landscape: %w: %s", err, l.Process.Log())
 	}
-	return l, nil
+	return nil
 }
 
-// Stop ends the process and removes the folder.
-func (l *Landscape) Stop() {
-	l.Process.End()
+// Remove ends the process and removes the folder.
+func (l *Landscape) Remove() {
+	if l.Process != nil {
+		l.Process.End()
+	}
 	_ = os.RemoveAll(l.Dir)
 }
 
 // Run runs a command of gardenlite for the landscape, and returns what it prints.
 func (l *Landscape) Run(ctx context.Context, args ...string) ([]byte, error) {
-	out, err := exec.CommandContext(ctx, l.binary, append(args, "--name=bench", "--data-dir="+l.Dir)...).Output()
+	out, err := exec.CommandContext(ctx, *gardenlite, append(args, "--name=bench", "--data-dir="+l.Dir)...).Output()
 	var failed *exec.ExitError
 	if errors.As(err, &failed) {
 		return nil, fmt.Errorf("gardenlite %s: %w: %s", args[0], err, failed.Stderr)
@@ -57,23 +81,91 @@ func (l *Landscape) Run(ctx context.Context, args ...string) ([]byte, error) {
 	return out, err
 }
 
-// Config returns a client configuration for the administrator.
-func (l *Landscape) Config() (*rest.Config, error) {
-	config, err := clientcmd.BuildConfigFromFlags("", filepath.Join(l.Dir, "kubeconfig"))
+// Config returns the client configuration that "gardenlite kubeconfig" prints with these arguments: without any, the
+// administrator's.
+func (l *Landscape) Config(ctx context.Context, args ...string) (*rest.Config, error) {
+	kubeconfig, err := l.Run(ctx, append([]string{"kubeconfig"}, args...)...)
 	if err != nil {
 		return nil, err
+	}
+	config, err := clientcmd.RESTConfigFromKubeConfig(kubeconfig)
+	if err != nil {
+		return nil, fmt.Errorf("reading a kubeconfig: %w", err)
 	}
 	config.QPS, config.WarningHandler = -1, rest.NoWarnings{}
 	return config, nil
 }
 
+// Client returns a client with the configuration that Config returns.
+func (l *Landscape) Client(ctx context.Context, args ...string) (kubernetes.Interface, error) {
+	config, err := l.Config(ctx, args...)
+	if err != nil {
+		return nil, err
+	}
+	return kubernetes.NewForConfig(config)
+}
+
+// Status is the part of the output of "gardenlite status -o json" that benchmarks read. Memory is in bytes.
+type Status struct {
+	Memory     struct{ Resident, LiveHeap uint64 }
+	Goroutines int
+	Phases     []struct {
+		Name string
+		Took time.Duration
+	}
+}
+
+// Status returns the status after a garbage collection.
+func (l *Landscape) Status(ctx context.Context) (status Status, err error) {
+	out, err := l.Run(ctx, "status", "--wait", "--collect-garbage", "-o=json")
+	if err == nil {
+		err = json.Unmarshal(out, &status)
+	}
+	return status, err
+}
+
 // Memory returns the resident memory of the process after a garbage collection, in bytes.
 func (l *Landscape) Memory(ctx context.Context) (uint64, error) {
-	out, err := l.Run(ctx, "status", "--collect-garbage", "-o=json")
-	if err != nil {
-		return 0, err
-	}
-	var status Status
-	err = status.Parse(out)
+	status, err := l.Status(ctx)
 	return status.Memory.Resident, err
+}
+
+const (
+	// KubernetesVersion is the version of the Shoots.
+	KubernetesVersion = "1.36.0"
+	// ShootsPath is the path of the Shoots of the project dev.
+	ShootsPath = "/apis/core.gardener.cloud/v1beta1/namespaces/garden-dev/shoots"
+)
+
+// Shoot returns a Shoot in JSON, with a number of nodes and further fields of the specification.
+func Shoot(name string, nodes int, fields map[string]any) ([]byte, error) {
+	type object = map[string]any
+	spec := object{
+		"cloudProfile": object{"kind": "CloudProfile", "name": "local"}, "credentialsBindingName": "sample", "region": "local",
+		"purpose": "testing", "kubernetes": object{"version": KubernetesVersion},
+		"networking": object{"type": "local", "nodes": "10.10.0.0/16", "pods": "10.11.0.0/16", "services": "10.12.0.0/16"},
+		"provider": object{"type": "local", "workers": []object{{"name": "worker", "minimum": nodes, "maximum": nodes,
+			"machine": object{"type": "local", "image": object{"name": "local", "version": "1.0.0"}}, "zones": []string{"local-a"}}}},
+	}
+	maps.Copy(spec, fields)
+	return json.Marshal(object{"apiVersion": "core.gardener.cloud/v1beta1", "kind": "Shoot", "metadata": object{"name": name}, "spec": spec})
+}
+
+// Create sends a request that creates an object in JSON, and returns the response.
+func Create(ctx context.Context, client kubernetes.Interface, path string, body []byte) ([]byte, error) {
+	post := client.CoreV1().RESTClient().Post().AbsPath(path).SetHeader("Content-Type", "application/json").Body(body)
+	answer, err := post.DoRaw(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	return answer, nil
+}
+
+// CreateShoot creates a Shoot as Shoot returns it.
+func CreateShoot(ctx context.Context, client kubernetes.Interface, name string, nodes int, fields map[string]any) error {
+	body, err := Shoot(name, nodes, fields)
+	if err == nil {
+		_, err = Create(ctx, client, ShootsPath, body)
+	}
+	return err
 }

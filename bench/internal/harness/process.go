@@ -3,14 +3,16 @@ package harness
 import (
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"net"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"sync"
 	"syscall"
 	"time"
+
+	"k8s.io/apimachinery/pkg/util/wait"
 )
 
 // Process is a program that the benchmark starts and ends.
@@ -34,15 +36,12 @@ func (o *output) Write(data []byte) (int, error) {
 
 // Start starts a program in a folder.
 func Start(dir, program string, args ...string) (*Process, error) {
+	program, err := filepath.Abs(program)
+	if err != nil {
+		return nil, err
+	}
 	p := &Process{cmd: exec.Command(program, args...), output: &output{}, done: make(chan struct{})}
 	p.cmd.Dir, p.cmd.Stdout, p.cmd.Stderr = dir, p.output, p.output
-	if !isAbsolute(program) {
-		abs, err := os.Getwd()
-		if err != nil {
-			return nil, err
-		}
-		p.cmd.Path = abs + "/" + program
-	}
 	if err := p.cmd.Start(); err != nil {
 		return nil, fmt.Errorf("starting %s: %w", program, err)
 	}
@@ -52,8 +51,6 @@ func Start(dir, program string, args ...string) (*Process, error) {
 	}()
 	return p, nil
 }
-
-func isAbsolute(path string) bool { return path != "" && path[0] == '/' }
 
 // PID returns the process ID.
 func (p *Process) PID() int { return p.cmd.Process.Pid }
@@ -91,16 +88,7 @@ func (p *Process) End() {
 
 // Poll calls condition until it is met, fails, or the time is up.
 func Poll(ctx context.Context, timeout time.Duration, condition func() (bool, error)) error {
-	deadline := time.Now().Add(timeout)
-	for {
-		if ok, err := condition(); ok || err != nil {
-			return err
-		}
-		if time.Now().After(deadline) || ctx.Err() != nil {
-			return errors.New("not ready in time")
-		}
-		time.Sleep(5 * time.Millisecond)
-	}
+	return wait.PollUntilContextTimeout(ctx, 5*time.Millisecond, timeout, true, func(context.Context) (bool, error) { return condition() })
 }
 
 // FreePort returns a port without a listener.

@@ -1,35 +1,78 @@
 package harness
 
 import (
-	"bufio"
-	"bytes"
 	"context"
 	"fmt"
-	"strconv"
 	"strings"
+	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
 )
 
-// DeploymentName is the name of the Deployment that benchmarks create.
-const DeploymentName = "bench"
+const (
+	deploymentName = "bench"
+	podTimeout     = 10 * time.Minute
+	idle           = time.Minute
+)
 
-// Deployment returns a Deployment of simulated Pods.
-func Deployment(replicas int32) *appsv1.Deployment {
-	labels := map[string]string{"app": DeploymentName}
-	return &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Name: DeploymentName}, Spec: appsv1.DeploymentSpec{
+// Deploy creates a Deployment of simulated Pods, or scales it, and returns how long it takes until all are available.
+func Deploy(ctx context.Context, client kubernetes.Interface, replicas int32) (time.Duration, error) {
+	labels := map[string]string{"app": deploymentName}
+	begin, deployments := time.Now(), client.AppsV1().Deployments(corev1.NamespaceDefault)
+	_, err := deployments.Create(ctx, &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Name: deploymentName}, Spec: appsv1.DeploymentSpec{
 		Replicas: &replicas, Selector: &metav1.LabelSelector{MatchLabels: labels},
 		Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: labels},
 			Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "web", Image: "nginx"}}}},
-	}}
+	}}, metav1.CreateOptions{})
+	if apierrors.IsAlreadyExists(err) {
+		patch := fmt.Appendf(nil, `{"spec":{"replicas":%d}}`, replicas)
+		_, err = deployments.Patch(ctx, deploymentName, types.MergePatchType, patch, metav1.PatchOptions{})
+	}
+	if err != nil {
+		return 0, err
+	}
+	err = Poll(ctx, podTimeout, func() (bool, error) {
+		d, err := deployments.Get(ctx, deploymentName, metav1.GetOptions{})
+		return err == nil && d.Status.AvailableReplicas == replicas, nil
+	})
+	return time.Since(begin), err
 }
 
-// Requests returns how many requests the API servers of a process have answered: all, or those for a resource.
-func Requests(ctx context.Context, client kubernetes.Interface, resource string) (sum float64, err error) {
-	data, err := client.CoreV1().RESTClient().Get().AbsPath("/metrics").DoRaw(ctx)
+// RemoveDeployment deletes the Deployment, if there is one, and waits until its Pods are gone.
+func RemoveDeployment(ctx context.Context, client kubernetes.Interface) error {
+	err := client.AppsV1().Deployments(corev1.NamespaceDefault).Delete(ctx, deploymentName, metav1.DeleteOptions{})
+	if err != nil && !apierrors.IsNotFound(err) {
+		return err
+	}
+	return Poll(ctx, podTimeout, func() (bool, error) {
+		pods, err := client.CoreV1().Pods(corev1.NamespaceDefault).List(ctx, metav1.ListOptions{})
+		return err == nil && len(pods.Items) == 0, err
+	})
+}
+
+// IdleRequests returns how many requests the API servers of a process answer in an idle minute, in which this program
+// sends none: all, or those for a resource.
+func IdleRequests(ctx context.Context, client kubernetes.Interface, resource string) (float64, error) {
+	before, err := requests(ctx, client, resource)
+	if err != nil {
+		return 0, err
+	}
+	select {
+	case <-ctx.Done():
+		return 0, ctx.Err()
+	case <-time.After(idle):
+	}
+	after, err := requests(ctx, client, resource)
+	return after - before, err
+}
+
+func requests(ctx context.Context, client kubernetes.Interface, resource string) (sum float64, err error) {
+	page, err := client.CoreV1().RESTClient().Get().AbsPath("/metrics").DoRaw(ctx)
 	if err != nil {
 		return 0, err
 	}
@@ -37,17 +80,11 @@ func Requests(ctx context.Context, client kubernetes.Interface, resource string)
 	if resource != "" {
 		label = fmt.Sprintf(`resource="%s"`, resource)
 	}
-	lines := bufio.NewScanner(bytes.NewReader(data))
-	lines.Buffer(nil, 1<<20)
-	for lines.Scan() {
-		line := lines.Text()
-		if strings.HasPrefix(line, "apiserver_request_total{") && strings.Contains(line, label) {
-			value, err := strconv.ParseFloat(line[strings.LastIndexByte(line, ' ')+1:], 64)
-			if err != nil {
-				return 0, fmt.Errorf("reading the metrics: %w", err)
-			}
+	values, err := Metrics(page, "apiserver_request_total{")
+	for series, value := range values {
+		if strings.Contains(series, label) {
 			sum += value
 		}
 	}
-	return sum, lines.Err()
+	return sum, err
 }

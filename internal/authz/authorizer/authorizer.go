@@ -9,12 +9,13 @@ import (
 	"github.com/gardenlite/gardenlite/internal/authz/seedidentity"
 )
 
-// Graph is the part of the resource dependency graph that the authorizer uses: Has and HasPath for requests, Path for
-// explanations.
+// Graph is the part of the resource dependency graph that the authorizer uses: Has and HasPath for requests, Path and
+// Snapshot for explanations.
 type Graph interface {
 	Has(v graph.Vertex) bool
 	HasPath(from graph.Vertex, seed string) bool
 	Path(from graph.Vertex, seed string) []graph.Vertex
+	Snapshot() graph.Snapshot
 }
 
 // Authorizer applies the rules. It is stateless, and safe for concurrent use if its graph is.
@@ -107,7 +108,7 @@ func (a *Authorizer) decide(attrs authorizer.Attributes) verdict {
 
 // apply returns the decision of one rule, 0 if the rule does not apply.
 func (a *Authorizer) apply(rule *indexed, attrs authorizer.Attributes, v *verdict) cause {
-	grant := rule.grant(v.asks.Type)
+	grant := rule.For(v.asks.Type)
 	if !grant.covers(attrs.GetSubresource()) || !rule.isFor(v.on, v.asks.Seed) {
 		return 0
 	}
@@ -127,8 +128,7 @@ func (a *Authorizer) apply(rule *indexed, attrs authorizer.Attributes, v *verdic
 	if v.on.cause != 0 {
 		return noPath
 	}
-	vertex := v.on.vertex(rule.Kind)
-	if a.leads(vertex, v.asks.Seed) {
+	if a.leads(v.on.vertex(rule.Kind), v.asks.Seed) {
 		return allowedPath
 	}
 	return noPath

@@ -12,8 +12,8 @@ type Explanation struct {
 	// Rule is the rule that allows the request, or else the nearest one, in the words of the table; empty if there are
 	// no rules for the resource or the user.
 	Rule string `json:"rule,omitempty"`
-	// Reason is the reason that Authorize returns. If the whole graph can be read, it also has the seed to which the
-	// object leads instead. It is meant for operators of the garden, not for the user of the request.
+	// Reason is the reason that Authorize returns, with the seed to which the object leads instead. It is meant for
+	// operators of the garden, not for the user of the request.
 	Reason string `json:"reason"`
 	// Path is the path from the object to the seed of the user, if it allows the request; or else to the first other
 	// seed to which the object leads, where Reason names that seed.
@@ -23,15 +23,12 @@ type Explanation struct {
 // Allowed reports whether the request is allowed.
 func (e Explanation) Allowed() bool { return e.Decision == authorizer.DecisionAllow }
 
-// viewed is a graph that can be read as a whole.
-type viewed interface{ Snapshot() graph.Snapshot }
-
 // Explain decides like Authorize, and explains the decision. It may be slow.
 func (a *Authorizer) Explain(attrs authorizer.Attributes) Explanation {
 	v := a.decide(attrs)
 	e := Explanation{Decision: v.decision(), Reason: a.reason(attrs, &v)}
 	if rule := v.nearest(); rule != nil {
-		e.Rule = rule.objectsOf(v.asks.Seed) + ": " + rule.grant(v.asks.Type).String()
+		e.Rule = rule.OfSeed(v.asks.Seed).Objects() + ": " + rule.For(v.asks.Type).String()
 	}
 	switch {
 	case v.cause == allowedWithin:
@@ -66,11 +63,7 @@ func (a *Authorizer) path(from graph.Vertex, seed string) []graph.Vertex {
 
 // otherSeed returns the first other seed, by name, to which the object leads, and the path.
 func (a *Authorizer) otherSeed(from graph.Vertex, than string) (string, []graph.Vertex) {
-	whole, ok := a.graph.(viewed)
-	if !ok || !a.graph.Has(from) {
-		return "", nil
-	}
-	for _, vertex := range whole.Snapshot().Vertices {
+	for _, vertex := range a.graph.Snapshot().Vertices {
 		if vertex.Kind == graph.KindSeed && vertex.Name != than && a.leads(from, vertex.Name) {
 			return vertex.Name, a.path(from, vertex.Name)
 		}

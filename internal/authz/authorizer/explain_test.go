@@ -85,21 +85,11 @@ func TestReasonsDoNotRepeatMuch(t *testing.T) {
 	}
 }
 
-type viewedGraph struct{ fakeGraph }
-
-func (g viewedGraph) Snapshot() (s graph.Snapshot) {
-	for v := range g.fakeGraph {
-		s.Vertices = append(s.Vertices, graph.SnapshotVertex{Vertex: v, Exists: true})
-	}
-	slices.SortFunc(s.Vertices, func(a, b graph.SnapshotVertex) int { return strings.Compare(a.String(), b.String()) })
-	return s
-}
-
 func TestExplain(t *testing.T) {
 	seedA, seedB := graph.Vertex{Kind: graph.KindSeed, Name: "a"}, graph.Vertex{Kind: graph.KindSeed, Name: "b"}
 	ownSecret := graph.Vertex{Kind: graph.KindSecret, Namespace: "garden-a", Name: "own"}
 	foreignSecret := graph.Vertex{Kind: graph.KindSecret, Namespace: "garden-b", Name: "foreign"}
-	a := New(viewedGraph{landscape()})
+	a := New(landscape())
 	for _, c := range []struct {
 		verb, resource, of string
 		allowed            bool

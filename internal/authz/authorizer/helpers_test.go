@@ -1,6 +1,7 @@
 package authorizer
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -31,6 +32,14 @@ func (g fakeGraph) Path(from graph.Vertex, seed string) []graph.Vertex {
 		return nil
 	}
 	return []graph.Vertex{from, {Kind: graph.KindSeed, Name: seed}}
+}
+
+func (g fakeGraph) Snapshot() (s graph.Snapshot) {
+	for v := range g {
+		s.Vertices = append(s.Vertices, graph.SnapshotVertex{Vertex: v, Exists: true})
+	}
+	slices.SortFunc(s.Vertices, func(a, b graph.SnapshotVertex) int { return strings.Compare(a.String(), b.String()) })
+	return s
 }
 
 // The three objects that are tried for every resource. For cluster-scoped resources the namespace is ignored.

@@ -24,21 +24,14 @@ const (
 	anyName
 )
 
-const (
-	seedHole    = "<seed>"
-	tokenIDHole = "<token-id>"
-	nameHole    = "<name>"
-)
+// placeholders has the text of each ending.
+var placeholders = map[ending]string{seedName: "<seed>", tokenID: "<token-id>", anyName: "<name>"}
 
 func parsePattern(text string) pattern {
-	if prefix, found := strings.CutSuffix(text, seedHole); found {
-		return pattern{text, prefix, seedName}
-	}
-	if prefix, found := strings.CutSuffix(text, tokenIDHole); found {
-		return pattern{text, prefix, tokenID}
-	}
-	if prefix, found := strings.CutSuffix(text, nameHole); found {
-		return pattern{text, prefix, anyName}
+	for ending, placeholder := range placeholders {
+		if prefix, found := strings.CutSuffix(text, placeholder); found {
+			return pattern{text, prefix, ending}
+		}
 	}
 	return pattern{text, text, nothing}
 }

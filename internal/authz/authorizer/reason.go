@@ -48,7 +48,7 @@ func whyNobody(attrs authorizer.Attributes) string {
 	user := attrs.GetUser()
 	if user != nil && slices.Contains(user.GetGroups(), constants.SeedsGroup) {
 		return "the user is in group " + constants.SeedsGroup + ", but its name does not say the seed: it has to be " +
-			constants.SeedUserNamePrefix + seedHole
+			constants.SeedUserNamePrefix + placeholders[seedName]
 	}
 	return "the user is " + seedidentity.Identity{}.String()
 }
@@ -83,10 +83,10 @@ func whyNoRule(attrs authorizer.Attributes, v *verdict) string {
 		return "no rule lets the " + v.asks.Type.String() + " " + what + " here: it is for " + elsewhere
 	}
 	text := "no rule lets the " + v.asks.Type.String() + " " + what
-	if sub != "" && !slices.ContainsFunc(v.of.rules, func(r indexed) bool { return r.grant(v.asks.Type).covers(sub) }) {
+	if sub != "" && !slices.ContainsFunc(v.of.rules, func(r indexed) bool { return r.For(v.asks.Type).covers(sub) }) {
 		text += ", the subresource is in no rule"
 	}
-	return text + " (" + v.of.rules[0].grant(v.asks.Type).String() + ")"
+	return text + " (" + v.of.rules[0].For(v.asks.Type).String() + ")"
 }
 
 // grantedElsewhere returns the objects for which a rule grants the verb, if it is not granted for the requested object.
@@ -94,19 +94,12 @@ func grantedElsewhere(verb, subresource string, v *verdict) string {
 	var objects []string
 	for i := range v.of.rules {
 		rule := &v.of.rules[i]
-		grant := rule.grant(v.asks.Type)
+		grant := rule.For(v.asks.Type)
 		if grant.covers(subresource) && (grant.Free.Has(verb) || grant.Graph.Has(verb) || grant.Within.Has(verb)) {
-			objects = append(objects, rule.objectsOf(v.asks.Seed))
+			objects = append(objects, rule.OfSeed(v.asks.Seed).Objects())
 		}
 	}
 	return strings.Join(objects, ", ")
-}
-
-// objectsOf returns Objects with the seed filled in.
-func (r *indexed) objectsOf(seed string) string {
-	filled := r.Rule
-	filled.Namespace, filled.Name = r.namespace.of(seed), r.name.of(seed)
-	return filled.Objects()
 }
 
 // whyNoPath returns the reason for a request that would be allowed if the graph had a path.

@@ -47,6 +47,12 @@ func (r Rule) For(t seedidentity.Type) Grant {
 	}
 }
 
+// OfSeed returns the rule with the seed filled in.
+func (r Rule) OfSeed(seed string) Rule {
+	r.Namespace, r.Name = parsePattern(r.Namespace).of(seed), parsePattern(r.Name).of(seed)
+	return r
+}
+
 // Objects describes the objects of the rule: "secrets in seed-<seed>".
 func (r Rule) Objects() string {
 	s := r.Resource
@@ -84,7 +90,7 @@ func (g Grant) String() string {
 }
 
 // covers reports whether the grant includes the subresource, "" being the resource itself.
-func (g *Grant) covers(subresource string) bool {
+func (g Grant) covers(subresource string) bool {
 	return subresource == "" || slices.Contains(g.Subresources, subresource)
 }
 
@@ -140,8 +146,8 @@ type index struct {
 type indexed struct {
 	Rule
 	namespace, name pattern
-	free, path      string // the reasons to allow
-	within          string
+	// The reasons to allow.
+	free, path, within string
 }
 
 func makeIndex(rules []Rule) map[groupResource]*index {
@@ -163,13 +169,6 @@ func makeIndex(rules []Rule) map[groupResource]*index {
 		})
 	}
 	return all
-}
-
-func (r *indexed) grant(t seedidentity.Type) *Grant {
-	if t == seedidentity.Extension {
-		return &r.Extension
-	}
-	return &r.Gardenlet
 }
 
 // isFor reports whether the rule applies to the object.

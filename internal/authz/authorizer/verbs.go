@@ -1,7 +1,6 @@
 package authorizer
 
 import (
-	"math/bits"
 	"slices"
 	"strings"
 )
@@ -23,28 +22,10 @@ func AllVerbs() []string { return slices.Clone(verbNames[:]) }
 
 // verb returns the set with that verb, the empty set if the verb is not in verbNames. It is case-sensitive.
 func verb(name string) Verbs {
-	switch name {
-	case "create":
-		return 1 << 0
-	case "get":
-		return 1 << 1
-	case "list":
-		return 1 << 2
-	case "watch":
-		return 1 << 3
-	case "update":
-		return 1 << 4
-	case "patch":
-		return 1 << 5
-	case "delete":
-		return 1 << 6
-	case "deletecollection":
-		return 1 << 7
-	case "bind":
-		return 1 << 8
-	default:
-		return 0
+	if i := slices.Index(verbNames[:], name); i >= 0 {
+		return 1 << i
 	}
+	return 0
 }
 
 // parseVerbs parses verbs that are separated by spaces. It ignores unknown words.
@@ -80,13 +61,7 @@ func (v Verbs) List() []string {
 	if v&EveryVerb != 0 {
 		return AllVerbs()
 	}
-	names := make([]string, 0, bits.OnesCount16(uint16(v)))
-	for _, name := range verbNames {
-		if v&verb(name) != 0 {
-			names = append(names, name)
-		}
-	}
-	return names
+	return slices.DeleteFunc(AllVerbs(), func(name string) bool { return v&verb(name) == 0 })
 }
 
 // String returns the verbs as in the table, "every" for EveryVerb.

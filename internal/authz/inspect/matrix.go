@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/gardener/gardener/pkg/apis/core/v1beta1/constants"
 	"golang.org/x/sync/errgroup"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -17,7 +16,6 @@ import (
 	kubeauthorizer "k8s.io/apiserver/pkg/authorization/authorizer"
 
 	"github.com/gardenlite/gardenlite/internal/authz/authorizer"
-	"github.com/gardenlite/gardenlite/internal/authz/bootstraprules"
 	"github.com/gardenlite/gardenlite/internal/authz/graph"
 	"github.com/gardenlite/gardenlite/internal/authz/seedidentity"
 )
@@ -169,14 +167,9 @@ func (r Row) forSome(rule authorizer.Rule, grant authorizer.Grant, who seedident
 	r.Verbs = maps.Clone(r.Verbs)
 	r.give(grant, rule.Kind)
 	r.kind = 0 // objects are counted in the row for all
-	r.Namespace, r.Name = fill(rule.Namespace, who.Seed), fill(rule.Name, who.Seed)
+	rule = rule.OfSeed(who.Seed)
+	r.Namespace, r.Name = rule.Namespace, rule.Name
 	return r
-}
-
-// fill replaces the placeholders of a rule: the seed, and the ID of the bootstrap token of its gardenlet.
-func fill(pattern, seed string) string {
-	id := bootstraprules.TokenID(constants.GardenNamespace, seed)
-	return strings.NewReplacer("<seed>", seed, "<token-id>", string(id[:])).Replace(pattern)
 }
 
 // try asks the API server about every cell. If RBAC allows the request, the cell is RBAC; if the answer differs from

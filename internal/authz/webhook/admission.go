@@ -22,8 +22,7 @@ func (s *Server) admit(w http.ResponseWriter, r *http.Request) {
 		err = checkRequest(review.Request)
 	}
 	if err != nil {
-		s.metrics.failedWith(RestrictionPath, err)
-		writeError(w, err)
+		s.fail(w, RestrictionPath, err)
 		return
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), admissionTimeout(r))
@@ -31,8 +30,7 @@ func (s *Server) admit(w http.ResponseWriter, r *http.Request) {
 	request := review.Request
 	response := s.config.Restriction.Handle(ctx, request)
 	if response == nil {
-		s.metrics.failure(RestrictionPath, http.StatusInternalServerError)
-		writeError(w, errors.New("the restriction gave no answer"))
+		s.fail(w, RestrictionPath, errors.New("the restriction gave no answer"))
 		return
 	}
 	response.UID = request.UID

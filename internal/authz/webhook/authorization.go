@@ -30,8 +30,7 @@ func (s *Server) authorize(w http.ResponseWriter, r *http.Request) {
 		attributes, err = attributesOf(&review.Spec)
 	}
 	if err != nil {
-		s.metrics.failedWith(AuthorizationPath, err)
-		writeError(w, err)
+		s.fail(w, AuthorizationPath, err)
 		return
 	}
 	decision, reason, err := s.config.Authorizer.Authorize(r.Context(), attributes)

@@ -59,16 +59,25 @@ func decode(w http.ResponseWriter, r *http.Request, limit int64, want schema.Gro
 	return nil
 }
 
-func writeError(w http.ResponseWriter, err error) {
-	status := http.StatusInternalServerError
+func statusOf(err error) int {
 	if requestErr := (*requestError)(nil); errors.As(err, &requestErr) {
-		status = requestErr.status
-	} else if usageErr := (*usage.Error)(nil); errors.As(err, &usageErr) {
-		status = http.StatusBadRequest
-	} else if errors.Is(err, graphview.ErrNoMatch) {
-		status = http.StatusNotFound
+		return requestErr.status
 	}
-	writeText(w, status, oneLine(err.Error()))
+	if usageErr := (*usage.Error)(nil); errors.As(err, &usageErr) {
+		return http.StatusBadRequest
+	}
+	if errors.Is(err, graphview.ErrNoMatch) {
+		return http.StatusNotFound
+	}
+	return http.StatusInternalServerError
+}
+
+func writeError(w http.ResponseWriter, err error) { writeText(w, statusOf(err), oneLine(err.Error())) }
+
+// fail counts and answers a request to a webhook that has failed.
+func (s *Server) fail(w http.ResponseWriter, path string, err error) {
+	s.metrics.failure(path, statusOf(err))
+	writeError(w, err)
 }
 
 func writeJSON(w http.ResponseWriter, object any) {

@@ -1,7 +1,6 @@
 package webhook
 
 import (
-	"errors"
 	"net/http"
 	"strconv"
 	"sync/atomic"
@@ -11,6 +10,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 	admissionv1 "k8s.io/api/admission/v1"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apiserver/pkg/authorization/authorizer"
 
 	"github.com/gardenlite/gardenlite/internal/authz/graph"
@@ -73,25 +73,19 @@ func (m *Metrics) ObserveUpdate(kind graph.Kind, operation string, took time.Dur
 	m.updates.WithLabelValues(kind.String(), operation).Observe(took.Seconds())
 }
 
-// PathChecker is the part of the graph that the authorizer uses.
-type PathChecker interface {
-	Has(graph.Vertex) bool
-	HasPath(graph.Vertex, string) bool
-	Path(graph.Vertex, string) []graph.Vertex
-	Snapshot() graph.Snapshot
-}
-
 // Measure returns the graph for the authorizer, with measured path checks.
-func (m *Metrics) Measure(g PathChecker) PathChecker { return &measured{g, m} }
+func (m *Metrics) Measure(g *graph.Graph) *MeasuredGraph { return &MeasuredGraph{g, m} }
 
-type measured struct {
-	PathChecker
+// MeasuredGraph is a graph whose path checks are measured.
+type MeasuredGraph struct {
+	*graph.Graph
 	metrics *Metrics
 }
 
-func (g *measured) HasPath(from graph.Vertex, seed string) bool {
+// HasPath checks and measures.
+func (g *MeasuredGraph) HasPath(from graph.Vertex, seed string) bool {
 	start := time.Now()
-	found := g.PathChecker.HasPath(from, seed)
+	found := g.Graph.HasPath(from, seed)
 	if int(from.Kind) < len(g.metrics.pathCheckFrom) {
 		g.metrics.pathCheckFrom[from.Kind].Observe(time.Since(start).Seconds())
 	}
@@ -128,14 +122,6 @@ func (m *Metrics) admission(request *admissionv1.AdmissionRequest, userType seed
 		userType.String(), decision).Inc()
 }
 
-func (m *Metrics) failedWith(path string, err error) {
-	status := http.StatusInternalServerError
-	if requestErr := (*requestError)(nil); errors.As(err, &requestErr) {
-		status = requestErr.status
-	}
-	m.failure(path, status)
-}
-
 func (m *Metrics) failure(path string, status int) {
 	m.failures.WithLabelValues(path, strconv.Itoa(status)).Inc()
 }
@@ -147,25 +133,17 @@ func (m *Metrics) handler() http.Handler {
 // The label values that come from requests. Clients choose these values, so all others are replaced by "other":
 // otherwise a client could fill the memory with counters.
 var (
-	resources = set("backupbuckets", "backupentries", "bastions", "certificatesigningrequests", "cloudprofiles",
+	resources = sets.New("backupbuckets", "backupentries", "bastions", "certificatesigningrequests", "cloudprofiles",
 		"clusterrolebindings", "configmaps", "controllerdeployments", "controllerinstallations", "controllerregistrations",
 		"credentialsbindings", "events", "exposureclasses", "gardenlets", "internalsecrets", "leases", "managedseeds",
 		"namespacedcloudprofiles", "namespaces", "projects", "secretbindings", "secrets", "seeds", "serviceaccounts",
 		"shoots", "shootstates", "workloadidentities")
-	verbs      = set("get", "list", "watch", "create", "update", "patch", "delete", "deletecollection", "post", "put", "head")
-	operations = set("CREATE", "UPDATE", "DELETE", "CONNECT")
+	verbs      = sets.New("get", "list", "watch", "create", "update", "patch", "delete", "deletecollection", "post", "put", "head")
+	operations = sets.New("CREATE", "UPDATE", "DELETE", "CONNECT")
 )
 
-func set(values ...string) map[string]bool {
-	m := make(map[string]bool, len(values))
-	for _, value := range values {
-		m[value] = true
-	}
-	return m
-}
-
-func known(values map[string]bool, value string) string {
-	if values[value] {
+func known(values sets.Set[string], value string) string {
+	if values.Has(value) {
 		return value
 	}
 	return "other"

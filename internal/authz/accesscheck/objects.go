@@ -4,12 +4,12 @@ import (
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
-	"crypto/x509"
 	"crypto/x509/pkix"
-	"encoding/pem"
 	"fmt"
+	"maps"
 
 	"github.com/gardener/gardener/pkg/apis/core/v1beta1/constants"
+	"k8s.io/client-go/util/cert"
 )
 
 func meta(apiVersion, kind, namespace, name string, fields object) object {
@@ -18,9 +18,7 @@ func meta(apiVersion, kind, namespace, name string, fields object) object {
 		metadata["namespace"] = namespace
 	}
 	o := object{"apiVersion": apiVersion, "kind": kind, "metadata": metadata}
-	for key, value := range fields {
-		o[key] = value
-	}
+	maps.Copy(o, fields)
 	return o
 }
 
@@ -54,9 +52,7 @@ func (w *world) seedSpec(dns object) object {
 
 func (w *world) seedObject(dns, more object) object {
 	spec := w.seedSpec(dns)
-	for key, value := range more {
-		spec[key] = value
-	}
+	maps.Copy(spec, more)
 	return meta("core.gardener.cloud/v1beta1", "Seed", "", w.seed, object{"spec": spec})
 }
 
@@ -121,12 +117,12 @@ func (w *world) identityToken(kind string, about place, uid string) *request {
 // csrObject returns a CertificateSigningRequest for the client certificate of a seed's gardenlet.
 func csrObject(name, seed string, key *ecdsa.PrivateKey) (object, error) {
 	subject := pkix.Name{Organization: []string{constants.SeedsGroup}, CommonName: constants.SeedUserNamePrefix + seed}
-	der, err := x509.CreateCertificateRequest(rand.Reader, &x509.CertificateRequest{Subject: subject}, key)
+	request, err := cert.MakeCSR(key, &subject, nil, nil)
 	if err != nil {
 		return nil, fmt.Errorf("making a certificate request: %w", err)
 	}
 	return meta("certificates.k8s.io/v1", "CertificateSigningRequest", "", name, object{"spec": object{
-		"request":    pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE REQUEST", Bytes: der}),
+		"request":    request,
 		"signerName": "kubernetes.io/kube-apiserver-client", "expirationSeconds": 3600,
 		"usages": []any{"key encipherment", "digital signature", "client auth"}}}), nil
 }

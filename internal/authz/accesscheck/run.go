@@ -4,9 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"context"
-	"crypto/x509"
 	"encoding/json"
-	"encoding/pem"
 	"errors"
 	"fmt"
 	"io"
@@ -18,7 +16,9 @@ import (
 	authorizationv1 "k8s.io/api/authorization/v1"
 	certificatesv1 "k8s.io/api/certificates/v1"
 	"k8s.io/apimachinery/pkg/util/uuid"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/rest"
+	"k8s.io/client-go/util/keyutil"
 )
 
 // Outcome is the outcome of an attack.
@@ -324,23 +324,21 @@ func (r *runner) certify(ctx context.Context) (c *client, why string, err error)
 		return nil, "", err
 	}
 	csr := &certificatesv1.CertificateSigningRequest{}
-	limited, cancel := context.WithTimeout(ctx, attackTimeout/2)
-	defer cancel()
-	for len(csr.Status.Certificate) == 0 {
-		if err := r.admin.must(ctx, get(csrs+"/"+r.seed), csr); err != nil {
-			return nil, "", err
-		}
-		if wait(limited, pollInterval) != nil && len(csr.Status.Certificate) == 0 {
-			return nil, "the garden does not sign its request for a certificate", ctx.Err()
-		}
-	}
-	der, err := x509.MarshalECPrivateKey(key)
-	if err != nil {
+	err = wait.PollUntilContextTimeout(ctx, pollInterval, attackTimeout/2, true, func(ctx context.Context) (bool, error) {
+		err := r.admin.must(ctx, get(csrs+"/"+r.seed), csr)
+		return len(csr.Status.Certificate) > 0, err
+	})
+	switch {
+	case ctx.Err() == nil && wait.Interrupted(err):
+		return nil, "the garden does not sign its request for a certificate", nil
+	case err != nil:
 		return nil, "", err
 	}
 	config := rest.AnonymousClientConfig(r.config)
 	config.CertData = bytes.TrimSpace(csr.Status.Certificate)
-	config.KeyData = pem.EncodeToMemory(&pem.Block{Type: "EC PRIVATE KEY", Bytes: der})
+	if config.KeyData, err = keyutil.MarshalPrivateKeyToPEM(key); err != nil {
+		return nil, "", err
+	}
 	c, err = newClient(config)
 	return c, "", err
 }

@@ -13,6 +13,7 @@ import (
 	corev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
 	corev1 "k8s.io/api/core/v1"
 	apirand "k8s.io/apimachinery/pkg/util/rand"
+	"k8s.io/apimachinery/pkg/util/wait"
 
 	"github.com/gardenlite/gardenlite/internal/authz/seedidentity"
 )
@@ -42,7 +43,7 @@ const (
 	// installationsTimeout is how long gardener-controller-manager, if it runs, may take to delete
 	// ControllerInstallations.
 	installationsTimeout = 5 * time.Second
-	pollInterval         = 50 * time.Millisecond
+	pollInterval         = 10 * time.Millisecond
 )
 
 type place struct{ namespace, name string }
@@ -203,20 +204,7 @@ func (w *world) awaitGraph(ctx context.Context, gardenlet *client) {
 		review("patch", "core.gardener.cloud", "backupbuckets", "", "", w.bucket),
 		review("patch", "core.gardener.cloud", "backupentries", "", garden, w.seed),
 	} {
-		for !allowed(ctx, gardenlet, r) {
-			if wait(ctx, pollInterval) != nil {
-				return
-			}
-		}
-	}
-}
-
-func wait(ctx context.Context, d time.Duration) error {
-	select {
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-time.After(d):
-		return nil
+		_ = wait.PollUntilContextCancel(ctx, pollInterval, true, func(ctx context.Context) (bool, error) { return allowed(ctx, gardenlet, r), nil })
 	}
 }
 
@@ -237,28 +225,28 @@ func (w *world) cleanUp(ctx context.Context) error {
 
 // removeAll deletes the objects of a resource that have the label, and waits until they are gone.
 func (w *world) removeAll(ctx context.Context, path string) error {
-	for begin, round := time.Now(), 0; ; round++ {
-		if round > 1 && wait(ctx, pollInterval) != nil {
-			return fmt.Errorf("removing %s with the label %s: %w", path, label, ctx.Err())
-		}
+	begin := time.Now()
+	err := wait.PollUntilContextCancel(ctx, pollInterval, true, func(ctx context.Context) (bool, error) {
 		list := &corev1.NamespaceList{} // only the metadata is used
 		if err := w.admin.must(ctx, get(path+"?labelSelector="+label), list); err != nil {
-			return err
+			return false, err
 		}
 		// The label alone could be on an object that the check did not create.
 		list.Items = slices.DeleteFunc(list.Items, func(o corev1.Namespace) bool {
 			return !strings.Contains(o.Name, namePrefix) && path != core+"/backupbuckets"
 		})
-		if len(list.Items) == 0 {
-			return nil
-		}
 		for i := range list.Items {
 			keep := slices.Contains(list.Items[i].Finalizers, installations) && time.Since(begin) < installationsTimeout
 			if err := w.removeOne(ctx, path+"/"+list.Items[i].Name, keep); err != nil {
-				return err
+				return false, err
 			}
 		}
+		return len(list.Items) == 0, nil
+	})
+	if err != nil {
+		return fmt.Errorf("removing %s with the label %s: %w", path, label, err)
 	}
+	return nil
 }
 
 // removeOne deletes an object and its finalizers, because no component acts on it. If installed is set, the finalizer

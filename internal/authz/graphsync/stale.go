@@ -8,7 +8,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/tools/cache"
-	"k8s.io/client-go/util/watchlist"
 )
 
 // DefaultStaleAfter is how long the graph counts as current without a watch of one of its kinds. A restart of the API
@@ -16,46 +15,26 @@ import (
 // removed.
 const DefaultStaleAfter = 30 * time.Second
 
-// followed is a ListerWatcher that records since when there has been no watch: from the first attempt to watch or list
+// followed wraps a ListerWatcher to record since when there has been no watch: from the first attempt to watch or list
 // until a list has been stored, or a watch continues from the last state. A watch on a dead connection ends by itself,
 // because HTTP/2 connections are probed.
-type followed struct {
-	cache.ListerWatcherWithContext
-	store *store
-	// noWatchList is what the wrapped ListerWatcher reports to the reflector.
-	noWatchList bool
-}
-
-var _ cache.ListerWatcherWithContext = &followed{}
-
-func newFollowed(st *store, watcher cache.ListerWatcher) *followed {
-	return &followed{cache.ToListerWatcherWithContext(watcher), st, watchlist.DoesClientNotSupportWatchListSemantics(watcher)}
-}
-
-// IsWatchListSemanticsUnSupported tells the reflector whether it can stream lists.
-func (f *followed) IsWatchListSemanticsUnSupported() bool { return f.noWatchList }
-
-func (f *followed) List(options metav1.ListOptions) (runtime.Object, error) {
-	return f.ListWithContext(context.Background(), options)
-}
-
-func (f *followed) Watch(options metav1.ListOptions) (watch.Interface, error) {
-	return f.WatchWithContext(context.Background(), options)
-}
-
-func (f *followed) ListWithContext(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
-	f.store.lose()
-	return f.ListerWatcherWithContext.ListWithContext(ctx, options)
-}
-
-func (f *followed) WatchWithContext(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
-	f.store.lose()
-	w, err := f.ListerWatcherWithContext.WatchWithContext(ctx, options)
-	// A watch that begins with a list has not delivered anything yet; the list ends with a Replace.
-	if err == nil && (options.SendInitialEvents == nil || !*options.SendInitialEvents) {
-		f.store.found()
-	}
-	return w, err
+func (st *store) followed(watcher cache.ListerWatcher) cache.ListerWatcher {
+	inner := cache.ToListerWatcherWithContext(watcher)
+	return cache.ToListWatcherWithWatchListSemantics(&cache.ListWatch{
+		ListWithContextFunc: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
+			st.lose()
+			return inner.ListWithContext(ctx, options)
+		},
+		WatchFuncWithContext: func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
+			st.lose()
+			w, err := inner.WatchWithContext(ctx, options)
+			// A watch that begins with a list has not delivered anything yet; the list ends with a Replace.
+			if err == nil && (options.SendInitialEvents == nil || !*options.SendInitialEvents) {
+				st.found()
+			}
+			return w, err
+		},
+	}, watcher)
 }
 
 // lose records that there is no watch from now on, unless that is recorded already.

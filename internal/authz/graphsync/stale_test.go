@@ -157,7 +157,7 @@ func TestWatchesThatEndAreNotStale(t *testing.T) {
 func TestStreamedListsAreNoWatches(t *testing.T) {
 	g := newGarden(t)
 	st := g.syncer.stores[0]
-	f := newFollowed(st, g.sources["seeds"])
+	f := cache.ToListerWatcherWithContext(st.followed(g.sources["seeds"]))
 	yes := true
 	w, err := f.WatchWithContext(t.Context(), metav1.ListOptions{SendInitialEvents: &yes, ResourceVersion: "0"})
 	if err != nil {

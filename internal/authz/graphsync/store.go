@@ -40,7 +40,7 @@ func newStore(s *Syncer, resource Resource, watcher cache.ListerWatcher) *store 
 // run lists and watches until the context ends. After an outage of the garden, it lists again within seconds.
 func (st *store) run(ctx context.Context) {
 	logger := st.syncer.config.Log
-	reflector := cache.NewReflectorWithOptions(newFollowed(st, st.watcher), st.resource.Object, st, cache.ReflectorOptions{
+	reflector := cache.NewReflectorWithOptions(st.followed(st.watcher), st.resource.Object, st, cache.ReflectorOptions{
 		Logger: &logger,
 		Name:   "seed-authorizer/" + st.resource.Resource,
 		Backoff: &wait.Backoff{

@@ -64,36 +64,37 @@ func createBackupEntry(ctx context.Context, r *request) error {
 		return err
 	}
 	original, isSource := strings.CutPrefix(r.name, sourcePrefix)
-	if err := r.namedAsOwnShoot(ctx, entry, original); err != nil {
+	shoot, err := r.namedAsOwnShoot(ctx, entry, original)
+	if err != nil {
 		return err
 	}
 	if isSource {
-		return r.createSourceBackupEntry(ctx, entry, original)
+		return r.createSourceBackupEntry(ctx, entry, shoot, original)
 	}
 	return r.ownBucket(ctx, entry.Spec.BucketName)
 }
 
-// namedAsOwnShoot refuses a BackupEntry that is not named after a shoot of the seed: under the name of the entry of
-// another seed's shoot, it would replace that entry.
-func (r *request) namedAsOwnShoot(ctx context.Context, entry *corev1beta1.BackupEntry, name string) error {
+// namedAsOwnShoot returns the shoot of a BackupEntry. It refuses an entry that is not named after a shoot of the seed:
+// under the name of the entry of another seed's shoot, it would replace that entry.
+func (r *request) namedAsOwnShoot(ctx context.Context, entry *corev1beta1.BackupEntry, name string) (*corev1beta1.Shoot, error) {
 	shoot, err := r.shoot(ctx, r.namespace, owningShoot(entry))
 	if err != nil {
-		return err
+		return nil, err
 	}
 	if err := r.own(shoot.Spec.SeedName, shoot.Status.SeedName); err != nil {
-		return err
+		return nil, err
 	}
 	status := shoot.Status
 	if status.TechnicalID == "" || status.UID == "" || name != status.TechnicalID+"--"+string(status.UID) {
-		return forbidden("%s: the BackupEntry of shoot %s/%s is named %s--%s, after its technical ID and UID",
+		return nil, forbidden("%s: the BackupEntry of shoot %s/%s is named %s--%s, after its technical ID and UID",
 			foreign(r.seed), r.namespace, shoot.Name, status.TechnicalID, status.UID)
 	}
-	return nil
+	return shoot, nil
 }
 
 func (r *request) ownBucket(ctx context.Context, name string) error {
-	bucket, err := r.bucket(ctx, name)
-	if err != nil {
+	bucket := &corev1beta1.BackupBucket{}
+	if err := r.get(ctx, backupBuckets.resource, "", name, bucket); err != nil {
 		return err
 	}
 	if !r.isOwn(bucket.Spec.SeedName) {
@@ -105,11 +106,8 @@ func (r *request) ownBucket(ctx context.Context, name string) error {
 // createSourceBackupEntry checks the entry through which a shoot's backups are copied from the bucket of its previous
 // seed. That bucket belongs to the other seed, so the entry is allowed only while the shoot is restored, and only with
 // the specification of the original entry. Afterwards the gardenlet moves the original to its own bucket.
-func (r *request) createSourceBackupEntry(ctx context.Context, entry *corev1beta1.BackupEntry, originalName string) error {
-	shoot, err := r.shoot(ctx, r.namespace, owningShoot(entry))
-	if err != nil {
-		return err
-	}
+func (r *request) createSourceBackupEntry(ctx context.Context, entry *corev1beta1.BackupEntry, shoot *corev1beta1.Shoot,
+	originalName string) error {
 	if err := r.own(shoot.Spec.SeedName); err != nil {
 		return err
 	}
@@ -185,11 +183,7 @@ func createSeed(ctx context.Context, r *request) error {
 }
 
 func createShootState(ctx context.Context, r *request) error {
-	shoot, err := r.shoot(ctx, r.namespace, r.name)
-	if err != nil {
-		return err
-	}
-	return r.own(shoot.Spec.SeedName, shoot.Status.SeedName)
+	return r.responsibleFor(ctx, r.namespace, r.name)
 }
 
 // deleteBackupBucket allows only the bucket that the seed's gardenlet creates, which is named after the Seed's UID.

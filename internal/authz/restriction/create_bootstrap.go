@@ -61,7 +61,7 @@ func createClusterRoleBinding(ctx context.Context, r *request) error {
 
 func createServiceAccount(ctx context.Context, r *request) error {
 	if r.namespace == r.seedNamespace() {
-		return r.mayLabel(ctx, r.obj, &corev1.ServiceAccount{})
+		return r.mayLabel(ctx)
 	}
 	name, ok := strings.CutPrefix(r.name, bootstraprules.AccountPrefix)
 	if !ok {
@@ -76,9 +76,9 @@ func createServiceAccount(ctx context.Context, r *request) error {
 // mayLabel refuses labels of an extension's ServiceAccount, except the one with the name of the ControllerRegistration
 // of the extension on the seed. Roles for extensions select accounts by labels: with the labels of another extension,
 // or any others that a role selects, the account would have permissions that the seed does not have.
-func (r *request) mayLabel(ctx context.Context, account, old metav1.Object) error {
-	for label, value := range account.GetLabels() {
-		if was, had := old.GetLabels()[label]; had && was == value {
+func (r *request) mayLabel(ctx context.Context) error {
+	for label, value := range r.obj.GetLabels() {
+		if was, had := r.oldLabels()[label]; had && was == value {
 			continue
 		}
 		if label != constants.LabelControllerRegistrationName {
@@ -155,8 +155,8 @@ func describedBy(description string) (kind, namespace, name string) {
 // managedSeedToBootstrap refuses a ManagedSeed that is not the seed's, or whose gardenlet has a valid client
 // certificate.
 func (r *request) managedSeedToBootstrap(ctx context.Context, namespace, name string) error {
-	managedSeed, err := r.managedSeed(ctx, namespace, name)
-	if err != nil {
+	managedSeed := &seedmanagementv1alpha1.ManagedSeed{}
+	if err := r.get(ctx, managedSeeds.resource, namespace, name, managedSeed); err != nil {
 		return err
 	}
 	managedSeed.Namespace, managedSeed.Name = namespace, name

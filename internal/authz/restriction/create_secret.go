@@ -32,25 +32,22 @@ func (r *request) keptForOwnShoot(ctx context.Context, kind graph.Kind) error {
 		return forbidden("%s: its name is not that of a shoot with one of the suffixes %s", foreign(r.seed),
 			strings.Join(graph.ShootSuffixes(kind), ", "))
 	}
-	return r.ownShoot(ctx, r.namespace, name)
+	_, err := r.ownShoot(ctx, r.namespace, name)
+	return err
 }
 
-func (r *request) ownShoot(ctx context.Context, namespace, name string) error {
+// ownShoot returns a shoot. It refuses one that is not on the seed.
+func (r *request) ownShoot(ctx context.Context, namespace, name string) (*corev1beta1.Shoot, error) {
 	shoot, err := r.shoot(ctx, namespace, name)
-	if err != nil {
-		return err
+	if err == nil && !r.isOwn(shoot.Spec.SeedName) {
+		err = forbidden("%s: shoot %s/%s is not on it", foreign(r.seed), namespace, name)
 	}
-	if !r.isOwn(shoot.Spec.SeedName) {
-		return forbidden("%s: shoot %s/%s is not on it", foreign(r.seed), namespace, name)
-	}
-	return nil
+	return shoot, err
 }
 
 func createConfigMap(ctx context.Context, r *request) error {
-	if r.old == nil {
-		if err := keepsSeedLabels(r.obj, &corev1.ConfigMap{}); err != nil {
-			return err
-		}
+	if err := r.keepsSeedLabels(); err != nil {
+		return err
 	}
 	return r.keptForOwnShoot(ctx, graph.KindConfigMap)
 }
@@ -61,10 +58,8 @@ func createInternalSecret(ctx context.Context, r *request) error {
 
 func createSecret(ctx context.Context, r *request) error {
 	secret := r.obj.(*corev1.Secret)
-	if r.old == nil {
-		if err := keepsSeedLabels(secret, &corev1.Secret{}); err != nil {
-			return err
-		}
+	if err := r.keepsSeedLabels(); err != nil {
+		return err
 	}
 	if secret.Type == corev1.SecretTypeServiceAccountToken {
 		// The token controller would write the token of any ServiceAccount in its annotation into it: another identity.
@@ -101,10 +96,7 @@ func (r *request) createIssuerSecret(ctx context.Context, secret *corev1.Secret)
 	if namespace == "" || name == "" {
 		return forbidden("the labels %s and %s must name a shoot on seed %q", constants.LabelShootNamespace, constants.LabelShootName, r.seed)
 	}
-	if err := r.ownShoot(ctx, namespace, name); err != nil {
-		return err
-	}
-	shoot, err := r.shoot(ctx, namespace, name)
+	shoot, err := r.ownShoot(ctx, namespace, name)
 	if err != nil {
 		return err
 	}

@@ -155,17 +155,10 @@ func (r *request) keepsIssuerSecret(ctx context.Context) error {
 // issuedFor returns the shoot whose public keys an issuer's Secret has.
 func issuedFor(secret metav1.Object) (namespace, name string, uid types.UID) {
 	labels := secret.GetLabels()
-	if _, after, ok := cutLast(secret.GetName(), "--"); ok {
-		uid = types.UID(after)
+	if at := strings.LastIndex(secret.GetName(), "--"); at >= 0 {
+		uid = types.UID(secret.GetName()[at+len("--"):])
 	}
 	return labels[constants.LabelShootNamespace], labels[constants.LabelShootName], uid
-}
-
-func cutLast(s, sep string) (before, after string, found bool) {
-	if at := strings.LastIndex(s, sep); at >= 0 {
-		return s[:at], s[at+len(sep):], true
-	}
-	return s, "", false
 }
 
 // keepsWith allows objects that are named after a shoot on the seed, or on the way to or from it.

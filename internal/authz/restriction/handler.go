@@ -1,6 +1,7 @@
 package restriction
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -31,10 +32,7 @@ func New(reader Reader, access Access, passive clock.PassiveClock) *Handler {
 	if access == nil {
 		access = unknownAccess{}
 	}
-	if passive == nil {
-		passive = clock.RealClock{}
-	}
-	return &Handler{reader: reader, access: access, clock: passive}
+	return &Handler{reader: reader, access: access, clock: cmp.Or[clock.PassiveClock](passive, clock.RealClock{})}
 }
 
 type object interface {
@@ -53,6 +51,14 @@ type request struct {
 	subresource string
 	obj, old    object // obj is nil for DELETE, old for CREATE and for a DELETE without an object
 	absent      bool   // the object to delete does not exist
+}
+
+// oldLabels returns the labels before an update, and none for a new object.
+func (r *request) oldLabels() map[string]string {
+	if r.old == nil {
+		return nil
+	}
+	return r.old.GetLabels()
 }
 
 // refusal is the answer to a refused request, as opposed to a server error.

@@ -6,7 +6,6 @@ import (
 	"slices"
 
 	corev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
-	seedmanagementv1alpha1 "github.com/gardener/gardener/pkg/apis/seedmanagement/v1alpha1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -116,16 +115,6 @@ func (r *request) list(ctx context.Context, resource schema.GroupVersionResource
 func (r *request) shoot(ctx context.Context, namespace, name string) (*corev1beta1.Shoot, error) {
 	shoot := &corev1beta1.Shoot{}
 	return shoot, r.get(ctx, shoots.resource, namespace, name, shoot)
-}
-
-func (r *request) bucket(ctx context.Context, name string) (*corev1beta1.BackupBucket, error) {
-	bucket := &corev1beta1.BackupBucket{}
-	return bucket, r.get(ctx, backupBuckets.resource, "", name, bucket)
-}
-
-func (r *request) managedSeed(ctx context.Context, namespace, name string) (*seedmanagementv1alpha1.ManagedSeed, error) {
-	managedSeed := &seedmanagementv1alpha1.ManagedSeed{}
-	return managedSeed, r.get(ctx, managedSeeds.resource, namespace, name, managedSeed)
 }
 
 func key(namespace, name string) string {

@@ -14,6 +14,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/utils/ptr"
 
 	"github.com/gardenlite/gardenlite/internal/authz/seedidentity"
 )
@@ -148,11 +149,10 @@ func Rules() []admissionregistrationv1.RuleWithOperations {
 		if c == nil {
 			return
 		}
-		scope := admissionregistrationv1.AllScopes
 		all = append(all, admissionregistrationv1.RuleWithOperations{
 			Operations: []admissionregistrationv1.OperationType{operation},
 			Rule: admissionregistrationv1.Rule{
-				APIGroups: []string{r.resource.Group}, APIVersions: []string{r.resource.Version}, Resources: resources, Scope: &scope,
+				APIGroups: []string{r.resource.Group}, APIVersions: []string{r.resource.Version}, Resources: resources, Scope: ptr.To(admissionregistrationv1.AllScopes),
 			},
 		})
 	}

@@ -64,7 +64,7 @@ func updateBackupEntry(ctx context.Context, r *request) error {
 		}
 	}
 	if name := owningShoot(entry); name != "" && name != owningShoot(old) {
-		if err := r.ownShoot(ctx, r.namespace, name); err != nil {
+		if _, err := r.ownShoot(ctx, r.namespace, name); err != nil {
 			return err
 		}
 	}
@@ -210,7 +210,7 @@ func updateSecret(ctx context.Context, r *request) error {
 	unchanged := same(secret.Data, old.Data) && len(secret.StringData) == 0 && secret.Type == old.Type &&
 		same(secret.Immutable, old.Immutable) &&
 		sameOwners(secret, old) && secret.Labels[constants.GardenRole] == old.Labels[constants.GardenRole]
-	if err := keepsSeedLabels(secret, old); err != nil {
+	if err := r.keepsSeedLabels(); err != nil {
 		return err
 	}
 	switch {
@@ -228,7 +228,7 @@ func updateSecret(ctx context.Context, r *request) error {
 // updateConfigMap checks the same as updateSecret; the ConfigMap with the cluster's identity has a path to all seeds.
 func updateConfigMap(ctx context.Context, r *request) error {
 	configMap, old := r.obj.(*corev1.ConfigMap), r.old.(*corev1.ConfigMap)
-	if err := keepsSeedLabels(configMap, old); err != nil {
+	if err := r.keepsSeedLabels(); err != nil {
 		return err
 	}
 	if same(configMap.Data, old.Data) && same(configMap.BinaryData, old.BinaryData) && same(configMap.Immutable, old.Immutable) &&
@@ -248,9 +248,9 @@ func updateInternalSecret(ctx context.Context, r *request) error {
 }
 
 // keepsSeedLabels refuses to set the labels that allow a seed to refer to an object (namedForSeed).
-func keepsSeedLabels(obj, old metav1.Object) error {
-	for label, value := range obj.GetLabels() {
-		if strings.HasPrefix(label, constants.LabelPrefixSeedName) && old.GetLabels()[label] != value {
+func (r *request) keepsSeedLabels() error {
+	for label, value := range r.obj.GetLabels() {
+		if strings.HasPrefix(label, constants.LabelPrefixSeedName) && r.oldLabels()[label] != value {
 			return forbidden("the label %s is not for gardenlets and extensions to set", label)
 		}
 	}
@@ -260,11 +260,10 @@ func keepsSeedLabels(obj, old metav1.Object) error {
 // updateServiceAccount refuses new secrets: Secrets in a ServiceAccount have a path to it, and from there to the
 // ManagedSeed that is bootstrapped with it.
 func updateServiceAccount(ctx context.Context, r *request) error {
-	account, old := r.obj.(*corev1.ServiceAccount), r.old.(*corev1.ServiceAccount)
 	if r.namespace == r.seedNamespace() {
-		return r.mayLabel(ctx, account, old)
+		return r.mayLabel(ctx)
 	}
-	return r.addsNoSecrets(old, account)
+	return r.addsNoSecrets(r.old.(*corev1.ServiceAccount), r.obj.(*corev1.ServiceAccount))
 }
 
 func (r *request) addsNoSecrets(old, account *corev1.ServiceAccount) error {

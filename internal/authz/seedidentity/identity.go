@@ -1,6 +1,7 @@
 package seedidentity
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 
@@ -56,14 +57,6 @@ func (i Identity) String() string {
 	default:
 		return "neither a gardenlet nor an extension on a seed"
 	}
-}
-
-// Namespace returns the garden's namespace of the seed, "" for None.
-func (i Identity) Namespace() string {
-	if i.Type == None {
-		return ""
-	}
-	return NamespacePrefix + i.Seed
 }
 
 // OfUser returns the identity of an authenticated user; None for nil.
@@ -154,4 +147,13 @@ func isObjectName(s string) bool {
 		}
 	}
 	return true
+}
+
+// Condition returns a CEL expression that is true for every user whose identity is not None, and false for nearly all
+// others, so that an API server does not call the webhook for other users. The parameters are the fields with the
+// user's name and groups; either may be absent.
+func Condition(nameField, groupsField string) string {
+	return fmt.Sprintf(`has(%[2]s) && (%[3]q in %[2]s || %[4]q in %[2]s && has(%[1]s) && %[1]s.startsWith(%[5]q))`,
+		nameField, groupsField, constants.SeedsGroup, serviceaccount.AllServiceAccountsGroup,
+		serviceaccount.ServiceAccountUsernamePrefix+NamespacePrefix)
 }

@@ -151,21 +151,18 @@ func TestOfUserNil(t *testing.T) {
 
 func TestNames(t *testing.T) {
 	for _, c := range []struct {
-		identity              Identity
-		kind, text, namespace string
+		identity   Identity
+		kind, text string
 	}{
-		{Identity{}, "none", "neither a gardenlet nor an extension on a seed", ""},
-		{Identity{Type: Gardenlet, Seed: "a"}, "gardenlet", "gardenlet of seed a", "seed-a"},
-		{Identity{Type: Extension, Seed: "a"}, "extension", "extension on seed a", "seed-a"},
+		{Identity{}, "none", "neither a gardenlet nor an extension on a seed"},
+		{Identity{Type: Gardenlet, Seed: "a"}, "gardenlet", "gardenlet of seed a"},
+		{Identity{Type: Extension, Seed: "a"}, "extension", "extension on seed a"},
 	} {
 		if got := c.identity.Type.String(); got != c.kind {
 			t.Errorf("Type.String() = %q, want %q", got, c.kind)
 		}
 		if got := c.identity.String(); got != c.text {
 			t.Errorf("String() = %q, want %q", got, c.text)
-		}
-		if got := c.identity.Namespace(); got != c.namespace {
-			t.Errorf("Namespace() = %q, want %q", got, c.namespace)
 		}
 	}
 }

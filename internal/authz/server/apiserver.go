@@ -17,6 +17,7 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/yaml"
 
 	"github.com/gardenlite/gardenlite/internal/authz/restriction"
@@ -173,23 +174,14 @@ func install(ctx context.Context, configurations admissionregistrationv1client.V
 
 // Configuration returns the ValidatingWebhookConfiguration for the restriction; see Install.
 func Configuration(address string, caPEM []byte) *admissionregistrationv1.ValidatingWebhookConfiguration {
-	var (
-		path        = webhook.RestrictionPath
-		client      = admissionregistrationv1.WebhookClientConfig{CABundle: caPEM}
-		fail        = admissionregistrationv1.Fail
-		equivalent  = admissionregistrationv1.Equivalent
-		none        = admissionregistrationv1.SideEffectClassNone
-		timeout     = int32(restrictionTimeout)
-		everything  = &metav1.LabelSelector{}
-		everyObject = &metav1.LabelSelector{}
-	)
+	client := admissionregistrationv1.WebhookClientConfig{CABundle: caPEM}
 	if address == "" {
-		port := int32(443) // the default; without it, each start would write the configuration again
 		client.Service = &admissionregistrationv1.ServiceReference{Namespace: constants.GardenNamespace, Name: ServiceName,
-			Path: &path, Port: &port}
+			Path: ptr.To(webhook.RestrictionPath),
+			Port: ptr.To[int32](443), // the default; without it, each start would write the configuration again
+		}
 	} else {
-		endpoint := address + path
-		client.URL = &endpoint
+		client.URL = ptr.To(address + webhook.RestrictionPath)
 	}
 	return &admissionregistrationv1.ValidatingWebhookConfiguration{
 		ObjectMeta: metav1.ObjectMeta{Name: ConfigurationName},
@@ -197,12 +189,12 @@ func Configuration(address string, caPEM []byte) *admissionregistrationv1.Valida
 			Name:                    restrictionName,
 			ClientConfig:            client,
 			Rules:                   restriction.Rules(),
-			FailurePolicy:           &fail,
-			MatchPolicy:             &equivalent,
-			SideEffects:             &none,
-			TimeoutSeconds:          &timeout,
-			NamespaceSelector:       everything,
-			ObjectSelector:          everyObject,
+			FailurePolicy:           ptr.To(admissionregistrationv1.Fail),
+			MatchPolicy:             ptr.To(admissionregistrationv1.Equivalent),
+			SideEffects:             ptr.To(admissionregistrationv1.SideEffectClassNone),
+			TimeoutSeconds:          ptr.To[int32](restrictionTimeout),
+			NamespaceSelector:       &metav1.LabelSelector{},
+			ObjectSelector:          &metav1.LabelSelector{},
 			AdmissionReviewVersions: []string{"v1"},
 			MatchConditions:         restriction.MatchConditions(),
 		}},

@@ -30,18 +30,15 @@ var _ restriction.Access = access{}
 // MayDelete reports whether an existing object leads to the user's seed and to no other.
 func (a access) MayDelete(ctx context.Context, who authenticationv1.UserInfo, resource schema.GroupResource, namespace,
 	name string) (bool, string, error) {
-	if !a.synced() {
-		return false, "", errNotSynced
-	}
-	kind, known := deletable[resource]
-	if !known {
-		return false, "", fmt.Errorf("the graph is not asked about %s", resource)
+	vertex, err := a.vertexOf(resource, namespace, name)
+	if err != nil {
+		return false, "", err
 	}
 	decision, reason, err := a.authorizer.Authorize(ctx, attributesOf(who, "delete", resource, namespace, name))
 	if err != nil || decision != k8sauthorizer.DecisionAllow {
 		return false, reason, err
 	}
-	if a.otherSeed(who, graph.Vertex{Kind: kind, Namespace: namespace, Name: name}, func(string) bool { return false }) {
+	if a.otherSeed(who, vertex, func(string) bool { return false }) {
 		return false, "it has a path to another seed too", nil
 	}
 	return true, reason, nil
@@ -56,17 +53,26 @@ func (a access) MayRead(ctx context.Context, who authenticationv1.UserInfo, reso
 // OtherSeed reports whether an object leads to a seed that is neither the user's nor runs on one of its shoots.
 func (a access) OtherSeed(_ context.Context, who authenticationv1.UserInfo, resource schema.GroupResource, namespace,
 	name string) (bool, error) {
-	if !a.synced() {
-		return false, errNotSynced
-	}
-	kind, known := deletable[resource]
-	if !known {
-		return false, fmt.Errorf("the graph is not asked about %s", resource)
+	vertex, err := a.vertexOf(resource, namespace, name)
+	if err != nil {
+		return false, err
 	}
 	own := seedidentity.OfAuthentication(who).Seed
-	return a.otherSeed(who, graph.Vertex{Kind: kind, Namespace: namespace, Name: name}, func(seed string) bool {
+	return a.otherSeed(who, vertex, func(seed string) bool {
 		return a.graph.HasPath(graph.Vertex{Kind: graph.KindSeed, Name: seed}, own)
 	}), nil
+}
+
+// vertexOf returns the vertex of an object, or an error if the graph cannot be asked about it now.
+func (a access) vertexOf(resource schema.GroupResource, namespace, name string) (graph.Vertex, error) {
+	kind, known := deletable[resource]
+	switch {
+	case !a.synced():
+		return graph.Vertex{}, errors.New("the resource dependency graph is not up to date; try again in a moment")
+	case !known:
+		return graph.Vertex{}, fmt.Errorf("the graph is not asked about %s", resource)
+	}
+	return graph.Vertex{Kind: kind, Namespace: namespace, Name: name}, nil
 }
 
 // otherSeed checks every seed, because the graph only knows whether a vertex leads to a given seed.
@@ -87,8 +93,6 @@ func attributesOf(who authenticationv1.UserInfo, verb string, resource schema.Gr
 		APIGroup: resource.Group, Resource: resource.Resource, Namespace: namespace, Name: name, ResourceRequest: true,
 	}
 }
-
-var errNotSynced = errors.New("the resource dependency graph is not up to date; try again in a moment")
 
 // deletable are the kinds that are not watched and have objects that gardenlets may delete.
 var deletable = map[schema.GroupResource]graph.Kind{

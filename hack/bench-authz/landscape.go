@@ -4,9 +4,7 @@ import (
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
-	"crypto/x509"
 	"crypto/x509/pkix"
-	"encoding/pem"
 	"fmt"
 	"time"
 
@@ -19,6 +17,7 @@ import (
 	certificatesv1 "k8s.io/api/certificates/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/util/cert"
 	"k8s.io/utils/ptr"
 
 	"github.com/gardenlite/gardenlite/internal/authz/graph"
@@ -115,14 +114,13 @@ func certificateSigningRequest(seed string) *certificatesv1.CertificateSigningRe
 	if err != nil {
 		panic(err)
 	}
-	template := &x509.CertificateRequest{
-		Subject: pkix.Name{Organization: []string{constants.SeedsGroup}, CommonName: constants.SeedUserNamePrefix + seed}}
-	der, err := x509.CreateCertificateRequest(rand.Reader, template, key)
+	subject := pkix.Name{Organization: []string{constants.SeedsGroup}, CommonName: constants.SeedUserNamePrefix + seed}
+	request, err := cert.MakeCSR(key, &subject, nil, nil)
 	if err != nil {
 		panic(err)
 	}
 	return &certificatesv1.CertificateSigningRequest{ObjectMeta: meta("", "request"), Spec: certificatesv1.CertificateSigningRequestSpec{
-		Request: pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE REQUEST", Bytes: der}),
+		Request: request,
 		Usages: []certificatesv1.KeyUsage{certificatesv1.UsageKeyEncipherment, certificatesv1.UsageDigitalSignature,
 			certificatesv1.UsageClientAuth},
 	}}

@@ -3,6 +3,7 @@ package datastore
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -11,6 +12,8 @@ import (
 	_ "github.com/k3s-io/kine/pkg/endpoint" // registers the drivers
 	"github.com/k3s-io/kine/pkg/server"
 	"go.etcd.io/etcd/api/v3/etcdserverpb"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/util/retry"
 
 	"github.com/gardenlite/gardenlite/internal/datastore/etcdwatch"
 )
@@ -23,11 +26,8 @@ const (
 	maxConnections = 30
 )
 
-// Another process may create the tables at the same time, so opening a database is retried.
-const (
-	openAttempts = 5
-	openRetry    = 200 * time.Millisecond
-)
+// openRetry is the backoff for opening a database again: another process may create the tables at the same time.
+var openRetry = wait.Backoff{Steps: 5, Duration: 200 * time.Millisecond}
 
 var driverConfig = drivers.Config{
 	CompactInterval:  5 * time.Minute,
@@ -94,29 +94,17 @@ func (db *database) release() {
 	}
 	opening.Unlock()
 	if last {
-		db.close()
+		db.cancel()
+		db.kine.Wait()
 	}
 }
 
-func (db *database) close() {
-	db.cancel()
-	db.kine.Wait()
-}
-
-func (db *database) open(ctx, kineCtx context.Context, config drivers.Config) (err error) {
-	for attempt := 1; ; attempt++ {
+func (db *database) open(ctx, kineCtx context.Context, config drivers.Config) error {
+	if err := retry.OnError(openRetry, madeByOther, func() (err error) {
 		db.backend, err = openBackend(ctx, kineCtx, &db.kine, config)
-		if err == nil {
-			break
-		}
-		if attempt == openAttempts || !madeByOther(err) {
-			return err
-		}
-		select {
-		case <-ctx.Done():
-			return err
-		case <-time.After(openRetry):
-		}
+		return err
+	}); err != nil {
+		return err
 	}
 	db.bridge = server.New(db.backend, "unix", progressInterval, emulatedEtcd)
 	if watchesItself(config.Endpoint) {
@@ -135,12 +123,8 @@ func (db *database) open(ctx, kineCtx context.Context, config drivers.Config) (e
 // madeByOther reports whether a table, an index or a database could not be created because another process has just
 // created it.
 func madeByOther(err error) bool {
-	for _, code := range []string{"SQLSTATE 23505", "SQLSTATE 42P04", "SQLSTATE 42P07", "Error 1050", "Error 1061", "Error 1007"} {
-		if strings.Contains(err.Error(), code) {
-			return true
-		}
-	}
-	return false
+	codes := []string{"SQLSTATE 23505", "SQLSTATE 42P04", "SQLSTATE 42P07", "Error 1050", "Error 1061", "Error 1007"}
+	return slices.ContainsFunc(codes, func(code string) bool { return strings.Contains(err.Error(), code) })
 }
 
 // watchesItself reports whether kine's own watch service is used, because the watches of the driver have no common

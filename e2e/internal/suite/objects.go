@@ -1,7 +1,6 @@
 package suite
 
 import (
-	"bytes"
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
@@ -10,9 +9,11 @@ import (
 	"crypto/x509/pkix"
 	"encoding/base64"
 	"encoding/hex"
-	"encoding/pem"
+	"maps"
 	"strings"
 	"testing"
+
+	"k8s.io/client-go/util/cert"
 )
 
 // Resource is where the objects of a resource of the garden are.
@@ -68,9 +69,7 @@ func Meta(apiVersion, kind, namespace, name string, fields map[string]any) map[s
 		metadata["namespace"] = namespace
 	}
 	object := map[string]any{"apiVersion": apiVersion, "kind": kind, "metadata": metadata}
-	for key, value := range fields {
-		object[key] = value
-	}
+	maps.Copy(object, fields)
 	return object
 }
 
@@ -124,12 +123,10 @@ func RequestObject(t *testing.T, name, seed string, change ...func(*x509.Certifi
 	for _, c := range change {
 		c(template)
 	}
-	der, err := x509.CreateCertificateRequest(rand.Reader, template, key)
+	request, err := cert.MakeCSRFromTemplate(key, template)
 	Must(t, err)
-	var block bytes.Buffer
-	Must(t, pem.Encode(&block, &pem.Block{Type: "CERTIFICATE REQUEST", Bytes: der}))
 	return Meta("certificates.k8s.io/v1", "CertificateSigningRequest", "", name, map[string]any{"spec": map[string]any{
-		"request": base64.StdEncoding.EncodeToString(block.Bytes()), "signerName": "example.com/unknown",
+		"request": base64.StdEncoding.EncodeToString(request), "signerName": "example.com/unknown",
 		"usages": []any{"key encipherment", "digital signature", "client auth"}}})
 }
 

@@ -27,7 +27,7 @@ const patience = 30 * time.Second
 // installed.
 func StartPostgreSQL(t *testing.T) string {
 	t.Helper()
-	initdb, postgres := find("initdb", "/usr/lib/postgresql/*/bin"), find("postgres", "/usr/lib/postgresql/*/bin")
+	initdb, postgres := find("initdb"), find("postgres")
 	if initdb == "" || postgres == "" {
 		t.Skip("this machine has no PostgreSQL (initdb and postgres)")
 	}
@@ -58,9 +58,15 @@ func StartPostgreSQL(t *testing.T) string {
 	server := exec.Command(postgres, "-D", filepath.Join(dir, "data"), "-p", port, "-c", "listen_addresses=127.0.0.1",
 		"-c", "unix_socket_directories="+dir, "-c", "fsync=off")
 	server.SysProcAttr, server.Dir = credential, dir
-	runServer(t, server, syscall.SIGINT)
+	if err := server.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = server.Process.Signal(syscall.SIGINT)
+		_ = server.Wait()
+	})
 	testutil.Eventually(t, patience, func(ctx context.Context) error { // PostgreSQL listens before it answers
-		return exec.CommandContext(ctx, find("pg_isready", "/usr/lib/postgresql/*/bin"), "-h", "127.0.0.1", "-p", port).Run()
+		return exec.CommandContext(ctx, find("pg_isready"), "-h", "127.0.0.1", "-p", port).Run()
 	})
 	return fmt.Sprintf("postgres://gardenlite@127.0.0.1:%s/kine?sslmode=disable", port)
 }
@@ -88,29 +94,16 @@ func StartEtcd(t *testing.T) string {
 	return listen.String()
 }
 
-// find looks for a program in PATH, then in the folders that match the pattern.
-func find(program, pattern string) string {
+// find returns the path of a program of PostgreSQL, "" if there is none.
+func find(program string) string {
 	if path, err := exec.LookPath(program); err == nil {
 		return path
 	}
-	if paths, _ := filepath.Glob(filepath.Join(pattern, program)); len(paths) > 0 {
-		if path, err := filepath.Abs(paths[len(paths)-1]); err == nil {
-			return path
-		}
+	paths, _ := filepath.Glob("/usr/lib/postgresql/*/bin/" + program)
+	if len(paths) == 0 {
+		return ""
 	}
-	path, _ := exec.LookPath(program)
-	return path
-}
-
-func runServer(t *testing.T, cmd *exec.Cmd, stop syscall.Signal) {
-	t.Helper()
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		_ = cmd.Process.Signal(stop)
-		_ = cmd.Wait()
-	})
+	return paths[len(paths)-1]
 }
 
 func unusedPort(t *testing.T) string {

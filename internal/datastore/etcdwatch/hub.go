@@ -194,10 +194,7 @@ func (h *hub) reached(ctx context.Context, revision int64) bool {
 		select {
 		case <-advanced:
 		case <-lagging.C:
-			select {
-			case h.renew <- struct{}{}:
-			default:
-			}
+			signal(h.renew)
 			lagging.Reset(20 * resubscribeAfter)
 		case <-ctx.Done():
 			return false

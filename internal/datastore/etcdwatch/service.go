@@ -61,7 +61,7 @@ func (s *Service) Watch(ws etcdserverpb.Watch_WatchServer) error {
 		case request.GetCancelRequest() != nil:
 			st.cancel(request.GetCancelRequest().WatchId)
 		case request.GetProgressRequest() != nil:
-			st.requestProgress()
+			signal(st.asked)
 		}
 	}
 }

@@ -42,10 +42,6 @@ func (st *stream) close() {
 	clear(st.watches)
 }
 
-func (st *stream) wakeUp() { signal(st.wake) }
-
-func (st *stream) requestProgress() { signal(st.asked) }
-
 func signal(c chan struct{}) {
 	select {
 	case c <- struct{}{}:
@@ -56,7 +52,7 @@ func signal(c chan struct{}) {
 // enqueue queues a response. The caller holds the lock of the hub.
 func (st *stream) enqueue(response *etcdserverpb.WatchResponse) {
 	st.said = append(st.said, response)
-	st.wakeUp()
+	signal(st.wake)
 }
 
 // refuse answers an invalid request for a watch.
@@ -104,13 +100,9 @@ func (st *stream) followProgress(ctx context.Context, interval time.Duration) {
 			return
 		}
 		st.hub.mu.Lock()
-		if all {
-			st.announceAll = true
-		} else {
-			st.announceDue = true
-		}
+		st.announceAll, st.announceDue = st.announceAll || all, st.announceDue || !all
 		st.hub.mu.Unlock()
-		st.wakeUp()
+		signal(st.wake)
 	}
 }
 

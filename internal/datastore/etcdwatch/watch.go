@@ -48,7 +48,7 @@ func (w *watch) push(events []*server.Event) {
 		w.end(errSlow, 0)
 		return
 	}
-	w.stream.wakeUp()
+	signal(w.stream.wake)
 }
 
 // end lets the stream tell the client that the watch is cancelled. err is nil if the client has requested it.

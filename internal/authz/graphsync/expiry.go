@@ -28,13 +28,11 @@ func newExpiry(c clock.Clock) *expiry {
 
 // watch records when the client certificate of a seed expires. It replaces the time that was recorded before.
 func (e *expiry) watch(seed *gardencorev1beta1.Seed) {
-	expires := seed.Status.ClientCertificateExpirationTimestamp
-	if expires == nil {
-		e.forget(seed.Name)
-		return
+	var due time.Time
+	if expires := seed.Status.ClientCertificateExpirationTimestamp; expires != nil {
+		// Times in the API are whole seconds: one second later, the certificate has expired by any comparison.
+		due = expires.Add(time.Second)
 	}
-	// Times in the API are whole seconds: one second later, the certificate has expired by any comparison.
-	due := expires.Add(time.Second)
 	if !due.After(e.clock.Now()) {
 		e.forget(seed.Name)
 		return

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -102,33 +103,21 @@ func (s *Syncer) Run(ctx context.Context) error {
 
 // HasSynced reports whether the first list of every kind is in the graph.
 func (s *Syncer) HasSynced() bool {
-	for _, st := range s.stores {
-		if !st.synced.Load() {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc(s.stores, func(st *store) bool { return !st.synced.Load() })
 }
 
 // Current reports whether HasSynced is true and the graph is not stale: no kind has been without a watch for too long.
-func (s *Syncer) Current() bool {
-	for _, st := range s.stores {
-		if !st.synced.Load() || st.stale() > 0 {
-			return false
-		}
-	}
-	return true
-}
+func (s *Syncer) Current() bool { return s.Missing() == "" }
 
 // Missing returns the resources for which Current is false, for messages; "" if there are none.
 func (s *Syncer) Missing() string {
 	var missing []string
 	for _, st := range s.stores {
-		switch name, stale := st.resource.GroupResource().String(), st.stale(); {
+		switch stale := st.stale(); {
 		case !st.synced.Load():
-			missing = append(missing, name)
+			missing = append(missing, st.resource.GroupResource().String())
 		case stale > 0:
-			missing = append(missing, fmt.Sprintf("%s (no watch for %s)", name, stale.Truncate(time.Second)))
+			missing = append(missing, fmt.Sprintf("%s (no watch for %s)", st.resource.GroupResource(), stale.Truncate(time.Second)))
 		}
 	}
 	return strings.Join(missing, ", ")

@@ -182,7 +182,8 @@ func createSeed(ctx context.Context, r *request) error {
 	return r.mayRefer(ctx, &corev1beta1.Seed{ObjectMeta: metav1.ObjectMeta{Name: r.name}}, r.obj)
 }
 
-func createShootState(ctx context.Context, r *request) error {
+// ownShootState allows the ShootState of a shoot on the seed, or on the way to or from it.
+func ownShootState(ctx context.Context, r *request) error {
 	return r.responsibleFor(ctx, r.namespace, r.name)
 }
 

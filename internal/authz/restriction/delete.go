@@ -71,52 +71,38 @@ func (h *Handler) MayDelete(ctx context.Context, who authenticationv1.UserInfo, 
 	return err == nil, err
 }
 
-func deleteSecret(ctx context.Context, r *request) error {
-	return r.deleteExisting(ctx, secrets.resource, r.keepsSecret)
-}
-
-func deleteInternalSecret(ctx context.Context, r *request) error {
-	return r.deleteExisting(ctx, internalSecrets.resource, r.keepsWith(graph.KindInternalSecret))
-}
-
-func deleteConfigMap(ctx context.Context, r *request) error {
-	return r.deleteExisting(ctx, configMaps.resource, r.keepsWith(graph.KindConfigMap))
-}
-
-func deleteShootState(ctx context.Context, r *request) error {
-	return r.deleteExisting(ctx, shootStates.resource, func(ctx context.Context) error { return r.responsibleFor(ctx, r.namespace, r.name) })
-}
-
-// deleteExisting allows the deletion of objects that gardenlets keep for objects on their seed, of objects whose owners
+// deleteExisting returns a check that allows the deletion of objects that gardenlets keep for objects on their seed, of objects whose owners
 // are gone, and of objects that have a path to their seed only. If several seeds have a path to an object, none of them
 // may delete it.
 //
 // Kept objects are checked with live reads, because their path may be gone before them: that of an issuer's Secret,
 // when its shoot no longer requests a managed issuer. Or the path may come after them.
-func (r *request) deleteExisting(ctx context.Context, resource schema.GroupVersionResource, keeps func(context.Context) error) error {
-	if r.old == nil && !r.absent {
-		return badRequest("the request carries no oldObject")
+func deleteExisting(resource schema.GroupVersionResource, keeps check) check {
+	return func(ctx context.Context, r *request) error {
+		if r.old == nil && !r.absent {
+			return badRequest("the request carries no oldObject")
+		}
+		if err := keeps(ctx, r); err == nil || !isRefusal(err) || r.absent {
+			return err
+		}
+		if over, err := r.isLeftOver(ctx); over || err != nil {
+			return err
+		}
+		if whose := r.landscapes(); whose != "" {
+			return forbidden("%s: %s", foreign(r.seed), whose)
+		}
+		allowed, reason, err := r.access.MayDelete(ctx, r.user, resource.GroupResource(), r.namespace, r.name)
+		switch {
+		case err != nil:
+			return fmt.Errorf("looking %s %s up in the resource dependency graph: %w", resource.Resource, key(r.namespace, r.name), err)
+		case !allowed:
+			return forbidden("%s: %s", foreign(r.seed), reason)
+		}
+		return nil
 	}
-	if err := keeps(ctx); err == nil || !isRefusal(err) || r.absent {
-		return err
-	}
-	if over, err := r.isLeftOver(ctx); over || err != nil {
-		return err
-	}
-	if whose := r.landscapes(); whose != "" {
-		return forbidden("%s: %s", foreign(r.seed), whose)
-	}
-	allowed, reason, err := r.access.MayDelete(ctx, r.user, resource.GroupResource(), r.namespace, r.name)
-	switch {
-	case err != nil:
-		return fmt.Errorf("looking %s %s up in the resource dependency graph: %w", resource.Resource, key(r.namespace, r.name), err)
-	case !allowed:
-		return forbidden("%s: %s", foreign(r.seed), reason)
-	}
-	return nil
 }
 
-func (r *request) keepsSecret(ctx context.Context) error {
+func keepsSecret(ctx context.Context, r *request) error {
 	switch r.namespace {
 	case corev1beta1.GardenerShootIssuerNamespace:
 		return r.keepsIssuerSecret(ctx)
@@ -131,7 +117,7 @@ func (r *request) keepsSecret(ctx context.Context) error {
 		return r.ownBucket(ctx, bucket)
 	}
 	if _, ok := ofShoot(graph.KindSecret, r.name); ok {
-		return r.keepsWith(graph.KindSecret)(ctx)
+		return keepsForShoot(graph.KindSecret)(ctx, r)
 	}
 	return r.managedSeedBackupSecret(ctx)
 }
@@ -161,9 +147,10 @@ func issuedFor(secret metav1.Object) (namespace, name string, uid types.UID) {
 	return labels[constants.LabelShootNamespace], labels[constants.LabelShootName], uid
 }
 
-// keepsWith allows objects that are named after a shoot on the seed, or on the way to or from it.
-func (r *request) keepsWith(kind graph.Kind) func(context.Context) error {
-	return func(ctx context.Context) error {
+// keepsForShoot returns a check that allows objects that are named after a shoot on the seed, or on the way to or from
+// it.
+func keepsForShoot(kind graph.Kind) check {
+	return func(ctx context.Context, r *request) error {
 		name, ok := ofShoot(kind, r.name)
 		if !ok {
 			return forbidden("%s", foreign(r.seed))

@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/utils/ptr"
 
+	"github.com/gardenlite/gardenlite/internal/authz/graph"
 	"github.com/gardenlite/gardenlite/internal/authz/seedidentity"
 )
 
@@ -87,17 +88,18 @@ func rules() []*resourceRule {
 		row(bastions, createBastion, updateBastion, withStatus, nil),
 		row(certificateRequests, createCertificateSigningRequest, nil, only, nil),
 		row(clusterRoleBindings, createClusterRoleBinding, updateClusterRoleBinding, only, nil),
-		row(configMaps, createConfigMap, updateConfigMap, only, deleteConfigMap),
+		row(configMaps, createConfigMap, updateConfigMap, only, deleteExisting(configMaps.resource, keepsForShoot(graph.KindConfigMap))),
 		row(controllerInstallations, nil, updateControllerInstallation, withStatus, nil),
 		row(gardenlets, createGardenlet, updateGardenlet, withStatus, nil),
-		row(internalSecrets, createInternalSecret, updateInternalSecret, only, deleteInternalSecret),
+		row(internalSecrets, createInternalSecret, updateInternalSecret, only,
+			deleteExisting(internalSecrets.resource, keepsForShoot(graph.KindInternalSecret))),
 		row(leases, createLease, nil, only, nil),
 		row(managedSeeds, nil, updateManagedSeed, withStatus, nil),
-		row(secrets, createSecret, updateSecret, only, deleteSecret),
+		row(secrets, createSecret, updateSecret, only, deleteExisting(secrets.resource, keepsSecret)),
 		row(seeds, createSeed, updateSeed, withStatus, deleteSeed),
 		row(serviceAccounts, createServiceAccount, updateServiceAccount, only, nil),
 		row(shoots, nil, updateShoot, withStatus, nil),
-		row(shootStates, createShootState, nil, only, deleteShootState),
+		row(shootStates, ownShootState, nil, only, deleteExisting(shootStates.resource, ownShootState)),
 		token,
 	}
 }

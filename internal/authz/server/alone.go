@@ -12,9 +12,11 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/gardener/gardener/pkg/apis/core/v1beta1"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
@@ -159,15 +161,13 @@ func (a *Standalone) Run(parent context.Context) error {
 	}
 	ctx, cancel := context.WithCancel(parent)
 	defer cancel()
-	ended, renewed := make(chan error, 1), make(chan struct{})
-	go func() {
+	var group sync.WaitGroup
+	var runErr error
+	group.Go(func() {
 		defer cancel()
-		ended <- controller.Run(ctx)
-	}()
-	go func() {
-		defer close(renewed)
-		a.renew(ctx)
-	}()
+		runErr = controller.Run(ctx)
+	})
+	group.Go(func() { a.renew(ctx) })
 	err = controller.WaitSynced(ctx, a.cfg.OnWait)
 	if err == nil {
 		status.Vertices, status.Edges = controller.graph.Len()
@@ -175,8 +175,7 @@ func (a *Standalone) Run(parent context.Context) error {
 		<-ctx.Done()
 	}
 	cancel()
-	<-renewed
-	runErr := <-ended
+	group.Wait()
 	switch {
 	case parent.Err() != nil:
 		return nil // stopped by the caller
@@ -342,20 +341,14 @@ func (a *Standalone) renew(ctx context.Context) {
 	if a.own == nil {
 		return
 	}
-	ticker := time.NewTicker(renewalPeriod)
-	defer ticker.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-ticker.C:
-			err := a.own.Renew()
-			if err == nil && a.cfg.WriteConfig != "" && a.client.CertFile != "" {
-				err = a.copyClient()
-			}
-			if err != nil {
-				klog.Background().Error(err, "Could not renew certificates; trying again in an hour")
-			}
+	_ = wait.PollUntilContextCancel(ctx, renewalPeriod, false, func(context.Context) (bool, error) {
+		err := a.own.Renew()
+		if err == nil && a.cfg.WriteConfig != "" && a.client.CertFile != "" {
+			err = a.copyClient()
 		}
-	}
+		if err != nil {
+			klog.Background().Error(err, "Could not renew certificates; trying again in an hour")
+		}
+		return false, nil
+	})
 }

@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/wait"
 	k8sauthorizer "k8s.io/apiserver/pkg/authorization/authorizer"
 	"k8s.io/client-go/dynamic"
 
@@ -79,18 +80,8 @@ func (w *waiting) wasBehind(ctx context.Context, attrs k8sauthorizer.Attributes)
 	if err != nil || version == "" {
 		return false
 	}
-	ctx, cancel := context.WithTimeout(ctx, waitLimit)
-	defer cancel()
-	ticker := time.NewTicker(waitStep)
-	defer ticker.Stop()
-	for !w.seen(resource.Kind, version) {
-		select {
-		case <-ctx.Done():
-			return false
-		case <-ticker.C:
-		}
-	}
-	return true
+	seen := func(context.Context) (bool, error) { return w.seen(resource.Kind, version), nil }
+	return wait.PollUntilContextTimeout(ctx, waitStep, waitLimit, true, seen) == nil
 }
 
 // absent is an authorizer that decides on deletions of objects that are not in the graph by the rules of admission: the

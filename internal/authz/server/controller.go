@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/clock"
@@ -120,19 +121,17 @@ func (c *Controller) Run(parent context.Context) error {
 
 // WaitSynced waits until the graph has synced. It periodically calls onWait with the resources for which it waits.
 func (c *Controller) WaitSynced(ctx context.Context, onWait func(missing string)) error {
-	ticker := time.NewTicker(5 * time.Millisecond)
-	defer ticker.Stop()
 	next := time.Now().Add(3 * time.Second)
-	for !c.syncer.HasSynced() {
-		select {
-		case <-ctx.Done():
-			return fmt.Errorf("the admission controller waits for %s: %w", c.syncer.Missing(), ctx.Err())
-		case now := <-ticker.C:
-			if now.After(next) {
-				onWait(c.syncer.Missing())
-				next = now.Add(30 * time.Second)
-			}
+	err := wait.PollUntilContextCancel(ctx, 5*time.Millisecond, true, func(context.Context) (bool, error) {
+		synced, now := c.syncer.HasSynced(), time.Now()
+		if !synced && now.After(next) {
+			onWait(c.syncer.Missing())
+			next = now.Add(30 * time.Second)
 		}
+		return synced, nil
+	})
+	if err != nil {
+		return fmt.Errorf("the admission controller waits for %s: %w", c.syncer.Missing(), err)
 	}
 	return nil
 }

@@ -227,9 +227,6 @@ func (s *Server) notReady() string {
 	return message
 }
 
-// Handler returns the handler of the server, for tests and for other listeners.
-func (s *Server) Handler() http.Handler { return s.handler }
-
 func writeText(w http.ResponseWriter, status int, text string) {
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 	w.Header().Set("X-Content-Type-Options", "nosniff")

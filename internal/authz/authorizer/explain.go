@@ -8,25 +8,22 @@ import (
 
 // Explanation explains a decision.
 type Explanation struct {
-	Decision authorizer.Decision `json:"decision"`
+	Allowed bool `json:"allowed"`
 	// Rule is the rule that allows the request, or else the nearest one, in the words of the table; empty if there are
 	// no rules for the resource or the user.
 	Rule string `json:"rule,omitempty"`
 	// Reason is the reason that Authorize returns, with the seed to which the object leads instead. It is meant for
 	// operators of the garden, not for the user of the request.
-	Reason string `json:"reason"`
+	Reason string `json:"reason,omitempty"`
 	// Path is the path from the object to the seed of the user, if it allows the request; or else to the first other
 	// seed to which the object leads, where Reason names that seed.
 	Path []graph.Vertex `json:"path,omitempty"`
 }
 
-// Allowed reports whether the request is allowed.
-func (e Explanation) Allowed() bool { return e.Decision == authorizer.DecisionAllow }
-
 // Explain decides like Authorize, and explains the decision. It may be slow.
 func (a *Authorizer) Explain(attrs authorizer.Attributes) Explanation {
 	v := a.decide(attrs)
-	e := Explanation{Decision: v.decision(), Reason: a.reason(attrs, &v)}
+	e := Explanation{Allowed: v.decision() == authorizer.DecisionAllow, Reason: a.reason(attrs, &v)}
 	if rule := v.nearest(); rule != nil {
 		e.Rule = rule.OfSeed(v.asks.Seed).Objects() + ": " + rule.For(v.asks.Type).String()
 	}

@@ -113,14 +113,14 @@ func TestExplain(t *testing.T) {
 		{"get", "pods", "garden-a/own", false, "", "group", nil},
 	} {
 		e := a.Explain(request(gardenletA, c.verb, c.resource, c.of))
-		if e.Allowed() != c.allowed || e.Rule != c.rule || !strings.HasSuffix(e.Reason, c.ending) || !slices.Equal(e.Path, c.path) {
+		if e.Allowed != c.allowed || e.Rule != c.rule || !strings.HasSuffix(e.Reason, c.ending) || !slices.Equal(e.Path, c.path) {
 			t.Errorf("%s %s %s: %+v", c.verb, c.resource, c.of, e)
 		}
 	}
 
 	// A Seed that is not in the graph is its own path.
 	empty := New(fakeGraph{})
-	if e := empty.Explain(request(gardenletA, "update", "seeds.core.gardener.cloud", "a")); !e.Allowed() ||
+	if e := empty.Explain(request(gardenletA, "update", "seeds.core.gardener.cloud", "a")); !e.Allowed ||
 		!slices.Equal(e.Path, []graph.Vertex{seedA}) {
 		t.Errorf("own Seed in an empty graph: %+v", e)
 	}

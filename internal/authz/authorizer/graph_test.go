@@ -45,13 +45,13 @@ func TestRealGraph(t *testing.T) {
 	g.Set(shoot, onSeed(seedB))
 	check("on seed b", false, false)
 	explained := a.Explain(get)
-	if want := []graph.Vertex{secret, binding, shoot, seedB}; !slices.Equal(explained.Path, want) || explained.Allowed() {
+	if want := []graph.Vertex{secret, binding, shoot, seedB}; !slices.Equal(explained.Path, want) || explained.Allowed {
 		t.Errorf("on seed b: %+v", explained)
 	}
 	g.Set(shoot, onSeed(seedA))
 	check("on seed a", true, true)
 	explained = a.Explain(get)
-	if want := []graph.Vertex{secret, binding, shoot, seedA}; !slices.Equal(explained.Path, want) || !explained.Allowed() {
+	if want := []graph.Vertex{secret, binding, shoot, seedA}; !slices.Equal(explained.Path, want) || !explained.Allowed {
 		t.Errorf("on seed a: %+v", explained)
 	}
 	ctx, attrs := t.Context(), authorizer.Attributes(get)

@@ -33,10 +33,6 @@ type store struct {
 
 var _ cache.TransformingStore = &store{}
 
-func newStore(s *Syncer, resource Resource, watcher cache.ListerWatcher) *store {
-	return &store{syncer: s, resource: resource, watcher: watcher, objects: map[graph.Vertex]any{}}
-}
-
 // run lists and watches until the context ends. After an outage of the garden, it lists again within seconds.
 func (st *store) run(ctx context.Context) {
 	logger := st.syncer.config.Log

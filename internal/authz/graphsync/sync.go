@@ -83,7 +83,7 @@ func New(config Config) (*Syncer, error) {
 	s := &Syncer{config: config, kinds: map[graph.Kind]*store{}}
 	s.expiry = newExpiry(config.Clock)
 	for i, resource := range resources {
-		st := newStore(s, resource, watchers[i])
+		st := &store{syncer: s, resource: resource, watcher: watchers[i], objects: map[graph.Vertex]any{}}
 		s.stores = append(s.stores, st)
 		s.kinds[resource.Kind] = st
 	}

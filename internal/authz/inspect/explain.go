@@ -49,22 +49,12 @@ type Explanation struct {
 	Namespace   string `json:"namespace,omitempty"`
 	Name        string `json:"name,omitempty"`
 
-	SeedAuthorizer Decision `json:"seedAuthorizer"`
-	RBAC           Decision `json:"rbac"`
+	SeedAuthorizer authorizer.Explanation `json:"seedAuthorizer"`
+	RBAC           authorizer.Explanation `json:"rbac"`
 	// Garden is the answer of the API server itself.
-	Garden Decision `json:"garden"`
+	Garden authorizer.Explanation `json:"garden"`
 	// Notes explain the answer.
 	Notes []string `json:"notes,omitempty"`
-}
-
-// Decision is the answer of one authorizer.
-type Decision struct {
-	Allowed bool `json:"allowed"`
-	// Rule is the row of the table that allows the request, or else the nearest one.
-	Rule   string `json:"rule,omitempty"`
-	Reason string `json:"reason,omitempty"`
-	// Path is the path through the graph to the seed of the user, or, if there is none, the path to the end.
-	Path []graph.Vertex `json:"path,omitempty"`
 }
 
 // Values of Explanation.By.
@@ -98,12 +88,10 @@ func (i *Inspector) Explain(ctx context.Context, q Question) (*Explanation, erro
 	e := &Explanation{
 		User: who.Name, Groups: who.Groups, Identity: identity.String(), Notes: notes,
 		Verb: attrs.Verb, Group: attrs.APIGroup, Resource: attrs.Resource, Subresource: attrs.Subresource,
-		Namespace: attrs.Namespace, Name: attrs.Name,
+		Namespace: attrs.Namespace, Name: attrs.Name, SeedAuthorizer: i.authorizer.Explain(attrs),
 	}
-	decision := i.authorizer.Explain(attrs)
-	e.SeedAuthorizer = Decision{Allowed: decision.Allowed(), Rule: decision.Rule, Reason: decision.Reason, Path: decision.Path}
-	if !e.SeedAuthorizer.Allowed && decision.Rule != "" && len(decision.Path) == 0 {
-		e.SeedAuthorizer.Path = i.farthest(resource.Kind, attrs)
+	if of := &e.SeedAuthorizer; !of.Allowed && of.Rule != "" && len(of.Path) == 0 {
+		of.Path = i.farthest(resource.Kind, attrs)
 	}
 	if e.Garden, err = i.review(ctx, attrs); err != nil {
 		return nil, err
@@ -161,7 +149,7 @@ func attributesOf(who user.Info, q Question, r served) (attrs kubeauthorizer.Att
 }
 
 // review asks the garden's API server, which asks RBAC first and then the webhook.
-func (i *Inspector) review(ctx context.Context, attrs kubeauthorizer.AttributesRecord) (Decision, error) {
+func (i *Inspector) review(ctx context.Context, attrs kubeauthorizer.AttributesRecord) (authorizer.Explanation, error) {
 	review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
 		User: attrs.User.GetName(), Groups: attrs.User.GetGroups(),
 		ResourceAttributes: &authorizationv1.ResourceAttributes{
@@ -171,9 +159,9 @@ func (i *Inspector) review(ctx context.Context, attrs kubeauthorizer.AttributesR
 	}}
 	review, err := i.kube.AuthorizationV1().SubjectAccessReviews().Create(ctx, review, metav1.CreateOptions{})
 	if err != nil {
-		return Decision{}, fmt.Errorf("asking the garden: %w", err)
+		return authorizer.Explanation{}, fmt.Errorf("asking the garden: %w", err)
 	}
-	return Decision{Allowed: review.Status.Allowed, Reason: review.Status.Reason}, nil
+	return authorizer.Explanation{Allowed: review.Status.Allowed, Reason: review.Status.Reason}, nil
 }
 
 // notes returns notes that may explain an unexpected answer.

@@ -178,7 +178,7 @@ func (i *Inspector) try(ctx context.Context, m *Matrix, who user.Info) error {
 	type cell struct {
 		row      *Row
 		verb     string
-		decision Decision
+		decision authorizer.Explanation
 		expected bool
 	}
 	var cells []*cell
@@ -192,7 +192,7 @@ func (i *Inspector) try(ctx context.Context, m *Matrix, who user.Info) error {
 	for _, c := range cells {
 		group.Go(func() (err error) {
 			request := c.row.request(who, c.verb, m.Namespace)
-			c.expected = i.authorizer.Explain(request).Allowed()
+			c.expected = i.authorizer.Explain(request).Allowed
 			c.decision, err = i.review(ctx, request)
 			return err
 		})

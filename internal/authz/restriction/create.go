@@ -11,7 +11,6 @@ import (
 	securityv1alpha1 "github.com/gardener/gardener/pkg/apis/security/v1alpha1"
 	seedmanagementv1alpha1 "github.com/gardener/gardener/pkg/apis/seedmanagement/v1alpha1"
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 
 	"github.com/gardenlite/gardenlite/internal/authz/graph"
@@ -140,22 +139,18 @@ func createBastion(_ context.Context, r *request) error {
 	return r.own(r.obj.(*operationsv1alpha1.Bastion).Spec.SeedName)
 }
 
-func createGardenlet(ctx context.Context, r *request) error {
-	if err := r.ownGardenlet(); err != nil {
-		return err
-	}
-	none := &seedmanagementv1alpha1.Gardenlet{}
-	if err := asksNoNewKubeconfig(r.obj, none); err != nil {
-		return err
-	}
-	return r.mayRefer(ctx, none, r.obj)
-}
-
-func (r *request) ownGardenlet() error {
+// writeGardenlet checks creates and updates.
+func writeGardenlet(ctx context.Context, r *request) error {
 	if r.namespace != constants.GardenNamespace {
 		return forbidden("%s: Gardenlets are in the namespace %s", foreign(r.seed), constants.GardenNamespace)
 	}
-	return r.own(&r.name)
+	if err := r.own(&r.name); err != nil {
+		return err
+	}
+	if err := r.asksNoNewKubeconfig(); err != nil {
+		return err
+	}
+	return r.mayRefer(ctx, r.before, r.obj)
 }
 
 func createLease(_ context.Context, r *request) error {
@@ -175,11 +170,14 @@ func createLease(_ context.Context, r *request) error {
 // leaderElectionLease is the Lease for the leader election of a gardenlet's replicas.
 const leaderElectionLease = "gardenlet-leader-election"
 
-func createSeed(ctx context.Context, r *request) error {
+// writeSeed allows creates and updates by the Seed's own gardenlet only. The Seed of a ManagedSeed has a path to the seed
+// of its shoot, whose gardenlet could let the certificate in the status expire, and create credentials for the Seed.
+// References have a path, as in BackupBuckets.
+func writeSeed(ctx context.Context, r *request) error {
 	if err := r.own(&r.name); err != nil {
 		return err
 	}
-	return r.mayRefer(ctx, &corev1beta1.Seed{ObjectMeta: metav1.ObjectMeta{Name: r.name}}, r.obj)
+	return r.mayRefer(ctx, r.before, r.obj)
 }
 
 // ownShootState allows the ShootState of a shoot on the seed, or on the way to or from it.

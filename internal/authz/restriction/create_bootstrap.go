@@ -67,7 +67,7 @@ func createServiceAccount(ctx context.Context, r *request) error {
 	if !ok {
 		return forbidden("%s", foreign(r.seed))
 	}
-	if err := r.addsNoSecrets(&corev1.ServiceAccount{}, r.obj.(*corev1.ServiceAccount)); err != nil {
+	if err := r.addsNoSecrets(); err != nil {
 		return err
 	}
 	return r.managedSeedToBootstrap(ctx, r.namespace, name)
@@ -78,7 +78,7 @@ func createServiceAccount(ctx context.Context, r *request) error {
 // or any others that a role selects, the account would have permissions that the seed does not have.
 func (r *request) mayLabel(ctx context.Context) error {
 	for label, value := range r.obj.GetLabels() {
-		if was, had := r.oldLabels()[label]; had && was == value {
+		if was, had := r.before.GetLabels()[label]; had && was == value {
 			continue
 		}
 		if label != constants.LabelControllerRegistrationName {

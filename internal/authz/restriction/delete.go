@@ -71,9 +71,9 @@ func (h *Handler) MayDelete(ctx context.Context, who authenticationv1.UserInfo, 
 	return err == nil, err
 }
 
-// deleteExisting returns a check that allows the deletion of objects that gardenlets keep for objects on their seed, of objects whose owners
-// are gone, and of objects that have a path to their seed only. If several seeds have a path to an object, none of them
-// may delete it.
+// deleteExisting returns a check that allows the deletion of objects that gardenlets keep for objects on their seed, of
+// objects whose owners are gone, and of objects that have a path to their seed only. If several seeds have a path to an
+// object, none of them may delete it.
 //
 // Kept objects are checked with live reads, because their path may be gone before them: that of an issuer's Secret,
 // when its shoot no longer requests a managed issuer. Or the path may come after them.

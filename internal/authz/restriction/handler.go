@@ -50,15 +50,8 @@ type request struct {
 	name        string
 	subresource string
 	obj, old    object // obj is nil for DELETE, old for CREATE and for a DELETE without an object
+	before      object // old, or an empty object for CREATE
 	absent      bool   // the object to delete does not exist
-}
-
-// oldLabels returns the labels before an update, and none for a new object.
-func (r *request) oldLabels() map[string]string {
-	if r.old == nil {
-		return nil
-	}
-	return r.old.GetLabels()
 }
 
 // refusal is the answer to a refused request, as opposed to a server error.
@@ -172,6 +165,10 @@ func (r *request) decode(rule *resourceRule, req *admissionv1.AdmissionRequest) 
 				key(obj.GetNamespace(), obj.GetName()))
 		}
 		obj.SetNamespace(r.namespace)
+	}
+	if r.before = r.old; r.before == nil {
+		r.before = rule.newObject()
+		r.before.SetName(r.name)
 	}
 	return nil
 }

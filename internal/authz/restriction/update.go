@@ -140,35 +140,14 @@ func updateManagedSeed(_ context.Context, r *request) error {
 	if !same {
 		return forbidden("the specification of a ManagedSeed is not for gardenlets and extensions to change")
 	}
-	return asksNoNewKubeconfig(managedSeed, old)
+	return r.asksNoNewKubeconfig()
 }
 
-func asksNoNewKubeconfig(obj, old metav1.Object) error {
-	if bootstraprules.RequestsNewKubeconfig(obj) && !bootstraprules.RequestsNewKubeconfig(old) {
+func (r *request) asksNoNewKubeconfig() error {
+	if bootstraprules.RequestsNewKubeconfig(r.obj) && !bootstraprules.RequestsNewKubeconfig(r.before) {
 		return forbidden("the operation %s is not for gardenlets and extensions to ask for", constants.GardenerOperationRenewKubeconfig)
 	}
 	return nil
-}
-
-func updateGardenlet(ctx context.Context, r *request) error {
-	gardenlet, old := r.obj.(*seedmanagementv1alpha1.Gardenlet), r.old.(*seedmanagementv1alpha1.Gardenlet)
-	if err := r.ownGardenlet(); err != nil {
-		return err
-	}
-	if err := asksNoNewKubeconfig(gardenlet, old); err != nil {
-		return err
-	}
-	return r.mayRefer(ctx, old, gardenlet)
-}
-
-// updateSeed allows only the Seed's own gardenlet. The Seed of a ManagedSeed has a path to the seed of its shoot, whose
-// gardenlet could let the certificate in the status expire, and create credentials for the Seed. References have a
-// path, as in BackupBuckets.
-func updateSeed(ctx context.Context, r *request) error {
-	if err := r.own(&r.name); err != nil {
-		return err
-	}
-	return r.mayRefer(ctx, r.old, r.obj)
 }
 
 // updateShoot refuses new references: every object to which a Shoot refers has a path to its seed, and Gardener's API
@@ -250,7 +229,7 @@ func updateInternalSecret(ctx context.Context, r *request) error {
 // keepsSeedLabels refuses to set the labels that allow a seed to refer to an object (namedForSeed).
 func (r *request) keepsSeedLabels() error {
 	for label, value := range r.obj.GetLabels() {
-		if strings.HasPrefix(label, constants.LabelPrefixSeedName) && r.oldLabels()[label] != value {
+		if strings.HasPrefix(label, constants.LabelPrefixSeedName) && r.before.GetLabels()[label] != value {
 			return forbidden("the label %s is not for gardenlets and extensions to set", label)
 		}
 	}
@@ -263,10 +242,11 @@ func updateServiceAccount(ctx context.Context, r *request) error {
 	if r.namespace == r.seedNamespace() {
 		return r.mayLabel(ctx)
 	}
-	return r.addsNoSecrets(r.old.(*corev1.ServiceAccount), r.obj.(*corev1.ServiceAccount))
+	return r.addsNoSecrets()
 }
 
-func (r *request) addsNoSecrets(old, account *corev1.ServiceAccount) error {
+func (r *request) addsNoSecrets() error {
+	account, old := r.obj.(*corev1.ServiceAccount), r.before.(*corev1.ServiceAccount)
 	refs, err := added(old, account)
 	if err != nil {
 		return err

@@ -3,7 +3,6 @@ package webhook
 import (
 	"net/http"
 	"strconv"
-	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -28,7 +27,6 @@ type Metrics struct {
 	decisions     *prometheus.CounterVec
 	restrictions  *prometheus.CounterVec
 	failures      *prometheus.CounterVec
-	synced        atomic.Pointer[func() bool]
 	pathCheckFrom [graph.KindLease + 1]prometheus.Observer // avoids a lookup of the labels for each path check
 }
 
@@ -56,11 +54,7 @@ func NewMetrics() *Metrics {
 		failures: counter("webhook", "failed_requests_total",
 			"Webhook requests that were answered with an HTTP error, by path and status code.", "path", "code"),
 	}
-	synced := prometheus.NewGaugeFunc(prometheus.GaugeOpts{
-		Namespace: metricsNamespace, Subsystem: "seed_authorizer", Name: "graph_synced",
-		Help: "1 when the resource dependency graph has synced, 0 until then.",
-	}, m.syncedValue)
-	m.registry.MustRegister(m.updates, m.pathChecks, m.decisions, m.restrictions, m.failures, synced,
+	m.registry.MustRegister(m.updates, m.pathChecks, m.decisions, m.restrictions, m.failures,
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	for kind := range m.pathCheckFrom {
 		m.pathCheckFrom[kind] = m.pathChecks.WithLabelValues(graph.Kind(kind).String(), graph.KindSeed.String())
@@ -92,13 +86,16 @@ func (g *MeasuredGraph) HasPath(from graph.Vertex, seed string) bool {
 	return found
 }
 
-func (m *Metrics) setSynced(synced func() bool) { m.synced.Store(&synced) }
-
-func (m *Metrics) syncedValue() float64 {
-	if synced := m.synced.Load(); synced != nil && (*synced)() {
-		return 1
-	}
-	return 0
+func (m *Metrics) addSynced(synced func() bool) {
+	m.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+		Namespace: metricsNamespace, Subsystem: "seed_authorizer", Name: "graph_synced",
+		Help: "1 when the resource dependency graph has synced, 0 until then.",
+	}, func() float64 {
+		if synced() {
+			return 1
+		}
+		return 0
+	}))
 }
 
 func (m *Metrics) authorization(attributes authorizer.AttributesRecord, userType seedidentity.Type, allowed bool) {

@@ -132,7 +132,7 @@ func New(config Config) (*Server, error) {
 		return nil, err
 	}
 	s := &Server{config: config, metrics: config.Metrics, certificate: certificate, rendering: make(chan struct{}, concurrentGraphRender)}
-	s.metrics.setSynced(config.Synced)
+	s.metrics.addSynced(config.Synced)
 	s.handler = httpserver.WithEarlyResponse(s.recovered(s.routes()))
 	return s, nil
 }

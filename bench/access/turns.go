@@ -51,13 +51,6 @@ func (r load) took() (all latencies) {
 	return all
 }
 
-func (r load) late() (all latencies) {
-	for _, t := range r {
-		all = append(all, t.late...)
-	}
-	return all
-}
-
 func (r load) counted() metrics {
 	all := metrics{}
 	for _, t := range r {
@@ -77,8 +70,9 @@ func (r load) quiet() (quiet load) {
 }
 
 func (r load) print(what string) {
-	took, late, others := r.took(), r.late(), 0.0
+	took, late, others := r.took(), latencies{}, 0.0
 	for _, t := range r {
+		late = append(late, t.late...)
 		others += t.others / float64(len(r))
 	}
 	fmt.Printf("  %-46s %9s   %9s  p99\n", what, harness.MS(took.median()), harness.MS(took.p99()))

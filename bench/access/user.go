@@ -16,12 +16,14 @@ type user struct {
 	client     *http.Client
 }
 
-func newUser(name string, config *rest.Config) (*user, error) {
-	client, err := rest.HTTPClientFor(config)
+// user returns a client with a kubeconfig of "gardenlite kubeconfig".
+func (a *actors) user(ctx context.Context, name string, flags ...string) (*user, error) {
+	config, err := a.Config(ctx, flags...)
 	if err != nil {
-		return nil, fmt.Errorf("making a client for %s: %w", name, err)
+		return nil, err
 	}
-	return &user{name: name, host: config.Host, client: client}, nil
+	client, err := rest.HTTPClientFor(config)
+	return &user{name: name, host: config.Host, client: client}, err
 }
 
 // send sends a request, and returns an error unless the response has the given status.

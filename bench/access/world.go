@@ -157,15 +157,6 @@ func (a *actors) prepare(ctx context.Context, shoots int) error {
 	return nil
 }
 
-// user returns a client with a kubeconfig of "gardenlite kubeconfig".
-func (a *actors) user(ctx context.Context, name string, flags ...string) (*user, error) {
-	config, err := a.Config(ctx, flags...)
-	if err != nil {
-		return nil, err
-	}
-	return newUser(name, config)
-}
-
 // gardenlet returns the gardenlet that object i belongs to.
 func (a *actors) gardenlet(i int) *user { return a.gardenlets[i%len(a.gardenlets)] }
 

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"k8s.io/client-go/rest"
+	"k8s.io/client-go/util/keyutil"
 )
 
 // Baseline starts etcd and kube-apiserver in parallel, with defaults. It returns how long it took until /readyz was
@@ -108,7 +109,7 @@ func writeCredentials(dir string) (c credentials, err error) {
 	if err != nil {
 		return c, err
 	}
-	keyDER, err := x509.MarshalECPrivateKey(key)
+	keyPEM, err := keyutil.MarshalPrivateKeyToPEM(key)
 	if err != nil {
 		return c, err
 	}
@@ -116,7 +117,7 @@ func writeCredentials(dir string) (c credentials, err error) {
 		filepath.Join(dir, "tokens.csv"), rand.Text()
 	c.ca = pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})
 	for file, data := range map[string][]byte{
-		c.cert: c.ca, c.key: pem.EncodeToMemory(&pem.Block{Type: "EC PRIVATE KEY", Bytes: keyDER}),
+		c.cert: c.ca, c.key: keyPEM,
 		c.tokens: []byte(c.token + ",admin,admin,system:masters\n"),
 	} {
 		if err := os.WriteFile(file, data, 0o600); err != nil {

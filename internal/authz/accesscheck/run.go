@@ -15,6 +15,7 @@ import (
 
 	authorizationv1 "k8s.io/api/authorization/v1"
 	certificatesv1 "k8s.io/api/certificates/v1"
+	apirand "k8s.io/apimachinery/pkg/util/rand"
 	"k8s.io/apimachinery/pkg/util/uuid"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/rest"
@@ -139,7 +140,7 @@ func newRunner(o Options) (*runner, error) {
 	}
 	uid := newUID()
 	r := &runner{
-		world:     &world{admin: admin, live: o.Live, seed: randomName(), uid: uid, bucket: uid},
+		world:     &world{admin: admin, live: o.Live, seed: namePrefix + apirand.String(5), uid: uid, bucket: uid},
 		watchEnds: cmp.Or(o.watchEnds, defaultWatchEnds), config: o.Admin, attackers: map[As]*client{},
 	}
 	for _, as := range []As{Gardenlet, Extension} {

@@ -12,7 +12,6 @@ import (
 
 	corev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
 	corev1 "k8s.io/api/core/v1"
-	apirand "k8s.io/apimachinery/pkg/util/rand"
 	"k8s.io/apimachinery/pkg/util/wait"
 
 	"github.com/gardenlite/gardenlite/internal/authz/seedidentity"
@@ -286,5 +285,3 @@ func (w *world) forgetSeeds(ctx context.Context) error {
 	}
 	return w.admin.must(ctx, patch(deletedSeeds, object{"data": gone}), nil)
 }
-
-func randomName() string { return namePrefix + apirand.String(5) }

@@ -10,7 +10,6 @@ import (
 	certificatesv1 "k8s.io/api/certificates/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	bootstraptokenapi "k8s.io/cluster-bootstrap/token/api"
 
 	"github.com/gardenlite/gardenlite/internal/authz/bootstraprules"
@@ -152,8 +151,8 @@ func describedBy(description string) (kind, namespace, name string) {
 	return "", "", ""
 }
 
-// managedSeedToBootstrap refuses a ManagedSeed that is not the seed's, or whose gardenlet has a valid client
-// certificate.
+// managedSeedToBootstrap refuses a ManagedSeed that is not the seed's, or whose gardenlet has a valid client certificate
+// and no user has requested a new one.
 func (r *request) managedSeedToBootstrap(ctx context.Context, namespace, name string) error {
 	managedSeed := &seedmanagementv1alpha1.ManagedSeed{}
 	if err := r.get(ctx, managedSeeds.resource, namespace, name, managedSeed); err != nil {
@@ -163,7 +162,16 @@ func (r *request) managedSeedToBootstrap(ctx context.Context, namespace, name st
 	if err := r.ownManagedSeed(ctx, managedSeed); err != nil {
 		return err
 	}
-	return r.notBootstrapped(ctx, managedSeed, name)
+	if bootstraprules.RequestsNewKubeconfig(managedSeed) {
+		return nil
+	}
+	seed := &corev1beta1.Seed{}
+	found, err := r.find(ctx, seeds.resource, "", name, seed)
+	if err != nil || !found || !bootstraprules.IsBootstrapped(managedSeed, seed, r.clock.Now()) {
+		return err
+	}
+	return forbidden("seed %q is bootstrapped already: annotate its ManagedSeed or Gardenlet with %s=%s to have that done again",
+		name, constants.GardenerOperation, constants.GardenerOperationRenewKubeconfig)
 }
 
 func (r *request) gardenletToBootstrap(ctx context.Context, namespace, name string) error {
@@ -181,19 +189,4 @@ func (r *request) gardenletToBootstrap(ctx context.Context, namespace, name stri
 			constants.GardenerOperation, constants.GardenerOperationRenewKubeconfig)
 	}
 	return nil
-}
-
-// notBootstrapped refuses the request unless the object's Seed does not exist, the certificate of its gardenlet has
-// expired, or a user has requested a new one.
-func (r *request) notBootstrapped(ctx context.Context, of metav1.Object, name string) error {
-	if bootstraprules.RequestsNewKubeconfig(of) {
-		return nil
-	}
-	seed := &corev1beta1.Seed{}
-	found, err := r.find(ctx, seeds.resource, "", name, seed)
-	if err != nil || !found || !bootstraprules.IsBootstrapped(of, seed, r.clock.Now()) {
-		return err
-	}
-	return forbidden("seed %q is bootstrapped already: annotate its ManagedSeed or Gardenlet with %s=%s to have that done again",
-		name, constants.GardenerOperation, constants.GardenerOperationRenewKubeconfig)
 }

@@ -16,11 +16,6 @@ type certificate struct {
 	loaded            atomic.Pointer[tls.Certificate]
 }
 
-func newCertificate(certFile, keyFile string, log logr.Logger) (*certificate, error) {
-	c := &certificate{certFile: certFile, keyFile: keyFile, log: log}
-	return c, c.load()
-}
-
 // get returns the certificate for a handshake. While the files are being replaced and do not match, it returns the old
 // one.
 func (c *certificate) get(*tls.ClientHelloInfo) (*tls.Certificate, error) {

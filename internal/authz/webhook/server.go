@@ -127,11 +127,13 @@ func New(config Config) (*Server, error) {
 	if config.Metrics == nil {
 		config.Metrics = NewMetrics()
 	}
-	certificate, err := newCertificate(config.CertFile, config.KeyFile, config.Log)
-	if err != nil {
+	s := &Server{
+		config: config, metrics: config.Metrics, rendering: make(chan struct{}, concurrentGraphRender),
+		certificate: &certificate{certFile: config.CertFile, keyFile: config.KeyFile, log: config.Log},
+	}
+	if err := s.certificate.load(); err != nil {
 		return nil, err
 	}
-	s := &Server{config: config, metrics: config.Metrics, certificate: certificate, rendering: make(chan struct{}, concurrentGraphRender)}
 	s.metrics.addSynced(config.Synced)
 	s.handler = httpserver.WithEarlyResponse(s.recovered(s.routes()))
 	return s, nil

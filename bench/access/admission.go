@@ -36,7 +36,8 @@ func measureAdmission(ctx context.Context, c config, a *actors) error {
 	fmt.Printf("\ncreate of a ConfigMap of a shoot, one at a time, %d of each kind, in %d turns\n", len(gardenlet), c.turns)
 	fmt.Printf("  %-46s %9s   %9s  p99\n", "gardenlet, both webhooks", harness.MS(gardenlet.median()), harness.MS(gardenlet.p99()))
 	fmt.Printf("  %-46s %9s   %9s  p99\n", "ordinary user", harness.MS(ordinary.median()), harness.MS(ordinary.p99()))
-	fmt.Printf("  %-46s %9s   %9s\n", "difference", harness.MS(gardenlet.median()-ordinary.median()), harness.MS(gardenlet.p99()-ordinary.p99()))
+	fmt.Printf("  %-46s %9s   %9s\n", "difference", harness.MS(gardenlet.median()-ordinary.median()),
+		harness.MS(gardenlet.p99()-ordinary.p99()))
 	fmt.Printf("  %-46s %9s   (%.0f calls, %.0f decisions)\n", "admission webhook, mean by the API server", harness.MS(webhook.mean()),
 		webhook.count, counted.sum(restrictionDecisions))
 	fmt.Printf("  %-46s %9s\n", "authorization webhook, mean by the API server", harness.MS(counted.histogram(webhookDuration).mean()))

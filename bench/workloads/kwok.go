@@ -103,7 +103,8 @@ func createPods(ctx context.Context, client kubernetes.Interface, count int32) (
 		_, err := client.CoreV1().Pods("default").Create(ctx, &corev1.Pod{
 			ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("web-%d", i)},
 			Spec: corev1.PodSpec{
-				NodeName: nodeName(int(i) % nodes), AutomountServiceAccountToken: new(bool), Containers: []corev1.Container{{Name: "web", Image: "nginx"}},
+				NodeName: nodeName(int(i) % nodes), AutomountServiceAccountToken: new(bool),
+				Containers: []corev1.Container{{Name: "web", Image: "nginx"}},
 			},
 		}, metav1.CreateOptions{})
 		if err != nil {

@@ -203,7 +203,9 @@ func (w *world) awaitGraph(ctx context.Context, gardenlet *client) {
 		review("patch", "core.gardener.cloud", "backupbuckets", "", "", w.bucket),
 		review("patch", "core.gardener.cloud", "backupentries", "", garden, w.seed),
 	} {
-		_ = wait.PollUntilContextCancel(ctx, pollInterval, true, func(ctx context.Context) (bool, error) { return allowed(ctx, gardenlet, r), nil })
+		_ = wait.PollUntilContextCancel(ctx, pollInterval, true, func(ctx context.Context) (bool, error) {
+			return allowed(ctx, gardenlet, r), nil
+		})
 	}
 }
 

@@ -3,6 +3,7 @@ package graph
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 
 	gardencorev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
 	seedmanagementv1alpha1 "github.com/gardener/gardener/pkg/apis/seedmanagement/v1alpha1"
@@ -16,33 +17,28 @@ import (
 // will have an edge to the Seed of its template, and the Secrets without edges that Shoots and Gardenlets can name. It
 // returns an error if the configuration in a ManagedSeed or Gardenlet is invalid.
 func References(obj any) (refs []Vertex, err error) {
-	known := map[Vertex]bool{}
-	add := func(vertices ...Vertex) {
-		for _, v := range vertices {
-			if !known[v] && v.Name != "" {
-				known[v] = true
-				refs = append(refs, v)
-			}
-		}
-	}
 	switch o := obj.(type) {
 	case *seedmanagementv1alpha1.ManagedSeed:
-		add(templateReferences(o.Name, o.Spec.Gardenlet.Config, &err)...)
+		refs, err = templateReferences(o.Name, o.Spec.Gardenlet.Config)
 	case *seedmanagementv1alpha1.Gardenlet:
-		add(templateReferences(o.Name, o.Spec.Config, &err)...)
+		refs, err = templateReferences(o.Name, o.Spec.Config)
 		chart := &o.Spec.Deployment.Helm.OCIRepository
 		for _, ref := range []*corev1.LocalObjectReference{chart.PullSecretRef, chart.CABundleSecretRef} {
 			if ref != nil {
-				add(Vertex{Kind: KindSecret, Namespace: o.Namespace, Name: ref.Name})
+				refs = append(refs, Vertex{Kind: KindSecret, Namespace: o.Namespace, Name: ref.Name})
 			}
 		}
 	case *gardencorev1beta1.Shoot:
-		add(edgesTo(o)...)
-		add(secretsWithoutEdges(o)...)
+		refs = append(edgesTo(o), secretsWithoutEdges(o)...)
 	default:
-		add(edgesTo(o)...)
+		refs = edgesTo(o)
 	}
-	return refs, err
+	known := map[Vertex]bool{}
+	return slices.DeleteFunc(refs, func(v Vertex) bool {
+		omitted := known[v] || v.Name == ""
+		known[v] = true
+		return omitted
+	}), err
 }
 
 // edgesTo returns the vertices with an edge to the object that the object causes itself.
@@ -77,9 +73,8 @@ func secretsWithoutEdges(shoot *gardencorev1beta1.Shoot) (all []Vertex) {
 
 // templateReferences returns the objects to which a Seed of the template in a gardenlet's configuration refers, without
 // those of every Seed.
-func templateReferences(name string, config runtime.RawExtension, failed *error) (refs []Vertex) {
+func templateReferences(name string, config runtime.RawExtension) (refs []Vertex, err error) {
 	templates, err := SeedTemplates(config)
-	*failed = err
 	seed := &gardencorev1beta1.Seed{ObjectMeta: metav1.ObjectMeta{Name: name}}
 	every := map[Vertex]bool{}
 	for _, v := range edgesTo(seed) {
@@ -93,7 +88,7 @@ func templateReferences(name string, config runtime.RawExtension, failed *error)
 			}
 		}
 	}
-	return refs
+	return refs, err
 }
 
 // SeedTemplates returns the seed template in a gardenlet's configuration. The API server does not decode it, and other

@@ -154,7 +154,8 @@ func Rules() []admissionregistrationv1.RuleWithOperations {
 		all = append(all, admissionregistrationv1.RuleWithOperations{
 			Operations: []admissionregistrationv1.OperationType{operation},
 			Rule: admissionregistrationv1.Rule{
-				APIGroups: []string{r.resource.Group}, APIVersions: []string{r.resource.Version}, Resources: resources, Scope: ptr.To(admissionregistrationv1.AllScopes),
+				APIGroups: []string{r.resource.Group}, APIVersions: []string{r.resource.Version}, Resources: resources,
+				Scope: ptr.To(admissionregistrationv1.AllScopes),
 			},
 		})
 	}

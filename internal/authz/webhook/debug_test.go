@@ -254,7 +254,8 @@ func (r unreadResponse) Write(data []byte) (int, error) {
 // TestSlowReaderDoesNotBlockOthers checks that the page is rendered for another client while one does not read its response.
 func TestSlowReaderDoesNotBlockOthers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := &Server{config: Config{Graph: exampleGraph(), Synced: func() bool { return true }}, rendering: make(chan struct{}, concurrentGraphRender)}
+		config := Config{Graph: exampleGraph(), Synced: func() bool { return true }}
+		s := &Server{config: config, rendering: make(chan struct{}, concurrentGraphRender)}
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		request := httptest.NewRequestWithContext(ctx, http.MethodGet, GraphPath, nil)

@@ -138,9 +138,8 @@ func newRunner(o Options) (*runner, error) {
 	if err != nil {
 		return nil, err
 	}
-	uid := newUID()
 	r := &runner{
-		world:     &world{admin: admin, live: o.Live, seed: namePrefix + apirand.String(5), uid: uid, bucket: uid},
+		world:     &world{admin: admin, live: o.Live, seed: namePrefix + apirand.String(5), bucket: newUID()},
 		watchEnds: cmp.Or(o.watchEnds, defaultWatchEnds), config: o.Admin, attackers: map[As]*client{},
 	}
 	for _, as := range []As{Gardenlet, Extension} {

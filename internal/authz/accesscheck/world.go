@@ -54,8 +54,8 @@ type world struct {
 	admin *client
 	live  bool
 
-	seed, uid string // of the attacker; without live, its Seed does not exist and the UID is random
-	bucket    string // the required name of the attacker's BackupBucket
+	seed   string // of the attacker; without live, its Seed does not exist
+	bucket string // the required name of the attacker's BackupBucket: the UID of the Seed, random without live
 
 	victim       string
 	provider     corev1beta1.SeedProvider // also used for the attacker
@@ -166,10 +166,10 @@ func (w *world) populate(ctx context.Context) error {
 			return fmt.Errorf("making the throwaway seed: %w", err)
 		}
 	}
-	w.uid, w.bucket = string(created.UID), string(created.UID)
+	w.bucket = string(created.UID)
 	namespace := meta("v1", "Namespace", "", w.namespace(), nil)
 	namespace["metadata"].(object)["ownerReferences"] = []any{object{
-		"apiVersion": "core.gardener.cloud/v1beta1", "kind": "Seed", "name": name, "uid": w.uid,
+		"apiVersion": "core.gardener.cloud/v1beta1", "kind": "Seed", "name": name, "uid": w.bucket,
 		"controller": true, "blockOwnerDeletion": true}}
 	err := w.admin.must(ctx, post("/api/v1/namespaces", labelled(namespace)), nil)
 	if hasCode(err, http.StatusConflict) { // gardener-controller-manager was faster

@@ -43,15 +43,14 @@ type object interface {
 // request is a decoded request of a gardenlet or an extension.
 type request struct {
 	*Handler
-	user        authenticationv1.UserInfo
-	seed        string // the user's seed
-	extension   bool   // the user is an extension, not a gardenlet
-	namespace   string
-	name        string
-	subresource string
-	obj, old    object // obj is nil for DELETE, old for CREATE and for a DELETE without an object
-	before      object // old, or an empty object for CREATE
-	absent      bool   // the object to delete does not exist
+	user      authenticationv1.UserInfo
+	seed      string // the user's seed
+	extension bool   // the user is an extension, not a gardenlet
+	namespace string
+	name      string
+	obj, old  object // obj is nil for DELETE, old for CREATE and for a DELETE without an object
+	before    object // old, or an empty object for CREATE
+	absent    bool   // the object to delete does not exist
 }
 
 // refusal is the answer to a refused request, as opposed to a server error.
@@ -94,7 +93,7 @@ func (h *Handler) restrict(ctx context.Context, identity seedidentity.Identity, 
 	}
 	r := &request{
 		Handler: h, user: req.UserInfo, seed: identity.Seed, extension: identity.Type == seedidentity.Extension,
-		namespace: req.Namespace, name: req.Name, subresource: req.SubResource,
+		namespace: req.Namespace, name: req.Name,
 	}
 	if r.extension && !extensionsWrite(rule) {
 		return forbidden("extensions must not %s %s", strings.ToLower(string(req.Operation)), rule.resource.Resource)

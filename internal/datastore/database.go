@@ -29,10 +29,11 @@ const (
 // openRetry is the backoff for opening a database again: another process may create the tables at the same time.
 var openRetry = wait.Backoff{Steps: 5, Duration: 200 * time.Millisecond}
 
+// driverConfig compacts as a kube-apiserver compacts etcd: what is older than five minutes, also if little is written
+// (CompactMinRetain is 0). Otherwise the pages of a list would not expire in a small cluster.
 var driverConfig = drivers.Config{
 	CompactInterval:  5 * time.Minute,
 	CompactTimeout:   5 * time.Second,
-	CompactMinRetain: 1000,
 	CompactBatchSize: 1000,
 	PollBatchSize:    500,
 }

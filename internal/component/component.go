@@ -5,10 +5,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"sync/atomic"
 	"time"
 
 	"github.com/go-logr/logr"
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/clock"
@@ -51,6 +53,8 @@ type Config struct {
 	Uncached []client.Object
 	// ByObject restricts which objects of a kind are cached.
 	ByObject map[client.Object]cache.ByObject
+	// MapperProvider, if set, replaces the discovery of the API server's resources.
+	MapperProvider func(*rest.Config, *http.Client) (meta.RESTMapper, error)
 	// Lease, if set, is the lease for leader election: of several such components, only one is active.
 	Lease *client.ObjectKey
 }
@@ -96,8 +100,9 @@ func WithDefaultRateLimits(c *rest.Config) *rest.Config {
 
 func options(cfg Config, scheme *runtime.Scheme) manager.Options {
 	o := manager.Options{
-		Scheme: scheme,
-		Logger: WithExpectedErrorsAsInfo(cfg.Log),
+		Scheme:         scheme,
+		MapperProvider: cfg.MapperProvider,
+		Logger:         WithExpectedErrorsAsInfo(cfg.Log),
 		// Several managers run in this process, so none of them listens on a port.
 		Metrics:                metricsserver.Options{BindAddress: "0"},
 		HealthProbeBindAddress: "0",

@@ -6,7 +6,6 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/klog/v2"
 
-	"github.com/gardenlite/gardenlite/internal/component"
 	"github.com/gardenlite/gardenlite/internal/datastore"
 	"github.com/gardenlite/gardenlite/internal/garden"
 	"github.com/gardenlite/gardenlite/internal/garden/controllermanager"
@@ -55,7 +54,6 @@ func (l *Landscape) startScheduler(ctx context.Context) error {
 	return l.startInGarden(ctx, schedulerName, scheduler.User, func(config *rest.Config) (syncedRunner, error) {
 		return scheduler.New(scheduler.Config{
 			REST: config, Clock: l.cfg.Clock, Log: klog.Background().WithName(schedulerName), LeaderElection: l.shared(),
-			LeaseDuration: component.LeaseDuration, RenewDeadline: component.RenewDeadline, RetryPeriod: component.RetryPeriod,
 		})
 	})
 }

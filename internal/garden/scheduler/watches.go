@@ -8,10 +8,8 @@ import (
 	v1beta1constants "github.com/gardener/gardener/pkg/apis/core/v1beta1/constants"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
-	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	logf "sigs.k8s.io/controller-runtime/pkg/log"
@@ -24,12 +22,9 @@ import (
 
 // addToManager adds the controller to mgr. It reconciles a waiting Shoot when the Shoot changes, and all waiting
 // Shoots when another object changes on which a decision depends.
-func (r *reconciler) addToManager(mgr manager.Manager, workers int, clk clock.WithTicker) error {
+func (r *reconciler) addToManager(mgr manager.Manager) error {
 	all := handler.EnqueueRequestsFromMapFunc(r.waiting)
-	yes := true
-	return component.NewControllerBuilder(mgr, "scheduler", controller.Options{
-		MaxConcurrentReconciles: workers, SkipNameValidation: &yes, NewQueue: component.Queue(clk),
-	}).
+	return component.NewControllerBuilder(mgr, "scheduler").
 		For(&gardencorev1beta1.Shoot{}, builder.WithPredicates(shootChanges)).
 		Watches(&gardencorev1beta1.Shoot{}, all, builder.WithPredicates(roomGained)).
 		Watches(&gardencorev1beta1.Seed{}, all, builder.WithPredicates(changes(seedAspects))).
@@ -57,25 +52,16 @@ func (r *reconciler) waiting(ctx context.Context, _ client.Object) (requests []r
 }
 
 // shootChanges passes new waiting Shoots, and waiting Shoots whose spec has changed. It ignores the status, because
-// the scheduler itself writes it. It passes deleted waiting Shoots, so that their backoff is forgotten.
+// the scheduler itself writes it. It passes Shoots that are deleted or do not wait any more, so that their backoff is
+// forgotten.
 var shootChanges = predicate.Funcs{
-	CreateFunc:  func(e event.CreateEvent) bool { return objectWaits(e.Object) },
-	GenericFunc: func(e event.GenericEvent) bool { return objectWaits(e.Object) },
+	CreateFunc:  func(e event.CreateEvent) bool { return waits(e.Object.(*gardencorev1beta1.Shoot)) },
+	GenericFunc: func(event.GenericEvent) bool { return false },
 	UpdateFunc: func(e event.UpdateEvent) bool {
-		before, isShoot := e.ObjectOld.(*gardencorev1beta1.Shoot)
-		after, isStillShoot := e.ObjectNew.(*gardencorev1beta1.Shoot)
-		if !isShoot || !isStillShoot {
-			return false
-		}
-		// A Shoot that does not wait any more is also passed, so that its backoff is forgotten.
+		before, after := e.ObjectOld.(*gardencorev1beta1.Shoot), e.ObjectNew.(*gardencorev1beta1.Shoot)
 		return waits(before) != waits(after) || waits(after) && !equality.Semantic.DeepEqual(before.Spec, after.Spec)
 	},
-	DeleteFunc: func(e event.DeleteEvent) bool { return objectWaits(e.Object) },
-}
-
-func objectWaits(object client.Object) bool {
-	shoot, ok := object.(*gardencorev1beta1.Shoot)
-	return ok && waits(shoot)
+	DeleteFunc: func(e event.DeleteEvent) bool { return waits(e.Object.(*gardencorev1beta1.Shoot)) },
 }
 
 // roomGained passes Shoots that have left a seed.
@@ -83,34 +69,23 @@ var roomGained = predicate.Funcs{
 	CreateFunc:  func(event.CreateEvent) bool { return false },
 	GenericFunc: func(event.GenericEvent) bool { return false },
 	UpdateFunc: func(e event.UpdateEvent) bool {
-		before, isShoot := e.ObjectOld.(*gardencorev1beta1.Shoot)
-		after, isStillShoot := e.ObjectNew.(*gardencorev1beta1.Shoot)
-		if !isShoot || !isStillShoot {
-			return false
-		}
-		left := seedsOf(after)
-		return slices.ContainsFunc(seedsOf(before), func(seed string) bool { return !slices.Contains(left, seed) })
+		left := seedsOf(e.ObjectNew.(*gardencorev1beta1.Shoot))
+		return slices.ContainsFunc(seedsOf(e.ObjectOld.(*gardencorev1beta1.Shoot)),
+			func(seed string) bool { return !slices.Contains(left, seed) })
 	},
-	DeleteFunc: func(e event.DeleteEvent) bool {
-		shoot, ok := e.Object.(*gardencorev1beta1.Shoot)
-		return ok && len(seedsOf(shoot)) > 0
-	},
+	DeleteFunc: func(e event.DeleteEvent) bool { return len(seedsOf(e.Object.(*gardencorev1beta1.Shoot))) > 0 },
 }
 
 // changes passes updates in which one of the aspects of the object has changed: the heartbeats of seeds every few
 // seconds are no reason to try all Shoots again.
-func changes(aspects func(client.Object) []any) predicate.Predicate {
+func changes[T client.Object](aspects func(T) []any) predicate.Predicate {
 	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
-		return !equality.Semantic.DeepEqual(aspects(e.ObjectOld), aspects(e.ObjectNew))
+		return !equality.Semantic.DeepEqual(aspects(e.ObjectOld.(T)), aspects(e.ObjectNew.(T)))
 	}}
 }
 
 // seedAspects returns the parts of a Seed that the rules check.
-func seedAspects(object client.Object) []any {
-	seed, ok := object.(*gardencorev1beta1.Seed)
-	if !ok {
-		return nil
-	}
+func seedAspects(seed *gardencorev1beta1.Seed) []any {
 	conditions := map[gardencorev1beta1.ConditionType]gardencorev1beta1.ConditionStatus{}
 	for _, condition := range seed.Status.Conditions {
 		conditions[condition.Type] = condition.Status
@@ -121,30 +96,16 @@ func seedAspects(object client.Object) []any {
 	}
 }
 
-func cloudProfileAspects(object client.Object) []any {
-	if profile, ok := object.(*gardencorev1beta1.CloudProfile); ok {
-		return []any{profile.Spec.SeedSelector}
-	}
-	return nil
+func cloudProfileAspects(profile *gardencorev1beta1.CloudProfile) []any {
+	return []any{profile.Spec.SeedSelector}
 }
 
-func namespacedCloudProfileAspects(object client.Object) []any {
-	if profile, ok := object.(*gardencorev1beta1.NamespacedCloudProfile); ok {
-		return []any{profile.Status.CloudProfileSpec.SeedSelector}
-	}
-	return nil
+func namespacedCloudProfileAspects(profile *gardencorev1beta1.NamespacedCloudProfile) []any {
+	return []any{profile.Status.CloudProfileSpec.SeedSelector}
 }
 
-func projectAspects(object client.Object) []any {
-	if project, ok := object.(*gardencorev1beta1.Project); ok {
-		return []any{project.Spec.Namespace}
-	}
-	return nil
-}
+func projectAspects(project *gardencorev1beta1.Project) []any { return []any{project.Spec.Namespace} }
 
-func configMapAspects(object client.Object) []any {
-	if configMap, ok := object.(*corev1.ConfigMap); ok {
-		return []any{configMap.Data, configMap.Annotations[v1beta1constants.AnnotationSchedulingCloudProfiles], configMap.Labels}
-	}
-	return nil
+func configMapAspects(configMap *corev1.ConfigMap) []any {
+	return []any{configMap.Data, configMap.Annotations[v1beta1constants.AnnotationSchedulingCloudProfiles], configMap.Labels}
 }

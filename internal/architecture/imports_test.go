@@ -78,7 +78,7 @@ var allowed = map[string][]string{
 	// Packages of stacks are read without the rest of the project.
 	"internal/garden/stacks/stackpackage": {},
 	"internal/garden/stacks/v1alpha1":     {"internal/garden/stacks/stackpackage"},
-	"internal/garden/stacks/stackclient":  {"internal/garden/stacks/stackpackage", "internal/garden/stacks/v1alpha1"},
+	"internal/garden/stacks/stackclient":  {"internal/fsutil", "internal/garden/stacks/stackpackage", "internal/garden/stacks/v1alpha1"},
 	"internal/garden/stacks/stackmanager": {"internal/component", "internal/garden/stacks/stackpackage", "internal/garden/stacks/v1alpha1"},
 	// controllermanager decides on certificate requests by the rules of scoped access.
 	"internal/garden/controllermanager": {"internal/authz/bootstraprules", "internal/authz/seedidentity",

@@ -24,6 +24,7 @@ import (
 	"k8s.io/client-go/util/retry"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/gardenlite/gardenlite/internal/fsutil"
 	"github.com/gardenlite/gardenlite/internal/garden/stacks/stackpackage"
 	"github.com/gardenlite/gardenlite/internal/garden/stacks/v1alpha1"
 )
@@ -99,16 +100,7 @@ func keep(p *stackpackage.Package, archive []byte, folder string) (Package, erro
 	if err := os.MkdirAll(folder, 0o700); err != nil {
 		return Package{}, err
 	}
-	temporary, err := os.CreateTemp(folder, ".new-")
-	if err != nil {
-		return Package{}, err
-	}
-	defer os.Remove(temporary.Name())
-	_, err = temporary.Write(archive)
-	if err = errors.Join(err, temporary.Close()); err != nil {
-		return Package{}, err
-	}
-	return Package{p, stackpackage.FileScheme + name}, os.Rename(temporary.Name(), filepath.Join(folder, name))
+	return Package{p, stackpackage.FileScheme + name}, fsutil.WriteFile(filepath.Join(folder, name), archive, 0o600)
 }
 
 // notInNames matches the characters that the names of installs cannot have.
@@ -216,17 +208,8 @@ func (c *Client) Wait(ctx context.Context, install v1alpha1.Install, report func
 }
 
 // List returns the installs of both kinds in the namespace, or in all namespaces if it is empty.
-func (c *Client) List(ctx context.Context, namespace string) (all []v1alpha1.Install, err error) {
-	clusterWide, namespaced := &v1alpha1.ClusterStackInstallList{}, &v1alpha1.StackInstallList{}
-	err = errors.Join(c.Client.List(ctx, clusterWide, client.InNamespace(namespace)),
-		c.Client.List(ctx, namespaced, client.InNamespace(namespace)))
-	for i := range clusterWide.Items {
-		all = append(all, &clusterWide.Items[i])
-	}
-	for i := range namespaced.Items {
-		all = append(all, &namespaced.Items[i])
-	}
-	return all, err
+func (c *Client) List(ctx context.Context, namespace string) ([]v1alpha1.Install, error) {
+	return v1alpha1.ListInstalls(ctx, c.Client, client.InNamespace(namespace))
 }
 
 // Find returns the install with this name, of either kind.

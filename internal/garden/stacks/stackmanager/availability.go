@@ -24,36 +24,35 @@ func (r *Reconciler) availability(ctx context.Context, install v1alpha1.Install)
 	if err := r.Live.Get(ctx, key, stack); err != nil || !metav1.IsControlledBy(stack, install) {
 		return v1alpha1.Condition{}
 	}
-	unavailable := func(message string) v1alpha1.Condition {
-		return v1alpha1.Condition{Type: v1alpha1.Ready, Status: corev1.ConditionFalse, Reason: v1alpha1.ReasonUnavailable, Message: message}
+	available := v1alpha1.Condition{Type: v1alpha1.Ready, Status: corev1.ConditionTrue, Reason: v1alpha1.ReasonAvailable}
+	ref := controllerRef(stack)
+	completed := stack.Annotations[completedAnnotation]
+	if ref == nil || completed != "" && completed == install.State().Digest {
+		return available
 	}
-	ready, message := true, ""
-	switch c := stack.Spec.Controller; {
-	case c.Deployment != nil:
-		deployment := &appsv1.Deployment{}
-		err := r.Get(ctx, client.ObjectKey{Namespace: key.Namespace, Name: c.Deployment.Name}, deployment)
-		if apierrors.IsNotFound(err) {
-			return unavailable(fmt.Sprintf("the Deployment %s is being created", c.Deployment.Name))
-		}
-		if err != nil {
-			return unavailable(err.Error())
-		}
-		ready, message = deploymentReady(deployment)
-	case c.Job != nil:
-		job := &batchv1.Job{}
-		err := r.Get(ctx, client.ObjectKey{Namespace: key.Namespace, Name: c.Job.Name}, job)
-		if apierrors.IsNotFound(err) {
-			return unavailable(fmt.Sprintf("the Job %s is being created", c.Job.Name))
-		}
-		if err != nil {
-			return unavailable(err.Error())
-		}
-		ready, message = jobReady(job)
+	var controller client.Object = &appsv1.Deployment{}
+	if ref.Kind == "Job" {
+		controller = &batchv1.Job{}
 	}
+	err := r.Get(ctx, client.ObjectKey{Namespace: ref.Namespace, Name: ref.Name}, controller)
+	if apierrors.IsNotFound(err) {
+		return notReady(v1alpha1.ReasonUnavailable, fmt.Sprintf("the %s %s is being created", ref.Kind, ref.Name))
+	}
+	if err != nil {
+		return notReady(v1alpha1.ReasonUnavailable, err.Error())
+	}
+	ready, message := controllerReady(controller)
 	if ready {
-		return v1alpha1.Condition{Type: v1alpha1.Ready, Status: corev1.ConditionTrue, Reason: v1alpha1.ReasonAvailable}
+		return available
 	}
-	return unavailable(cmp.Or(r.podProblem(ctx, key), message))
+	return notReady(v1alpha1.ReasonUnavailable, cmp.Or(r.podProblem(ctx, key), message))
+}
+
+func controllerReady(controller client.Object) (bool, string) {
+	if job, ok := controller.(*batchv1.Job); ok {
+		return jobReady(job)
+	}
+	return deploymentReady(controller.(*appsv1.Deployment))
 }
 
 func deploymentReady(deployment *appsv1.Deployment) (bool, string) {

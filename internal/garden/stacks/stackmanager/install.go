@@ -71,7 +71,7 @@ func (r *Reconciler) plan(ctx context.Context, install v1alpha1.Install, p *stac
 		err := r.Get(ctx, client.ObjectKey{Name: name}, crd)
 		switch {
 		case apierrors.IsNotFound(err):
-			if slices.ContainsFunc(p.CRDs, func(own *apiextensionsv1.CustomResourceDefinition) bool { return own.Name == name }) {
+			if p.Owns(name) {
 				continue
 			}
 			return nil, wait("waiting for the CRD %s, which the package depends on: install the stack that owns it", name)
@@ -79,7 +79,7 @@ func (r *Reconciler) plan(ctx context.Context, install v1alpha1.Install, p *stac
 			return nil, err
 		case crd.Spec.Scope != apiextensionsv1.NamespaceScoped:
 			planned.warnings = append(planned.warnings, fmt.Sprintf("dependsOn %s grants nothing: its instances are cluster-scoped", name))
-		case !slices.ContainsFunc(p.CRDs, func(own *apiextensionsv1.CustomResourceDefinition) bool { return own.Name == name }):
+		case !p.Owns(name):
 			given = append(given, crd)
 		}
 	}
@@ -175,6 +175,11 @@ func (r *Reconciler) planCRD(ctx context.Context, crd *apiextensionsv1.CustomRes
 func (r *Reconciler) claim(ctx context.Context, install v1alpha1.Install, p *stackpackage.Package, planned *plan) error {
 	stack := planned.stack
 	before := stack.DeepCopyObject().(*v1alpha1.Stack)
+	if done, err := r.hasCompleted(ctx, stack, p); err != nil {
+		return err
+	} else if done {
+		stack.Annotations = with(stack.Annotations, map[string]string{completedAnnotation: p.Digest})
+	}
 	stack.Spec = record(stack, p, planned.rules)
 	stack.Labels = with(stack.Labels, map[string]string{stackpackage.ManagedByLabel: stackpackage.ManagedBy})
 	if err := controllerutil.SetControllerReference(install, stack, r.Scheme()); err != nil {
@@ -187,6 +192,20 @@ func (r *Reconciler) claim(ctx context.Context, install v1alpha1.Install, p *sta
 		return nil
 	}
 	return r.Update(ctx, stack)
+}
+
+// hasCompleted reports whether the Job of the package has completed. It is recorded in the Stack, because the Job may have
+// a time to live, and must not run again when it is deleted.
+func (r *Reconciler) hasCompleted(ctx context.Context, stack *v1alpha1.Stack, p *stackpackage.Package) (bool, error) {
+	if p.Job == nil {
+		return false, nil
+	}
+	job := &batchv1.Job{}
+	err := r.Get(ctx, client.ObjectKey{Namespace: stack.Namespace, Name: p.Job.Name}, job)
+	return metav1.IsControlledBy(job, stack) && job.Annotations[digestAnnotation] == p.Digest &&
+		slices.ContainsFunc(job.Status.Conditions, func(c batchv1.JobCondition) bool {
+			return c.Type == batchv1.JobComplete && c.Status == corev1.ConditionTrue
+		}), client.IgnoreNotFound(err)
 }
 
 func with(labels, more map[string]string) map[string]string {
@@ -216,7 +235,7 @@ func (r *Reconciler) apply(ctx context.Context, install v1alpha1.Install, p *sta
 			return err
 		}
 	}
-	if wanted == nil {
+	if wanted == nil || planned.stack.Annotations[completedAnnotation] == p.Digest {
 		return nil
 	}
 	return r.ensure(ctx, planned.stack, wanted)

@@ -12,7 +12,6 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	"github.com/gardenlite/gardenlite/internal/garden/stacks/stackpackage"
 	"github.com/gardenlite/gardenlite/internal/garden/stacks/v1alpha1"
@@ -24,6 +23,8 @@ const (
 	namespaceLabel = "stacks.crossplane.io/stack-namespace"
 	// digestAnnotation has the digest of the package that a controller is from.
 	digestAnnotation = "stacks.crossplane.io/package-digest"
+	// completedAnnotation of a Stack has the digest of the package whose Job has completed.
+	completedAnnotation = "stacks.crossplane.io/completed-digest"
 	// clusterRolePrefix is the prefix of the names of ClusterRoles and ClusterRoleBindings, followed by NAMESPACE:NAME.
 	clusterRolePrefix = "stack:"
 )
@@ -99,12 +100,14 @@ func controllerOf(key client.ObjectKey, p *stackpackage.Package) client.Object {
 		}
 		// The label excludes the Pods of other stacks.
 		metav1.AddLabelToSelector(d.Spec.Selector, stackLabel, key.Name)
-		return withDigest(d, p)
+		metav1.SetMetaDataAnnotation(&d.ObjectMeta, digestAnnotation, p.Digest)
+		return d
 	case p.Job != nil:
 		j := p.Job.DeepCopy()
 		j.Namespace = key.Namespace
 		setTemplate(&j.Spec.Template, key, p)
-		return withDigest(j, p)
+		metav1.SetMetaDataAnnotation(&j.ObjectMeta, digestAnnotation, p.Digest)
+		return j
 	}
 	return nil
 }
@@ -114,16 +117,6 @@ func setTemplate(template *corev1.PodTemplateSpec, key client.ObjectKey, p *stac
 	metav1.SetMetaDataLabel(&template.ObjectMeta, stackLabel, key.Name)
 	metav1.SetMetaDataLabel(&template.ObjectMeta, namespaceLabel, key.Namespace)
 	template.Spec.ServiceAccountName = key.Name
-}
-
-func withDigest(object client.Object, p *stackpackage.Package) client.Object {
-	annotations := object.GetAnnotations()
-	if annotations == nil {
-		annotations = map[string]string{}
-	}
-	annotations[digestAnnotation] = p.Digest
-	object.SetAnnotations(annotations)
-	return object
 }
 
 // record returns the spec of the Stack for a package. CRDs that an earlier version of the package owned remain in it
@@ -166,10 +159,6 @@ func owns(stack *v1alpha1.Stack, crd string) bool {
 
 // finalizer is the finalizer of installs: their stack is uninstalled before they are deleted.
 const finalizer = "stacks.crossplane.io/stack-manager"
-
-func hasFinalizer(install client.Object) bool {
-	return controllerutil.ContainsFinalizer(install, finalizer)
-}
 
 // kindOf returns the kind of an object from its Go type, because the TypeMeta may be empty.
 func kindOf(object client.Object) string {

@@ -9,7 +9,6 @@ import (
 	"strings"
 	"sync"
 
-	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/gardenlite/gardenlite/internal/garden/stacks/stackpackage"
@@ -70,8 +69,7 @@ func (p *packages) uses(uid types.UID, crd string) bool {
 	p.mu.Lock()
 	known, ok := p.read[uid]
 	p.mu.Unlock()
-	return !ok || slices.Contains(known.DependsOn, crd) ||
-		slices.ContainsFunc(known.CRDs, func(own *apiextensionsv1.CustomResourceDefinition) bool { return own.Name == crd })
+	return !ok || slices.Contains(known.DependsOn, crd) || known.Owns(crd)
 }
 
 func (p *packages) forget(uid types.UID) {

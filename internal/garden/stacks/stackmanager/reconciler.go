@@ -20,13 +20,13 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
-	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"github.com/gardenlite/gardenlite/internal/component"
+	"github.com/gardenlite/gardenlite/internal/component/operation"
 	"github.com/gardenlite/gardenlite/internal/garden/stacks/stackpackage"
 	"github.com/gardenlite/gardenlite/internal/garden/stacks/v1alpha1"
 )
@@ -101,34 +101,17 @@ func (r *Reconciler) watch() error {
 // usersOf returns requests for the installs whose package owns the CRD or depends on it, and for those that are being
 // deleted.
 func (r *Reconciler) usersOf(ctx context.Context, crd client.Object) (requests []reconcile.Request) {
-	installs, err := r.installs(ctx)
+	installs, err := v1alpha1.ListInstalls(ctx, r)
 	if err != nil {
 		return nil
 	}
 	for _, install := range installs {
-		if r.packages.uses(install.GetUID(), crd.GetName()) || !install.GetDeletionTimestamp().IsZero() {
+		concerned := r.packages.uses(install.GetUID(), crd.GetName()) || !install.GetDeletionTimestamp().IsZero()
+		if install.Kind() == r.kind.Kind() && concerned {
 			requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(install)})
 		}
 	}
 	return requests
-}
-
-func (r *Reconciler) installs(ctx context.Context) (all []v1alpha1.Install, err error) {
-	switch r.kind.(type) {
-	case *v1alpha1.ClusterStackInstall:
-		list := &v1alpha1.ClusterStackInstallList{}
-		err = r.List(ctx, list)
-		for i := range list.Items {
-			all = append(all, &list.Items[i])
-		}
-	default:
-		list := &v1alpha1.StackInstallList{}
-		err = r.List(ctx, list)
-		for i := range list.Items {
-			all = append(all, &list.Items[i])
-		}
-	}
-	return all, err
 }
 
 // Reconcile implements reconcile.Reconciler.
@@ -143,12 +126,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	if !install.GetDeletionTimestamp().IsZero() {
 		return r.reconcileDeletion(ctx, install)
 	}
-	if !hasFinalizer(install) {
-		before := install.DeepCopyObject().(client.Object)
-		controllerutil.AddFinalizer(install, finalizer)
-		if err := r.Patch(ctx, install, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); err != nil {
-			return reconcile.Result{}, err
-		}
+	if err := operation.AddFinalizer(ctx, r.Client, install, finalizer); err != nil {
+		return reconcile.Result{}, err
 	}
 	ready, warnings, err := r.install(ctx, install)
 	return r.report(ctx, install, ready, warnings, err)
@@ -164,22 +143,24 @@ func (r *Reconciler) report(ctx context.Context, install v1alpha1.Install, ready
 	var isRefused refusal
 	switch {
 	case errors.As(err, &isWaiting):
-		ready = v1alpha1.Condition{Type: v1alpha1.Ready, Status: corev1.ConditionFalse, Reason: v1alpha1.ReasonCreating, Message: err.Error()}
-		err = nil
+		ready, err = notReady(v1alpha1.ReasonCreating, err.Error()), nil
 	case err != nil && (apierrors.IsConflict(err) || ctx.Err() != nil):
 		return reconcile.Result{}, err // retried, without a change of the status
 	case err != nil:
 		synced = v1alpha1.Condition{Type: v1alpha1.Synced, Status: corev1.ConditionFalse,
 			Reason: v1alpha1.ReasonReconcileError, Message: err.Error()}
 		if ready.Type == "" {
-			ready = v1alpha1.Condition{Type: v1alpha1.Ready, Status: corev1.ConditionFalse, Reason: v1alpha1.ReasonUnavailable,
-				Message: "it is not installed: " + err.Error()}
+			ready = notReady(v1alpha1.ReasonUnavailable, "it is not installed: "+err.Error())
 		}
 		if errors.As(err, &isRefused) {
 			result.RequeueAfter, err = retryAfter, nil
 		}
 	}
 	return result, errors.Join(err, r.setStatus(ctx, install, ready, synced))
+}
+
+func notReady(reason, message string) v1alpha1.Condition {
+	return v1alpha1.Condition{Type: v1alpha1.Ready, Status: corev1.ConditionFalse, Reason: reason, Message: message}
 }
 
 // setStatus writes the conditions to the status of an install and its Stack.

@@ -16,6 +16,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -322,6 +323,35 @@ func TestKilledBeforeEachWrite(t *testing.T) {
 					}
 				}
 			})
+		}
+	}
+}
+
+// TestJobRunsOnce checks that a Job that has completed, and is deleted as after its time to live, does not run again until
+// the package changes.
+func TestJobRunsOnce(t *testing.T) {
+	w := newKillWorld(t, &v1alpha1.StackInstall{})
+	for _, version := range []string{"0.1", "0.2"} {
+		w.must(os.WriteFile(filepath.Join(w.folder, version, ".registry", "install.yaml"), []byte(
+			`{apiVersion: batch/v1, kind: Job, metadata: {name: controller}, spec: {ttlSecondsAfterFinished: 1, template: {spec:
+  {restartPolicy: Never, containers: [{name: controller, image: "example.org/b:`+version+`"}]}}}}`), 0o600))
+		w.ask(version)
+		w.settle()
+		job, key := &batchv1.Job{}, client.ObjectKey{Namespace: stackKey.Namespace, Name: "controller"}
+		w.must(w.client.Get(t.Context(), key, job))
+		job.Status.Conditions = []batchv1.JobCondition{{Type: batchv1.JobComplete, Status: corev1.ConditionTrue}}
+		job.Status.Succeeded = 1
+		w.must(w.client.Status().Update(t.Context(), job))
+		w.settle()
+		w.must(w.client.Delete(t.Context(), job))
+		w.settle()
+		if err := w.client.Get(t.Context(), key, job); !apierrors.IsNotFound(err) {
+			t.Errorf("the Job of version %s runs again: %v", version, err)
+		}
+		install := &v1alpha1.StackInstall{}
+		w.must(w.client.Get(t.Context(), stackKey, install))
+		if ready := install.State().Condition(v1alpha1.Ready); ready.Status != corev1.ConditionTrue {
+			t.Errorf("without the Job of version %s it is Ready=%s: %s", version, ready.Status, ready.Message)
 		}
 	}
 }

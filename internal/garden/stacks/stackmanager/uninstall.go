@@ -19,6 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	"github.com/gardenlite/gardenlite/internal/component/operation"
 	"github.com/gardenlite/gardenlite/internal/garden/stacks/stackpackage"
 	"github.com/gardenlite/gardenlite/internal/garden/stacks/v1alpha1"
 )
@@ -34,7 +35,7 @@ const (
 type blocked struct{ error }
 
 func (r *Reconciler) reconcileDeletion(ctx context.Context, install v1alpha1.Install) (reconcile.Result, error) {
-	if !hasFinalizer(install) {
+	if !controllerutil.ContainsFinalizer(install, finalizer) {
 		return reconcile.Result{}, nil
 	}
 	err := r.uninstall(ctx, install)
@@ -47,14 +48,12 @@ func (r *Reconciler) reconcileDeletion(ctx context.Context, install v1alpha1.Ins
 	case errors.As(err, &isWaiting):
 		return reconcile.Result{RequeueAfter: blockedRetry}, r.setStatus(ctx, install,
 			v1alpha1.Condition{Type: v1alpha1.Synced, Status: corev1.ConditionTrue, Reason: v1alpha1.ReasonReconcileSuccess},
-			v1alpha1.Condition{Type: v1alpha1.Ready, Status: corev1.ConditionFalse, Reason: v1alpha1.ReasonDeleting, Message: err.Error()})
+			notReady(v1alpha1.ReasonDeleting, err.Error()))
 	case err != nil:
 		return reconcile.Result{}, err
 	}
 	r.packages.forget(install.GetUID())
-	before := install.DeepCopyObject().(client.Object)
-	controllerutil.RemoveFinalizer(install, finalizer)
-	return reconcile.Result{}, client.IgnoreNotFound(r.Patch(ctx, install, client.MergeFrom(before)))
+	return reconcile.Result{}, operation.RemoveFinalizers(ctx, r.Client, install, finalizer)
 }
 
 // uninstall deletes the objects of a stack: first the instances and CRDs, while the controller can still remove its

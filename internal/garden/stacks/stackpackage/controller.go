@@ -224,19 +224,17 @@ func isNull(value any) error {
 // notRoot accepts the IDs of users and groups, and lists of them, except those of root.
 func notRoot(value any) error {
 	if list, ok := value.([]any); ok {
-		return errors.Join(eachNotRoot(list)...)
+		for _, item := range list {
+			if err := notRoot(item); err != nil {
+				return err
+			}
+		}
+		return nil
 	}
 	if number, ok := value.(float64); value != nil && (!ok || number < 1) {
 		return errors.New("it must be the number of a user or group that is not root's")
 	}
 	return nil
-}
-
-func eachNotRoot(list []any) (errs []error) {
-	for _, item := range list {
-		errs = append(errs, notRoot(item))
-	}
-	return errs
 }
 
 func notSystem(value any) error {

@@ -44,6 +44,11 @@ type Package struct {
 	Digest string
 }
 
+// Owns reports whether the stack owns a CRD.
+func (p *Package) Owns(crd string) bool {
+	return slices.ContainsFunc(p.CRDs, func(own *apiextensionsv1.CustomResourceDefinition) bool { return own.Name == crd })
+}
+
 // App is the content of app.yaml. It is also a part of the Stack's spec.
 type App struct {
 	Title           string        `json:"title,omitempty"`

@@ -1,6 +1,10 @@
 package v1alpha1
 
 import (
+	"context"
+	"errors"
+	"slices"
+
 	appsv1 "k8s.io/api/apps/v1"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -39,6 +43,19 @@ type Install interface {
 	Scope() stackpackage.Scope
 	Request() *InstallSpec
 	State() *InstallStatus
+}
+
+// ListInstalls returns the installs of both kinds.
+func ListInstalls(ctx context.Context, reader client.Reader, options ...client.ListOption) (all []Install, err error) {
+	clusterWide, namespaced := &ClusterStackInstallList{}, &StackInstallList{}
+	err = errors.Join(reader.List(ctx, clusterWide, options...), reader.List(ctx, namespaced, options...))
+	for i := range clusterWide.Items {
+		all = append(all, &clusterWide.Items[i])
+	}
+	for i := range namespaced.Items {
+		all = append(all, &namespaced.Items[i])
+	}
+	return all, err
 }
 
 // InstallSpec is the reference to a package.
@@ -108,10 +125,8 @@ type Condition struct {
 
 // Condition returns the condition of this type, and an empty one if there is none.
 func (s *ConditionedStatus) Condition(conditionType string) Condition {
-	for _, condition := range s.Conditions {
-		if condition.Type == conditionType {
-			return condition
-		}
+	if i := s.index(conditionType); i >= 0 {
+		return s.Conditions[i]
 	}
 	return Condition{}
 }
@@ -132,12 +147,7 @@ func (s *ConditionedStatus) SetConditions(now metav1.Time, conditions ...Conditi
 }
 
 func (s *ConditionedStatus) index(conditionType string) int {
-	for i := range s.Conditions {
-		if s.Conditions[i].Type == conditionType {
-			return i
-		}
-	}
-	return -1
+	return slices.IndexFunc(s.Conditions, func(condition Condition) bool { return condition.Type == conditionType })
 }
 
 // ClusterStackInstall requests the installation of a cluster stack.

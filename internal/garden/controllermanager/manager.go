@@ -1,7 +1,6 @@
 package controllermanager
 
 import (
-	"cmp"
 	"fmt"
 	"time"
 
@@ -67,9 +66,6 @@ type Config struct {
 	Controllers func(name string) bool
 	// Quotas are the resource quotas of projects: each Project gets the first one whose selector matches its labels.
 	Quotas []controllermanagerv1alpha1.QuotaConfiguration
-	// ReferenceRetry is the delay before the controllers check again whether an object that is being deleted is still
-	// in use. They also check whenever an object that refers to it is deleted. finalizers.DefaultRetry by default.
-	ReferenceRetry time.Duration
 	// SeedMonitorPeriod is the age of a gardenlet's lease at which its Seed becomes Unknown. The lease is checked four
 	// times in this period. DefaultSeedMonitorPeriod by default.
 	SeedMonitorPeriod time.Duration
@@ -77,51 +73,43 @@ type Config struct {
 	BastionMaxLifetime time.Duration
 }
 
-// addable is a controller that adds itself to a manager, from which it takes the fields that are not set.
-type addable interface {
-	AddToManager(manager.Manager) error
-}
-
-// controller is an entry of the table of controllers.
+// controller is an entry of the table of controllers: a Reconciler that adds itself to a manager.
 type controller struct {
-	name string
-	new  func(Config) addable
+	name       string
+	reconciler interface {
+		AddToManager(manager.Manager) error
+	}
 }
 
-func controllers() []controller {
+func controllers(cfg Config) []controller {
 	all := []controller{
-		{project.ControllerName, func(cfg Config) addable { return &project.Reconciler{Quotas: cfg.Quotas} }},
-		{projectactivity.ControllerName, func(cfg Config) addable { return &projectactivity.Reconciler{Clock: cfg.Clock} }},
-		{projectstale.ControllerName, func(cfg Config) addable { return &projectstale.Reconciler{Clock: cfg.Clock} }},
-		{csrapprover.ControllerName, func(cfg Config) addable { return &csrapprover.Reconciler{Clock: cfg.Clock} }},
-		{eventcleaner.ControllerName, func(cfg Config) addable { return &eventcleaner.Reconciler{Clock: cfg.Clock} }},
-		{bastion.ControllerName, func(cfg Config) addable {
-			return &bastion.Reconciler{Clock: cfg.Clock, MaxLifetime: cfg.BastionMaxLifetime}
-		}},
-		{installation.ControllerName, func(Config) addable { return &installation.Reconciler{} }},
-		{extensionclusterrole.ControllerName, func(Config) addable { return &extensionclusterrole.Reconciler{} }},
-		{seedsecrets.ControllerName, func(Config) addable { return &seedsecrets.Reconciler{} }},
-		{seedreference.ControllerName, func(Config) addable { return &seedreference.Reconciler{} }},
-		{gardenletlifecycle.ControllerName, func(cfg Config) addable {
-			return &gardenletlifecycle.Reconciler{Clock: cfg.Clock, MonitorPeriod: cfg.SeedMonitorPeriod, SyncPeriod: cfg.SeedMonitorPeriod / 4}
-		}},
-		{seedextensionscheck.ControllerName, func(cfg Config) addable { return &seedextensionscheck.Reconciler{Clock: cfg.Clock} }},
-		{seedbackupbucketscheck.ControllerName, func(cfg Config) addable { return &seedbackupbucketscheck.Reconciler{Clock: cfg.Clock} }},
-		{managedseedset.ControllerName, func(cfg Config) addable { return &managedseedset.Reconciler{Clock: cfg.Clock} }},
-		{shootconditions.ControllerName, func(Config) addable { return &shootconditions.Reconciler{} }},
-		{shoothibernation.ControllerName, func(cfg Config) addable { return &shoothibernation.Reconciler{Clock: cfg.Clock} }},
-		{shootmaintenance.ControllerName, func(cfg Config) addable { return &shootmaintenance.Reconciler{Clock: cfg.Clock} }},
-		{shootmigration.ControllerName, func(cfg Config) addable { return &shootmigration.Reconciler{Clock: cfg.Clock} }},
-		{shootquota.ControllerName, func(cfg Config) addable { return &shootquota.Reconciler{Clock: cfg.Clock} }},
-		{shootreference.ControllerName, func(Config) addable { return &shootreference.Reconciler{} }},
-		{shootretry.ControllerName, func(cfg Config) addable { return &shootretry.Reconciler{Clock: cfg.Clock} }},
-		{shootstatefinalizer.ControllerName, func(Config) addable { return &shootstatefinalizer.Reconciler{} }},
-		{shootstatuslabel.ControllerName, func(Config) addable { return &shootstatuslabel.Reconciler{} }},
+		{project.ControllerName, &project.Reconciler{Quotas: cfg.Quotas}},
+		{projectactivity.ControllerName, &projectactivity.Reconciler{}},
+		{projectstale.ControllerName, &projectstale.Reconciler{}},
+		{csrapprover.ControllerName, &csrapprover.Reconciler{}},
+		{eventcleaner.ControllerName, &eventcleaner.Reconciler{}},
+		{bastion.ControllerName, &bastion.Reconciler{MaxLifetime: cfg.BastionMaxLifetime}},
+		{installation.ControllerName, &installation.Reconciler{}},
+		{extensionclusterrole.ControllerName, &extensionclusterrole.Reconciler{}},
+		{seedsecrets.ControllerName, &seedsecrets.Reconciler{}},
+		{seedreference.ControllerName, &seedreference.Reconciler{}},
+		{gardenletlifecycle.ControllerName,
+			&gardenletlifecycle.Reconciler{MonitorPeriod: cfg.SeedMonitorPeriod, SyncPeriod: cfg.SeedMonitorPeriod / 4}},
+		{seedextensionscheck.ControllerName, &seedextensionscheck.Reconciler{}},
+		{seedbackupbucketscheck.ControllerName, &seedbackupbucketscheck.Reconciler{}},
+		{managedseedset.ControllerName, &managedseedset.Reconciler{}},
+		{shootconditions.ControllerName, &shootconditions.Reconciler{}},
+		{shoothibernation.ControllerName, &shoothibernation.Reconciler{}},
+		{shootmaintenance.ControllerName, &shootmaintenance.Reconciler{}},
+		{shootmigration.ControllerName, &shootmigration.Reconciler{}},
+		{shootquota.ControllerName, &shootquota.Reconciler{}},
+		{shootreference.ControllerName, &shootreference.Reconciler{}},
+		{shootretry.ControllerName, &shootretry.Reconciler{}},
+		{shootstatefinalizer.ControllerName, &shootstatefinalizer.Reconciler{}},
+		{shootstatuslabel.ControllerName, &shootstatuslabel.Reconciler{}},
 	}
 	for _, kind := range finalizers.Kinds() {
-		all = append(all, controller{kind.Name, func(cfg Config) addable {
-			return &finalizers.Reconciler{Kind: kind, Clock: cfg.Clock, Retry: cfg.ReferenceRetry}
-		}})
+		all = append(all, controller{kind.Name, &finalizers.Reconciler{Kind: kind}})
 	}
 	return all
 }
@@ -129,7 +117,7 @@ func controllers() []controller {
 // Names returns the names of all controllers. They are the same as in Gardener.
 func Names() []string {
 	var names []string
-	for _, c := range controllers() {
+	for _, c := range controllers(Config{}) {
 		names = append(names, c.name)
 	}
 	return names
@@ -137,7 +125,6 @@ func Names() []string {
 
 // New creates a controller-manager. Its controllers start with Run.
 func New(cfg Config) (*component.Manager, error) {
-	cfg.Clock = cmp.Or[clock.WithTicker](cfg.Clock, clock.RealClock{})
 	var lease *client.ObjectKey
 	if cfg.LeaderElection {
 		gardener := controllermanagerv1alpha1.ControllerManagerConfiguration{}
@@ -151,11 +138,11 @@ func New(cfg Config) (*component.Manager, error) {
 	if err != nil {
 		return nil, err
 	}
-	for _, c := range controllers() {
+	for _, c := range controllers(cfg) {
 		if cfg.Controllers != nil && !cfg.Controllers(c.name) {
 			continue
 		}
-		if err := c.new(cfg).AddToManager(mgr); err != nil {
+		if err := c.reconciler.AddToManager(mgr); err != nil {
 			return nil, fmt.Errorf("adding the controller %s to the controller-manager: %w", c.name, err)
 		}
 	}

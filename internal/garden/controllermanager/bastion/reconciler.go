@@ -11,12 +11,21 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/utils/clock"
 	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
 	logf "sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/gardenlite/gardenlite/internal/component"
+	"github.com/gardenlite/gardenlite/internal/garden/controllermanager/kit"
 )
+
+// ControllerName is the name of the controller, as in Gardener.
+const ControllerName = "bastion"
 
 // These are the limits and the default of the maximum lifetime of a Bastion. The default is Gardener's, which has no
 // limits.
@@ -28,20 +37,48 @@ const (
 
 // Reconciler deletes expired Bastions.
 type Reconciler struct {
-	Client client.Client
-	// Reader reads from the API server of the garden, without the cache.
-	Reader client.Reader
-	Clock  clock.PassiveClock
+	kit.Base
 	// MaxLifetime is the maximum age of a Bastion. It defaults to DefaultMaxLifetime.
 	MaxLifetime time.Duration
 }
 
+// AddToManager adds the controller to the manager.
+func (r *Reconciler) AddToManager(mgr manager.Manager) error {
+	r.Base = kit.NewBase(mgr, ControllerName)
+	return component.NewControllerBuilder(mgr, ControllerName).
+		For(&operationsv1alpha1.Bastion{}, builder.WithPredicates(endMoves())).
+		Watches(&corev1beta1.Shoot{}, handler.EnqueueRequestsFromMapFunc(r.bastionsOf), builder.WithPredicates(shootGone())).
+		Complete(reconcile.AsReconciler(r.Client, r))
+}
+
+// endMoves passes new Bastions and those whose spec or expiration has changed. Other status updates are made by the
+// gardenlet.
+func endMoves() predicate.Predicate {
+	return kit.CreationsAndUpdatesIf(func(before, after *operationsv1alpha1.Bastion) bool {
+		return before.Generation != after.Generation || !before.Status.ExpirationTimestamp.Equal(after.Status.ExpirationTimestamp)
+	})
+}
+
+// shootGone passes Shoots that are deleted, are being deleted, do not allow SSH any more, have another Seed, or have
+// been replaced by another Shoot. It does not pass creations, because each Bastion is reconciled at the start and then
+// reads its Shoot.
+func shootGone() predicate.Predicate {
+	return kit.WithDeletions(kit.UpdatesIf(func(before, after *corev1beta1.Shoot) bool {
+		return before.UID != after.UID || before.DeletionTimestamp == nil && after.DeletionTimestamp != nil ||
+			allowsSSH(before) && !allowsSSH(after) ||
+			!ptr.Equal(before.Spec.SeedName, after.Spec.SeedName)
+	}))
+}
+
+// bastionsOf returns requests for the Bastions of a Shoot.
+func (r *Reconciler) bastionsOf(ctx context.Context, shoot client.Object) []reconcile.Request {
+	return kit.RequestsIf(ctx, r.Client, &operationsv1alpha1.BastionList{}, func(bastion *operationsv1alpha1.Bastion) bool {
+		return bastion.Spec.ShootRef.Name == shoot.GetName()
+	}, client.InNamespace(shoot.GetNamespace()))
+}
+
 // Reconcile deletes a Bastion that has expired or has lost its Shoot, and otherwise requeues it for its expiration.
-func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
-	bastion := &operationsv1alpha1.Bastion{}
-	if err := r.Client.Get(ctx, request.NamespacedName, bastion); err != nil {
-		return reconcile.Result{}, client.IgnoreNotFound(err)
-	}
+func (r *Reconciler) Reconcile(ctx context.Context, bastion *operationsv1alpha1.Bastion) (reconcile.Result, error) {
 	if bastion.DeletionTimestamp != nil {
 		return reconcile.Result{}, nil
 	}
@@ -50,7 +87,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	if left > 0 {
 		var err error
 		if why, err = r.lost(ctx, bastion); err != nil {
-			return reconcile.Result{}, fmt.Errorf("looking at the Shoot of the Bastion %s: %w", request, err)
+			return reconcile.Result{}, fmt.Errorf("looking at the Shoot of the Bastion %s: %w", client.ObjectKeyFromObject(bastion), err)
 		}
 		if why == "" {
 			return reconcile.Result{RequeueAfter: left}, nil

@@ -14,7 +14,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	"github.com/gardenlite/gardenlite/internal/garden/controllermanager/kit"
 	"github.com/gardenlite/gardenlite/internal/garden/controllermanager/kit/kittest"
 )
 
@@ -91,8 +93,8 @@ func TestDeletes(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			g := kittest.New(t, test.bastion, test.shoot)
 			g.After(test.after)
-			r := &Reconciler{Client: g, Reader: g, Clock: g.Clock, MaxLifetime: 3 * time.Hour}
-			result := g.MustReconcile(r, test.bastion)
+			r := &Reconciler{Base: g.Base(), MaxLifetime: 3 * time.Hour}
+			result := g.MustReconcile(reconcile.AsReconciler(g, r), test.bastion)
 			if deleted := test.bastion.DeletionTimestamp != nil; deleted != (test.again == 0) || result.RequeueAfter != test.again {
 				t.Errorf("deleted %v, again after %s", deleted, result.RequeueAfter)
 			}
@@ -103,7 +105,7 @@ func TestDeletes(t *testing.T) {
 func TestDefaultMaxLifetime(t *testing.T) {
 	b := bastion(expires(nil))
 	g := kittest.New(t, b, shoot())
-	if result := g.MustReconcile(&Reconciler{Client: g, Reader: g, Clock: g.Clock}, b); result.RequeueAfter != 24*time.Hour {
+	if result := g.MustReconcile(reconcile.AsReconciler(g, &Reconciler{Base: g.Base()}), b); result.RequeueAfter != 24*time.Hour {
 		t.Errorf("again after %s", result.RequeueAfter)
 	}
 }
@@ -119,11 +121,11 @@ func (keeper) Delete(context.Context, client.Object, ...client.DeleteOption) err
 func TestNothingToDo(t *testing.T) {
 	b := bastion(expires(at(0)), func(b *operationsv1alpha1.Bastion) { b.DeletionTimestamp = at(0) })
 	g := kittest.New(t, b)
-	r := &Reconciler{Client: keeper{g}, Reader: g, Clock: g.Clock}
-	if result := g.MustReconcile(r, b); result.RequeueAfter != 0 {
+	r := &Reconciler{Base: kit.Base{Client: keeper{g}, Reader: g, Clock: g.Clock}}
+	if result := g.MustReconcile(reconcile.AsReconciler(g, r), b); result.RequeueAfter != 0 {
 		t.Errorf("again after %s", result.RequeueAfter)
 	}
-	if result, err := g.Reconcile(r, &operationsv1alpha1.Bastion{
+	if result, err := g.Reconcile(reconcile.AsReconciler(g, r), &operationsv1alpha1.Bastion{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "garden-dev", Name: "other"}}); err != nil || result.RequeueAfter != 0 {
 		t.Errorf("%v, again after %s", err, result.RequeueAfter)
 	}
@@ -141,7 +143,7 @@ func TestAsksTheGardenLast(t *testing.T) {
 	} {
 		cache, garden := kittest.New(t, bastion(), cached), kittest.New(t, shoot())
 		b := bastion()
-		result := cache.MustReconcile(&Reconciler{Client: cache, Reader: garden, Clock: cache.Clock}, b)
+		result := cache.MustReconcile(reconcile.AsReconciler(cache, &Reconciler{Base: kit.Base{Client: cache, Reader: garden, Clock: cache.Clock}}), b)
 		if b.DeletionTimestamp != nil || result.RequeueAfter != time.Hour {
 			t.Errorf("%s: deleted %v, again after %s", name, b.DeletionTimestamp, result.RequeueAfter)
 		}
@@ -156,12 +158,12 @@ func TestKeptAliveMeanwhile(t *testing.T) {
 	seen := b.DeepCopy()
 	b.Status.ExpirationTimestamp = at(2 * time.Hour)
 	g.Must(g.Update(t.Context(), b))
-	r := &Reconciler{Client: g, Reader: g, Clock: g.Clock}
+	r := &Reconciler{Base: g.Base()}
 	if err := r.delete(t.Context(), seen, "test"); !apierrors.IsConflict(err) {
 		t.Errorf("deleted: %v", err)
 	}
 	g.After(time.Hour)
-	if result := g.MustReconcile(r, b); b.DeletionTimestamp != nil || result.RequeueAfter != time.Hour {
+	if result := g.MustReconcile(reconcile.AsReconciler(g, r), b); b.DeletionTimestamp != nil || result.RequeueAfter != time.Hour {
 		t.Errorf("deleted %v, again after %s", b.DeletionTimestamp, result.RequeueAfter)
 	}
 }
@@ -201,7 +203,7 @@ func TestBastionsOf(t *testing.T) {
 	elsewhere := bastion(func(b *operationsv1alpha1.Bastion) { b.Namespace = "garden-other" })
 	second := bastion(func(b *operationsv1alpha1.Bastion) { b.Name = "c" })
 	g := kittest.New(t, bastion(), second, other, elsewhere)
-	got := (&Reconciler{Client: g}).bastionsOf(t.Context(), shoot())
+	got := (&Reconciler{Base: g.Base()}).bastionsOf(t.Context(), shoot())
 	if len(got) != 2 || got[0].Name != "b" || got[1].Name != "c" || got[0].Namespace != "garden-dev" {
 		t.Errorf("requests %v", got)
 	}

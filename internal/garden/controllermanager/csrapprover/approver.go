@@ -1,7 +1,6 @@
 package csrapprover
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -11,13 +10,12 @@ import (
 	certificatesv1 "k8s.io/api/certificates/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/utils/clock"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 	logf "sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/gardenlite/gardenlite/internal/component"
+	"github.com/gardenlite/gardenlite/internal/garden/controllermanager/kit"
 )
 
 // ControllerName is the name of the controller, as in Gardener.
@@ -35,28 +33,19 @@ const retryUnauthorized = 30 * time.Second
 
 // Reconciler approves and denies CertificateSigningRequests of gardenlets.
 type Reconciler struct {
-	Client client.Client
-	// Reader reads from the API server of the garden, without the cache: a bootstrap token that has just been deleted
-	// must not be accepted.
-	Reader client.Reader
-	Clock  clock.PassiveClock
+	kit.Base
 }
 
-// AddToManager adds the controller to the manager, from which it takes unset dependencies.
+// AddToManager adds the controller to the manager.
 func (r *Reconciler) AddToManager(mgr manager.Manager) error {
-	r.Client = cmp.Or(r.Client, mgr.GetClient())
-	r.Reader = cmp.Or(r.Reader, mgr.GetAPIReader())
-	r.Clock = cmp.Or[clock.PassiveClock](r.Clock, clock.RealClock{})
-	return component.NewControllerBuilder(mgr, ControllerName).For(&certificatesv1.CertificateSigningRequest{}).Complete(r)
+	r.Base = kit.NewBase(mgr, ControllerName)
+	return component.NewControllerBuilder(mgr, ControllerName).For(&certificatesv1.CertificateSigningRequest{}).
+		Complete(reconcile.AsReconciler(r.Client, r))
 }
 
 // Reconcile approves or denies a pending request.
-func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
+func (r *Reconciler) Reconcile(ctx context.Context, csr *certificatesv1.CertificateSigningRequest) (reconcile.Result, error) {
 	log := logf.FromContext(ctx)
-	csr := &certificatesv1.CertificateSigningRequest{}
-	if err := r.Client.Get(ctx, request.NamespacedName, csr); err != nil {
-		return reconcile.Result{}, client.IgnoreNotFound(err)
-	}
 	if decided(csr) || csr.DeletionTimestamp != nil {
 		return reconcile.Result{}, nil
 	}

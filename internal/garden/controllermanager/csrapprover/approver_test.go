@@ -24,6 +24,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/gardenlite/gardenlite/internal/garden/controllermanager/kit"
 )
 
 var now = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
@@ -110,8 +112,8 @@ func (a *attempt) try(t *testing.T) (decision, message string, result reconcile.
 			return nil
 		},
 	}).Build()
-	r := &Reconciler{Client: c, Reader: c, Clock: testclock.NewFakePassiveClock(now)}
-	result, err := r.Reconcile(t.Context(), reconcile.Request{NamespacedName: types.NamespacedName{Name: "csr"}})
+	r := &Reconciler{Base: kit.Base{Client: c, Reader: c, Clock: testclock.NewFakePassiveClock(now)}}
+	result, err := reconcile.AsReconciler(c, r).Reconcile(t.Context(), reconcile.Request{NamespacedName: types.NamespacedName{Name: "csr"}})
 	if err != nil {
 		t.Fatal(err)
 	}

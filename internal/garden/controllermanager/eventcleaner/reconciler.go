@@ -1,7 +1,6 @@
 package eventcleaner
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"time"
@@ -11,7 +10,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
@@ -29,19 +27,12 @@ const DefaultTTL = time.Hour
 
 // Reconciler deletes events.
 type Reconciler struct {
-	Client client.Client
-	// Reader reads from the API server of the garden, without the cache.
-	Reader client.Reader
-	Clock  clock.PassiveClock
-	// TTL defaults to DefaultTTL.
-	TTL time.Duration
+	kit.Base
 }
 
-// AddToManager adds the controller to the manager, from which it takes unset dependencies.
+// AddToManager adds the controller to the manager.
 func (r *Reconciler) AddToManager(mgr manager.Manager) error {
-	r.Client = cmp.Or(r.Client, mgr.GetClient())
-	r.Reader = cmp.Or(r.Reader, mgr.GetAPIReader())
-	r.Clock = cmp.Or[clock.PassiveClock](r.Clock, clock.RealClock{})
+	r.Base = kit.NewBase(mgr, ControllerName)
 	return component.NewControllerBuilder(mgr, ControllerName).
 		For(&corev1.Event{}, builder.OnlyMetadata, builder.WithPredicates(kit.Creations())).
 		Complete(r)
@@ -70,7 +61,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	// The precondition protects an event that has occurred again in the meantime.
 	err := r.Client.Delete(ctx, event, client.Preconditions{UID: &event.UID, ResourceVersion: &event.ResourceVersion})
 	if apierrors.IsConflict(err) {
-		return reconcile.Result{RequeueAfter: r.ttl()}, nil
+		return reconcile.Result{RequeueAfter: DefaultTTL}, nil
 	}
 	if client.IgnoreNotFound(err) != nil {
 		return reconcile.Result{}, fmt.Errorf("deleting the event %s: %w", request, err)
@@ -78,10 +69,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	return reconcile.Result{}, nil
 }
 
-func (r *Reconciler) ttl() time.Duration { return cmp.Or(r.TTL, DefaultTTL) }
-
 func (r *Reconciler) left(since time.Time) time.Duration {
-	return since.Add(r.ttl()).Sub(r.Clock.Now())
+	return since.Add(DefaultTTL).Sub(r.Clock.Now())
 }
 
 // lastSeen returns the time of the last occurrence of an event. The field depends on the API with which the event was

@@ -37,7 +37,7 @@ func TestDeletesOldEvents(t *testing.T) {
 			}
 			test.change(event)
 			g := kittest.New(t, event)
-			r := &Reconciler{Client: g, Reader: g, Clock: g.Clock}
+			r := &Reconciler{Base: g.Base()}
 			if result := g.MustReconcile(r, event); result.RequeueAfter != test.again {
 				t.Errorf("again after %s", result.RequeueAfter)
 			}

@@ -3,6 +3,7 @@ package finalizers
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -10,8 +11,11 @@ import (
 	"github.com/gardener/gardener/pkg/apis/core/v1beta1/constants"
 	securityv1alpha1 "github.com/gardener/gardener/pkg/apis/security/v1alpha1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
@@ -55,13 +59,8 @@ func bindingOf(obj client.Object) binding {
 }
 
 // providers splits a list of provider types that are separated by commas.
-func providers(types string) (all []string) {
-	for _, t := range strings.Split(types, ",") {
-		if t != "" {
-			all = append(all, t)
-		}
-	}
-	return all
+func providers(types string) []string {
+	return slices.DeleteFunc(strings.Split(types, ","), func(t string) bool { return t == "" })
 }
 
 // settleBinding labels the objects that a binding refers to, and adds the finalizer to its credentials.
@@ -91,7 +90,7 @@ func settleBinding(ctx context.Context, r *Reconciler, obj client.Object) (recon
 		if err := r.Client.Get(ctx, name, quota); err != nil {
 			return reconcile.Result{}, fmt.Errorf("reading the Quota %s that the binding refers to: %w", name, err)
 		}
-		if err := change(ctx, r.Client, quota, func() { quota.SetLabels(with(labelsOf(quota), b.mark)) }); err != nil {
+		if err := change(ctx, r.Client, quota, func() { metav1.SetMetaDataLabel(&quota.ObjectMeta, b.mark, "true") }); err != nil {
 			return reconcile.Result{}, err
 		}
 	}
@@ -132,21 +131,18 @@ func (b binding) releaseCredentials(ctx context.Context, c client.Client, others
 	} else if err != nil {
 		return err
 	}
-	marked := false
-	needed := map[string]bool{}
+	marked, needed := false, sets.New[string]()
 	for _, other := range others {
 		if !sameCredentials(other.credentials, b.credentials) {
 			continue
 		}
 		marked = marked || other.mark == b.mark
-		for _, provider := range other.providers {
-			needed[provider] = true
-		}
+		needed.Insert(other.providers...)
 	}
 	return change(ctx, c, credentials, func() {
 		labels := labelsOf(credentials)
 		for _, provider := range b.providers {
-			if !needed[provider] {
+			if !needed.Has(provider) {
 				delete(labels, constants.LabelShootProviderPrefix+provider)
 			}
 		}
@@ -201,4 +197,29 @@ func getCredentials(ctx context.Context, reader client.Reader, ref corev1.Object
 		return nil, fmt.Errorf("reading the %s %s/%s that the binding refers to: %w", ref.Kind, ref.Namespace, ref.Name, err)
 	}
 	return credentials, nil
+}
+
+// change patches an object if mutate changes it. The patch fails with a conflict if the object has changed since it
+// was read.
+func change(ctx context.Context, c client.Client, obj client.Object, mutate func()) error {
+	before := obj.DeepCopyObject().(client.Object)
+	mutate()
+	// Finalizers cannot be added to an object that is being deleted; the API server would refuse the whole patch.
+	if obj.GetDeletionTimestamp() != nil {
+		obj.SetFinalizers(slices.DeleteFunc(obj.GetFinalizers(), func(f string) bool { return !slices.Contains(before.GetFinalizers(), f) }))
+	}
+	if equality.Semantic.DeepEqual(before, obj) {
+		return nil
+	}
+	if err := c.Patch(ctx, obj, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); err != nil {
+		return fmt.Errorf("writing labels and finalizers of %T %s: %w", obj, client.ObjectKeyFromObject(obj), err)
+	}
+	return nil
+}
+
+// labelsOf returns a non-nil copy of the object's labels.
+func labelsOf(obj client.Object) map[string]string {
+	labels := map[string]string{}
+	maps.Copy(labels, obj.GetLabels())
+	return labels
 }

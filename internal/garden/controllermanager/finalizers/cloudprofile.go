@@ -7,12 +7,13 @@ import (
 
 	gardencore "github.com/gardener/gardener/pkg/apis/core"
 	corev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
-	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	logf "sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	"github.com/gardenlite/gardenlite/internal/component"
+	"github.com/gardenlite/gardenlite/internal/component/operation"
 	"github.com/gardenlite/gardenlite/internal/garden/admission/namespacedcloudprofilevalidator"
 	"github.com/gardenlite/gardenlite/internal/garden/scheme"
 	validation "github.com/gardenlite/gardenlite/internal/garden/validation/corevalidation"
@@ -25,14 +26,9 @@ func settleCloudProfile(ctx context.Context, r *Reconciler, obj client.Object) (
 	if err := scheme.Scheme.Convert(&profile.Spec, spec, nil); err != nil {
 		return reconcile.Result{}, reconcile.TerminalError(fmt.Errorf("reading the CloudProfile's specification: %w", err))
 	}
-	now, before := r.Clock.Now(), profile.DeepCopy()
-	profile.Status = statusAt(spec, now)
-	if !equality.Semantic.DeepEqual(before.Status, profile.Status) {
-		if err := r.Client.Status().Patch(ctx, profile, client.MergeFrom(before)); err != nil {
-			return reconcile.Result{}, fmt.Errorf("writing the CloudProfile's status: %w", err)
-		}
-	}
-	return reconcile.Result{RequeueAfter: untilNextStage(spec, now)}, nil
+	now := r.Clock.Now()
+	err := operation.PatchStatus(ctx, r.Client, profile, func(profile *corev1beta1.CloudProfile) { profile.Status = statusAt(spec, now) })
+	return component.RequeueAfter(untilNextStage(spec, now), err)
 }
 
 func statusAt(spec *gardencore.CloudProfileSpec, now time.Time) (status corev1beta1.CloudProfileStatus) {
@@ -99,15 +95,9 @@ func settleNamespacedCloudProfile(ctx context.Context, r *Reconciler, obj client
 	if err != nil {
 		return reconcile.Result{}, reconcile.TerminalError(err)
 	}
-	before := profile.DeepCopy()
-	profile.Status.CloudProfileSpec, profile.Status.ObservedGeneration = *merged, profile.Generation
-	if equality.Semantic.DeepEqual(before.Status, profile.Status) {
-		return reconcile.Result{}, nil
-	}
-	if err := r.Client.Status().Patch(ctx, profile, client.MergeFrom(before)); err != nil {
-		return reconcile.Result{}, fmt.Errorf("writing the NamespacedCloudProfile's status: %w", err)
-	}
-	return reconcile.Result{}, nil
+	return reconcile.Result{}, operation.PatchStatus(ctx, r.Client, profile, func(profile *corev1beta1.NamespacedCloudProfile) {
+		profile.Status.CloudProfileSpec, profile.Status.ObservedGeneration = *merged, profile.Generation
+	})
 }
 
 // merge converts both profiles to the internal version, in which admission merges them, and the result back.

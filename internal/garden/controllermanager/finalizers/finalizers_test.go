@@ -20,6 +20,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/gardenlite/gardenlite/internal/garden/controllermanager/kit"
 )
 
 var start = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
@@ -46,7 +48,7 @@ func newWorld(t *testing.T, kind string, objects ...client.Object) world {
 	clock, recorder := testclock.NewFakePassiveClock(start), events.NewFakeRecorder(10)
 	for _, k := range Kinds() {
 		if k.Name == kind {
-			return world{t, c, &Reconciler{Kind: k, Client: c, Reader: c, Clock: clock, Recorder: recorder}, clock, recorder.Events}
+			return world{t, c, &Reconciler{Base: kit.Base{Client: c, Reader: c, Clock: clock, Recorder: recorder}, Kind: k}, clock, recorder.Events}
 		}
 	}
 	t.Fatalf("there is no kind %s", kind)

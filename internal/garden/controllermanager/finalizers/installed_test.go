@@ -52,7 +52,7 @@ func TestInstalled(t *testing.T) {
 				objects = append(objects, test.installation)
 			}
 			g := kittest.New(t, objects...)
-			g.MustReconcile(&Reconciler{Kind: kind, Client: g, Reader: g}, test.object)
+			g.MustReconcile(&Reconciler{Base: g.Base(), Kind: kind}, test.object)
 			if slices.Contains(test.object.GetFinalizers(), installedFinalizer) != test.keeps {
 				t.Errorf("%s, %s: %v", kind.Name, name, test.object.GetFinalizers())
 			}

@@ -83,22 +83,42 @@ func Kinds() []Kind {
 // installed returns a kind that is protected while a ControllerInstallation refers to the object, so that the installed
 // extension can be cleaned up first.
 func installed(name string, object func() client.Object, referred func(*corev1beta1.ControllerInstallation) string) Kind {
-	return Kind{Name: name, Finalizer: installedFinalizer, object: object, clearsItself: true, uses: []use{{
-		by: "ControllerInstallations", object: &corev1beta1.ControllerInstallation{},
-		list: func() client.ObjectList { return &corev1beta1.ControllerInstallationList{} },
-		refers: func(user client.Object) []types.NamespacedName {
-			name := referred(user.(*corev1beta1.ControllerInstallation))
+	by := usedBy("ControllerInstallations", &corev1beta1.ControllerInstallation{}, &corev1beta1.ControllerInstallationList{},
+		func(installation *corev1beta1.ControllerInstallation) []types.NamespacedName {
+			name := referred(installation)
 			return named("", &name)
-		},
-	}}}
+		})
+	return Kind{Name: name, Finalizer: installedFinalizer, object: object, clearsItself: true, uses: []use{by}}
+}
+
+// usedBy returns the use by the objects of a kind.
+func usedBy[T client.Object](by string, object T, list client.ObjectList, refers func(T) []types.NamespacedName) use {
+	return use{by: by, object: object, list: list,
+		refers: func(user client.Object) []types.NamespacedName { return refers(user.(T)) }}
 }
 
 func byShoots(refers func(*corev1beta1.Shoot) []types.NamespacedName) use {
-	return use{
-		by: "Shoots", object: &corev1beta1.Shoot{},
-		list:   func() client.ObjectList { return &corev1beta1.ShootList{} },
-		refers: func(user client.Object) []types.NamespacedName { return refers(user.(*corev1beta1.Shoot)) },
+	return usedBy("Shoots", &corev1beta1.Shoot{}, &corev1beta1.ShootList{}, refers)
+}
+
+var (
+	byNamespacedCloudProfiles = usedBy("NamespacedCloudProfiles", &corev1beta1.NamespacedCloudProfile{},
+		&corev1beta1.NamespacedCloudProfileList{}, parentOf)
+	bySecretBindings = usedBy("SecretBindings", &corev1beta1.SecretBinding{}, &corev1beta1.SecretBindingList{},
+		func(binding *corev1beta1.SecretBinding) []types.NamespacedName { return keys(binding.Quotas) })
+	byCredentialsBindings = usedBy("CredentialsBindings", &securityv1alpha1.CredentialsBinding{}, &securityv1alpha1.CredentialsBindingList{},
+		func(binding *securityv1alpha1.CredentialsBinding) []types.NamespacedName { return keys(binding.Quotas) })
+	byControllerRegistrations = usedBy("ControllerRegistrations", &corev1beta1.ControllerRegistration{},
+		&corev1beta1.ControllerRegistrationList{}, deploymentsOf)
+)
+
+func deploymentsOf(registration *corev1beta1.ControllerRegistration) (names []types.NamespacedName) {
+	if deployment := registration.Spec.Deployment; deployment != nil {
+		for _, ref := range deployment.DeploymentRefs {
+			names = append(names, types.NamespacedName{Name: ref.Name})
+		}
 	}
+	return names
 }
 
 // cloudProfileOf returns the CloudProfile that a Shoot refers to with either of the two fields.
@@ -117,48 +137,11 @@ func namespacedCloudProfileOf(shoot *corev1beta1.Shoot) []types.NamespacedName {
 	return nil
 }
 
-var byNamespacedCloudProfiles = use{
-	by: "NamespacedCloudProfiles", object: &corev1beta1.NamespacedCloudProfile{},
-	list: func() client.ObjectList { return &corev1beta1.NamespacedCloudProfileList{} },
-	refers: func(user client.Object) []types.NamespacedName {
-		return parentOf(user.(*corev1beta1.NamespacedCloudProfile))
-	},
-}
-
 func parentOf(profile *corev1beta1.NamespacedCloudProfile) []types.NamespacedName {
 	if profile.Spec.Parent.Kind != constants.CloudProfileReferenceKindCloudProfile {
 		return nil
 	}
 	return []types.NamespacedName{{Name: profile.Spec.Parent.Name}}
-}
-
-var bySecretBindings = use{
-	by: "SecretBindings", object: &corev1beta1.SecretBinding{},
-	list: func() client.ObjectList { return &corev1beta1.SecretBindingList{} },
-	refers: func(user client.Object) []types.NamespacedName {
-		return keys(user.(*corev1beta1.SecretBinding).Quotas)
-	},
-}
-
-var byCredentialsBindings = use{
-	by: "CredentialsBindings", object: &securityv1alpha1.CredentialsBinding{},
-	list: func() client.ObjectList { return &securityv1alpha1.CredentialsBindingList{} },
-	refers: func(user client.Object) []types.NamespacedName {
-		return keys(user.(*securityv1alpha1.CredentialsBinding).Quotas)
-	},
-}
-
-var byControllerRegistrations = use{
-	by: "ControllerRegistrations", object: &corev1beta1.ControllerRegistration{},
-	list: func() client.ObjectList { return &corev1beta1.ControllerRegistrationList{} },
-	refers: func(user client.Object) (names []types.NamespacedName) {
-		if deployment := user.(*corev1beta1.ControllerRegistration).Spec.Deployment; deployment != nil {
-			for _, ref := range deployment.DeploymentRefs {
-				names = append(names, types.NamespacedName{Name: ref.Name})
-			}
-		}
-		return names
-	},
 }
 
 func named(namespace string, name *string) []types.NamespacedName {

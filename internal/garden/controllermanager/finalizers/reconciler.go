@@ -13,12 +13,19 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/tools/events"
-	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
 	logf "sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/gardenlite/gardenlite/internal/component"
+	"github.com/gardenlite/gardenlite/internal/component/operation"
+	"github.com/gardenlite/gardenlite/internal/garden/controllermanager/kit"
 )
 
 // DefaultRetry is the requeue period of an object in deletion that is still in use.
@@ -52,7 +59,7 @@ type use struct {
 	// by is the plural name of the users.
 	by     string
 	object client.Object
-	list   func() client.ObjectList
+	list   client.ObjectList
 	// refers returns the names of the objects of the kind that a user refers to.
 	refers func(user client.Object) []types.NamespacedName
 }
@@ -65,14 +72,66 @@ type watch struct {
 
 // Reconciler reconciles the objects of one kind.
 type Reconciler struct {
-	Kind   Kind
-	Client client.Client
-	// Reader reads from the API server of the garden, without the cache.
-	Reader   client.Reader
-	Recorder events.EventRecorder
-	Clock    clock.PassiveClock
-	// Retry defaults to DefaultRetry.
-	Retry time.Duration
+	Kind Kind
+	kit.Base
+}
+
+// AddToManager adds the controller to the manager.
+func (r *Reconciler) AddToManager(mgr manager.Manager) error {
+	r.Base = kit.NewBase(mgr, r.Kind.Name)
+	b := component.NewControllerBuilder(mgr, r.Kind.Name).For(r.Kind.object(), builder.WithPredicates(changed()))
+	for _, use := range r.Kind.uses {
+		b = b.Watches(use.object, handler.EnqueueRequestsFromMapFunc(r.releasedBy(use)), builder.WithPredicates(mayRelease()))
+	}
+	for _, watch := range r.Kind.watches {
+		b = b.Watches(watch.object, handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, obj client.Object) []reconcile.Request {
+			return requests(watch.names(ctx, r.Client, obj))
+		}), builder.WithPredicates(predicate.Funcs{UpdateFunc: respecified}))
+	}
+	return b.Complete(r)
+}
+
+// releasedBy returns a function that maps a user to requests for those objects in deletion that it refers to. In case
+// of an update, the function is called with the old and the new user.
+func (r *Reconciler) releasedBy(u use) handler.MapFunc {
+	return func(ctx context.Context, user client.Object) []reconcile.Request {
+		var waiting []types.NamespacedName
+		for _, name := range u.refers(user) {
+			obj := r.Kind.object()
+			if err := r.Client.Get(ctx, name, obj); err == nil && obj.GetDeletionTimestamp() != nil {
+				waiting = append(waiting, name)
+			}
+		}
+		return requests(waiting)
+	}
+}
+
+// changed passes updates of the spec, the deletion timestamp and the finalizers, but not of the status, which this
+// controller writes.
+func changed() predicate.Predicate {
+	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
+		return respecified(e) ||
+			(e.ObjectOld.GetDeletionTimestamp() == nil) != (e.ObjectNew.GetDeletionTimestamp() == nil) ||
+			len(e.ObjectOld.GetFinalizers()) != len(e.ObjectNew.GetFinalizers())
+	}}
+}
+
+// mayRelease passes the updates and deletions after which a user may refer to fewer objects than before.
+func mayRelease() predicate.Predicate {
+	return predicate.Funcs{CreateFunc: func(event.CreateEvent) bool { return false }, UpdateFunc: respecified}
+}
+
+// respecified reports whether the spec may have changed. CloudProfiles, bindings and other kinds have no generation
+// (0), so that every update counts.
+func respecified(e event.UpdateEvent) bool {
+	return e.ObjectNew.GetGeneration() == 0 || e.ObjectOld.GetGeneration() != e.ObjectNew.GetGeneration()
+}
+
+func requests(names []types.NamespacedName) (all []reconcile.Request) {
+	for _, name := range names {
+		all = append(all, reconcile.Request{NamespacedName: name})
+	}
+	return all
 }
 
 // Reconcile reconciles one object.
@@ -84,7 +143,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	if obj.GetDeletionTimestamp() != nil {
 		return r.delete(ctx, obj)
 	}
-	if err := Add(ctx, r.Client, obj, r.Kind.Finalizer); err != nil {
+	if err := operation.AddFinalizer(ctx, r.Client, obj, r.Kind.Finalizer); err != nil {
 		return reconcile.Result{}, err
 	}
 	if r.Kind.settle == nil {
@@ -108,27 +167,20 @@ func (r *Reconciler) delete(ctx context.Context, obj client.Object) (reconcile.R
 		}
 		r.Recorder.Eventf(obj, nil, corev1.EventTypeWarning, constants.EventResourceReferenced, corev1beta1.EventActionDelete,
 			"It is deleted once nothing refers to it any more: %s", strings.Join(users, "; "))
-		return reconcile.Result{RequeueAfter: r.retry()}, nil
+		return reconcile.Result{RequeueAfter: DefaultRetry}, nil
 	}
 	if r.Kind.release != nil {
 		if err := r.Kind.release(ctx, r, obj); err != nil {
 			return reconcile.Result{}, err
 		}
 	}
-	return reconcile.Result{}, Remove(ctx, r.Client, obj, r.Kind.Finalizer)
-}
-
-func (r *Reconciler) retry() time.Duration {
-	if r.Retry > 0 {
-		return r.Retry
-	}
-	return DefaultRetry
+	return reconcile.Result{}, operation.RemoveFinalizers(ctx, r.Client, obj, r.Kind.Finalizer)
 }
 
 // users returns the users of an object for messages, with one entry for each kind of user.
 func (r *Reconciler) users(ctx context.Context, thing types.NamespacedName) (all []string, err error) {
 	for _, use := range r.Kind.uses {
-		list := use.list()
+		list := use.list.DeepCopyObject().(client.ObjectList)
 		if err := r.Reader.List(ctx, list); err != nil {
 			return nil, fmt.Errorf("listing the %s that may use %s %s: %w", use.by, r.Kind.Name, thing, err)
 		}
@@ -156,33 +208,4 @@ func shorten(names []string) string {
 		return fmt.Sprintf("%s and %d more", strings.Join(names[:shownUsers], ", "), more)
 	}
 	return strings.Join(names, ", ")
-}
-
-// Add adds a finalizer to an object, and updates obj to the result.
-func Add(ctx context.Context, c client.Client, obj client.Object, finalizer string) error {
-	before := obj.DeepCopyObject().(client.Object)
-	if !controllerutil.AddFinalizer(obj, finalizer) {
-		return nil
-	}
-	if err := patchFinalizers(ctx, c, obj, before); err != nil {
-		return fmt.Errorf("adding the finalizer %s: %w", finalizer, err)
-	}
-	return nil
-}
-
-// Remove removes a finalizer from an object. It returns nil if the object does not exist.
-func Remove(ctx context.Context, c client.Client, obj client.Object, finalizer string) error {
-	before := obj.DeepCopyObject().(client.Object)
-	if !controllerutil.RemoveFinalizer(obj, finalizer) {
-		return nil
-	}
-	if err := patchFinalizers(ctx, c, obj, before); client.IgnoreNotFound(err) != nil {
-		return fmt.Errorf("removing the finalizer %s: %w", finalizer, err)
-	}
-	return nil
-}
-
-// patchFinalizers uses optimistic locking, because a merge patch replaces the whole list of finalizers.
-func patchFinalizers(ctx context.Context, c client.Client, obj, before client.Object) error {
-	return c.Patch(ctx, obj, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
 }

@@ -12,7 +12,6 @@ import (
 	seedmanagementv1alpha1 "github.com/gardener/gardener/pkg/apis/seedmanagement/v1alpha1"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/utils/clock"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -22,13 +21,14 @@ import (
 
 	"github.com/gardenlite/gardenlite/internal/component"
 	"github.com/gardenlite/gardenlite/internal/component/conditions"
+	"github.com/gardenlite/gardenlite/internal/component/operation"
 	"github.com/gardenlite/gardenlite/internal/garden/controllermanager/kit"
 )
 
 // ControllerName is the name of the controller, as in Gardener.
 const ControllerName = "gardenlet-lifecycle"
 
-// These are Gardener's defaults. The default shoot monitor period is five monitor periods.
+// These are Gardener's defaults.
 const (
 	DefaultSyncPeriod    = 10 * time.Second
 	DefaultMonitorPeriod = 40 * time.Second
@@ -41,35 +41,24 @@ const statusUnknown = "StatusUnknown"
 
 // Reconciler checks whether gardenlets are alive.
 type Reconciler struct {
-	Client client.Client
-	// Reader reads from the API server of the garden, without the cache.
-	Reader client.Reader
-	Clock  clock.WithTicker
-	// SyncPeriod is the period of the checks. All periods default to Gardener's defaults.
+	kit.Base
+	// SyncPeriod is the period of the checks. Both periods default to Gardener's defaults.
 	SyncPeriod time.Duration
-	// MonitorPeriod is the maximum age of a lease.
+	// MonitorPeriod is the maximum age of a lease. If GardenletReady is Unknown for five of them, the conditions of
+	// Shoots become Unknown.
 	MonitorPeriod time.Duration
-	// ShootMonitorPeriod is the time for which GardenletReady must be Unknown before the conditions of Shoots become
-	// Unknown.
-	ShootMonitorPeriod time.Duration
 }
 
-// AddToManager adds the controller to the manager, from which it takes unset dependencies.
+// AddToManager adds the controller to the manager.
 func (r *Reconciler) AddToManager(mgr manager.Manager) error {
-	r.Client = cmp.Or(r.Client, mgr.GetClient())
-	r.Reader = cmp.Or(r.Reader, mgr.GetAPIReader())
-	r.Clock = cmp.Or[clock.WithTicker](r.Clock, clock.RealClock{})
+	r.Base = kit.NewBase(mgr, ControllerName)
 	return component.NewControllerBuilder(mgr, ControllerName).
 		For(&corev1beta1.Seed{}, builder.WithPredicates(kit.Creations())).
-		Complete(r)
+		Complete(reconcile.AsReconciler(r.Client, r))
 }
 
 // Reconcile checks the gardenlet of one Seed.
-func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
-	seed := &corev1beta1.Seed{}
-	if err := r.Client.Get(ctx, request.NamespacedName, seed); err != nil {
-		return reconcile.Result{}, client.IgnoreNotFound(err)
-	}
+func (r *Reconciler) Reconcile(ctx context.Context, seed *corev1beta1.Seed) (reconcile.Result, error) {
 	again := cmp.Or(r.SyncPeriod, DefaultSyncPeriod)
 	// A new Seed has no conditions: its gardenlet has not reported yet.
 	if len(seed.Status.Conditions) == 0 {
@@ -90,7 +79,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 			fmt.Errorf("having the gardenlet of the Seed %q bootstrapped again, whose certificate has expired: %w", seed.Name, err)
 	}
 	since := conditions.Get(seed.Status.Conditions, corev1beta1.GardenletReady).LastTransitionTime.Time
-	if r.Clock.Since(since) < r.shootMonitorPeriod() {
+	if r.Clock.Since(since) < monitorPeriodsOfShoots*r.monitorPeriod() {
 		return component.RequeueAfter(again, nil)
 	}
 	return component.RequeueAfter(again, r.setShootsUnknown(ctx, seed))
@@ -98,10 +87,6 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 
 func (r *Reconciler) monitorPeriod() time.Duration {
 	return cmp.Or(r.MonitorPeriod, DefaultMonitorPeriod)
-}
-
-func (r *Reconciler) shootMonitorPeriod() time.Duration {
-	return cmp.Or(r.ShootMonitorPeriod, monitorPeriodsOfShoots*r.monitorPeriod())
 }
 
 // isAlive reports whether the lease of a Seed exists and has been renewed within the monitor period.
@@ -127,7 +112,7 @@ func (r *Reconciler) bootstrapAgain(ctx context.Context, seed *corev1beta1.Seed)
 		return nil
 	}
 	logf.FromContext(ctx).Info("Having the gardenlet of a ManagedSeed bootstrapped again", "managedSeed", managedSeed.Name)
-	return kit.Annotate(ctx, r.Client, managedSeed, map[string]string{constants.GardenerOperation: constants.GardenerOperationReconcile})
+	return r.Annotate(ctx, managedSeed, map[string]string{constants.GardenerOperation: constants.GardenerOperationReconcile})
 }
 
 // setShootsUnknown sets the conditions and constraints of all Shoots whose control plane is in a Seed to Unknown.
@@ -146,32 +131,22 @@ func (r *Reconciler) setShootsUnknown(ctx context.Context, seed *corev1beta1.See
 }
 
 func (r *Reconciler) setShootUnknown(ctx context.Context, shoot *corev1beta1.Shoot) error {
-	before := shoot.DeepCopy()
-	all, changed1 := r.unknown(shoot.Status.Conditions, conditionsOf(shoot)...)
-	constraints, changed2 := r.unknown(shoot.Status.Constraints, corev1beta1.ShootHibernationPossible,
-		corev1beta1.ShootMaintenancePreconditionsSatisfied)
-	if !changed1 && !changed2 {
-		return nil
-	}
-	shoot.Status.Conditions, shoot.Status.Constraints = all, constraints
 	// The lock prevents overwriting the conditions of a gardenlet that is back.
-	if err := r.Client.Status().Patch(ctx, shoot, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); err != nil {
-		return fmt.Errorf("setting the conditions of the Shoot %s to Unknown: %w", client.ObjectKeyFromObject(shoot), err)
-	}
-	return nil
+	return operation.PatchStatusExclusively(ctx, r.Client, shoot, func(shoot *corev1beta1.Shoot) {
+		shoot.Status.Conditions = r.unknown(shoot.Status.Conditions, conditionsOf(shoot)...)
+		shoot.Status.Constraints = r.unknown(shoot.Status.Constraints, corev1beta1.ShootHibernationPossible,
+			corev1beta1.ShootMaintenancePreconditionsSatisfied)
+	})
 }
 
-func (r *Reconciler) unknown(all []corev1beta1.Condition, kinds ...corev1beta1.ConditionType) ([]corev1beta1.Condition, bool) {
-	changed := false
+func (r *Reconciler) unknown(all []corev1beta1.Condition, kinds ...corev1beta1.ConditionType) []corev1beta1.Condition {
 	for _, kind := range kinds {
-		var c bool
-		all, c = conditions.Set(all, corev1beta1.Condition{
+		all, _ = conditions.Set(all, corev1beta1.Condition{
 			Type: kind, Status: corev1beta1.ConditionUnknown, Reason: statusUnknown,
 			Message: "The gardenlet that would report this has not renewed its lease for a long time.",
 		}, r.Clock)
-		changed = changed || c
 	}
-	return all, changed
+	return all
 }
 
 // conditionsOf returns the types of the conditions of a Shoot.

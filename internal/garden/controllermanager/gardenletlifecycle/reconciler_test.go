@@ -13,8 +13,10 @@ import (
 	testclock "k8s.io/utils/clock/testing"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/gardenlite/gardenlite/internal/component/conditions"
+	"github.com/gardenlite/gardenlite/internal/garden/controllermanager/kit"
 	"github.com/gardenlite/gardenlite/internal/garden/controllermanager/kit/kittest"
 )
 
@@ -68,7 +70,7 @@ func TestLease(t *testing.T) {
 		if test.lease != nil {
 			g.Must(g.Create(g.Context(), test.lease))
 		}
-		result := g.MustReconcile(&Reconciler{Client: g, Reader: g, Clock: testclock.NewFakeClock(kittest.Start)}, test.seed)
+		result := g.MustReconcile(reconcile.AsReconciler(g, &Reconciler{Base: kit.Base{Client: g, Reader: g, Clock: testclock.NewFakeClock(kittest.Start)}}), test.seed)
 		if ready(test.seed) != test.want || result.RequeueAfter != DefaultSyncPeriod {
 			t.Errorf("%s: %+v, again after %s", name, test.seed.Status.Conditions, result.RequeueAfter)
 		}
@@ -84,11 +86,11 @@ func TestShoots(t *testing.T) {
 	of, workerless, elsewhere := shoot("of", "s", corev1beta1.Worker{}), shoot("workerless", "s"), shoot("elsewhere", "other")
 	g := kittest.New(t, s, l, of, workerless, elsewhere)
 	clock := testclock.NewFakeClock(kittest.Start)
-	r := &Reconciler{Client: g, Reader: g, Clock: clock}
+	r := &Reconciler{Base: kit.Base{Client: g, Reader: g, Clock: clock}}
 	at := func(after time.Duration, want corev1beta1.ConditionStatus, shoots int) {
 		t.Helper()
 		clock.SetTime(kittest.Start.Add(after))
-		g.MustReconcile(r, s)
+		g.MustReconcile(reconcile.AsReconciler(g, r), s)
 		found := 0
 		for _, shoot := range []*corev1beta1.Shoot{of, workerless, elsewhere} {
 			g.Exists(shoot)
@@ -160,7 +162,7 @@ func TestExpiredCertificate(t *testing.T) {
 		if test.lease != nil {
 			g.Must(g.Create(g.Context(), test.lease))
 		}
-		g.MustReconcile(&Reconciler{Client: g, Reader: g, Clock: testclock.NewFakeClock(kittest.Start)}, test.seed)
+		g.MustReconcile(reconcile.AsReconciler(g, &Reconciler{Base: kit.Base{Client: g, Reader: g, Clock: testclock.NewFakeClock(kittest.Start)}}), test.seed)
 		g.Exists(managed)
 		if (managed.Annotations[constants.GardenerOperation] == "reconcile") != test.want {
 			t.Errorf("%s: %v", name, managed.Annotations)

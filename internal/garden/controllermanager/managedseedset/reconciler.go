@@ -10,16 +10,23 @@ import (
 	corev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
 	seedmanagementv1alpha1 "github.com/gardener/gardener/pkg/apis/seedmanagement/v1alpha1"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/equality"
-	"k8s.io/client-go/tools/events"
-	"k8s.io/utils/clock"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
-	"github.com/gardenlite/gardenlite/internal/garden/controllermanager/finalizers"
+	"github.com/gardenlite/gardenlite/internal/component"
+	"github.com/gardenlite/gardenlite/internal/component/operation"
+	"github.com/gardenlite/gardenlite/internal/garden/controllermanager/kit"
 )
+
+// ControllerName is the name of the controller, as in Gardener.
+const ControllerName = "managedseedset"
 
 const (
 	// DefaultSyncPeriod is the period in which a set is reconciled, as in Gardener.
@@ -30,25 +37,61 @@ const (
 
 // Reconciler maintains the replicas of ManagedSeedSets.
 type Reconciler struct {
-	Client client.Client
-	// Reader reads from the API server of the garden, without the cache.
-	Reader   client.Reader
-	Clock    clock.PassiveClock
-	Recorder events.EventRecorder
-	// SyncPeriod defaults to DefaultSyncPeriod.
-	SyncPeriod time.Duration
+	kit.Base
 	// MaxShootRetries defaults to DefaultMaxShootRetries.
 	MaxShootRetries int32
 }
 
-// Reconcile performs the next step towards the desired replicas of a set.
-func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
-	set := &seedmanagementv1alpha1.ManagedSeedSet{}
-	if err := r.Client.Get(ctx, request.NamespacedName, set); err != nil {
-		return reconcile.Result{}, client.IgnoreNotFound(err)
+// AddToManager adds the controller to the manager.
+func (r *Reconciler) AddToManager(mgr manager.Manager) error {
+	r.Base = kit.NewBase(mgr, ControllerName)
+	toSet := handler.EnqueueRequestsFromMapFunc(ownerOf)
+	return component.NewControllerBuilder(mgr, ControllerName).
+		For(&seedmanagementv1alpha1.ManagedSeedSet{}, builder.WithPredicates(predicate.GenerationChangedPredicate{})).
+		Watches(&corev1beta1.Shoot{}, toSet, builder.WithPredicates(stateChanged(shootState))).
+		Watches(&seedmanagementv1alpha1.ManagedSeed{}, toSet, builder.WithPredicates(stateChanged(managedSeedState))).
+		Watches(&corev1beta1.Seed{}, handler.EnqueueRequestsFromMapFunc(r.setOf), builder.WithPredicates(stateChanged(isSeedReady))).
+		Complete(reconcile.AsReconciler(r.Client, r))
+}
+
+// stateChanged passes deletions, and updates that change the state or set the deletion timestamp.
+func stateChanged[T client.Object, S comparable](state func(T) S) predicate.Predicate {
+	return kit.WithDeletions(kit.UpdatesIf(func(before, after T) bool {
+		return state(before) != state(after) || (before.GetDeletionTimestamp() == nil) != (after.GetDeletionTimestamp() == nil)
+	}))
+}
+
+// shootState returns the state of a Shoot that is relevant for its set.
+func shootState(shoot *corev1beta1.Shoot) [2]string {
+	return [2]string{statusOf(shoot, nil).String(), health(shoot)}
+}
+
+// managedSeedState returns the state of a ManagedSeed that is relevant for its set.
+func managedSeedState(managedSeed *seedmanagementv1alpha1.ManagedSeed) status {
+	return statusOf(&corev1beta1.Shoot{}, managedSeed)
+}
+
+// setOf returns a request for the ManagedSeedSet to whose ManagedSeed a Seed belongs.
+func (r *Reconciler) setOf(ctx context.Context, seed client.Object) []reconcile.Request {
+	if managedSeed := r.ManagedSeedOf(ctx, seed); managedSeed != nil {
+		return ownerOf(ctx, managedSeed)
 	}
+	return nil
+}
+
+// ownerOf returns a request for the ManagedSeedSet that is the controller of a Shoot or ManagedSeed.
+func ownerOf(_ context.Context, obj client.Object) []reconcile.Request {
+	owner := metav1.GetControllerOf(obj)
+	if owner == nil || owner.Kind != "ManagedSeedSet" {
+		return nil
+	}
+	return kit.RequestFor(obj.GetNamespace(), owner.Name)
+}
+
+// Reconcile performs the next step towards the desired replicas of a set.
+func (r *Reconciler) Reconcile(ctx context.Context, set *seedmanagementv1alpha1.ManagedSeedSet) (reconcile.Result, error) {
 	if set.DeletionTimestamp == nil {
-		if err := finalizers.Add(ctx, r.Client, set, corev1beta1.GardenerName); err != nil {
+		if err := operation.AddFinalizer(ctx, r.Client, set, corev1beta1.GardenerName); err != nil {
 			return reconcile.Result{}, err
 		}
 	} else if !controllerutil.ContainsFinalizer(set, corev1beta1.GardenerName) {
@@ -61,28 +104,14 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 		r.Recorder.Eventf(set, nil, corev1.EventTypeWarning, corev1beta1.EventReconcileError, corev1beta1.EventActionReconcile, "%s", err.Error())
 	}
 	if done && set.DeletionTimestamp != nil {
-		return reconcile.Result{}, finalizers.Remove(ctx, r.Client, set, corev1beta1.GardenerName)
+		return reconcile.Result{}, operation.RemoveFinalizers(ctx, r.Client, set, corev1beta1.GardenerName)
 	}
-	if statusErr := r.setStatus(ctx, set, step.status); err == nil {
-		err = statusErr
-	}
+	err = cmp.Or(err, operation.PatchStatus(ctx, r.Client, set,
+		func(set *seedmanagementv1alpha1.ManagedSeedSet) { set.Status = *step.status }))
 	if err != nil {
-		return reconcile.Result{}, fmt.Errorf("reconciling the ManagedSeedSet %s: %w", request, err)
+		return reconcile.Result{}, fmt.Errorf("reconciling the ManagedSeedSet %s: %w", client.ObjectKeyFromObject(set), err)
 	}
-	return reconcile.Result{RequeueAfter: cmp.Or(r.SyncPeriod, DefaultSyncPeriod)}, nil
-}
-
-func (r *Reconciler) setStatus(ctx context.Context, set *seedmanagementv1alpha1.ManagedSeedSet,
-	status *seedmanagementv1alpha1.ManagedSeedSetStatus) error {
-	before := set.DeepCopy()
-	set.Status = *status
-	if equality.Semantic.DeepEqual(before.Status, set.Status) {
-		return nil
-	}
-	if err := r.Client.Status().Patch(ctx, set, client.MergeFrom(before)); err != nil {
-		return fmt.Errorf("writing the status: %w", err)
-	}
-	return nil
+	return reconcile.Result{RequeueAfter: DefaultSyncPeriod}, nil
 }
 
 // step is one reconciliation of one ManagedSeedSet.

@@ -16,7 +16,9 @@ import (
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	"github.com/gardenlite/gardenlite/internal/garden/controllermanager/kit"
 	"github.com/gardenlite/gardenlite/internal/garden/controllermanager/kit/kittest"
 )
 
@@ -38,12 +40,12 @@ func newWorld(t *testing.T, replicas int32) *world {
 	set.Spec.Template.Spec.Gardenlet.Config = runtime.RawExtension{
 		Raw: []byte(`{"a":1,"seedConfig":{"spec":{"ingress":{"domain":"ingress.replica-name.example.org"}}}}`)}
 	g, recorder := kittest.New(t, set), events.NewFakeRecorder(1000)
-	return &world{g, &Reconciler{Client: g, Reader: g, Clock: g.Clock, Recorder: recorder}, set, recorder.Events}
+	return &world{g, &Reconciler{Base: kit.Base{Client: g, Reader: g, Clock: g.Clock, Recorder: recorder}}, set, recorder.Events}
 }
 
 func (w *world) step() {
 	w.Helper()
-	w.MustReconcile(w.r, w.set)
+	w.MustReconcile(reconcile.AsReconciler(w, w.r), w.set)
 }
 
 func (w *world) scale(replicas int32) {
@@ -168,7 +170,7 @@ func TestScalesIn(t *testing.T) {
 	w.wantPending(3, 2, "s-2 ManagedSeedDeleting")
 	w.step()
 	w.wantPending(3, 2, "s-2 ShootDeleting")
-	if _, err := w.Reconcile(w.r, w.set); err == nil {
+	if _, err := w.Reconcile(reconcile.AsReconciler(w, w.r), w.set); err == nil {
 		t.Error("there is one too many, but no error")
 	}
 	w.Exists(w.set)
@@ -185,7 +187,7 @@ func TestNothingCanGo(t *testing.T) {
 	shoot.Annotations = map[string]string{seedconstants.AnnotationProtectFromDeletion: "true"}
 	w.Must(w.Update(t.Context(), shoot))
 	w.Must(w.Delete(t.Context(), w.set))
-	if _, err := w.Reconcile(w.r, w.set); err == nil {
+	if _, err := w.Reconcile(reconcile.AsReconciler(w, w.r), w.set); err == nil {
 		t.Error("no error")
 	}
 	if w.managedSeed("s-0") == nil || !w.Exists(w.set) {
@@ -235,7 +237,7 @@ func TestRetriesShoot(t *testing.T) {
 func TestNameIsTaken(t *testing.T) {
 	w := newWorld(t, 1)
 	w.Must(w.Create(t.Context(), &corev1beta1.Shoot{ObjectMeta: metav1.ObjectMeta{Namespace: "garden", Name: "s-0"}}))
-	if _, err := w.Reconcile(w.r, w.set); err == nil {
+	if _, err := w.Reconcile(reconcile.AsReconciler(w, w.r), w.set); err == nil {
 		t.Error("no error")
 	}
 	w.step()
@@ -246,7 +248,7 @@ func TestOutdatedCache(t *testing.T) {
 	w := newWorld(t, 1)
 	w.r.Reader = kittest.New(
 		t, &corev1beta1.Shoot{ObjectMeta: metav1.ObjectMeta{Namespace: "garden", Name: "s-0", Labels: map[string]string{"set": "s"}}}).Client
-	if _, err := w.Reconcile(w.r, w.set); err == nil || w.shoot("s-0") != nil {
+	if _, err := w.Reconcile(reconcile.AsReconciler(w, w.r), w.set); err == nil || w.shoot("s-0") != nil {
 		t.Errorf("it creates what is there: %v", err)
 	}
 }

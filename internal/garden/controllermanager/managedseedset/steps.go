@@ -16,7 +16,6 @@ import (
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/gardenlite/gardenlite/internal/garden/controllermanager/kit"
 	"github.com/gardenlite/gardenlite/internal/garden/controllermanager/shootstatuslabel"
 )
 
@@ -117,7 +116,7 @@ func (s *step) retry(ctx context.Context, one *replica, how retrying) error {
 		return nil
 	}
 	s.recordEvent(how.again, how.action, "Trying the "+how.what+" of the Shoot %s again", name)
-	if err := kit.Annotate(ctx, s.Client, one.shoot,
+	if err := s.Annotate(ctx, one.shoot,
 		map[string]string{constants.GardenerOperation: constants.ShootOperationRetry}); err != nil {
 		return fmt.Errorf("asking for the %s of the Shoot %s to be tried again: %w", how.what, name, err)
 	}
@@ -184,7 +183,7 @@ func (s *step) remove(ctx context.Context, replicas []*replica) error {
 
 func (s *step) deleteShoot(ctx context.Context, one *replica) error {
 	s.recordEvent(eventDeletingShoot, corev1beta1.EventActionDelete, "Deleting the Shoot %s", one.shoot.Name)
-	if err := kit.DeleteConfirmed(ctx, s.Client, s.Clock, one.shoot); err != nil {
+	if err := s.DeleteConfirmed(ctx, one.shoot); err != nil {
 		return err
 	}
 	s.setPending(one.shoot.Name, seedmanagementv1alpha1.ShootDeletingReason, nil)

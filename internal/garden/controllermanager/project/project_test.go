@@ -21,6 +21,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/gardenlite/gardenlite/internal/garden/controllermanager/kit"
 )
 
 // made is the name of the namespace of the Project dev with the UID uid-1.
@@ -43,12 +45,17 @@ func newWorld(t *testing.T, objects ...client.Object) world {
 	}
 	c := fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).WithStatusSubresource(&corev1beta1.Project{}).Build()
 	recorder := events.NewFakeRecorder(100)
-	return world{t, c, &Reconciler{Client: c, Reader: c, Recorder: recorder}, recorder.Events}
+	return world{t, c, &Reconciler{Base: kit.Base{Client: c, Reader: c, Recorder: recorder}}, recorder.Events}
+}
+
+func (w world) reconcileProject() (reconcile.Result, error) {
+	return reconcile.AsReconciler(w.Client, w.Reconciler).Reconcile(w.Context(),
+		reconcile.Request{NamespacedName: types.NamespacedName{Name: "dev"}})
 }
 
 func (w world) reconcileDev() error {
 	w.Helper()
-	_, err := w.Reconcile(w.Context(), reconcile.Request{NamespacedName: types.NamespacedName{Name: "dev"}})
+	_, err := w.reconcileProject()
 	return err
 }
 
@@ -267,7 +274,7 @@ func TestWaitsForNamespaceInDeletion(t *testing.T) {
 	namespace := namespaceWith(labelsOfDev, map[string]string{"namespace.gardener.cloud/project": "uid-1"})
 	namespace.DeletionTimestamp, namespace.Finalizers = ptr.To(metav1.Now()), []string{"kubernetes"}
 	w := newWorld(t, dev(inNamespace("mine"), terminating), namespace)
-	result, err := w.Reconcile(t.Context(), reconcile.Request{NamespacedName: types.NamespacedName{Name: "dev"}})
+	result, err := w.reconcileProject()
 	w.must(err)
 	if !w.exists(dev()) || result.RequeueAfter != recheck {
 		t.Errorf("the project is there: %v; again after %s", w.exists(dev()), result.RequeueAfter)

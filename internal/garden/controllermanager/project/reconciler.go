@@ -8,16 +8,26 @@ import (
 	controllermanagerv1alpha1 "github.com/gardener/gardener/pkg/apis/config/controllermanager/v1alpha1"
 	corev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
 	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/tools/events"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
 	logf "sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
-	"github.com/gardenlite/gardenlite/internal/garden/controllermanager/finalizers"
+	"github.com/gardenlite/gardenlite/internal/component"
+	"github.com/gardenlite/gardenlite/internal/component/operation"
+	"github.com/gardenlite/gardenlite/internal/garden/controllermanager/kit"
 )
+
+// ControllerName is the name of the controller, which is Gardener's.
+const ControllerName = "project"
 
 // recheck is the delay before a Project is reconciled again while its namespace is being deleted or contains Shoots.
 // The controller also watches for the deletion of both.
@@ -25,21 +35,38 @@ const recheck = time.Minute
 
 // Reconciler reconciles Projects.
 type Reconciler struct {
-	Client client.Client
-	// Reader reads from the garden's API server, not from a cache.
-	Reader   client.Reader
-	Recorder events.EventRecorder
+	kit.Base
 	// Quotas are the configured resource quotas: a Project gets the first one whose selector matches; a quota without a
 	// selector matches all Projects.
 	Quotas []controllermanagerv1alpha1.QuotaConfiguration
 }
 
+// AddToManager adds the controller to the manager.
+func (r *Reconciler) AddToManager(mgr manager.Manager) error {
+	r.Base = kit.NewBase(mgr, ControllerName)
+	deletions := builder.WithPredicates(kit.WithDeletions(kit.UpdatesIf(func(_, _ client.Object) bool { return false })))
+	return component.NewControllerBuilder(mgr, ControllerName).
+		For(&corev1beta1.Project{}, builder.WithPredicates(predicate.GenerationChangedPredicate{})).
+		Owns(&corev1.Namespace{}, deletions).
+		Owns(&rbacv1.RoleBinding{}, builder.WithPredicates(kit.WithDeletions(kit.UpdatesIf(bindingChanged)))).
+		Watches(&corev1beta1.Shoot{}, handler.EnqueueRequestsFromMapFunc(r.projectInDeletion), deletions).
+		Complete(reconcile.AsReconciler(r.Client, r))
+}
+
+// bindingChanged reports whether the role or the subjects of a RoleBinding have changed.
+func bindingChanged(before, after *rbacv1.RoleBinding) bool {
+	return before.RoleRef != after.RoleRef || !equality.Semantic.DeepEqual(before.Subjects, after.Subjects)
+}
+
+// projectInDeletion returns a request for the Project of an object's namespace, if the Project is being deleted.
+func (r *Reconciler) projectInDeletion(ctx context.Context, obj client.Object) []reconcile.Request {
+	return kit.RequestsIf(ctx, r.Client, &corev1beta1.ProjectList{}, func(project *corev1beta1.Project) bool {
+		return project.DeletionTimestamp != nil && ptr.Deref(project.Spec.Namespace, "") == obj.GetNamespace()
+	})
+}
+
 // Reconcile reconciles one Project.
-func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
-	project := &corev1beta1.Project{}
-	if err := r.Client.Get(ctx, request.NamespacedName, project); err != nil {
-		return reconcile.Result{}, client.IgnoreNotFound(err)
-	}
+func (r *Reconciler) Reconcile(ctx context.Context, project *corev1beta1.Project) (reconcile.Result, error) {
 	if project.DeletionTimestamp != nil {
 		return r.delete(ctx, project)
 	}
@@ -47,7 +74,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 }
 
 func (r *Reconciler) reconcile(ctx context.Context, project *corev1beta1.Project) error {
-	if err := finalizers.Add(ctx, r.Client, project, corev1beta1.GardenerName); err != nil {
+	if err := operation.AddFinalizer(ctx, r.Client, project, corev1beta1.GardenerName); err != nil {
 		return err
 	}
 	if project.Status.Phase == "" {
@@ -88,15 +115,9 @@ func (r *Reconciler) failed(ctx context.Context, project *corev1beta1.Project, r
 
 // setPhase sets the phase and the observed generation.
 func (r *Reconciler) setPhase(ctx context.Context, project *corev1beta1.Project, phase corev1beta1.ProjectPhase) error {
-	before := project.DeepCopy()
-	project.Status.Phase, project.Status.ObservedGeneration = phase, project.Generation
-	if equality.Semantic.DeepEqual(before.Status, project.Status) {
-		return nil
-	}
-	if err := r.Client.Status().Patch(ctx, project, client.MergeFrom(before)); err != nil {
-		return fmt.Errorf("setting the phase %s: %w", phase, err)
-	}
-	return nil
+	return operation.PatchStatus(ctx, r.Client, project, func(project *corev1beta1.Project) {
+		project.Status.Phase, project.Status.ObservedGeneration = phase, project.Generation
+	})
 }
 
 func (r *Reconciler) delete(ctx context.Context, project *corev1beta1.Project) (reconcile.Result, error) {
@@ -123,7 +144,7 @@ func (r *Reconciler) delete(ctx context.Context, project *corev1beta1.Project) (
 			return reconcile.Result{RequeueAfter: recheck}, r.setPhase(ctx, project, corev1beta1.ProjectTerminating)
 		}
 	}
-	return reconcile.Result{}, finalizers.Remove(ctx, r.Client, project, corev1beta1.GardenerName)
+	return reconcile.Result{}, operation.RemoveFinalizers(ctx, r.Client, project, corev1beta1.GardenerName)
 }
 
 func (r *Reconciler) hasShoots(ctx context.Context, namespace string) (bool, error) {

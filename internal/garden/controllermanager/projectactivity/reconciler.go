@@ -2,35 +2,87 @@ package projectactivity
 
 import (
 	"context"
-	"fmt"
 	"time"
 
 	corev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
+	"github.com/gardener/gardener/pkg/apis/core/v1beta1/constants"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/utils/clock"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/gardenlite/gardenlite/internal/component"
+	"github.com/gardenlite/gardenlite/internal/component/operation"
+	"github.com/gardenlite/gardenlite/internal/garden/controllermanager/kit"
 )
+
+// ControllerName is the name of the controller, which is Gardener's.
+const ControllerName = "project-activity"
 
 // newFor is the age up to which an object that the controller sees for the first time counts as new.
 const newFor = time.Hour
 
 // Reconciler records the activity of Projects.
 type Reconciler struct {
-	Client client.Client
-	Clock  clock.PassiveClock
+	kit.Base
+}
+
+// AddToManager adds the controller to the manager.
+func (r *Reconciler) AddToManager(mgr manager.Manager) error {
+	r.Base = kit.NewBase(mgr, ControllerName)
+	toProject := handler.EnqueueRequestsFromMapFunc(r.projectOf)
+	respecified := builder.WithPredicates(r.activity(), predicate.GenerationChangedPredicate{})
+	referred := builder.WithPredicates(r.activity(), referredTo())
+	return component.NewControllerBuilder(mgr, ControllerName).
+		Watches(&corev1beta1.Shoot{}, toProject, respecified).
+		Watches(&corev1beta1.BackupEntry{}, toProject, respecified).
+		Watches(&corev1beta1.Quota{}, toProject, referred).
+		WatchesMetadata(&corev1.Secret{}, toProject, referred).
+		WatchesMetadata(&corev1beta1.InternalSecret{}, toProject, referred).
+		Complete(reconcile.AsReconciler(r.Client, r))
+}
+
+// activity passes events that count as activity: creations of recent objects, real updates, and deletions.
+func (r *Reconciler) activity() predicate.Predicate {
+	return predicate.Funcs{
+		CreateFunc: func(e event.CreateEvent) bool {
+			return r.Clock.Since(e.Object.GetCreationTimestamp().Time) <= newFor
+		},
+		UpdateFunc: func(e event.UpdateEvent) bool {
+			return e.ObjectOld.GetResourceVersion() != e.ObjectNew.GetResourceVersion()
+		},
+	}
+}
+
+// referredTo passes objects to which a binding refers, or referred before the update.
+func referredTo() predicate.Predicate {
+	is := predicate.NewPredicateFuncs(referred)
+	is.UpdateFunc = func(e event.UpdateEvent) bool { return referred(e.ObjectOld) || referred(e.ObjectNew) }
+	return is
+}
+
+func referred(obj client.Object) bool {
+	_, bySecretBinding := obj.GetLabels()[constants.LabelSecretBindingReference]
+	_, byCredentialsBinding := obj.GetLabels()[constants.LabelCredentialsBindingReference]
+	return bySecretBinding || byCredentialsBinding
+}
+
+// projectOf returns a request for the Project of an object's namespace.
+func (r *Reconciler) projectOf(ctx context.Context, obj client.Object) []reconcile.Request {
+	return kit.RequestsIf(ctx, r.Client, &corev1beta1.ProjectList{}, func(project *corev1beta1.Project) bool {
+		return ptr.Deref(project.Spec.Namespace, "") == obj.GetNamespace()
+	})
 }
 
 // Reconcile sets the last activity of a Project to now.
-func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
-	project := &corev1beta1.Project{}
-	if err := r.Client.Get(ctx, request.NamespacedName, project); err != nil {
-		return reconcile.Result{}, client.IgnoreNotFound(err)
-	}
-	before := project.DeepCopy()
-	project.Status.LastActivityTimestamp = &metav1.Time{Time: r.Clock.Now()}
-	if err := r.Client.Status().Patch(ctx, project, client.MergeFrom(before)); client.IgnoreNotFound(err) != nil {
-		return reconcile.Result{}, fmt.Errorf("writing the last activity of the project %s: %w", project.Name, err)
-	}
-	return reconcile.Result{}, nil
+func (r *Reconciler) Reconcile(ctx context.Context, project *corev1beta1.Project) (reconcile.Result, error) {
+	return reconcile.Result{}, client.IgnoreNotFound(operation.PatchStatus(ctx, r.Client, project, func(project *corev1beta1.Project) {
+		project.Status.LastActivityTimestamp = &metav1.Time{Time: r.Clock.Now()}
+	}))
 }

@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/gardenlite/gardenlite/internal/garden/controllermanager/kit/kittest"
 )
@@ -16,15 +17,15 @@ import (
 func TestWritesActivity(t *testing.T) {
 	project := &corev1beta1.Project{ObjectMeta: metav1.ObjectMeta{Name: "dev"}, Spec: corev1beta1.ProjectSpec{Namespace: ptr.To("garden-dev")}}
 	g := kittest.New(t, project, &corev1beta1.Project{ObjectMeta: metav1.ObjectMeta{Name: "empty"}})
-	r := &Reconciler{Client: g, Clock: g.Clock}
+	r := &Reconciler{Base: g.Base()}
 	for range 2 {
 		g.After(time.Minute)
-		g.MustReconcile(r, project)
+		g.MustReconcile(reconcile.AsReconciler(g, r), project)
 		if at := project.Status.LastActivityTimestamp; at == nil || !at.Time.Equal(g.Clock.Now()) {
 			t.Errorf("last activity %v at %s", at, g.Clock.Now())
 		}
 	}
-	g.MustReconcile(r, &corev1beta1.Project{ObjectMeta: metav1.ObjectMeta{Name: "gone"}})
+	g.MustReconcile(reconcile.AsReconciler(g, r), &corev1beta1.Project{ObjectMeta: metav1.ObjectMeta{Name: "gone"}})
 	if got := r.projectOf(t.Context(), &corev1beta1.Shoot{ObjectMeta: metav1.ObjectMeta{Namespace: "garden-dev"}}); len(
 		got) != 1 || got[0].Name != "dev" {
 		t.Errorf("the project is %v", got)
@@ -36,7 +37,7 @@ func TestWritesActivity(t *testing.T) {
 
 func TestWhatIsActivity(t *testing.T) {
 	g := kittest.New(t)
-	r := &Reconciler{Client: g, Clock: g.Clock}
+	r := &Reconciler{Base: g.Base()}
 	aged := func(age time.Duration) *corev1beta1.Shoot {
 		return &corev1beta1.Shoot{ObjectMeta: metav1.ObjectMeta{ResourceVersion: "1", CreationTimestamp: metav1.NewTime(g.Clock.Now().Add(-age))}}
 	}

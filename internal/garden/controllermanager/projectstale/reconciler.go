@@ -10,55 +10,68 @@ import (
 	corev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
 	"github.com/gardener/gardener/pkg/apis/core/v1beta1/constants"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	logf "sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	"github.com/gardenlite/gardenlite/internal/component"
+	"github.com/gardenlite/gardenlite/internal/component/operation"
 	"github.com/gardenlite/gardenlite/internal/garden/controllermanager/kit"
 )
 
+// ControllerName is the name of the controller, which is Gardener's.
+const ControllerName = "project-stale"
+
 const day = 24 * time.Hour
 
-// Defaults of the periods, the same as in Gardener.
+// These are the periods of Gardener.
 const (
+	// DefaultMinimumLifetime is how long a Project counts as used after it was created, and after each activity.
 	DefaultMinimumLifetime = 30 * day
-	DefaultGracePeriod     = 14 * day
-	DefaultExpirationTime  = 90 * day
-	DefaultSyncPeriod      = 12 * time.Hour
+	// DefaultGracePeriod is how long a Project is stale before its deletion time is set.
+	DefaultGracePeriod    = 14 * day
+	DefaultExpirationTime = 90 * day
+	// DefaultSyncPeriod is the period of the checks.
+	DefaultSyncPeriod = 12 * time.Hour
 )
 
-// Reconciler marks unused Projects as stale, and deletes them later. Periods that are 0 have Gardener's defaults.
+// Reconciler marks unused Projects as stale, and deletes them later.
 type Reconciler struct {
-	Client client.Client
-	// Reader reads from the garden's API server, not from a cache.
-	Reader client.Reader
-	Clock  clock.PassiveClock
-	// MinimumLifetime is how long a Project counts as used after it was created, and after each activity.
-	MinimumLifetime time.Duration
-	// GracePeriod is how long a Project is stale before its deletion time is set, ExpirationTime how long it is stale
-	// before it is deleted.
-	GracePeriod, ExpirationTime time.Duration
-	// SyncPeriod is the period of the checks.
-	SyncPeriod time.Duration
+	kit.Base
+	// ExpirationTime is how long a Project is stale before it is deleted, DefaultExpirationTime by default.
+	ExpirationTime time.Duration
+}
+
+// AddToManager adds the controller to the manager.
+func (r *Reconciler) AddToManager(mgr manager.Manager) error {
+	r.Base = kit.NewBase(mgr, ControllerName)
+	return component.NewControllerBuilder(mgr, ControllerName).
+		For(&corev1beta1.Project{}, builder.WithPredicates(changed())).
+		Complete(reconcile.AsReconciler(r.Client, r))
+}
+
+// changed ignores updates of the last activity only: the Project is checked regularly anyway.
+func changed() predicate.Predicate {
+	return kit.CreationsAndUpdatesIf(func(before, after *corev1beta1.Project) bool {
+		return before.Status.LastActivityTimestamp.Equal(after.Status.LastActivityTimestamp) ||
+			after.Generation != after.Status.ObservedGeneration
+	})
 }
 
 // Reconcile checks whether a Project is in use, and updates when it became stale and when it will be deleted.
-func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
-	project := &corev1beta1.Project{}
-	if err := r.Client.Get(ctx, request.NamespacedName, project); err != nil {
-		return reconcile.Result{}, client.IgnoreNotFound(err)
-	}
+func (r *Reconciler) Reconcile(ctx context.Context, project *corev1beta1.Project) (reconcile.Result, error) {
 	if project.DeletionTimestamp != nil {
 		return reconcile.Result{}, nil
 	}
 	if err := r.reconcile(ctx, project); err != nil {
 		return reconcile.Result{}, err
 	}
-	return reconcile.Result{RequeueAfter: cmp.Or(r.SyncPeriod, DefaultSyncPeriod)}, nil
+	return reconcile.Result{RequeueAfter: DefaultSyncPeriod}, nil
 }
 
 func (r *Reconciler) reconcile(ctx context.Context, project *corev1beta1.Project) error {
@@ -83,7 +96,7 @@ func (r *Reconciler) reconcile(ctx context.Context, project *corev1beta1.Project
 		return err
 	}
 	logf.FromContext(ctx).Info("Deleting a project that has been stale for too long", "staleSince", project.Status.StaleSinceTimestamp.Time)
-	return kit.DeleteConfirmed(ctx, r.Client, r.Clock, project)
+	return r.DeleteConfirmed(ctx, project)
 }
 
 // usedBy returns why a Project counts as used, "" if it is unused.
@@ -109,7 +122,7 @@ func (r *Reconciler) usedBy(ctx context.Context, reader client.Reader, project *
 }
 
 func (r *Reconciler) lately(t *metav1.Time) bool {
-	return t != nil && t.Add(cmp.Or(r.MinimumLifetime, DefaultMinimumLifetime)).After(r.Clock.Now())
+	return t != nil && t.Add(DefaultMinimumLifetime).After(r.Clock.Now())
 }
 
 // markStale records since when the Project is stale and, after the grace period, when it will be deleted. The deletion
@@ -119,7 +132,7 @@ func (r *Reconciler) markStale(ctx context.Context, project *corev1beta1.Project
 	if since == nil {
 		since = &metav1.Time{Time: r.Clock.Now()}
 	}
-	if since.Add(cmp.Or(r.GracePeriod, DefaultGracePeriod)).After(r.Clock.Now()) {
+	if since.Add(DefaultGracePeriod).After(r.Clock.Now()) {
 		return r.setStatus(ctx, project, since, nil)
 	}
 	at := &metav1.Time{Time: since.Add(cmp.Or(r.ExpirationTime, DefaultExpirationTime))}
@@ -130,13 +143,7 @@ func (r *Reconciler) markStale(ctx context.Context, project *corev1beta1.Project
 }
 
 func (r *Reconciler) setStatus(ctx context.Context, project *corev1beta1.Project, since, autoDelete *metav1.Time) error {
-	before := project.DeepCopy()
-	project.Status.StaleSinceTimestamp, project.Status.StaleAutoDeleteTimestamp = since, autoDelete
-	if equality.Semantic.DeepEqual(before.Status, project.Status) {
-		return nil
-	}
-	if err := r.Client.Status().Patch(ctx, project, client.MergeFrom(before)); client.IgnoreNotFound(err) != nil {
-		return fmt.Errorf("writing whether the project %s is stale: %w", project.Name, err)
-	}
-	return nil
+	return client.IgnoreNotFound(operation.PatchStatus(ctx, r.Client, project, func(project *corev1beta1.Project) {
+		project.Status.StaleSinceTimestamp, project.Status.StaleAutoDeleteTimestamp = since, autoDelete
+	}))
 }

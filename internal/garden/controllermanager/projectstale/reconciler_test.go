@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/gardenlite/gardenlite/internal/garden/controllermanager/kit/kittest"
 )
@@ -41,7 +42,7 @@ func namespace(annotations ...string) *corev1.Namespace {
 }
 
 func newReconciler(g kittest.Garden) *Reconciler {
-	return &Reconciler{Client: g, Reader: g, Clock: g.Clock}
+	return &Reconciler{Base: g.Base()}
 }
 
 func secretBinding(namespace, credentials string, quotas ...string) *corev1beta1.SecretBinding {
@@ -129,7 +130,7 @@ func TestUses(t *testing.T) {
 				p.Status.StaleSinceTimestamp, p.Status.StaleAutoDeleteTimestamp = &was, &was
 			}
 			g := kittest.New(t, append(test.there, p)...)
-			if again := g.MustReconcile(newReconciler(g), p); again.RequeueAfter != DefaultSyncPeriod {
+			if again := g.MustReconcile(reconcile.AsReconciler(g, newReconciler(g)), p); again.RequeueAfter != DefaultSyncPeriod {
 				t.Errorf("again after %s", again.RequeueAfter)
 			}
 			if test.stale != (p.Status.StaleSinceTimestamp != nil) || p.Status.StaleAutoDeleteTimestamp != nil || p.DeletionTimestamp != nil {
@@ -146,7 +147,7 @@ func TestLifeOfStaleProject(t *testing.T) {
 	want := func(after time.Duration, since, autoDelete time.Duration, deleted bool) {
 		t.Helper()
 		g.Clock.SetTime(kittest.Start.Add(after))
-		g.MustReconcile(r, p)
+		g.MustReconcile(reconcile.AsReconciler(g, r), p)
 		for what, times := range map[string]struct {
 			want time.Duration
 			got  *metav1.Time

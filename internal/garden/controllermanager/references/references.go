@@ -19,7 +19,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
-	"github.com/gardenlite/gardenlite/internal/garden/controllermanager/finalizers"
+	"github.com/gardenlite/gardenlite/internal/component/operation"
+	"github.com/gardenlite/gardenlite/internal/garden/controllermanager/kit"
 )
 
 // Finalizer protects the objects that are referred to, and the objects that refer to them. It is the same as in
@@ -83,18 +84,14 @@ func NeedsReferences(user client.Object) bool {
 }
 
 // Protector protects objects with the finalizer, and releases them.
-type Protector struct {
-	Client client.Client
-	// Reader reads from the garden's API server, not from a cache.
-	Reader client.Reader
-}
+type Protector struct{ kit.Base }
 
 // Protect adds the finalizer to the objects in a namespace to which a user refers, and to the user itself, so that the
 // user is not gone before they are released. If the user needs no objects any more, Protect removes the finalizer from
 // the user.
 func (k Protector) Protect(ctx context.Context, user client.Object, namespace string, refs References) error {
 	if !NeedsReferences(user) || len(refs) == 0 {
-		return finalizers.Remove(ctx, k.Client, user, Finalizer)
+		return operation.RemoveFinalizers(ctx, k.Client, user, Finalizer)
 	}
 	var errs []error
 	for ref := range refs {
@@ -104,7 +101,7 @@ func (k Protector) Protect(ctx context.Context, user client.Object, namespace st
 		}
 	}
 	if user.GetDeletionTimestamp() == nil && len(errs) < len(refs) {
-		errs = append(errs, finalizers.Add(ctx, k.Client, user, Finalizer))
+		errs = append(errs, operation.AddFinalizer(ctx, k.Client, user, Finalizer))
 	}
 	return errors.Join(errs...)
 }
@@ -117,7 +114,7 @@ func (k Protector) keep(ctx context.Context, obj *metav1.PartialObjectMetadata) 
 		// The garden refuses new finalizers on an object that is being deleted.
 		return nil
 	}
-	return finalizers.Add(ctx, k.Client, obj, Finalizer)
+	return operation.AddFinalizer(ctx, k.Client, obj, Finalizer)
 }
 
 // ListProtected lists the objects in a namespace that have the finalizer. Call it before listing the objects that refer to
@@ -143,7 +140,7 @@ func (k Protector) ListProtected(ctx context.Context, namespace string) (map[Ref
 // Release removes the finalizer from unused objects.
 func (k Protector) Release(ctx context.Context, unused map[Reference]*metav1.PartialObjectMetadata) error {
 	for ref, obj := range unused {
-		if err := finalizers.Remove(ctx, k.Client, obj, Finalizer); err != nil {
+		if err := operation.RemoveFinalizers(ctx, k.Client, obj, Finalizer); err != nil {
 			return fmt.Errorf("the %s %q: %w", ref.Kind.Kind, ref.Name, err)
 		}
 	}

@@ -1,7 +1,6 @@
 package seedbackupbucketscheck
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -9,8 +8,6 @@ import (
 	"time"
 
 	corev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
-	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/utils/clock"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -32,30 +29,18 @@ const DefaultSyncPeriod = 30 * time.Second
 
 // Reconciler checks the BackupBuckets of Seeds.
 type Reconciler struct {
-	Client client.Client
-	Clock  clock.WithTicker
-	// SyncPeriod is DefaultSyncPeriod by default.
-	SyncPeriod time.Duration
+	kit.Base
 	// Threshold is how long the condition is Progressing before it is False or Unknown.
 	Threshold time.Duration
 }
 
-// AddToManager adds the controller to the manager, with defaults for the fields that are not set.
+// AddToManager adds the controller to the manager.
 func (r *Reconciler) AddToManager(mgr manager.Manager) error {
-	r.Client = cmp.Or(r.Client, mgr.GetClient())
-	r.Clock = cmp.Or[clock.WithTicker](r.Clock, clock.RealClock{})
+	r.Base = kit.NewBase(mgr, ControllerName)
 	return component.NewControllerBuilder(mgr, ControllerName).
-		Watches(&corev1beta1.BackupBucket{}, handler.EnqueueRequestsFromMapFunc(seedOf),
+		Watches(&corev1beta1.BackupBucket{}, handler.EnqueueRequestsFromMapFunc(kit.SeedsOf(kit.OfBucket)),
 			builder.WithPredicates(kit.CreationsAndUpdatesIf(changed))).
-		Complete(r)
-}
-
-func seedOf(_ context.Context, obj client.Object) []reconcile.Request {
-	bucket, ok := obj.(*corev1beta1.BackupBucket)
-	if !ok || bucket.Spec.SeedName == nil {
-		return nil
-	}
-	return []reconcile.Request{{NamespacedName: types.NamespacedName{Name: *bucket.Spec.SeedName}}}
+		Complete(reconcile.AsReconciler(r.Client, r))
 }
 
 func changed(before, after *corev1beta1.BackupBucket) bool {
@@ -64,11 +49,7 @@ func changed(before, after *corev1beta1.BackupBucket) bool {
 }
 
 // Reconcile checks the BackupBuckets of one Seed.
-func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
-	seed := &corev1beta1.Seed{}
-	if err := r.Client.Get(ctx, request.NamespacedName, seed); err != nil {
-		return reconcile.Result{}, client.IgnoreNotFound(err)
-	}
+func (r *Reconciler) Reconcile(ctx context.Context, seed *corev1beta1.Seed) (reconcile.Result, error) {
 	buckets := &corev1beta1.BackupBucketList{}
 	if err := r.Client.List(ctx, buckets, client.UnsafeDisableDeepCopy); err != nil {
 		return reconcile.Result{}, fmt.Errorf("listing the BackupBuckets of the Seed %q: %w", seed.Name, err)
@@ -77,7 +58,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 		return ptr.Deref(b.Spec.SeedName, "") != seed.Name
 	})
 	err := conditions.WriteSeed(ctx, r.Client, r.Clock, seed, verdict(of), r.Threshold)
-	return component.RequeueAfter(cmp.Or(r.SyncPeriod, DefaultSyncPeriod), err)
+	return component.RequeueAfter(DefaultSyncPeriod, err)
 }
 
 // verdict returns the condition of a Seed with these buckets. The reasons are the same as in Gardener.

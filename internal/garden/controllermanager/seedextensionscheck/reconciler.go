@@ -1,7 +1,6 @@
 package seedextensionscheck
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -9,8 +8,6 @@ import (
 	"time"
 
 	corev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
-	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
@@ -45,30 +42,18 @@ var checks = []struct {
 
 // Reconciler checks the ControllerInstallations of Seeds.
 type Reconciler struct {
-	Client client.Client
-	Clock  clock.WithTicker
-	// SyncPeriod is DefaultSyncPeriod by default.
-	SyncPeriod time.Duration
+	kit.Base
 	// Threshold is how long the condition is Progressing before it is False.
 	Threshold time.Duration
 }
 
-// AddToManager adds the controller to the manager, with defaults for the fields that are not set.
+// AddToManager adds the controller to the manager.
 func (r *Reconciler) AddToManager(mgr manager.Manager) error {
-	r.Client = cmp.Or(r.Client, mgr.GetClient())
-	r.Clock = cmp.Or[clock.WithTicker](r.Clock, clock.RealClock{})
+	r.Base = kit.NewBase(mgr, ControllerName)
 	return component.NewControllerBuilder(mgr, ControllerName).
-		Watches(&corev1beta1.ControllerInstallation{}, handler.EnqueueRequestsFromMapFunc(seedOf),
+		Watches(&corev1beta1.ControllerInstallation{}, handler.EnqueueRequestsFromMapFunc(kit.SeedsOf(kit.OfInstallation)),
 			builder.WithPredicates(kit.CreationsAndUpdatesIf(changed))).
-		Complete(r)
-}
-
-func seedOf(_ context.Context, obj client.Object) []reconcile.Request {
-	installation, ok := obj.(*corev1beta1.ControllerInstallation)
-	if !ok || installation.Spec.SeedRef == nil {
-		return nil
-	}
-	return []reconcile.Request{{NamespacedName: types.NamespacedName{Name: installation.Spec.SeedRef.Name}}}
+		Complete(reconcile.AsReconciler(r.Client, r))
 }
 
 // changed reports whether one of the checked conditions has another status, reason or message than before.
@@ -83,11 +68,7 @@ func changed(before, after *corev1beta1.ControllerInstallation) bool {
 }
 
 // Reconcile checks the ControllerInstallations of one Seed.
-func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
-	seed := &corev1beta1.Seed{}
-	if err := r.Client.Get(ctx, request.NamespacedName, seed); err != nil {
-		return reconcile.Result{}, client.IgnoreNotFound(err)
-	}
+func (r *Reconciler) Reconcile(ctx context.Context, seed *corev1beta1.Seed) (reconcile.Result, error) {
 	installations := &corev1beta1.ControllerInstallationList{}
 	if err := r.Client.List(ctx, installations, client.UnsafeDisableDeepCopy); err != nil {
 		return reconcile.Result{}, fmt.Errorf("listing what is installed in the Seed %q: %w", seed.Name, err)
@@ -96,7 +77,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 		return i.Spec.SeedRef == nil || i.Spec.SeedRef.Name != seed.Name
 	})
 	err := conditions.WriteSeed(ctx, r.Client, r.Clock, seed, verdict(in), r.Threshold)
-	return component.RequeueAfter(cmp.Or(r.SyncPeriod, DefaultSyncPeriod), err)
+	return component.RequeueAfter(DefaultSyncPeriod, err)
 }
 
 // verdict returns the condition of a Seed with these installations.

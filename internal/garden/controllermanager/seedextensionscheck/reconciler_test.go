@@ -10,8 +10,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	testclock "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/gardenlite/gardenlite/internal/component/conditions"
+	"github.com/gardenlite/gardenlite/internal/garden/controllermanager/kit"
 	"github.com/gardenlite/gardenlite/internal/garden/controllermanager/kit/kittest"
 )
 
@@ -57,7 +59,7 @@ func TestReconcile(t *testing.T) {
 			objects = append(objects, installation(string(rune('a'+i)), "s", statuses))
 		}
 		g := kittest.New(t, objects...)
-		result := g.MustReconcile(&Reconciler{Client: g, Clock: testclock.NewFakeClock(kittest.Start)}, seed)
+		result := g.MustReconcile(reconcile.AsReconciler(g, &Reconciler{Base: kit.Base{Client: g, Clock: testclock.NewFakeClock(kittest.Start)}}), seed)
 		c := conditions.Get(seed.Status.Conditions, corev1beta1.SeedExtensionsReady)
 		if c == nil || c.Reason != test.reason || !strings.Contains(c.Message, test.message) || strings.Contains(c.Message, "other") ||
 			(c.Status == corev1beta1.ConditionTrue) != (test.reason == "AllExtensionsReady") || result.RequeueAfter != DefaultSyncPeriod {
@@ -70,10 +72,10 @@ func TestThreshold(t *testing.T) {
 	seed, i := &corev1beta1.Seed{ObjectMeta: metav1.ObjectMeta{Name: "s"}}, installation("a", "s", "TTTF")
 	g := kittest.New(t, seed, i)
 	clock := testclock.NewFakeClock(kittest.Start)
-	r := &Reconciler{Client: g, Clock: clock, Threshold: time.Minute}
+	r := &Reconciler{Base: kit.Base{Client: g, Clock: clock}, Threshold: time.Minute}
 	check := func(want corev1beta1.ConditionStatus) {
 		t.Helper()
-		g.MustReconcile(r, seed)
+		g.MustReconcile(reconcile.AsReconciler(g, r), seed)
 		if c := conditions.Get(seed.Status.Conditions, corev1beta1.SeedExtensionsReady); c.Status != want {
 			t.Errorf("%+v, want %s", c, want)
 		}

@@ -2,7 +2,6 @@ package seedreference
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -28,18 +27,15 @@ const ControllerName = "seed-reference"
 
 // Reconciler protects the objects to which Seeds refer.
 type Reconciler struct {
-	Client client.Client
-	// Reader reads from the garden's API server, not from a cache.
-	Reader client.Reader
+	kit.Base
 }
 
-// AddToManager adds the controller to the manager, with defaults for the fields that are not set.
+// AddToManager adds the controller to the manager.
 func (r *Reconciler) AddToManager(mgr manager.Manager) error {
-	r.Client = cmp.Or(r.Client, mgr.GetClient())
-	r.Reader = cmp.Or(r.Reader, mgr.GetAPIReader())
+	r.Base = kit.NewBase(mgr, ControllerName)
 	return component.NewControllerBuilder(mgr, ControllerName).
 		For(&corev1beta1.Seed{}, builder.WithPredicates(changed())).
-		Complete(r)
+		Complete(reconcile.AsReconciler(r.Client, r))
 }
 
 // changed passes Seeds whose references have changed, and Seeds in deletion that do not need the objects any more.
@@ -56,25 +52,17 @@ func ofSeed(seed *corev1beta1.Seed) references.References {
 }
 
 // Reconcile releases objects to which nothing refers any more, and protects the objects to which the Seed refers.
-func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
-	seed := &corev1beta1.Seed{}
-	if err := r.Client.Get(ctx, request.NamespacedName, seed); err != nil {
-		return reconcile.Result{}, client.IgnoreNotFound(err)
-	}
+func (r *Reconciler) Reconcile(ctx context.Context, seed *corev1beta1.Seed) (reconcile.Result, error) {
 	if err := r.release(ctx); err != nil {
 		return reconcile.Result{}, fmt.Errorf("releasing what Seeds referred to: %w", err)
 	}
-	return reconcile.Result{}, r.keeper().Protect(ctx, seed, constants.GardenNamespace, ofSeed(seed))
-}
-
-func (r *Reconciler) keeper() references.Protector {
-	return references.Protector{Client: r.Client, Reader: r.Reader}
+	return reconcile.Result{}, references.Protector{Base: r.Base}.Protect(ctx, seed, constants.GardenNamespace, ofSeed(seed))
 }
 
 // release releases the objects that nothing refers to. It lists the kept objects before those that refer to them:
 // otherwise it releases an object that a new Seed refers to.
 func (r *Reconciler) release(ctx context.Context) error {
-	kept, err := r.keeper().ListProtected(ctx, constants.GardenNamespace)
+	kept, err := references.Protector{Base: r.Base}.ListProtected(ctx, constants.GardenNamespace)
 	if err != nil {
 		return err
 	}
@@ -94,7 +82,7 @@ func (r *Reconciler) release(ctx context.Context) error {
 		// protect an object for longer than necessary, but never for too short a time.
 		return bySeeds[ref] || bytes.Contains(others, []byte(`"`+ref.Name+`"`))
 	})
-	return r.keeper().Release(ctx, kept)
+	return references.Protector{Base: r.Base}.Release(ctx, kept)
 }
 
 func (r *Reconciler) keptBySeeds(ctx context.Context) (references.References, error) {

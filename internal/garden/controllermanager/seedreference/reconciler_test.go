@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/gardenlite/gardenlite/internal/garden/controllermanager/kit/kittest"
 	"github.com/gardenlite/gardenlite/internal/garden/controllermanager/references"
@@ -82,8 +83,8 @@ func TestReconcile(t *testing.T) {
 			[]client.Object{secretNamed("a", true), seed("t", secret)}, true, false, false},
 	} {
 		g := kittest.New(t, append(test.objects, test.seed)...)
-		r := &Reconciler{Client: g, Reader: g}
-		if _, err := g.Reconcile(r, test.seed); (err != nil) != test.fails {
+		r := &Reconciler{Base: g.Base()}
+		if _, err := g.Reconcile(reconcile.AsReconciler(g, r), test.seed); (err != nil) != test.fails {
 			t.Errorf("%s: %v", name, err)
 		}
 		g.Exists(test.seed)

@@ -1,7 +1,6 @@
 package seedsecrets
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -10,7 +9,6 @@ import (
 	corev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
 	"github.com/gardener/gardener/pkg/apis/core/v1beta1/constants"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -19,13 +17,13 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
-	logf "sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/gardenlite/gardenlite/internal/authz/seedidentity"
 	"github.com/gardenlite/gardenlite/internal/component"
+	"github.com/gardenlite/gardenlite/internal/component/operation"
 	"github.com/gardenlite/gardenlite/internal/garden/controllermanager/kit"
 )
 
@@ -39,29 +37,23 @@ var ownRoles = append(slices.Clone(constants.ControlPlaneSecretRoles),
 
 // Reconciler reconciles the namespaces of Seeds.
 type Reconciler struct {
-	Client client.Client
-	// Reader reads from the garden's API server, not from a cache.
-	Reader client.Reader
+	kit.Base
 }
 
-// AddToManager adds the controller to the manager, with defaults for the fields that are not set.
+// AddToManager adds the controller to the manager.
 func (r *Reconciler) AddToManager(mgr manager.Manager) error {
-	r.Client = cmp.Or(r.Client, mgr.GetClient())
-	r.Reader = cmp.Or(r.Reader, mgr.GetAPIReader())
+	r.Base = kit.NewBase(mgr, ControllerName)
 	return component.NewControllerBuilder(mgr, ControllerName).
 		For(&corev1beta1.Seed{}, builder.WithPredicates(kit.Creations())).
-		WatchesMetadata(&corev1.Secret{}, handler.EnqueueRequestsFromMapFunc(r.allSeeds), builder.WithPredicates(originals())).
-		Complete(r)
+		WatchesMetadata(&corev1.Secret{}, handler.EnqueueRequestsFromMapFunc(r.AllSeeds), builder.WithPredicates(originals())).
+		Complete(reconcile.AsReconciler(r.Client, r))
 }
 
 // originals passes secrets that are copied, or were copied before the update.
 func originals() predicate.Predicate {
-	return predicate.Funcs{
-		CreateFunc:  func(e event.CreateEvent) bool { return isOriginal(e.Object) },
-		UpdateFunc:  func(e event.UpdateEvent) bool { return isOriginal(e.ObjectOld) || isOriginal(e.ObjectNew) },
-		DeleteFunc:  func(e event.DeleteEvent) bool { return isOriginal(e.Object) },
-		GenericFunc: func(event.GenericEvent) bool { return false },
-	}
+	funcs := predicate.NewPredicateFuncs(isOriginal)
+	funcs.UpdateFunc = func(e event.UpdateEvent) bool { return isOriginal(e.ObjectOld) || isOriginal(e.ObjectNew) }
+	return funcs
 }
 
 func isOriginal(secret client.Object) bool {
@@ -73,24 +65,8 @@ func isForSeeds(secret client.Object) bool {
 	return ok && !slices.Contains(ownRoles, role)
 }
 
-func (r *Reconciler) allSeeds(ctx context.Context, _ client.Object) (requests []reconcile.Request) {
-	seeds := &corev1beta1.SeedList{}
-	if err := r.Client.List(ctx, seeds, client.UnsafeDisableDeepCopy); err != nil {
-		logf.FromContext(ctx).Error(err, "Listing Seeds")
-		return nil
-	}
-	for _, seed := range seeds.Items {
-		requests = append(requests, reconcile.Request{NamespacedName: types.NamespacedName{Name: seed.Name}})
-	}
-	return requests
-}
-
 // Reconcile creates the namespace of one Seed, and updates the secrets in it.
-func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
-	seed := &corev1beta1.Seed{}
-	if err := r.Client.Get(ctx, request.NamespacedName, seed); err != nil {
-		return reconcile.Result{}, client.IgnoreNotFound(err)
-	}
+func (r *Reconciler) Reconcile(ctx context.Context, seed *corev1beta1.Seed) (reconcile.Result, error) {
 	namespace := seedidentity.NamespacePrefix + seed.Name
 	if err := r.reconcileNamespace(ctx, seed, namespace); err != nil {
 		return reconcile.Result{}, fmt.Errorf("preparing the namespace %q of the Seed %q: %w", namespace, seed.Name, err)
@@ -118,12 +94,9 @@ func (r *Reconciler) reconcileNamespace(ctx context.Context, seed *corev1beta1.S
 		return errors.New(
 			"it does not belong to the Seed: if it is not on its way out with a former Seed of that name, delete it, or give the Seed another name")
 	}
-	if namespace.Labels[constants.GardenRole] == constants.GardenRoleSeed {
-		return nil
-	}
-	before := namespace.DeepCopy()
-	metav1.SetMetaDataLabel(&namespace.ObjectMeta, constants.GardenRole, constants.GardenRoleSeed)
-	return r.Client.Patch(ctx, namespace, client.MergeFrom(before))
+	return operation.Patch(ctx, r.Client, namespace, func(namespace *corev1.Namespace) {
+		metav1.SetMetaDataLabel(&namespace.ObjectMeta, constants.GardenRole, constants.GardenRoleSeed)
+	})
 }
 
 // copySecrets copies the secrets of the namespace garden, and deletes copies without an original.
@@ -185,10 +158,7 @@ func (r *Reconciler) copySecret(ctx context.Context, original *corev1.Secret, na
 		}
 		return r.Client.Create(ctx, wanted)
 	}
-	before := secret.DeepCopy()
-	secret.Labels, secret.Annotations, secret.Data = wanted.Labels, wanted.Annotations, wanted.Data
-	if equality.Semantic.DeepEqual(before, secret) {
-		return nil
-	}
-	return r.Client.Patch(ctx, secret, client.MergeFrom(before))
+	return operation.Patch(ctx, r.Client, secret, func(secret *corev1.Secret) {
+		secret.Labels, secret.Annotations, secret.Data = wanted.Labels, wanted.Annotations, wanted.Data
+	})
 }

@@ -8,6 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/gardenlite/gardenlite/internal/garden/controllermanager/kit/kittest"
 )
@@ -46,7 +47,7 @@ func TestNamespace(t *testing.T) {
 		if test.before != nil {
 			g.Must(g.Create(g.Context(), test.before))
 		}
-		_, err := g.Reconcile(&Reconciler{Client: g, Reader: g}, seed)
+		_, err := g.Reconcile(reconcile.AsReconciler(g, &Reconciler{Base: g.Base()}), seed)
 		after := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "seed-s"}}
 		if !g.Exists(after) || (err == nil) != test.ok || g.Exists(secret("seed-s", "d", "")) != test.ok {
 			t.Errorf("%s: %v", name, err)
@@ -67,10 +68,10 @@ func TestSecrets(t *testing.T) {
 		secret("garden", "ca", "oci-ca-bundle"), secret("garden", "ref", "resource-reference"), secret("other", "elsewhere", "default-domain"),
 		secret("seed-s", "stale", "alerting"), secret("seed-s", "own", ""), secret("seed-s", "own-kubeconfig", "kubeconfig"),
 		secret("seed-s", "typed", "typed"))
-	r := &Reconciler{Client: g, Reader: g}
+	r := &Reconciler{Base: g.Base()}
 	check := func(when string, want map[string]bool) {
 		t.Helper()
-		g.MustReconcile(r, newSeed())
+		g.MustReconcile(reconcile.AsReconciler(g, r), newSeed())
 		for name, exists := range want {
 			if g.Exists(secret("seed-s", name, "")) != exists {
 				t.Errorf("%s: %s: want %v", when, name, exists)

@@ -1,27 +1,24 @@
 package shootconditions
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"slices"
 
 	corev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
-	"github.com/gardener/gardener/pkg/apis/core/v1beta1/constants"
 	seedmanagementv1alpha1 "github.com/gardener/gardener/pkg/apis/seedmanagement/v1alpha1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
-	logf "sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/gardenlite/gardenlite/internal/component"
 	"github.com/gardenlite/gardenlite/internal/component/conditions"
+	"github.com/gardenlite/gardenlite/internal/component/operation"
 	"github.com/gardenlite/gardenlite/internal/garden/controllermanager/kit"
 )
 
@@ -36,52 +33,40 @@ var ownConditions = []corev1beta1.ConditionType{
 
 // Reconciler copies the conditions of Seeds to Shoots.
 type Reconciler struct {
-	Client client.Client
+	kit.Base
 }
 
-// AddToManager adds the controller to the manager, with defaults for the fields that are not set.
+// AddToManager adds the controller to the manager.
 func (r *Reconciler) AddToManager(mgr manager.Manager) error {
-	r.Client = cmp.Or(r.Client, mgr.GetClient())
+	r.Base = kit.NewBase(mgr, ControllerName)
 	return component.NewControllerBuilder(mgr, ControllerName).
 		For(&corev1beta1.Shoot{}, builder.WithPredicates(kit.Creations())).
 		Watches(&corev1beta1.Seed{}, handler.EnqueueRequestsFromMapFunc(r.shootOf), builder.WithPredicates(conditionsChanged())).
-		Complete(r)
+		Complete(reconcile.AsReconciler(r.Client, r))
 }
 
 // conditionsChanged passes Seeds that are created or deleted, or whose conditions have changed.
 func conditionsChanged() predicate.Predicate {
-	changed := kit.CreationsAndUpdatesIf(func(before, after *corev1beta1.Seed) bool {
+	return kit.WithDeletions(kit.CreationsAndUpdatesIf(func(before, after *corev1beta1.Seed) bool {
 		return !equality.Semantic.DeepEqual(before.Status.Conditions, after.Status.Conditions)
-	})
-	changed.DeleteFunc = func(event.DeleteEvent) bool { return true }
-	return changed
+	}))
 }
 
 // shootOf returns a request for the Shoot in which a Seed runs, if there is a ManagedSeed for it.
 func (r *Reconciler) shootOf(ctx context.Context, seed client.Object) []reconcile.Request {
-	managedSeed := &seedmanagementv1alpha1.ManagedSeed{}
-	if err := r.Client.Get(ctx, types.NamespacedName{Namespace: constants.GardenNamespace, Name: seed.GetName()}, managedSeed); err != nil {
-		if client.IgnoreNotFound(err) != nil {
-			logf.FromContext(ctx).Error(err, "Reading the ManagedSeed of a Seed", "seed", seed.GetName())
-		}
+	managedSeed := r.ManagedSeedOf(ctx, seed)
+	if managedSeed == nil || managedSeed.Spec.Shoot == nil {
 		return nil
 	}
-	if managedSeed.Spec.Shoot == nil {
-		return nil
-	}
-	return []reconcile.Request{{NamespacedName: types.NamespacedName{Namespace: managedSeed.Namespace, Name: managedSeed.Spec.Shoot.Name}}}
+	return kit.RequestFor(managedSeed.Namespace, managedSeed.Spec.Shoot.Name)
 }
 
 // Reconcile copies the conditions of the Seed to the Shoot, or removes them if the Shoot is no Seed.
-func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
-	shoot := &corev1beta1.Shoot{}
-	if err := r.Client.Get(ctx, request.NamespacedName, shoot); err != nil {
-		return reconcile.Result{}, client.IgnoreNotFound(err)
-	}
+func (r *Reconciler) Reconcile(ctx context.Context, shoot *corev1beta1.Shoot) (reconcile.Result, error) {
 	all := slices.DeleteFunc(slices.Clone(shoot.Status.Conditions), func(c corev1beta1.Condition) bool {
 		return !slices.Contains(ownConditions, c.Type)
 	})
-	ofSeed, err := r.seedConditions(ctx, request.NamespacedName)
+	ofSeed, err := r.seedConditions(ctx, client.ObjectKeyFromObject(shoot))
 	if err != nil {
 		return reconcile.Result{}, err
 	}
@@ -92,16 +77,9 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 			all = append(all, condition)
 		}
 	}
-	if equality.Semantic.DeepEqual(all, shoot.Status.Conditions) {
-		return reconcile.Result{}, nil
-	}
-	before := shoot.DeepCopy()
-	shoot.Status.Conditions = all
 	// The gardenlet writes conditions, too: the optimistic lock prevents that one overwrites the changes of the other.
-	if err := r.Client.Status().Patch(ctx, shoot, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); err != nil {
-		return reconcile.Result{}, fmt.Errorf("writing the conditions of the Seed to the Shoot %s: %w", request, err)
-	}
-	return reconcile.Result{}, nil
+	return reconcile.Result{}, operation.PatchStatusExclusively(ctx, r.Client, shoot,
+		func(shoot *corev1beta1.Shoot) { shoot.Status.Conditions = all })
 }
 
 // seedConditions returns the conditions of the Seed that runs in a Shoot.

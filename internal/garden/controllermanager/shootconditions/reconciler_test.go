@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/gardenlite/gardenlite/internal/garden/controllermanager/kit/kittest"
 )
@@ -47,18 +48,18 @@ func TestCopiesConditions(t *testing.T) {
 			shoot := &corev1beta1.Shoot{ObjectMeta: metav1.ObjectMeta{Namespace: "garden", Name: "x"},
 				Status: corev1beta1.ShootStatus{Conditions: test.before}}
 			g := kittest.New(t, append(test.others, shoot)...)
-			g.MustReconcile(&Reconciler{Client: g}, shoot)
+			g.MustReconcile(reconcile.AsReconciler(g, &Reconciler{Base: g.Base()}), shoot)
 			if !reflect.DeepEqual(shoot.Status.Conditions, test.want) {
 				t.Errorf("%v", shoot.Status.Conditions)
 			}
 			version := shoot.ResourceVersion
-			if g.MustReconcile(&Reconciler{Client: g}, shoot); shoot.ResourceVersion != version {
+			if g.MustReconcile(reconcile.AsReconciler(g, &Reconciler{Base: g.Base()}), shoot); shoot.ResourceVersion != version {
 				t.Error("written again")
 			}
 		})
 	}
 	g := kittest.New(t, managedSeed("seed", "x"))
-	if got := (&Reconciler{Client: g}).shootOf(t.Context(), seed()); len(got) != 1 || got[0].String() != "garden/x" {
+	if got := (&Reconciler{Base: g.Base()}).shootOf(t.Context(), seed()); len(got) != 1 || got[0].String() != "garden/x" {
 		t.Errorf("the shoot is %v", got)
 	}
 	if p := conditionsChanged(); p.Update(event.UpdateEvent{ObjectOld: seed("A", "True"), ObjectNew: seed("A", "True")}) ||

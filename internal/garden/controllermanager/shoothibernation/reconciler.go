@@ -10,18 +10,15 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/tools/events"
-	"k8s.io/utils/clock"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
-	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/event"
 	logf "sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/gardenlite/gardenlite/internal/component"
+	"github.com/gardenlite/gardenlite/internal/component/operation"
 	"github.com/gardenlite/gardenlite/internal/garden/controllermanager/kit"
 )
 
@@ -36,33 +33,25 @@ const late = 100 * time.Millisecond
 
 // Reconciler hibernates Shoots and wakes them up.
 type Reconciler struct {
-	Client   client.Client
-	Clock    clock.PassiveClock
-	Recorder events.EventRecorder
+	kit.Base
 	// TriggerDeadline is how long ago a missed time may be to be made up for, DefaultTriggerDeadline by default.
 	TriggerDeadline time.Duration
 }
 
-// AddToManager adds the controller to the manager, with defaults for the fields that are not set.
+// AddToManager adds the controller to the manager.
 func (r *Reconciler) AddToManager(mgr manager.Manager) error {
-	r.Client = cmp.Or(r.Client, mgr.GetClient())
-	r.Clock = cmp.Or[clock.PassiveClock](r.Clock, clock.RealClock{})
-	r.Recorder = cmp.Or(r.Recorder, mgr.GetEventRecorder(ControllerName+"-controller"))
+	r.Base = kit.NewBase(mgr, ControllerName)
 	return component.NewControllerBuilder(mgr, ControllerName).
 		For(&corev1beta1.Shoot{}, builder.WithPredicates(scheduled())).
-		Complete(r)
+		Complete(reconcile.AsReconciler(r.Client, r))
 }
 
 // scheduled passes new Shoots with schedules, and Shoots whose schedules have changed.
 func scheduled() predicate.Predicate {
-	predicates := kit.UpdatesIf(func(before, after *corev1beta1.Shoot) bool {
-		return len(schedules(after)) > 0 && !equality.Semantic.DeepEqual(schedules(before), schedules(after))
-	})
-	predicates.CreateFunc = func(e event.CreateEvent) bool {
-		shoot, ok := e.Object.(*corev1beta1.Shoot)
-		return ok && len(schedules(shoot)) > 0
-	}
-	return predicates
+	return kit.CreationsIf(func(shoot *corev1beta1.Shoot) bool { return len(schedules(shoot)) > 0 },
+		func(before, after *corev1beta1.Shoot) bool {
+			return len(schedules(after)) > 0 && !equality.Semantic.DeepEqual(schedules(before), schedules(after))
+		})
 }
 
 func schedules(shoot *corev1beta1.Shoot) []corev1beta1.HibernationSchedule {
@@ -74,11 +63,7 @@ func schedules(shoot *corev1beta1.Shoot) []corev1beta1.HibernationSchedule {
 
 // Reconcile hibernates or wakes up the Shoot if one of its schedules is due, and requeues it for the next time of any
 // schedule.
-func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
-	shoot := &corev1beta1.Shoot{}
-	if err := r.Client.Get(ctx, request.NamespacedName, shoot); err != nil {
-		return reconcile.Result{}, client.IgnoreNotFound(err)
-	}
+func (r *Reconciler) Reconcile(ctx context.Context, shoot *corev1beta1.Shoot) (reconcile.Result, error) {
 	if shoot.DeletionTimestamp != nil || len(schedules(shoot)) == 0 {
 		return reconcile.Result{}, nil
 	}
@@ -122,15 +107,13 @@ func (r *Reconciler) earliest(shoot *corev1beta1.Shoot, now time.Time) time.Time
 
 // set hibernates a Shoot or wakes it up, and records the trigger time.
 func (r *Reconciler) set(ctx context.Context, shoot *corev1beta1.Shoot, hibernate bool, now time.Time) error {
-	before := shoot.DeepCopy()
-	shoot.Spec.Hibernation.Enabled = ptr.To(hibernate)
-	if err := r.Client.Patch(ctx, shoot, client.MergeFrom(before)); err != nil {
+	setEnabled := func(shoot *corev1beta1.Shoot) { shoot.Spec.Hibernation.Enabled = ptr.To(hibernate) }
+	if err := operation.Patch(ctx, r.Client, shoot, setEnabled); err != nil {
 		return fmt.Errorf("setting spec.hibernation.enabled of the Shoot %s/%s to %t, as its schedule says: %w",
 			shoot.Namespace, shoot.Name, hibernate, err)
 	}
-	before = shoot.DeepCopy()
-	shoot.Status.LastHibernationTriggerTime = &metav1.Time{Time: now}
-	if err := r.Client.Status().Patch(ctx, shoot, client.MergeFrom(before)); err != nil {
+	setTime := func(shoot *corev1beta1.Shoot) { shoot.Status.LastHibernationTriggerTime = &metav1.Time{Time: now} }
+	if err := operation.PatchStatus(ctx, r.Client, shoot, setTime); err != nil {
 		return fmt.Errorf("noting when the schedule of the Shoot %s/%s was followed: %w", shoot.Namespace, shoot.Name, err)
 	}
 	reason, message := corev1beta1.ShootEventHibernationDisabled, "Waking up, as the schedule says"

@@ -10,7 +10,9 @@ import (
 	"k8s.io/client-go/tools/events"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	"github.com/gardenlite/gardenlite/internal/garden/controllermanager/kit"
 	"github.com/gardenlite/gardenlite/internal/garden/controllermanager/kit/kittest"
 )
 
@@ -89,7 +91,7 @@ func TestSchedules(t *testing.T) {
 			g := kittest.New(t, s)
 			g.After(test.after)
 			recorder := events.NewFakeRecorder(10)
-			result := g.MustReconcile(&Reconciler{Client: g, Clock: g.Clock, Recorder: recorder, TriggerDeadline: test.deadline}, s)
+			result := g.MustReconcile(reconcile.AsReconciler(g, &Reconciler{Base: kit.Base{Client: g, Clock: g.Clock, Recorder: recorder}, TriggerDeadline: test.deadline}), s)
 			want := test.again
 			if want > 0 {
 				want += late
@@ -121,7 +123,7 @@ func TestBeingDeleted(t *testing.T) {
 	s.Finalizers, s.DeletionTimestamp = []string{"test"}, at(0)
 	g := kittest.New(t, s)
 	g.After(20 * time.Hour)
-	if result := g.MustReconcile(&Reconciler{Client: g, Clock: g.Clock}, s); result.RequeueAfter != 0 || *s.Spec.Hibernation.Enabled {
+	if result := g.MustReconcile(reconcile.AsReconciler(g, &Reconciler{Base: g.Base()}), s); result.RequeueAfter != 0 || *s.Spec.Hibernation.Enabled {
 		t.Errorf("again after %s, hibernation %v", result.RequeueAfter, *s.Spec.Hibernation.Enabled)
 	}
 }

@@ -1,7 +1,6 @@
 package shootmaintenance
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"time"
@@ -13,8 +12,6 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/tools/events"
-	"k8s.io/utils/clock"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -36,19 +33,15 @@ const lastMinutes = -15
 
 // Reconciler maintains Shoots.
 type Reconciler struct {
-	Client   client.Client
-	Clock    clock.PassiveClock
-	Recorder events.EventRecorder
+	kit.Base
 }
 
-// AddToManager adds the controller to the manager, with defaults for the fields that are not set.
+// AddToManager adds the controller to the manager.
 func (r *Reconciler) AddToManager(mgr manager.Manager) error {
-	r.Client = cmp.Or(r.Client, mgr.GetClient())
-	r.Clock = cmp.Or[clock.PassiveClock](r.Clock, clock.RealClock{})
-	r.Recorder = cmp.Or(r.Recorder, mgr.GetEventRecorder(ControllerName+"-controller"))
+	r.Base = kit.NewBase(mgr, ControllerName)
 	return component.NewControllerBuilder(mgr, ControllerName).
 		For(&corev1beta1.Shoot{}, builder.WithPredicates(toBeMaintained())).
-		Complete(r)
+		Complete(reconcile.AsReconciler(r.Client, r))
 }
 
 // toBeMaintained passes Shoots that are created, whose time window has changed, or for which a maintenance is
@@ -81,18 +74,14 @@ func window(shoot *corev1beta1.Shoot) *timewindow.MaintenanceTimeWindow {
 
 // Reconcile maintains a Shoot if its window is open or a maintenance is requested, and requeues it for a random time in
 // the next window, so that not all Shoots with the same window are maintained at once.
-func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
-	shoot := &corev1beta1.Shoot{}
-	if err := r.Client.Get(ctx, request.NamespacedName, shoot); err != nil {
-		return reconcile.Result{}, client.IgnoreNotFound(err)
-	}
+func (r *Reconciler) Reconcile(ctx context.Context, shoot *corev1beta1.Shoot) (reconcile.Result, error) {
 	if shoot.DeletionTimestamp != nil {
 		return reconcile.Result{}, nil
 	}
 	now := r.Clock.Now()
 	if isRequested(shoot) || window(shoot).Contains(now) {
 		if err := r.maintain(ctx, shoot, now); client.IgnoreNotFound(err) != nil {
-			return reconcile.Result{}, fmt.Errorf("maintaining the Shoot %s: %w", request, err)
+			return reconcile.Result{}, fmt.Errorf("maintaining the Shoot %s: %w", client.ObjectKeyFromObject(shoot), err)
 		}
 	}
 	return reconcile.Result{RequeueAfter: window(shoot).RandomDurationUntilNext(now, false)}, nil

@@ -18,7 +18,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	"github.com/gardenlite/gardenlite/internal/garden/controllermanager/kit"
 	"github.com/gardenlite/gardenlite/internal/garden/controllermanager/kit/kittest"
 )
 
@@ -74,7 +76,7 @@ func shoot(change func(*corev1beta1.Shoot)) *corev1beta1.Shoot {
 
 func reconciler(g kittest.Garden) (*Reconciler, *events.FakeRecorder) {
 	recorder := events.NewFakeRecorder(100)
-	return &Reconciler{Client: g, Clock: g.Clock, Recorder: recorder}, recorder
+	return &Reconciler{Base: kit.Base{Client: g, Clock: g.Clock, Recorder: recorder}}, recorder
 }
 
 func TestWindow(t *testing.T) {
@@ -100,7 +102,7 @@ func TestWindow(t *testing.T) {
 			g := kittest.New(t, s, profile())
 			g.After(test.after)
 			r, _ := reconciler(g)
-			result := g.MustReconcile(r, s)
+			result := g.MustReconcile(reconcile.AsReconciler(g, r), s)
 			if result.RequeueAfter < test.from || result.RequeueAfter > test.to {
 				t.Errorf("again after %s", result.RequeueAfter)
 			}
@@ -166,7 +168,7 @@ func TestMaintains(t *testing.T) {
 			s.Annotations = map[string]string{constants.GardenerOperation: "maintain"}
 			g := kittest.New(t, s, profile())
 			r, recorder := reconciler(g)
-			g.MustReconcile(r, s)
+			g.MustReconcile(reconcile.AsReconciler(g, r), s)
 			if v := s.Spec.Kubernetes.Version; v != test.kubernetes {
 				t.Errorf("Kubernetes %s", v)
 			}
@@ -221,7 +223,7 @@ func TestForced(t *testing.T) {
 		SecretRef: corev1.SecretReference{Namespace: "garden-dev", Name: "s"}}
 	g := kittest.New(t, s, p, binding)
 	r, _ := reconciler(g)
-	g.MustReconcile(r, s)
+	g.MustReconcile(reconcile.AsReconciler(g, r), s)
 	if c := s.Spec.Kubernetes; c.Version != "1.33.2" || c.KubeControllerManager.PodEvictionTimeout != nil ||
 		c.KubeAPIServer.EnableAnonymousAuthentication == nil {
 		t.Errorf("Kubernetes %+v", c)
@@ -235,7 +237,7 @@ func TestForced(t *testing.T) {
 	g.Must(g.Update(t.Context(), p))
 	s.Annotations[constants.GardenerOperation] = "maintain"
 	g.Must(g.Update(t.Context(), s))
-	g.MustReconcile(r, s)
+	g.MustReconcile(reconcile.AsReconciler(g, r), s)
 	made := &securityv1alpha1.CredentialsBinding{ObjectMeta: metav1.ObjectMeta{Namespace: "garden-dev", Name: "force-migrated-b"}}
 	if !g.Exists(made) || made.CredentialsRef.Name != "s" || made.CredentialsRef.Kind != "Secret" || made.Provider.Type != "local" {
 		t.Errorf("binding %+v", made)
@@ -290,7 +292,7 @@ func TestRotations(t *testing.T) {
 			g := kittest.New(t, s, profile())
 			g.After(test.after)
 			r, _ := reconciler(g)
-			g.MustReconcile(r, s)
+			g.MustReconcile(reconcile.AsReconciler(g, r), s)
 			if got := s.Annotations[constants.GardenerOperation]; got != test.want {
 				t.Errorf("operations %q", got)
 			}
@@ -318,7 +320,7 @@ func TestRefused(t *testing.T) {
 		},
 	})
 	r, recorder := reconciler(g)
-	if result := g.MustReconcile(r, s); result.RequeueAfter == 0 {
+	if result := g.MustReconcile(reconcile.AsReconciler(g, r), s); result.RequeueAfter == 0 {
 		t.Error("it does not come back")
 	}
 	last := s.Status.LastMaintenance

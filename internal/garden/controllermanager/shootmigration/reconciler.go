@@ -1,24 +1,22 @@
 package shootmigration
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"time"
 
 	corev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/utils/clock"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/gardenlite/gardenlite/internal/component"
 	"github.com/gardenlite/gardenlite/internal/component/conditions"
+	"github.com/gardenlite/gardenlite/internal/component/operation"
 	"github.com/gardenlite/gardenlite/internal/garden/controllermanager/kit"
 )
 
@@ -30,19 +28,15 @@ const DefaultSyncPeriod = 5 * time.Second
 
 // Reconciler reports whether Shoots can be migrated.
 type Reconciler struct {
-	Client client.Client
-	Clock  clock.PassiveClock
-	// SyncPeriod is DefaultSyncPeriod by default.
-	SyncPeriod time.Duration
+	kit.Base
 }
 
-// AddToManager adds the controller to the manager, with defaults for the fields that are not set.
+// AddToManager adds the controller to the manager.
 func (r *Reconciler) AddToManager(mgr manager.Manager) error {
-	r.Client = cmp.Or(r.Client, mgr.GetClient())
-	r.Clock = cmp.Or[clock.PassiveClock](r.Clock, clock.RealClock{})
+	r.Base = kit.NewBase(mgr, ControllerName)
 	return component.NewControllerBuilder(mgr, ControllerName).
 		For(&corev1beta1.Shoot{}, builder.WithPredicates(moves())).
-		Complete(r)
+		Complete(reconcile.AsReconciler(r.Client, r))
 }
 
 // moves passes Shoots that are assigned to another Seed, or whose constraint may be outdated.
@@ -52,14 +46,10 @@ func moves() predicate.Predicate {
 		migrating := operation != nil && operation.Type == corev1beta1.LastOperationTypeMigrate
 		return !migrating && conditions.Get(shoot.Status.Constraints, corev1beta1.ShootReadyForMigration) != nil
 	}
-	predicates := kit.UpdatesIf(func(before, after *corev1beta1.Shoot) bool {
-		return !ptr.Equal(before.Spec.SeedName, after.Spec.SeedName) || outdated(after)
-	})
-	predicates.CreateFunc = func(e event.CreateEvent) bool {
-		shoot, ok := e.Object.(*corev1beta1.Shoot)
-		return ok && (isToMove(shoot) || outdated(shoot))
-	}
-	return predicates
+	return kit.CreationsIf(func(shoot *corev1beta1.Shoot) bool { return isToMove(shoot) || outdated(shoot) },
+		func(before, after *corev1beta1.Shoot) bool {
+			return !ptr.Equal(before.Spec.SeedName, after.Spec.SeedName) || outdated(after)
+		})
 }
 
 func isToMove(shoot *corev1beta1.Shoot) bool {
@@ -67,25 +57,17 @@ func isToMove(shoot *corev1beta1.Shoot) bool {
 }
 
 // Reconcile updates the constraint of a Shoot as long as it is to move, and removes it otherwise.
-func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
-	shoot := &corev1beta1.Shoot{}
-	if err := r.Client.Get(ctx, request.NamespacedName, shoot); err != nil {
-		return reconcile.Result{}, client.IgnoreNotFound(err)
-	}
+func (r *Reconciler) Reconcile(ctx context.Context, shoot *corev1beta1.Shoot) (reconcile.Result, error) {
 	if !isToMove(shoot) {
-		return reconcile.Result{}, r.deleteRecord(ctx, shoot)
+		rest, _ := conditions.Without(shoot.Status.Constraints, corev1beta1.ShootReadyForMigration)
+		return reconcile.Result{}, r.setConstraints(ctx, shoot, rest)
 	}
 	constraint, err := r.constraint(ctx, shoot)
 	if err != nil {
-		return reconcile.Result{}, fmt.Errorf("looking whether the Shoot %s can move: %w", request, err)
+		return reconcile.Result{}, fmt.Errorf("looking whether the Shoot %s can move: %w", client.ObjectKeyFromObject(shoot), err)
 	}
-	constraints, changed := conditions.Set(shoot.Status.Constraints, constraint, r.Clock)
-	if changed {
-		if err := r.setConstraints(ctx, shoot, constraints); err != nil {
-			return reconcile.Result{}, err
-		}
-	}
-	return reconcile.Result{RequeueAfter: cmp.Or(r.SyncPeriod, DefaultSyncPeriod)}, nil
+	constraints, _ := conditions.Set(shoot.Status.Constraints, constraint, r.Clock)
+	return component.RequeueAfter(DefaultSyncPeriod, r.setConstraints(ctx, shoot, constraints))
 }
 
 // constraint returns the constraint of the Shoot. Of the source Seed, only the version of Gardener counts.
@@ -123,21 +105,8 @@ func ready(destination, source *corev1beta1.Seed) error {
 	return kit.CheckSeedConditions(destination)
 }
 
-func (r *Reconciler) deleteRecord(ctx context.Context, shoot *corev1beta1.Shoot) error {
-	if conditions.Get(shoot.Status.Constraints, corev1beta1.ShootReadyForMigration) == nil {
-		return nil
-	}
-	rest, _ := conditions.Without(shoot.Status.Constraints, corev1beta1.ShootReadyForMigration)
-	return r.setConstraints(ctx, shoot, rest)
-}
-
 // setConstraints patches with an optimistic lock, because gardenlets write constraints, too.
 func (r *Reconciler) setConstraints(ctx context.Context, shoot *corev1beta1.Shoot, constraints []corev1beta1.Condition) error {
-	before := shoot.DeepCopy()
-	shoot.Status.Constraints = constraints
-	if err := r.Client.Status().Patch(ctx, shoot,
-		client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); client.IgnoreNotFound(err) != nil {
-		return fmt.Errorf("writing the constraints of the Shoot %s/%s: %w", shoot.Namespace, shoot.Name, err)
-	}
-	return nil
+	return client.IgnoreNotFound(operation.PatchStatusExclusively(ctx, r.Client, shoot,
+		func(shoot *corev1beta1.Shoot) { shoot.Status.Constraints = constraints }))
 }

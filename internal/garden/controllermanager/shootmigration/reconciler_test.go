@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/gardenlite/gardenlite/internal/component/conditions"
 	"github.com/gardenlite/gardenlite/internal/garden/controllermanager/kit/kittest"
@@ -64,8 +65,8 @@ func TestConstraint(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := kittest.New(t, test.shoot, seed("from"), test.destination)
-			r := &Reconciler{Client: g, Clock: g.Clock}
-			result := g.MustReconcile(r, test.shoot)
+			r := &Reconciler{Base: g.Base()}
+			result := g.MustReconcile(reconcile.AsReconciler(g, r), test.shoot)
 			got := conditions.Get(test.shoot.Status.Constraints, corev1beta1.ShootReadyForMigration)
 			if conditions.Get(test.shoot.Status.Constraints, "Other") == nil || (got == nil) != (test.want == "") ||
 				(result.RequeueAfter == 5*time.Second) != (test.want != "") {
@@ -80,13 +81,13 @@ func TestConstraint(t *testing.T) {
 				t.Errorf("%+v", got)
 			}
 			version := test.shoot.ResourceVersion
-			if g.MustReconcile(r, test.shoot); test.shoot.ResourceVersion != version {
+			if g.MustReconcile(reconcile.AsReconciler(g, r), test.shoot); test.shoot.ResourceVersion != version {
 				t.Error("written again")
 			}
 		})
 	}
 	g := kittest.New(t, shoot("to", "from"), seed("from"))
-	if _, err := g.Reconcile(&Reconciler{Client: g, Clock: g.Clock}, shoot("", "")); err == nil || !strings.Contains(err.Error(), "Seed to") {
+	if _, err := g.Reconcile(reconcile.AsReconciler(g, &Reconciler{Base: g.Base()}), shoot("", "")); err == nil || !strings.Contains(err.Error(), "Seed to") {
 		t.Errorf("no such seed: %v", err)
 	}
 }

@@ -1,7 +1,6 @@
 package shootquota
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"time"
@@ -11,7 +10,6 @@ import (
 	securityv1alpha1 "github.com/gardener/gardener/pkg/apis/security/v1alpha1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/utils/clock"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -21,6 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/gardenlite/gardenlite/internal/component"
+	"github.com/gardenlite/gardenlite/internal/component/operation"
 	"github.com/gardenlite/gardenlite/internal/garden/controllermanager/kit"
 )
 
@@ -34,19 +33,15 @@ const day = 24 * time.Hour
 
 // Reconciler deletes Shoots whose lifetime has ended.
 type Reconciler struct {
-	Client client.Client
-	Clock  clock.PassiveClock
-	// SyncPeriod is DefaultSyncPeriod by default.
-	SyncPeriod time.Duration
+	kit.Base
 }
 
-// AddToManager adds the controller to the manager, with defaults for the fields that are not set.
+// AddToManager adds the controller to the manager.
 func (r *Reconciler) AddToManager(mgr manager.Manager) error {
-	r.Client = cmp.Or(r.Client, mgr.GetClient())
-	r.Clock = cmp.Or[clock.PassiveClock](r.Clock, clock.RealClock{})
+	r.Base = kit.NewBase(mgr, ControllerName)
 	return component.NewControllerBuilder(mgr, ControllerName).
 		For(&corev1beta1.Shoot{}, builder.WithPredicates(endChanged())).
-		Complete(r)
+		Complete(reconcile.AsReconciler(r.Client, r))
 }
 
 // endChanged passes Shoots that are created, or whose end or binding has changed.
@@ -59,21 +54,17 @@ func endChanged() predicate.Predicate {
 }
 
 // Reconcile deletes a Shoot whose lifetime has ended, and requeues others.
-func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
-	shoot := &corev1beta1.Shoot{}
-	if err := r.Client.Get(ctx, request.NamespacedName, shoot); err != nil {
-		return reconcile.Result{}, client.IgnoreNotFound(err)
-	}
+func (r *Reconciler) Reconcile(ctx context.Context, shoot *corev1beta1.Shoot) (reconcile.Result, error) {
 	if shoot.DeletionTimestamp != nil {
 		return reconcile.Result{}, nil
 	}
-	again := reconcile.Result{RequeueAfter: cmp.Or(r.SyncPeriod, DefaultSyncPeriod)}
+	again := reconcile.Result{RequeueAfter: DefaultSyncPeriod}
 	days, err := r.lifetimeDays(ctx, shoot)
 	if err != nil {
-		return reconcile.Result{}, fmt.Errorf("looking for how long the Shoot %s may live: %w", request, err)
+		return reconcile.Result{}, fmt.Errorf("looking for how long the Shoot %s may live: %w", client.ObjectKeyFromObject(shoot), err)
 	}
 	if days == nil {
-		return again, r.forgetEnd(ctx, shoot)
+		return again, r.removeEnd(ctx, shoot)
 	}
 	end, err := r.end(ctx, shoot, *days)
 	if err != nil {
@@ -84,7 +75,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 		return again, nil
 	}
 	logf.FromContext(ctx).Info("Deleting a Shoot whose time is up", "end", end)
-	return reconcile.Result{}, kit.DeleteConfirmed(ctx, r.Client, r.Clock, shoot)
+	return reconcile.Result{}, r.DeleteConfirmed(ctx, shoot)
 }
 
 // lifetimeDays returns the shortest lifetime of the quotas of the Shoot's binding, nil if none limits it.
@@ -107,18 +98,17 @@ func (r *Reconciler) lifetimeDays(ctx context.Context, shoot *corev1beta1.Shoot)
 
 // quotas returns the references to the quotas of the Shoot's binding.
 func (r *Reconciler) quotas(ctx context.Context, shoot *corev1beta1.Shoot) ([]corev1.ObjectReference, error) {
-	switch {
-	case shoot.Spec.SecretBindingName != nil:
+	if name := shoot.Spec.SecretBindingName; name != nil {
 		binding := &corev1beta1.SecretBinding{}
-		if err := r.Client.Get(ctx, types.NamespacedName{Namespace: shoot.Namespace, Name: *shoot.Spec.SecretBindingName}, binding); err != nil {
-			return nil, fmt.Errorf("reading the SecretBinding %s: %w", *shoot.Spec.SecretBindingName, err)
+		if err := r.Client.Get(ctx, types.NamespacedName{Namespace: shoot.Namespace, Name: *name}, binding); err != nil {
+			return nil, fmt.Errorf("reading the SecretBinding %s: %w", *name, err)
 		}
 		return binding.Quotas, nil
-	case shoot.Spec.CredentialsBindingName != nil:
+	}
+	if name := shoot.Spec.CredentialsBindingName; name != nil {
 		binding := &securityv1alpha1.CredentialsBinding{}
-		if err := r.Client.Get(ctx, types.NamespacedName{Namespace: shoot.Namespace, Name: *shoot.Spec.CredentialsBindingName},
-			binding); err != nil {
-			return nil, fmt.Errorf("reading the CredentialsBinding %s: %w", *shoot.Spec.CredentialsBindingName, err)
+		if err := r.Client.Get(ctx, types.NamespacedName{Namespace: shoot.Namespace, Name: *name}, binding); err != nil {
+			return nil, fmt.Errorf("reading the CredentialsBinding %s: %w", *name, err)
 		}
 		return binding.Quotas, nil
 	}
@@ -130,7 +120,7 @@ func (r *Reconciler) end(ctx context.Context, shoot *corev1beta1.Shoot, days int
 	text, ok := shoot.Annotations[constants.ShootExpirationTimestamp]
 	if !ok {
 		text = shoot.CreationTimestamp.Add(time.Duration(days) * day).Format(time.RFC3339)
-		if err := kit.Annotate(ctx, r.Client, shoot, map[string]string{constants.ShootExpirationTimestamp: text}); err != nil {
+		if err := r.Annotate(ctx, shoot, map[string]string{constants.ShootExpirationTimestamp: text}); err != nil {
 			return time.Time{}, fmt.Errorf("writing when the time of the Shoot %s/%s is up: %w", shoot.Namespace, shoot.Name, err)
 		}
 	}
@@ -142,15 +132,9 @@ func (r *Reconciler) end(ctx context.Context, shoot *corev1beta1.Shoot, days int
 	return end, nil
 }
 
-// forgetEnd removes the annotation from a Shoot that no quota limits any more.
-func (r *Reconciler) forgetEnd(ctx context.Context, shoot *corev1beta1.Shoot) error {
-	if _, ok := shoot.Annotations[constants.ShootExpirationTimestamp]; !ok {
-		return nil
-	}
-	before := shoot.DeepCopy()
-	delete(shoot.Annotations, constants.ShootExpirationTimestamp)
-	if err := r.Client.Patch(ctx, shoot, client.MergeFrom(before)); client.IgnoreNotFound(err) != nil {
-		return fmt.Errorf("removing when the time of the Shoot %s/%s was up: %w", shoot.Namespace, shoot.Name, err)
-	}
-	return nil
+// removeEnd removes the annotation from a Shoot that no quota limits any more.
+func (r *Reconciler) removeEnd(ctx context.Context, shoot *corev1beta1.Shoot) error {
+	return client.IgnoreNotFound(operation.Patch(ctx, r.Client, shoot, func(shoot *corev1beta1.Shoot) {
+		delete(shoot.Annotations, constants.ShootExpirationTimestamp)
+	}))
 }

@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/gardenlite/gardenlite/internal/garden/controllermanager/kit/kittest"
 )
@@ -71,7 +72,7 @@ func TestEnd(t *testing.T) {
 			}
 			g := kittest.New(t, objects...)
 			g.After(test.after)
-			result, err := g.Reconcile(&Reconciler{Client: g, Clock: g.Clock}, shoot)
+			result, err := g.Reconcile(reconcile.AsReconciler(g, &Reconciler{Base: g.Base()}), shoot)
 			if g.Exists(shoot); (err != nil) != test.fails || result.RequeueAfter != test.again {
 				t.Errorf("again after %s, %v", result.RequeueAfter, err)
 			}

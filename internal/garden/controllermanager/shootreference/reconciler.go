@@ -1,7 +1,6 @@
 package shootreference
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -24,18 +23,15 @@ const ControllerName = "shoot-reference"
 
 // Reconciler protects the objects to which Shoots refer.
 type Reconciler struct {
-	Client client.Client
-	// Reader reads from the garden's API server, not from a cache.
-	Reader client.Reader
+	kit.Base
 }
 
-// AddToManager adds the controller to the manager, with defaults for the fields that are not set.
+// AddToManager adds the controller to the manager.
 func (r *Reconciler) AddToManager(mgr manager.Manager) error {
-	r.Client = cmp.Or(r.Client, mgr.GetClient())
-	r.Reader = cmp.Or(r.Reader, mgr.GetAPIReader())
+	r.Base = kit.NewBase(mgr, ControllerName)
 	return component.NewControllerBuilder(mgr, ControllerName).
 		For(&corev1beta1.Shoot{}, builder.WithPredicates(changed())).
-		Complete(r)
+		Complete(reconcile.AsReconciler(r.Client, r))
 }
 
 // changed passes Shoots whose references have changed, and Shoots in deletion that do not need the objects any more.
@@ -47,25 +43,17 @@ func changed() predicate.Predicate {
 
 // Reconcile releases objects in the Shoot's namespace to which nothing refers any more, and protects the objects to
 // which the Shoot refers.
-func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
-	shoot := &corev1beta1.Shoot{}
-	if err := r.Client.Get(ctx, request.NamespacedName, shoot); err != nil {
-		return reconcile.Result{}, client.IgnoreNotFound(err)
-	}
+func (r *Reconciler) Reconcile(ctx context.Context, shoot *corev1beta1.Shoot) (reconcile.Result, error) {
 	if err := r.release(ctx, shoot.Namespace); err != nil {
 		return reconcile.Result{}, fmt.Errorf("releasing what Shoots in the namespace %q referred to: %w", shoot.Namespace, err)
 	}
-	return reconcile.Result{}, r.keeper().Protect(ctx, shoot, shoot.Namespace, ofShoot(shoot))
-}
-
-func (r *Reconciler) keeper() references.Protector {
-	return references.Protector{Client: r.Client, Reader: r.Reader}
+	return reconcile.Result{}, references.Protector{Base: r.Base}.Protect(ctx, shoot, shoot.Namespace, ofShoot(shoot))
 }
 
 // release releases the objects to which nothing refers. It lists the protected objects before the Shoots: otherwise it
 // would release an object to which a new Shoot refers. The last check reads from the API server, not from the cache.
 func (r *Reconciler) release(ctx context.Context, namespace string) error {
-	candidates, err := r.keeper().ListProtected(ctx, namespace)
+	candidates, err := references.Protector{Base: r.Base}.ListProtected(ctx, namespace)
 	if err != nil {
 		return err
 	}
@@ -79,5 +67,5 @@ func (r *Reconciler) release(ctx context.Context, namespace string) error {
 		}
 		maps.DeleteFunc(candidates, func(ref references.Reference, _ *metav1.PartialObjectMetadata) bool { return used[ref] })
 	}
-	return r.keeper().Release(ctx, candidates)
+	return references.Protector{Base: r.Base}.Release(ctx, candidates)
 }

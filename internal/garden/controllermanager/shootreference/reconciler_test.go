@@ -14,7 +14,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	"github.com/gardenlite/gardenlite/internal/garden/controllermanager/kit"
 	"github.com/gardenlite/gardenlite/internal/garden/controllermanager/kit/kittest"
 	"github.com/gardenlite/gardenlite/internal/garden/controllermanager/references"
 )
@@ -82,19 +84,19 @@ func TestKeepsAndReleases(t *testing.T) {
 	second := &corev1beta1.Shoot{ObjectMeta: at(ns, "y")}
 	second.Spec.Resources = []corev1beta1.NamedResourceReference{{ResourceRef: ref("v1", "Secret", "dns")}}
 	g := kittest.New(t, append(used, shoot, second, elsewhere, unused)...)
-	r := &Reconciler{Client: g, Reader: g}
-	g.MustReconcile(r, shoot)
+	r := &Reconciler{Base: g.Base()}
+	g.MustReconcile(reconcile.AsReconciler(g, r), shoot)
 	wantKept(g, true, append(used, shoot, elsewhere)...)
 	wantKept(g, false, unused)
 
 	// The objects of a Shoot in deletion are kept as long as a gardenlet may need them.
 	g.Must(g.Delete(t.Context(), shoot))
-	g.MustReconcile(r, shoot)
+	g.MustReconcile(reconcile.AsReconciler(g, r), shoot)
 	wantKept(g, true, append(used, shoot)...)
 	g.Exists(shoot)
 	controllerutil.RemoveFinalizer(shoot, corev1beta1.GardenerName)
 	g.Must(g.Update(t.Context(), shoot))
-	g.MustReconcile(r, shoot)
+	g.MustReconcile(reconcile.AsReconciler(g, r), shoot)
 	if g.Exists(shoot) {
 		t.Error("the Shoot stays")
 	}
@@ -108,18 +110,18 @@ func TestChangedReferences(t *testing.T) {
 	g := kittest.New(t, append(used, shoot)...)
 	// The API server has another Shoot that the cache does not contain yet.
 	ahead := full()
-	r := &Reconciler{Client: g, Reader: kittest.New(t, append(things(ns, references.Finalizer), ahead)...).Client}
-	g.MustReconcile(r, shoot)
+	r := &Reconciler{Base: kit.Base{Client: g, Reader: kittest.New(t, append(things(ns, references.Finalizer), ahead)...).Client}}
+	g.MustReconcile(reconcile.AsReconciler(g, r), shoot)
 	wantKept(g, true, used...)
 	r.Reader = g
-	g.MustReconcile(r, shoot)
+	g.MustReconcile(reconcile.AsReconciler(g, r), shoot)
 	wantKept(g, false, append(used, shoot)...)
 }
 
 func TestMissingThing(t *testing.T) {
 	shoot, used := full(), things(ns)
 	g := kittest.New(t, append(used[1:], shoot)...)
-	if _, err := g.Reconcile(&Reconciler{Client: g, Reader: g}, shoot); err == nil {
+	if _, err := g.Reconcile(reconcile.AsReconciler(g, &Reconciler{Base: g.Base()}), shoot); err == nil {
 		t.Error("no error although a Secret is missing")
 	}
 	wantKept(g, true, append(used[1:], shoot)...)
@@ -134,7 +136,7 @@ func TestGardenIsShared(t *testing.T) {
 		OCIRepository: &gardencorev1.OCIRepository{PullSecretRef: &corev1.LocalObjectReference{Name: "pull"}}}}
 	shoot := &corev1beta1.Shoot{ObjectMeta: at("garden", "x")}
 	g := kittest.New(t, ofSeed, pull, unused, seed, deployment, shoot)
-	g.MustReconcile(&Reconciler{Client: g, Reader: g}, shoot)
+	g.MustReconcile(reconcile.AsReconciler(g, &Reconciler{Base: g.Base()}), shoot)
 	wantKept(g, true, ofSeed, pull)
 	wantKept(g, false, unused, shoot)
 }

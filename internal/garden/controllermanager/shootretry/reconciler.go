@@ -1,7 +1,6 @@
 package shootretry
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"math/rand/v2"
@@ -10,7 +9,6 @@ import (
 
 	corev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
 	"github.com/gardener/gardener/pkg/apis/core/v1beta1/constants"
-	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	logf "sigs.k8s.io/controller-runtime/pkg/log"
@@ -25,7 +23,8 @@ import (
 // ControllerName is the name of the controller, which is Gardener's.
 const ControllerName = "shoot-retry"
 
-// Defaults of the periods, the same as in Gardener.
+// DefaultRetryPeriod is the delay after which a failed Shoot is retried, and DefaultRetryJitterPeriod the maximum random
+// addition to it, the same as in Gardener.
 const (
 	DefaultRetryPeriod       = 10 * time.Minute
 	DefaultRetryJitterPeriod = 5 * time.Minute
@@ -33,20 +32,15 @@ const (
 
 // Reconciler retries failed Shoots.
 type Reconciler struct {
-	Client client.Client
-	Clock  clock.PassiveClock
-	// RetryPeriod is the delay after which a failed Shoot is retried, and RetryJitterPeriod the maximum random addition
-	// to it. Gardener's defaults if they are 0.
-	RetryPeriod, RetryJitterPeriod time.Duration
+	kit.Base
 }
 
-// AddToManager adds the controller to the manager, with defaults for the fields that are not set.
+// AddToManager adds the controller to the manager.
 func (r *Reconciler) AddToManager(mgr manager.Manager) error {
-	r.Client = cmp.Or(r.Client, mgr.GetClient())
-	r.Clock = cmp.Or[clock.PassiveClock](r.Clock, clock.RealClock{})
+	r.Base = kit.NewBase(mgr, ControllerName)
 	return component.NewControllerBuilder(mgr, ControllerName).
 		For(&corev1beta1.Shoot{}, builder.WithPredicates(fails())).
-		Complete(r)
+		Complete(reconcile.AsReconciler(r.Client, r))
 }
 
 // fails passes Shoots that have just failed because of rate limits.
@@ -68,22 +62,18 @@ func isToBeRetried(shoot *corev1beta1.Shoot) bool {
 }
 
 // Reconcile retries a Shoot if the retry period has passed.
-func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
-	shoot := &corev1beta1.Shoot{}
-	if err := r.Client.Get(ctx, request.NamespacedName, shoot); err != nil {
-		return reconcile.Result{}, client.IgnoreNotFound(err)
-	}
+func (r *Reconciler) Reconcile(ctx context.Context, shoot *corev1beta1.Shoot) (reconcile.Result, error) {
 	if !isToBeRetried(shoot) {
 		return reconcile.Result{}, nil
 	}
-	at := shoot.Status.LastOperation.LastUpdateTime.Add(cmp.Or(r.RetryPeriod, DefaultRetryPeriod))
+	at := shoot.Status.LastOperation.LastUpdateTime.Add(DefaultRetryPeriod)
 	if left := at.Sub(r.Clock.Now()); left >= 0 {
-		return reconcile.Result{RequeueAfter: left + 1 + rand.N(cmp.Or(r.RetryJitterPeriod, DefaultRetryJitterPeriod))}, nil
+		return reconcile.Result{RequeueAfter: left + 1 + rand.N(DefaultRetryJitterPeriod)}, nil
 	}
 	logf.FromContext(ctx).Info("Trying a Shoot again that failed because of rate limits")
-	err := kit.Annotate(ctx, r.Client, shoot, map[string]string{constants.GardenerOperation: constants.ShootOperationRetry})
+	err := r.Annotate(ctx, shoot, map[string]string{constants.GardenerOperation: constants.ShootOperationRetry})
 	if client.IgnoreNotFound(err) != nil {
-		return reconcile.Result{}, fmt.Errorf("asking for the Shoot %s to be tried again: %w", request, err)
+		return reconcile.Result{}, fmt.Errorf("asking for the Shoot %s to be tried again: %w", client.ObjectKeyFromObject(shoot), err)
 	}
 	return reconcile.Result{}, nil
 }

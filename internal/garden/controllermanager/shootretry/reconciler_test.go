@@ -8,6 +8,7 @@ import (
 	"github.com/gardener/gardener/pkg/apis/core/v1beta1/constants"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/gardenlite/gardenlite/internal/garden/controllermanager/kit/kittest"
 )
@@ -37,7 +38,7 @@ func TestRetries(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := kittest.New(t, test.shoot)
-			result := g.MustReconcile(&Reconciler{Client: g, Clock: g.Clock}, test.shoot)
+			result := g.MustReconcile(reconcile.AsReconciler(g, &Reconciler{Base: g.Base()}), test.shoot)
 			if result.RequeueAfter < test.later || result.RequeueAfter > test.later+DefaultRetryJitterPeriod ||
 				(test.later == 0) != (result.RequeueAfter == 0) {
 				t.Errorf("again after %s", result.RequeueAfter)

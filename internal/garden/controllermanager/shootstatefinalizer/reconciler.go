@@ -1,7 +1,6 @@
 package shootstatefinalizer
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 
@@ -14,7 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/gardenlite/gardenlite/internal/component"
-	"github.com/gardenlite/gardenlite/internal/garden/controllermanager/finalizers"
+	"github.com/gardenlite/gardenlite/internal/component/operation"
 	"github.com/gardenlite/gardenlite/internal/garden/controllermanager/kit"
 )
 
@@ -27,17 +26,17 @@ const (
 
 // Reconciler protects and releases ShootStates.
 type Reconciler struct {
-	Client client.Client
+	kit.Base
 }
 
-// AddToManager adds the controller to the manager, with defaults for the fields that are not set.
+// AddToManager adds the controller to the manager.
 func (r *Reconciler) AddToManager(mgr manager.Manager) error {
-	r.Client = cmp.Or(r.Client, mgr.GetClient())
+	r.Base = kit.NewBase(mgr, ControllerName)
 	always := kit.CreationsAndUpdatesIf(func(_, _ *corev1beta1.ShootState) bool { return true })
 	return component.NewControllerBuilder(mgr, ControllerName).
 		For(&corev1beta1.ShootState{}, builder.WithPredicates(always)).
 		Watches(&corev1beta1.Shoot{}, &handler.EnqueueRequestForObject{}, builder.WithPredicates(moved())).
-		Complete(r)
+		Complete(reconcile.AsReconciler(r.Client, r))
 }
 
 // moved passes Shoots whose last operation has changed so that their ShootState has to be protected or released.
@@ -68,24 +67,20 @@ func keep(operation *corev1beta1.LastOperation) (keeps, decided bool) {
 }
 
 // Reconcile protects or releases a ShootState, which has the same name as its Shoot.
-func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
-	state := &corev1beta1.ShootState{}
-	if err := r.Client.Get(ctx, request.NamespacedName, state); err != nil {
-		return reconcile.Result{}, client.IgnoreNotFound(err)
-	}
+func (r *Reconciler) Reconcile(ctx context.Context, state *corev1beta1.ShootState) (reconcile.Result, error) {
 	shoot := &corev1beta1.Shoot{}
-	if err := r.Client.Get(ctx, request.NamespacedName, shoot); err != nil {
-		return reconcile.Result{}, fmt.Errorf("reading the Shoot of the ShootState %s: %w", request, err)
+	if err := r.Client.Get(ctx, client.ObjectKeyFromObject(state), shoot); err != nil {
+		return reconcile.Result{}, fmt.Errorf("reading the Shoot of the ShootState %s: %w", client.ObjectKeyFromObject(state), err)
 	}
 	if shoot.Status.LastOperation == nil {
-		return reconcile.Result{}, fmt.Errorf("the Shoot %s has a ShootState, but no last operation: it is tried again until it has one", request)
+		return reconcile.Result{}, fmt.Errorf("the Shoot %s has a ShootState, but no last operation: it is tried again until it has one", client.ObjectKeyFromObject(state))
 	}
 	keeps, decided := keep(shoot.Status.LastOperation)
 	switch {
 	case decided && keeps && state.DeletionTimestamp == nil:
-		return reconcile.Result{}, finalizers.Add(ctx, r.Client, state, Finalizer)
+		return reconcile.Result{}, operation.AddFinalizer(ctx, r.Client, state, Finalizer)
 	case decided && !keeps:
-		return reconcile.Result{}, finalizers.Remove(ctx, r.Client, state, Finalizer)
+		return reconcile.Result{}, operation.RemoveFinalizers(ctx, r.Client, state, Finalizer)
 	}
 	return reconcile.Result{}, nil
 }

@@ -7,6 +7,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/gardenlite/gardenlite/internal/garden/controllermanager/kit/kittest"
 )
@@ -44,7 +45,7 @@ func TestKeepsDuringMigration(t *testing.T) {
 				state.Finalizers = []string{Finalizer}
 			}
 			g := kittest.New(t, state, test.shoot)
-			if _, err := g.Reconcile(&Reconciler{Client: g}, state); (err != nil) != test.fail {
+			if _, err := g.Reconcile(reconcile.AsReconciler(g, &Reconciler{Base: g.Base()}), state); (err != nil) != test.fail {
 				t.Fatal(err)
 			}
 			if g.Exists(state); controllerutil.ContainsFinalizer(state, Finalizer) != test.after {
@@ -56,7 +57,7 @@ func TestKeepsDuringMigration(t *testing.T) {
 
 func TestWithoutShootState(t *testing.T) {
 	g := kittest.New(t)
-	g.MustReconcile(&Reconciler{Client: g}, shoot("Migrate", "Processing"))
+	g.MustReconcile(reconcile.AsReconciler(g, &Reconciler{Base: g.Base()}), shoot("Migrate", "Processing"))
 }
 
 func TestMoved(t *testing.T) {

@@ -7,6 +7,7 @@ import (
 	"github.com/gardener/gardener/pkg/apis/core/v1beta1/constants"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/gardenlite/gardenlite/internal/garden/controllermanager/kit/kittest"
 )
@@ -50,7 +51,7 @@ func TestStatus(t *testing.T) {
 				t.Errorf("%s, not %s", got, test.want)
 			}
 			g := kittest.New(t, test.shoot)
-			g.MustReconcile(&Reconciler{Client: g}, test.shoot)
+			g.MustReconcile(reconcile.AsReconciler(g, &Reconciler{Base: g.Base()}), test.shoot)
 			if got := test.shoot.Labels[constants.ShootStatus]; got != test.want {
 				t.Errorf("labelled %q, not %s", got, test.want)
 			}

@@ -11,8 +11,6 @@ import (
 	"github.com/gardener/gardener/pkg/apis/core/v1beta1/constants"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
-	"k8s.io/apimachinery/pkg/api/equality"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -20,6 +18,8 @@ import (
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	logf "sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
@@ -28,27 +28,42 @@ import (
 
 	"github.com/gardenlite/gardenlite/internal/authz/seedidentity"
 	"github.com/gardenlite/gardenlite/internal/component"
+	"github.com/gardenlite/gardenlite/internal/garden/controllermanager/kit"
 )
 
 // ControllerName is the name of the controller, as in Gardener.
 const ControllerName = "controllerregistration-extension-clusterrole"
+
+// selectorAnnotation is the annotation of a ClusterRole with the selector for service accounts.
+const selectorAnnotation = constants.LabelAuthorizationExtensionsServiceAccountSelector
 
 // projectNamespacePrefix is the prefix of the names of the namespaces of Projects.
 const projectNamespacePrefix = "garden-"
 
 // Reconciler binds service accounts of extensions to ClusterRoles.
 type Reconciler struct {
-	Client client.Client
+	kit.Base
 }
 
-// AddToManager adds the controller to the manager, from which it takes unset dependencies.
+// AddToManager adds the controller to the manager.
 func (r *Reconciler) AddToManager(mgr manager.Manager) error {
-	r.Client = cmp.Or(r.Client, mgr.GetClient())
+	r.Base = kit.NewBase(mgr, ControllerName)
 	return component.NewControllerBuilder(mgr, ControllerName).
-		For(&rbacv1.ClusterRole{}, builder.OnlyMetadata, builder.WithPredicates(predicate.NewPredicateFuncs(isForExtensions))).
+		For(&rbacv1.ClusterRole{}, builder.OnlyMetadata, builder.WithPredicates(mayBeBound())).
 		WatchesMetadata(&corev1.ServiceAccount{}, handler.EnqueueRequestsFromMapFunc(r.clusterRolesOf),
 			builder.WithPredicates(predicate.NewPredicateFuncs(isOfExtension))).
 		Complete(r)
+}
+
+// mayBeBound passes ClusterRoles that are for extensions, or were: the binding of one without the label is deleted.
+func mayBeBound() predicate.Predicate {
+	mayBe := func(clusterRole client.Object) bool {
+		_, selects := clusterRole.GetAnnotations()[selectorAnnotation]
+		return selects || isForExtensions(clusterRole)
+	}
+	funcs := predicate.NewPredicateFuncs(mayBe)
+	funcs.UpdateFunc = func(e event.UpdateEvent) bool { return mayBe(e.ObjectOld) || mayBe(e.ObjectNew) }
+	return funcs
 }
 
 func isForExtensions(clusterRole client.Object) bool {
@@ -93,9 +108,11 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	if err := r.Client.Get(ctx, request.NamespacedName, clusterRole); err != nil {
 		return reconcile.Result{}, client.IgnoreNotFound(err)
 	}
-	// The label may have been removed since the event.
-	if clusterRole.DeletionTimestamp != nil || !isForExtensions(clusterRole) {
+	if clusterRole.DeletionTimestamp != nil {
 		return reconcile.Result{}, nil
+	}
+	if !isForExtensions(clusterRole) {
+		return reconcile.Result{}, r.deleteBinding(ctx, clusterRole)
 	}
 	subjects, err := r.subjects(ctx, clusterRole)
 	if err != nil {
@@ -110,25 +127,23 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 func (r *Reconciler) bind(ctx context.Context, clusterRole *metav1.PartialObjectMetadata, subjects []rbacv1.Subject) error {
 	owner := metav1.NewControllerRef(clusterRole, rbacv1.SchemeGroupVersion.WithKind("ClusterRole"))
 	owner.BlockOwnerDeletion = ptr.To(false)
-	wanted := rbacv1.ClusterRoleBinding{
-		ObjectMeta: metav1.ObjectMeta{Name: clusterRole.Name, OwnerReferences: []metav1.OwnerReference{*owner}},
-		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: clusterRole.Name},
-		Subjects:   subjects,
-	}
-	binding := &rbacv1.ClusterRoleBinding{}
-	err := r.Client.Get(ctx, client.ObjectKeyFromObject(&wanted), binding)
-	if apierrors.IsNotFound(err) {
-		return r.Client.Create(ctx, &wanted)
-	}
-	if err != nil {
-		return err
-	}
-	before := binding.DeepCopy()
-	binding.OwnerReferences, binding.RoleRef, binding.Subjects = wanted.OwnerReferences, wanted.RoleRef, wanted.Subjects
-	if equality.Semantic.DeepEqual(before, binding) {
+	binding := &rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: clusterRole.Name}}
+	_, err := controllerutil.CreateOrPatch(ctx, r.Client, binding, func() error {
+		binding.OwnerReferences, binding.Subjects = []metav1.OwnerReference{*owner}, subjects
+		binding.RoleRef = rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: clusterRole.Name}
 		return nil
+	})
+	return err
+}
+
+// deleteBinding deletes the ClusterRoleBinding that bind has created.
+func (r *Reconciler) deleteBinding(ctx context.Context, clusterRole *metav1.PartialObjectMetadata) error {
+	binding := &rbacv1.ClusterRoleBinding{}
+	err := r.Client.Get(ctx, client.ObjectKeyFromObject(clusterRole), binding)
+	if err == nil && metav1.IsControlledBy(binding, clusterRole) {
+		err = r.Client.Delete(ctx, binding, client.Preconditions{UID: &binding.UID})
 	}
-	return r.Client.Patch(ctx, binding, client.MergeFrom(before))
+	return client.IgnoreNotFound(err)
 }
 
 // subjects returns the service accounts that a ClusterRole selects, sorted.
@@ -155,21 +170,20 @@ func (r *Reconciler) subjects(ctx context.Context, clusterRole *metav1.PartialOb
 
 // selectorOf returns the selector for service accounts in the annotation of a ClusterRole.
 func selectorOf(clusterRole client.Object) (labels.Selector, error) {
-	const annotation = constants.LabelAuthorizationExtensionsServiceAccountSelector
-	value, ok := clusterRole.GetAnnotations()[annotation]
+	value, ok := clusterRole.GetAnnotations()[selectorAnnotation]
 	if !ok {
 		return nil, fmt.Errorf("the ClusterRole %q is labelled for extensions and therefore needs the annotation %s, a label selector",
-			clusterRole.GetName(), annotation)
+			clusterRole.GetName(), selectorAnnotation)
 	}
 	selector := &metav1.LabelSelector{}
 	if err := json.Unmarshal([]byte(value), selector); err != nil {
 		return nil, fmt.Errorf("reading the annotation %s of the ClusterRole %q, which must be a label selector in JSON: %w",
-			annotation, clusterRole.GetName(), err)
+			selectorAnnotation, clusterRole.GetName(), err)
 	}
 	read, err := metav1.LabelSelectorAsSelector(selector)
 	if err != nil {
-		return nil, fmt.Errorf("reading the label selector in the annotation %s of the ClusterRole %q: %w", annotation,
-			clusterRole.GetName(), err)
+		return nil, fmt.Errorf("reading the label selector in the annotation %s of the ClusterRole %q: %w",
+			selectorAnnotation, clusterRole.GetName(), err)
 	}
 	return read, nil
 }

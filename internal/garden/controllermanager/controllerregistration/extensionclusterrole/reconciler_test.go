@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/event"
 
 	"github.com/gardenlite/gardenlite/internal/garden/controllermanager/kit/kittest"
 )
@@ -30,7 +31,7 @@ func TestReconcile(t *testing.T) {
 		account("seed-b", "any", "x"), account("seed-a", "any", "x"), account("seed-a", "other", "y"),
 		account("garden-p", "extension-shoot--e", "x"), account("garden-p", "a-member-made-it", "x"),
 		account("garden", "extension-shoot--e", "x"), account("default", "extension-shoot--e", "x"))
-	r := &Reconciler{Client: g}
+	r := &Reconciler{Base: g.Base()}
 	subjects := func() (names []string) {
 		g.MustReconcile(r, role)
 		binding := &rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: "role"}}
@@ -68,7 +69,7 @@ func TestWithoutSelector(t *testing.T) {
 	for name, role := range map[string]*rbacv1.ClusterRole{"missing": missing, "no JSON": clusterRole("app=x"),
 		"no selector": clusterRole(`{"matchExpressions":[{"key":"a","operator":"Like"}]}`)} {
 		g := kittest.New(t, role)
-		if _, err := g.Reconcile(&Reconciler{Client: g}, role); err == nil ||
+		if _, err := g.Reconcile(&Reconciler{Base: g.Base()}, role); err == nil ||
 			g.Exists(&rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: "role"}}) {
 			t.Errorf("%s: %v", name, err)
 		}
@@ -76,8 +77,30 @@ func TestWithoutSelector(t *testing.T) {
 	unlabelled := clusterRole(`{}`)
 	unlabelled.Labels = nil
 	g := kittest.New(t, unlabelled, account("seed-a", "any", "x"))
-	if _, err := g.Reconcile(&Reconciler{Client: g}, unlabelled); err != nil ||
+	if _, err := g.Reconcile(&Reconciler{Base: g.Base()}, unlabelled); err != nil ||
 		g.Exists(&rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: "role"}}) {
 		t.Errorf("without the label: %v", err)
+	}
+}
+
+// TestWithoutLabelAnyMore checks that a ClusterRole that loses its label loses its binding, but no other binding of its
+// name.
+func TestWithoutLabelAnyMore(t *testing.T) {
+	role := clusterRole(`{"matchLabels":{"app":"x"}}`)
+	g := kittest.New(t, role, account("seed-a", "any", "x"))
+	r, binding := &Reconciler{Base: g.Base()}, &rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: "role"}}
+	g.MustReconcile(r, role)
+	before := role.DeepCopy()
+	role.Labels = nil
+	g.Must(g.Update(g.Context(), role))
+	if !mayBeBound().Update(event.UpdateEvent{ObjectOld: before, ObjectNew: role}) {
+		t.Error("the update is not noticed")
+	}
+	if g.MustReconcile(r, role); g.Exists(binding) {
+		t.Error("it keeps its binding")
+	}
+	g.Must(g.Create(g.Context(), &rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: "role"}}))
+	if g.MustReconcile(r, role); !g.Exists(binding) {
+		t.Error("a binding that is not its own is deleted")
 	}
 }

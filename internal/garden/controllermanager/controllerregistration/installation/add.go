@@ -1,7 +1,6 @@
 package installation
 
 import (
-	"cmp"
 	"context"
 	"slices"
 
@@ -10,11 +9,9 @@ import (
 	"github.com/gardener/gardener/pkg/apis/core/v1beta1/constants"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	logf "sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
@@ -29,32 +26,27 @@ import (
 // ControllerName is the name of the controller, as in Gardener.
 const ControllerName = "controllerinstallation-seed"
 
-// AddToManager adds the controller to the manager, from which it takes unset dependencies.
+// AddToManager adds the controller to the manager.
 func (r *Reconciler) AddToManager(mgr manager.Manager) error {
-	r.Client = cmp.Or(r.Client, mgr.GetClient())
-	r.Reader = cmp.Or(r.Reader, mgr.GetAPIReader())
+	r.Base = kit.NewBase(mgr, ControllerName)
 	mapped := handler.EnqueueRequestsFromMapFunc
+	always := builder.WithPredicates(kit.CreationsAndUpdatesIf(func(_, _ client.Object) bool { return true }))
 	return component.NewControllerBuilder(mgr, ControllerName).
 		For(&corev1beta1.Seed{}, builder.WithPredicates(seedChanged())).
-		Watches(&corev1beta1.ControllerRegistration{}, mapped(r.allSeeds), builder.WithPredicates(kit.CreationsAndUpdatesIf(everyUpdate))).
-		Watches(&gardencorev1.ControllerDeployment{}, mapped(r.seedsOfDeployment),
-			builder.WithPredicates(kit.CreationsAndUpdatesIf(everyUpdate))).
-		Watches(&corev1beta1.ControllerInstallation{}, mapped(seedsOf(ofInstallation)), builder.WithPredicates(requirementChanged())).
-		Watches(&corev1beta1.BackupBucket{}, mapped(seedsOf(ofBucket)), builder.WithPredicates(changed(bucketChanged))).
-		Watches(&corev1beta1.BackupEntry{}, mapped(seedsOf(ofEntry)), builder.WithPredicates(changed(entryChanged))).
-		Watches(&corev1beta1.Shoot{}, mapped(seedsOf(ofShoot)), builder.WithPredicates(changed(shootChanged))).
+		Watches(&corev1beta1.ControllerRegistration{}, mapped(r.AllSeeds), always).
+		Watches(&gardencorev1.ControllerDeployment{}, mapped(r.seedsOfDeployment), always).
+		Watches(&corev1beta1.ControllerInstallation{}, mapped(kit.SeedsOf(kit.OfInstallation)), builder.WithPredicates(requirementChanged())).
+		Watches(&corev1beta1.BackupBucket{}, mapped(kit.SeedsOf(kit.OfBucket)), builder.WithPredicates(changed(bucketChanged))).
+		Watches(&corev1beta1.BackupEntry{}, mapped(kit.SeedsOf(ofEntry)), builder.WithPredicates(changed(entryChanged))).
+		Watches(&corev1beta1.Shoot{}, mapped(kit.SeedsOf(ofShoot)), builder.WithPredicates(changed(shootChanged))).
 		WatchesMetadata(&corev1.ConfigMap{}, mapped(r.seedsOfResource("ConfigMap")), builder.WithPredicates(isResource())).
 		WatchesMetadata(&corev1.Secret{}, mapped(r.seedsOfResource("Secret")), builder.WithPredicates(isResource())).
-		Complete(r)
+		Complete(reconcile.AsReconciler(r.Client, r))
 }
-
-func everyUpdate(_, _ client.Object) bool { return true }
 
 // changed passes creations, deletions, and the updates for which counts returns true.
 func changed[T client.Object](counts func(before, after T) bool) predicate.Funcs {
-	funcs := kit.CreationsAndUpdatesIf(counts)
-	funcs.DeleteFunc = func(event.DeleteEvent) bool { return true }
-	return funcs
+	return kit.WithDeletions(kit.CreationsAndUpdatesIf(counts))
 }
 
 // seedChanged passes Seeds whose spec, labels or annotations have changed, and those that are being deleted. It does
@@ -111,44 +103,10 @@ func isResource() predicate.Predicate {
 	})
 }
 
-// seedsOf returns a function that maps an object to requests for the Seeds that names returns.
-func seedsOf[T client.Object](names func(T) []*string) handler.MapFunc {
-	return func(_ context.Context, obj client.Object) (requests []reconcile.Request) {
-		of, ok := obj.(T)
-		if !ok {
-			return nil
-		}
-		for _, name := range names(of) {
-			if name != nil {
-				requests = append(requests, reconcile.Request{NamespacedName: types.NamespacedName{Name: *name}})
-			}
-		}
-		return requests
-	}
-}
+func ofEntry(entry *corev1beta1.BackupEntry) []*string { return []*string{entry.Spec.SeedName} }
 
-func ofBucket(bucket *corev1beta1.BackupBucket) []*string { return []*string{bucket.Spec.SeedName} }
-func ofEntry(entry *corev1beta1.BackupEntry) []*string    { return []*string{entry.Spec.SeedName} }
 func ofShoot(shoot *corev1beta1.Shoot) []*string {
 	return []*string{shoot.Spec.SeedName, shoot.Status.SeedName}
-}
-func ofInstallation(installation *corev1beta1.ControllerInstallation) []*string {
-	if installation.Spec.SeedRef == nil {
-		return nil
-	}
-	return []*string{&installation.Spec.SeedRef.Name}
-}
-
-func (r *Reconciler) allSeeds(ctx context.Context, _ client.Object) (requests []reconcile.Request) {
-	seeds := &corev1beta1.SeedList{}
-	if err := r.Client.List(ctx, seeds, client.UnsafeDisableDeepCopy); err != nil {
-		logf.FromContext(ctx).Error(err, "Listing Seeds")
-		return nil
-	}
-	for _, seed := range seeds.Items {
-		requests = append(requests, reconcile.Request{NamespacedName: types.NamespacedName{Name: seed.Name}})
-	}
-	return requests
 }
 
 // seedsOfDeployment returns requests for all Seeds if a registration refers to the deployment, else none.
@@ -161,7 +119,7 @@ func (r *Reconciler) seedsOfDeployment(ctx context.Context, deployment client.Ob
 	for _, registration := range registrations.Items {
 		if d := registration.Spec.Deployment; d != nil &&
 			slices.Contains(d.DeploymentRefs, corev1beta1.DeploymentRef{Name: deployment.GetName()}) {
-			return r.allSeeds(ctx, nil)
+			return r.AllSeeds(ctx, nil)
 		}
 	}
 	return nil

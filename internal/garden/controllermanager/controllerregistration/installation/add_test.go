@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	"github.com/gardenlite/gardenlite/internal/garden/controllermanager/kit"
 	"github.com/gardenlite/gardenlite/internal/garden/controllermanager/kit/kittest"
 )
 
@@ -65,7 +66,7 @@ func TestRequests(t *testing.T) {
 	}
 	other := seed(func(s *corev1beta1.Seed) { s.Name = "other" })
 	g := kittest.New(t, seed(), other, x, deployment("d"), deployment("unused"))
-	r := &Reconciler{Client: g, Reader: g}
+	r := &Reconciler{Base: g.Base()}
 	named := func(name string) client.Object {
 		return &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Name: name}}
 	}
@@ -75,17 +76,17 @@ func TestRequests(t *testing.T) {
 		requests []reconcile.Request
 		want     []string
 	}{
-		"registration":      {r.allSeeds(t.Context(), x), both},
+		"registration":      {r.AllSeeds(t.Context(), x), both},
 		"deployment":        {r.seedsOfDeployment(t.Context(), deployment("d")), both},
 		"unused deployment": {r.seedsOfDeployment(t.Context(), deployment("unused")), nil},
 		"secret":            {r.seedsOfResource("Secret")(t.Context(), named("s")), both},
 		"config map":        {r.seedsOfResource("ConfigMap")(t.Context(), named("s")), nil},
-		"moving shoot":      {seedsOf(ofShoot)(t.Context(), moving), both},
-		"shoot":             {seedsOf(ofShoot)(t.Context(), shoot("x")), []string{"seed"}},
-		"installation":      {seedsOf(ofInstallation)(t.Context(), installed("x")), []string{"seed"}},
+		"moving shoot":      {kit.SeedsOf(ofShoot)(t.Context(), moving), both},
+		"shoot":             {kit.SeedsOf(ofShoot)(t.Context(), shoot("x")), []string{"seed"}},
+		"installation":      {kit.SeedsOf(kit.OfInstallation)(t.Context(), installed("x")), []string{"seed"}},
 		"a shoot's": {
-			seedsOf(ofInstallation)(t.Context(), installed("x", func(i *corev1beta1.ControllerInstallation) { i.Spec.SeedRef = nil })), nil},
-		"bucket without seed": {seedsOf(ofBucket)(t.Context(), &corev1beta1.BackupBucket{}), nil},
+			kit.SeedsOf(kit.OfInstallation)(t.Context(), installed("x", func(i *corev1beta1.ControllerInstallation) { i.Spec.SeedRef = nil })), nil},
+		"bucket without seed": {kit.SeedsOf(kit.OfBucket)(t.Context(), &corev1beta1.BackupBucket{}), nil},
 	} {
 		var got []string
 		for _, request := range test.requests {

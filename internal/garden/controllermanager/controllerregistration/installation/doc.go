@@ -3,6 +3,6 @@
 // that the Seed, its Shoots, its BackupBuckets and its BackupEntries use, on the registration's deployment policy, and
 // on the condition Required that the gardenlet reports.
 //
-// A registration has at most one installation in a Seed: existing ones are read from the API server, without the cache.
-// The package may import API types and kit.
+// Extensions are not installed in self-hosted Shoots. A registration has at most one installation in a Seed: existing
+// ones are read from the API server, without the cache. The package may import API types and kit.
 package installation

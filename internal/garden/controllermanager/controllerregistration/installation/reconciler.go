@@ -15,13 +15,12 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/gardenlite/gardenlite/internal/component/conditions"
+	"github.com/gardenlite/gardenlite/internal/garden/controllermanager/kit"
 )
 
 // Reconciler manages the ControllerInstallations of Seeds.
 type Reconciler struct {
-	Client client.Client
-	// Reader reads from the API server of the garden, without the cache.
-	Reader client.Reader
+	kit.Base
 }
 
 // state is the input for the installations of one Seed. It is read-only except for the installations.
@@ -38,11 +37,7 @@ type state struct {
 }
 
 // Reconcile creates, updates and deletes the ControllerInstallations of one Seed.
-func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
-	seed := &corev1beta1.Seed{}
-	if err := r.Client.Get(ctx, request.NamespacedName, seed); err != nil {
-		return reconcile.Result{}, client.IgnoreNotFound(err)
-	}
+func (r *Reconciler) Reconcile(ctx context.Context, seed *corev1beta1.Seed) (reconcile.Result, error) {
 	s, err := r.read(ctx, seed)
 	if err != nil {
 		return reconcile.Result{}, err

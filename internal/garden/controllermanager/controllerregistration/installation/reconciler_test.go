@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/gardenlite/gardenlite/internal/garden/controllermanager/kit/kittest"
 )
@@ -106,9 +107,9 @@ func required(i *corev1beta1.ControllerInstallation) {
 func reconciled(t *testing.T, objects ...client.Object) (names []string, g kittest.Garden, err error) {
 	t.Helper()
 	g = kittest.New(t, objects...)
-	r := &Reconciler{Client: g, Reader: g}
-	_, err = g.Reconcile(r, seed())
-	if _, second := g.Reconcile(r, seed()); (second == nil) != (err == nil) {
+	r := &Reconciler{Base: g.Base()}
+	_, err = g.Reconcile(reconcile.AsReconciler(g, r), seed())
+	if _, second := g.Reconcile(reconcile.AsReconciler(g, r), seed()); (second == nil) != (err == nil) {
 		t.Errorf("once more: %v", second)
 	}
 	for _, i := range installations(g) {
@@ -400,7 +401,7 @@ func TestInstallation(t *testing.T) {
 	for _, obj := range []client.Object{x, deployment, secret} {
 		g.Must(g.Update(g.Context(), obj))
 	}
-	_, err = g.Reconcile(&Reconciler{Client: g, Reader: g}, seed())
+	_, err = g.Reconcile(reconcile.AsReconciler(g, &Reconciler{Base: g.Base()}), seed())
 	g.Must(err)
 	second := ofX()
 	compare("changed", second)
@@ -412,7 +413,7 @@ func TestInstallation(t *testing.T) {
 			t.Errorf("label %s: %q, %q", label, first.Labels[label], second.Labels[label])
 		}
 	}
-	if _, err := g.Reconcile(&Reconciler{Client: g, Reader: g}, seed()); err != nil || ofX().ResourceVersion != second.ResourceVersion {
+	if _, err := g.Reconcile(reconcile.AsReconciler(g, &Reconciler{Base: g.Base()}), seed()); err != nil || ofX().ResourceVersion != second.ResourceVersion {
 		t.Errorf("written again for nothing (%v)", err)
 	}
 }

@@ -21,6 +21,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/gardenlite/gardenlite/internal/garden/controllermanager/kit"
 )
 
 // Start is the initial time of a garden's clock.
@@ -50,6 +52,9 @@ func New(t *testing.T, objects ...client.Object) Garden {
 		}).Build()
 	return Garden{t, c, testclock.NewFakePassiveClock(Start)}
 }
+
+// Base returns the Base of a Reconciler in the garden.
+func (g Garden) Base() kit.Base { return kit.Base{Client: g, Reader: g, Clock: g.Clock} }
 
 // Reconcile calls r with the name of obj.
 func (g Garden) Reconcile(r reconcile.Reconciler, obj client.Object) (reconcile.Result, error) {

@@ -1,0 +1,102 @@
+package kit
+
+import (
+	"context"
+	"fmt"
+
+	corev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	logf "sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+)
+
+// UpdatesIf passes the updates for which counts returns true, and no other events.
+func UpdatesIf[T client.Object](counts func(before, after T) bool) predicate.Funcs {
+	return predicate.Funcs{
+		CreateFunc:  func(event.CreateEvent) bool { return false },
+		UpdateFunc:  func(e event.UpdateEvent) bool { return counts(e.ObjectOld.(T), e.ObjectNew.(T)) },
+		DeleteFunc:  func(event.DeleteEvent) bool { return false },
+		GenericFunc: func(event.GenericEvent) bool { return false },
+	}
+}
+
+// CreationsAndUpdatesIf passes creations, including those of existing objects at the start of the watch, and the updates
+// for which counts returns true.
+func CreationsAndUpdatesIf[T client.Object](counts func(before, after T) bool) predicate.Funcs {
+	funcs := UpdatesIf(counts)
+	funcs.CreateFunc = func(event.CreateEvent) bool { return true }
+	return funcs
+}
+
+// WithDeletions passes deletions as well.
+func WithDeletions(funcs predicate.Funcs) predicate.Funcs {
+	funcs.DeleteFunc = func(event.DeleteEvent) bool { return true }
+	return funcs
+}
+
+// CreationsIf passes the creations of objects that fit, also of existing objects at the start of the watch, and the
+// updates for which counts returns true.
+func CreationsIf[T client.Object](fits func(T) bool, counts func(before, after T) bool) predicate.Funcs {
+	funcs := UpdatesIf(counts)
+	funcs.CreateFunc = func(e event.CreateEvent) bool { return fits(e.Object.(T)) }
+	return funcs
+}
+
+// Creations passes creations, including those of existing objects at the start of the watch.
+func Creations() predicate.Funcs {
+	return CreationsAndUpdatesIf(func(_, _ client.Object) bool { return false })
+}
+
+// RequestFor returns a request for the object with this namespace and name.
+func RequestFor(namespace, name string) []reconcile.Request {
+	return []reconcile.Request{{NamespacedName: client.ObjectKey{Namespace: namespace, Name: name}}}
+}
+
+// RequestsIf returns requests for those objects of a list that fit. It logs an error, because a mapping function cannot
+// return it.
+func RequestsIf[T client.Object](ctx context.Context, reader client.Reader, list client.ObjectList, fits func(T) bool,
+	options ...client.ListOption) (requests []reconcile.Request) {
+	if err := reader.List(ctx, list, append(options, client.UnsafeDisableDeepCopy)...); err != nil {
+		logf.FromContext(ctx).Error(err, "Listing the objects to reconcile", "list", fmt.Sprintf("%T", list))
+		return nil
+	}
+	_ = meta.EachListItem(list, func(item runtime.Object) error {
+		if obj := item.(T); fits(obj) {
+			requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(obj)})
+		}
+		return nil
+	})
+	return requests
+}
+
+// AllSeeds returns requests for all Seeds.
+func (b Base) AllSeeds(ctx context.Context, _ client.Object) []reconcile.Request {
+	return RequestsIf(ctx, b.Client, &corev1beta1.SeedList{}, func(*corev1beta1.Seed) bool { return true })
+}
+
+// SeedsOf maps an object to requests for the Seeds that names returns.
+func SeedsOf[T client.Object](names func(T) []*string) handler.MapFunc {
+	return func(_ context.Context, obj client.Object) (requests []reconcile.Request) {
+		for _, name := range names(obj.(T)) {
+			if name != nil {
+				requests = append(requests, RequestFor("", *name)...)
+			}
+		}
+		return requests
+	}
+}
+
+// OfInstallation and OfBucket return the name of the Seed of a ControllerInstallation and of a BackupBucket, for SeedsOf.
+func OfInstallation(installation *corev1beta1.ControllerInstallation) []*string {
+	if installation.Spec.SeedRef == nil {
+		return nil
+	}
+	return []*string{&installation.Spec.SeedRef.Name}
+}
+
+func OfBucket(bucket *corev1beta1.BackupBucket) []*string { return []*string{bucket.Spec.SeedName} }

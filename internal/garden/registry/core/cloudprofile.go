@@ -2,10 +2,14 @@ package core
 
 import (
 	"context"
+	"slices"
+	"time"
 
+	"github.com/Masterminds/semver/v3"
 	gardencore "github.com/gardener/gardener/pkg/apis/core"
-	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/utils/clock"
+	"k8s.io/utils/ptr"
 
 	"github.com/gardenlite/gardenlite/internal/garden/registry/resource"
 	validation "github.com/gardenlite/gardenlite/internal/garden/validation/corevalidation"
@@ -13,10 +17,8 @@ import (
 
 func cloudProfiles(clock clock.PassiveClock) resource.Definition[*gardencore.CloudProfile] {
 	return resource.Definition[*gardencore.CloudProfile]{
-		Resource: gardencore.Resource("cloudprofiles"), Singular: "cloudprofile", ShortNames: []string{"cprofile", "cpfl"},
+		Resource: gardencore.Resource("cloudprofiles"), Kind: "CloudProfile", ShortNames: []string{"cprofile", "cpfl"},
 		Versions: v1beta1, AllowUnconditionalUpdate: true,
-		New:                  func() *gardencore.CloudProfile { return &gardencore.CloudProfile{} },
-		NewList:              func() runtime.Object { return &gardencore.CloudProfileList{} },
 		CopySpec:             func(to, from *gardencore.CloudProfile) { to.Spec = from.Spec },
 		CopyStatus:           func(to, from *gardencore.CloudProfile) { to.Status = from.Status },
 		Validate:             validation.ValidateCloudProfile,
@@ -35,4 +37,106 @@ func cloudProfiles(clock clock.PassiveClock) resource.Definition[*gardencore.Clo
 			{Name: "Provider", Description: "The provider type.", Value: func(p *gardencore.CloudProfile) any { return p.Spec.Type }},
 		},
 	}
+}
+
+func namespacedCloudProfiles(clock clock.PassiveClock) resource.Definition[*gardencore.NamespacedCloudProfile] {
+	return resource.Definition[*gardencore.NamespacedCloudProfile]{
+		Resource: gardencore.Resource("namespacedcloudprofiles"), Kind: "NamespacedCloudProfile",
+		ShortNames: []string{"nsprofile", "nscpfl"}, Versions: v1beta1, Namespaced: true, AllowUnconditionalUpdate: true,
+		CopySpec:             func(to, from *gardencore.NamespacedCloudProfile) { to.Spec = from.Spec },
+		CopyStatus:           func(to, from *gardencore.NamespacedCloudProfile) { to.Status = from.Status },
+		Validate:             validation.ValidateNamespacedCloudProfile,
+		ValidateUpdate:       validation.ValidateNamespacedCloudProfileUpdate,
+		ValidateStatusUpdate: validation.ValidateNamespacedCloudProfileStatusUpdate,
+		SpecChanged:          func(p, old *gardencore.NamespacedCloudProfile) bool { return !resource.Equal(old.Spec, p.Spec) },
+		PrepareForCreate: func(_ context.Context, p *gardencore.NamespacedCloudProfile) {
+			dropUnusableNamespacedVersions(&p.Spec, &gardencore.NamespacedCloudProfileSpec{}, clock.Now())
+		},
+		PrepareForUpdate: func(_ context.Context, p, old *gardencore.NamespacedCloudProfile) {
+			dropUnusableNamespacedVersions(&p.Spec, &old.Spec, clock.Now())
+		},
+		Fields: func(p *gardencore.NamespacedCloudProfile) fields.Set {
+			return fields.Set{gardencore.NamespacedCloudProfileParentRefName: p.Spec.Parent.Name}
+		},
+		Indexed: []string{gardencore.NamespacedCloudProfileParentRefName},
+		Columns: []resource.Column[*gardencore.NamespacedCloudProfile]{
+			{Name: "Parent Name", Description: "The profile that it is based on.",
+				Value: func(p *gardencore.NamespacedCloudProfile) any { return p.Spec.Parent.Name }},
+			{Name: "Parent Kind", Description: "The kind of the profile that it is based on.",
+				Value: func(p *gardencore.NamespacedCloudProfile) any { return p.Spec.Parent.Kind }},
+		},
+	}
+}
+
+// kubernetesAtLeast reports whether a Kubernetes version is 1.<minor> or later. It returns false for an invalid
+// version.
+func kubernetesAtLeast(version string, minor uint64) bool {
+	v, err := semver.NewVersion(version)
+	return err == nil && (v.Major() > 1 || v.Major() == 1 && v.Minor() >= minor)
+}
+
+// active reports whether a version may be used: it is available already, and has not expired.
+func active(version gardencore.ExpirableVersion, now time.Time) bool {
+	classification := validation.ClassificationAt(version, now)
+	return classification != gardencore.ClassificationExpired && classification != gardencore.ClassificationUnavailable
+}
+
+// dropUnusableVersions removes Kubernetes versions that cannot be used and expired machine image versions from a new
+// CloudProfile.
+func dropUnusableVersions(spec *gardencore.CloudProfileSpec, now time.Time) {
+	spec.Kubernetes.Versions = deleteFunc(spec.Kubernetes.Versions, func(v gardencore.ExpirableVersion) bool {
+		return !active(v, now)
+	})
+	for i := range spec.MachineImages {
+		image := &spec.MachineImages[i]
+		image.Versions = deleteFunc(image.Versions, func(v gardencore.MachineImageVersion) bool {
+			return validation.ClassificationAt(v.ExpirableVersion, now) == gardencore.ClassificationExpired
+		})
+	}
+}
+
+// dropUnusableNamespacedVersions removes versions that cannot be used from a NamespacedCloudProfile, unless the old
+// spec has them. It also removes images without versions, unless they set an update strategy.
+func dropUnusableNamespacedVersions(spec, old *gardencore.NamespacedCloudProfileSpec, now time.Time) {
+	if spec.Kubernetes != nil {
+		spec.Kubernetes.Versions = deleteFunc(spec.Kubernetes.Versions, func(v gardencore.ExpirableVersion) bool {
+			had := old.Kubernetes != nil &&
+				slices.ContainsFunc(old.Kubernetes.Versions, func(o gardencore.ExpirableVersion) bool { return o.Version == v.Version })
+			return !had && !active(v, now)
+		})
+	}
+	for i := range spec.MachineImages {
+		image := &spec.MachineImages[i]
+		image.Versions = deleteFunc(image.Versions, func(v gardencore.MachineImageVersion) bool {
+			return findImageVersion(old.MachineImages, image.Name, v.Version) == nil && !active(v.ExpirableVersion, now)
+		})
+	}
+	spec.MachineImages = deleteFunc(spec.MachineImages, func(image gardencore.MachineImage) bool {
+		return len(image.Versions) == 0 && ptr.Deref(image.UpdateStrategy, "") == ""
+	})
+}
+
+// deleteFunc returns nil instead of an empty list, so that objects without elements compare as equal.
+func deleteFunc[T any](list []T, del func(T) bool) []T {
+	if list = slices.DeleteFunc(list, del); len(list) == 0 {
+		return nil
+	}
+	return list
+}
+
+// findImageVersion returns nil if the version does not exist. If several images or versions have the same name, the
+// last one counts.
+func findImageVersion(images []gardencore.MachineImage, name, version string) *gardencore.MachineImageVersion {
+	for _, image := range slices.Backward(images) {
+		if image.Name != name {
+			continue
+		}
+		for i := range slices.Backward(image.Versions) {
+			if image.Versions[i].Version == version {
+				return &image.Versions[i]
+			}
+		}
+		return nil
+	}
+	return nil
 }

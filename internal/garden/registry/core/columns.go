@@ -29,23 +29,6 @@ func operationProgress(op *gardencore.LastOperation) any {
 	return int64(op.Progress)
 }
 
-// condition returns the status of a condition, or "" if the condition is missing.
-func condition(conditions []gardencore.Condition, kind gardencore.ConditionType) gardencore.ConditionStatus {
-	for _, c := range conditions {
-		if c.Type == kind {
-			return c.Status
-		}
-	}
-	return ""
-}
-
 func conditionStatus(conditions []gardencore.Condition, kind gardencore.ConditionType) any {
-	return orUnknown(string(condition(conditions, kind)))
-}
-
-func orUnknown(value string) any {
-	if value == "" {
-		return resource.Unknown
-	}
-	return value
+	return resource.OrUnknown(resource.Condition(conditions, kind))
 }

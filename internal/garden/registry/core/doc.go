@@ -1,3 +1,3 @@
-// Package core provides the storage of the API group core.gardener.cloud, with a file for each resource. Storage
+// Package core provides the storage of the API group core.gardener.cloud. Storage
 // returns the storage of all resources.
 package core

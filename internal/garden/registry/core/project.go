@@ -5,7 +5,6 @@ import (
 
 	gardencore "github.com/gardener/gardener/pkg/apis/core"
 	"k8s.io/apimachinery/pkg/fields"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/utils/ptr"
 
 	"github.com/gardenlite/gardenlite/internal/garden/registry/resource"
@@ -14,9 +13,7 @@ import (
 
 func projects() resource.Definition[*gardencore.Project] {
 	return resource.Definition[*gardencore.Project]{
-		Resource: gardencore.Resource("projects"), Singular: "project", Versions: v1beta1, AllowUnconditionalUpdate: true,
-		New:                  func() *gardencore.Project { return &gardencore.Project{} },
-		NewList:              func() runtime.Object { return &gardencore.ProjectList{} },
+		Resource: gardencore.Resource("projects"), Kind: "Project", Versions: v1beta1, AllowUnconditionalUpdate: true,
 		Validate:             validation.ValidateProject,
 		ValidateUpdate:       validation.ValidateProjectUpdate,
 		ValidateStatusUpdate: validation.ValidateProjectStatusUpdate,
@@ -31,12 +28,7 @@ func projects() resource.Definition[*gardencore.Project] {
 		Columns: []resource.Column[*gardencore.Project]{
 			{Name: "Namespace", Description: "The project's namespace.",
 				Value: func(p *gardencore.Project) any { return ptr.Deref(p.Spec.Namespace, resource.Unknown) }},
-			{Name: "Status", Description: "The project's phase.", Value: func(p *gardencore.Project) any {
-				if p.Status.Phase == "" {
-					return resource.Unknown
-				}
-				return string(p.Status.Phase)
-			}},
+			{Name: "Status", Description: "The project's phase.", Value: func(p *gardencore.Project) any { return resource.OrUnknown(p.Status.Phase) }},
 			{Name: "Owner", Description: "Who is responsible for the project.", Value: func(p *gardencore.Project) any {
 				if p.Spec.Owner != nil {
 					return p.Spec.Owner.Name

@@ -4,7 +4,6 @@ import (
 	gardencore "github.com/gardener/gardener/pkg/apis/core"
 	v1beta1constants "github.com/gardener/gardener/pkg/apis/core/v1beta1/constants"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/utils/ptr"
 
 	"github.com/gardenlite/gardenlite/internal/garden/registry/resource"
@@ -13,9 +12,7 @@ import (
 
 func seeds() resource.Definition[*gardencore.Seed] {
 	return resource.Definition[*gardencore.Seed]{
-		Resource: gardencore.Resource("seeds"), Singular: "seed", Versions: v1beta1, AllowUnconditionalUpdate: true,
-		New:                  func() *gardencore.Seed { return &gardencore.Seed{} },
-		NewList:              func() runtime.Object { return &gardencore.SeedList{} },
+		Resource: gardencore.Resource("seeds"), Kind: "Seed", Versions: v1beta1, AllowUnconditionalUpdate: true,
 		CopySpec:             func(to, from *gardencore.Seed) { to.Spec = from.Spec },
 		CopyStatus:           func(to, from *gardencore.Seed) { to.Status = from.Status },
 		Validate:             validation.ValidateSeed,
@@ -35,7 +32,7 @@ func seeds() resource.Definition[*gardencore.Seed] {
 			resource.Age[*gardencore.Seed](),
 			{Name: "Version", Description: "The gardenlet's version.", Value: func(s *gardencore.Seed) any {
 				if s.Status.Gardener != nil {
-					return orUnknown(s.Status.Gardener.Version)
+					return resource.OrUnknown(s.Status.Gardener.Version)
 				}
 				return resource.Unknown
 			}},
@@ -62,10 +59,10 @@ func seedSpecChanged(seed, old *gardencore.Seed) bool {
 
 func seedStatus(seed *gardencore.Seed) any {
 	var (
-		gardenlet  = condition(seed.Status.Conditions, gardencore.SeedGardenletReady)
-		buckets    = condition(seed.Status.Conditions, gardencore.SeedBackupBucketsReady)
-		extensions = condition(seed.Status.Conditions, gardencore.SeedExtensionsReady)
-		system     = condition(seed.Status.Conditions, gardencore.SeedSystemComponentsHealthy)
+		gardenlet  = resource.Condition(seed.Status.Conditions, gardencore.SeedGardenletReady)
+		buckets    = resource.Condition(seed.Status.Conditions, gardencore.SeedBackupBucketsReady)
+		extensions = resource.Condition(seed.Status.Conditions, gardencore.SeedExtensionsReady)
+		system     = resource.Condition(seed.Status.Conditions, gardencore.SeedSystemComponentsHealthy)
 	)
 	good := func(status gardencore.ConditionStatus) bool {
 		return status == gardencore.ConditionTrue || status == gardencore.ConditionProgressing
@@ -80,4 +77,17 @@ func seedStatus(seed *gardencore.Seed) any {
 		return "NotReady"
 	}
 	return "Ready"
+}
+
+func exposureClasses() resource.Definition[*gardencore.ExposureClass] {
+	return resource.Definition[*gardencore.ExposureClass]{
+		Resource: gardencore.Resource("exposureclasses"), Kind: "ExposureClass",
+		ShortNames: []string{"expclass", "expcls"}, Versions: v1beta1,
+		Validate:       validation.ValidateExposureClass,
+		ValidateUpdate: validation.ValidateExposureClassUpdate,
+		Columns: []resource.Column[*gardencore.ExposureClass]{
+			{Name: "Handler", Description: "What the control plane's exposure is handled by.",
+				Value: func(c *gardencore.ExposureClass) any { return c.Handler }},
+		},
+	}
 }

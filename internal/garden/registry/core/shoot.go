@@ -11,7 +11,6 @@ import (
 	autoscalingv1 "k8s.io/api/autoscaling/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/utils/clock"
 	"k8s.io/utils/ptr"
@@ -22,9 +21,7 @@ import (
 
 func shoots(clock clock.PassiveClock) resource.Definition[*gardencore.Shoot] {
 	return resource.Definition[*gardencore.Shoot]{
-		Resource: gardencore.Resource("shoots"), Singular: "shoot", Categories: all, Versions: v1beta1, Namespaced: true,
-		New:        func() *gardencore.Shoot { return &gardencore.Shoot{} },
-		NewList:    func() runtime.Object { return &gardencore.ShootList{} },
+		Resource: gardencore.Resource("shoots"), Kind: "Shoot", Categories: all, Versions: v1beta1, Namespaced: true,
 		CopySpec:   func(to, from *gardencore.Shoot) { to.Spec = from.Spec },
 		CopyStatus: func(to, from *gardencore.Shoot) { to.Status = from.Status },
 		PrepareForCreate: func(_ context.Context, shoot *gardencore.Shoot) {
@@ -187,5 +184,20 @@ func maintainSeedLabels(meta *metav1.ObjectMeta, seeds ...*string) {
 		if name := ptr.Deref(seed, ""); name != "" {
 			metav1.SetMetaDataLabel(meta, seedLabelPrefix+name, "true")
 		}
+	}
+}
+
+func shootStates() resource.Definition[*gardencore.ShootState] {
+	return resource.Definition[*gardencore.ShootState]{
+		Resource: gardencore.Resource("shootstates"), Kind: "ShootState", Categories: all, Versions: v1beta1, Namespaced: true,
+		Validate:       validation.ValidateShootState,
+		ValidateUpdate: validation.ValidateShootStateUpdate,
+		SpecChanged:    func(s, old *gardencore.ShootState) bool { return !resource.Equal(old.Spec, s.Spec) },
+		Columns: []resource.Column[*gardencore.ShootState]{
+			{Name: "Gardener Data", Description: "How many entries Gardener's own state has.",
+				Value: func(s *gardencore.ShootState) any { return int64(len(s.Spec.Gardener)) }},
+			{Name: "Extension States", Description: "How many extension resources have state.",
+				Value: func(s *gardencore.ShootState) any { return int64(len(s.Spec.Extensions)) }},
+		},
 	}
 }

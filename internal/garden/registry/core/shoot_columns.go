@@ -30,7 +30,7 @@ func shootColumns() []shootColumn {
 		{Name: "Purpose", Description: "What the cluster is for.", Wide: true,
 			Value: func(s *gardencore.Shoot) any { return string(ptr.Deref(s.Spec.Purpose, resource.None)) }},
 		{Name: "Gardener Version", Description: "The version of the gardenlet that reconciled it last.", Wide: true,
-			Value: func(s *gardencore.Shoot) any { return orUnknown(s.Status.Gardener.Version) }},
+			Value: func(s *gardencore.Shoot) any { return resource.OrUnknown(s.Status.Gardener.Version) }},
 	}
 	for _, c := range []struct {
 		name      string

@@ -1,3 +1,4 @@
+// Package operations provides the storage of the API group operations.gardener.cloud.
 package operations
 
 import (
@@ -9,9 +10,10 @@ import (
 	gardenoperations "github.com/gardener/gardener/pkg/apis/operations"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/duration"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/apiserver/pkg/registry/generic"
+	"k8s.io/apiserver/pkg/registry/rest"
 	"k8s.io/utils/clock"
 	"k8s.io/utils/ptr"
 
@@ -30,10 +32,8 @@ const (
 // bastions returns the Definition of Bastions. Only the API server sets the times of their heartbeat and expiration.
 func bastions(clock clock.PassiveClock, timeToLive time.Duration) resource.Definition[*gardenoperations.Bastion] {
 	return resource.Definition[*gardenoperations.Bastion]{
-		Resource: gardenoperations.Resource("bastions"), Singular: "bastion", Categories: []string{"all"},
+		Resource: gardenoperations.Resource("bastions"), Kind: "Bastion", Categories: []string{"all"},
 		Versions: []string{"v1alpha1"}, Namespaced: true,
-		New:         func() *gardenoperations.Bastion { return &gardenoperations.Bastion{} },
-		NewList:     func() runtime.Object { return &gardenoperations.BastionList{} },
 		CopySpec:    func(to, from *gardenoperations.Bastion) { to.Spec = from.Spec },
 		SpecChanged: bastionSpecChanged,
 		// There is no CopyStatus: as in Gardener, a new Bastion keeps the status of the request, except for its
@@ -134,4 +134,12 @@ func bastionColumns(clock clock.PassiveClock) []resource.Column[*gardenoperation
 			return "<expired>"
 		}},
 	}
+}
+
+// Storage returns the storage of the group, by version and resource. A timeToLive of 0 means DefaultTimeToLive.
+func Storage(getter generic.RESTOptionsGetter, clock clock.PassiveClock, timeToLive time.Duration) (
+	map[string]map[string]rest.Storage, error) {
+	b := resource.NewBuilder(getter)
+	resource.Add(b, bastions(clock, cmp.Or(timeToLive, DefaultTimeToLive)))
+	return b.Result()
 }

@@ -7,7 +7,10 @@ import (
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/gardenlite/gardenlite/internal/garden/scheme"
 )
 
 // Object is a pointer to an API object in its internal version.
@@ -18,9 +21,9 @@ type Object interface {
 
 // Definition is what is specific to a resource. Functions that are nil do nothing.
 type Definition[T Object] struct {
-	// Resource, Singular, ShortNames and Categories are the names of the resource.
+	// Resource, Kind, ShortNames and Categories are the names of the resource. Its singular name is the kind in lower case.
 	Resource   schema.GroupResource
-	Singular   string
+	Kind       string
 	ShortNames []string
 	Categories []string
 	// Versions are the versions in which the resource is served, all from the same storage.
@@ -29,9 +32,6 @@ type Definition[T Object] struct {
 	Namespaced bool
 	// AllowUnconditionalUpdate allows updates without a resource version.
 	AllowUnconditionalUpdate bool
-
-	New     func() T
-	NewList func() runtime.Object
 
 	// CopySpec and CopyStatus copy the spec and the status of an object to another one. Without CopySpec, there is no
 	// status subresource; without CopyStatus, clients write the status together with the object.
@@ -61,6 +61,14 @@ type Definition[T Object] struct {
 
 	// Columns are what kubectl prints after Name; Age comes last if it is not among them.
 	Columns []Column[T]
+}
+
+// newObject returns an empty object, or an empty list of objects.
+func (d *Definition[T]) newObject(suffix string) runtime.Object {
+	gvk := schema.GroupVersionKind{Group: d.Resource.Group, Version: runtime.APIVersionInternal, Kind: d.Kind + suffix}
+	obj, err := scheme.Scheme.New(gvk)
+	utilruntime.Must(err)
+	return obj
 }
 
 // Column is a printed column.

@@ -5,7 +5,6 @@ import (
 
 	gardencore "github.com/gardener/gardener/pkg/apis/core"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 )
 
 func TestTakeOperation(t *testing.T) {
@@ -23,11 +22,10 @@ func TestTakeOperation(t *testing.T) {
 	}
 }
 
-// TestEmptyDefinition checks that all functions of a Definition but New and NewList are optional.
+// TestEmptyDefinition checks that all functions of a Definition are optional.
 func TestEmptyDefinition(t *testing.T) {
 	def := Definition[*gardencore.Quota]{
-		Resource: gardencore.Resource("quotas"), Singular: "quota", Versions: []string{"v1beta1"},
-		New: func() *gardencore.Quota { return &gardencore.Quota{} }, NewList: func() runtime.Object { return &gardencore.QuotaList{} },
+		Resource: gardencore.Resource("quotas"), Kind: "Quota", Versions: []string{"v1beta1"},
 	}
 	s, ctx, quota := newStrategy(&def), t.Context(), &gardencore.Quota{}
 	s.PrepareForCreate(ctx, quota)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
@@ -44,11 +45,11 @@ func NewStores[T Object](def Definition[T], getter generic.RESTOptionsGetter) (*
 	}
 	main := newStrategy(&def)
 	store := &genericregistry.Store{
-		NewFunc:                   func() runtime.Object { return def.New() },
-		NewListFunc:               def.NewList,
+		NewFunc:                   func() runtime.Object { return def.newObject("") },
+		NewListFunc:               func() runtime.Object { return def.newObject("List") },
 		PredicateFunc:             def.predicate,
 		DefaultQualifiedResource:  def.Resource,
-		SingularQualifiedResource: schema.GroupResource{Group: def.Resource.Group, Resource: def.Singular},
+		SingularQualifiedResource: schema.GroupResource{Group: def.Resource.Group, Resource: strings.ToLower(def.Kind)},
 		CreateStrategy:            main,
 		UpdateStrategy:            main,
 		DeleteStrategy:            main,

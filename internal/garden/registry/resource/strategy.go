@@ -40,7 +40,7 @@ func (s strategy[T]) AllowUnconditionalUpdate() bool { return s.def.AllowUncondi
 func (s strategy[T]) PrepareForCreate(ctx context.Context, obj runtime.Object) {
 	created := obj.(T)
 	if s.def.CopyStatus != nil {
-		s.def.CopyStatus(created, s.def.New())
+		s.def.CopyStatus(created, s.def.newObject("").(T))
 	}
 	if s.def.SpecChanged != nil {
 		created.SetGeneration(1)

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 
+	gardencore "github.com/gardener/gardener/pkg/apis/core"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metatable "k8s.io/apimachinery/pkg/api/meta/table"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -18,6 +19,18 @@ const (
 	Unknown = "<unknown>"
 	Pending = "<pending>"
 )
+
+// Condition returns the status of a condition, or "" if the condition is missing.
+func Condition(conditions []gardencore.Condition, kind gardencore.ConditionType) gardencore.ConditionStatus {
+	i := slices.IndexFunc(conditions, func(c gardencore.Condition) bool { return c.Type == kind })
+	if i < 0 {
+		return ""
+	}
+	return conditions[i].Status
+}
+
+// OrUnknown returns a value for a column, or the placeholder for an unknown one if it is empty.
+func OrUnknown[S ~string](value S) any { return cmp.Or(string(value), Unknown) }
 
 var metaDoc = metav1.ObjectMeta{}.SwaggerDoc()
 

@@ -3,7 +3,6 @@
 package seedmanagement
 
 import (
-	gardencore "github.com/gardener/gardener/pkg/apis/core"
 	"k8s.io/apiserver/pkg/registry/generic"
 	"k8s.io/apiserver/pkg/registry/rest"
 
@@ -21,14 +20,4 @@ func Storage(getter generic.RESTOptionsGetter) (map[string]map[string]rest.Stora
 		b.Subresource("managedseedsets/scale", "v1alpha1", &scaleREST{sets})
 	}
 	return b.Result()
-}
-
-// condition returns the status of a condition, or "" if the condition is missing.
-func condition(conditions []gardencore.Condition, kind gardencore.ConditionType) gardencore.ConditionStatus {
-	for _, c := range conditions {
-		if c.Type == kind {
-			return c.Status
-		}
-	}
-	return ""
 }

@@ -1,23 +1,57 @@
 package core
 
 import (
+	"strings"
+
 	gardencore "github.com/gardener/gardener/pkg/apis/core"
 	"k8s.io/apimachinery/pkg/fields"
-	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/gardenlite/gardenlite/internal/garden/registry/resource"
 	validation "github.com/gardenlite/gardenlite/internal/garden/validation/corevalidation"
 )
+
+func controllerRegistrations() resource.Definition[*gardencore.ControllerRegistration] {
+	return resource.Definition[*gardencore.ControllerRegistration]{
+		Resource: gardencore.Resource("controllerregistrations"), Kind: "ControllerRegistration",
+		ShortNames: []string{"ctrlreg"}, Categories: all, Versions: v1beta1,
+		Validate:       validation.ValidateControllerRegistration,
+		ValidateUpdate: validation.ValidateControllerRegistrationUpdate,
+		SpecChanged:    func(r, old *gardencore.ControllerRegistration) bool { return !resource.Equal(old.Spec, r.Spec) },
+		Columns: []resource.Column[*gardencore.ControllerRegistration]{
+			{Name: "Resources", Description: "The extension resources that the controller is for.",
+				Value: func(r *gardencore.ControllerRegistration) any {
+					var kinds []string
+					for _, res := range r.Spec.Resources {
+						kinds = append(kinds, res.Kind+"/"+res.Type)
+					}
+					return strings.Join(kinds, ", ")
+				}},
+		},
+	}
+}
+
+func controllerDeployments() resource.Definition[*gardencore.ControllerDeployment] {
+	return resource.Definition[*gardencore.ControllerDeployment]{
+		Resource: gardencore.Resource("controllerdeployments"), Kind: "ControllerDeployment",
+		ShortNames: []string{"ctrldeploy"}, Categories: all,
+		Versions:       []string{"v1", "v1beta1"},
+		Validate:       validation.ValidateControllerDeployment,
+		ValidateUpdate: validation.ValidateControllerDeploymentUpdate,
+		// A ControllerDeployment has no spec. A change of injectGardenKubeconfig does not increase the generation.
+		SpecChanged: func(d, old *gardencore.ControllerDeployment) bool {
+			return d.Type != old.Type || !resource.Equal(d.ProviderConfig, old.ProviderConfig) ||
+				!resource.Equal(d.Helm, old.Helm) || !resource.Equal(d.Resources, old.Resources)
+		},
+	}
+}
 
 func controllerInstallations() resource.Definition[*gardencore.ControllerInstallation] {
 	condition := func(kind gardencore.ConditionType) func(*gardencore.ControllerInstallation) any {
 		return func(i *gardencore.ControllerInstallation) any { return conditionStatus(i.Status.Conditions, kind) }
 	}
 	return resource.Definition[*gardencore.ControllerInstallation]{
-		Resource: gardencore.Resource("controllerinstallations"), Singular: "controllerinstallation",
+		Resource: gardencore.Resource("controllerinstallations"), Kind: "ControllerInstallation",
 		ShortNames: []string{"ctrlinst"}, Categories: all, Versions: v1beta1,
-		New:                  func() *gardencore.ControllerInstallation { return &gardencore.ControllerInstallation{} },
-		NewList:              func() runtime.Object { return &gardencore.ControllerInstallationList{} },
 		Validate:             validation.ValidateControllerInstallation,
 		ValidateUpdate:       validation.ValidateControllerInstallationUpdate,
 		ValidateStatusUpdate: validation.ValidateControllerInstallationStatusUpdate,

@@ -5,22 +5,39 @@ import (
 	"strings"
 
 	gardensecurity "github.com/gardener/gardener/pkg/apis/security"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/uuid"
 
 	"github.com/gardenlite/gardenlite/internal/garden/registry/resource"
 	validation "github.com/gardenlite/gardenlite/internal/garden/validation/securityvalidation"
 )
 
+func credentialsBindings() resource.Definition[*gardensecurity.CredentialsBinding] {
+	return resource.Definition[*gardensecurity.CredentialsBinding]{
+		Resource: gardensecurity.Resource("credentialsbindings"), Kind: "CredentialsBinding", ShortNames: []string{"cb"},
+		Versions: v1alpha1, Namespaced: true,
+		PrepareForCreate: func(_ context.Context, b *gardensecurity.CredentialsBinding) { resource.GenerateName(b) },
+		Validate:         validation.ValidateCredentialsBinding,
+		ValidateUpdate:   validation.ValidateCredentialsBindingUpdate,
+		Columns: []resource.Column[*gardensecurity.CredentialsBinding]{
+			{Name: "Provider", Description: "The provider type.", Value: func(b *gardensecurity.CredentialsBinding) any { return b.Provider.Type }},
+			{Name: "APIVersion", Description: "The API version of the credentials.",
+				Value: func(b *gardensecurity.CredentialsBinding) any { return b.CredentialsRef.APIVersion }},
+			{Name: "Kind", Description: "The kind of the credentials: Secret, InternalSecret or WorkloadIdentity.",
+				Value: func(b *gardensecurity.CredentialsBinding) any { return b.CredentialsRef.Kind }},
+			{Name: "Name", Description: "The namespace and the name of the credentials.", Value: func(b *gardensecurity.CredentialsBinding) any {
+				return b.CredentialsRef.Namespace + "/" + b.CredentialsRef.Name
+			}},
+		},
+	}
+}
+
 func workloadIdentities() resource.Definition[*gardensecurity.WorkloadIdentity] {
 	return resource.Definition[*gardensecurity.WorkloadIdentity]{
-		Resource: gardensecurity.Resource("workloadidentities"), Singular: "workloadidentity", ShortNames: []string{"wi"},
+		Resource: gardensecurity.Resource("workloadidentities"), Kind: "WorkloadIdentity", ShortNames: []string{"wi"},
 		Versions: v1alpha1, Namespaced: true,
-		New:     func() *gardensecurity.WorkloadIdentity { return &gardensecurity.WorkloadIdentity{} },
-		NewList: func() runtime.Object { return &gardensecurity.WorkloadIdentityList{} },
 		// There is no status subresource: the subject is set once, and the validation refuses to change it.
 		PrepareForCreate: func(_ context.Context, w *gardensecurity.WorkloadIdentity) {
-			nameIt(w)
+			resource.GenerateName(w)
 			if w.UID == "" {
 				w.UID = uuid.NewUUID()
 			}

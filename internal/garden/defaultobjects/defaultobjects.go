@@ -1,6 +1,7 @@
 package defaultobjects
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 
@@ -72,10 +73,7 @@ func setUp(ctx context.Context, client dynamic.Interface, info Info) error {
 // clusterIdentity returns the ConfigMap that distinguishes this garden from all others. The ConfigMap is never
 // changed.
 func clusterIdentity(info Info) (manifest.Object, error) {
-	id := info.ClusterIdentity
-	if id == "" {
-		id = "gardenlite-" + uuid.NewString()
-	}
+	id := cmp.Or(info.ClusterIdentity, "gardenlite-"+uuid.NewString())
 	return configMap("the garden's identity", &corev1.ConfigMap{
 		ObjectMeta: metav1.ObjectMeta{Name: v1beta1constants.ClusterIdentity, Namespace: metav1.NamespaceSystem},
 		Immutable:  ptr.To(true),

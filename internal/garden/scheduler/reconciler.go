@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 
 	gardencorev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
 	v1beta1constants "github.com/gardener/gardener/pkg/apis/core/v1beta1/constants"
@@ -147,12 +148,5 @@ func shorten(text string, size int) string {
 	if len(text) <= size {
 		return text
 	}
-	end := 0
-	for i := range text {
-		if i > size-len(more) {
-			break
-		}
-		end = i
-	}
-	return text[:end] + more
+	return strings.ToValidUTF8(text[:size-len(more)], "") + more
 }

@@ -11,6 +11,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/utils/ptr"
+
+	"github.com/gardenlite/gardenlite/internal/component/conditions"
 )
 
 type (
@@ -75,15 +77,13 @@ func visible(seed *gardencorev1beta1.Seed) bool {
 }
 
 func conditionNotTrue(seed *gardencorev1beta1.Seed, kind gardencorev1beta1.ConditionType) string {
-	for _, condition := range seed.Status.Conditions {
-		if condition.Type == kind {
-			if condition.Status == gardencorev1beta1.ConditionTrue {
-				return ""
-			}
-			return fmt.Sprintf("seed is not ready: condition %s is %s", kind, condition.Status)
-		}
+	switch condition := conditions.Get(seed.Status.Conditions, kind); {
+	case condition == nil:
+		return fmt.Sprintf("seed is not ready: condition %s is missing", kind)
+	case condition.Status != gardencorev1beta1.ConditionTrue:
+		return fmt.Sprintf("seed is not ready: condition %s is %s", kind, condition.Status)
 	}
-	return fmt.Sprintf("seed is not ready: condition %s is missing", kind)
+	return ""
 }
 
 func matchesSelector(whose string, of func(*Landscape) *gardencorev1beta1.SeedSelector) rule {

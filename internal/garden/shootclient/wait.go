@@ -12,6 +12,7 @@ import (
 	"github.com/gardener/gardener/pkg/apis/core/v1beta1/constants"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
@@ -34,11 +35,11 @@ type Progress struct {
 func ProgressOf(shoot *corev1beta1.Shoot) Progress {
 	operation := shoot.Status.LastOperation
 	if operation == nil {
-		description := "waits for the gardenlet of seed " + value(shoot.Spec.SeedName)
-		if value(shoot.Spec.SeedName) == "" {
-			description = "waits for the scheduler to choose a seed"
+		seed := ptr.Deref(shoot.Spec.SeedName, "")
+		if seed == "" {
+			return Progress{Description: "waits for the scheduler to choose a seed"}
 		}
-		return Progress{Description: description}
+		return Progress{Description: "waits for the gardenlet of seed " + seed}
 	}
 	p := Progress{Type: string(operation.Type), State: string(operation.State), Percent: operation.Progress,
 		Description: operation.Description}
@@ -53,13 +54,6 @@ func ProgressOf(shoot *corev1beta1.Shoot) Progress {
 		shoot.DeletionTimestamp == nil && operation.Type != corev1beta1.LastOperationTypeMigrate
 	p.Failed = seen && operation.State == corev1beta1.LastOperationStateFailed
 	return p
-}
-
-func value(text *string) string {
-	if text == nil {
-		return ""
-	}
-	return *text
 }
 
 // String returns the operation in a few words: "Create Processing (40%)".
@@ -135,7 +129,7 @@ func (c *Client) WaitGone(ctx context.Context, key Key, report func(Progress)) e
 // withoutGardenlet returns a text that says that the gardenlet of a Shoot is not ready, or "" if it is ready or this
 // is unknown.
 func (c *Client) withoutGardenlet(ctx context.Context, shoot *corev1beta1.Shoot) string {
-	name := cmp.Or(value(shoot.Status.SeedName), value(shoot.Spec.SeedName))
+	name := cmp.Or(ptr.Deref(shoot.Status.SeedName, ""), ptr.Deref(shoot.Spec.SeedName, ""))
 	seed := &corev1beta1.Seed{}
 	if name == "" || c.Get(ctx, client.ObjectKey{Name: name}, seed) != nil {
 		return ""

@@ -2,6 +2,7 @@ package csrapprover
 
 import (
 	"context"
+	"crypto/x509"
 	"fmt"
 	"slices"
 	"time"
@@ -10,10 +11,12 @@ import (
 	certificatesv1 "k8s.io/api/certificates/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
 	logf "sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	"github.com/gardenlite/gardenlite/internal/authz/bootstraprules"
 	"github.com/gardenlite/gardenlite/internal/component"
 	"github.com/gardenlite/gardenlite/internal/garden/controllermanager/kit"
 )
@@ -115,4 +118,25 @@ func (r *Reconciler) decide(ctx context.Context, csr *certificatesv1.Certificate
 		return fmt.Errorf("writing the decision on a gardenlet's certificate: %w", err)
 	}
 	return nil
+}
+
+// parse parses the X.509 request in a CertificateSigningRequest and checks that it is signed with its key.
+func parse(csr *certificatesv1.CertificateSigningRequest) (*x509.CertificateRequest, error) {
+	request, err := bootstraprules.Parse(csr.Spec.Request)
+	if err != nil {
+		return nil, err
+	}
+	return request, request.CheckSignature()
+}
+
+// seedOf returns the seed whose client certificate is requested, or the reason why the request is ignored.
+func seedOf(csr *certificatesv1.CertificateSigningRequest, request *x509.CertificateRequest) (seed, why string) {
+	if csr.Spec.SignerName != certificatesv1.KubeAPIServerClientSignerName {
+		return "", "it is for the signer " + csr.Spec.SignerName
+	}
+	seed, why = bootstraprules.SeedOf(request, csr.Spec.Usages)
+	if why == "" && len(validation.IsDNS1123Subdomain(seed)) > 0 {
+		return "", fmt.Sprintf("%q cannot be the name of a seed", seed)
+	}
+	return seed, why
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -129,22 +130,14 @@ func ordinal(set *seedmanagementv1alpha1.ManagedSeedSet, name string) int32 {
 // lessWorthy returns a comparison that orders replicas by their removal: those with less progress first, then those
 // that are not ready, less healthy, and older, that is, with a lower ordinal.
 func lessWorthy(set *seedmanagementv1alpha1.ManagedSeedSet) func(a, b *replica) int {
-	worth := func(r *replica) [4]int {
+	worth := func(r *replica) []int {
 		ready := 0
 		if r.seedReady {
 			ready = 1
 		}
-		return [4]int{int(r.status()), ready, shootstatuslabel.Rank(health(r.shoot)), int(ordinal(set, r.shoot.Name))}
+		return []int{int(r.status()), ready, shootstatuslabel.Rank(health(r.shoot)), int(ordinal(set, r.shoot.Name))}
 	}
-	return func(a, b *replica) int {
-		worthA, worthB := worth(a), worth(b)
-		for i := range worthA {
-			if worthA[i] != worthB[i] {
-				return worthA[i] - worthB[i]
-			}
-		}
-		return 0
-	}
+	return func(a, b *replica) int { return slices.Compare(worth(a), worth(b)) }
 }
 
 // errOutdated is returned if the cache does not contain recent changes yet.

@@ -19,24 +19,6 @@ import (
 	"github.com/gardenlite/gardenlite/internal/garden/controllermanager/shootstatuslabel"
 )
 
-// These are the reasons of events, as in Gardener.
-const (
-	eventCreatingShoot                   = "CreatingShoot"
-	eventDeletingShoot                   = "DeletingShoot"
-	eventRetryingShootReconciliation     = "RetryingShootReconciliation"
-	eventNotRetryingShootReconciliation  = "NotRetryingShootReconciliation"
-	eventRetryingShootDeletion           = "RetryingShootDeletion"
-	eventNotRetryingShootDeletion        = "NotRetryingShootDeletion"
-	eventWaitingForShootReconciled       = "WaitingForShootReconciled"
-	eventWaitingForShootDeleted          = "WaitingForShootDeleted"
-	eventWaitingForShootHealthy          = "WaitingForShootHealthy"
-	eventCreatingManagedSeed             = "CreatingManagedSeed"
-	eventDeletingManagedSeed             = "DeletingManagedSeed"
-	eventWaitingForManagedSeedRegistered = "WaitingForManagedSeedRegistered"
-	eventWaitingForManagedSeedDeleted    = "WaitingForManagedSeedDeleted"
-	eventWaitingForSeedReady             = "WaitingForSeedReady"
-)
-
 // advance performs the next step for a replica, and returns whether the set must wait for the replica.
 func (s *step) advance(ctx context.Context, one *replica) (waits bool, err error) {
 	name, status := one.shoot.Name, one.status()
@@ -44,9 +26,9 @@ func (s *step) advance(ctx context.Context, one *replica) (waits bool, err error
 	case status == shootDeleteFailed:
 		return true, s.retry(ctx, one, retryDeletion)
 	case status == shootDeleting:
-		return true, s.wait(name, seedmanagementv1alpha1.ShootDeletingReason, eventWaitingForShootDeleted, "Waiting for the Shoot %s to be gone")
+		return true, s.wait(name, seedmanagementv1alpha1.ShootDeletingReason, "WaitingForShootDeleted", "Waiting for the Shoot %s to be gone")
 	case status == managedSeedDeleting:
-		return true, s.wait(name, seedmanagementv1alpha1.ManagedSeedDeletingReason, eventWaitingForManagedSeedDeleted,
+		return true, s.wait(name, seedmanagementv1alpha1.ManagedSeedDeletingReason, "WaitingForManagedSeedDeleted",
 			"Waiting for the ManagedSeed %s to be gone")
 	case status == shootReconciled && s.scalingIn && one.mayGo():
 		return true, s.deleteShoot(ctx, one)
@@ -55,23 +37,23 @@ func (s *step) advance(ctx context.Context, one *replica) (waits bool, err error
 	case status == shootReconcileFailed:
 		return true, s.retry(ctx, one, retryReconciliation)
 	case status == shootReconciling:
-		return true, s.wait(name, seedmanagementv1alpha1.ShootReconcilingReason, eventWaitingForShootReconciled,
+		return true, s.wait(name, seedmanagementv1alpha1.ShootReconcilingReason, "WaitingForShootReconciled",
 			"Waiting for the Shoot %s to be reconciled")
 	case status == shootReconciled:
 		return true, s.createManagedSeed(ctx, name)
 	case status == managedSeedPreparing:
-		return true, s.wait(name, seedmanagementv1alpha1.ManagedSeedPreparingReason, eventWaitingForManagedSeedRegistered,
+		return true, s.wait(name, seedmanagementv1alpha1.ManagedSeedPreparingReason, "WaitingForManagedSeedRegistered",
 			"Waiting for the ManagedSeed %s to be registered")
 	case !one.seedReady:
-		return true, s.wait(name, seedmanagementv1alpha1.SeedNotReadyReason, eventWaitingForSeedReady, "Waiting for the Seed %s to be ready")
+		return true, s.wait(name, seedmanagementv1alpha1.SeedNotReadyReason, "WaitingForSeedReady", "Waiting for the Seed %s to be ready")
 	case health(one.shoot) != shootstatuslabel.Healthy:
-		return true, s.wait(name, seedmanagementv1alpha1.ShootNotHealthyReason, eventWaitingForShootHealthy,
+		return true, s.wait(name, seedmanagementv1alpha1.ShootNotHealthyReason, "WaitingForShootHealthy",
 			"Waiting for the Shoot %s to be healthy")
 	}
 	return false, nil
 }
 
-// wait records in the status, and in an event, what the set waits for.
+// wait records in the status, and in an event, what the set waits for. The reasons of events are those of Gardener.
 func (s *step) wait(name string, reason seedmanagementv1alpha1.PendingReplicaReason, event, message string) error {
 	action := corev1beta1.EventActionReconcile
 	if reason == seedmanagementv1alpha1.ShootDeletingReason || reason == seedmanagementv1alpha1.ManagedSeedDeletingReason {
@@ -92,12 +74,12 @@ type retrying struct {
 var (
 	retryReconciliation = retrying{
 		doing: seedmanagementv1alpha1.ShootReconcilingReason, failed: seedmanagementv1alpha1.ShootReconcileFailedReason,
-		again: eventRetryingShootReconciliation, never: eventNotRetryingShootReconciliation, what: "reconciliation",
+		again: "RetryingShootReconciliation", never: "NotRetryingShootReconciliation", what: "reconciliation",
 		action: corev1beta1.EventActionReconcile,
 	}
 	retryDeletion = retrying{
 		doing: seedmanagementv1alpha1.ShootDeletingReason, failed: seedmanagementv1alpha1.ShootDeleteFailedReason,
-		again: eventRetryingShootDeletion, never: eventNotRetryingShootDeletion, what: "deletion", action: corev1beta1.EventActionDelete,
+		again: "RetryingShootDeletion", never: "NotRetryingShootDeletion", what: "deletion", action: corev1beta1.EventActionDelete,
 	}
 )
 
@@ -131,7 +113,7 @@ func (s *step) create(ctx context.Context, replicas []*replica) error {
 		next = max(next, ordinal(s.set, one.shoot.Name)+1)
 	}
 	name := fmt.Sprintf("%s-%d", s.set.Name, next)
-	s.recordEvent(eventCreatingShoot, corev1beta1.EventActionReconcile, "Creating the Shoot %s", name)
+	s.recordEvent("CreatingShoot", corev1beta1.EventActionReconcile, "Creating the Shoot %s", name)
 	err := s.Client.Create(ctx, newShoot(s.set, name))
 	if err != nil && !apierrors.IsAlreadyExists(err) {
 		return fmt.Errorf("creating the Shoot %s: %w", name, err)
@@ -150,7 +132,7 @@ func (s *step) createManagedSeed(ctx context.Context, name string) error {
 	if err != nil {
 		return err
 	}
-	s.recordEvent(eventCreatingManagedSeed, corev1beta1.EventActionReconcile, "Creating the ManagedSeed %s", name)
+	s.recordEvent("CreatingManagedSeed", corev1beta1.EventActionReconcile, "Creating the ManagedSeed %s", name)
 	if err := s.Client.Create(ctx, managedSeed); client.IgnoreAlreadyExists(err) != nil {
 		return fmt.Errorf("creating the ManagedSeed %s: %w", name, err)
 	}
@@ -173,7 +155,7 @@ func (s *step) remove(ctx context.Context, replicas []*replica) error {
 		return s.deleteShoot(ctx, one)
 	}
 	name := one.managedSeed.Name
-	s.recordEvent(eventDeletingManagedSeed, corev1beta1.EventActionDelete, "Deleting the ManagedSeed %s", name)
+	s.recordEvent("DeletingManagedSeed", corev1beta1.EventActionDelete, "Deleting the ManagedSeed %s", name)
 	if err := s.Client.Delete(ctx, one.managedSeed); client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("deleting the ManagedSeed %s: %w", name, err)
 	}
@@ -182,7 +164,7 @@ func (s *step) remove(ctx context.Context, replicas []*replica) error {
 }
 
 func (s *step) deleteShoot(ctx context.Context, one *replica) error {
-	s.recordEvent(eventDeletingShoot, corev1beta1.EventActionDelete, "Deleting the Shoot %s", one.shoot.Name)
+	s.recordEvent("DeletingShoot", corev1beta1.EventActionDelete, "Deleting the Shoot %s", one.shoot.Name)
 	if err := s.DeleteConfirmed(ctx, one.shoot); err != nil {
 		return err
 	}

@@ -11,7 +11,9 @@ import (
 	corev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
 	"github.com/gardener/gardener/pkg/apis/core/v1beta1/constants"
 	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
@@ -49,14 +51,15 @@ type role struct {
 func rolesOf(project *corev1beta1.Project, m members) []role {
 	name := project.Name
 	return []role{
-		{subjects: m.owners, clusterRole: ownerPrefix + name,
+		{subjects: m[corev1beta1.ProjectMemberOwner], clusterRole: ownerPrefix + name,
 			onProject: []string{"get", "patch", "manage-members", "update", "delete"}, onNamespace: []string{"get"}},
-		{subjects: m.admins, clusterRole: memberPrefix + name, onProject: []string{"get", "patch", "update", "delete"},
-			onNamespace: []string{"get"}, bound: memberRole},
-		{subjects: m.viewers, clusterRole: viewerPrefix + name, onProject: []string{"get"}, onNamespace: []string{"get"}, bound: viewerRole},
-		{subjects: m.userAccessManagers, clusterRole: userAccessManagerPrefix + name,
+		{subjects: m[corev1beta1.ProjectMemberAdmin], clusterRole: memberPrefix + name,
+			onProject: []string{"get", "patch", "update", "delete"}, onNamespace: []string{"get"}, bound: memberRole},
+		{subjects: m[corev1beta1.ProjectMemberViewer], clusterRole: viewerPrefix + name,
+			onProject: []string{"get"}, onNamespace: []string{"get"}, bound: viewerRole},
+		{subjects: m[corev1beta1.ProjectMemberUserAccessManager], clusterRole: userAccessManagerPrefix + name,
 			onProject: []string{"get", "manage-members", "patch", "update"}},
-		{subjects: m.serviceAccountManagers, bound: serviceAccountManagerRole},
+		{subjects: m[corev1beta1.ProjectMemberServiceAccountManager], bound: serviceAccountManagerRole},
 	}
 }
 
@@ -85,8 +88,10 @@ func (r *Reconciler) reconcileRoles(ctx context.Context, project *corev1beta1.Pr
 			errs = append(errs, r.ensureRoleBinding(ctx, project, role.bound, nil, role.subjects))
 		}
 	}
-	for _, name := range slices.Sorted(maps.Keys(m.extensions)) {
-		errs = append(errs, r.ensureExtensionRole(ctx, project, name, m.extensions[name]))
+	for _, role := range slices.Sorted(maps.Keys(m)) {
+		if name, ok := strings.CutPrefix(role, corev1beta1.ProjectMemberExtensionPrefix); ok {
+			errs = append(errs, r.ensureExtensionRole(ctx, project, name, m[role]))
+		}
 	}
 	return errors.Join(append(errs, r.deleteStaleExtensionRoles(ctx, project, m))...)
 }
@@ -115,31 +120,26 @@ func extensionLabels(project *corev1beta1.Project) map[string]string {
 
 // deleteStaleExtensionRoles deletes the extension roles that no member has any more.
 func (r *Reconciler) deleteStaleExtensionRoles(ctx context.Context, project *corev1beta1.Project, m members) error {
-	roleBindings, clusterRoles := &rbacv1.RoleBindingList{}, &rbacv1.ClusterRoleList{}
-	if err := r.Client.List(ctx, roleBindings, client.InNamespace(*project.Spec.Namespace),
-		client.MatchingLabels(extensionLabels(project))); err != nil {
-		return fmt.Errorf("listing the bindings of extension roles: %w", err)
-	}
-	if err := r.Client.List(ctx, clusterRoles, client.MatchingLabels(extensionLabels(project))); err != nil {
-		return fmt.Errorf("listing the extension roles: %w", err)
-	}
-	var all []client.Object
-	for i := range roleBindings.Items {
-		all = append(all, &roleBindings.Items[i])
-	}
-	for i := range clusterRoles.Items {
-		all = append(all, &clusterRoles.Items[i])
-	}
-	for _, obj := range all {
+	deleteStale := func(item runtime.Object) error {
+		obj := item.(client.Object)
 		extension, ok := strings.CutPrefix(obj.GetName(), extensionRoleName(project, ""))
-		if _, wanted := m.extensions[extension]; !ok || wanted {
-			continue
+		if _, wanted := m[corev1beta1.ProjectMemberExtensionPrefix+extension]; !ok || wanted {
+			return nil
 		}
 		if err := r.Client.Delete(ctx, obj); client.IgnoreNotFound(err) != nil {
 			return fmt.Errorf("deleting what is left of the extension role %q: %w", extension, err)
 		}
+		return nil
 	}
-	return nil
+	roleBindings, clusterRoles := &rbacv1.RoleBindingList{}, &rbacv1.ClusterRoleList{}
+	labels := client.MatchingLabels(extensionLabels(project))
+	if err := r.Client.List(ctx, roleBindings, client.InNamespace(*project.Spec.Namespace), labels); err != nil {
+		return fmt.Errorf("listing the bindings of extension roles: %w", err)
+	}
+	if err := r.Client.List(ctx, clusterRoles, labels); err != nil {
+		return fmt.Errorf("listing the extension roles: %w", err)
+	}
+	return errors.Join(meta.EachListItem(roleBindings, deleteStale), meta.EachListItem(clusterRoles, deleteStale))
 }
 
 // roleOwner returns owner references that delete an object with its Project, without blocking the deletion of the
@@ -212,4 +212,34 @@ func because(err error, kind, name string) error {
 		return fmt.Errorf("writing the %s %s: %w", kind, name, err)
 	}
 	return nil
+}
+
+// members are the members of a Project by their role. The owner of the Project has the role owner.
+type members map[string][]rbacv1.Subject
+
+// membersOf returns the owner of a Project and the members by their roles. The owner in the specification alone is not
+// an admin: the API adds the owner as a member with the role owner, which makes an admin.
+func membersOf(project *corev1beta1.Project) members {
+	m := members{}
+	if owner := project.Spec.Owner; owner != nil {
+		m.add(*owner, corev1beta1.ProjectMemberOwner, corev1beta1.ProjectMemberServiceAccountManager)
+	}
+	for _, member := range project.Spec.Members {
+		for _, role := range append([]string{member.Role}, member.Roles...) {
+			if role == corev1beta1.ProjectMemberOwner {
+				m.add(member.Subject, corev1beta1.ProjectMemberAdmin, corev1beta1.ProjectMemberServiceAccountManager)
+			} else {
+				m.add(member.Subject, role)
+			}
+		}
+	}
+	return m
+}
+
+func (m members) add(subject rbacv1.Subject, roles ...string) {
+	for _, role := range roles {
+		if !slices.Contains(m[role], subject) {
+			m[role] = append(m[role], subject)
+		}
+	}
 }

@@ -3,6 +3,7 @@ package projectstale
 import (
 	"context"
 	"fmt"
+	"strings"
 
 	corev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
 	"github.com/gardener/gardener/pkg/apis/core/v1beta1/constants"
@@ -12,7 +13,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/selection"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -93,18 +93,14 @@ func (u *use) byCredentials(ctx context.Context) (string, error) {
 // marked returns the names of the objects with the label of a kind of binding, without the Secrets of control planes
 // that gardenlets have created.
 func (u *use) marked(ctx context.Context, kind schema.GroupVersionKind, label string) (map[string]bool, error) {
-	marked, err := labels.NewRequirement(label, selection.Equals, []string{"true"})
+	selector, err := labels.Parse(fmt.Sprintf("%s=true,%s notin (%s)", label, constants.GardenRole,
+		strings.Join(constants.ControlPlaneSecretRoles, ",")))
 	if err != nil {
 		return nil, fmt.Errorf("selecting things with the label %s: %w", label, err)
 	}
-	foreign, err := labels.NewRequirement(constants.GardenRole, selection.NotIn, constants.ControlPlaneSecretRoles)
-	if err != nil {
-		return nil, fmt.Errorf("selecting things without the roles of control planes: %w", err)
-	}
 	list := &metav1.PartialObjectMetadataList{}
 	list.SetGroupVersionKind(kind.GroupVersion().WithKind(kind.Kind + "List"))
-	selector := client.MatchingLabelsSelector{Selector: labels.NewSelector().Add(*marked, *foreign)}
-	if err := u.reader.List(ctx, list, client.InNamespace(u.namespace), selector); err != nil {
+	if err := u.reader.List(ctx, list, client.InNamespace(u.namespace), client.MatchingLabelsSelector{Selector: selector}); err != nil {
 		return nil, fmt.Errorf("listing %ss: %w", kind.Kind, err)
 	}
 	names := map[string]bool{}

@@ -39,42 +39,13 @@ func (m *maintenance) imageVersion(worker *corev1beta1.Worker) string {
 	}
 	image := &m.profile.MachineImages[index]
 	fitting := m.fitting(worker, image)
-	reason, expired := m.whyImage(*current.Version, fitting)
+	reason, expired := m.why(*current.Version, fitting, *m.autoUpdate().MachineImageVersion, "machine image", " for this pool")
 	if reason == "" {
 		return ""
 	}
 	name := ptr.Deref(image.UpdateStrategy, gardencore.UpdateStrategyMajor)
 	update.reason = fmt.Sprintf("%s (image update strategy: %s)", reason, name)
-	all, err := offered(fitting, m.now)
-	var to string
-	if err == nil {
-		to, err = imageStrategies[name].choose(*current.Version, all, expired)
-	}
-	switch {
-	case err != nil:
-		update.failure = err.Error()
-	case to == "":
-		return ""
-	default:
-		update.done = fmt.Sprintf("from %q to %q", *current.Version, to)
-	}
-	m.results = append(m.results, update)
-	return to
-}
-
-// whyImage returns why a version should be replaced, empty if it stays, and whether it has to be replaced because it
-// has expired or is missing in the cloud profile.
-func (m *maintenance) whyImage(current string, versions []gardencore.ExpirableVersion) (reason string, expired bool) {
-	index := slices.IndexFunc(versions, func(v gardencore.ExpirableVersion) bool { return v.Version == current })
-	switch {
-	case index < 0:
-		return "the cloud profile does not have the version for this pool", true
-	case cloudprofile.Expired(versions[index], m.now):
-		return "the version has expired", true
-	case *m.autoUpdate().MachineImageVersion:
-		return "automatic update of the machine image version is configured", false
-	}
-	return "", false
+	return m.update(update, *current.Version, fitting, imageStrategies[name], expired, "")
 }
 
 // fitting returns the versions of an image that the machines of a pool can have.

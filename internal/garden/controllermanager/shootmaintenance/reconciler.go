@@ -21,6 +21,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/gardenlite/gardenlite/internal/component"
+	"github.com/gardenlite/gardenlite/internal/component/operation"
 	"github.com/gardenlite/gardenlite/internal/garden/controllermanager/kit"
 )
 
@@ -188,15 +189,7 @@ func (m *maintenance) outcome() *corev1beta1.LastMaintenance {
 }
 
 func (r *Reconciler) setLast(ctx context.Context, shoot *corev1beta1.Shoot, last *corev1beta1.LastMaintenance) error {
-	if equality.Semantic.DeepEqual(shoot.Status.LastMaintenance, last) {
-		return nil
-	}
-	before := shoot.DeepCopy()
-	shoot.Status.LastMaintenance = last
-	if err := r.Client.Status().Patch(ctx, shoot, client.MergeFrom(before)); err != nil {
-		return fmt.Errorf("writing status.lastMaintenance: %w", err)
-	}
-	return nil
+	return operation.PatchStatus(ctx, r.Client, shoot, func(shoot *corev1beta1.Shoot) { shoot.Status.LastMaintenance = last })
 }
 
 // recordEvents records an event for each update, and for each one that failed.

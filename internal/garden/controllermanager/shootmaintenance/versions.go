@@ -9,6 +9,7 @@ import (
 	"github.com/Masterminds/semver/v3"
 	gardencore "github.com/gardener/gardener/pkg/apis/core"
 
+	"github.com/gardenlite/gardenlite/internal/garden/admission/cloudprofile"
 	validation "github.com/gardenlite/gardenlite/internal/garden/validation/corevalidation"
 )
 
@@ -53,7 +54,9 @@ func (s strategy) choose(current string, all []version, expired bool) (string, e
 		return "", fmt.Errorf("reading the version %q: %w", current, err)
 	}
 	for _, within := range s.within {
-		if v := latest(all, func(v version) bool { return !v.expired && v.GreaterThan(from) && within(from, v.Version) }); v != nil {
+		v := latest(all, func(v version) bool { return !v.expired && v.GreaterThan(from) && within(from, v.Version) },
+			func(v version) bool { return !v.deprecated })
+		if v != nil {
 			return v.text, nil
 		}
 	}
@@ -70,39 +73,24 @@ func (s strategy) choose(current string, all []version, expired bool) (string, e
 	return v.text, nil
 }
 
-// latest returns the greatest version that fits. It prefers versions that are not deprecated.
-func latest(all []version, fits func(version) bool) *version {
+// latest returns the greatest version that fits and is preferred; if there is none, the greatest one that fits.
+func latest(all []version, fits, preferred func(version) bool) *version {
 	var found *version
 	for _, v := range slices.Backward(all) {
-		if !fits(v) {
-			continue
-		}
-		if !v.deprecated {
+		switch {
+		case fits(v) && preferred(v):
 			return &v
-		}
-		if found == nil {
+		case fits(v) && found == nil:
 			found = &v
 		}
 	}
 	return found
 }
 
-// greatest returns the greatest version that fits. It prefers versions that have not expired. An expired one may still
-// be a step on the way: the next maintenance continues from it.
-func greatest(all []version, fits func(version) bool) *version {
-	var found *version
-	for _, v := range slices.Backward(all) {
-		if !fits(v) {
-			continue
-		}
-		if !v.expired {
-			return &v
-		}
-		if found == nil {
-			found = &v
-		}
-	}
-	return found
+// next returns the latest version that fits, in a forced update. It prefers versions that have not expired. An expired
+// one may still be a step on the way: the next maintenance continues from it.
+func next(all []version, fits func(version) bool) *version {
+	return latest(all, fits, func(v version) bool { return !v.expired })
 }
 
 func sameMajor(current, v *semver.Version) bool { return v.Major() == current.Major() }
@@ -118,7 +106,7 @@ func anyVersion(_, _ *semver.Version) bool { return true }
 var kubernetesStrategy = strategy{
 	within: []func(_, _ *semver.Version) bool{sameMinor},
 	force: func(current *semver.Version, all []version) (*version, error) {
-		return greatest(all, func(v version) bool { return sameMajor(current, v.Version) && v.Minor() == current.Minor()+1 }), nil
+		return next(all, func(v version) bool { return sameMajor(current, v.Version) && v.Minor() == current.Minor()+1 }), nil
 	},
 }
 
@@ -130,7 +118,7 @@ var imageStrategies = map[gardencore.MachineImageUpdateStrategy]strategy{
 		force: func(current *semver.Version, all []version) (*version, error) {
 			for _, v := range all {
 				if sameMajor(current, v.Version) && v.Minor() > current.Minor() {
-					return greatest(all, func(w version) bool { return sameMinor(v.Version, w.Version) }), nil
+					return next(all, func(w version) bool { return sameMinor(v.Version, w.Version) }), nil
 				}
 			}
 			return nil, nil
@@ -141,7 +129,7 @@ var imageStrategies = map[gardencore.MachineImageUpdateStrategy]strategy{
 		force: func(current *semver.Version, all []version) (*version, error) {
 			for _, v := range all {
 				if v.Major() > current.Major() {
-					return greatest(all, func(w version) bool { return sameMajor(v.Version, w.Version) }), nil
+					return next(all, func(w version) bool { return sameMajor(v.Version, w.Version) }), nil
 				}
 			}
 			return nil, nil
@@ -154,4 +142,44 @@ var imageStrategies = map[gardencore.MachineImageUpdateStrategy]strategy{
 				"cloud profile offer a version that has not expired")
 		},
 	},
+}
+
+// why returns why a version should be replaced, empty if it stays, and whether it has to be replaced because it has
+// expired or is missing in the cloud profile.
+func (m *maintenance) why(current string, versions []gardencore.ExpirableVersion, automatic bool, what, missing string) (
+	reason string, expired bool) {
+	index := slices.IndexFunc(versions, func(v gardencore.ExpirableVersion) bool { return v.Version == current })
+	switch {
+	case index < 0:
+		return "the cloud profile does not have the version" + missing, true
+	case cloudprofile.Expired(versions[index], m.now):
+		return "the version has expired", true
+	case automatic:
+		return "automatic update of the " + what + " version is configured", false
+	}
+	return "", false
+}
+
+// update returns the version to update the current one to, but not above the limit if there is one; empty if it stays.
+// It adds an update or a failure to the results.
+func (m *maintenance) update(r result, current string, versions []gardencore.ExpirableVersion, s strategy, expired bool,
+	limit string) string {
+	all, err := offered(versions, m.now)
+	var to string
+	if err == nil {
+		to, err = s.choose(current, all, expired)
+	}
+	if limit != "" && cloudprofile.Compare(to, ">", limit) {
+		to = limit
+	}
+	switch {
+	case err != nil:
+		r.failure = err.Error()
+	case to == "" || to == current:
+		return ""
+	default:
+		r.done = fmt.Sprintf("from %q to %q", current, to)
+	}
+	m.results = append(m.results, r)
+	return to
 }

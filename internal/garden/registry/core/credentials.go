@@ -15,8 +15,8 @@ func secretBindings() resource.Definition[*gardencore.SecretBinding] {
 	return resource.Definition[*gardencore.SecretBinding]{
 		Resource: gardencore.Resource("secretbindings"), Kind: "SecretBinding", ShortNames: []string{"sb"},
 		Versions: v1beta1, Namespaced: true, AllowUnconditionalUpdate: true,
-		Validate:       validation.ValidateSecretBinding,
-		ValidateUpdate: validation.ValidateSecretBindingUpdate,
+		Validate:         validation.ValidateSecretBinding,
+		ValidateUpdate:   validation.ValidateSecretBindingUpdate,
 		PrepareForCreate: func(_ context.Context, binding *gardencore.SecretBinding) { resource.GenerateName(binding) },
 		Warnings: func(_, _ *gardencore.SecretBinding) []string {
 			return []string{"SecretBindings are deprecated: use a CredentialsBinding instead, see " + bindingMigrationDoc}

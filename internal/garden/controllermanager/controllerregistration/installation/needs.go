@@ -51,13 +51,16 @@ func (s *state) needsOfBackups(ctx context.Context) sets.Set[string] {
 	return needs
 }
 
-func (s *state) needsOfSeed() []string {
-	provider := s.seed.Spec.Provider.Type
-	needs := []string{
+func needsOfProvider(provider string) []string {
+	return []string{
 		extension(extensionsv1alpha1.ControlPlaneResource, provider),
 		extension(extensionsv1alpha1.InfrastructureResource, provider),
 		extension(extensionsv1alpha1.WorkerResource, provider),
 	}
+}
+
+func (s *state) needsOfSeed() []string {
+	needs := needsOfProvider(s.seed.Spec.Provider.Type)
 	if dns := s.seed.Spec.DNS.Provider; dns != nil {
 		needs = append(needs, extension(extensionsv1alpha1.DNSRecordResource, dns.Type))
 	}
@@ -85,12 +88,7 @@ func (s *state) needsOfShoot(shoot *corev1beta1.Shoot, d domains) []string {
 }
 
 func needsOfWorkers(shoot *corev1beta1.Shoot) []string {
-	provider := shoot.Spec.Provider.Type
-	needs := []string{
-		extension(extensionsv1alpha1.ControlPlaneResource, provider),
-		extension(extensionsv1alpha1.InfrastructureResource, provider),
-		extension(extensionsv1alpha1.WorkerResource, provider),
-	}
+	needs := needsOfProvider(shoot.Spec.Provider.Type)
 	if networking := shoot.Spec.Networking; networking != nil && networking.Type != nil {
 		needs = append(needs, extension(extensionsv1alpha1.NetworkResource, *networking.Type))
 	}

@@ -57,67 +57,54 @@ func (r reader) read(ctx context.Context, key types.NamespacedName) (*cluster, e
 		return nil, err
 	}
 	c := &cluster{}
-	clientCA, err := r.readClientCA(ctx, key, c)
-	if err != nil {
-		return nil, err
-	}
-	bundle, err := r.readCABundle(ctx, key, c)
-	if err != nil {
-		return nil, err
-	}
 	c.addresses = slices.DeleteFunc(slices.Clone(shoot.Status.AdvertisedAddresses), func(address gardencore.ShootAdvertisedAddress) bool {
 		return !slices.Contains(addressesOfAPIServers, address.Name)
 	})
 	if len(c.addresses) == 0 {
-		c.miss(field.Required(field.NewPath("status", "advertisedAddresses"),
-			"the Shoot has no address of an API server yet: try again when it is ready (see status.lastOperation)"))
+		c.misses(field.NewPath("status", "advertisedAddresses"),
+			"the Shoot has no address of an API server yet: try again when it is ready (see status.lastOperation)")
 	}
-	c.miss(clientCA)
-	c.miss(bundle)
-	return c, nil
+	if err := r.readClientCA(ctx, key, c); err != nil {
+		return nil, err
+	}
+	return c, r.readCABundle(ctx, key, c)
 }
 
-// readClientCA reads the certificate authority of client certificates into c. The first result says why the Shoot has
-// none.
-func (r reader) readClientCA(ctx context.Context, key types.NamespacedName, c *cluster) (*field.Error, error) {
+// readClientCA reads the certificate authority of client certificates into c.
+func (r reader) readClientCA(ctx context.Context, key types.NamespacedName, c *cluster) error {
 	name := key.Name + clientCASuffix
 	secret, err := get[*gardencore.InternalSecret](ctx, r.internalSecrets, name)
 	if apierrors.IsNotFound(err) {
-		return field.Required(field.NewPath("status"),
-			fmt.Sprintf("the Shoot has no client authority yet (InternalSecret %s): try again when it is ready", name)), nil
+		c.misses(field.NewPath("status"), "the Shoot has no client authority yet (InternalSecret %s): try again when it is ready", name)
+		return nil
 	}
 	if err != nil {
-		return nil, fmt.Errorf("reading the InternalSecret %s/%s: %w", key.Namespace, name, err)
+		return fmt.Errorf("reading the InternalSecret %s/%s: %w", key.Namespace, name, err)
 	}
 	if c.clientCA, err = parseAuthority(secret.Data[certKey], secret.Data[keyKey]); err != nil {
-		return field.Required(field.NewPath("status"),
-			fmt.Sprintf("the Shoot's client authority (InternalSecret %s) is of no use: %s", name, err)), nil
+		c.misses(field.NewPath("status"), "the Shoot's client authority (InternalSecret %s) is of no use: %s", name, err)
 	}
-	return nil, nil
+	return nil
 }
 
-// readCABundle reads the certificate authorities of the Shoot's API server into c. The first result says why the
-// Shoot has none.
-func (r reader) readCABundle(ctx context.Context, key types.NamespacedName, c *cluster) (*field.Error, error) {
+// readCABundle reads the certificate authorities of the Shoot's API server into c.
+func (r reader) readCABundle(ctx context.Context, key types.NamespacedName, c *cluster) error {
 	name := key.Name + clusterCASuffix
 	bundle, err := r.configMaps(ctx, key.Namespace, name)
 	if err != nil && !apierrors.IsNotFound(err) {
-		return nil, fmt.Errorf("reading the ConfigMap %s/%s: %w", key.Namespace, name, err)
+		return fmt.Errorf("reading the ConfigMap %s/%s: %w", key.Namespace, name, err)
 	}
 	if err == nil {
 		c.caBundle = []byte(bundle.Data[certKey])
 	}
 	if len(c.caBundle) == 0 {
-		return field.Required(field.NewPath("status"),
-			fmt.Sprintf("the Shoot has no cluster authority yet (ConfigMap %s): try again when it is ready", name)), nil
+		c.misses(field.NewPath("status"), "the Shoot has no cluster authority yet (ConfigMap %s): try again when it is ready", name)
 	}
-	return nil, nil
+	return nil
 }
 
-func (c *cluster) miss(err *field.Error) {
-	if err != nil {
-		c.missing = append(c.missing, err)
-	}
+func (c *cluster) misses(path *field.Path, format string, args ...any) {
+	c.missing = append(c.missing, field.Required(path, fmt.Sprintf(format, args...)))
 }
 
 func get[T runtime.Object](ctx context.Context, from rest.Getter, name string) (none T, err error) {

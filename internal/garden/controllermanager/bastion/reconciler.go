@@ -65,7 +65,7 @@ func endMoves() predicate.Predicate {
 func shootGone() predicate.Predicate {
 	return kit.WithDeletions(kit.UpdatesIf(func(before, after *corev1beta1.Shoot) bool {
 		return before.UID != after.UID || before.DeletionTimestamp == nil && after.DeletionTimestamp != nil ||
-			allowsSSH(before) && !allowsSSH(after) ||
+			kit.AllowsSSH(before) && !kit.AllowsSSH(after) ||
 			!ptr.Equal(before.Spec.SeedName, after.Spec.SeedName)
 	}))
 }
@@ -128,17 +128,12 @@ func lost(ctx context.Context, reader client.Reader, bastion *operationsv1alpha1
 		return "its Shoot is gone, and there is another one of that name", nil
 	case shoot.DeletionTimestamp != nil:
 		return "its Shoot is being deleted", nil
-	case !allowsSSH(shoot):
+	case !kit.AllowsSSH(shoot):
 		return "its Shoot allows no access with SSH any more", nil
 	case !ptr.Equal(shoot.Spec.SeedName, bastion.Spec.SeedName):
 		return "its Shoot has moved to another Seed", nil
 	}
 	return "", nil
-}
-
-func allowsSSH(shoot *corev1beta1.Shoot) bool {
-	settings := shoot.Spec.Provider.WorkersSettings
-	return settings == nil || settings.SSHAccess == nil || settings.SSHAccess.Enabled
 }
 
 // delete deletes a Bastion with its resource version as a precondition: if it has been kept alive since it was read,

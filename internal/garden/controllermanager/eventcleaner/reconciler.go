@@ -3,6 +3,7 @@ package eventcleaner
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	corev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
@@ -76,17 +77,11 @@ func (r *Reconciler) left(since time.Time) time.Duration {
 // lastSeen returns the time of the last occurrence of an event. The field depends on the API with which the event was
 // created.
 func lastSeen(event *corev1.Event) time.Time {
-	last := event.CreationTimestamp.Time
-	times := []time.Time{event.LastTimestamp.Time, event.EventTime.Time}
+	times := []time.Time{event.CreationTimestamp.Time, event.LastTimestamp.Time, event.EventTime.Time}
 	if event.Series != nil {
 		times = append(times, event.Series.LastObservedTime.Time)
 	}
-	for _, t := range times {
-		if t.After(last) {
-			last = t
-		}
-	}
-	return last
+	return slices.MaxFunc(times, time.Time.Compare)
 }
 
 func isAboutShoot(event *corev1.Event) bool {

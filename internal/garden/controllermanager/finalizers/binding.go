@@ -3,7 +3,6 @@ package finalizers
 import (
 	"context"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 
@@ -14,11 +13,14 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/gardenlite/gardenlite/internal/garden/controllermanager/kit"
 )
 
 // These are the finalizers with which bindings protect the credentials that they refer to, as in Gardener.
@@ -49,9 +51,8 @@ func bindingOf(obj client.Object) binding {
 		}
 	}
 	b := obj.(*corev1beta1.SecretBinding)
-	secret := corev1.ObjectReference{APIVersion: "v1", Kind: "Secret", Namespace: b.SecretRef.Namespace, Name: b.SecretRef.Name}
 	all := binding{object: b, mark: constants.LabelSecretBindingReference, finalizer: secretBindingFinalizer,
-		credentials: secret, quotas: keys(b.Quotas)}
+		credentials: kit.SecretOf(b), quotas: keys(b.Quotas)}
 	if b.Provider != nil {
 		all.providers = providers(b.Provider.Type)
 	}
@@ -73,14 +74,14 @@ func settleBinding(ctx context.Context, r *Reconciler, obj client.Object) (recon
 	err = change(ctx, r.Client, credentials, func() {
 		controllerutil.AddFinalizer(credentials, b.finalizer)
 		controllerutil.RemoveFinalizer(credentials, corev1beta1.ExternalGardenerName) // set by older versions of Gardener
-		labels := labelsOf(credentials)
-		labels[b.mark] = "true"
+		marks := labels.Merge(credentials.GetLabels(), nil)
+		marks[b.mark] = "true"
 		for _, provider := range b.providers {
 			if b.credentials.Kind != workloadIdentityKind {
-				labels[constants.LabelShootProviderPrefix+provider] = "true"
+				marks[constants.LabelShootProviderPrefix+provider] = "true"
 			}
 		}
-		credentials.SetLabels(labels)
+		credentials.SetLabels(marks)
 	})
 	if err != nil {
 		return reconcile.Result{}, err
@@ -140,18 +141,18 @@ func (b binding) releaseCredentials(ctx context.Context, c client.Client, others
 		needed.Insert(other.providers...)
 	}
 	return change(ctx, c, credentials, func() {
-		labels := labelsOf(credentials)
+		marks := labels.Merge(credentials.GetLabels(), nil)
 		for _, provider := range b.providers {
 			if !needed.Has(provider) {
-				delete(labels, constants.LabelShootProviderPrefix+provider)
+				delete(marks, constants.LabelShootProviderPrefix+provider)
 			}
 		}
 		if !marked {
-			delete(labels, b.mark)
+			delete(marks, b.mark)
 			controllerutil.RemoveFinalizer(credentials, b.finalizer)
 			controllerutil.RemoveFinalizer(credentials, corev1beta1.ExternalGardenerName)
 		}
-		credentials.SetLabels(labels)
+		credentials.SetLabels(marks)
 	})
 }
 
@@ -215,11 +216,4 @@ func change(ctx context.Context, c client.Client, obj client.Object, mutate func
 		return fmt.Errorf("writing labels and finalizers of %T %s: %w", obj, client.ObjectKeyFromObject(obj), err)
 	}
 	return nil
-}
-
-// labelsOf returns a non-nil copy of the object's labels.
-func labelsOf(obj client.Object) map[string]string {
-	labels := map[string]string{}
-	maps.Copy(labels, obj.GetLabels())
-	return labels
 }

@@ -3,11 +3,11 @@ package finalizers
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	gardencore "github.com/gardener/gardener/pkg/apis/core"
 	corev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
-	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	logf "sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
@@ -15,6 +15,7 @@ import (
 	"github.com/gardenlite/gardenlite/internal/component"
 	"github.com/gardenlite/gardenlite/internal/component/operation"
 	"github.com/gardenlite/gardenlite/internal/garden/admission/namespacedcloudprofilevalidator"
+	"github.com/gardenlite/gardenlite/internal/garden/controllermanager/kit"
 	"github.com/gardenlite/gardenlite/internal/garden/scheme"
 	validation "github.com/gardenlite/gardenlite/internal/garden/validation/corevalidation"
 )
@@ -115,19 +116,9 @@ func merge(profile *corev1beta1.NamespacedCloudProfile, parent *corev1beta1.Clou
 	return merged, nil
 }
 
-// childrenOf returns the names of the NamespacedCloudProfiles whose parent is the CloudProfile.
-func childrenOf(ctx context.Context, reader client.Reader, obj client.Object) (names []types.NamespacedName) {
-	children := &corev1beta1.NamespacedCloudProfileList{}
-	if err := reader.List(ctx, children); err != nil {
-		logf.FromContext(ctx).Error(err, "Listing the NamespacedCloudProfiles of a CloudProfile", "cloudProfile", obj.GetName())
-		return nil
-	}
-	for i := range children.Items {
-		for _, parent := range parentOf(&children.Items[i]) {
-			if parent.Name == obj.GetName() {
-				names = append(names, client.ObjectKeyFromObject(&children.Items[i]))
-			}
-		}
-	}
-	return names
+// childrenOf returns requests for the NamespacedCloudProfiles whose parent is the CloudProfile.
+func childrenOf(ctx context.Context, reader client.Reader, obj client.Object) []reconcile.Request {
+	return kit.RequestsIf(ctx, reader, &corev1beta1.NamespacedCloudProfileList{}, func(child *corev1beta1.NamespacedCloudProfile) bool {
+		return slices.Contains(parentOf(child), client.ObjectKeyFromObject(obj))
+	})
 }

@@ -64,10 +64,10 @@ type use struct {
 	refers func(user client.Object) []types.NamespacedName
 }
 
-// watch maps a changed object to the names of the objects of the kind that must be reconciled.
+// watch maps a changed object to requests for the objects of the kind that must be reconciled.
 type watch struct {
-	object client.Object
-	names  func(context.Context, client.Reader, client.Object) []types.NamespacedName
+	object   client.Object
+	requests func(context.Context, client.Reader, client.Object) []reconcile.Request
 }
 
 // Reconciler reconciles the objects of one kind.
@@ -85,7 +85,7 @@ func (r *Reconciler) AddToManager(mgr manager.Manager) error {
 	}
 	for _, watch := range r.Kind.watches {
 		b = b.Watches(watch.object, handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, obj client.Object) []reconcile.Request {
-			return requests(watch.names(ctx, r.Client, obj))
+			return watch.requests(ctx, r.Client, obj)
 		}), builder.WithPredicates(predicate.Funcs{UpdateFunc: respecified}))
 	}
 	return b.Complete(r)
@@ -94,15 +94,14 @@ func (r *Reconciler) AddToManager(mgr manager.Manager) error {
 // releasedBy returns a function that maps a user to requests for those objects in deletion that it refers to. In case
 // of an update, the function is called with the old and the new user.
 func (r *Reconciler) releasedBy(u use) handler.MapFunc {
-	return func(ctx context.Context, user client.Object) []reconcile.Request {
-		var waiting []types.NamespacedName
+	return func(ctx context.Context, user client.Object) (requests []reconcile.Request) {
 		for _, name := range u.refers(user) {
 			obj := r.Kind.object()
 			if err := r.Client.Get(ctx, name, obj); err == nil && obj.GetDeletionTimestamp() != nil {
-				waiting = append(waiting, name)
+				requests = append(requests, reconcile.Request{NamespacedName: name})
 			}
 		}
-		return requests(waiting)
+		return requests
 	}
 }
 
@@ -125,13 +124,6 @@ func mayRelease() predicate.Predicate {
 // (0), so that every update counts.
 func respecified(e event.UpdateEvent) bool {
 	return e.ObjectNew.GetGeneration() == 0 || e.ObjectOld.GetGeneration() != e.ObjectNew.GetGeneration()
-}
-
-func requests(names []types.NamespacedName) (all []reconcile.Request) {
-	for _, name := range names {
-		all = append(all, reconcile.Request{NamespacedName: name})
-	}
-	return all
 }
 
 // Reconcile reconciles one object.

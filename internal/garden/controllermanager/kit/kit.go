@@ -3,12 +3,13 @@ package kit
 import (
 	"context"
 	"fmt"
-	"maps"
 	"time"
 
 	corev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
 	"github.com/gardener/gardener/pkg/apis/core/v1beta1/constants"
 	seedmanagementv1alpha1 "github.com/gardener/gardener/pkg/apis/seedmanagement/v1alpha1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -55,10 +56,7 @@ func (b Base) DeleteConfirmed(ctx context.Context, obj client.Object) error {
 // Annotate patches annotations into an object.
 func (b Base) Annotate(ctx context.Context, obj client.Object, annotations map[string]string) error {
 	before := obj.DeepCopyObject().(client.Object)
-	all := map[string]string{}
-	maps.Copy(all, obj.GetAnnotations())
-	maps.Copy(all, annotations)
-	obj.SetAnnotations(all)
+	obj.SetAnnotations(labels.Merge(obj.GetAnnotations(), annotations))
 	return b.Client.Patch(ctx, obj, client.MergeFrom(before))
 }
 
@@ -73,6 +71,23 @@ func (b Base) ManagedSeedOf(ctx context.Context, seed client.Object) *seedmanage
 		return nil
 	}
 	return managedSeed
+}
+
+// IsFailed reports whether the last operation of a Shoot failed and is not retried until a user changes the Shoot.
+func IsFailed(shoot *corev1beta1.Shoot) bool {
+	operation := shoot.Status.LastOperation
+	return operation != nil && operation.State == corev1beta1.LastOperationStateFailed && shoot.Status.ObservedGeneration == shoot.Generation
+}
+
+// AllowsSSH reports whether a Shoot allows access to its nodes with SSH.
+func AllowsSSH(shoot *corev1beta1.Shoot) bool {
+	settings := shoot.Spec.Provider.WorkersSettings
+	return settings == nil || settings.SSHAccess == nil || settings.SSHAccess.Enabled
+}
+
+// SecretOf returns the reference to the Secret of a SecretBinding.
+func SecretOf(binding *corev1beta1.SecretBinding) corev1.ObjectReference {
+	return corev1.ObjectReference{APIVersion: "v1", Kind: "Secret", Namespace: binding.SecretRef.Namespace, Name: binding.SecretRef.Name}
 }
 
 // CheckSeedConditions returns an error unless the Seed's conditions GardenletReady and SeedSystemComponentsHealthy are

@@ -89,10 +89,7 @@ func (r *Reconciler) adoptNamespace(ctx context.Context, project *corev1beta1.Pr
 		return errors.New("the namespace is being deleted: it is made again once it is gone")
 	}
 	before := namespace.DeepCopy()
-	if namespace.Annotations == nil {
-		namespace.Annotations = map[string]string{}
-	}
-	namespace.Annotations[constants.NamespaceProject] = string(project.UID)
+	metav1.SetMetaDataAnnotation(&namespace.ObjectMeta, constants.NamespaceProject, string(project.UID))
 	if namespace.Annotations[constants.NamespaceCreatedByProjectController] == "" {
 		// The namespace existed before the Project, and is kept after it.
 		namespace.Annotations[constants.NamespaceKeepAfterProjectDeletion] = yes

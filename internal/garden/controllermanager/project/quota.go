@@ -45,8 +45,8 @@ func (r *Reconciler) reconcileQuota(ctx context.Context, project *corev1beta1.Pr
 		if !slices.ContainsFunc(quota.OwnerReferences, isReferenceTo(project)) {
 			quota.OwnerReferences = append(quota.OwnerReferences, ownerReference(project))
 		}
-		quota.Labels = merged(quota.Labels, config.Labels)
-		quota.Annotations = merged(quota.Annotations, config.Annotations)
+		quota.Labels = labels.Merge(quota.Labels, config.Labels)
+		quota.Annotations = labels.Merge(quota.Annotations, config.Annotations)
 		hard := maps.Clone(config.Spec.Hard)
 		for resource := range hard {
 			if changed, ok := quota.Spec.Hard[resource]; ok {
@@ -57,16 +57,4 @@ func (r *Reconciler) reconcileQuota(ctx context.Context, project *corev1beta1.Pr
 		return nil
 	})
 	return err
-}
-
-func merged(have, add map[string]string) map[string]string {
-	if len(add) == 0 {
-		return have
-	}
-	all := maps.Clone(have)
-	if all == nil {
-		all = map[string]string{}
-	}
-	maps.Copy(all, add)
-	return all
 }

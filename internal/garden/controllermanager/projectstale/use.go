@@ -16,6 +16,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/gardenlite/gardenlite/internal/garden/controllermanager/kit"
 )
 
 // use finds out whether a namespace is used, and by what.
@@ -126,8 +128,7 @@ func (u *use) throughBindings(ctx context.Context, something bool, bySecretBindi
 	}
 	secret, credentials := map[types.NamespacedName]bool{}, map[types.NamespacedName]bool{}
 	for _, b := range secretBindings.Items {
-		ref := corev1.ObjectReference{APIVersion: "v1", Kind: "Secret", Namespace: b.SecretRef.Namespace, Name: b.SecretRef.Name}
-		if bySecretBinding(ref, b.Quotas) {
+		if bySecretBinding(kit.SecretOf(&b), b.Quotas) {
 			secret[client.ObjectKeyFromObject(&b)] = true
 		}
 	}

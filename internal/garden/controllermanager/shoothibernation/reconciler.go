@@ -73,7 +73,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, shoot *corev1beta1.Shoot) (r
 		return reconcile.Result{}, nil
 	}
 	now := r.Clock.Now()
-	if !failed(shoot) {
+	if !kit.IsFailed(shoot) {
 		if s, found := due(all, r.earliest(shoot, now), now); found {
 			if err := r.set(ctx, shoot, s.hibernate, now); err != nil {
 				return reconcile.Result{}, err
@@ -84,12 +84,6 @@ func (r *Reconciler) Reconcile(ctx context.Context, shoot *corev1beta1.Shoot) (r
 		return reconcile.Result{RequeueAfter: wait + late}, nil
 	}
 	return reconcile.Result{}, nil
-}
-
-// failed reports whether the last operation of a Shoot failed and is not retried until a user changes the Shoot.
-func failed(shoot *corev1beta1.Shoot) bool {
-	operation := shoot.Status.LastOperation
-	return operation != nil && operation.State == corev1beta1.LastOperationStateFailed && shoot.Status.ObservedGeneration == shoot.Generation
 }
 
 // earliest returns the time after which scheduled times count: the last trigger or the creation of the Shoot, but not

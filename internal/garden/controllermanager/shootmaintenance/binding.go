@@ -12,6 +12,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/gardenlite/gardenlite/internal/garden/controllermanager/kit"
 )
 
 // Name prefix and label of CredentialsBindings that a maintenance has created, the same as in Gardener.
@@ -67,7 +69,7 @@ func bindingFor(ctx context.Context, c client.Client, namespace, name string) (s
 	}
 	binding := &securityv1alpha1.CredentialsBinding{
 		ObjectMeta:     metav1.ObjectMeta{Namespace: namespace, Name: migrated, Labels: map[string]string{migratedLabel: migratedValue}},
-		CredentialsRef: secretOf(old),
+		CredentialsRef: kit.SecretOf(old),
 		Quotas:         old.Quotas,
 	}
 	if old.Provider != nil {
@@ -79,14 +81,10 @@ func bindingFor(ctx context.Context, c client.Client, namespace, name string) (s
 	return migrated, nil
 }
 
-func secretOf(binding *corev1beta1.SecretBinding) corev1.ObjectReference {
-	return corev1.ObjectReference{APIVersion: "v1", Kind: "Secret", Namespace: binding.SecretRef.Namespace, Name: binding.SecretRef.Name}
-}
-
 // isSame reports whether both bindings are for the same Secret and have the same quotas in any order.
 func isSame(binding *securityv1alpha1.CredentialsBinding, old *corev1beta1.SecretBinding) bool {
 	ref := binding.CredentialsRef
-	same := corev1.ObjectReference{APIVersion: ref.APIVersion, Kind: ref.Kind, Namespace: ref.Namespace, Name: ref.Name} == secretOf(old)
+	same := corev1.ObjectReference{APIVersion: ref.APIVersion, Kind: ref.Kind, Namespace: ref.Namespace, Name: ref.Name} == kit.SecretOf(old)
 	return same && len(binding.Quotas) == len(old.Quotas) && !slices.ContainsFunc(binding.Quotas, func(quota corev1.ObjectReference) bool {
 		return !slices.Contains(old.Quotas, quota)
 	})

@@ -5,6 +5,8 @@ import (
 	"github.com/gardener/gardener/pkg/apis/core/v1beta1/constants"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
+
+	"github.com/gardenlite/gardenlite/internal/garden/controllermanager/kit"
 )
 
 // rotations starts the credential rotations that are due, if spec.maintenance.autoRotation configures them.
@@ -17,8 +19,9 @@ func (m *maintenance) rotations() {
 	if c := m.shoot.Status.Credentials; c != nil && c.Rotation != nil {
 		done = *c.Rotation
 	}
+	hasSSHKeypair := len(m.shoot.Spec.Provider.Workers) > 0 && kit.AllowsSSH(m.shoot)
 	if key := ptr.Deref(done.SSHKeypair, corev1beta1.ShootSSHKeypairRotation{}); m.isDue(
-		auto.SSHKeypair, key.LastCompletionTime) && sshEnabled(m.shoot) {
+		auto.SSHKeypair, key.LastCompletionTime) && hasSSHKeypair {
 		m.rotate(constants.ShootOperationRotateSSHKeypair, "SSH key pair", "")
 	}
 	if passwords := ptr.Deref(done.Observability, corev1beta1.ObservabilityRotation{}); m.isDue(
@@ -54,9 +57,4 @@ func (m *maintenance) isDue(config *corev1beta1.MaintenanceRotationConfig, last 
 		since = last.Time
 	}
 	return since.Before(m.now.Add(-config.RotationPeriod.Duration))
-}
-
-func sshEnabled(shoot *corev1beta1.Shoot) bool {
-	settings := shoot.Spec.Provider.WorkersSettings
-	return len(shoot.Spec.Provider.Workers) > 0 && (settings == nil || settings.SSHAccess == nil || settings.SSHAccess.Enabled)
 }

@@ -46,17 +46,12 @@ func (r *Reconciler) AddToManager(mgr manager.Manager) error {
 // fails passes Shoots that have just failed because of rate limits.
 func fails() predicate.Predicate {
 	return kit.CreationsAndUpdatesIf(func(before, after *corev1beta1.Shoot) bool {
-		return isToBeRetried(after) && !isFailed(before)
+		return isToBeRetried(after) && !kit.IsFailed(before)
 	})
 }
 
-func isFailed(shoot *corev1beta1.Shoot) bool {
-	operation := shoot.Status.LastOperation
-	return operation != nil && operation.State == corev1beta1.LastOperationStateFailed && shoot.Generation == shoot.Status.ObservedGeneration
-}
-
 func isToBeRetried(shoot *corev1beta1.Shoot) bool {
-	return isFailed(shoot) && slices.ContainsFunc(shoot.Status.LastErrors, func(e corev1beta1.LastError) bool {
+	return kit.IsFailed(shoot) && slices.ContainsFunc(shoot.Status.LastErrors, func(e corev1beta1.LastError) bool {
 		return slices.Contains(e.Codes, corev1beta1.ErrorInfraRateLimitsExceeded)
 	})
 }

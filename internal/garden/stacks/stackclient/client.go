@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -18,6 +17,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/rest"
@@ -237,10 +237,7 @@ func (c *Client) Stack(ctx context.Context, install v1alpha1.Install) (*v1alpha1
 func (c *Client) Uninstall(ctx context.Context, install v1alpha1.Install, confirm bool) error {
 	if confirm {
 		before := install.DeepCopyObject().(client.Object)
-		annotations := map[string]string{}
-		maps.Copy(annotations, install.GetAnnotations())
-		annotations[v1beta1constants.ConfirmationDeletion] = "true"
-		install.SetAnnotations(annotations)
+		install.SetAnnotations(labels.Merge(install.GetAnnotations(), map[string]string{v1beta1constants.ConfirmationDeletion: "true"}))
 		if err := c.Patch(ctx, install, client.MergeFrom(before)); err != nil {
 			return err
 		}

@@ -3,12 +3,12 @@ package stackmanager
 import (
 	"encoding/json"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/gardenlite/gardenlite/internal/garden/stacks/stackpackage"
 )
@@ -50,10 +50,7 @@ func mergeCRD(current, wanted *apiextensionsv1.CustomResourceDefinition) (*apiex
 		}
 	}
 	if _, ok := current.Annotations[stackVersionAnnotation]; wider || !ok {
-		if merged.Annotations == nil {
-			merged.Annotations = map[string]string{}
-		}
-		maps.Copy(merged.Annotations, wanted.Annotations)
+		merged.Annotations = labels.Merge(merged.Annotations, wanted.Annotations)
 	}
 	return merged, nil
 }

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"reflect"
 	"slices"
 	"strings"
@@ -18,6 +17,7 @@ import (
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
@@ -150,10 +150,7 @@ func checkOther(install v1alpha1.Install, p *stackpackage.Package, other *v1alph
 func (r *Reconciler) planCRD(ctx context.Context, crd *apiextensionsv1.CustomResourceDefinition, p *stackpackage.Package,
 ) (*apiextensionsv1.CustomResourceDefinition, error) {
 	wanted := crd.DeepCopy()
-	if wanted.Annotations == nil {
-		wanted.Annotations = map[string]string{}
-	}
-	wanted.Annotations[stackVersionAnnotation] = p.App.Version
+	metav1.SetMetaDataAnnotation(&wanted.ObjectMeta, stackVersionAnnotation, p.App.Version)
 	current := &apiextensionsv1.CustomResourceDefinition{}
 	err := r.Live.Get(ctx, client.ObjectKeyFromObject(crd), current)
 	switch {
@@ -178,10 +175,10 @@ func (r *Reconciler) claim(ctx context.Context, install v1alpha1.Install, p *sta
 	if done, err := r.hasCompleted(ctx, stack, p); err != nil {
 		return err
 	} else if done {
-		stack.Annotations = with(stack.Annotations, map[string]string{completedAnnotation: p.Digest})
+		stack.Annotations = labels.Merge(stack.Annotations, map[string]string{completedAnnotation: p.Digest})
 	}
 	stack.Spec = record(stack, p, planned.rules)
-	stack.Labels = with(stack.Labels, map[string]string{stackpackage.ManagedByLabel: stackpackage.ManagedBy})
+	stack.Labels = labels.Merge(stack.Labels, map[string]string{stackpackage.ManagedByLabel: stackpackage.ManagedBy})
 	if err := controllerutil.SetControllerReference(install, stack, r.Scheme()); err != nil {
 		return err
 	}
@@ -206,13 +203,6 @@ func (r *Reconciler) hasCompleted(ctx context.Context, stack *v1alpha1.Stack, p 
 		slices.ContainsFunc(job.Status.Conditions, func(c batchv1.JobCondition) bool {
 			return c.Type == batchv1.JobComplete && c.Status == corev1.ConditionTrue
 		}), client.IgnoreNotFound(err)
-}
-
-func with(labels, more map[string]string) map[string]string {
-	all := map[string]string{}
-	maps.Copy(all, labels)
-	maps.Copy(all, more)
-	return all
 }
 
 // apply creates or updates the planned objects. It first deletes the controller of an earlier version and waits until
@@ -290,7 +280,7 @@ func (r *Reconciler) ensureCRD(ctx context.Context, planned *apiextensionsv1.Cus
 // another owner and does not change it.
 func (r *Reconciler) ensure(ctx context.Context, stack *v1alpha1.Stack, wanted client.Object) error {
 	key := client.ObjectKeyFromObject(stack)
-	wanted.SetLabels(with(wanted.GetLabels(), stackLabels(key)))
+	wanted.SetLabels(labels.Merge(wanted.GetLabels(), stackLabels(key)))
 	if wanted.GetNamespace() != "" {
 		if err := controllerutil.SetControllerReference(stack, wanted, r.Scheme()); err != nil {
 			return err
@@ -330,9 +320,9 @@ func belongsTo(object client.Object, stack *v1alpha1.Stack) bool {
 // annotations.
 func (r *Reconciler) repair(ctx context.Context, current, wanted client.Object) error {
 	before := current.DeepCopyObject().(client.Object)
-	current.SetLabels(with(current.GetLabels(), wanted.GetLabels()))
+	current.SetLabels(labels.Merge(current.GetLabels(), wanted.GetLabels()))
 	if annotations := wanted.GetAnnotations(); len(annotations) > 0 {
-		current.SetAnnotations(with(current.GetAnnotations(), annotations))
+		current.SetAnnotations(labels.Merge(current.GetAnnotations(), annotations))
 	}
 	switch current := current.(type) {
 	case *rbacv1.Role:

@@ -30,8 +30,8 @@ const (
 )
 
 // stackLabels returns the labels of the objects of a stack.
-func stackLabels(key client.ObjectKey) client.MatchingLabels {
-	return client.MatchingLabels{stackLabel: key.Name, namespaceLabel: key.Namespace, stackpackage.ManagedByLabel: stackpackage.ManagedBy}
+func stackLabels(key client.ObjectKey) map[string]string {
+	return map[string]string{stackLabel: key.Name, namespaceLabel: key.Namespace, stackpackage.ManagedByLabel: stackpackage.ManagedBy}
 }
 
 // allVerbs is granted for owned CRDs and for CRDs in dependsOn (Stacks security and isolation, "Allowed Resource

@@ -81,18 +81,17 @@ func (r *Reconciler) watch() error {
 		labels := object.GetLabels()
 		return []reconcile.Request{{NamespacedName: client.ObjectKey{Namespace: labels[namespaceLabel], Name: labels[stackLabel]}}}
 	})
+	handlers := map[client.Object]handler.EventHandler{
+		&v1alpha1.Stack{}: &handler.EnqueueRequestForObject{},
+		&apiextensionsv1.CustomResourceDefinition{}: handler.EnqueueRequestsFromMapFunc(r.usersOf),
+	}
 	for _, object := range controlled() {
-		if err := r.controller.Watch(source.Kind(r.cache, object, ofStack)); err != nil {
+		handlers[object] = ofStack
+	}
+	for object, handler := range handlers {
+		if err := r.controller.Watch(source.Kind(r.cache, object, handler)); err != nil {
 			return err
 		}
-	}
-	sameName := &handler.EnqueueRequestForObject{}
-	if err := r.controller.Watch(source.Kind[client.Object](r.cache, &v1alpha1.Stack{}, sameName)); err != nil {
-		return err
-	}
-	ofCRD := handler.EnqueueRequestsFromMapFunc(r.usersOf)
-	if err := r.controller.Watch(source.Kind[client.Object](r.cache, &apiextensionsv1.CustomResourceDefinition{}, ofCRD)); err != nil {
-		return err
 	}
 	r.watches = true
 	return nil

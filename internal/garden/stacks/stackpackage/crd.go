@@ -289,11 +289,9 @@ func (m metadata) resource(folder, kind string) resourceMetadata {
 }
 
 func findUISchema(files Files, folder, kind string) string {
-	for _, dir := range upwards(folder) {
-		for _, prefix := range prefixes(kind) {
-			if data, ok := files[dir+prefix+uiFile]; ok {
-				return string(data)
-			}
+	for prefix := range nearest(folder, kind) {
+		if data, ok := files[prefix+uiFile]; ok {
+			return string(data)
 		}
 	}
 	return ""

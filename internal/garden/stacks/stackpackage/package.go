@@ -4,6 +4,7 @@ import (
 	"encoding/base64"
 	"errors"
 	"fmt"
+	"iter"
 	"maps"
 	"path"
 	"regexp"
@@ -229,16 +230,26 @@ func domainOf(name string, domains []string) string {
 
 // findIcon returns the icon in a folder, or the nearest one above it. An icon with the kind as a prefix is preferred.
 func findIcon(files Files, folder, kind string) (Icon, bool) {
-	for _, dir := range upwards(folder) {
-		for _, prefix := range prefixes(kind) {
-			for _, t := range iconTypes {
-				if data, ok := files[dir+prefix+"icon"+t.ending]; ok {
-					return Icon{base64.StdEncoding.EncodeToString(data), t.mediaType}, true
-				}
+	for prefix := range nearest(folder, kind) {
+		for _, t := range iconTypes {
+			if data, ok := files[prefix+"icon"+t.ending]; ok {
+				return Icon{base64.StdEncoding.EncodeToString(data), t.mediaType}, true
 			}
 		}
 	}
 	return Icon{}, false
+}
+
+// nearest returns what may precede the name of a file for a resource of the kind, the nearest first: its folder and those
+// above it, each with the kind as a prefix and without.
+func nearest(folder, kind string) iter.Seq[string] {
+	return func(yield func(string) bool) {
+		for _, dir := range upwards(folder) {
+			if kind != "" && !yield(dir+strings.ToLower(kind)+".") || !yield(dir) {
+				return
+			}
+		}
+	}
 }
 
 // upwards returns a folder and those above it up to the package itself, which is "". All others have a trailing slash.
@@ -247,12 +258,4 @@ func upwards(folder string) (all []string) {
 		all = append(all, folder+"/")
 	}
 	return append(all, "")
-}
-
-// prefixes returns the prefixes of the files of a resource: bucket.icon.svg, icon.svg.
-func prefixes(kind string) []string {
-	if kind == "" {
-		return []string{""}
-	}
-	return []string{strings.ToLower(kind) + ".", ""}
 }

@@ -12,8 +12,10 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -158,23 +160,20 @@ func (b binding) releaseCredentials(ctx context.Context, c client.Client, others
 
 // otherBindings returns all other bindings of both kinds, in all namespaces, that are not being deleted.
 func otherBindings(ctx context.Context, reader client.Reader, b binding) (others []binding, err error) {
-	secretBindings, credentialsBindings := &corev1beta1.SecretBindingList{}, &securityv1alpha1.CredentialsBindingList{}
-	if err := reader.List(ctx, secretBindings); err != nil {
-		return nil, fmt.Errorf("listing the SecretBindings that may refer to the same: %w", err)
+	for _, list := range []client.ObjectList{&corev1beta1.SecretBindingList{}, &securityv1alpha1.CredentialsBindingList{}} {
+		if err := reader.List(ctx, list); err != nil {
+			return nil, fmt.Errorf("listing the bindings that may refer to the same (%T): %w", list, err)
+		}
+		_ = meta.EachListItem(list, func(item runtime.Object) error {
+			o := bindingOf(item.(client.Object))
+			same := o.mark == b.mark && client.ObjectKeyFromObject(o.object) == client.ObjectKeyFromObject(b.object)
+			if !same && o.object.GetDeletionTimestamp() == nil {
+				others = append(others, o)
+			}
+			return nil
+		})
 	}
-	if err := reader.List(ctx, credentialsBindings); err != nil {
-		return nil, fmt.Errorf("listing the CredentialsBindings that may refer to the same: %w", err)
-	}
-	for i := range secretBindings.Items {
-		others = append(others, bindingOf(&secretBindings.Items[i]))
-	}
-	for i := range credentialsBindings.Items {
-		others = append(others, bindingOf(&credentialsBindings.Items[i]))
-	}
-	return slices.DeleteFunc(others, func(o binding) bool {
-		same := o.mark == b.mark && client.ObjectKeyFromObject(o.object) == client.ObjectKeyFromObject(b.object)
-		return same || o.object.GetDeletionTimestamp() != nil
-	}), nil
+	return others, nil
 }
 
 func sameCredentials(a, b corev1.ObjectReference) bool {

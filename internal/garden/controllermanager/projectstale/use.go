@@ -3,6 +3,7 @@ package projectstale
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	corev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
@@ -14,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -44,17 +46,12 @@ func (u *use) by(ctx context.Context) (string, error) {
 	if err := u.reader.List(ctx, quotas, client.InNamespace(u.namespace)); err != nil {
 		return "", fmt.Errorf("listing Quotas: %w", err)
 	}
-	names := map[string]bool{}
+	names := sets.New[string]()
 	for _, quota := range quotas.Items {
-		names[quota.Name] = true
+		names.Insert(quota.Name)
 	}
 	refersToQuota := func(_ corev1.ObjectReference, quotas []corev1.ObjectReference) bool {
-		for _, quota := range quotas {
-			if quota.Namespace == u.namespace && names[quota.Name] {
-				return true
-			}
-		}
-		return false
+		return slices.ContainsFunc(quotas, func(q corev1.ObjectReference) bool { return q.Namespace == u.namespace && names.Has(q.Name) })
 	}
 	if used, err := u.throughBindings(ctx, len(names) > 0, refersToQuota, refersToQuota); err != nil || used {
 		return "Quotas", err

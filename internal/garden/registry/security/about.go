@@ -105,10 +105,8 @@ func (f finder) shoot(ref *gardensecurity.ContextObject) error {
 		return err
 	}
 	f.Shoot = objectOf(shoot)
-	if name := ptr.Deref(shoot.Spec.SeedName, ""); name != "" {
-		if err := f.seed(name, ""); err != nil {
-			return err
-		}
+	if err := f.seedOf(shoot.Spec.SeedName); err != nil {
+		return err
 	}
 	return f.project(shoot.Namespace)
 }
@@ -119,6 +117,14 @@ func (f finder) seed(name string, uid types.UID) error {
 		f.Seed = objectOf(seed)
 	}
 	return err
+}
+
+// seedOf adds the seed of an object, if it has one.
+func (f finder) seedOf(name *string) error {
+	if ptr.Deref(name, "") == "" {
+		return nil
+	}
+	return f.seed(*name, "")
 }
 
 func (f finder) project(namespace string) error {
@@ -141,10 +147,7 @@ func (f finder) backupBucket(name string, uid types.UID) error {
 		return err
 	}
 	f.BackupBucket = objectOf(bucket)
-	if seed := ptr.Deref(bucket.Spec.SeedName, ""); seed != "" {
-		return f.seed(seed, "")
-	}
-	return nil
+	return f.seedOf(bucket.Spec.SeedName)
 }
 
 func (f finder) backupEntry(ref *gardensecurity.ContextObject) error {
@@ -158,10 +161,8 @@ func (f finder) backupEntry(ref *gardensecurity.ContextObject) error {
 		return err
 	}
 	f.BackupBucket = objectOf(bucket)
-	if seed := ptr.Deref(entry.Spec.SeedName, ""); seed != "" {
-		if err := f.seed(seed, ""); err != nil {
-			return err
-		}
+	if err := f.seedOf(entry.Spec.SeedName); err != nil {
+		return err
 	}
 	return f.shootOfEntry(entry)
 }

@@ -182,27 +182,34 @@ func (c *Client) Install(ctx context.Context, p Package, key client.ObjectKey) (
 // Wait waits until an install is ready with the package in its spec, and reports each new message of its condition
 // Ready. It returns an error if the package is refused.
 func (c *Client) Wait(ctx context.Context, install v1alpha1.Install, report func(string)) error {
-	last := ""
-	err := wait.PollUntilContextCancel(ctx, pollInterval, true, func(ctx context.Context) (bool, error) {
-		if err := c.Get(ctx, client.ObjectKeyFromObject(install), install); err != nil {
-			return false, err
-		}
+	return c.poll(ctx, install, "ready", report, func(err error) (message string, done bool, _ error) {
 		state := install.State()
-		if state.ObservedGeneration != install.GetGeneration() {
-			return false, nil
+		if err != nil || state.ObservedGeneration != install.GetGeneration() {
+			return "", false, err
 		}
 		ready, synced := state.Condition(v1alpha1.Ready), state.Condition(v1alpha1.Synced)
 		if synced.Status == corev1.ConditionFalse {
-			return false, fmt.Errorf("%s: %s", client.ObjectKeyFromObject(install), synced.Message)
+			return "", false, fmt.Errorf("%s: %s", client.ObjectKeyFromObject(install), synced.Message)
 		}
-		if ready.Message != last && ready.Message != "" {
-			last = ready.Message
+		return ready.Message, state.Package == install.Request().Reference() && ready.Status == corev1.ConditionTrue, nil
+	})
+}
+
+// poll reads an install until done, which is called with the error of reading it, returns true or an error. It reports
+// each new message.
+func (c *Client) poll(ctx context.Context, install v1alpha1.Install, state string, report func(string),
+	done func(error) (message string, done bool, err error)) error {
+	key, last := client.ObjectKeyFromObject(install), ""
+	err := wait.PollUntilContextCancel(ctx, pollInterval, true, func(ctx context.Context) (bool, error) {
+		message, isDone, err := done(c.Get(ctx, key, install))
+		if message != "" && message != last {
+			last = message
 			report(last)
 		}
-		return state.Package == install.Request().Reference() && ready.Status == corev1.ConditionTrue, nil
+		return isDone, err
 	})
 	if ctx.Err() != nil && last != "" {
-		return fmt.Errorf("%s is not ready: %s", client.ObjectKeyFromObject(install), last)
+		return fmt.Errorf("%s is not %s: %s", key, state, last)
 	}
 	return err
 }
@@ -248,27 +255,17 @@ func (c *Client) Uninstall(ctx context.Context, install v1alpha1.Install, confir
 // WaitUninstalled waits until an install is deleted. It returns an error if instances block the deletion.
 func (c *Client) WaitUninstalled(ctx context.Context, install v1alpha1.Install, report func(string)) error {
 	confirmed := install.GetAnnotations()[v1beta1constants.ConfirmationDeletion] == "true"
-	last := ""
-	err := wait.PollUntilContextCancel(ctx, pollInterval, true, func(ctx context.Context) (bool, error) {
-		err := c.Get(ctx, client.ObjectKeyFromObject(install), install)
-		if apierrors.IsNotFound(err) {
-			return true, nil
-		}
+	return c.poll(ctx, install, "uninstalled", report, func(err error) (message string, done bool, _ error) {
 		if err != nil {
-			return false, err
+			return "", apierrors.IsNotFound(err), client.IgnoreNotFound(err)
 		}
 		ready, synced := install.State().Condition(v1alpha1.Ready), install.State().Condition(v1alpha1.Synced)
 		if synced.Reason == v1alpha1.ReasonDeletionBlocked && !confirmed {
-			return false, fmt.Errorf("%s: %s", client.ObjectKeyFromObject(install), synced.Message)
+			return "", false, fmt.Errorf("%s: %s", client.ObjectKeyFromObject(install), synced.Message)
 		}
-		if ready.Reason == v1alpha1.ReasonDeleting && ready.Message != last {
-			last = ready.Message
-			report(last)
+		if ready.Reason == v1alpha1.ReasonDeleting {
+			message = ready.Message
 		}
-		return false, nil
+		return message, false, nil
 	})
-	if ctx.Err() != nil && last != "" {
-		return fmt.Errorf("%s is not uninstalled: %s", client.ObjectKeyFromObject(install), last)
-	}
-	return err
 }

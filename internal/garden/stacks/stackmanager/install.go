@@ -16,8 +16,10 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
@@ -398,19 +400,14 @@ func (r *Reconciler) endControllers(ctx context.Context, key client.ObjectKey, w
 
 // controllers returns the Deployments and Jobs of a stack.
 func (r *Reconciler) controllers(ctx context.Context, key client.ObjectKey) (all []client.Object, err error) {
-	deployments, jobs := &appsv1.DeploymentList{}, &batchv1.JobList{}
-	in, of := client.InNamespace(key.Namespace), client.MatchingLabels(stackLabels(key))
-	if err := r.List(ctx, deployments, in, of); err != nil {
-		return nil, err
-	}
-	if err := r.List(ctx, jobs, in, of); err != nil {
-		return nil, err
-	}
-	for i := range deployments.Items {
-		all = append(all, &deployments.Items[i])
-	}
-	for i := range jobs.Items {
-		all = append(all, &jobs.Items[i])
+	for _, list := range []client.ObjectList{&appsv1.DeploymentList{}, &batchv1.JobList{}} {
+		if err := r.List(ctx, list, client.InNamespace(key.Namespace), client.MatchingLabels(stackLabels(key))); err != nil {
+			return nil, err
+		}
+		_ = meta.EachListItem(list, func(item runtime.Object) error {
+			all = append(all, item.(client.Object))
+			return nil
+		})
 	}
 	return all, nil
 }

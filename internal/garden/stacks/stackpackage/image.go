@@ -69,10 +69,8 @@ func (c *collector) openLayer(open layer, limited *io.LimitedReader) error {
 	if limited.N <= 0 {
 		return errUnpacked
 	}
-	if _, err := io.Copy(io.Discard, packed); err != nil {
-		return err
-	}
-	return nil
+	_, err = io.Copy(io.Discard, packed)
+	return err
 }
 
 func unpack(packed io.Reader) (io.Reader, error) {

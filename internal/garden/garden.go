@@ -9,7 +9,6 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
-	"os"
 	"sync"
 	"time"
 
@@ -190,19 +189,14 @@ func (g *Garden) AdminConfig() *rest.Config { return rest.CopyConfig(g.admin) }
 
 // AdminKubeconfig returns the administrator's kubeconfig, with one context of the given name.
 func (g *Garden) AdminKubeconfig(contextName string) ([]byte, error) {
-	client, err := g.server.PKI().Client("admin", adminUser, adminGroup)
+	config, err := g.server.ClientConfig("admin", adminUser, adminGroup)
 	if err != nil {
 		return nil, err
 	}
-	certPEM, err := os.ReadFile(client.CertFile)
-	if err != nil {
-		return nil, fmt.Errorf("reading the administrator's certificate: %w", err)
+	if err := rest.LoadTLSFiles(config); err != nil {
+		return nil, fmt.Errorf("reading the administrator's certificate and key: %w", err)
 	}
-	keyPEM, err := os.ReadFile(client.KeyFile)
-	if err != nil {
-		return nil, fmt.Errorf("reading the administrator's key: %w", err)
-	}
-	return clientcmd.Write(*controlplane.Kubeconfig(contextName, g.server.URL(), g.server.PKI().CAPEM(), certPEM, keyPEM))
+	return clientcmd.Write(*controlplane.Kubeconfig(contextName, config.Host, g.server.PKI().CAPEM(), config.CertData, config.KeyData))
 }
 
 // ApplyDefaultLandscape creates the initial objects of a new landscape. It does so only once.

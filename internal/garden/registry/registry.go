@@ -58,7 +58,7 @@ type Config struct {
 
 // New returns the storage of all groups, and a reader with which admission plugins read from it.
 func New(getter generic.RESTOptionsGetter, cfg Config) ([]Group, *Reader, error) {
-	reader := newReader() // is not used before all storage is added
+	reader := &Reader{stores: map[schema.GroupResource]*resource.Store{}} // is not used before all storage is added
 	coreStorage, errCore := core.Storage(getter, cfg.Clock, shootkubeconfig.Config{Options: cfg.Kubeconfigs, ConfigMaps: cfg.ConfigMaps})
 	operationsStorage, errOperations := operations.Storage(getter, cfg.Clock, cfg.BastionTimeToLive)
 	securityStorage, errSecurity := security.Storage(getter, reader, cfg.Issuer)
@@ -82,8 +82,6 @@ type Reader struct {
 }
 
 var _ plugin.Reader = &Reader{}
-
-func newReader() *Reader { return &Reader{stores: map[schema.GroupResource]*resource.Store{}} }
 
 func (r *Reader) add(groups []Group) {
 	for _, group := range groups {

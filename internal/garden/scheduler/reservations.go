@@ -58,16 +58,12 @@ func (r *reservations) decide(shoot *gardencorev1beta1.Shoot, list func() ([]gar
 		}
 	}
 	if seed := choose(usage); seed != "" {
-		r.reserve(shoot.UID, seed)
+		if r.seeds == nil {
+			r.seeds = map[types.UID]reservation{}
+		}
+		r.seeds[shoot.UID] = reservation{seed: seed, doubtful: r.seeds[shoot.UID].doubtful}
 	}
 	return false, nil
-}
-
-func (r *reservations) reserve(uid types.UID, seed string) {
-	if r.seeds == nil {
-		r.seeds = map[types.UID]reservation{}
-	}
-	r.seeds[uid] = reservation{seed: seed, doubtful: r.seeds[uid].doubtful}
 }
 
 // forgetVisible drops the reservations of Shoots that have a seed in the cache, or are not in the cache any more.

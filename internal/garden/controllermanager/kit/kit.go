@@ -9,7 +9,9 @@ import (
 	"github.com/gardener/gardener/pkg/apis/core/v1beta1/constants"
 	seedmanagementv1alpha1 "github.com/gardener/gardener/pkg/apis/seedmanagement/v1alpha1"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -71,6 +73,13 @@ func (b Base) ManagedSeedOf(ctx context.Context, seed client.Object) *seedmanage
 		return nil
 	}
 	return managedSeed
+}
+
+// MetadataList returns an empty list for the metadata of the objects of a kind.
+func MetadataList(kind schema.GroupVersionKind) *metav1.PartialObjectMetadataList {
+	list := &metav1.PartialObjectMetadataList{}
+	list.SetGroupVersionKind(kind.GroupVersion().WithKind(kind.Kind + "List"))
+	return list
 }
 
 // IsFailed reports whether the last operation of a Shoot failed and is not retried until a user changes the Shoot.

@@ -184,8 +184,7 @@ func (r *Reconciler) replicas(ctx context.Context, set *seedmanagementv1alpha1.M
 
 // shootCount returns the number of Shoots according to the API server of the garden, without the cache.
 func (r *Reconciler) shootCount(ctx context.Context, options ...client.ListOption) (int, error) {
-	list := &metav1.PartialObjectMetadataList{}
-	list.SetGroupVersionKind(corev1beta1.SchemeGroupVersion.WithKind("ShootList"))
+	list := kit.MetadataList(corev1beta1.SchemeGroupVersion.WithKind("Shoot"))
 	err := r.Reader.List(ctx, list, options...)
 	return len(list.Items), err
 }

@@ -164,43 +164,45 @@ func (r *Reconciler) ensureClusterRole(ctx context.Context, project *corev1beta1
 func (r *Reconciler) ensureClusterRoleBinding(ctx context.Context, project *corev1beta1.Project, name string,
 	subjects []rbacv1.Subject) error {
 	binding := &rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: name}}
-	existing := binding.DeepCopy()
-	if err := r.deleteIfToOther(ctx, existing, &existing.RoleRef, name); err != nil {
-		return because(err, "ClusterRoleBinding", name)
-	}
-	_, err := controllerutil.CreateOrUpdate(ctx, r.Client, binding, func() error {
-		binding.OwnerReferences, binding.Labels = roleOwner(project), nil
-		binding.RoleRef, binding.Subjects = refTo(name), subjects
-		return nil
-	})
-	return because(err, "ClusterRoleBinding", name)
+	return because(r.ensureBinding(ctx, project, binding, nil, subjects), "ClusterRoleBinding", name)
 }
 
 func (r *Reconciler) ensureRoleBinding(ctx context.Context, project *corev1beta1.Project, name string,
 	labels map[string]string, subjects []rbacv1.Subject) error {
 	binding := &rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Namespace: *project.Spec.Namespace, Name: name}}
-	existing := binding.DeepCopy()
-	if err := r.deleteIfToOther(ctx, existing, &existing.RoleRef, name); err != nil {
-		return because(err, "RoleBinding", name)
-	}
-	_, err := controllerutil.CreateOrUpdate(ctx, r.Client, binding, func() error {
-		binding.OwnerReferences, binding.Labels = roleOwner(project), labels
-		binding.RoleRef, binding.Subjects = refTo(name), subjects
-		return nil
-	})
-	return because(err, "RoleBinding", name)
+	return because(r.ensureBinding(ctx, project, binding, labels, subjects), "RoleBinding", name)
 }
 
-// deleteIfToOther deletes a binding that refers to another role, because the roleRef of a binding is immutable.
-func (r *Reconciler) deleteIfToOther(ctx context.Context, binding client.Object, ref *rbacv1.RoleRef, name string) error {
-	if err := r.Client.Get(ctx, client.ObjectKeyFromObject(binding), binding); err != nil {
-		return client.IgnoreNotFound(err)
+// ensureBinding creates or updates a binding to the ClusterRole of the same name. It first deletes a binding to another
+// role, because the roleRef of a binding is immutable.
+func (r *Reconciler) ensureBinding(ctx context.Context, project *corev1beta1.Project, binding client.Object,
+	labels map[string]string, subjects []rbacv1.Subject) error {
+	role, existing := refTo(binding.GetName()), binding.DeepCopyObject().(client.Object)
+	err := r.Client.Get(ctx, client.ObjectKeyFromObject(binding), existing)
+	if ref, _ := contentOf(existing); err == nil && *ref != role {
+		uid := existing.GetUID()
+		err = r.Client.Delete(ctx, existing, client.Preconditions{UID: &uid})
 	}
-	if *ref == refTo(name) {
+	if client.IgnoreNotFound(err) != nil {
+		return err
+	}
+	_, err = controllerutil.CreateOrUpdate(ctx, r.Client, binding, func() error {
+		binding.SetOwnerReferences(roleOwner(project))
+		binding.SetLabels(labels)
+		ref, content := contentOf(binding)
+		*ref, *content = role, subjects
 		return nil
+	})
+	return err
+}
+
+// contentOf returns the role and the subjects of a RoleBinding or ClusterRoleBinding.
+func contentOf(binding client.Object) (*rbacv1.RoleRef, *[]rbacv1.Subject) {
+	if b, ok := binding.(*rbacv1.RoleBinding); ok {
+		return &b.RoleRef, &b.Subjects
 	}
-	uid := binding.GetUID()
-	return client.IgnoreNotFound(r.Client.Delete(ctx, binding, client.Preconditions{UID: &uid}))
+	b := binding.(*rbacv1.ClusterRoleBinding)
+	return &b.RoleRef, &b.Subjects
 }
 
 func refTo(clusterRole string) rbacv1.RoleRef {

@@ -10,7 +10,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -148,8 +147,7 @@ func (r *Reconciler) delete(ctx context.Context, project *corev1beta1.Project) (
 }
 
 func (r *Reconciler) hasShoots(ctx context.Context, namespace string) (bool, error) {
-	shoots := &metav1.PartialObjectMetadataList{}
-	shoots.SetGroupVersionKind(corev1beta1.SchemeGroupVersion.WithKind("ShootList"))
+	shoots := kit.MetadataList(corev1beta1.SchemeGroupVersion.WithKind("Shoot"))
 	if err := r.Reader.List(ctx, shoots, client.InNamespace(namespace), client.Limit(1)); err != nil {
 		return false, fmt.Errorf("looking for Shoots in the namespace %q: %w", namespace, err)
 	}

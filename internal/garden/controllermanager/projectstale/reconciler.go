@@ -68,10 +68,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, project *corev1beta1.Project
 	if project.DeletionTimestamp != nil {
 		return reconcile.Result{}, nil
 	}
-	if err := r.reconcile(ctx, project); err != nil {
-		return reconcile.Result{}, err
-	}
-	return reconcile.Result{RequeueAfter: DefaultSyncPeriod}, nil
+	return component.RequeueAfter(DefaultSyncPeriod, r.reconcile(ctx, project))
 }
 
 func (r *Reconciler) reconcile(ctx context.Context, project *corev1beta1.Project) error {

@@ -11,7 +11,6 @@ import (
 	securityv1alpha1 "github.com/gardener/gardener/pkg/apis/security/v1alpha1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
@@ -97,8 +96,7 @@ func (u *use) marked(ctx context.Context, kind schema.GroupVersionKind, label st
 	if err != nil {
 		return nil, fmt.Errorf("selecting things with the label %s: %w", label, err)
 	}
-	list := &metav1.PartialObjectMetadataList{}
-	list.SetGroupVersionKind(kind.GroupVersion().WithKind(kind.Kind + "List"))
+	list := kit.MetadataList(kind)
 	if err := u.reader.List(ctx, list, client.InNamespace(u.namespace), client.MatchingLabelsSelector{Selector: selector}); err != nil {
 		return nil, fmt.Errorf("listing %ss: %w", kind.Kind, err)
 	}

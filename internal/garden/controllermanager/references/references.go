@@ -122,8 +122,7 @@ func (k Protector) keep(ctx context.Context, obj *metav1.PartialObjectMetadata) 
 func (k Protector) ListProtected(ctx context.Context, namespace string) (map[Reference]*metav1.PartialObjectMetadata, error) {
 	kept := map[Reference]*metav1.PartialObjectMetadata{}
 	for _, kind := range Kinds {
-		list := &metav1.PartialObjectMetadataList{}
-		list.SetGroupVersionKind(kind.GroupVersion().WithKind(kind.Kind + "List"))
+		list := kit.MetadataList(kind)
 		if err := k.Reader.List(ctx, list, client.InNamespace(namespace)); err != nil {
 			return nil, fmt.Errorf("listing every %s in the namespace %q: %w", kind.Kind, namespace, err)
 		}

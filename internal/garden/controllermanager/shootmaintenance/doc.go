@@ -4,7 +4,7 @@
 //
 // Each part of a maintenance has a file: kubernetes.go and images.go choose versions (by the rules in versions.go),
 // removals.go removes fields from the specification that a newer Kubernetes version does not have, binding.go replaces
-// SecretBindings, rotations.go and operations.go set annotations. The field status.lastMaintenance contains what was
+// SecretBindings, operations.go sets annotations. The field status.lastMaintenance contains what was
 // done, and what failed.
 //
 // It may import API types, the kit beside it, the component package, and the parts of admission and validation about

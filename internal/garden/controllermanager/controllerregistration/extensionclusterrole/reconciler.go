@@ -13,7 +13,6 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
@@ -82,7 +81,7 @@ func isOfExtension(account client.Object) bool {
 
 // clusterRolesOf returns requests for the ClusterRoles that select a service account.
 func (r *Reconciler) clusterRolesOf(ctx context.Context, account client.Object) (requests []reconcile.Request) {
-	clusterRoles := metadataList(rbacv1.SchemeGroupVersion.WithKind("ClusterRoleList"))
+	clusterRoles := kit.MetadataList(rbacv1.SchemeGroupVersion.WithKind("ClusterRole"))
 	if err := r.Client.List(ctx, clusterRoles,
 		client.MatchingLabels{constants.LabelAuthorizationCustomExtensionsPermissions: "true"}); err != nil {
 		logf.FromContext(ctx).Error(err, "Listing the ClusterRoles for extensions")
@@ -152,7 +151,7 @@ func (r *Reconciler) subjects(ctx context.Context, clusterRole *metav1.PartialOb
 	if err != nil {
 		return nil, err
 	}
-	accounts := metadataList(corev1.SchemeGroupVersion.WithKind("ServiceAccountList"))
+	accounts := kit.MetadataList(corev1.SchemeGroupVersion.WithKind("ServiceAccount"))
 	if err := r.Client.List(ctx, accounts, client.MatchingLabelsSelector{Selector: selector}); err != nil {
 		return nil, fmt.Errorf("listing the service accounts that the ClusterRole %q is for: %w", clusterRole.Name, err)
 	}
@@ -186,10 +185,4 @@ func selectorOf(clusterRole client.Object) (labels.Selector, error) {
 			selectorAnnotation, clusterRole.GetName(), err)
 	}
 	return read, nil
-}
-
-func metadataList(kind schema.GroupVersionKind) *metav1.PartialObjectMetadataList {
-	list := &metav1.PartialObjectMetadataList{}
-	list.SetGroupVersionKind(kind)
-	return list
 }

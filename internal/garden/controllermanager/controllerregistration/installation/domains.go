@@ -1,6 +1,7 @@
 package installation
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -15,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/gardenlite/gardenlite/internal/authz/seedidentity"
+	"github.com/gardenlite/gardenlite/internal/garden/controllermanager/kit"
 )
 
 // These are the annotations of the secrets with domains, as in Gardener.
@@ -81,21 +83,16 @@ func (r *Reconciler) domainsOf(ctx context.Context, seed *corev1beta1.Seed) (d d
 
 // domainsOfSecrets reads only the metadata of secrets, which contains the domains and providers.
 func (r *Reconciler) domainsOfSecrets(ctx context.Context, seed *corev1beta1.Seed, role string) (found []domain, err error) {
-	secrets := &metav1.PartialObjectMetadataList{}
-	secrets.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("SecretList"))
+	secrets := kit.MetadataList(corev1.SchemeGroupVersion.WithKind("Secret"))
 	if err := r.Reader.List(ctx, secrets, client.InNamespace(seedidentity.NamespacePrefix+seed.Name),
 		client.MatchingLabels{constants.GardenRole: role}); err != nil {
 		return nil, fmt.Errorf("listing the secrets of the Seed %q with the role %s: %w", seed.Name, role, err)
 	}
 	priority := func(secret metav1.PartialObjectMetadata) int {
-		// As in Gardener, a value that is not a number counts as 0.
-		value, err := strconv.Atoi(secret.Annotations[priorityAnnotation])
-		if err != nil {
-			return 0
-		}
+		value, _ := strconv.Atoi(secret.Annotations[priorityAnnotation]) // as in Gardener, what is not a number counts as 0
 		return value
 	}
-	slices.SortStableFunc(secrets.Items, func(a, b metav1.PartialObjectMetadata) int { return priority(b) - priority(a) })
+	slices.SortStableFunc(secrets.Items, func(a, b metav1.PartialObjectMetadata) int { return cmp.Compare(priority(b), priority(a)) })
 	for _, secret := range secrets.Items {
 		d := domain{secret.Annotations[domainAnnotation], secret.Annotations[providerAnnotation]}
 		if d.name == "" || d.provider == "" {

@@ -170,17 +170,6 @@ func (g *Garden) startControllers(cfg Config) (err error) {
 	return err
 }
 
-// ValidateControllers checks a selection of controllers. It also accepts the names in others, which this package does
-// not run.
-func ValidateControllers(selection []string, others ...string) error {
-	return kubecontrollers.ValidateSelect(selection, others...)
-}
-
-// SelectsController reports whether a selection contains the controller.
-func SelectsController(selection []string, name string) bool {
-	return kubecontrollers.Selected(selection, name)
-}
-
 // Server returns the garden's control plane.
 func (g *Garden) Server() *controlplane.Server { return g.server }
 

@@ -16,7 +16,6 @@ import (
 
 	"github.com/gardenlite/gardenlite/internal/controlplane/kubecontrollers"
 	"github.com/gardenlite/gardenlite/internal/datastore"
-	"github.com/gardenlite/gardenlite/internal/garden"
 	"github.com/gardenlite/gardenlite/internal/garden/controllermanager"
 	"github.com/gardenlite/gardenlite/internal/garden/controllermanager/bastion"
 	"github.com/gardenlite/gardenlite/internal/garden/registry/core/shootkubeconfig"
@@ -158,7 +157,7 @@ func (c *Config) validate() error {
 	if err := (datastore.Config{Endpoint: c.Datastore}).Validate(); err != nil {
 		errs = append(errs, fmt.Errorf("--datastore: %w", err))
 	}
-	if err := garden.ValidateControllers(c.Controllers, controllerNames()...); err != nil {
+	if err := kubecontrollers.ValidateSelect(c.Controllers, controllerNames()...); err != nil {
 		errs = append(errs, fmt.Errorf("--controllers: %w", err))
 	}
 	for _, path := range c.Apply {

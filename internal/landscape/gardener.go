@@ -6,8 +6,8 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/klog/v2"
 
+	"github.com/gardenlite/gardenlite/internal/controlplane/kubecontrollers"
 	"github.com/gardenlite/gardenlite/internal/datastore"
-	"github.com/gardenlite/gardenlite/internal/garden"
 	"github.com/gardenlite/gardenlite/internal/garden/controllermanager"
 	"github.com/gardenlite/gardenlite/internal/garden/scheduler"
 	"github.com/gardenlite/gardenlite/internal/garden/stacks/stackmanager"
@@ -44,7 +44,7 @@ func (l *Landscape) startControllerManager(ctx context.Context) error {
 	return l.startInGarden(ctx, controllerManager, controllermanager.User, func(config *rest.Config) (syncedRunner, error) {
 		return controllermanager.New(controllermanager.Config{
 			REST: config, Clock: l.cfg.Clock, Log: klog.Background().WithName(controllerManager), LeaderElection: l.shared(),
-			Controllers:       func(name string) bool { return garden.SelectsController(l.cfg.Controllers, name) },
+			Controllers:       func(name string) bool { return kubecontrollers.Selected(l.cfg.Controllers, name) },
 			SeedMonitorPeriod: l.cfg.SeedMonitorPeriod, BastionMaxLifetime: l.cfg.BastionMaxLifetime,
 		})
 	})
@@ -70,7 +70,7 @@ func (l *Landscape) startStackManager(ctx context.Context) error {
 // startInGarden starts a component that works in the garden as the given user, and waits until its caches have
 // synced.
 func (l *Landscape) startInGarden(ctx context.Context, name, user string, newComponent func(*rest.Config) (syncedRunner, error)) error {
-	if !garden.SelectsController(l.cfg.Controllers, name) {
+	if !kubecontrollers.Selected(l.cfg.Controllers, name) {
 		return nil
 	}
 	begin := l.cfg.Clock.Now()

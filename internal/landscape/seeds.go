@@ -6,7 +6,7 @@ import (
 
 	"k8s.io/client-go/rest"
 
-	"github.com/gardenlite/gardenlite/internal/garden"
+	"github.com/gardenlite/gardenlite/internal/controlplane/kubecontrollers"
 	"github.com/gardenlite/gardenlite/internal/garden/bootstraptoken"
 	"github.com/gardenlite/gardenlite/internal/landscape/control"
 	"github.com/gardenlite/gardenlite/internal/seed/seedhost"
@@ -32,7 +32,7 @@ func (l *Landscape) startHost() error {
 
 // selects reports whether --controllers selects a component.
 func (l *Landscape) selects(component string) bool {
-	return garden.SelectsController(l.cfg.Controllers, component)
+	return kubecontrollers.Selected(l.cfg.Controllers, component)
 }
 
 // status returns the current status of the landscape. With collect, garbage is collected before memory is measured.

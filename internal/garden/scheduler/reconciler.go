@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	gardencorev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
@@ -63,12 +64,8 @@ func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 
 // waits reports whether a Shoot waits for this scheduler. A self-hosted Shoot never has a seed.
 func waits(shoot *gardencorev1beta1.Shoot) bool {
-	for _, worker := range shoot.Spec.Provider.Workers {
-		if worker.ControlPlane != nil {
-			return false
-		}
-	}
-	return shoot.Spec.SeedName == nil && shoot.DeletionTimestamp == nil &&
+	selfHosted := slices.ContainsFunc(shoot.Spec.Provider.Workers, func(w gardencorev1beta1.Worker) bool { return w.ControlPlane != nil })
+	return !selfHosted && shoot.Spec.SeedName == nil && shoot.DeletionTimestamp == nil &&
 		ptr.Deref(shoot.Spec.SchedulerName, v1beta1constants.DefaultSchedulerName) == v1beta1constants.DefaultSchedulerName
 }
 

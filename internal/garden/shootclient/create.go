@@ -155,22 +155,10 @@ func lacks(path string, wanted, found any, ignored func(path string) bool) strin
 	return ""
 }
 
-func isEmpty(value any) bool {
-	switch v := value.(type) {
-	case nil:
-		return true
-	case map[string]any:
-		return len(v) == 0
-	case []any:
-		return len(v) == 0
-	}
-	return false
-}
+func isEmpty(value any) bool { return slices.Contains([]string{"null", "{}", "[]"}, text(value)) }
 
+// text returns a value of an unstructured object as JSON, which is always possible.
 func text(value any) string {
-	data, err := json.Marshal(value)
-	if err != nil {
-		return fmt.Sprint(value)
-	}
+	data, _ := json.Marshal(value)
 	return string(data)
 }

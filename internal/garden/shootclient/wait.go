@@ -14,6 +14,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/gardenlite/gardenlite/internal/component/conditions"
 )
 
 // Progress is the progress of the last operation of a Shoot.
@@ -134,10 +136,8 @@ func (c *Client) withoutGardenlet(ctx context.Context, shoot *corev1beta1.Shoot)
 	if name == "" || c.Get(ctx, client.ObjectKey{Name: name}, seed) != nil {
 		return ""
 	}
-	for _, condition := range seed.Status.Conditions {
-		if condition.Type == corev1beta1.GardenletReady && condition.Status != corev1beta1.ConditionTrue {
-			return fmt.Sprintf("no gardenlet works on it, that of seed %s is not ready: %s", name, condition.Message)
-		}
+	if c := conditions.Get(seed.Status.Conditions, corev1beta1.GardenletReady); c != nil && c.Status != corev1beta1.ConditionTrue {
+		return fmt.Sprintf("no gardenlet works on it, that of seed %s is not ready: %s", name, c.Message)
 	}
 	return ""
 }

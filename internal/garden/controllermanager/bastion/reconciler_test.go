@@ -143,7 +143,8 @@ func TestAsksTheGardenLast(t *testing.T) {
 	} {
 		cache, garden := kittest.New(t, bastion(), cached), kittest.New(t, shoot())
 		b := bastion()
-		result := cache.MustReconcile(reconcile.AsReconciler(cache, &Reconciler{Base: kit.Base{Client: cache, Reader: garden, Clock: cache.Clock}}), b)
+		r := &Reconciler{Base: kit.Base{Client: cache, Reader: garden, Clock: cache.Clock}}
+		result := cache.MustReconcile(reconcile.AsReconciler(cache, r), b)
 		if b.DeletionTimestamp != nil || result.RequeueAfter != time.Hour {
 			t.Errorf("%s: deleted %v, again after %s", name, b.DeletionTimestamp, result.RequeueAfter)
 		}

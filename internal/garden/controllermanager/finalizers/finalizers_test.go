@@ -48,7 +48,8 @@ func newWorld(t *testing.T, kind string, objects ...client.Object) world {
 	clock, recorder := testclock.NewFakePassiveClock(start), events.NewFakeRecorder(10)
 	for _, k := range Kinds() {
 		if k.Name == kind {
-			return world{t, c, &Reconciler{Base: kit.Base{Client: c, Reader: c, Clock: clock, Recorder: recorder}, Kind: k}, clock, recorder.Events}
+			base := kit.Base{Client: c, Reader: c, Clock: clock, Recorder: recorder}
+			return world{t, c, &Reconciler{Base: base, Kind: k}, clock, recorder.Events}
 		}
 	}
 	t.Fatalf("there is no kind %s", kind)

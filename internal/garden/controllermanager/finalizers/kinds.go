@@ -106,7 +106,8 @@ var (
 		&corev1beta1.NamespacedCloudProfileList{}, parentOf)
 	bySecretBindings = usedBy("SecretBindings", &corev1beta1.SecretBinding{}, &corev1beta1.SecretBindingList{},
 		func(binding *corev1beta1.SecretBinding) []types.NamespacedName { return keys(binding.Quotas) })
-	byCredentialsBindings = usedBy("CredentialsBindings", &securityv1alpha1.CredentialsBinding{}, &securityv1alpha1.CredentialsBindingList{},
+	byCredentialsBindings = usedBy("CredentialsBindings", &securityv1alpha1.CredentialsBinding{},
+		&securityv1alpha1.CredentialsBindingList{},
 		func(binding *securityv1alpha1.CredentialsBinding) []types.NamespacedName { return keys(binding.Quotas) })
 	byControllerRegistrations = usedBy("ControllerRegistrations", &corev1beta1.ControllerRegistration{},
 		&corev1beta1.ControllerRegistrationList{}, deploymentsOf)

@@ -70,7 +70,7 @@ func TestLease(t *testing.T) {
 		if test.lease != nil {
 			g.Must(g.Create(g.Context(), test.lease))
 		}
-		result := g.MustReconcile(reconcile.AsReconciler(g, &Reconciler{Base: kit.Base{Client: g, Reader: g, Clock: testclock.NewFakeClock(kittest.Start)}}), test.seed)
+		result := g.MustReconcile(reconcile.AsReconciler(g, &Reconciler{Base: g.Base()}), test.seed)
 		if ready(test.seed) != test.want || result.RequeueAfter != DefaultSyncPeriod {
 			t.Errorf("%s: %+v, again after %s", name, test.seed.Status.Conditions, result.RequeueAfter)
 		}
@@ -162,7 +162,7 @@ func TestExpiredCertificate(t *testing.T) {
 		if test.lease != nil {
 			g.Must(g.Create(g.Context(), test.lease))
 		}
-		g.MustReconcile(reconcile.AsReconciler(g, &Reconciler{Base: kit.Base{Client: g, Reader: g, Clock: testclock.NewFakeClock(kittest.Start)}}), test.seed)
+		g.MustReconcile(reconcile.AsReconciler(g, &Reconciler{Base: g.Base()}), test.seed)
 		g.Exists(managed)
 		if (managed.Annotations[constants.GardenerOperation] == "reconcile") != test.want {
 			t.Errorf("%s: %v", name, managed.Annotations)

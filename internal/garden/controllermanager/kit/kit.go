@@ -85,7 +85,8 @@ func MetadataList(kind schema.GroupVersionKind) *metav1.PartialObjectMetadataLis
 // IsFailed reports whether the last operation of a Shoot failed and is not retried until a user changes the Shoot.
 func IsFailed(shoot *corev1beta1.Shoot) bool {
 	operation := shoot.Status.LastOperation
-	return operation != nil && operation.State == corev1beta1.LastOperationStateFailed && shoot.Status.ObservedGeneration == shoot.Generation
+	return operation != nil && operation.State == corev1beta1.LastOperationStateFailed &&
+		shoot.Status.ObservedGeneration == shoot.Generation
 }
 
 // AllowsSSH reports whether a Shoot allows access to its nodes with SSH.

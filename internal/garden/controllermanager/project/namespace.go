@@ -15,15 +15,13 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	logf "sigs.k8s.io/controller-runtime/pkg/log"
 )
 
 // namespacePrefix is the prefix of the namespaces that are created for Projects.
 const namespacePrefix = "garden-"
-
-// yes is the value of annotations that are only set or not set.
-const yes = "true"
 
 // namespaceName returns the namespace that a Project asks for, or the name of the one that is created for it. The
 // latter depends on the Project only, so that a crash before it is written to the Project leaves nothing behind.
@@ -71,7 +69,7 @@ func (r *Reconciler) createNamespace(ctx context.Context, project *corev1beta1.P
 		Labels: projectLabels(project),
 		Annotations: map[string]string{
 			constants.NamespaceProject:                    string(project.UID),
-			constants.NamespaceCreatedByProjectController: yes,
+			constants.NamespaceCreatedByProjectController: "true",
 		},
 		OwnerReferences: []metav1.OwnerReference{ownerReference(project)},
 	}})
@@ -92,7 +90,7 @@ func (r *Reconciler) adoptNamespace(ctx context.Context, project *corev1beta1.Pr
 	metav1.SetMetaDataAnnotation(&namespace.ObjectMeta, constants.NamespaceProject, string(project.UID))
 	if namespace.Annotations[constants.NamespaceCreatedByProjectController] == "" {
 		// The namespace existed before the Project, and is kept after it.
-		namespace.Annotations[constants.NamespaceKeepAfterProjectDeletion] = yes
+		namespace.Annotations[constants.NamespaceKeepAfterProjectDeletion] = "true"
 	}
 	if !slices.ContainsFunc(namespace.OwnerReferences, isReferenceTo(project)) {
 		namespace.OwnerReferences = append(namespace.OwnerReferences, ownerReference(project))
@@ -105,12 +103,7 @@ func (r *Reconciler) adoptNamespace(ctx context.Context, project *corev1beta1.Pr
 }
 
 func hasProjectLabels(namespace *corev1.Namespace, project *corev1beta1.Project) bool {
-	for label, value := range projectLabels(project) {
-		if namespace.Labels[label] != value {
-			return false
-		}
-	}
-	return true
+	return labels.SelectorFromSet(projectLabels(project)).Matches(labels.Set(namespace.Labels))
 }
 
 func isReferenceTo(project *corev1beta1.Project) func(metav1.OwnerReference) bool {

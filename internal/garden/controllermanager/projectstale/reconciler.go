@@ -125,10 +125,7 @@ func (r *Reconciler) lately(t *metav1.Time) bool {
 // markStale records since when the Project is stale and, after the grace period, when it will be deleted. The deletion
 // time never becomes earlier, because users may rely on it.
 func (r *Reconciler) markStale(ctx context.Context, project *corev1beta1.Project) error {
-	since := project.Status.StaleSinceTimestamp
-	if since == nil {
-		since = &metav1.Time{Time: r.Clock.Now()}
-	}
+	since := cmp.Or(project.Status.StaleSinceTimestamp, &metav1.Time{Time: r.Clock.Now()})
 	if since.Add(DefaultGracePeriod).After(r.Clock.Now()) {
 		return r.setStatus(ctx, project, since, nil)
 	}

@@ -7,12 +7,10 @@ import (
 
 	corev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	testclock "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/gardenlite/gardenlite/internal/component/conditions"
-	"github.com/gardenlite/gardenlite/internal/garden/controllermanager/kit"
 	"github.com/gardenlite/gardenlite/internal/garden/controllermanager/kit/kittest"
 )
 
@@ -50,7 +48,7 @@ func TestReconcile(t *testing.T) {
 			seed.Status.Conditions = []corev1beta1.Condition{{Type: corev1beta1.SeedBackupBucketsReady, Status: test.before}}
 		}
 		g := kittest.New(t, append(test.buckets, seed)...)
-		result := g.MustReconcile(reconcile.AsReconciler(g, &Reconciler{Base: kit.Base{Client: g, Clock: testclock.NewFakeClock(kittest.Start)}, Threshold: test.threshold}), seed)
+		result := g.MustReconcile(reconcile.AsReconciler(g, &Reconciler{Base: g.Base(), Threshold: test.threshold}), seed)
 		c := conditions.Get(seed.Status.Conditions, corev1beta1.SeedBackupBucketsReady)
 		if c == nil || c.Status != test.want || c.Reason != test.reason || !strings.Contains(c.Message, test.message) ||
 			result.RequeueAfter != DefaultSyncPeriod {

@@ -59,7 +59,7 @@ func TestReconcile(t *testing.T) {
 			objects = append(objects, installation(string(rune('a'+i)), "s", statuses))
 		}
 		g := kittest.New(t, objects...)
-		result := g.MustReconcile(reconcile.AsReconciler(g, &Reconciler{Base: kit.Base{Client: g, Clock: testclock.NewFakeClock(kittest.Start)}}), seed)
+		result := g.MustReconcile(reconcile.AsReconciler(g, &Reconciler{Base: g.Base()}), seed)
 		c := conditions.Get(seed.Status.Conditions, corev1beta1.SeedExtensionsReady)
 		if c == nil || c.Reason != test.reason || !strings.Contains(c.Message, test.message) || strings.Contains(c.Message, "other") ||
 			(c.Status == corev1beta1.ConditionTrue) != (test.reason == "AllExtensionsReady") || result.RequeueAfter != DefaultSyncPeriod {

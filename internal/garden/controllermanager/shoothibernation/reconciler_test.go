@@ -91,7 +91,8 @@ func TestSchedules(t *testing.T) {
 			g := kittest.New(t, s)
 			g.After(test.after)
 			recorder := events.NewFakeRecorder(10)
-			result := g.MustReconcile(reconcile.AsReconciler(g, &Reconciler{Base: kit.Base{Client: g, Clock: g.Clock, Recorder: recorder}, TriggerDeadline: test.deadline}), s)
+			base := kit.Base{Client: g, Clock: g.Clock, Recorder: recorder}
+			result := g.MustReconcile(reconcile.AsReconciler(g, &Reconciler{Base: base, TriggerDeadline: test.deadline}), s)
 			want := test.again
 			if want > 0 {
 				want += late
@@ -123,7 +124,8 @@ func TestBeingDeleted(t *testing.T) {
 	s.Finalizers, s.DeletionTimestamp = []string{"test"}, at(0)
 	g := kittest.New(t, s)
 	g.After(20 * time.Hour)
-	if result := g.MustReconcile(reconcile.AsReconciler(g, &Reconciler{Base: g.Base()}), s); result.RequeueAfter != 0 || *s.Spec.Hibernation.Enabled {
+	r := reconcile.AsReconciler(g, &Reconciler{Base: g.Base()})
+	if result := g.MustReconcile(r, s); result.RequeueAfter != 0 || *s.Spec.Hibernation.Enabled {
 		t.Errorf("again after %s, hibernation %v", result.RequeueAfter, *s.Spec.Hibernation.Enabled)
 	}
 }

@@ -1,6 +1,7 @@
 package shootmaintenance
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 
@@ -70,9 +71,7 @@ func (m *maintenance) fitting(worker *corev1beta1.Worker, image *gardencore.Mach
 
 // hasRuntimes reports whether an image has the container runtimes of a pool.
 func hasRuntimes(version *gardencore.MachineImageVersion, wanted *corev1beta1.CRI) bool {
-	if wanted == nil {
-		wanted = &corev1beta1.CRI{Name: corev1beta1.CRINameContainerD}
-	}
+	wanted = cmp.Or(wanted, &corev1beta1.CRI{Name: corev1beta1.CRINameContainerD})
 	index := slices.IndexFunc(version.CRI, func(cri gardencore.CRI) bool { return string(cri.Name) == string(wanted.Name) })
 	return index >= 0 && !slices.ContainsFunc(wanted.ContainerRuntimes, func(runtime corev1beta1.ContainerRuntime) bool {
 		return !slices.ContainsFunc(version.CRI[index].ContainerRuntimes,

@@ -96,7 +96,8 @@ func (r *Reconciler) maintain(ctx context.Context, shoot *corev1beta1.Shoot, now
 	m := &maintenance{before: shoot, shoot: shoot.DeepCopy(), profile: profile, now: now}
 	m.plan(ctx, r.Client)
 	if m.isNews() {
-		if err := r.try(ctx, m); isRefusal(err) {
+		// A dry run shows whether the garden accepts the changed Shoot.
+		if err := r.Client.Patch(ctx, m.shoot.DeepCopy(), lock(m.before), client.DryRunAll); isRefusal(err) {
 			return r.refused(ctx, m, err)
 		} else if err != nil {
 			return err
@@ -127,11 +128,6 @@ func (r *Reconciler) maintain(ctx context.Context, shoot *corev1beta1.Shoot, now
 // isRefusal reports whether the garden refuses the object itself, so that a retry does not help.
 func isRefusal(err error) bool {
 	return apierrors.IsInvalid(err) || apierrors.IsForbidden(err) || apierrors.IsBadRequest(err)
-}
-
-// try checks with a dry run whether the garden accepts the changed Shoot.
-func (r *Reconciler) try(ctx context.Context, m *maintenance) error {
-	return r.Client.Patch(ctx, m.shoot.DeepCopy(), lock(m.before), client.DryRunAll)
 }
 
 // lock returns a patch that fails if the Shoot has changed in the meantime, because the changes were derived from its

@@ -87,7 +87,8 @@ func TestConstraint(t *testing.T) {
 		})
 	}
 	g := kittest.New(t, shoot("to", "from"), seed("from"))
-	if _, err := g.Reconcile(reconcile.AsReconciler(g, &Reconciler{Base: g.Base()}), shoot("", "")); err == nil || !strings.Contains(err.Error(), "Seed to") {
+	r := reconcile.AsReconciler(g, &Reconciler{Base: g.Base()})
+	if _, err := g.Reconcile(r, shoot("", "")); err == nil || !strings.Contains(err.Error(), "Seed to") {
 		t.Errorf("no such seed: %v", err)
 	}
 }

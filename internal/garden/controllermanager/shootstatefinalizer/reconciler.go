@@ -1,3 +1,7 @@
+// Package shootstatefinalizer protects the ShootState of a Shoot while its control plane moves to another Seed: a
+// finalizer blocks its deletion from the beginning of the migration until the control plane is restored from it.
+//
+// It may import API types and the finalizers and the kit beside it.
 package shootstatefinalizer
 
 import (
@@ -73,7 +77,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, state *corev1beta1.ShootStat
 		return reconcile.Result{}, fmt.Errorf("reading the Shoot of the ShootState %s: %w", client.ObjectKeyFromObject(state), err)
 	}
 	if shoot.Status.LastOperation == nil {
-		return reconcile.Result{}, fmt.Errorf("the Shoot %s has a ShootState, but no last operation: it is tried again until it has one", client.ObjectKeyFromObject(state))
+		return reconcile.Result{}, fmt.Errorf("the Shoot %s has a ShootState, but no last operation: it is tried again until it has one",
+			client.ObjectKeyFromObject(state))
 	}
 	keeps, decided := keep(shoot.Status.LastOperation)
 	switch {

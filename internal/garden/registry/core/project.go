@@ -28,7 +28,8 @@ func projects() resource.Definition[*gardencore.Project] {
 		Columns: []resource.Column[*gardencore.Project]{
 			{Name: "Namespace", Description: "The project's namespace.",
 				Value: func(p *gardencore.Project) any { return ptr.Deref(p.Spec.Namespace, resource.Unknown) }},
-			{Name: "Status", Description: "The project's phase.", Value: func(p *gardencore.Project) any { return resource.OrUnknown(p.Status.Phase) }},
+			{Name: "Status", Description: "The project's phase.",
+				Value: func(p *gardencore.Project) any { return resource.OrUnknown(p.Status.Phase) }},
 			{Name: "Owner", Description: "Who is responsible for the project.", Value: func(p *gardencore.Project) any {
 				if p.Spec.Owner != nil {
 					return p.Spec.Owner.Name

@@ -1,6 +1,7 @@
 package stackmanager
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -95,9 +96,7 @@ func controllerOf(key client.ObjectKey, p *stackpackage.Package) client.Object {
 		d := p.Deployment.DeepCopy()
 		d.Namespace = key.Namespace
 		setTemplate(&d.Spec.Template, key, p)
-		if d.Spec.Selector == nil {
-			d.Spec.Selector = &metav1.LabelSelector{}
-		}
+		d.Spec.Selector = cmp.Or(d.Spec.Selector, &metav1.LabelSelector{})
 		// The label excludes the Pods of other stacks.
 		metav1.AddLabelToSelector(d.Spec.Selector, stackLabel, key.Name)
 		metav1.SetMetaDataAnnotation(&d.ObjectMeta, digestAnnotation, p.Digest)

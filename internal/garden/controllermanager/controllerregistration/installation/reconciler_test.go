@@ -413,7 +413,8 @@ func TestInstallation(t *testing.T) {
 			t.Errorf("label %s: %q, %q", label, first.Labels[label], second.Labels[label])
 		}
 	}
-	if _, err := g.Reconcile(reconcile.AsReconciler(g, &Reconciler{Base: g.Base()}), seed()); err != nil || ofX().ResourceVersion != second.ResourceVersion {
+	r := reconcile.AsReconciler(g, &Reconciler{Base: g.Base()})
+	if _, err := g.Reconcile(r, seed()); err != nil || ofX().ResourceVersion != second.ResourceVersion {
 		t.Errorf("written again for nothing (%v)", err)
 	}
 }

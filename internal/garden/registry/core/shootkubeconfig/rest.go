@@ -1,6 +1,7 @@
 package shootkubeconfig
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -106,10 +107,8 @@ var (
 func New(cfg Config) (admin, viewer *REST) {
 	keys := newKeyPool(cfg.Algorithm.generate)
 	subresource := func(kind kind, limit time.Duration) *REST {
-		if limit == 0 {
-			limit = DefaultMaxExpiration
-		}
-		return &REST{kind: kind, reader: reader{cfg.Shoots, cfg.InternalSecrets, cfg.ConfigMaps}, clock: cfg.Clock, max: limit, keys: keys}
+		return &REST{kind: kind, reader: reader{cfg.Shoots, cfg.InternalSecrets, cfg.ConfigMaps}, clock: cfg.Clock,
+			max: cmp.Or(limit, DefaultMaxExpiration), keys: keys}
 	}
 	return subresource(admins, cfg.MaxAdmin), subresource(viewers, cfg.MaxViewer)
 }

@@ -99,16 +99,21 @@ func exclusively(before client.Object) client.Patch {
 // but a write to it would fail, or write to an object that must not be written any more.
 type DeletedObjects struct{ uids sync.Map }
 
-// Mark records that an object is gone.
-func (g *DeletedObjects) Mark(obj client.Object) {
-	g.uids.Store(client.ObjectKeyFromObject(obj), obj.GetUID())
+// Read reads the object of a request, and reports whether it exists. One in the set does not exist any more.
+func (d *DeletedObjects) Read(ctx context.Context, c client.Reader, key client.ObjectKey, obj client.Object) (bool, error) {
+	if err := c.Get(ctx, key, obj); err != nil {
+		d.uids.Delete(key)
+		return false, client.IgnoreNotFound(err)
+	}
+	uid, deleted := d.uids.Load(key)
+	return !deleted || uid != obj.GetUID(), nil
 }
 
-// Is reports whether an object is gone. Another object with the same name is not.
-func (g *DeletedObjects) Is(obj client.Object) bool {
-	uid, marked := g.uids.Load(client.ObjectKeyFromObject(obj))
-	return marked && uid == obj.GetUID()
+// RemoveFinalizers removes the last finalizers of an object, and adds it to the set.
+func (d *DeletedObjects) RemoveFinalizers(ctx context.Context, c client.Client, obj client.Object, finalizers ...string) error {
+	if err := RemoveFinalizers(ctx, c, obj, finalizers...); err != nil {
+		return err
+	}
+	d.uids.Store(client.ObjectKeyFromObject(obj), obj.GetUID())
+	return nil
 }
-
-// Forget removes an object that the cache no longer contains.
-func (g *DeletedObjects) Forget(key client.ObjectKey) { g.uids.Delete(key) }

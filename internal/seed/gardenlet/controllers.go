@@ -4,6 +4,8 @@ import (
 	"time"
 
 	corev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/cluster"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
@@ -24,18 +26,25 @@ import (
 	"github.com/gardenlite/gardenlite/internal/seed/gardenlet/controller/shootcare"
 	"github.com/gardenlite/gardenlite/internal/seed/gardenlet/controller/shootstate"
 	"github.com/gardenlite/gardenlite/internal/seed/gardenlet/controller/tokenrequestor"
+	"github.com/gardenlite/gardenlite/internal/seed/gardenlet/controllerutils"
+	"github.com/gardenlite/gardenlite/internal/seed/gardenlet/probe"
+	"github.com/gardenlite/gardenlite/internal/seed/gardenlet/shootaccess"
 )
 
-// parts are the parameters of the controllers, except for the clusters.
+// parts are the parameters of the controllers.
 type parts struct {
+	controllerutils.Base
 	cfg      Config
-	seedName string
 	identity *bootstrap.Identity
+	server   *probe.Server // of the seed
 	renewed  <-chan event.GenericEvent
 	gardener *corev1beta1.Gardener
 }
 
-// addable is a controller that takes its remaining dependencies from the manager of the seed and from the garden.
+// progressReportPeriod is the time between two reports of the progress of a Shoot's flow, if the configuration has none.
+const progressReportPeriod = 5 * time.Second
+
+// addable is a controller of the gardenlet.
 type addable interface {
 	AddToManager(mgr manager.Manager, garden cluster.Cluster) error
 }
@@ -48,52 +57,49 @@ var controllers = []struct {
 }{
 	{seed.ControllerName, func(p parts) addable {
 		return &seed.Reconciler{
-			SeedName: p.seedName, Clock: p.cfg.Clock, Identity: p.gardener,
+			Base: p.Base, Identity: p.gardener, Version: p.server.Version,
 			CertificateExpiration: p.identity.Expiration, Renewed: p.renewed, Resources: p.cfg.Configuration.Resources,
 		}
 	}},
 	{seedlease.ControllerName, func(p parts) addable {
-		return &seedlease.Reconciler{SeedName: p.seedName, Clock: p.cfg.Clock,
+		return &seedlease.Reconciler{Base: p.Base, Check: p.server.Healthy,
 			Resync: time.Duration(*p.cfg.Configuration.Controllers.Seed.LeaseResyncSeconds) * time.Second}
 	}},
 	{seedcare.ControllerName, func(p parts) addable {
-		return &seedcare.Reconciler{SeedName: p.seedName, Clock: p.cfg.Clock}
+		return &seedcare.Reconciler{Base: p.Base, Server: p.server}
 	}},
 	{backupbucket.ControllerName, func(p parts) addable {
-		return &backupbucket.Reconciler{SeedName: p.seedName, Clock: p.cfg.Clock}
+		return &backupbucket.Reconciler{Base: p.Base}
 	}},
 	{backupentry.ControllerName, func(p parts) addable {
 		c := p.cfg.Configuration.Controllers.BackupEntry
-		return &backupentry.Reconciler{SeedName: p.seedName, Clock: p.cfg.Clock,
+		return &backupentry.Reconciler{Base: p.Base,
 			DeletionGracePeriod:              time.Duration(*c.DeletionGracePeriodHours) * time.Hour,
 			DeletionGracePeriodShootPurposes: c.DeletionGracePeriodShootPurposes}
 	}},
 	{bastion.ControllerName, func(p parts) addable {
-		return &bastion.Reconciler{SeedName: p.seedName, Clock: p.cfg.Clock,
+		return &bastion.Reconciler{Base: p.Base,
 			ConcurrentSyncs: *p.cfg.Configuration.Controllers.Bastion.ConcurrentSyncs}
 	}},
 	{controllerinstallation.ControllerName, func(p parts) addable {
 		return &controllerinstallation.Reconciler{
-			SeedName: p.seedName, Clock: p.cfg.Clock, GardenConfig: p.identity.Garden(),
+			Base: p.Base, GardenConfig: p.identity.Garden(),
 			Version: p.cfg.Version, FeatureGates: p.cfg.Configuration.FeatureGates, ChartLayouts: p.cfg.ChartLayouts,
 		}
 	}},
 	{controllerinstallationcare.ControllerName, func(p parts) addable {
-		return &controllerinstallationcare.Reconciler{SeedName: p.seedName, Clock: p.cfg.Clock}
+		return &controllerinstallationcare.Reconciler{Base: p.Base}
 	}},
 	{controllerinstallationrequired.ControllerName, func(p parts) addable {
-		return &controllerinstallationrequired.Reconciler{SeedName: p.seedName, Clock: p.cfg.Clock}
+		return &controllerinstallationrequired.Reconciler{Base: p.Base}
 	}},
 	{shoot.ControllerName, func(p parts) addable {
 		config := p.cfg.Configuration.Controllers.Shoot
-		r := &shoot.Reconciler{
-			SeedName: p.seedName, Clock: p.cfg.Clock, Identity: p.gardener, ConcurrentSyncs: *config.ConcurrentSyncs,
-			Sync: config.SyncPeriod.Duration, RetryDuration: config.RetryDuration.Duration,
+		return &shoot.Reconciler{
+			Base: p.Base, Identity: p.gardener, ConcurrentSyncs: *config.ConcurrentSyncs,
+			SyncPeriod: config.SyncPeriod.Duration, RetryDuration: config.RetryDuration.Duration,
+			ProgressReportPeriod: ptr.Deref(config.ProgressReportPeriod, metav1.Duration{Duration: progressReportPeriod}).Duration,
 		}
-		if period := config.ProgressReportPeriod; period != nil {
-			r.ProgressReportPeriod = period.Duration
-		}
-		return r
 	}},
 	{shootcare.ControllerName, func(p parts) addable {
 		config := p.cfg.Configuration.Controllers.ShootCare
@@ -102,7 +108,8 @@ var controllers = []struct {
 			thresholds[corev1beta1.ConditionType(t.Type)] = t.Duration.Duration
 		}
 		return &shootcare.Reconciler{
-			SeedName: p.seedName, Clock: p.cfg.Clock, ConcurrentSyncs: *config.ConcurrentSyncs, SyncPeriod: config.SyncPeriod.Duration,
+			Base: p.Base, Shoots: &shootaccess.Cache{Seed: p.SeedReader, Clock: p.Clock},
+			ConcurrentSyncs: *config.ConcurrentSyncs, SyncPeriod: config.SyncPeriod.Duration,
 			Thresholds: thresholds, ProgressingThreshold: config.ManagedResourceProgressingThreshold,
 		}
 	}},
@@ -111,11 +118,11 @@ var controllers = []struct {
 		if *config.ConcurrentSyncs == 0 { // as in Gardener, 0 disables it
 			return nil
 		}
-		return &shootstate.Reconciler{SeedName: p.seedName, Clock: p.cfg.Clock, ConcurrentSyncs: *config.ConcurrentSyncs,
+		return &shootstate.Reconciler{Base: p.Base, ConcurrentSyncs: *config.ConcurrentSyncs,
 			SyncPeriod: config.SyncPeriod.Duration}
 	}},
 	{tokenrequestor.ControllerName, func(p parts) addable {
-		return &tokenrequestor.Reconciler{SeedName: p.seedName, Clock: p.cfg.Clock, GardenConfig: p.identity.Garden()}
+		return &tokenrequestor.Reconciler{Base: p.Base, GardenConfig: p.identity.Garden()}
 	}},
 	{managedseed.ControllerName, func(p parts) addable {
 		if p.cfg.Deployer == nil {
@@ -123,16 +130,15 @@ var controllers = []struct {
 		}
 		config := p.cfg.Configuration.Controllers.ManagedSeed
 		return &managedseed.Reconciler{
-			SeedName: p.seedName, Clock: p.cfg.Clock, GardenREST: p.identity.Garden(), Config: p.cfg.Configuration, Deployer: p.cfg.Deployer,
+			Base: p.Base, GardenConfig: p.identity.Garden(), Config: p.cfg.Configuration, Deployer: p.cfg.Deployer,
 			SyncPeriod: config.SyncPeriod.Duration, WaitSyncPeriod: config.WaitSyncPeriod.Duration,
-			SyncJitterPeriod: time.Nanosecond, // there are few gardenlets here: they need not be spread over minutes
 		}
 	}},
 	{gardenletcontroller.ControllerName, func(p parts) addable {
 		if p.cfg.Deployer == nil {
 			return nil
 		}
-		return &gardenletcontroller.Reconciler{SeedName: p.seedName, Clock: p.cfg.Clock, GardenREST: p.identity.Garden(),
+		return &gardenletcontroller.Reconciler{Base: p.Base, GardenConfig: p.identity.Garden(),
 			Deployer: p.cfg.Deployer}
 	}},
 }

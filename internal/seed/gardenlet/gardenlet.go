@@ -22,7 +22,9 @@ import (
 
 	"github.com/gardenlite/gardenlite/internal/seed/gardenlet/bootstrap"
 	"github.com/gardenlite/gardenlite/internal/seed/gardenlet/controller/seed"
+	"github.com/gardenlite/gardenlite/internal/seed/gardenlet/controllerutils"
 	"github.com/gardenlite/gardenlite/internal/seed/gardenlet/deployment"
+	"github.com/gardenlite/gardenlite/internal/seed/gardenlet/probe"
 	"github.com/gardenlite/gardenlite/internal/seed/gardenlet/registration"
 )
 
@@ -155,14 +157,23 @@ func (g *Gardenlet) add(mgr manager.Manager, garden cluster.Cluster, identity *b
 		}
 	}
 	host, _ := os.Hostname()
+	server, err := probe.New(mgr.GetConfig(), mgr.GetHTTPClient())
+	if err != nil {
+		return err
+	}
 	parts := parts{
-		cfg: g.cfg, seedName: g.seedName, identity: identity, renewed: renewed,
+		Base: controllerutils.Base{
+			GardenClient: garden.GetClient(), GardenReader: garden.GetAPIReader(), SeedClient: mgr.GetClient(), SeedReader: mgr.GetAPIReader(),
+			Clock: g.cfg.Clock, SeedName: g.seedName,
+		},
+		cfg: g.cfg, identity: identity, server: server, renewed: renewed,
 		gardener: &corev1beta1.Gardener{ID: host, Name: "gardenlet-" + g.seedName, Version: g.cfg.Version},
 	}
 	for _, c := range controllers {
 		if g.cfg.Controllers != nil && !g.cfg.Controllers(c.name) {
 			continue
 		}
+		parts.Recorder = garden.GetEventRecorder(c.name + "-controller")
 		reconciler := c.new(parts)
 		if reconciler == nil {
 			continue

@@ -19,8 +19,8 @@ import (
 	"github.com/gardenlite/gardenlite/internal/authz/bootstraprules"
 )
 
-// DefaultTokenValidity is how long a bootstrap token is valid, as in Gardener.
-const DefaultTokenValidity = 24 * time.Hour
+// tokenValidity is how long a bootstrap token is valid, as in Gardener.
+const tokenValidity = 24 * time.Hour
 
 // accountTokenValidity is the requested validity of the token of a bootstrap ServiceAccount, as in Gardener.
 const accountTokenValidity = 10 * time.Minute
@@ -33,8 +33,6 @@ type Bootstrapper struct {
 	Clock  clock.PassiveClock
 	// REST has the address and CA of the garden. Credentials in it are ignored.
 	REST *rest.Config
-	// TokenValidity defaults to DefaultTokenValidity.
-	TokenValidity time.Duration
 }
 
 // errBootstrapped says that a gardenlet has no identity, but its Seed counts as bootstrapped. The gardenlet may be about to

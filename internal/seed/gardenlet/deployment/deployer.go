@@ -19,8 +19,6 @@ type Target struct {
 	SeedName string
 	// Shoot is the Shoot of the cluster, nil if a gardenlet deploys itself into the cluster that it runs in.
 	Shoot *types.NamespacedName
-	// Kubeconfig is for the Shoot's cluster. If it is empty, the Deployer uses its own cluster for the seed.
-	Kubeconfig []byte
 }
 
 // Gardenlet is the desired state of a gardenlet.

@@ -68,10 +68,6 @@ func (b *Bootstrapper) newToken(of client.Object) (*corev1.Secret, error) {
 	if err != nil {
 		return nil, err
 	}
-	validity := b.TokenValidity
-	if validity <= 0 {
-		validity = DefaultTokenValidity
-	}
 	secret := tokenSecret(of)
 	id := bootstraprules.TokenID(of.GetNamespace(), of.GetName())
 	secret.Type = corev1.SecretTypeBootstrapToken
@@ -79,7 +75,7 @@ func (b *Bootstrapper) newToken(of client.Object) (*corev1.Secret, error) {
 		bootstraptokenapi.BootstrapTokenDescriptionKey:      []byte(description),
 		bootstraptokenapi.BootstrapTokenIDKey:               id[:],
 		bootstraptokenapi.BootstrapTokenSecretKey:           randomSecret(),
-		bootstraptokenapi.BootstrapTokenExpirationKey:       []byte(b.Clock.Now().Add(validity).UTC().Format(time.RFC3339)),
+		bootstraptokenapi.BootstrapTokenExpirationKey:       []byte(b.Clock.Now().Add(tokenValidity).UTC().Format(time.RFC3339)),
 		bootstraptokenapi.BootstrapTokenUsageAuthentication: []byte("true"),
 		bootstraptokenapi.BootstrapTokenUsageSigningKey:     []byte("true"),
 	}

@@ -7,30 +7,21 @@ import (
 	"maps"
 	"time"
 
+	corev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
 	"github.com/gardener/gardener/pkg/apis/core/v1beta1/constants"
 	securityv1alpha1 "github.com/gardener/gardener/pkg/apis/security/v1alpha1"
 	security "github.com/gardener/gardener/pkg/apis/security/v1alpha1/constants"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/utils/clock"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 )
 
-// Copier copies credentials from the garden into the seed.
-type Copier struct {
-	// Garden reads single objects live.
-	Garden client.Reader
-	Seed   client.Client
-	Clock  clock.PassiveClock
-	// Namespace is the namespace of the copies in the seed.
-	Namespace string
-}
-
-// Read reads the Secret or WorkloadIdentity that a reference names.
-func (c Copier) Read(ctx context.Context, ref *corev1.ObjectReference) (client.Object, error) {
+// ReadCredentials reads the Secret or WorkloadIdentity that a reference names.
+func (e Extensions) ReadCredentials(ctx context.Context, ref *corev1.ObjectReference) (client.Object, error) {
 	if ref == nil {
 		return nil, fmt.Errorf("there is no spec.credentialsRef: name a Secret or a WorkloadIdentity there")
 	}
@@ -44,28 +35,28 @@ func (c Copier) Read(ctx context.Context, ref *corev1.ObjectReference) (client.O
 		return nil, fmt.Errorf("credentials cannot be a %s of %s: name a Secret or a WorkloadIdentity in spec.credentialsRef",
 			ref.Kind, ref.APIVersion)
 	}
-	if err := c.Garden.Get(ctx, client.ObjectKey{Namespace: ref.Namespace, Name: ref.Name}, credentials); err != nil {
+	if err := e.GardenReader.Get(ctx, client.ObjectKey{Namespace: ref.Namespace, Name: ref.Name}, credentials); err != nil {
 		return nil, fmt.Errorf("reading the credentials in %s %s/%s of the garden: %w", ref.Kind, ref.Namespace, ref.Name, err)
 	}
 	return credentials, nil
 }
 
-// Ref returns the reference to copied credentials for the spec of an extension resource.
-func (c Copier) Ref(name string) corev1.SecretReference {
-	return corev1.SecretReference{Namespace: c.Namespace, Name: name}
+// CredentialsRef returns the reference to copied credentials for the spec of an extension resource.
+func (e Extensions) CredentialsRef(name string) corev1.SecretReference {
+	return corev1.SecretReference{Namespace: e.Namespace, Name: name}
 }
 
-// Copy copies credentials for an object of the garden into a Secret of the seed. It returns whether they have changed, and
+// CopyCredentials copies credentials for an object of the garden into a Secret of the seed. It returns whether they have changed, and
 // when they were written last.
-func (c Copier) Copy(ctx context.Context, name string, credentials, user client.Object) (changed bool, since time.Time, err error) {
+func (e Extensions) CopyCredentials(ctx context.Context, name string, credentials, user client.Object) (changed bool, since time.Time, err error) {
 	secret := &corev1.Secret{}
-	err = c.Seed.Get(ctx, client.ObjectKey{Namespace: c.Namespace, Name: name}, secret)
+	err = e.SeedClient.Get(ctx, client.ObjectKey{Namespace: e.Namespace, Name: name}, secret)
 	if client.IgnoreNotFound(err) != nil {
-		return false, since, fmt.Errorf("reading Secret %s/%s of the seed: %w", c.Namespace, name, err)
+		return false, since, fmt.Errorf("reading Secret %s/%s of the seed: %w", e.Namespace, name, err)
 	}
 	exists := err == nil
 	before := secret.DeepCopy()
-	secret.Namespace, secret.Name = c.Namespace, name
+	secret.Namespace, secret.Name = e.Namespace, name
 	if err := fill(secret, credentials, user); err != nil {
 		return false, since, err
 	}
@@ -73,24 +64,24 @@ func (c Copier) Copy(ctx context.Context, name string, credentials, user client.
 	if exists && err == nil && equality.Semantic.DeepEqual(before, secret) {
 		return false, since, nil
 	}
-	since = c.Clock.Now().UTC()
+	since = e.Clock.Now().UTC()
 	metav1.SetMetaDataAnnotation(&secret.ObjectMeta, constants.GardenerTimestamp, since.Format(time.RFC3339Nano))
 	if exists {
-		err = c.Seed.Patch(ctx, secret, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
+		err = e.SeedClient.Patch(ctx, secret, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
 	} else {
-		err = c.Seed.Create(ctx, secret)
+		err = e.SeedClient.Create(ctx, secret)
 	}
 	if err != nil {
-		return false, since, fmt.Errorf("copying credentials into Secret %s/%s of the seed: %w", c.Namespace, name, err)
+		return false, since, fmt.Errorf("copying credentials into Secret %s/%s of the seed: %w", e.Namespace, name, err)
 	}
 	return true, since, nil
 }
 
-// Remove removes credentials from the seed.
-func (c Copier) Remove(ctx context.Context, name string) error {
-	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: c.Namespace, Name: name}}
-	if err := c.Seed.Delete(ctx, secret); client.IgnoreNotFound(err) != nil {
-		return fmt.Errorf("deleting Secret %s/%s of the seed: %w", c.Namespace, name, err)
+// RemoveCredentials removes credentials from the seed.
+func (e Extensions) RemoveCredentials(ctx context.Context, name string) error {
+	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: e.Namespace, Name: name}}
+	if err := e.SeedClient.Delete(ctx, secret); client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("deleting Secret %s/%s of the seed: %w", e.Namespace, name, err)
 	}
 	return nil
 }
@@ -127,6 +118,13 @@ func fill(secret *corev1.Secret, credentials, user client.Object) error {
 	}
 	return fmt.Errorf("credentials cannot be a %T", credentials)
 }
+
+// scheme contains the kinds of objects that WorkloadIdentity tokens are requested for.
+var scheme = func() *runtime.Scheme {
+	scheme := runtime.NewScheme()
+	corev1beta1.SchemeBuilder.AddToScheme(scheme) //nolint:errcheck // of types that are compiled in
+	return scheme
+}()
 
 // contextObject returns a JSON description of the object that the tokens are for.
 func contextObject(user client.Object) (string, error) {

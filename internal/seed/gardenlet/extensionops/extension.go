@@ -4,24 +4,28 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"reflect"
+	"slices"
 	"time"
 
 	corev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
 	"github.com/gardener/gardener/pkg/apis/core/v1beta1/constants"
 	extensionsv1alpha1 "github.com/gardener/gardener/pkg/apis/extensions/v1alpha1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/utils/clock"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/gardenlite/gardenlite/internal/component/operation"
+	"github.com/gardenlite/gardenlite/internal/seed/gardenlet/controllerutils"
 	"github.com/gardenlite/gardenlite/internal/seed/provider/injection"
 )
 
-// Extensions writes the extension resources for objects of the garden.
+// Extensions writes the extension resources for objects of the garden, and the credentials for them.
 type Extensions struct {
-	Seed  client.Client
-	Clock clock.PassiveClock
+	*controllerutils.Base
+	// Namespace is the namespace of the credentials in the seed.
+	Namespace string
 }
 
 // Evaluate returns whether an extension has to be asked to reconcile its resource, and the failure of the resource if there
@@ -53,7 +57,16 @@ func Failure(extension extensionsv1alpha1.Object) *corev1beta1.LastError {
 	return nil
 }
 
-// RequestOperation creates or patches an extension resource for an object of the garden, and requests an operation of the extension.
+// DeletionFailure returns the failure of the deletion of an extension resource, nil if it has not failed.
+func DeletionFailure(extension extensionsv1alpha1.Object) *corev1beta1.LastError {
+	if last := extension.GetExtensionStatus().GetLastOperation(); last == nil || last.Type != corev1beta1.LastOperationTypeDelete {
+		return nil
+	}
+	return Failure(extension)
+}
+
+// RequestOperation creates or patches an extension resource for an object of the garden, and requests an operation of the
+// extension.
 func (e Extensions) RequestOperation(ctx context.Context, garden metav1.Object, extension extensionsv1alpha1.Object, what string,
 	specify func()) error {
 	mutate := func(extension extensionsv1alpha1.Object) {
@@ -64,25 +77,25 @@ func (e Extensions) RequestOperation(ctx context.Context, garden metav1.Object, 
 		}
 	}
 	if extension.GetResourceVersion() != "" {
-		return operation.Patch(ctx, e.Seed, extension, mutate)
+		return operation.Patch(ctx, e.SeedClient, extension, mutate)
 	}
 	mutate(extension)
-	if err := e.Seed.Create(ctx, extension); err != nil {
+	if err := e.SeedClient.Create(ctx, extension); err != nil {
 		return fmt.Errorf("creating the extension's %T %s: %w", extension, extension.GetName(), err)
 	}
 	return nil
 }
 
-// SyncInjectionAnnotations copies changed injection annotations of an object of the garden to its extension resource, without requesting an
-// operation.
+// SyncInjectionAnnotations copies changed injection annotations of an object of the garden to its extension resource,
+// without requesting an operation.
 func (e Extensions) SyncInjectionAnnotations(ctx context.Context, garden metav1.Object, extension extensionsv1alpha1.Object) error {
-	return operation.Patch(ctx, e.Seed, extension, func(extension extensionsv1alpha1.Object) { injection.Pass(garden, extension) })
+	return operation.Patch(ctx, e.SeedClient, extension, func(extension extensionsv1alpha1.Object) { injection.Pass(garden, extension) })
 }
 
 // Delete deletes the extension resource with the name of the given one, and reports whether it is gone. If not, it is read
 // into the given one.
 func (e Extensions) Delete(ctx context.Context, garden metav1.Object, extension extensionsv1alpha1.Object) (gone bool, err error) {
-	err = e.Seed.Get(ctx, client.ObjectKeyFromObject(extension), extension)
+	err = e.SeedClient.Get(ctx, client.ObjectKeyFromObject(extension), extension)
 	if client.IgnoreNotFound(err) != nil {
 		return false, fmt.Errorf("reading the extension's %T %s: %w", extension, extension.GetName(), err)
 	}
@@ -94,9 +107,9 @@ func (e Extensions) Delete(ctx context.Context, garden metav1.Object, extension 
 	before := extension.DeepCopyObject().(client.Object)
 	e.annotate(extension, constants.ConfirmationDeletion, "true")
 	injection.Pass(garden, extension)
-	err = e.Seed.Patch(ctx, extension, client.MergeFrom(before))
+	err = e.SeedClient.Patch(ctx, extension, client.MergeFrom(before))
 	if err == nil {
-		err = e.Seed.Delete(ctx, extension)
+		err = e.SeedClient.Delete(ctx, extension)
 	}
 	if client.IgnoreNotFound(err) != nil {
 		return false, fmt.Errorf("deleting the extension's %T %s: %w", extension, extension.GetName(), err)
@@ -106,12 +119,26 @@ func (e Extensions) Delete(ctx context.Context, garden metav1.Object, extension 
 
 func (e Extensions) annotate(obj metav1.Object, name, value string) {
 	annotations := map[string]string{}
-	for k, v := range obj.GetAnnotations() {
-		annotations[k] = v
-	}
+	maps.Copy(annotations, obj.GetAnnotations())
 	annotations[name] = value
 	annotations[constants.GardenerTimestamp] = e.Clock.Now().UTC().Format(time.RFC3339Nano)
 	obj.SetAnnotations(annotations)
+}
+
+// RestoreState writes the state that another seed has saved for an extension resource into it, if it has none yet.
+func RestoreState(ctx context.Context, seed client.Client, kind string, extension extensionsv1alpha1.Object,
+	state *corev1beta1.ShootState) error {
+	i := slices.IndexFunc(state.Spec.Extensions, func(saved corev1beta1.ExtensionResourceState) bool {
+		return saved.Kind == kind && ptr.Deref(saved.Name, "") == extension.GetName()
+	})
+	if i < 0 || extension.GetExtensionStatus().GetState() != nil {
+		return nil
+	}
+	saved := state.Spec.Extensions[i]
+	return operation.PatchStatus(ctx, seed, extension, func(extension extensionsv1alpha1.Object) {
+		extension.GetExtensionStatus().SetState(saved.State)
+		extension.GetExtensionStatus().SetResources(saved.Resources)
+	})
 }
 
 // Same reports whether two specs are equal. It compares raw provider configurations as JSON values, because a server may

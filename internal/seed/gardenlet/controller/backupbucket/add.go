@@ -1,18 +1,15 @@
 package backupbucket
 
 import (
-	"cmp"
 	"context"
 
 	corev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
 	"github.com/gardener/gardener/pkg/apis/core/v1beta1/constants"
 	extensionsv1alpha1 "github.com/gardener/gardener/pkg/apis/extensions/v1alpha1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/utils/clock"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/cluster"
-	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
@@ -21,58 +18,39 @@ import (
 
 	"github.com/gardenlite/gardenlite/internal/component"
 	"github.com/gardenlite/gardenlite/internal/component/operation"
+	"github.com/gardenlite/gardenlite/internal/seed/gardenlet/controllerutils"
 	"github.com/gardenlite/gardenlite/internal/seed/provider/injection"
 )
 
 // ControllerName is the name of the controller, which is Gardener's.
 const ControllerName = "backupbucket"
 
-// AddToManager adds the controller to the manager of the seed. It sets the fields that are not set yet.
+// AddToManager adds the controller to the manager of the seed.
 func (r *Reconciler) AddToManager(mgr manager.Manager, garden cluster.Cluster) error {
-	r.GardenClient = cmp.Or(r.GardenClient, garden.GetClient())
-	r.GardenReader = cmp.Or(r.GardenReader, garden.GetAPIReader())
-	r.SeedClient = cmp.Or(r.SeedClient, mgr.GetClient())
-	r.Recorder = cmp.Or(r.Recorder, garden.GetEventRecorder(ControllerName+"-controller"))
-	r.Clock = cmp.Or[clock.WithTicker](r.Clock, clock.RealClock{})
 	return component.NewControllerBuilder(mgr, ControllerName).
 		WatchesRawSource(source.Kind[client.Object](garden.GetCache(), &corev1beta1.BackupBucket{},
-			&handler.EnqueueRequestForObject{}, predicate.NewPredicateFuncs(r.own), Changed())).
+			&handler.EnqueueRequestForObject{}, predicate.NewPredicateFuncs(r.isResponsibleFor), Changed())).
 		WatchesRawSource(source.Kind[client.Object](garden.GetCache(), &corev1beta1.BackupEntry{},
-			handler.EnqueueRequestsFromMapFunc(bucketOf), deleted())).
+			handler.EnqueueRequestsFromMapFunc(bucketOf), controllerutils.Deletions())).
 		WatchesRawSource(source.Kind[client.Object](mgr.GetCache(), &extensionsv1alpha1.BackupBucket{},
 			&handler.EnqueueRequestForObject{}, operation.OperationEndedPredicate(operation.OfExtension))).
 		Complete(r)
 }
 
-func (r *Reconciler) own(obj client.Object) bool {
+// Changed returns a predicate for new and deleted objects of the garden, and for changes of their spec, of their annotations
+// for the provider simulator, of their operation annotation, and of the annotation for the forced deletion of a BackupEntry.
+func Changed() predicate.Predicate {
+	return predicate.Or[client.Object](predicate.GenerationChangedPredicate{}, controllerutils.Updates(func(old, new client.Object) bool {
+		before, after := old.GetAnnotations(), new.GetAnnotations()
+		return !injection.Same(old, new) ||
+			after[constants.GardenerOperation] != "" && before[constants.GardenerOperation] != after[constants.GardenerOperation] ||
+			before[corev1beta1.BackupEntryForceDeletion] != after[corev1beta1.BackupEntryForceDeletion]
+	}))
+}
+
+func (r *Reconciler) isResponsibleFor(obj client.Object) bool {
 	bucket, ok := obj.(*corev1beta1.BackupBucket)
 	return ok && ptr.Deref(bucket.Spec.SeedName, "") == r.SeedName
-}
-
-// Changed returns a predicate for new objects of the garden, and for changes of their spec, of their annotations for
-// the provider simulator, of their operation annotation, and of the annotation for the forced deletion of a
-// BackupEntry.
-func Changed() predicate.Predicate {
-	return predicate.Or[client.Object](predicate.GenerationChangedPredicate{}, predicate.Funcs{
-		CreateFunc: func(event.CreateEvent) bool { return true },
-		UpdateFunc: func(e event.UpdateEvent) bool {
-			before, after := e.ObjectOld.GetAnnotations(), e.ObjectNew.GetAnnotations()
-			return !injection.Same(e.ObjectOld, e.ObjectNew) ||
-				after[constants.GardenerOperation] != "" && before[constants.GardenerOperation] != after[constants.GardenerOperation] ||
-				before[corev1beta1.BackupEntryForceDeletion] != after[corev1beta1.BackupEntryForceDeletion]
-		},
-		DeleteFunc:  func(event.DeleteEvent) bool { return false },
-		GenericFunc: func(event.GenericEvent) bool { return false },
-	})
-}
-
-func deleted() predicate.Predicate {
-	return predicate.Funcs{
-		CreateFunc:  func(event.CreateEvent) bool { return false },
-		UpdateFunc:  func(event.UpdateEvent) bool { return false },
-		DeleteFunc:  func(event.DeleteEvent) bool { return true },
-		GenericFunc: func(event.GenericEvent) bool { return false },
-	}
 }
 
 func bucketOf(_ context.Context, obj client.Object) []reconcile.Request {

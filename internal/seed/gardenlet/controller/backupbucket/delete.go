@@ -1,6 +1,7 @@
 package backupbucket
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -11,6 +12,7 @@ import (
 	corev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
 	"github.com/gardener/gardener/pkg/apis/core/v1beta1/constants"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
@@ -24,60 +26,64 @@ func (r *Reconciler) delete(ctx context.Context, bucket *corev1beta1.BackupBucke
 		return 0, nil
 	}
 	if used, err := r.inUse(ctx, bucket); used || err != nil {
-		return r.requeue(), err
+		return requeueDeletion, err
 	}
-	if err := r.report(ctx, bucket, corev1beta1.LastOperationStateProcessing, "Deletion of BackupBucket state initialized.", nil); err != nil {
+	if err := r.report(ctx, bucket, corev1beta1.LastOperationStateProcessing, "Deletion of BackupBucket state initialized."); err != nil {
 		return 0, err
 	}
 	if err := r.deleteGenerated(ctx, bucket); err != nil {
 		return 0, err
 	}
-	credentials, err := r.copier().Read(ctx, bucket.Spec.CredentialsRef)
+	credentials, err := r.extensions().ReadCredentials(ctx, bucket.Spec.CredentialsRef)
 	if err != nil {
-		return 0, r.fail(ctx, bucket, &corev1beta1.LastError{Description: "Failed to get backup credentials: " + err.Error()}, err)
+		return 0, r.failCredentials(ctx, bucket, err)
 	}
-	if _, _, err := r.copier().Copy(ctx, secretName(bucket), credentials, bucket); err != nil {
+	if _, _, err := r.extensions().CopyCredentials(ctx, secretName(bucket), credentials, bucket); err != nil {
 		return 0, err
 	}
 	extension := emptyExtension(bucket)
-	if gone, err := r.extensions().Delete(ctx, bucket, extension); err != nil {
-		return 0, err
-	} else if !gone {
-		return r.stays(ctx, bucket, extension.Status.LastOperation, extensionops.Failure(extension))
-	}
-	if err := r.copier().Remove(ctx, secretName(bucket)); err != nil {
+	gone, err := r.extensions().Delete(ctx, bucket, extension)
+	if err != nil {
 		return 0, err
 	}
-	if err := r.report(ctx, bucket, corev1beta1.LastOperationStateSucceeded, "Backup Bucket has been successfully deleted.", nil); err != nil {
+	if failure := extensionops.DeletionFailure(extension); !gone && failure != nil {
+		return 0, cmp.Or(r.fail(ctx, bucket, failure), errors.New(failure.Description))
+	}
+	if !gone {
+		return requeueDeletion, nil
+	}
+	if err := r.extensions().RemoveCredentials(ctx, secretName(bucket)); err != nil {
 		return 0, err
 	}
-	if secret, ok := credentials.(*corev1.Secret); ok {
-		if err := operation.RemoveFinalizers(ctx, r.GardenClient, secret, finalizer, corev1beta1.ExternalGardenerName); err != nil {
-			return 0, err
+	if err := r.report(ctx, bucket, corev1beta1.LastOperationStateSucceeded, "Backup Bucket has been successfully deleted."); err != nil {
+		return 0, err
+	}
+	if err := r.releaseCredentials(ctx, bucket, credentials); err != nil {
+		return 0, err
+	}
+	return 0, r.deleted.RemoveFinalizers(ctx, r.GardenClient, bucket, corev1beta1.GardenerName)
+}
+
+// releaseCredentials removes the finalizers from the Secret with the credentials of a deleted bucket, unless another bucket
+// has the same credentials. It lists live, and ignores buckets that are as far as this one, so that one of several buckets
+// that are deleted at the same time removes the finalizers.
+func (r *Reconciler) releaseCredentials(ctx context.Context, bucket *corev1beta1.BackupBucket, credentials client.Object) error {
+	secret, ok := credentials.(*corev1.Secret)
+	if !ok {
+		return nil
+	}
+	buckets := &corev1beta1.BackupBucketList{}
+	if err := r.GardenReader.List(ctx, buckets); err != nil {
+		return fmt.Errorf("listing the BackupBuckets that may use Secret %s: %w", client.ObjectKeyFromObject(secret), err)
+	}
+	for i := range buckets.Items {
+		other := &buckets.Items[i]
+		if other.Name != bucket.Name && equality.Semantic.DeepEqual(other.Spec.CredentialsRef, bucket.Spec.CredentialsRef) &&
+			!operation.Is(other.Status.LastOperation, corev1beta1.LastOperationTypeDelete, corev1beta1.LastOperationStateSucceeded) {
+			return nil
 		}
 	}
-	if err := operation.RemoveFinalizers(ctx, r.GardenClient, bucket, corev1beta1.GardenerName); err != nil {
-		return 0, err
-	}
-	r.gone.Mark(bucket)
-	return 0, nil
-}
-
-// stays handles an extension resource that is not gone yet: it reports a failed deletion, or returns the delay before
-// the next check.
-func (r *Reconciler) stays(ctx context.Context, bucket *corev1beta1.BackupBucket, last *corev1beta1.LastOperation,
-	failure *corev1beta1.LastError) (time.Duration, error) {
-	if failure != nil && last != nil && last.Type == corev1beta1.LastOperationTypeDelete {
-		return 0, r.fail(ctx, bucket, failure, errors.New(failure.Description))
-	}
-	return r.requeue(), nil
-}
-
-func (r *Reconciler) requeue() time.Duration {
-	if r.Requeue > 0 {
-		return r.Requeue
-	}
-	return DefaultRequeue
+	return operation.RemoveFinalizers(ctx, r.GardenClient, secret, finalizer, corev1beta1.ExternalGardenerName)
 }
 
 // inUse reports whether BackupEntries use the bucket, and writes their names into the status and an event. The garden
@@ -99,5 +105,5 @@ func (r *Reconciler) inUse(ctx context.Context, bucket *corev1beta1.BackupBucket
 	slices.Sort(users)
 	message := "It is deleted once no BackupEntry uses it any more: " + strings.Join(users[:min(len(users), 10)], ", ")
 	r.Recorder.Eventf(bucket, nil, corev1.EventTypeWarning, constants.EventResourceReferenced, corev1beta1.EventActionDelete, "%s", message)
-	return true, r.report(ctx, bucket, corev1beta1.LastOperationStatePending, message, nil)
+	return true, r.report(ctx, bucket, corev1beta1.LastOperationStatePending, message)
 }

@@ -16,8 +16,8 @@ import (
 	"github.com/gardenlite/gardenlite/internal/component/operation"
 )
 
-// bringBack copies the provider status and the generated credentials from the extension resource to the garden.
-func (r *Reconciler) bringBack(ctx context.Context, bucket *corev1beta1.BackupBucket, extension *extensionsv1alpha1.BackupBucket) error {
+// copyStatus copies the provider status and the generated credentials from the extension resource to the garden.
+func (r *Reconciler) copyStatus(ctx context.Context, bucket *corev1beta1.BackupBucket, extension *extensionsv1alpha1.BackupBucket) error {
 	known := bucket.Status.GeneratedSecretRef != nil
 	err := operation.PatchStatus(ctx, r.GardenClient, bucket, func(bucket *corev1beta1.BackupBucket) {
 		if extension.Status.ProviderStatus != nil {

@@ -19,8 +19,10 @@ import (
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	"github.com/gardenlite/gardenlite/internal/seed/gardenlet/controllerutils"
 	"github.com/gardenlite/gardenlite/internal/seed/provider"
 	"github.com/gardenlite/gardenlite/internal/seed/provider/injection"
 )
@@ -45,8 +47,8 @@ func newWorld(t *testing.T, objects ...client.Object) *world {
 	w := &world{T: t, clock: clocktesting.NewFakeClock(time.Now()), events: events.NewFakeRecorder(100)}
 	w.garden = fake.NewClientBuilder().WithScheme(scheme).WithStatusSubresource(&corev1beta1.BackupBucket{}).WithObjects(objects...).Build()
 	w.seed = fake.NewClientBuilder().WithScheme(scheme).WithStatusSubresource(&extensionsv1alpha1.BackupBucket{}).Build()
-	w.gardenlet = &Reconciler{GardenClient: w.garden, GardenReader: w.garden, SeedClient: w.seed, Clock: w.clock,
-		SeedName: "a", Recorder: w.events}
+	w.gardenlet = &Reconciler{Base: controllerutils.Base{GardenClient: w.garden, GardenReader: w.garden, SeedClient: w.seed, Clock: w.clock,
+		SeedName: "a", Recorder: w.events}}
 	w.simulator = &provider.Reconciler{Kind: provider.Kinds(provider.Config{})[0], Client: w.seed,
 		Reader: w.seed, Clock: w.clock}
 	return w
@@ -162,7 +164,7 @@ func TestLife(t *testing.T) {
 	if err := w.garden.Delete(t.Context(), bucket); err != nil {
 		t.Fatal(err)
 	}
-	if result, err := w.gardenletRuns(); err != nil || result.RequeueAfter != DefaultRequeue {
+	if result, err := w.gardenletRuns(); err != nil || result.RequeueAfter != requeueDeletion {
 		t.Fatalf("%v %v", result, err)
 	}
 	w.expect("Delete", "Processing")
@@ -233,6 +235,38 @@ func TestStaysWhileInUse(t *testing.T) {
 	}
 	if w.secret(w.garden, "generated-bucket-b") == nil {
 		t.Error("the generated credentials are gone")
+	}
+}
+
+// The credentials of two buckets have their finalizer until both buckets are deleted.
+func TestSharedCredentials(t *testing.T) {
+	other := newBucket()
+	other.Name, other.UID = "other", "2"
+	w := newWorld(t, credentials(), newBucket(), other)
+	w.settle()
+	if err := w.garden.Delete(t.Context(), w.bucket()); err != nil {
+		t.Fatal(err)
+	}
+	w.settle()
+	if secret := w.secret(w.garden, "backup"); !slices.Contains(secret.Finalizers, finalizer) {
+		t.Fatalf("the finalizers are %v although another bucket has the same credentials", secret.Finalizers)
+	}
+	other.Status.LastOperation = &corev1beta1.LastOperation{Type: "Delete", State: "Succeeded"}
+	if err := w.garden.Status().Update(t.Context(), other); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.gardenlet.releaseCredentials(t.Context(), newBucket(), w.secret(w.garden, "backup")); err != nil {
+		t.Fatal(err)
+	}
+	if secret := w.secret(w.garden, "backup"); len(secret.Finalizers) > 0 {
+		t.Errorf("the finalizers are %v although the other bucket is deleted as well", secret.Finalizers)
+	}
+}
+
+// The reconciler forgets deleted buckets only if their deletion triggers a reconciliation.
+func TestDeletionsPass(t *testing.T) {
+	if !Changed().Delete(event.DeleteEvent{Object: newBucket()}) {
+		t.Error("the deletion of a bucket does not pass")
 	}
 }
 

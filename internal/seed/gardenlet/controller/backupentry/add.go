@@ -1,17 +1,14 @@
 package backupentry
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 
 	corev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
 	"github.com/gardener/gardener/pkg/apis/core/v1beta1/constants"
 	extensionsv1alpha1 "github.com/gardener/gardener/pkg/apis/extensions/v1alpha1"
-	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/cluster"
-	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	logf "sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
@@ -22,6 +19,7 @@ import (
 	"github.com/gardenlite/gardenlite/internal/component"
 	"github.com/gardenlite/gardenlite/internal/component/operation"
 	"github.com/gardenlite/gardenlite/internal/seed/gardenlet/controller/backupbucket"
+	"github.com/gardenlite/gardenlite/internal/seed/gardenlet/controllerutils"
 )
 
 // ControllerName is the name of the controller, which is Gardener's.
@@ -38,13 +36,8 @@ var indexes = map[string]client.IndexerFunc{
 	byName:   func(obj client.Object) []string { return []string{obj.GetName()} },
 }
 
-// AddToManager adds the controller to the manager of the seed. It sets the fields that are not set yet.
+// AddToManager adds the controller to the manager of the seed.
 func (r *Reconciler) AddToManager(mgr manager.Manager, garden cluster.Cluster) error {
-	r.GardenClient = cmp.Or(r.GardenClient, garden.GetClient())
-	r.GardenReader = cmp.Or(r.GardenReader, garden.GetAPIReader())
-	r.SeedClient = cmp.Or(r.SeedClient, mgr.GetClient())
-	r.Recorder = cmp.Or(r.Recorder, garden.GetEventRecorder(ControllerName+"-controller"))
-	r.Clock = cmp.Or[clock.WithTicker](r.Clock, clock.RealClock{})
 	for field, index := range indexes {
 		if err := garden.GetFieldIndexer().IndexField(context.Background(), &corev1beta1.BackupEntry{}, field, index); err != nil {
 			return fmt.Errorf("indexing BackupEntries by %s: %w", field, err)
@@ -52,7 +45,7 @@ func (r *Reconciler) AddToManager(mgr manager.Manager, garden cluster.Cluster) e
 	}
 	return component.NewControllerBuilder(mgr, ControllerName).
 		WatchesRawSource(source.Kind[client.Object](garden.GetCache(), &corev1beta1.BackupEntry{},
-			&handler.EnqueueRequestForObject{}, r.occasions())).
+			&handler.EnqueueRequestForObject{}, r.changed())).
 		WatchesRawSource(source.Kind[client.Object](garden.GetCache(), &corev1beta1.BackupBucket{},
 			handler.EnqueueRequestsFromMapFunc(r.entries(byBucket)), operation.OperationEndedPredicate(ofBucket))).
 		WatchesRawSource(source.Kind[client.Object](mgr.GetCache(), &extensionsv1alpha1.BackupEntry{},
@@ -60,21 +53,16 @@ func (r *Reconciler) AddToManager(mgr manager.Manager, garden cluster.Cluster) e
 		Complete(r)
 }
 
-// occasions returns a predicate for changes of entries that this gardenlet reconciles. It also passes an entry that
-// another seed has just released, which changes only the status.
-func (r *Reconciler) occasions() predicate.Predicate {
-	comes := predicate.Funcs{
-		CreateFunc:  func(event.CreateEvent) bool { return false },
-		UpdateFunc:  func(e event.UpdateEvent) bool { return !r.concerns(e.ObjectOld) },
-		DeleteFunc:  func(event.DeleteEvent) bool { return false },
-		GenericFunc: func(event.GenericEvent) bool { return false },
-	}
-	return predicate.And(predicate.NewPredicateFuncs(r.concerns), predicate.Or(backupbucket.Changed(), predicate.Predicate(comes)))
+// changed returns a predicate for changes of entries that this gardenlet reconciles. It also passes an entry that another
+// seed has just released, which changes only the status.
+func (r *Reconciler) changed() predicate.Predicate {
+	released := controllerutils.UpdatesOnly(func(before, _ client.Object) bool { return !r.isResponsibleFor(before) })
+	return predicate.And(predicate.NewPredicateFuncs(r.isResponsibleFor), predicate.Or(backupbucket.Changed(), predicate.Predicate(released)))
 }
 
-// concerns reports whether this gardenlet has to reconcile an entry. A migrated entry is not reconciled until its
+// isResponsibleFor reports whether this gardenlet has to reconcile an entry. A migrated entry is not reconciled until its
 // restoration is requested, or it is deleted.
-func (r *Reconciler) concerns(obj client.Object) bool {
+func (r *Reconciler) isResponsibleFor(obj client.Object) bool {
 	entry, ok := obj.(*corev1beta1.BackupEntry)
 	if !ok || responsible(entry) != r.SeedName {
 		return false
@@ -112,7 +100,7 @@ func (r *Reconciler) entries(field string) func(context.Context, client.Object) 
 			return nil
 		}
 		for i := range entries.Items {
-			if r.concerns(&entries.Items[i]) {
+			if r.isResponsibleFor(&entries.Items[i]) {
 				requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(&entries.Items[i])})
 			}
 		}

@@ -10,7 +10,6 @@ import (
 
 	corev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
 	"github.com/gardener/gardener/pkg/apis/core/v1beta1/constants"
-	extensionsv1alpha1 "github.com/gardener/gardener/pkg/apis/extensions/v1alpha1"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	"github.com/gardenlite/gardenlite/internal/component/operation"
@@ -26,7 +25,7 @@ func (r *Reconciler) delete(ctx context.Context, entry *corev1beta1.BackupEntry)
 	if wait := r.grace(entry); wait > 0 {
 		at := r.Clock.Now().Add(wait)
 		return wait, r.report(ctx, entry, t, corev1beta1.LastOperationStatePending,
-			fmt.Sprintf("Deletion of backup entry is scheduled for %s", at), nil)
+			fmt.Sprintf("Deletion of backup entry is scheduled for %s", at))
 	}
 	if err := r.start(ctx, entry, t); err != nil {
 		return 0, err
@@ -35,33 +34,23 @@ func (r *Reconciler) delete(ctx context.Context, entry *corev1beta1.BackupEntry)
 		return 0, err
 	}
 	extension := emptyExtension(entry)
-	if gone, err := r.extensions().Delete(ctx, entry, extension); err != nil {
+	gone, err := r.extensions().Delete(ctx, entry, extension)
+	if err != nil {
 		return 0, err
-	} else if !gone {
-		return r.stays(ctx, entry, t, extension)
 	}
-	if err := r.copier().Remove(ctx, secretName(entry)); err != nil {
+	if failure := extensionops.DeletionFailure(extension); !gone && failure != nil {
+		return 0, errors.Join(r.fail(ctx, entry, t, failure), errors.New(failure.Description))
+	}
+	if !gone {
+		return requeueExtension, nil
+	}
+	if err := r.extensions().RemoveCredentials(ctx, secretName(entry)); err != nil {
 		return 0, err
 	}
 	if err := r.succeed(ctx, entry, t); err != nil {
 		return 0, err
 	}
-	if err := operation.RemoveFinalizers(ctx, r.GardenClient, entry, corev1beta1.GardenerName); err != nil {
-		return 0, err
-	}
-	r.gone.Mark(entry)
-	return 0, nil
-}
-
-// stays handles an extension resource that is not gone yet: it reports a failed deletion, or returns the delay before
-// the next check.
-func (r *Reconciler) stays(ctx context.Context, entry *corev1beta1.BackupEntry, t corev1beta1.LastOperationType,
-	extension *extensionsv1alpha1.BackupEntry) (time.Duration, error) {
-	last, failure := extension.Status.LastOperation, extensionops.Failure(extension)
-	if failure == nil || last == nil || last.Type != corev1beta1.LastOperationTypeDelete {
-		return r.requeue(), nil
-	}
-	return 0, errors.Join(r.fail(ctx, entry, t, failure), errors.New(failure.Description))
+	return 0, r.deleted.RemoveFinalizers(ctx, r.GardenClient, entry, corev1beta1.GardenerName)
 }
 
 // grace returns the rest of the deletion grace period of an entry. It is not positive if the entry may be deleted.

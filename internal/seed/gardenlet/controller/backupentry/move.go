@@ -29,9 +29,9 @@ func (r *Reconciler) migrate(ctx context.Context, entry *corev1beta1.BackupEntry
 		return 0, fmt.Errorf("reading the extension's BackupEntry %s: %w", entry.Name, err)
 	}
 	if err == nil {
-		return r.requeue(), r.release(ctx, entry, extension)
+		return requeueExtension, r.release(ctx, entry, extension)
 	}
-	if err := r.copier().Remove(ctx, secretName(entry)); err != nil {
+	if err := r.extensions().RemoveCredentials(ctx, secretName(entry)); err != nil {
 		return 0, err
 	}
 	return 0, r.succeed(ctx, entry, corev1beta1.LastOperationTypeMigrate)
@@ -72,22 +72,10 @@ func (r *Reconciler) requestOperation(ctx context.Context, entry *corev1beta1.Ba
 	if err := r.extensions().RequestOperation(ctx, entry, extension, constants.GardenerOperationWaitForState, specify); err != nil {
 		return err
 	}
-	if err := r.restoreState(ctx, extension, state); err != nil {
+	if err := extensionops.RestoreState(ctx, r.SeedClient, extensionsv1alpha1.BackupEntryResource, extension, state); err != nil {
 		return err
 	}
 	return r.extensions().RequestOperation(ctx, entry, extension, constants.GardenerOperationRestore, nil)
-}
-
-// restoreState writes the state from the other seed into an extension resource that has none yet.
-func (r *Reconciler) restoreState(ctx context.Context, extension *extensionsv1alpha1.BackupEntry, state *corev1beta1.ShootState) error {
-	return operation.PatchStatus(ctx, r.SeedClient, extension, func(extension *extensionsv1alpha1.BackupEntry) {
-		for _, saved := range state.Spec.Extensions {
-			if extension.Status.State == nil && saved.Kind == extensionsv1alpha1.BackupEntryResource && saved.Name != nil &&
-				*saved.Name == extension.Name {
-				extension.Status.State, extension.Status.Resources = saved.State, saved.Resources
-			}
-		}
-	})
 }
 
 // waitsForState reports whether a restoration was interrupted before it was requested from the extension.

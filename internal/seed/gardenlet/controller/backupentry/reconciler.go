@@ -10,50 +10,35 @@ import (
 	extensionsv1alpha1 "github.com/gardener/gardener/pkg/apis/extensions/v1alpha1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/tools/events"
-	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/gardenlite/gardenlite/internal/component/operation"
+	"github.com/gardenlite/gardenlite/internal/seed/gardenlet/controllerutils"
 	"github.com/gardenlite/gardenlite/internal/seed/gardenlet/extensionops"
 )
 
-// DefaultRequeue is the delay before the next check whether an extension is done. An event of the seed triggers the
-// check earlier.
-const DefaultRequeue = 5 * time.Second
+// requeueExtension is the delay before the next check whether an extension is done. An event of the seed triggers the check
+// earlier.
+const requeueExtension = 5 * time.Second
 
 // Reconciler reconciles the BackupEntries of a seed.
 type Reconciler struct {
-	GardenClient, SeedClient client.Client
-	// GardenReader reads directly from the garden, not from a cache.
-	GardenReader client.Reader
-	Clock        clock.WithTicker
-	SeedName     string
-	Recorder     events.EventRecorder
+	controllerutils.Base
 	// DeletionGracePeriod is how long an entry is kept after its deletion, none by default. It applies to entries of
 	// shoots with one of DeletionGracePeriodShootPurposes or without a purpose, and to all entries if there are no such
 	// purposes.
 	DeletionGracePeriod              time.Duration
 	DeletionGracePeriodShootPurposes []corev1beta1.ShootPurpose
-	// Requeue defaults to DefaultRequeue.
-	Requeue time.Duration
 
-	gone operation.DeletedObjects
+	deleted operation.DeletedObjects
 }
 
 // Reconcile reconciles one BackupEntry.
 func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	entry := &corev1beta1.BackupEntry{}
-	if err := r.GardenClient.Get(ctx, request.NamespacedName, entry); err != nil {
-		r.gone.Forget(request.NamespacedName)
-		return reconcile.Result{}, client.IgnoreNotFound(err)
-	}
-	if r.gone.Is(entry) {
-		return reconcile.Result{}, nil
-	}
-	if !r.concerns(entry) {
-		return reconcile.Result{}, nil
+	if found, err := r.deleted.Read(ctx, r.GardenClient, request.NamespacedName, entry); !found || !r.isResponsibleFor(entry) {
+		return reconcile.Result{}, err
 	}
 	var wait time.Duration
 	var err error
@@ -93,14 +78,14 @@ func (r *Reconciler) reconcile(ctx context.Context, entry *corev1beta1.BackupEnt
 		}
 	}
 	if due || changed || waitsForState(extension) {
-		return r.requeue(), r.requestOperation(ctx, entry, extension, t, spec)
+		return requeueExtension, r.requestOperation(ctx, entry, extension, t, spec)
 	}
 	if err := r.extensions().SyncInjectionAnnotations(ctx, entry, extension); err != nil || failure != nil {
 		return 0, err
 	}
 	if last := extension.Status.LastOperation; last.State != corev1beta1.LastOperationStateSucceeded ||
 		operation.RequestedOperation(extension) != "" {
-		return r.requeue(), nil
+		return requeueExtension, nil
 	}
 	return 0, r.succeed(ctx, entry, t)
 }
@@ -121,11 +106,11 @@ func (r *Reconciler) prepare(ctx context.Context, entry *corev1beta1.BackupEntry
 	if generated := bucket.Status.GeneratedSecretRef; generated != nil {
 		ref = &corev1.ObjectReference{APIVersion: "v1", Kind: "Secret", Namespace: generated.Namespace, Name: generated.Name}
 	}
-	credentials, err := r.copier().Read(ctx, ref)
+	credentials, err := r.extensions().ReadCredentials(ctx, ref)
 	if err != nil {
 		return nil, since, false, fmt.Errorf("BackupBucket %s of BackupEntry %s: %w", bucket.Name, client.ObjectKeyFromObject(entry), err)
 	}
-	changed, since, err = r.copier().Copy(ctx, secretName(entry), credentials, entry)
+	changed, since, err = r.extensions().CopyCredentials(ctx, secretName(entry), credentials, entry)
 	return bucket, since, changed, err
 }
 
@@ -160,25 +145,14 @@ func (r *Reconciler) desiredSpec(entry *corev1beta1.BackupEntry, bucket *corev1b
 	return extensionsv1alpha1.BackupEntrySpec{
 		DefaultSpec:                extensionsv1alpha1.DefaultSpec{Type: bucket.Spec.Provider.Type, ProviderConfig: bucket.Spec.ProviderConfig},
 		Region:                     bucket.Spec.Provider.Region,
-		SecretRef:                  r.copier().Ref(secretName(entry)),
+		SecretRef:                  r.extensions().CredentialsRef(secretName(entry)),
 		BucketName:                 entry.Spec.BucketName,
 		BackupBucketProviderStatus: bucket.Status.ProviderStatus,
 	}
 }
 
-func (r *Reconciler) copier() extensionops.Copier {
-	return extensionops.Copier{Garden: r.GardenReader, Seed: r.SeedClient, Clock: r.Clock, Namespace: constants.GardenNamespace}
-}
-
 func (r *Reconciler) extensions() extensionops.Extensions {
-	return extensionops.Extensions{Seed: r.SeedClient, Clock: r.Clock}
-}
-
-func (r *Reconciler) requeue() time.Duration {
-	if r.Requeue > 0 {
-		return r.Requeue
-	}
-	return DefaultRequeue
+	return extensionops.Extensions{Base: &r.Base, Namespace: constants.GardenNamespace}
 }
 
 func emptyExtension(entry *corev1beta1.BackupEntry) *extensionsv1alpha1.BackupEntry {

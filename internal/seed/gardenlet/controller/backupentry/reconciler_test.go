@@ -20,6 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	"github.com/gardenlite/gardenlite/internal/seed/gardenlet/controllerutils"
 	"github.com/gardenlite/gardenlite/internal/seed/provider"
 )
 
@@ -67,8 +68,8 @@ func newWorld(t *testing.T, bucket *corev1beta1.BackupBucket) *world {
 	for _, seed := range []string{"a", "b"} {
 		c := fake.NewClientBuilder().WithScheme(scheme).WithStatusSubresource(&extensionsv1alpha1.BackupEntry{}).Build()
 		w.seeds[seed] = &seedCluster{c,
-			&Reconciler{GardenClient: w.garden, GardenReader: w.garden, SeedClient: c, Clock: w.clock, SeedName: seed,
-				Recorder: events.NewFakeRecorder(100)},
+			&Reconciler{Base: controllerutils.Base{GardenClient: w.garden, GardenReader: w.garden, SeedClient: c, Clock: w.clock, SeedName: seed,
+				Recorder: events.NewFakeRecorder(100)}},
 			&provider.Reconciler{Kind: provider.Kinds(provider.Config{})[1], Client: c, Reader: c, Clock: w.clock}}
 	}
 	return w
@@ -244,7 +245,7 @@ func TestGrace(t *testing.T) {
 		"other purpose": {map[string]string{"shoot.gardener.cloud/purpose": "testing"}, []corev1beta1.ShootPurpose{"production"}, false},
 		"no purpose":    {nil, []corev1beta1.ShootPurpose{"production"}, true},
 	} {
-		r := &Reconciler{Clock: clocktesting.NewFakeClock(now), DeletionGracePeriod: time.Hour, DeletionGracePeriodShootPurposes: test.purposes}
+		r := &Reconciler{Base: controllerutils.Base{Clock: clocktesting.NewFakeClock(now)}, DeletionGracePeriod: time.Hour, DeletionGracePeriodShootPurposes: test.purposes}
 		entry := &corev1beta1.BackupEntry{
 			ObjectMeta: metav1.ObjectMeta{Annotations: test.annotations, DeletionTimestamp: &metav1.Time{Time: now}}}
 		if stays := r.grace(entry) > 0; stays != test.stays {
@@ -253,9 +254,9 @@ func TestGrace(t *testing.T) {
 	}
 }
 
-// TestOccasions checks that an entry triggers a reconciliation in the new seed when the previous seed has released it,
+// TestChanged checks that an entry triggers a reconciliation in the new seed when the previous seed has released it,
 // which changes only the status.
-func TestOccasions(t *testing.T) {
+func TestChanged(t *testing.T) {
 	entry := func(on *string, state corev1beta1.LastOperationState, asked string) *corev1beta1.BackupEntry {
 		return &corev1beta1.BackupEntry{
 			ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: name, Annotations: map[string]string{"gardener.cloud/operation": asked}},
@@ -277,8 +278,8 @@ func TestOccasions(t *testing.T) {
 	} {
 		got := ""
 		for _, seed := range []string{"a", "b"} {
-			r := &Reconciler{SeedName: seed}
-			if r.occasions().Update(event.UpdateEvent{ObjectOld: test.before, ObjectNew: test.after}) {
+			r := &Reconciler{Base: controllerutils.Base{SeedName: seed}}
+			if r.changed().Update(event.UpdateEvent{ObjectOld: test.before, ObjectNew: test.after}) {
 				got += seed
 			}
 		}

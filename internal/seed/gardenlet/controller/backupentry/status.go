@@ -6,7 +6,6 @@ import (
 
 	corev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
 	"github.com/gardener/gardener/pkg/apis/core/v1beta1/constants"
-	corev1 "k8s.io/api/core/v1"
 
 	"github.com/gardenlite/gardenlite/internal/component/operation"
 	"github.com/gardenlite/gardenlite/internal/seed/gardenlet/extensionops"
@@ -19,7 +18,7 @@ var noun = map[corev1beta1.LastOperationType]string{
 
 // start reports that an operation has begun on this seed.
 func (r *Reconciler) start(ctx context.Context, entry *corev1beta1.BackupEntry, t corev1beta1.LastOperationType) error {
-	return r.report(ctx, entry, t, corev1beta1.LastOperationStateProcessing, noun[t]+" of BackupEntry state initialized.", nil,
+	return r.report(ctx, entry, t, corev1beta1.LastOperationStateProcessing, noun[t]+" of BackupEntry state initialized.",
 		func(entry *corev1beta1.BackupEntry) {
 			entry.Status.SeedName = cmp.Or(entry.Status.SeedName, entry.Spec.SeedName)
 		})
@@ -27,7 +26,7 @@ func (r *Reconciler) start(ctx context.Context, entry *corev1beta1.BackupEntry, 
 
 // succeed reports that an operation has succeeded. After a migration the status names no seed.
 func (r *Reconciler) succeed(ctx context.Context, entry *corev1beta1.BackupEntry, t corev1beta1.LastOperationType) error {
-	err := r.report(ctx, entry, t, corev1beta1.LastOperationStateSucceeded, noun[t]+" of BackupEntry succeeded.", nil,
+	err := r.report(ctx, entry, t, corev1beta1.LastOperationStateSucceeded, noun[t]+" of BackupEntry succeeded.",
 		func(entry *corev1beta1.BackupEntry) {
 			if t == corev1beta1.LastOperationTypeMigrate {
 				entry.Status.SeedName = nil
@@ -44,23 +43,16 @@ func (r *Reconciler) succeed(ctx context.Context, entry *corev1beta1.BackupEntry
 // fail reports a failure of the extension or of the bucket in an event and in the status.
 func (r *Reconciler) fail(ctx context.Context, entry *corev1beta1.BackupEntry, t corev1beta1.LastOperationType,
 	failure *corev1beta1.LastError) error {
-	reason, action := corev1beta1.EventReconcileError, corev1beta1.EventActionReconcile
-	switch t {
-	case corev1beta1.LastOperationTypeDelete:
-		reason, action = corev1beta1.EventDeleteError, corev1beta1.EventActionDelete
-	case corev1beta1.LastOperationTypeMigrate:
-		action = corev1beta1.EventActionMigrate
-	}
-	r.Recorder.Eventf(entry, nil, corev1.EventTypeWarning, reason, action, "%s", failure.Description)
-	return r.report(ctx, entry, t, corev1beta1.LastOperationStateError, failure.Description, failure)
+	return r.reporter().Fail(ctx, entry, t, failure.Description, failure)
 }
 
 func (r *Reconciler) report(ctx context.Context, entry *corev1beta1.BackupEntry, t corev1beta1.LastOperationType,
-	state corev1beta1.LastOperationState,
-	description string, failure *corev1beta1.LastError, also ...func(*corev1beta1.BackupEntry)) error {
-	reporter := extensionops.Reporter[*corev1beta1.BackupEntry]{Garden: r.GardenClient, Clock: r.Clock,
-		Of: func(e *corev1beta1.BackupEntry) extensionops.Status {
-			return extensionops.Status{Operation: &e.Status.LastOperation, Error: &e.Status.LastError, Observed: &e.Status.ObservedGeneration}
-		}}
-	return reporter.Report(ctx, entry, t, state, description, failure, also...)
+	state corev1beta1.LastOperationState, description string, also ...func(*corev1beta1.BackupEntry)) error {
+	return r.reporter().Report(ctx, entry, t, state, description, also...)
+}
+
+func (r *Reconciler) reporter() extensionops.Reporter[*corev1beta1.BackupEntry] {
+	return extensionops.Reporter[*corev1beta1.BackupEntry]{Base: &r.Base, Of: func(e *corev1beta1.BackupEntry) extensionops.Status {
+		return extensionops.Status{Operation: &e.Status.LastOperation, Error: &e.Status.LastError, Observed: &e.Status.ObservedGeneration}
+	}}
 }

@@ -1,7 +1,6 @@
 package bastion
 
 import (
-	"cmp"
 	"context"
 	"reflect"
 
@@ -9,12 +8,10 @@ import (
 	extensionsv1alpha1 "github.com/gardener/gardener/pkg/apis/extensions/v1alpha1"
 	operationsv1alpha1 "github.com/gardener/gardener/pkg/apis/operations/v1alpha1"
 	"k8s.io/apimachinery/pkg/api/equality"
-	"k8s.io/utils/clock"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/cluster"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
-	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	logf "sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
@@ -24,17 +21,14 @@ import (
 
 	"github.com/gardenlite/gardenlite/internal/component"
 	"github.com/gardenlite/gardenlite/internal/component/operation"
+	"github.com/gardenlite/gardenlite/internal/seed/gardenlet/controllerutils"
 )
 
 // ControllerName is the name of the controller, which is Gardener's.
 const ControllerName = "bastion"
 
-// AddToManager adds the controller to the manager of the seed. It sets the fields that are not set yet.
+// AddToManager adds the controller to the manager of the seed.
 func (r *Reconciler) AddToManager(mgr manager.Manager, garden cluster.Cluster) error {
-	r.GardenClient = cmp.Or(r.GardenClient, garden.GetClient())
-	r.GardenReader = cmp.Or(r.GardenReader, garden.GetAPIReader())
-	r.SeedClient = cmp.Or(r.SeedClient, mgr.GetClient())
-	r.Clock = cmp.Or[clock.WithTicker](r.Clock, clock.RealClock{})
 	return component.NewControllerBuilder(mgr, ControllerName, controller.Options{MaxConcurrentReconciles: r.ConcurrentSyncs}).
 		WatchesRawSource(source.Kind[client.Object](garden.GetCache(), &operationsv1alpha1.Bastion{},
 			&handler.EnqueueRequestForObject{}, changed())).
@@ -48,42 +42,30 @@ func (r *Reconciler) AddToManager(mgr manager.Manager, garden cluster.Cluster) e
 // changed returns a predicate for changes of the spec, the annotations and the deletion timestamp of a Bastion.
 // Heartbeats and other changes of the status do not pass.
 func changed() predicate.Predicate {
-	return predicate.Or[client.Object](predicate.GenerationChangedPredicate{}, predicate.AnnotationChangedPredicate{}, predicate.Funcs{
-		UpdateFunc: func(e event.UpdateEvent) bool {
-			return e.ObjectOld.GetDeletionTimestamp().IsZero() != e.ObjectNew.GetDeletionTimestamp().IsZero()
-		},
-	})
+	return predicate.Or[client.Object](predicate.GenerationChangedPredicate{}, predicate.AnnotationChangedPredicate{},
+		controllerutils.Updates(func(before, after client.Object) bool {
+			return before.GetDeletionTimestamp().IsZero() != after.GetDeletionTimestamp().IsZero()
+		}))
 }
 
 // moved returns a predicate for updates of a Shoot that change its seed or its namespace in the seed.
 func moved() predicate.Predicate {
-	return predicate.Funcs{
-		UpdateFunc: func(e event.UpdateEvent) bool {
-			before, ok := e.ObjectOld.(*corev1beta1.Shoot)
-			after, okNew := e.ObjectNew.(*corev1beta1.Shoot)
-			return ok && okNew && (ptr.Deref(before.Spec.SeedName, "") != ptr.Deref(after.Spec.SeedName, "") ||
-				ptr.Deref(before.Status.SeedName, "") != ptr.Deref(after.Status.SeedName, "") ||
-				before.Status.TechnicalID != after.Status.TechnicalID)
-		},
-	}
+	return controllerutils.Updates(func(before, after *corev1beta1.Shoot) bool {
+		return ptr.Deref(before.Spec.SeedName, "") != ptr.Deref(after.Spec.SeedName, "") ||
+			ptr.Deref(before.Status.SeedName, "") != ptr.Deref(after.Status.SeedName, "") ||
+			before.Status.TechnicalID != after.Status.TechnicalID
+	})
 }
 
 // statusChanged returns a predicate for a Bastion of the seed whose SSH port, address, last error or conditions have
 // changed, which also happens outside of an operation.
 func statusChanged() predicate.Predicate {
-	return predicate.Funcs{
-		CreateFunc: func(event.CreateEvent) bool { return false },
-		UpdateFunc: func(e event.UpdateEvent) bool {
-			before, ok := e.ObjectOld.(*extensionsv1alpha1.Bastion)
-			after, okNew := e.ObjectNew.(*extensionsv1alpha1.Bastion)
-			return ok && okNew && (before.Annotations[operation.AnnotationSSHPort] != after.Annotations[operation.AnnotationSSHPort] ||
-				!equality.Semantic.DeepEqual(before.Status.Ingress, after.Status.Ingress) ||
-				!reflect.DeepEqual(before.Status.LastError, after.Status.LastError) ||
-				!equality.Semantic.DeepEqual(before.Status.Conditions, after.Status.Conditions))
-		},
-		DeleteFunc:  func(event.DeleteEvent) bool { return false },
-		GenericFunc: func(event.GenericEvent) bool { return false },
-	}
+	return controllerutils.UpdatesOnly(func(before, after *extensionsv1alpha1.Bastion) bool {
+		return before.Annotations[operation.AnnotationSSHPort] != after.Annotations[operation.AnnotationSSHPort] ||
+			!equality.Semantic.DeepEqual(before.Status.Ingress, after.Status.Ingress) ||
+			!reflect.DeepEqual(before.Status.LastError, after.Status.LastError) ||
+			!equality.Semantic.DeepEqual(before.Status.Conditions, after.Status.Conditions)
+	})
 }
 
 // inGarden maps a Bastion of the seed to the Bastion of the garden that it was created for.

@@ -37,11 +37,7 @@ func (r *Reconciler) delete(ctx context.Context, bastion *operationsv1alpha1.Bas
 		}
 		return reconcile.Result{RequeueAfter: requeueDeletion}, r.unready(ctx, bastion, ReasonDeletionInProgress, message, failure)
 	}
-	if err := operation.RemoveFinalizers(ctx, r.GardenClient, bastion, corev1beta1.GardenerName); err != nil {
-		return reconcile.Result{}, err
-	}
-	r.gone.Mark(bastion)
-	return reconcile.Result{}, nil
+	return reconcile.Result{}, r.deleted.RemoveFinalizers(ctx, r.GardenClient, bastion, corev1beta1.GardenerName)
 }
 
 // cleanUpForeign deletes what the seed has of a Bastion whose Shoot is not on this seed. The Bastion itself is deleted
@@ -123,8 +119,8 @@ func (r *Reconciler) clean(ctx context.Context, bastion *operationsv1alpha1.Bast
 			return nil, false, err
 		}
 		gone = gone && removed
-		if last := extensions[i].Status.LastOperation; !removed && last != nil && last.Type == corev1beta1.LastOperationTypeDelete {
-			failure = extensionops.Failure(&extensions[i])
+		if found := extensionops.DeletionFailure(&extensions[i]); !removed && found != nil {
+			failure = found
 		}
 	}
 	return failure, gone, nil

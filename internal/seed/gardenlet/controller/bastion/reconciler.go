@@ -11,12 +11,12 @@ import (
 	operationsv1alpha1 "github.com/gardener/gardener/pkg/apis/operations/v1alpha1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/utils/clock"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/gardenlite/gardenlite/internal/component/operation"
+	"github.com/gardenlite/gardenlite/internal/seed/gardenlet/controllerutils"
 	"github.com/gardenlite/gardenlite/internal/seed/gardenlet/extensionops"
 )
 
@@ -31,29 +31,22 @@ const (
 
 // Reconciler reconciles the Bastions of a seed.
 type Reconciler struct {
-	GardenClient, SeedClient client.Client
-	// GardenReader reads directly from the garden, not from a cache.
-	GardenReader client.Reader
-	Clock        clock.WithTicker
-	SeedName     string
+	controllerutils.Base
 	// ConcurrentSyncs is the number of Bastions that are reconciled at the same time.
 	ConcurrentSyncs int
 
-	gone operation.DeletedObjects
+	deleted operation.DeletedObjects
 }
 
 // Reconcile reconciles one Bastion.
 func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	bastion := &operationsv1alpha1.Bastion{}
-	err := r.GardenClient.Get(ctx, request.NamespacedName, bastion)
-	switch {
-	case apierrors.IsNotFound(err):
-		r.gone.Forget(request.NamespacedName)
-		return reconcile.Result{}, r.cleanUpDeleted(ctx, request.NamespacedName)
-	case err != nil:
+	found, err := r.deleted.Read(ctx, r.GardenClient, request.NamespacedName, bastion)
+	if err != nil {
 		return reconcile.Result{}, fmt.Errorf("reading the Bastion %s: %w", request.NamespacedName, err)
-	case r.gone.Is(bastion):
-		return reconcile.Result{}, nil
+	}
+	if !found {
+		return reconcile.Result{}, r.cleanUpDeleted(ctx, request.NamespacedName)
 	}
 	shoot, err := r.shoot(ctx, bastion)
 	if err != nil {
@@ -163,5 +156,5 @@ func (r *Reconciler) requestReconcile(ctx context.Context, bastion *operationsv1
 }
 
 func (r *Reconciler) extensions() extensionops.Extensions {
-	return extensionops.Extensions{Seed: r.SeedClient, Clock: r.Clock}
+	return extensionops.Extensions{Base: &r.Base}
 }

@@ -23,8 +23,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/gardenlite/gardenlite/internal/component/conditions"
-
 	"github.com/gardenlite/gardenlite/internal/component/operation"
+	"github.com/gardenlite/gardenlite/internal/seed/gardenlet/controllerutils"
 )
 
 const (
@@ -62,7 +62,8 @@ func newWorld(t *testing.T) *world {
 	w := &world{T: t, clock: clocktesting.NewFakeClock(time.Now().Truncate(time.Second)),
 		garden: fake.NewClientBuilder().WithScheme(gardenScheme).WithStatusSubresource(bastion, shoot).WithObjects(bastion, shoot).Build(),
 		seed:   fake.NewClientBuilder().WithScheme(seedScheme).WithStatusSubresource(&extensionsv1alpha1.Bastion{}).Build()}
-	w.r = &Reconciler{GardenClient: w.garden, GardenReader: w.garden, SeedClient: w.seed, Clock: w.clock, SeedName: "a"}
+	w.r = &Reconciler{Base: controllerutils.Base{
+		GardenClient: w.garden, GardenReader: w.garden, SeedClient: w.seed, Clock: w.clock, SeedName: "a"}}
 	return w
 }
 

@@ -10,15 +10,15 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
-	"github.com/gardenlite/gardenlite/internal/component/operation"
 	"github.com/gardenlite/gardenlite/internal/seed/gardenlet/registration"
 )
 
 // delete deletes everything of an installation in order: the ManagedResource, the namespace, and finally the
 // extension's ServiceAccount in the garden. It returns the delay before the next check, 0 if everything is deleted.
 func (r *Reconciler) delete(ctx context.Context, installation *corev1beta1.ControllerInstallation) (time.Duration, error) {
-	if !hasFinalizer(installation) {
+	if !controllerutil.ContainsFinalizer(installation, finalizer) {
 		return 0, nil
 	}
 	for _, step := range []client.Object{
@@ -32,7 +32,7 @@ func (r *Reconciler) delete(ctx context.Context, installation *corev1beta1.Contr
 			return 0, r.failed(ctx, installation, notInstalled("DeletionFailed", err.Error()), err)
 		}
 		if !gone {
-			return r.requeue(), r.report(ctx, installation, notInstalled("DeletionPending", what+" is being deleted in the seed."))
+			return requeueDeletion, r.report(ctx, installation, notInstalled("DeletionPending", what+" is being deleted in the seed."))
 		}
 	}
 	if err := r.reconcileObjectsSecret(ctx, installation, nil); err != nil {
@@ -49,11 +49,7 @@ func (r *Reconciler) delete(ctx context.Context, installation *corev1beta1.Contr
 	if err := r.report(ctx, installation, done); client.IgnoreNotFound(err) != nil {
 		return 0, err
 	}
-	if err := operation.RemoveFinalizers(ctx, r.GardenClient, installation, finalizer); err != nil {
-		return 0, err
-	}
-	r.gone.Mark(installation)
-	return 0, nil
+	return 0, r.finalized.RemoveFinalizers(ctx, r.GardenClient, installation, finalizer)
 }
 
 // deleted deletes an object of the seed, and reports whether it was gone already.
@@ -66,13 +62,6 @@ func (r *Reconciler) deleted(ctx context.Context, obj client.Object) (bool, erro
 		return false, nil
 	}
 	return false, err
-}
-
-func (r *Reconciler) requeue() time.Duration {
-	if r.Requeue > 0 {
-		return r.Requeue
-	}
-	return DefaultRequeue
 }
 
 func notInstalled(reason, message string) corev1beta1.Condition {

@@ -3,7 +3,6 @@ package controllerinstallation
 import (
 	"context"
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
@@ -11,7 +10,6 @@ import (
 	corev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/events"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	logf "sigs.k8s.io/controller-runtime/pkg/log"
@@ -20,15 +18,16 @@ import (
 	"github.com/gardenlite/gardenlite/internal/component"
 	"github.com/gardenlite/gardenlite/internal/component/conditions"
 	"github.com/gardenlite/gardenlite/internal/component/operation"
+	"github.com/gardenlite/gardenlite/internal/seed/gardenlet/controllerutils"
 )
 
 const (
 	finalizer       = "core.gardener.cloud/controllerinstallation"
 	namespacePrefix = "extension-"
 
-	// DefaultRequeue is the delay before the next check whether an object in deletion is gone, as in Gardener. An event
+	// requeueDeletion is the delay before the next check whether an object in deletion is gone, as in Gardener. An event
 	// of the seed triggers the check earlier.
-	DefaultRequeue = 5 * time.Second
+	requeueDeletion = 5 * time.Second
 )
 
 // Labels of a ManagedResource with the names of its ControllerInstallation and ControllerRegistration, as in Gardener.
@@ -39,24 +38,16 @@ const (
 
 // Reconciler installs the extensions of a seed.
 type Reconciler struct {
-	GardenClient, SeedClient client.Client
-	// GardenReader reads directly from the garden, not from a cache.
-	GardenReader client.Reader
+	controllerutils.Base
 	// GardenConfig has the address and the CA of the garden (Host, CAData) for the kubeconfig of extensions.
 	GardenConfig *rest.Config
-	Clock        clock.WithTicker
-	SeedName     string
 	// Version is the version of Gardener, FeatureGates are those of the gardenlet. Both are values for all charts.
 	Version      string
 	FeatureGates map[string]bool
 	// ChartLayouts is the folder with the OCI layouts for chart references with layout://, which fail if it is empty.
 	ChartLayouts string
-	// Recorder is not used: Gardener has no events for ControllerInstallations.
-	Recorder events.EventRecorder
-	// Requeue defaults to DefaultRequeue.
-	Requeue time.Duration
 
-	gone operation.DeletedObjects
+	finalized operation.DeletedObjects
 }
 
 // NamespaceName returns the namespace in the seed of the extension that a ControllerInstallation installs.
@@ -75,15 +66,8 @@ func Own(installation *corev1beta1.ControllerInstallation, seed string) bool {
 // Reconcile reconciles one ControllerInstallation.
 func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	installation := &corev1beta1.ControllerInstallation{}
-	if err := r.GardenClient.Get(ctx, request.NamespacedName, installation); err != nil {
-		r.gone.Forget(request.NamespacedName)
-		return reconcile.Result{}, client.IgnoreNotFound(err)
-	}
-	if r.gone.Is(installation) {
-		return reconcile.Result{}, nil
-	}
-	if !Own(installation, r.SeedName) {
-		return reconcile.Result{}, nil
+	if found, err := r.finalized.Read(ctx, r.GardenClient, request.NamespacedName, installation); !found || !Own(installation, r.SeedName) {
+		return reconcile.Result{}, err
 	}
 	if installation.DeletionTimestamp != nil {
 		wait, err := r.delete(ctx, installation)
@@ -218,8 +202,4 @@ func unreadable(kind, name string, err error) conditions.Condition {
 	}
 	return condition(corev1beta1.ControllerInstallationValid, corev1beta1.ConditionUnknown, kind+"ReadError",
 		fmt.Sprintf("The %s %q that the installation refers to cannot be read: %v", kind, name, err))
-}
-
-func hasFinalizer(installation *corev1beta1.ControllerInstallation) bool {
-	return slices.Contains(installation.Finalizers, finalizer)
 }

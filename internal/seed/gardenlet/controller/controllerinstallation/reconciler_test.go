@@ -24,6 +24,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/gardenlite/gardenlite/internal/component/conditions"
+	"github.com/gardenlite/gardenlite/internal/seed/gardenlet/controllerutils"
 )
 
 type world struct {
@@ -54,9 +55,10 @@ func newWorld(t *testing.T, deployment *gardencorev1.ControllerDeployment) world
 		installation, deployment, seed, account, identity,
 		&corev1beta1.ControllerRegistration{ObjectMeta: metav1.ObjectMeta{Name: "x"}}).Build()
 	c := fake.NewClientBuilder().WithScheme(scheme).WithStatusSubresource(&resourcesv1alpha1.ManagedResource{}).Build()
-	return world{t, garden, c, &Reconciler{GardenClient: garden, GardenReader: garden, SeedClient: c, SeedName: "local",
-		Version: "1.2.3", FeatureGates: map[string]bool{"A": true}, GardenConfig: &rest.Config{Host: "https://garden"},
-		Clock: clocktesting.NewFakeClock(time.Unix(1000, 0))}}
+	return world{t, garden, c, &Reconciler{
+		Base: controllerutils.Base{GardenClient: garden, GardenReader: garden, SeedClient: c, SeedName: "local",
+			Clock: clocktesting.NewFakeClock(time.Unix(1000, 0))},
+		Version: "1.2.3", FeatureGates: map[string]bool{"A": true}, GardenConfig: &rest.Config{Host: "https://garden"}}}
 }
 
 func (w world) run() reconcile.Result {
@@ -123,7 +125,7 @@ func TestInstallsAndDeletes(t *testing.T) {
 	w.must(w.garden.Delete(t.Context(), installation))
 	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: "seed-local", Name: "extension-x-1"}}
 	for i, steps := 0, 5; w.exists(w.garden, w.installationKey()); i++ {
-		if wait := w.run().RequeueAfter; wait != 0 && (wait != DefaultRequeue || !w.exists(w.garden, account)) {
+		if wait := w.run().RequeueAfter; wait != 0 && (wait != requeueDeletion || !w.exists(w.garden, account)) {
 			t.Errorf("step %d: looks again after %s; the ServiceAccount must go last", i, wait)
 		}
 		if i == steps {

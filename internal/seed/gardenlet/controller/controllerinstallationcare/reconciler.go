@@ -11,31 +11,20 @@ import (
 	resourcesv1alpha1 "github.com/gardener/gardener/pkg/apis/resources/v1alpha1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/client-go/tools/events"
-	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/gardenlite/gardenlite/internal/component"
 	"github.com/gardenlite/gardenlite/internal/component/conditions"
 	"github.com/gardenlite/gardenlite/internal/seed/gardenlet/controller/controllerinstallation"
+	"github.com/gardenlite/gardenlite/internal/seed/gardenlet/controllerutils"
 )
 
-// DefaultSyncPeriod is the period of the check, as in Gardener. Events of the seed trigger a check earlier.
-const DefaultSyncPeriod = 30 * time.Second
+// syncPeriod is the period of the check, as in Gardener. Events of the seed trigger a check earlier.
+const syncPeriod = 30 * time.Second
 
 // Reconciler checks the health of the extensions of a seed.
-type Reconciler struct {
-	GardenClient, SeedClient client.Client
-	// GardenReader reads directly from the garden, not from a cache.
-	GardenReader client.Reader
-	Clock        clock.WithTicker
-	SeedName     string
-	// Recorder is not used: Gardener has no events for this.
-	Recorder events.EventRecorder
-	// SyncPeriod defaults to DefaultSyncPeriod.
-	SyncPeriod time.Duration
-}
+type Reconciler struct{ controllerutils.Base }
 
 // Reconcile checks one ControllerInstallation.
 func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
@@ -50,11 +39,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	if err := controllerinstallation.PatchConditions(ctx, r.GardenClient, r.Clock, installation, now...); err != nil {
 		return reconcile.Result{}, err
 	}
-	period := r.SyncPeriod
-	if period <= 0 {
-		period = DefaultSyncPeriod
-	}
-	return component.RequeueAfter(period, err)
+	return component.RequeueAfter(syncPeriod, err)
 }
 
 // checkHealth returns the conditions of an extension. An error means that its state could not be read.

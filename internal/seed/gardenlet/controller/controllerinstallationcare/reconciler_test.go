@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/gardenlite/gardenlite/internal/component/conditions"
+	"github.com/gardenlite/gardenlite/internal/seed/gardenlet/controllerutils"
 )
 
 func resource(applied, healthy, progressing corev1beta1.ConditionStatus, observed int64) *resourcesv1alpha1.ManagedResource {
@@ -64,10 +65,10 @@ func TestConditions(t *testing.T) {
 			garden := fake.NewClientBuilder().WithScheme(scheme).WithStatusSubresource(installation).
 				WithObjects(installation, &gardencorev1.ControllerDeployment{ObjectMeta: metav1.ObjectMeta{Name: "provider-local"}}).Build()
 			seed := fake.NewClientBuilder().WithScheme(scheme).WithObjects(test.seed...).Build()
-			r := &Reconciler{GardenClient: garden, GardenReader: garden, SeedClient: seed, SeedName: "local",
-				Clock: clocktesting.NewFakeClock(time.Unix(1000, 0))}
+			r := &Reconciler{Base: controllerutils.Base{GardenClient: garden, GardenReader: garden, SeedClient: seed, SeedName: "local",
+				Clock: clocktesting.NewFakeClock(time.Unix(1000, 0))}}
 			result, err := r.Reconcile(t.Context(), reconcile.Request{NamespacedName: client.ObjectKeyFromObject(installation)})
-			if err != nil || result.RequeueAfter != DefaultSyncPeriod {
+			if err != nil || result.RequeueAfter != syncPeriod {
 				t.Fatalf("%v, %v", result, err)
 			}
 			if err := garden.Get(t.Context(), client.ObjectKeyFromObject(installation), installation); err != nil {

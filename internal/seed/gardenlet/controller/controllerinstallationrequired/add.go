@@ -1,14 +1,12 @@
 package controllerinstallationrequired
 
 import (
-	"cmp"
 	"context"
 	"slices"
 
 	corev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
 	extensionsv1alpha1 "github.com/gardener/gardener/pkg/apis/extensions/v1alpha1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/cluster"
 	"sigs.k8s.io/controller-runtime/pkg/event"
@@ -21,38 +19,33 @@ import (
 
 	"github.com/gardenlite/gardenlite/internal/component"
 	"github.com/gardenlite/gardenlite/internal/seed/gardenlet/controller/controllerinstallation"
+	"github.com/gardenlite/gardenlite/internal/seed/gardenlet/controllerutils"
 )
 
 // ControllerName is the name of the controller, which is Gardener's.
 const ControllerName = "controllerinstallation-required"
 
-// AddToManager adds the controller to the manager of the seed. It sets the fields that are not set yet. It watches all
+// AddToManager adds the controller to the manager of the seed. It watches all
 // kinds of extension resources, so their CRDs must exist.
 func (r *Reconciler) AddToManager(mgr manager.Manager, garden cluster.Cluster) error {
-	r.GardenClient = cmp.Or(r.GardenClient, garden.GetClient())
-	r.SeedClient = cmp.Or(r.SeedClient, mgr.GetClient())
-	r.Clock = cmp.Or[clock.WithTicker](r.Clock, clock.RealClock{})
 	b := component.NewControllerBuilder(mgr, ControllerName).
 		WatchesRawSource(source.Kind[client.Object](garden.GetCache(), &corev1beta1.ControllerInstallation{},
 			&handler.EnqueueRequestForObject{}, predicate.Funcs{
 				UpdateFunc: func(e event.UpdateEvent) bool { return e.ObjectOld.GetGeneration() != e.ObjectNew.GetGeneration() },
 				DeleteFunc: func(event.DeleteEvent) bool { return false },
 			}))
-	for name, kind := range kinds {
-		b = b.WatchesRawSource(source.Kind[client.Object](mgr.GetCache(), kind.object,
-			handler.EnqueueRequestsFromMapFunc(r.responsibleFor(name)), predicate.NewPredicateFuncs(counts), typeChanged()))
+	for _, kind := range controllerutils.ExtensionKinds {
+		b = b.WatchesRawSource(source.Kind[client.Object](mgr.GetCache(), kind.Object,
+			handler.EnqueueRequestsFromMapFunc(r.responsibleFor(kind.Kind)), predicate.NewPredicateFuncs(counts), typeChanged()))
 	}
 	return b.Complete(r)
 }
 
 // typeChanged returns a predicate for changes that affect which types of extension resources exist.
 func typeChanged() predicate.Predicate {
-	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
-		before, ok1 := e.ObjectOld.(extensionsv1alpha1.Object)
-		after, ok2 := e.ObjectNew.(extensionsv1alpha1.Object)
-		return ok1 && ok2 && (before.GetExtensionSpec().GetExtensionType() != after.GetExtensionSpec().GetExtensionType() ||
-			counts(before) != counts(after))
-	}}
+	return controllerutils.Updates(func(before, after extensionsv1alpha1.Object) bool {
+		return before.GetExtensionSpec().GetExtensionType() != after.GetExtensionSpec().GetExtensionType() || counts(before) != counts(after)
+	})
 }
 
 // responsibleFor returns a map function from an extension resource of a kind to the installations whose extension is

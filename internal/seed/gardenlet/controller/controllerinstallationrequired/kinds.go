@@ -2,39 +2,16 @@ package controllerinstallationrequired
 
 import (
 	"context"
-	"fmt"
 	"slices"
 
 	corev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
 	extensionsv1alpha1 "github.com/gardener/gardener/pkg/apis/extensions/v1alpha1"
 	"k8s.io/apimachinery/pkg/api/meta"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/gardenlite/gardenlite/internal/seed/gardenlet/controllerutils"
 )
-
-type kind struct {
-	object extensionsv1alpha1.Object
-	list   client.ObjectList
-}
-
-// kinds are all kinds of extension resources that need an extension.
-var kinds = map[string]kind{
-	extensionsv1alpha1.BackupBucketResource:     {&extensionsv1alpha1.BackupBucket{}, &extensionsv1alpha1.BackupBucketList{}},
-	extensionsv1alpha1.BackupEntryResource:      {&extensionsv1alpha1.BackupEntry{}, &extensionsv1alpha1.BackupEntryList{}},
-	extensionsv1alpha1.BastionResource:          {&extensionsv1alpha1.Bastion{}, &extensionsv1alpha1.BastionList{}},
-	extensionsv1alpha1.ContainerRuntimeResource: {&extensionsv1alpha1.ContainerRuntime{}, &extensionsv1alpha1.ContainerRuntimeList{}},
-	extensionsv1alpha1.ControlPlaneResource:     {&extensionsv1alpha1.ControlPlane{}, &extensionsv1alpha1.ControlPlaneList{}},
-	extensionsv1alpha1.DNSRecordResource:        {&extensionsv1alpha1.DNSRecord{}, &extensionsv1alpha1.DNSRecordList{}},
-	extensionsv1alpha1.ExtensionResource:        {&extensionsv1alpha1.Extension{}, &extensionsv1alpha1.ExtensionList{}},
-	extensionsv1alpha1.InfrastructureResource:   {&extensionsv1alpha1.Infrastructure{}, &extensionsv1alpha1.InfrastructureList{}},
-	extensionsv1alpha1.NetworkResource:          {&extensionsv1alpha1.Network{}, &extensionsv1alpha1.NetworkList{}},
-	extensionsv1alpha1.OperatingSystemConfigResource: {&extensionsv1alpha1.OperatingSystemConfig{},
-		&extensionsv1alpha1.OperatingSystemConfigList{}},
-	extensionsv1alpha1.SelfHostedShootExposureResource: {&extensionsv1alpha1.SelfHostedShootExposure{},
-		&extensionsv1alpha1.SelfHostedShootExposureList{}},
-	extensionsv1alpha1.WorkerResource: {&extensionsv1alpha1.Worker{}, &extensionsv1alpha1.WorkerList{}},
-}
 
 // counts reports whether an extension resource belongs to a seed or a shoot. The garden has extensions of its own.
 func counts(obj client.Object) bool {
@@ -51,14 +28,14 @@ func counts(obj client.Object) bool {
 func exist(ctx context.Context, seed client.Reader, resources []corev1beta1.ControllerResource) (found []string, unknown bool, err error) {
 	types := map[string]map[string]bool{}
 	for _, resource := range resources {
-		kind, ok := kinds[resource.Kind]
-		if !ok {
+		i := slices.IndexFunc(controllerutils.ExtensionKinds, func(k controllerutils.ExtensionKind) bool { return k.Kind == resource.Kind })
+		if i < 0 {
 			unknown = true
 			continue
 		}
 		if types[resource.Kind] == nil {
-			if types[resource.Kind], err = typesOf(ctx, seed, kind); err != nil {
-				return nil, false, fmt.Errorf("listing the extension resources of kind %s: %w", resource.Kind, err)
+			if types[resource.Kind], err = typesOf(ctx, seed, controllerutils.ExtensionKinds[i]); err != nil {
+				return nil, false, err
 			}
 		}
 		if types[resource.Kind][resource.Type] {
@@ -70,18 +47,16 @@ func exist(ctx context.Context, seed client.Reader, resources []corev1beta1.Cont
 }
 
 // typesOf returns the types of the extension resources of a kind in the seed, none if the kind is not served.
-func typesOf(ctx context.Context, seed client.Reader, kind kind) (map[string]bool, error) {
+func typesOf(ctx context.Context, seed client.Reader, kind controllerutils.ExtensionKind) (map[string]bool, error) {
 	types := map[string]bool{}
-	list := kind.list.DeepCopyObject().(client.ObjectList)
-	if err := seed.List(ctx, list, client.UnsafeDisableDeepCopy); meta.IsNoMatchError(err) {
-		return types, nil
-	} else if err != nil {
-		return nil, err
-	}
-	return types, meta.EachListItem(list, func(obj runtime.Object) error {
-		if extension, ok := obj.(extensionsv1alpha1.Object); ok && counts(extension) {
+	err := kind.Each(ctx, seed, func(extension extensionsv1alpha1.Object) error {
+		if counts(extension) {
 			types[extension.GetExtensionSpec().GetExtensionType()] = true
 		}
 		return nil
-	})
+	}, client.UnsafeDisableDeepCopy)
+	if meta.IsNoMatchError(err) {
+		err = nil
+	}
+	return types, err
 }

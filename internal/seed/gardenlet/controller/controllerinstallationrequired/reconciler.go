@@ -6,23 +6,16 @@ import (
 	"strings"
 
 	corev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
-	"k8s.io/client-go/tools/events"
-	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/gardenlite/gardenlite/internal/component/conditions"
 	"github.com/gardenlite/gardenlite/internal/seed/gardenlet/controller/controllerinstallation"
+	"github.com/gardenlite/gardenlite/internal/seed/gardenlet/controllerutils"
 )
 
 // Reconciler reports which extensions of a seed are required.
-type Reconciler struct {
-	GardenClient, SeedClient client.Client
-	Clock                    clock.WithTicker
-	SeedName                 string
-	// Recorder is not used: Gardener has no events for this.
-	Recorder events.EventRecorder
-}
+type Reconciler struct{ controllerutils.Base }
 
 // Reconcile checks one ControllerInstallation, even if it is being deleted.
 func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {

@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/gardenlite/gardenlite/internal/component/conditions"
+	"github.com/gardenlite/gardenlite/internal/seed/gardenlet/controllerutils"
 )
 
 func extension(kind string, class *extensionsv1alpha1.ExtensionClass) client.Object {
@@ -56,7 +57,8 @@ func TestRequired(t *testing.T) {
 			}
 			garden := fake.NewClientBuilder().WithScheme(scheme).WithStatusSubresource(installation).WithObjects(installation, registration).Build()
 			seed := fake.NewClientBuilder().WithScheme(scheme).WithObjects(test.seed...).Build()
-			r := &Reconciler{GardenClient: garden, SeedClient: seed, SeedName: "local", Clock: clocktesting.NewFakeClock(time.Unix(1000, 0))}
+			r := &Reconciler{Base: controllerutils.Base{GardenClient: garden, SeedClient: seed, SeedName: "local",
+				Clock: clocktesting.NewFakeClock(time.Unix(1000, 0))}}
 			if _, err := r.Reconcile(t.Context(), reconcile.Request{NamespacedName: client.ObjectKeyFromObject(installation)}); err != nil {
 				t.Fatal(err)
 			}

@@ -10,39 +10,47 @@ import (
 	seedmanagementv1alpha1 "github.com/gardener/gardener/pkg/apis/seedmanagement/v1alpha1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/events"
-	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/cluster"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
 	logf "sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
 
+	"github.com/gardenlite/gardenlite/internal/component"
 	"github.com/gardenlite/gardenlite/internal/component/conditions"
 	"github.com/gardenlite/gardenlite/internal/component/operation"
+	"github.com/gardenlite/gardenlite/internal/seed/gardenlet/controllerutils"
 	"github.com/gardenlite/gardenlite/internal/seed/gardenlet/deployment"
 )
 
-// DefaultSyncPeriod is the period in which the gardenlet is deployed again, as in Gardener.
-const DefaultSyncPeriod = time.Hour
+// ControllerName is the name of the controller, which is Gardener's.
+const ControllerName = "gardenlet"
 
-// Reconciler reconciles the Gardenlet object of a seed. Deployer is required.
+// syncPeriod is the period in which the gardenlet is deployed again, as in Gardener.
+const syncPeriod = time.Hour
+
+// Reconciler reconciles the Gardenlet object of a seed.
 type Reconciler struct {
-	GardenClient client.Client
-	// GardenReader reads directly from the garden, not from a cache.
-	GardenReader client.Reader
-	// GardenREST has the address and CA of the garden for a new identity. Credentials in it are ignored.
-	GardenREST *rest.Config
-	Clock      clock.WithTicker
-	SeedName   string
-	Recorder   events.EventRecorder
-	Deployer   deployment.Deployer
-	// SyncPeriod defaults to DefaultSyncPeriod.
-	SyncPeriod time.Duration
-	// TokenValidity defaults to deployment.DefaultTokenValidity.
-	TokenValidity time.Duration
+	controllerutils.Base
+	// GardenConfig has the address and CA of the garden for a new identity. Credentials in it are ignored.
+	GardenConfig *rest.Config
+	Deployer     deployment.Deployer
+}
+
+// AddToManager adds the controller to the manager of the seed.
+func (r *Reconciler) AddToManager(mgr manager.Manager, garden cluster.Cluster) error {
+	return component.NewControllerBuilder(mgr, ControllerName, controller.Options{MaxConcurrentReconciles: 1}).
+		WatchesRawSource(source.Kind[client.Object](garden.GetCache(), &seedmanagementv1alpha1.Gardenlet{},
+			&handler.EnqueueRequestForObject{}, predicate.NewPredicateFuncs(r.isOwn), predicate.GenerationChangedPredicate{})).
+		Complete(r)
 }
 
 func (r *Reconciler) isOwn(obj client.Object) bool {
-	return obj.GetNamespace() == constants.GardenNamespace && obj.GetName() == r.SeedName
+	return obj.GetNamespace() == constants.GardenNamespace && r.Own(obj)
 }
 
 // Reconcile deploys the gardenlet as its object says.
@@ -64,12 +72,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 		return reconcile.Result{}, err
 	}
 	r.event(gardenlet, corev1.EventTypeNormal, corev1beta1.EventReconciled, "Gardenlet has been deployed")
-	period := r.SyncPeriod
-	if period <= 0 {
-		period = DefaultSyncPeriod
-	}
 	message := fmt.Sprintf("Gardenlet with chart from %s has been deployed", chart(gardenlet))
-	return reconcile.Result{RequeueAfter: period},
+	return reconcile.Result{RequeueAfter: syncPeriod},
 		r.report(ctx, gardenlet, generation, corev1beta1.ConditionTrue, corev1beta1.EventReconciled, message)
 }
 
@@ -81,7 +85,7 @@ func (r *Reconciler) install(ctx context.Context, gardenlet *seedmanagementv1alp
 	r.event(gardenlet, corev1.EventTypeNormal, corev1beta1.EventReconciling, "Deploying gardenlet")
 	installer := deployment.Installer{
 		Bootstrapper: deployment.Bootstrapper{
-			Garden: r.GardenClient, Reader: r.GardenReader, Clock: r.Clock, REST: r.GardenREST, TokenValidity: r.TokenValidity,
+			Garden: r.GardenClient, Reader: r.GardenReader, Clock: r.Clock, REST: r.GardenConfig,
 		},
 		Deployer: r.Deployer,
 		Recorder: r.Recorder,

@@ -22,6 +22,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/gardenlite/gardenlite/internal/component/conditions"
+	"github.com/gardenlite/gardenlite/internal/seed/gardenlet/controllerutils"
 	"github.com/gardenlite/gardenlite/internal/seed/gardenlet/deployment"
 )
 
@@ -72,8 +73,9 @@ func TestReconcile(t *testing.T) {
 			garden := newGarden(t, gardenlet, &corev1beta1.Seed{ObjectMeta: metav1.ObjectMeta{Name: "a"}})
 			d := &deployer{expires: clock.Now().Add(time.Hour), err: c.fails}
 			r := &Reconciler{
-				GardenClient: garden, GardenReader: garden, GardenREST: &rest.Config{Host: "https://garden"}, Clock: clock,
-				SeedName: "a", Recorder: events.NewFakeRecorder(10), Deployer: d,
+				Base: controllerutils.Base{GardenClient: garden, GardenReader: garden, Clock: clock, SeedName: "a",
+					Recorder: events.NewFakeRecorder(10)},
+				GardenConfig: &rest.Config{Host: "https://garden"}, Deployer: d,
 			}
 			key := client.ObjectKeyFromObject(gardenlet)
 			result, err := r.Reconcile(t.Context(), reconcile.Request{NamespacedName: key})

@@ -10,8 +10,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
-
-	"github.com/gardenlite/gardenlite/internal/component/operation"
 )
 
 func (s *step) delete(ctx context.Context) (time.Duration, error) {
@@ -23,23 +21,15 @@ func (s *step) delete(ctx context.Context) (time.Duration, error) {
 		return 0, s.failed(ctx, corev1beta1.EventDeleteError, corev1beta1.EventActionDelete, err)
 	}
 	if waitFor != "" {
-		return s.waitSyncPeriod(), s.report(ctx, condition(seedmanagementv1alpha1.SeedRegistered, false, corev1beta1.EventDeleting, waitFor))
+		return s.WaitSyncPeriod, s.report(ctx, condition(seedmanagementv1alpha1.SeedRegistered, false, corev1beta1.EventDeleting, waitFor))
 	}
-	if err := operation.RemoveFinalizers(ctx, s.GardenClient, s.managedSeed, corev1beta1.GardenerName); err != nil {
-		return 0, err
-	}
-	s.gone.Mark(s.managedSeed)
-	return 0, nil
+	return 0, s.deleted.RemoveFinalizers(ctx, s.GardenClient, s.managedSeed, corev1beta1.GardenerName)
 }
 
 // unregister takes the next step of the deletion: of the Seed, then the gardenlet, then its bootstrap credentials. It
 // returns what it waits for, empty if everything is gone.
 func (s *step) unregister(ctx context.Context) (waitFor string, err error) {
-	installer, name := s.installer(), s.managedSeed.Name
-	target, err := s.target(ctx)
-	if err != nil {
-		return "", err
-	}
+	installer, name, target := s.installer(), s.managedSeed.Name, s.target()
 	has, err := s.Deployer.Status(ctx, target)
 	if err != nil {
 		return "", fmt.Errorf("looking for the gardenlet of seed %s: %w", name, err)

@@ -35,10 +35,7 @@ func (s *step) install(ctx context.Context) error {
 
 func (s *step) gardenlet(ctx context.Context) (gardenlet deployment.Gardenlet, err error) {
 	spec := s.managedSeed.Spec.Gardenlet
-	gardenlet.Owner = deployment.Owner("ManagedSeed", s.managedSeed)
-	if gardenlet.Target, err = s.target(ctx); err != nil {
-		return gardenlet, err
-	}
+	gardenlet.Owner, gardenlet.Target = deployment.Owner("ManagedSeed", s.managedSeed), s.target()
 	var parent *gardenletconfigv1alpha1.GardenletConfiguration
 	if ptr.Deref(spec.MergeWithParent, false) {
 		parent = s.Config
@@ -65,16 +62,8 @@ func (s *step) gardenlet(ctx context.Context) (gardenlet deployment.Gardenlet, e
 }
 
 // target returns the Shoot's cluster.
-func (s *step) target(ctx context.Context) (deployment.Target, error) {
-	target := deployment.Target{SeedName: s.managedSeed.Name, Shoot: ptr.To(client.ObjectKeyFromObject(s.shoot))}
-	if s.ShootKubeconfig == nil {
-		return target, nil
-	}
-	var err error
-	if target.Kubeconfig, err = s.ShootKubeconfig(ctx, s.shoot); err != nil {
-		return target, fmt.Errorf("getting access to the cluster of Shoot %s: %w", target.Shoot, err)
-	}
-	return target, nil
+func (s *step) target() deployment.Target {
+	return deployment.Target{SeedName: s.managedSeed.Name, Shoot: ptr.To(client.ObjectKeyFromObject(s.shoot))}
 }
 
 // backupChecksum returns a checksum of the Secret with the seed's backup credentials, which must exist. It is empty if
@@ -106,7 +95,7 @@ func (s *step) bootstrap() seedmanagementv1alpha1.Bootstrap {
 func (s *step) installer() *deployment.Installer {
 	return &deployment.Installer{
 		Bootstrapper: deployment.Bootstrapper{
-			Garden: s.GardenClient, Reader: s.GardenReader, Clock: s.Clock, REST: s.GardenREST, TokenValidity: s.TokenValidity,
+			Garden: s.GardenClient, Reader: s.GardenReader, Clock: s.Clock, REST: s.GardenConfig,
 		},
 		Deployer: s.Deployer,
 		Recorder: s.Recorder,

@@ -11,63 +11,38 @@ import (
 	seedmanagementv1alpha1 "github.com/gardener/gardener/pkg/apis/seedmanagement/v1alpha1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/events"
-	"k8s.io/utils/clock"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	logf "sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	"github.com/gardenlite/gardenlite/internal/component"
 	"github.com/gardenlite/gardenlite/internal/component/conditions"
 	"github.com/gardenlite/gardenlite/internal/component/operation"
+	"github.com/gardenlite/gardenlite/internal/seed/gardenlet/controllerutils"
 	"github.com/gardenlite/gardenlite/internal/seed/gardenlet/deployment"
 )
 
-// Default durations, as in Gardener.
-const (
-	DefaultSyncPeriod       = time.Hour
-	DefaultWaitSyncPeriod   = 15 * time.Second
-	DefaultSyncJitterPeriod = 5 * time.Minute
-)
-
-// Reconciler reconciles the ManagedSeeds of a seed. Deployer is required.
+// Reconciler reconciles the ManagedSeeds of a seed.
 type Reconciler struct {
-	GardenClient client.Client
-	// GardenReader reads directly from the garden, not from a cache.
-	GardenReader client.Reader
-	// GardenREST has the address and CA of the garden for the deployed gardenlets. Credentials in it are ignored.
-	GardenREST *rest.Config
-	Clock      clock.WithTicker
-	SeedName   string
-	Recorder   events.EventRecorder
+	controllerutils.Base
+	// GardenConfig has the address and CA of the garden for the deployed gardenlets. Credentials in it are ignored.
+	GardenConfig *rest.Config
 	// Config is the configuration of this gardenlet, from which deployed gardenlets inherit if their ManagedSeed says
 	// so.
 	Config   *gardenletconfigv1alpha1.GardenletConfiguration
 	Deployer deployment.Deployer
-	// ShootKubeconfig returns a kubeconfig for the cluster of a Shoot. If it is nil, the Deployer uses its own cluster
-	// for the seed.
-	ShootKubeconfig func(context.Context, *corev1beta1.Shoot) ([]byte, error)
 	// SyncPeriod is the period of reconciliations, WaitSyncPeriod the period while a ManagedSeed waits for something.
 	SyncPeriod, WaitSyncPeriod time.Duration
-	// SyncJitterPeriod is the maximum delay of unchanged ManagedSeeds when the gardenlet starts; with JitterUpdates,
-	// also of changed ones.
-	SyncJitterPeriod time.Duration
-	JitterUpdates    bool
-	// TokenValidity defaults to deployment.DefaultTokenValidity.
-	TokenValidity time.Duration
 
-	gone operation.DeletedObjects
+	deleted operation.DeletedObjects
 }
 
 // Reconcile reconciles one ManagedSeed.
 func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	managedSeed := &seedmanagementv1alpha1.ManagedSeed{}
-	if err := r.GardenClient.Get(ctx, request.NamespacedName, managedSeed); err != nil {
-		r.gone.Forget(request.NamespacedName)
-		return reconcile.Result{}, client.IgnoreNotFound(err)
-	}
-	if r.gone.Is(managedSeed) {
-		return reconcile.Result{}, nil
+	if found, err := r.deleted.Read(ctx, r.GardenClient, request.NamespacedName, managedSeed); !found {
+		return reconcile.Result{}, err
 	}
 	if managedSeed.Spec.Shoot == nil || managedSeed.Namespace != constants.GardenNamespace {
 		return reconcile.Result{}, nil
@@ -89,10 +64,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	} else {
 		wait, err = s.reconcile(ctx)
 	}
-	if err != nil {
-		return reconcile.Result{}, err
-	}
-	return reconcile.Result{RequeueAfter: wait}, nil
+	return component.RequeueAfter(wait, err)
 }
 
 // step is the reconciliation of a ManagedSeed as it was read.
@@ -111,7 +83,7 @@ func (s *step) reconcile(ctx context.Context) (time.Duration, error) {
 	if !reconciled(s.shoot) {
 		message := fmt.Sprintf("Waiting for shoot %q to be reconciled", shoot)
 		s.event(corev1.EventTypeNormal, corev1beta1.EventReconciling, corev1beta1.EventActionReconcile, message)
-		return s.waitSyncPeriod(),
+		return s.WaitSyncPeriod,
 			s.report(ctx, condition(seedmanagementv1alpha1.ManagedSeedShootReconciled, false, corev1beta1.EventReconciling, message))
 	}
 	ready := condition(seedmanagementv1alpha1.ManagedSeedShootReconciled, true, corev1beta1.EventReconciled,
@@ -119,7 +91,7 @@ func (s *step) reconcile(ctx context.Context) (time.Duration, error) {
 	if err := s.install(ctx); err != nil {
 		return 0, s.failed(ctx, corev1beta1.EventReconcileError, corev1beta1.EventActionReconcile, err, ready)
 	}
-	return orDefault(s.SyncPeriod, DefaultSyncPeriod), s.report(ctx, ready,
+	return s.SyncPeriod, s.report(ctx, ready,
 		condition(seedmanagementv1alpha1.SeedRegistered, true, corev1beta1.EventReconciled,
 			fmt.Sprintf("Seed %s has been registered", s.managedSeed.Name)))
 }
@@ -158,15 +130,4 @@ func condition(kind corev1beta1.ConditionType, is bool, reason, message string) 
 		status = corev1beta1.ConditionTrue
 	}
 	return conditions.Condition{Type: kind, Status: status, Reason: reason, Message: message}
-}
-
-func (r *Reconciler) waitSyncPeriod() time.Duration {
-	return orDefault(r.WaitSyncPeriod, DefaultWaitSyncPeriod)
-}
-
-func orDefault(d, otherwise time.Duration) time.Duration {
-	if d > 0 {
-		return d
-	}
-	return otherwise
 }

@@ -23,6 +23,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/gardenlite/gardenlite/internal/component/conditions"
+	"github.com/gardenlite/gardenlite/internal/seed/gardenlet/controllerutils"
 	"github.com/gardenlite/gardenlite/internal/seed/gardenlet/deployment"
 )
 
@@ -95,8 +96,9 @@ func newWorld(t *testing.T, method seedmanagementv1alpha1.Bootstrap, change ...f
 		WithObjects(shoot, managedSeed, backup).Build()
 	scoped := w.scoped()
 	w.r = &Reconciler{
-		GardenClient: scoped, GardenReader: scoped, GardenREST: &rest.Config{Host: "https://garden"}, Clock: w.clock,
-		SeedName: "parent", Recorder: w.events, Deployer: w.deployer,
+		Base:         controllerutils.Base{GardenClient: scoped, GardenReader: scoped, Clock: w.clock, SeedName: "parent", Recorder: w.events},
+		GardenConfig: &rest.Config{Host: "https://garden"}, Deployer: w.deployer,
+		SyncPeriod: time.Hour, WaitSyncPeriod: 15 * time.Second,
 	}
 	return w
 }

@@ -35,17 +35,13 @@ func (r *Reconciler) delete(ctx context.Context, seed *corev1beta1.Seed) (time.D
 			return 0, err
 		}
 		if what != "" {
-			return orDefault(r.Wait, DefaultWait), r.reportInTheWay(ctx, seed, what)
+			return requeueDeletion, r.reportInTheWay(ctx, seed, what)
 		}
 	}
 	if err := r.cleanUp(ctx); err != nil {
 		return 0, err
 	}
-	if err := operation.RemoveFinalizers(ctx, r.GardenClient, seed, corev1beta1.GardenerName); err != nil {
-		return 0, err
-	}
-	r.gone.Mark(seed)
-	return 0, nil
+	return 0, r.deleted.RemoveFinalizers(ctx, r.GardenClient, seed, corev1beta1.GardenerName)
 }
 
 // reportInTheWay reports in an event and in the last operation which objects block the deletion of the Seed.

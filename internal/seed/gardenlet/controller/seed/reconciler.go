@@ -8,22 +8,21 @@ import (
 	gardenletconfigv1alpha1 "github.com/gardener/gardener/pkg/apis/config/gardenlet/v1alpha1"
 	corev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/client-go/tools/events"
-	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/gardenlite/gardenlite/internal/component/operation"
+	"github.com/gardenlite/gardenlite/internal/seed/gardenlet/controllerutils"
 	"github.com/gardenlite/gardenlite/internal/seed/gardenlet/registration"
 )
 
 const (
-	// DefaultSync is the period after which an unchanged Seed is reconciled again, as in Gardener.
-	DefaultSync = time.Hour
-	// DefaultWait is the delay between two checks whether a Seed in deletion is still needed, as in Gardener for
+	// syncPeriod is the period after which an unchanged Seed is reconciled again, as in Gardener.
+	syncPeriod = time.Hour
+	// requeueDeletion is the delay between two checks whether a Seed in deletion is still needed, as in Gardener for
 	// BackupBuckets.
-	DefaultWait = 5 * time.Second
+	requeueDeletion = 5 * time.Second
 	// conflictRetry is the delay before an object is read again after a conflict.
 	conflictRetry = 50 * time.Millisecond
 	// namespaceRetry is the delay between two checks whether a Seed younger than newSeed has its namespace in the garden.
@@ -33,40 +32,26 @@ const (
 
 // Reconciler reconciles a Seed.
 type Reconciler struct {
-	GardenClient, SeedClient client.Client
-	// GardenReader and SeedReader read directly from the API servers, not from a cache.
-	GardenReader, SeedReader client.Reader
-	Clock                    clock.WithTicker
-	SeedName                 string
-	Recorder                 events.EventRecorder
+	controllerutils.Base
 	// Identity is the name, ID and version of this gardenlet for the Seed's status.
 	Identity *corev1beta1.Gardener
 	// Resources is the capacity of the seed and the reserved part of it, nil if the capacity is not limited.
 	Resources *gardenletconfigv1alpha1.ResourcesConfiguration
-	// Version returns the Kubernetes version of the seed. By default it asks the seed's API server.
+	// Version returns the Kubernetes version of the seed.
 	Version func(context.Context) (string, error)
 	// CertificateExpiration returns when the gardenlet's client certificate for the garden expires, zero if it has none.
 	CertificateExpiration func() time.Time
-	// Renewed, if not nil, receives a RenewedEvent after the client certificate was renewed.
+	// Renewed receives a RenewedEvent after the client certificate was renewed.
 	Renewed <-chan event.GenericEvent
-	// Sync and Wait default to DefaultSync and DefaultWait.
-	Sync, Wait time.Duration
 
-	gone operation.DeletedObjects
+	deleted operation.DeletedObjects
 }
 
 // Reconcile implements reconcile.Reconciler.
 func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	seed := &corev1beta1.Seed{}
-	if err := r.GardenClient.Get(ctx, request.NamespacedName, seed); err != nil {
-		r.gone.Forget(request.NamespacedName)
-		return reconcile.Result{}, client.IgnoreNotFound(err)
-	}
-	if r.gone.Is(seed) {
-		return reconcile.Result{}, nil
-	}
-	if !r.own(seed) {
-		return reconcile.Result{}, nil
+	if found, err := r.deleted.Read(ctx, r.GardenClient, request.NamespacedName, seed); !found || !r.Own(seed) {
+		return reconcile.Result{}, err
 	}
 	after, err := r.reconcileIfPrepared(ctx, seed)
 	if apierrors.IsConflict(err) { // others write conditions at any time
@@ -123,7 +108,7 @@ func (r *Reconciler) reconcileSeed(ctx context.Context, seed *corev1beta1.Seed) 
 	if err := r.reconcile(ctx, seed); err != nil {
 		return 0, err
 	}
-	return orDefault(r.Sync, DefaultSync), r.reportSuccess(ctx, seed)
+	return syncPeriod, r.reportSuccess(ctx, seed)
 }
 
 func (r *Reconciler) reconcile(ctx context.Context, seed *corev1beta1.Seed) error {
@@ -154,11 +139,4 @@ func (r *Reconciler) run(ctx context.Context, seed *corev1beta1.Seed, steps []st
 		}
 	}
 	return nil
-}
-
-func orDefault(d, standard time.Duration) time.Duration {
-	if d == 0 {
-		return standard
-	}
-	return d
 }

@@ -27,6 +27,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/gardenlite/gardenlite/internal/component/conditions"
+	"github.com/gardenlite/gardenlite/internal/seed/gardenlet/controllerutils"
 )
 
 // world holds fake clients for a garden and a seed, and a reconciler.
@@ -69,7 +70,8 @@ func newWorld(t *testing.T, objects ...client.Object) *world {
 		WithObjects(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "kube-system", UID: "seed-uid"}}).
 		WithInterceptorFuncs(interceptor.Funcs{Create: w.seedCreate}).Build()
 	w.reconciler = &Reconciler{
-		GardenClient: w.garden, GardenReader: w.garden, SeedClient: w.seed, SeedReader: w.seed, Clock: w.clock, SeedName: "a", Recorder: w.events,
+		Base: controllerutils.Base{GardenClient: w.garden, GardenReader: w.garden, SeedClient: w.seed, SeedReader: w.seed, Clock: w.clock,
+			SeedName: "a", Recorder: w.events},
 		Identity: &corev1beta1.Gardener{ID: "id", Name: "gardenlet-0", Version: "v1.149.0"},
 		Version:  func(context.Context) (string, error) { return "v1.36.3", nil },
 	}

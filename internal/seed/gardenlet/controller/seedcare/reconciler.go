@@ -8,20 +8,18 @@ import (
 	corev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
 	"github.com/gardener/gardener/pkg/apis/core/v1beta1/constants"
 	"k8s.io/apimachinery/pkg/util/sets"
-	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/gardenlite/gardenlite/internal/component/conditions"
+	"github.com/gardenlite/gardenlite/internal/seed/gardenlet/controllerutils"
 )
 
 const (
-	// DefaultSync is the period of the health check, as in Gardener.
-	DefaultSync = 30 * time.Second
-	// DefaultThreshold is how long a failed condition is Progressing before it becomes False, as in Gardener's chart.
-	DefaultThreshold = time.Minute
-	// minTimeout is the minimum timeout of a check, for periods that are shorter.
-	minTimeout = 5 * time.Second
+	// syncPeriod is the period of the health check, as in Gardener.
+	syncPeriod = 30 * time.Second
+	// threshold is how long a failed condition is Progressing before it becomes False, as in Gardener's chart.
+	threshold = time.Minute
 )
 
 // Server checks the seed's API server.
@@ -34,14 +32,8 @@ type Server interface {
 
 // Reconciler checks the health of a seed.
 type Reconciler struct {
-	GardenClient client.Client
-	// SeedReader reads directly from the seed's API server: a cache may be older than the failure of the seed.
-	SeedReader client.Reader
-	Server     Server
-	Clock      clock.WithTicker
-	SeedName   string
-	// Sync and Threshold default to DefaultSync and DefaultThreshold. A negative Threshold means no threshold.
-	Sync, Threshold time.Duration
+	controllerutils.Base
+	Server Server
 
 	expected expected
 }
@@ -61,21 +53,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 		all, alsoChanged := r.emergency(seed, all)
 		return all, changed || alsoChanged
 	})
-	return reconcile.Result{RequeueAfter: r.sync()}, err
-}
-
-func (r *Reconciler) sync() time.Duration {
-	if r.Sync == 0 {
-		return DefaultSync
-	}
-	return r.Sync
-}
-
-func (r *Reconciler) threshold() time.Duration {
-	if r.Threshold == 0 {
-		return DefaultThreshold
-	}
-	return r.Threshold
+	return reconcile.Result{RequeueAfter: syncPeriod}, err
 }
 
 // health returns the condition for the seed's system components.
@@ -86,7 +64,7 @@ func (r *Reconciler) health(ctx context.Context, seed *corev1beta1.Seed) conditi
 	case err != nil:
 		return conditions.Unchecked(before.Type, err)
 	case problem != nil:
-		return conditions.Failed(before, seed.Status.LastOperation, r.threshold(), problem.reason, problem.message, r.Clock)
+		return conditions.Failed(before, seed.Status.LastOperation, threshold, problem.reason, problem.message, r.Clock)
 	}
 	return conditions.Condition{
 		Type: before.Type, Status: corev1beta1.ConditionTrue,

@@ -23,6 +23,7 @@ import (
 
 	"github.com/gardenlite/gardenlite/internal/component/conditions"
 	"github.com/gardenlite/gardenlite/internal/manifest"
+	"github.com/gardenlite/gardenlite/internal/seed/gardenlet/controllerutils"
 	"github.com/gardenlite/gardenlite/manifests"
 )
 
@@ -58,7 +59,8 @@ func newWorld(t *testing.T) *world {
 	w := &world{T: t, clock: clocktesting.NewFakeClock(time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC))}
 	w.garden = fake.NewClientBuilder().WithScheme(scheme).WithObjects(seed).WithStatusSubresource(seed).Build()
 	w.seed = fake.NewClientBuilder().WithScheme(scheme).WithObjects(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "garden"}}).Build()
-	w.reconciler = &Reconciler{GardenClient: w.garden, SeedReader: w.seed, Server: w, Clock: w.clock, SeedName: "a"}
+	w.reconciler = &Reconciler{
+		Base: controllerutils.Base{GardenClient: w.garden, SeedReader: w.seed, Clock: w.clock, SeedName: "a"}, Server: w}
 	return w
 }
 
@@ -205,7 +207,7 @@ func TestExpected(t *testing.T) {
 	}
 }
 
-func TestOccasions(t *testing.T) {
+func TestChanged(t *testing.T) {
 	seed := func(state corev1beta1.LastOperationState, kind corev1beta1.LastOperationType, stop string) *corev1beta1.Seed {
 		return &corev1beta1.Seed{
 			ObjectMeta: metav1.ObjectMeta{Name: "a", Annotations: map[string]string{"shoot.gardener.cloud/emergency-stop-reconciliations": stop}},
@@ -225,11 +227,11 @@ func TestOccasions(t *testing.T) {
 		"is deleted":               {seed(working, deletes, ""), seed(done, deletes, ""), false},
 		"is stopped":               {seed(done, reconciles, ""), seed(done, reconciles, "true"), true},
 	} {
-		if got := occasions().Update(event.UpdateEvent{ObjectOld: test.before, ObjectNew: test.after}); got != test.want {
+		if got := changed().Update(event.UpdateEvent{ObjectOld: test.before, ObjectNew: test.after}); got != test.want {
 			t.Errorf("%s: %v", name, got)
 		}
 	}
-	if !occasions().Create(event.CreateEvent{}) || occasions().Delete(event.DeleteEvent{}) {
+	if !changed().Create(event.CreateEvent{}) || changed().Delete(event.DeleteEvent{}) {
 		t.Error("its coming counts, its going does not")
 	}
 }

@@ -11,32 +11,56 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/utils/clock"
+	"k8s.io/client-go/util/workqueue"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/cluster"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
 
+	"github.com/gardenlite/gardenlite/internal/component"
 	"github.com/gardenlite/gardenlite/internal/component/conditions"
+	"github.com/gardenlite/gardenlite/internal/seed/gardenlet/controllerutils"
 )
 
-// DefaultResync is the period in which the Lease is renewed, Gardener's leaseResyncSeconds.
-const DefaultResync = 2 * time.Second
+// ControllerName is the name of the controller, as in Gardener.
+const ControllerName = "seed-lease"
+
+const (
+	// minRetry and maxRetry are delays of the exponential backoff after a failure. The maximum is Gardener's.
+	minRetry = time.Millisecond
+	maxRetry = 2 * time.Second
+	// minTimeout is the minimum timeout of a renewal, for periods that are shorter.
+	minTimeout = 2 * time.Second
+)
 
 // Reconciler renews the Lease of a seed.
 type Reconciler struct {
-	GardenClient client.Client
-	Clock        clock.WithTicker
-	SeedName     string
-	// Check returns an error if the seed cannot be reached. It defaults to a check of /healthz of the seed's API server.
+	controllerutils.Base
+	// Check returns an error if the seed cannot be reached.
 	Check func(context.Context) error
-	// Resync is DefaultResync by default.
+	// Resync is the period in which the Lease is renewed, Gardener's leaseResyncSeconds.
 	Resync time.Duration
-	// OnHealth, if not nil, is called after each attempt with whether the Lease was renewed.
-	OnHealth func(bool)
 
 	// renewed says that the Lease exists. It starts as false, because a garden that has just seen the Seed lets the
 	// gardenlet create its Lease, but not yet read or change it.
 	renewed atomic.Bool
+}
+
+// AddToManager adds the controller to the manager of the seed. After the creation of the Seed, it requeues the Seed itself.
+func (r *Reconciler) AddToManager(mgr manager.Manager, garden cluster.Cluster) error {
+	return component.NewControllerBuilder(mgr, ControllerName, controller.Options{
+		MaxConcurrentReconciles: 1,
+		RateLimiter:             workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](minRetry, maxRetry),
+		ReconciliationTimeout:   max(r.Resync, minTimeout),
+	}).
+		WatchesRawSource(source.Kind[client.Object](garden.GetCache(), &corev1beta1.Seed{},
+			&handler.EnqueueRequestForObject{}, predicate.NewPredicateFuncs(r.Own), controllerutils.Creations())).
+		Complete(r)
 }
 
 // Reconcile implements reconcile.Reconciler.
@@ -45,27 +69,16 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	if err := r.GardenClient.Get(ctx, request.NamespacedName, seed); err != nil {
 		return reconcile.Result{}, client.IgnoreNotFound(err)
 	}
-	err := r.renewIfReachable(ctx, seed)
-	if r.OnHealth != nil {
-		r.OnHealth(err == nil)
-	}
-	if err != nil {
+	if err := r.renewIfReachable(ctx, seed); err != nil {
 		return reconcile.Result{}, err
 	}
-	return reconcile.Result{RequeueAfter: r.resync()}, conditions.PatchSeed(ctx, r.GardenClient, seed,
+	return reconcile.Result{RequeueAfter: r.Resync}, conditions.PatchSeed(ctx, r.GardenClient, seed,
 		func(all []conditions.Condition) ([]conditions.Condition, bool) {
 			return conditions.Set(all, conditions.Condition{
 				Type: corev1beta1.GardenletReady, Status: corev1beta1.ConditionTrue,
 				Reason: "GardenletReady", Message: "Gardenlet is posting ready status.",
 			}, r.Clock)
 		})
-}
-
-func (r *Reconciler) resync() time.Duration {
-	if r.Resync == 0 {
-		return DefaultResync
-	}
-	return r.Resync
 }
 
 func (r *Reconciler) renewIfReachable(ctx context.Context, seed *corev1beta1.Seed) error {
@@ -112,7 +125,7 @@ func (r *Reconciler) lease(seed *corev1beta1.Seed) *coordinationv1.Lease {
 		},
 		Spec: coordinationv1.LeaseSpec{
 			HolderIdentity:       ptr.To(seed.Name),
-			LeaseDurationSeconds: ptr.To(max(1, int32(r.resync()/time.Second))),
+			LeaseDurationSeconds: ptr.To(max(1, int32(r.Resync/time.Second))),
 			RenewTime:            ptr.To(metav1.NewMicroTime(r.Clock.Now())),
 		},
 	}

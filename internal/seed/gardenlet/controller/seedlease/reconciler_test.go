@@ -22,6 +22,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/gardenlite/gardenlite/internal/component/conditions"
+	"github.com/gardenlite/gardenlite/internal/seed/gardenlet/controllerutils"
 )
 
 type world struct {
@@ -31,7 +32,6 @@ type world struct {
 	reconciler *Reconciler
 	unhealthy  error
 	calls      []string
-	health     []bool
 }
 
 func newWorld(t *testing.T, objects ...client.Object) *world {
@@ -60,9 +60,8 @@ func newWorld(t *testing.T, objects ...client.Object) *world {
 			},
 		}).Build()
 	w.reconciler = &Reconciler{
-		GardenClient: w.garden, Clock: w.clock, SeedName: "a",
-		Check:    func(context.Context) error { return w.unhealthy },
-		OnHealth: func(ok bool) { w.health = append(w.health, ok) },
+		Base:  controllerutils.Base{GardenClient: w.garden, Clock: w.clock, SeedName: "a"},
+		Check: func(context.Context) error { return w.unhealthy }, Resync: 2 * time.Second,
 	}
 	return w
 }
@@ -164,9 +163,6 @@ func TestUnreachableSeed(t *testing.T) {
 	if c := w.ready(); c.Status != corev1beta1.ConditionTrue {
 		t.Errorf("the condition has not recovered: %+v", c)
 	}
-	if len(w.health) != 2 || w.health[0] || !w.health[1] {
-		t.Errorf("told of health: %v", w.health)
-	}
 }
 
 func TestSeedThatIsGone(t *testing.T) {
@@ -178,13 +174,13 @@ func TestSeedThatIsGone(t *testing.T) {
 
 func TestWhichEventsCount(t *testing.T) {
 	seed := newSeed()
-	p := created()
+	p := controllerutils.Creations()
 	if !p.Create(event.CreateEvent{Object: seed}) || p.Update(event.UpdateEvent{ObjectOld: seed, ObjectNew: seed}) ||
 		p.Delete(event.DeleteEvent{Object: seed}) {
 		t.Error("only its coming counts")
 	}
-	r := &Reconciler{SeedName: "a"}
-	if !r.own(seed) || r.own(&corev1beta1.Seed{ObjectMeta: metav1.ObjectMeta{Name: "b"}}) {
+	r := &Reconciler{Base: controllerutils.Base{SeedName: "a"}}
+	if !r.Own(seed) || r.Own(&corev1beta1.Seed{ObjectMeta: metav1.ObjectMeta{Name: "b"}}) {
 		t.Error("only its own Seed counts")
 	}
 }

@@ -1,7 +1,6 @@
 package shoot
 
 import (
-	"cmp"
 	"context"
 	"strings"
 	"time"
@@ -12,7 +11,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/client-go/util/workqueue"
-	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/cluster"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
@@ -27,6 +25,7 @@ import (
 	"github.com/gardenlite/gardenlite/internal/component"
 	"github.com/gardenlite/gardenlite/internal/component/conditions"
 	"github.com/gardenlite/gardenlite/internal/component/operation"
+	"github.com/gardenlite/gardenlite/internal/seed/gardenlet/controllerutils"
 	"github.com/gardenlite/gardenlite/internal/seed/provider/injection"
 	"github.com/gardenlite/gardenlite/internal/shootplane/spec"
 )
@@ -40,38 +39,32 @@ const (
 	retryMax  = 10 * time.Minute
 )
 
-// AddToManager adds the controller to the manager of the seed. It sets the fields that are not set yet.
+// AddToManager adds the controller to the manager of the seed.
 func (r *Reconciler) AddToManager(mgr manager.Manager, garden cluster.Cluster) error {
-	r.GardenClient = cmp.Or(r.GardenClient, garden.GetClient())
-	r.GardenReader = cmp.Or(r.GardenReader, garden.GetAPIReader())
-	r.SeedClient = cmp.Or(r.SeedClient, mgr.GetClient())
-	r.SeedReader = cmp.Or(r.SeedReader, mgr.GetAPIReader())
-	r.Recorder = cmp.Or(r.Recorder, garden.GetEventRecorder(ControllerName+"-controller"))
-	r.Clock = cmp.Or[clock.WithTicker](r.Clock, clock.RealClock{})
 	b := component.NewControllerBuilder(mgr, ControllerName, controller.Options{
 		MaxConcurrentReconciles: r.ConcurrentSyncs,
 		RateLimiter:             workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](retryBase, retryMax),
 	}).
 		WatchesRawSource(source.Kind[client.Object](garden.GetCache(), &corev1beta1.Shoot{},
-			&handler.EnqueueRequestForObject{}, predicate.NewPredicateFuncs(r.concerns),
+			&handler.EnqueueRequestForObject{}, predicate.NewPredicateFuncs(r.isResponsibleFor),
 			predicate.Or(predicate.GenerationChangedPredicate{}, operationRequested()))).
 		WatchesRawSource(source.Kind[client.Object](mgr.GetCache(), &corev1.Namespace{},
-			handler.EnqueueRequestsFromMapFunc(r.ofNamespace), namespaceDeleted())).
+			handler.EnqueueRequestsFromMapFunc(r.ofNamespace), predicate.And(predicate.NewPredicateFuncs(isShootNamespace), predicate.Predicate(controllerutils.Deletions())))).
 		WatchesRawSource(source.Kind[client.Object](mgr.GetCache(), &appsv1.Deployment{},
 			handler.EnqueueRequestsFromMapFunc(r.shootOfNamespace), isPlane(), statusChanged())).
 		WatchesRawSource(source.Kind[client.Object](mgr.GetCache(), &corev1.Service{},
 			handler.EnqueueRequestsFromMapFunc(r.shootOfNamespace), isPlane(), statusChanged())).
 		WatchesRawSource(source.Kind[client.Object](garden.GetCache(), &corev1beta1.BackupEntry{},
-			handler.EnqueueRequestsFromMapFunc(r.ofEntry), predicate.Or(operation.OperationEndedPredicate(ofEntry), deleted())))
-	for _, k := range extensionKinds {
-		b = b.WatchesRawSource(source.Kind[client.Object](mgr.GetCache(), k.object(),
+			handler.EnqueueRequestsFromMapFunc(r.ofEntry), predicate.Or(operation.OperationEndedPredicate(ofEntry), predicate.Predicate(controllerutils.Deletions()))))
+	for _, k := range controllerutils.ShootExtensionKinds {
+		b = b.WatchesRawSource(source.Kind[client.Object](mgr.GetCache(), k.Object,
 			handler.EnqueueRequestsFromMapFunc(r.shootOfNamespace), operation.OperationEndedPredicate(operation.OfExtension)))
 	}
 	return b.Complete(r)
 }
 
-// concerns reports whether this gardenlet reconciles a Shoot.
-func (r *Reconciler) concerns(obj client.Object) bool {
+// isResponsibleFor reports whether this gardenlet reconciles a Shoot.
+func (r *Reconciler) isResponsibleFor(obj client.Object) bool {
 	shoot, ok := obj.(*corev1beta1.Shoot)
 	return ok && responsible(shoot) == r.SeedName
 }
@@ -80,24 +73,14 @@ func (r *Reconciler) concerns(obj client.Object) bool {
 // generation: the Shoot has become ready for its migration, another seed has become responsible, or the annotations for
 // the provider simulator have changed during an operation.
 func operationRequested() predicate.Predicate {
-	return predicate.Funcs{
-		CreateFunc: func(event.CreateEvent) bool { return false },
-		UpdateFunc: func(e event.UpdateEvent) bool {
-			before, ok := e.ObjectOld.(*corev1beta1.Shoot)
-			after, is := e.ObjectNew.(*corev1beta1.Shoot)
-			if !ok || !is {
-				return false
-			}
-			ready := func(shoot *corev1beta1.Shoot) bool {
-				return conditions.IsTrue(shoot.Status.Constraints, corev1beta1.ShootReadyForMigration)
-			}
-			return moves(after) && ready(after) && !ready(before) || responsible(before) != responsible(after) ||
-				!injection.Same(before, after) && after.Status.LastOperation != nil &&
-					after.Status.LastOperation.State != corev1beta1.LastOperationStateSucceeded
-		},
-		DeleteFunc:  func(event.DeleteEvent) bool { return false },
-		GenericFunc: func(event.GenericEvent) bool { return false },
+	ready := func(shoot *corev1beta1.Shoot) bool {
+		return conditions.IsTrue(shoot.Status.Constraints, corev1beta1.ShootReadyForMigration)
 	}
+	return controllerutils.UpdatesOnly(func(before, after *corev1beta1.Shoot) bool {
+		return moves(after) && ready(after) && !ready(before) || responsible(before) != responsible(after) ||
+			!injection.Same(before, after) && after.Status.LastOperation != nil &&
+				after.Status.LastOperation.State != corev1beta1.LastOperationStateSucceeded
+	})
 }
 
 // isPlane returns a predicate for the Deployments and the Service of control planes.
@@ -111,14 +94,11 @@ func isPlane() predicate.Predicate {
 // statusChanged returns a predicate for deletions, and for changes of the status, which the runner of control planes
 // writes.
 func statusChanged() predicate.Predicate {
-	return predicate.Funcs{
-		CreateFunc: func(event.CreateEvent) bool { return false },
-		UpdateFunc: func(e event.UpdateEvent) bool {
-			return !equality.Semantic.DeepEqual(statusOf(e.ObjectOld), statusOf(e.ObjectNew))
-		},
-		DeleteFunc:  func(event.DeleteEvent) bool { return true },
-		GenericFunc: func(event.GenericEvent) bool { return false },
-	}
+	changed := controllerutils.UpdatesOnly(func(before, after client.Object) bool {
+		return !equality.Semantic.DeepEqual(statusOf(before), statusOf(after))
+	})
+	changed.DeleteFunc = func(event.DeleteEvent) bool { return true }
+	return changed
 }
 
 func statusOf(obj client.Object) any {
@@ -131,14 +111,6 @@ func statusOf(obj client.Object) any {
 	return nil
 }
 
-// deleted returns a predicate for deletions.
-func deleted() predicate.Predicate {
-	return predicate.Funcs{
-		CreateFunc: func(event.CreateEvent) bool { return false }, UpdateFunc: func(event.UpdateEvent) bool { return false },
-		GenericFunc: func(event.GenericEvent) bool { return false },
-	}
-}
-
 func ofEntry(obj client.Object) *corev1beta1.LastOperation {
 	if entry, ok := obj.(*corev1beta1.BackupEntry); ok {
 		return entry.Status.LastOperation
@@ -146,17 +118,10 @@ func ofEntry(obj client.Object) *corev1beta1.LastOperation {
 	return nil
 }
 
-// namespaceDeleted returns a predicate for the deletion of a Shoot's namespace. The deletion of the Shoot continues
-// then, or the namespace is created again.
-func namespaceDeleted() predicate.Predicate {
-	return predicate.Funcs{
-		CreateFunc: func(event.CreateEvent) bool { return false },
-		UpdateFunc: func(event.UpdateEvent) bool { return false },
-		DeleteFunc: func(e event.DeleteEvent) bool {
-			return e.Object.GetLabels()[constants.GardenRole] == constants.GardenRoleShoot
-		},
-		GenericFunc: func(event.GenericEvent) bool { return false },
-	}
+// isShootNamespace reports whether an object is the namespace of a Shoot. When it is deleted, the deletion of the Shoot
+// continues, or the namespace is created again.
+func isShootNamespace(obj client.Object) bool {
+	return obj.GetLabels()[constants.GardenRole] == constants.GardenRoleShoot
 }
 
 // shootOfNamespace maps an object of the seed to the Shoot of its namespace, if an operation on the Shoot is in
@@ -193,7 +158,7 @@ func (r *Reconciler) ofNamespace(ctx context.Context, namespace client.Object) [
 		return nil
 	}
 	for i := range shoots.Items {
-		if shoot := &shoots.Items[i]; shoot.Status.TechnicalID == namespace.GetName() && r.concerns(shoot) {
+		if shoot := &shoots.Items[i]; shoot.Status.TechnicalID == namespace.GetName() && r.isResponsibleFor(shoot) {
 			return []reconcile.Request{{NamespacedName: client.ObjectKeyFromObject(shoot)}}
 		}
 	}

@@ -10,6 +10,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
+	"github.com/gardenlite/gardenlite/internal/seed/gardenlet/controllerutils"
 	"github.com/gardenlite/gardenlite/internal/seed/gardenlet/flow"
 )
 
@@ -46,7 +47,7 @@ func TestBackupEntryFails(t *testing.T) {
 		t.Fatal(err)
 	}
 	for range 10 {
-		w.must(DefaultWait)
+		w.must(requeueWaiting)
 		w.simulate()
 	}
 	if last := w.shoot().Status.LastOperation; last.State != "Processing" || last.Description != stepEntry {
@@ -55,7 +56,7 @@ func TestBackupEntryFails(t *testing.T) {
 	if err := w.garden.Create(t.Context(), aBucket("seed-a")); err != nil {
 		t.Fatal(err)
 	}
-	w.must(DefaultWait)
+	w.must(requeueWaiting)
 	e := w.entry(entryName)
 	e.Status = corev1beta1.BackupEntryStatus{
 		ObservedGeneration: e.Generation, LastOperation: &corev1beta1.LastOperation{Type: "Reconcile", State: "Error"},
@@ -210,7 +211,7 @@ func TestBackupEntryIsTakenOver(t *testing.T) {
 			entry.Status.SeedName = &on
 		}
 		w := newWorld(t, aShoot(), entry)
-		b := &botanist{Reconciler: &Reconciler{GardenClient: w.garden, SeedName: "b"}}
+		b := &botanist{Reconciler: &Reconciler{Base: controllerutils.Base{GardenClient: w.garden, SeedName: "b"}}}
 		if got, err := b.takeOverEntry(t.Context(), entry); got != want || err != nil {
 			t.Errorf("on %q: taken over: %t, %v", on, got, err)
 		}

@@ -35,13 +35,13 @@ func TestDelete(t *testing.T) {
 				}
 			}
 			for range 20 {
-				w.must(DefaultWait)
+				w.must(requeueWaiting)
 				w.simulate()
 			}
 			w.expect(w.shoot().Status.LastOperation, "Delete", "Processing", w.shoot().Status.LastOperation.Progress,
 				"Deleting Shoot namespace in Seed")
 			written := len(w.told)
-			w.must(DefaultWait)
+			w.must(requeueWaiting)
 			namespace, cluster := w.inSeed()
 			if namespace.DeletionTimestamp == nil || cluster.Name == "" || len(w.told) != written {
 				t.Errorf("namespace %v, Cluster %q, told %+v", namespace.DeletionTimestamp, cluster.Name, w.told[written:])
@@ -82,7 +82,7 @@ func TestDeleteFails(t *testing.T) {
 		t.Error("no error")
 	}
 	w.expect(w.shoot().Status.LastOperation, "Delete", "Error", w.shoot().Status.LastOperation.Progress, "no way Operation will be retried.")
-	w.clock.Step(DefaultRetryDuration + time.Second)
+	w.clock.Step(retryDuration + time.Second)
 	w.expect(w.must(0).Status.LastOperation, "Delete", "Failed", 0, "no way")
 	w.before = nil
 	w.must(0)

@@ -36,7 +36,7 @@ func (r *Reconciler) rests(ctx context.Context, shoot *corev1beta1.Shoot) time.D
 		}
 		return r.untilNext(shoot)
 	}
-	return last.LastUpdateTime.Add(r.sync()).Sub(r.Clock.Now())
+	return last.LastUpdateTime.Add(r.SyncPeriod).Sub(r.Clock.Now())
 }
 
 // untilNext returns the time until the next regular reconciliation after a success.
@@ -44,7 +44,7 @@ func (r *Reconciler) untilNext(shoot *corev1beta1.Shoot) time.Duration {
 	if window := rolloutWindow(shoot); window != nil {
 		return max(window.RandomDurationUntilNext(r.Clock.Now(), false), time.Second)
 	}
-	return r.sync()
+	return r.SyncPeriod
 }
 
 // rolloutWindow returns the maintenance time window if changes of the Shoot are rolled out only in it, and nil if they are

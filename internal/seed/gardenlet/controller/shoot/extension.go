@@ -12,41 +12,15 @@ import (
 	"github.com/gardener/gardener/pkg/apis/core/v1beta1/constants"
 	extensionsv1alpha1 "github.com/gardener/gardener/pkg/apis/extensions/v1alpha1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/gardenlite/gardenlite/internal/component/operation"
+	"github.com/gardenlite/gardenlite/internal/seed/gardenlet/controllerutils"
 	"github.com/gardenlite/gardenlite/internal/seed/gardenlet/extensionops"
 	"github.com/gardenlite/gardenlite/internal/seed/gardenlet/flow"
 	"github.com/gardenlite/gardenlite/internal/seed/provider/injection"
 )
-
-// extensionKinds are the kinds of extension resources that a Shoot has in its namespace.
-var extensionKinds = []struct {
-	kind   string
-	object func() extensionsv1alpha1.Object
-	list   func() client.ObjectList
-}{
-	{extensionsv1alpha1.WorkerResource, func() extensionsv1alpha1.Object { return &extensionsv1alpha1.Worker{} },
-		func() client.ObjectList { return &extensionsv1alpha1.WorkerList{} }},
-	{extensionsv1alpha1.OperatingSystemConfigResource,
-		func() extensionsv1alpha1.Object { return &extensionsv1alpha1.OperatingSystemConfig{} },
-		func() client.ObjectList { return &extensionsv1alpha1.OperatingSystemConfigList{} }},
-	{extensionsv1alpha1.ContainerRuntimeResource, func() extensionsv1alpha1.Object { return &extensionsv1alpha1.ContainerRuntime{} },
-		func() client.ObjectList { return &extensionsv1alpha1.ContainerRuntimeList{} }},
-	{extensionsv1alpha1.ExtensionResource, func() extensionsv1alpha1.Object { return &extensionsv1alpha1.Extension{} },
-		func() client.ObjectList { return &extensionsv1alpha1.ExtensionList{} }},
-	{extensionsv1alpha1.NetworkResource, func() extensionsv1alpha1.Object { return &extensionsv1alpha1.Network{} },
-		func() client.ObjectList { return &extensionsv1alpha1.NetworkList{} }},
-	{extensionsv1alpha1.ControlPlaneResource, func() extensionsv1alpha1.Object { return &extensionsv1alpha1.ControlPlane{} },
-		func() client.ObjectList { return &extensionsv1alpha1.ControlPlaneList{} }},
-	{extensionsv1alpha1.DNSRecordResource, func() extensionsv1alpha1.Object { return &extensionsv1alpha1.DNSRecord{} },
-		func() client.ObjectList { return &extensionsv1alpha1.DNSRecordList{} }},
-	{extensionsv1alpha1.InfrastructureResource, func() extensionsv1alpha1.Object { return &extensionsv1alpha1.Infrastructure{} },
-		func() client.ObjectList { return &extensionsv1alpha1.InfrastructureList{} }},
-}
 
 // extension is an extension resource in the state that the Shoot wants.
 type extension struct {
@@ -99,29 +73,12 @@ func (b *botanist) restore(ctx context.Context, e *extension, before extensionsv
 	if err := b.write(ctx, e, before, exists); err != nil || begun {
 		return err
 	}
-	if err := b.restoreState(ctx, e); err != nil {
+	if err := extensionops.RestoreState(ctx, b.SeedClient, e.kind, e.obj, b.state); err != nil {
 		return err
 	}
 	before = e.obj.DeepCopyObject().(extensionsv1alpha1.Object)
 	b.requestOperation(e.obj, constants.GardenerOperationRestore)
 	return b.write(ctx, e, before, true)
-}
-
-// restoreState writes the state from the other seed into an extension resource that has none yet.
-func (b *botanist) restoreState(ctx context.Context, e *extension) error {
-	if b.state == nil || e.obj.GetExtensionStatus().GetState() != nil {
-		return nil
-	}
-	for _, saved := range b.state.Spec.Extensions {
-		if saved.Kind != e.kind || saved.Name == nil || *saved.Name != e.obj.GetName() {
-			continue
-		}
-		return operation.PatchStatus(ctx, b.SeedClient, e.obj, func(obj extensionsv1alpha1.Object) {
-			obj.GetExtensionStatus().SetState(saved.State)
-			obj.GetExtensionStatus().SetResources(saved.Resources)
-		})
-	}
-	return nil
 }
 
 func (b *botanist) write(ctx context.Context, e *extension, before extensionsv1alpha1.Object, exists bool) error {
@@ -325,16 +282,12 @@ func (b *botanist) each(ctx context.Context, do func(ctx context.Context, kind s
 		return errors.New("the Shoot has no technical ID")
 	}
 	var failures, waits []error
-	for _, k := range extensionKinds {
-		if len(kinds) > 0 && !slices.Contains(kinds, k.kind) {
+	for _, k := range controllerutils.ShootExtensionKinds {
+		if len(kinds) > 0 && !slices.Contains(kinds, k.Kind) {
 			continue
 		}
-		list := k.list()
-		if err := b.SeedReader.List(ctx, list, client.InNamespace(b.namespace())); err != nil {
-			return fmt.Errorf("listing the %ss of namespace %s: %w", k.kind, b.namespace(), err)
-		}
-		err := meta.EachListItem(list, func(item runtime.Object) error {
-			switch err := do(ctx, k.kind, item.(extensionsv1alpha1.Object)); {
+		err := k.Each(ctx, b.SeedReader, func(obj extensionsv1alpha1.Object) error {
+			switch err := do(ctx, k.Kind, obj); {
 			case err == nil:
 			case isFailure(err):
 				failures = append(failures, err)
@@ -342,7 +295,7 @@ func (b *botanist) each(ctx context.Context, do func(ctx context.Context, kind s
 				waits = append(waits, err)
 			}
 			return nil
-		})
+		}, client.InNamespace(b.namespace()))
 		if err != nil {
 			return err
 		}

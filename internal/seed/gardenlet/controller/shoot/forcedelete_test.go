@@ -45,7 +45,7 @@ func TestForceDeletion(t *testing.T) {
 		s.Annotations = map[string]string{forceAnnotation: "true"}
 	})
 	w.clock.Step(time.Minute)
-	w.must(DefaultWait)
+	w.must(requeueWaiting)
 	cluster, told := get(w, w.seed, "", id, &extensionsv1alpha1.Cluster{}), &corev1beta1.Shoot{}
 	if err := json.Unmarshal(cluster.Spec.Shoot.Raw, told); err != nil || told.Annotations[forceAnnotation] != "true" {
 		t.Errorf("the Cluster says %s: %v", cluster.Spec.Shoot.Raw, err)
@@ -58,7 +58,7 @@ func TestForceDeletion(t *testing.T) {
 	}
 	// The deletion waits for an extension that may still answer.
 	for range 5 {
-		w.must(DefaultWait)
+		w.must(requeueWaiting)
 		w.simulate()
 		w.clock.Step(time.Second)
 	}

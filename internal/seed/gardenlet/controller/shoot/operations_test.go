@@ -333,7 +333,7 @@ func TestMigration(t *testing.T) {
 		s.Status.Constraints = []corev1beta1.Condition{{Type: corev1beta1.ShootReadyForMigration, Status: "False"}}
 	}
 	w.change(move)
-	w.must(DefaultSeedWait)
+	w.must(requeueSeed)
 	w.clock.Step(time.Minute)
 	w.wrote = nil
 	shoot := w.requestOperation("", func(s *corev1beta1.Shoot) { s.Status.Constraints[0].Status = "True" })
@@ -412,7 +412,7 @@ func TestBastionsGoFirst(t *testing.T) {
 		}
 	}
 	w.wrote = nil
-	w.must(DefaultWait)
+	w.must(requeueWaiting)
 	if len(w.wrote) > 0 {
 		t.Errorf("wrote %v", w.wrote)
 	}

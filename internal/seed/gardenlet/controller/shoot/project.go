@@ -140,7 +140,7 @@ func (b *botanist) deployCloudProviderSecret(ctx context.Context) error {
 	if err != nil || ref == nil {
 		return err
 	}
-	copier := extensionops.Copier{Garden: b.GardenReader, Seed: b.SeedClient, Clock: b.Clock, Namespace: b.namespace()}
+	extensions := extensionops.Extensions{Base: &b.Base, Namespace: b.namespace()}
 	var credentials client.Object
 	if ref.Kind == "InternalSecret" {
 		internal := &corev1beta1.InternalSecret{}
@@ -148,10 +148,10 @@ func (b *botanist) deployCloudProviderSecret(ctx context.Context) error {
 			return fmt.Errorf("reading the credentials of the Shoot, InternalSecret %s/%s: %w", ref.Namespace, ref.Name, err)
 		}
 		credentials = &corev1.Secret{Data: internal.Data}
-	} else if credentials, err = copier.Read(ctx, ref); err != nil {
+	} else if credentials, err = extensions.ReadCredentials(ctx, ref); err != nil {
 		return err
 	}
-	_, _, err = copier.Copy(ctx, constants.SecretNameCloudProvider, credentials, b.shoot)
+	_, _, err = extensions.CopyCredentials(ctx, constants.SecretNameCloudProvider, credentials, b.shoot)
 	return err
 }
 

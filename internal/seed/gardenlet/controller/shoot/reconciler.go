@@ -13,8 +13,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/events"
-	"k8s.io/utils/clock"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
@@ -24,45 +22,36 @@ import (
 	"github.com/gardenlite/gardenlite/internal/component"
 	"github.com/gardenlite/gardenlite/internal/component/conditions"
 	"github.com/gardenlite/gardenlite/internal/component/operation"
+	"github.com/gardenlite/gardenlite/internal/seed/gardenlet/controllerutils"
 	"github.com/gardenlite/gardenlite/internal/seed/gardenlet/flow"
 )
 
 const (
-	// DefaultSync is the period after which an unchanged Shoot is reconciled again, as in Gardener.
-	DefaultSync = time.Hour
-	// DefaultRetryDuration is how long a failed operation is retried, as in Gardener.
-	DefaultRetryDuration = 12 * time.Hour
-	// DefaultWait is the delay before an operation checks again what it waits for. An event of the seed triggers the
+	// requeueWaiting is the delay before an operation checks again what it waits for. An event of the seed triggers the
 	// check earlier.
-	DefaultWait = 5 * time.Second
-	// DefaultNodesWait is the interval between checks of a shoot's nodes, which are not watched.
-	DefaultNodesWait = time.Second
-	// DefaultSeedWait is the delay before the next check whether the seed is ready, as in Gardener.
-	DefaultSeedWait = 15 * time.Second
-	// DefaultProgressReportPeriod is the time between two reports of the progress of a flow.
-	DefaultProgressReportPeriod = 5 * time.Second
+	requeueWaiting = 5 * time.Second
+	// requeueNodes is the interval between checks of a shoot's nodes, which are not watched.
+	requeueNodes = time.Second
+	// requeueSeed is the delay before the next check whether the seed is ready, as in Gardener.
+	requeueSeed = 15 * time.Second
 	// conflictRetry is the delay before an object is read again after a conflict.
 	conflictRetry = 50 * time.Millisecond
 )
 
 // Reconciler reconciles the Shoots of a seed.
 type Reconciler struct {
-	GardenClient, SeedClient client.Client
-	// GardenReader and SeedReader read directly from the API servers, not from a cache.
-	GardenReader, SeedReader client.Reader
-	Clock                    clock.WithTicker
-	SeedName                 string
-	Recorder                 events.EventRecorder
+	controllerutils.Base
 	// Identity is the name, ID and version of this gardenlet for the Shoots' status.
 	Identity *corev1beta1.Gardener
-	// ConcurrentSyncs is the number of Shoots that are reconciled at the same time, one by default.
+	// ConcurrentSyncs is the number of Shoots that are reconciled at the same time, one if 0.
 	ConcurrentSyncs int
 	// NewShootClient creates a client for the API of a shoot. It defaults to a function of this package.
 	NewShootClient func(*rest.Config) (*ShootClient, error)
 	// SSHKeyBits is the length of the SSH keys for machines. It defaults to that of package shootsecrets.
 	SSHKeyBits int
-	// These default to the constants above.
-	Sync, RetryDuration, Wait, NodesWait, SeedWait, ProgressReportPeriod time.Duration
+	// SyncPeriod is the period after which an unchanged Shoot is reconciled again, RetryDuration is how long a failed operation
+	// is retried, and ProgressReportPeriod is the time between two reports of the progress of a flow.
+	SyncPeriod, RetryDuration, ProgressReportPeriod time.Duration
 
 	botanistCache botanistCache
 }
@@ -74,7 +63,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	if err := r.GardenReader.Get(ctx, request.NamespacedName, shoot); err != nil {
 		return reconcile.Result{}, client.IgnoreNotFound(err)
 	}
-	if !r.concerns(shoot) || r.hasFailed(shoot) {
+	if !r.isResponsibleFor(shoot) || r.hasFailed(shoot) {
 		return reconcile.Result{}, nil
 	}
 	var wait time.Duration
@@ -143,10 +132,10 @@ func (r *Reconciler) reconcile(ctx context.Context, shoot *corev1beta1.Shoot) (t
 		return 0, fmt.Errorf("reading Seed %s of Shoot %s: %w", r.SeedName, client.ObjectKeyFromObject(shoot), err)
 	}
 	if stopped, err := strconv.ParseBool(seed.Annotations[constants.AnnotationEmergencyStopShootReconciliations]); err == nil && stopped {
-		return r.sync(), nil
+		return r.SyncPeriod, nil
 	}
 	if why := r.unready(seed); why != "" {
-		return orDefault(r.SeedWait, DefaultSeedWait), r.reportSeed(ctx, shoot, t, why)
+		return requeueSeed, r.reportSeed(ctx, shoot, t, why)
 	}
 	b, err := r.begin(ctx, shoot, seed, t)
 	if err != nil {
@@ -167,7 +156,7 @@ func (r *Reconciler) reconcile(ctx context.Context, shoot *corev1beta1.Shoot) (t
 		return conflictRetry, nil
 	}
 	if hasTasks(shoot) { // they have waited for the end of this operation
-		return orDefault(r.Wait, DefaultWait), nil
+		return requeueWaiting, nil
 	}
 	return r.untilNext(shoot), nil
 }
@@ -269,7 +258,7 @@ func (r *Reconciler) migrate(ctx context.Context, shoot *corev1beta1.Shoot) (tim
 	}
 	if why := mayMove(shoot); why != "" {
 		logf.FromContext(ctx).Info("The Shoot does not move to its other seed yet", "why", why)
-		return orDefault(r.SeedWait, DefaultSeedWait), nil
+		return requeueSeed, nil
 	}
 	b := r.botanistCache.find(shoot, t)
 	if b == nil {
@@ -286,19 +275,10 @@ func (r *Reconciler) migrate(ctx context.Context, shoot *corev1beta1.Shoot) (tim
 	return 0, r.succeed(ctx, b)
 }
 
-func (r *Reconciler) sync() time.Duration { return orDefault(r.Sync, DefaultSync) }
-
-// wait returns the delay before the next check of what a flow waits for.
-func (r *Reconciler) wait(p flow.Progress) time.Duration {
+// requeueAfter returns the delay before the next check of what a flow waits for.
+func requeueAfter(p flow.Progress) time.Duration {
 	if slices.Contains(p.Waiting, stepNodesUpdated) {
-		return orDefault(r.NodesWait, DefaultNodesWait)
+		return requeueNodes
 	}
-	return orDefault(r.Wait, DefaultWait)
-}
-
-func orDefault(set, otherwise time.Duration) time.Duration {
-	if set > 0 {
-		return set
-	}
-	return otherwise
+	return requeueWaiting
 }

@@ -195,7 +195,7 @@ func (w *world) expect(last *corev1beta1.LastOperation, t, state string, percent
 
 func TestCreate(t *testing.T) {
 	w := newWorld(t, aShoot(), aSeed())
-	w.expect(w.must(DefaultWait).Status.LastOperation, "Create", "Processing", w.shoot().Status.LastOperation.Progress, "Waiting until")
+	w.expect(w.must(requeueWaiting).Status.LastOperation, "Create", "Processing", w.shoot().Status.LastOperation.Progress, "Waiting until")
 	s := w.settle().Status
 	w.expect(s.LastOperation, "Create", "Succeeded", 100, "successfully reconciled")
 	if s.TechnicalID != id || s.UID != "u" || *s.ClusterIdentity != id+"-u-garden" || *s.SeedName != "a" ||
@@ -290,8 +290,8 @@ func TestSeedNotReady(t *testing.T) {
 		seed := aSeed()
 		test.change(seed)
 		w := newWorld(t, aShoot(), seed)
-		w.must(DefaultSeedWait)
-		w.expect(w.must(DefaultSeedWait).Status.LastOperation, "Create", "Error", 0, test.says)
+		w.must(requeueSeed)
+		w.expect(w.must(requeueSeed).Status.LastOperation, "Create", "Error", 0, test.says)
 		if len(w.told) != 1 || w.shoot().Status.UID != "" {
 			t.Errorf("%s: told %d times", name, len(w.told))
 		}
@@ -319,7 +319,7 @@ func TestFailure(t *testing.T) {
 	if len(s.LastErrors) != 1 || *s.LastErrors[0].TaskID != "Deploying Cluster resource to Seed" || s.RetryCycleStartTime == nil {
 		t.Errorf("status %+v", s)
 	}
-	w.clock.Step(DefaultRetryDuration + time.Second)
+	w.clock.Step(retryDuration + time.Second)
 	if _, err := w.reconcile(); err != nil {
 		t.Fatalf("tried again after all: %v", err)
 	}

@@ -105,7 +105,7 @@ func (r *Reconciler) run(ctx context.Context, b *botanist, name string, tasks []
 		return false, 0, err
 	}
 	shoot := b.shoot.DeepCopy() // the tasks read the other one
-	progress, err := f.Run(ctx, flow.Options{Clock: r.Clock, Period: orDefault(r.ProgressReportPeriod, DefaultProgressReportPeriod),
+	progress, err := f.Run(ctx, flow.Options{Clock: r.Clock, Period: r.ProgressReportPeriod,
 		Report: func(ctx context.Context, p flow.Progress) {
 			if err := r.progress(ctx, shoot, p.Percent(), p.String()); err != nil { // the operation continues
 				logf.FromContext(ctx).Error(err, "Telling the progress")
@@ -120,7 +120,7 @@ func (r *Reconciler) run(ctx context.Context, b *botanist, name string, tasks []
 		r.botanistCache.forget(shoot)
 		return false, 0, r.fail(ctx, shoot, b.kind, err)
 	case len(progress.Waiting) > 0:
-		return false, r.wait(progress), r.progress(ctx, shoot, progress.Percent(), progress.String())
+		return false, requeueAfter(progress), r.progress(ctx, shoot, progress.Percent(), progress.String())
 	}
 	return true, 0, nil
 }
@@ -178,7 +178,7 @@ func (r *Reconciler) endDeletion(ctx context.Context, shoot *corev1beta1.Shoot) 
 func (r *Reconciler) fail(ctx context.Context, shoot *corev1beta1.Shoot, t corev1beta1.LastOperationType, failure error) error {
 	w, since := of(t), shoot.Status.RetryCycleStartTime
 	state, description := corev1beta1.LastOperationStateError, failure.Error()+" Operation will be retried."
-	forGood := flow.Final(failure) || since != nil && r.Clock.Since(since.Time) > orDefault(r.RetryDuration, DefaultRetryDuration)
+	forGood := flow.Final(failure) || since != nil && r.Clock.Since(since.Time) > r.RetryDuration
 	if forGood {
 		state, description = corev1beta1.LastOperationStateFailed, failure.Error()
 	}

@@ -111,7 +111,7 @@ func TestNodesApply(t *testing.T) {
 	}
 	shoot := w.shoot()
 	w.expect(shoot.Status.LastOperation, "Reconcile", "Processing", shoot.Status.LastOperation.Progress, stepNodesUpdated)
-	if r := shoot.Status.Credentials.Rotation.SSHKeypair; r.LastCompletionTime != nil || after != DefaultNodesWait {
+	if r := shoot.Status.Credentials.Rotation.SSHKeypair; r.LastCompletionTime != nil || after != requeueNodes {
 		t.Errorf("%+v, again after %s", r, after)
 	}
 	data := get(w, w.inside, "kube-system", secret, &corev1.Secret{}).Data["osc.yaml"]

@@ -20,14 +20,20 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/gardenlite/gardenlite/internal/component/operation"
+	"github.com/gardenlite/gardenlite/internal/seed/gardenlet/controllerutils"
 	"github.com/gardenlite/gardenlite/internal/shootplane/spec"
 )
+
+// retryDuration is how long a failed operation is retried.
+const retryDuration = 12 * time.Hour
 
 // restart replaces the reconciler by a new one without state.
 func (w *world) restart() {
 	w.reconciler = &Reconciler{
-		GardenClient: w.garden, GardenReader: w.garden, SeedClient: w.seed, SeedReader: w.seed, Clock: w.clock, SeedName: "a",
-		Recorder: w.events, Identity: &corev1beta1.Gardener{Name: "me", Version: "v1"}, SSHKeyBits: 1024,
+		Base: controllerutils.Base{GardenClient: w.garden, GardenReader: w.garden, SeedClient: w.seed, SeedReader: w.seed, Clock: w.clock,
+			SeedName: "a", Recorder: w.events},
+		Identity: &corev1beta1.Gardener{Name: "me", Version: "v1"}, SSHKeyBits: 1024,
+		SyncPeriod: time.Hour, RetryDuration: retryDuration, ProgressReportPeriod: 5 * time.Second,
 		NewShootClient: func(*rest.Config) (*ShootClient, error) {
 			return &ShootClient{Client: w.inside, Metadata: w.objects, Close: func() {}, Resources: func() ([]*metav1.APIResourceList, error) {
 				return []*metav1.APIResourceList{{GroupVersion: "v1", APIResources: []metav1.APIResource{
@@ -100,8 +106,8 @@ func kindOf(obj client.Object) string {
 
 func (w *world) seedStatuses() []client.Object {
 	all := []client.Object{&appsv1.Deployment{}, &corev1.Service{}}
-	for _, k := range extensionKinds {
-		all = append(all, k.object())
+	for _, k := range controllerutils.ShootExtensionKinds {
+		all = append(all, k.Object)
 	}
 	return all
 }
@@ -111,13 +117,13 @@ func (w *world) simulate() {
 	w.Helper()
 	w.simulating = true
 	defer func() { w.simulating = false }()
-	for _, k := range extensionKinds {
-		list := k.list()
+	for _, k := range controllerutils.ShootExtensionKinds {
+		list := k.List.DeepCopyObject().(client.ObjectList)
 		if err := w.seed.List(w.Context(), list); err != nil {
 			w.Fatal(err)
 		}
 		if err := meta.EachListItem(
-			list, func(item runtime.Object) error { return w.answer(k.kind, item.(extensionsv1alpha1.Object)) }); err != nil {
+			list, func(item runtime.Object) error { return w.answer(k.Kind, item.(extensionsv1alpha1.Object)) }); err != nil {
 			w.Fatal(err)
 		}
 	}
@@ -235,7 +241,7 @@ func (w *world) entrySeed(e *corev1beta1.BackupEntry) *string {
 
 // waits reports whether a reconciliation waits for another component.
 func waits(after time.Duration) bool {
-	return after == DefaultWait || after == DefaultNodesWait || after == conflictRetry
+	return after == requeueWaiting || after == requeueNodes || after == conflictRetry
 }
 
 // settle reconciles until there is nothing to do. In between, all other components do their work, which takes a second.
@@ -302,8 +308,8 @@ func get[T client.Object](w *world, c client.Client, namespace, name string, obj
 func (w *world) left() (all []string) {
 	w.Helper()
 	lists := []client.ObjectList{&corev1.SecretList{}, &appsv1.DeploymentList{}, &corev1.ServiceList{}}
-	for _, k := range extensionKinds {
-		lists = append(lists, k.list())
+	for _, k := range controllerutils.ShootExtensionKinds {
+		lists = append(lists, k.List.DeepCopyObject().(client.ObjectList))
 	}
 	for _, list := range lists {
 		if err := w.seed.List(w.Context(), list); err != nil {

@@ -1,14 +1,12 @@
 package shootcare
 
 import (
-	"cmp"
 	"context"
 	"math/rand/v2"
 	"time"
 
 	corev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
 	"k8s.io/client-go/util/workqueue"
-	"k8s.io/utils/clock"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/cluster"
@@ -20,7 +18,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"github.com/gardenlite/gardenlite/internal/component"
-	"github.com/gardenlite/gardenlite/internal/seed/gardenlet/shootaccess"
 )
 
 // ControllerName is the name of the controller, which is Gardener's.
@@ -29,17 +26,8 @@ const ControllerName = "shoot-care"
 // minTimeout is the minimum timeout of a check, for periods that are shorter.
 const minTimeout = 30 * time.Second
 
-// AddToManager adds the controller to the manager of the seed. It sets the fields that are not set yet.
+// AddToManager adds the controller to the manager of the seed.
 func (r *Reconciler) AddToManager(mgr manager.Manager, garden cluster.Cluster) error {
-	r.GardenClient = cmp.Or(r.GardenClient, garden.GetClient())
-	r.GardenReader = cmp.Or(r.GardenReader, garden.GetAPIReader())
-	if r.SeedClient == nil {
-		r.SeedClient = mgr.GetClient()
-	}
-	r.Clock = cmp.Or[clock.WithTicker](r.Clock, clock.RealClock{})
-	if r.Shoots == nil {
-		r.Shoots = &shootaccess.Cache{Seed: mgr.GetAPIReader(), Clock: r.Clock}
-	}
 	closes := manager.RunnableFunc(func(ctx context.Context) error {
 		<-ctx.Done()
 		r.Shoots.Close()
@@ -51,8 +39,8 @@ func (r *Reconciler) AddToManager(mgr manager.Manager, garden cluster.Cluster) e
 	return component.NewControllerBuilder(mgr, ControllerName, controller.Options{
 		MaxConcurrentReconciles: r.ConcurrentSyncs,
 		RateLimiter: workqueue.NewTypedWithMaxWaitRateLimiter(
-			workqueue.DefaultTypedControllerRateLimiter[reconcile.Request](), r.period()),
-		ReconciliationTimeout: max(r.period(), minTimeout),
+			workqueue.DefaultTypedControllerRateLimiter[reconcile.Request](), r.SyncPeriod),
+		ReconciliationTimeout: max(r.SyncPeriod, minTimeout),
 	}).
 		WatchesRawSource(source.Kind[client.Object](garden.GetCache(), &corev1beta1.Shoot{}, r.events())).
 		Complete(r)
@@ -69,7 +57,7 @@ func (r *Reconciler) events() handler.EventHandler {
 		CreateFunc: func(_ context.Context, e event.CreateEvent, q queue) {
 			shoot, ok := e.Object.(*corev1beta1.Shoot)
 			if ok && r.isResponsibleFor(shoot) && len(shoot.Status.Conditions) > 0 { // after a start, the checks are spread
-				q.AddAfter(request(shoot), rand.N(r.period()))
+				q.AddAfter(request(shoot), rand.N(r.SyncPeriod))
 				return
 			}
 			q.Add(request(e.Object))

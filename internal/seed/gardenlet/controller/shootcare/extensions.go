@@ -6,9 +6,10 @@ import (
 
 	corev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
 	extensionsv1alpha1 "github.com/gardener/gardener/pkg/apis/extensions/v1alpha1"
-	"k8s.io/apimachinery/pkg/api/meta"
-	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/gardenlite/gardenlite/internal/component/operation"
+	"github.com/gardenlite/gardenlite/internal/seed/gardenlet/controllerutils"
 )
 
 type extension struct {
@@ -16,37 +17,26 @@ type extension struct {
 	extensionsv1alpha1.Object
 }
 
-// extensionKinds are the kinds of extension resources of a Shoot, each with the condition that reports a failed
-// operation.
-var extensionKinds = []struct {
-	kind  string
-	list  client.ObjectList
-	about corev1beta1.ConditionType
-}{
-	{extensionsv1alpha1.ContainerRuntimeResource, &extensionsv1alpha1.ContainerRuntimeList{}, corev1beta1.ShootSystemComponentsHealthy},
-	{extensionsv1alpha1.ControlPlaneResource, &extensionsv1alpha1.ControlPlaneList{}, corev1beta1.ShootControlPlaneHealthy},
-	{extensionsv1alpha1.DNSRecordResource, &extensionsv1alpha1.DNSRecordList{}, corev1beta1.ShootControlPlaneHealthy},
-	{extensionsv1alpha1.ExtensionResource, &extensionsv1alpha1.ExtensionList{}, corev1beta1.ShootSystemComponentsHealthy},
-	{extensionsv1alpha1.InfrastructureResource, &extensionsv1alpha1.InfrastructureList{}, corev1beta1.ShootControlPlaneHealthy},
-	{extensionsv1alpha1.NetworkResource, &extensionsv1alpha1.NetworkList{}, corev1beta1.ShootSystemComponentsHealthy},
-	{extensionsv1alpha1.OperatingSystemConfigResource, &extensionsv1alpha1.OperatingSystemConfigList{}, corev1beta1.ShootEveryNodeReady},
-	{extensionsv1alpha1.WorkerResource, &extensionsv1alpha1.WorkerList{}, corev1beta1.ShootEveryNodeReady},
+// conditionOf maps the kinds of extension resources of a Shoot to the condition that reports a failed operation.
+var conditionOf = map[string]corev1beta1.ConditionType{
+	extensionsv1alpha1.ContainerRuntimeResource:      corev1beta1.ShootSystemComponentsHealthy,
+	extensionsv1alpha1.ControlPlaneResource:          corev1beta1.ShootControlPlaneHealthy,
+	extensionsv1alpha1.DNSRecordResource:             corev1beta1.ShootControlPlaneHealthy,
+	extensionsv1alpha1.ExtensionResource:             corev1beta1.ShootSystemComponentsHealthy,
+	extensionsv1alpha1.InfrastructureResource:        corev1beta1.ShootControlPlaneHealthy,
+	extensionsv1alpha1.NetworkResource:               corev1beta1.ShootSystemComponentsHealthy,
+	extensionsv1alpha1.OperatingSystemConfigResource: corev1beta1.ShootEveryNodeReady,
+	extensionsv1alpha1.WorkerResource:                corev1beta1.ShootEveryNodeReady,
 }
 
 func readExtensions(ctx context.Context, seed client.Reader, namespace string) (all []extension, err error) {
-	for _, k := range extensionKinds {
-		list := k.list.DeepCopyObject().(client.ObjectList)
-		if err := seed.List(ctx, list, client.InNamespace(namespace)); err != nil {
-			return nil, fmt.Errorf("listing the extension resources of kind %s: %w", k.kind, err)
-		}
-		err := meta.EachListItem(list, func(obj runtime.Object) error {
-			if e, ok := obj.(extensionsv1alpha1.Object); ok {
-				all = append(all, extension{k.kind, e})
-			}
+	for _, k := range controllerutils.ShootExtensionKinds {
+		err := k.Each(ctx, seed, func(e extensionsv1alpha1.Object) error {
+			all = append(all, extension{k.Kind, e})
 			return nil
-		})
+		}, client.InNamespace(namespace))
 		if err != nil {
-			return nil, fmt.Errorf("going through the extension resources of kind %s: %w", k.kind, err)
+			return nil, err
 		}
 	}
 	return all, nil
@@ -63,8 +53,7 @@ func (c *care) extensionProblem(about corev1beta1.ConditionType) *problem {
 			}
 		}
 		last := e.GetExtensionStatus().GetLastOperation()
-		if aboutOf(e.kind) == about && last != nil &&
-			(last.State == corev1beta1.LastOperationStateError || last.State == corev1beta1.LastOperationStateFailed) {
+		if conditionOf[e.kind] == about && operation.Failing(last) {
 			wrong := &problem{reason: e.kind + "UnhealthyReport", message: name + " has failed: " + last.Description}
 			if failed := e.GetExtensionStatus().GetLastError(); failed != nil {
 				wrong.message, wrong.codes = name+" has failed: "+failed.Description, failed.Codes
@@ -73,13 +62,4 @@ func (c *care) extensionProblem(about corev1beta1.ConditionType) *problem {
 		}
 	}
 	return nil
-}
-
-func aboutOf(kind string) corev1beta1.ConditionType {
-	for _, k := range extensionKinds {
-		if k.kind == kind {
-			return k.about
-		}
-	}
-	return ""
 }

@@ -59,7 +59,7 @@ func (c *care) ofPool(worker *corev1beta1.Worker, nodes []corev1.Node) *problem 
 		version = *own.Version
 	}
 	for i := range nodes {
-		if why := sick(&nodes[i]); why != "" {
+		if why := unhealthyNode(&nodes[i]); why != "" {
 			return &problem{reason: "NodeUnhealthy",
 				message: fmt.Sprintf("Node %q of worker pool %q is unhealthy: %s", nodes[i].Name, worker.Name, why)}
 		}
@@ -103,8 +103,8 @@ func (c *care) busy() bool {
 	return last != nil && last.State != corev1beta1.LastOperationStateSucceeded
 }
 
-// sick returns why a Node is unhealthy, empty if it is healthy.
-func sick(n *corev1.Node) string {
+// unhealthyNode returns why a Node is unhealthy, empty if it is healthy.
+func unhealthyNode(n *corev1.Node) string {
 	ready := false
 	for _, condition := range n.Status.Conditions {
 		want := corev1.ConditionFalse

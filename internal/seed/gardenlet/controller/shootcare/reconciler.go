@@ -7,38 +7,28 @@ import (
 
 	corev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/utils/clock"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/gardenlite/gardenlite/internal/component/conditions"
 	"github.com/gardenlite/gardenlite/internal/component/operation"
+	"github.com/gardenlite/gardenlite/internal/seed/gardenlet/controllerutils"
 	"github.com/gardenlite/gardenlite/internal/seed/gardenlet/shootaccess"
 )
 
-const (
-	// DefaultSyncPeriod is the check period of a Shoot. Events trigger a check earlier.
-	DefaultSyncPeriod = 30 * time.Second
-	// hurry is the check period of a Shoot with conditions or constraints that are not True, if it is shorter than the
-	// usual period.
-	failedSyncPeriod = 10 * time.Second
-)
+// failedSyncPeriod is the check period of a Shoot with conditions or constraints that are not True, if it is shorter than
+// the usual period.
+const failedSyncPeriod = 10 * time.Second
 
 // Reconciler checks the health of the Shoots of a seed.
 type Reconciler struct {
-	GardenClient client.Client
-	// GardenReader reads directly from the garden, not from a cache.
-	GardenReader client.Reader
-	// SeedClient lists from a cache, and reads Secrets directly from the API server.
-	SeedClient client.Reader
+	controllerutils.Base
 	// Shoots holds the clients for the Shoots' API servers.
-	Shoots   *shootaccess.Cache
-	Clock    clock.WithTicker
-	SeedName string
-	// ConcurrentSyncs is the number of Shoots that are checked at the same time, one by default.
+	Shoots *shootaccess.Cache
+	// ConcurrentSyncs is the number of Shoots that are checked at the same time.
 	ConcurrentSyncs int
-	// SyncPeriod defaults to DefaultSyncPeriod.
+	// SyncPeriod is the check period of a Shoot. Events trigger a check earlier.
 	SyncPeriod time.Duration
 	// Thresholds are how long a failed condition is Progressing before it becomes False. There are none by default.
 	Thresholds map[corev1beta1.ConditionType]time.Duration
@@ -71,8 +61,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	if ctx.Err() != nil {
 		return reconcile.Result{}, context.Cause(ctx)
 	}
-	pardon(shoot, found.conditions)
-	pardon(shoot, found.constraints)
+	tolerateFailures(shoot, found.conditions)
+	tolerateFailures(shoot, found.constraints)
 	if err := r.write(ctx, shoot, found); err != nil {
 		return reconcile.Result{}, err
 	}
@@ -93,22 +83,15 @@ func hibernates(shoot *corev1beta1.Shoot) bool {
 
 func isWorkerless(shoot *corev1beta1.Shoot) bool { return len(shoot.Spec.Provider.Workers) == 0 }
 
-func (r *Reconciler) period() time.Duration {
-	if r.SyncPeriod > 0 {
-		return r.SyncPeriod
-	}
-	return DefaultSyncPeriod
-}
-
 func (r *Reconciler) next(found findings) time.Duration {
 	for _, all := range [][]conditions.Condition{found.conditions, found.constraints} {
 		for _, c := range all {
 			if c.Status != corev1beta1.ConditionTrue {
-				return min(failedSyncPeriod, r.period())
+				return min(failedSyncPeriod, r.SyncPeriod)
 			}
 		}
 	}
-	return r.period()
+	return r.SyncPeriod
 }
 
 // findings are the current conditions and constraints of a Shoot. Types of this controller that are missing here are
@@ -176,9 +159,9 @@ func (r *Reconciler) merge(before, found []conditions.Condition, ours []corev1be
 	return all, changed
 }
 
-// pardon changes False to Progressing while failures are expected: until a creation or deletion has succeeded, and
+// tolerateFailures changes False to Progressing while failures are expected: until a creation or deletion has succeeded, and
 // during another operation without errors.
-func pardon(shoot *corev1beta1.Shoot, all []conditions.Condition) {
+func tolerateFailures(shoot *corev1beta1.Shoot, all []conditions.Condition) {
 	if !unstable(shoot) {
 		return
 	}

@@ -23,14 +23,16 @@ import (
 
 	"github.com/gardenlite/gardenlite/internal/component/conditions"
 	"github.com/gardenlite/gardenlite/internal/node"
+	"github.com/gardenlite/gardenlite/internal/seed/gardenlet/controllerutils"
 	"github.com/gardenlite/gardenlite/internal/seed/gardenlet/shootaccess"
 	"github.com/gardenlite/gardenlite/internal/seed/gardenlet/shootaccess/shootaccesstest"
 	"github.com/gardenlite/gardenlite/internal/shootplane/spec"
 )
 
 const (
-	namespace = "shoot--p--s"
-	threshold = time.Minute
+	namespace  = "shoot--p--s"
+	syncPeriod = 30 * time.Second
+	threshold  = time.Minute
 
 	yes, no, maybe, unknown = corev1beta1.ConditionTrue, corev1beta1.ConditionFalse, corev1beta1.ConditionProgressing,
 		corev1beta1.ConditionUnknown
@@ -80,8 +82,8 @@ func newWorld(t *testing.T) *world {
 		WithObjects(deployment(spec.APIServer), deployment(spec.ControllerManager),
 			&extensionsv1alpha1.Worker{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "s"}}).Build()
 	w.Reconciler = &Reconciler{
-		GardenClient: garden, GardenReader: garden, SeedClient: w.seed, Shoots: &shootaccess.Cache{Seed: w.seed, Clock: clock},
-		Clock: clock, SeedName: "seed",
+		Base:   controllerutils.Base{GardenClient: garden, GardenReader: garden, SeedClient: w.seed, Clock: clock, SeedName: "seed"},
+		Shoots: &shootaccess.Cache{Seed: w.seed, Clock: clock}, SyncPeriod: syncPeriod,
 		Thresholds: map[corev1beta1.ConditionType]time.Duration{corev1beta1.ShootAPIServerAvailable: threshold,
 			corev1beta1.ShootEveryNodeReady: threshold},
 	}
@@ -163,7 +165,7 @@ func (w *world) says(kind corev1beta1.ConditionType, status corev1beta1.Conditio
 
 func TestAllWell(t *testing.T) {
 	w := newWorld(t)
-	if wait := w.reconcile(); wait != DefaultSyncPeriod {
+	if wait := w.reconcile(); wait != syncPeriod {
 		t.Errorf("the next look is after %s", wait)
 	}
 	for _, kind := range ourConditions {
@@ -176,7 +178,7 @@ func TestAllWell(t *testing.T) {
 	if c := shoot.Status.Constraints; len(c) != 3 || c[0].Type != "OthersToo" || c[1].Status != yes || c[2].Status != yes {
 		t.Errorf("constraints %+v", c)
 	}
-	w.clock.Step(DefaultSyncPeriod)
+	w.clock.Step(syncPeriod)
 	if w.reconcile(); w.shoot().ResourceVersion != shoot.ResourceVersion {
 		t.Error("nothing has changed, and the Shoot was written")
 	}

@@ -39,9 +39,9 @@ type target struct {
 	clusterScoped     bool
 }
 
-// matters lists the critical resources: those that nodes, the control plane and the system components need to come up,
+// criticalResources lists the critical resources: those that nodes, the control plane and the system components need to come up,
 // and that must not depend on a webhook. A subresource, after a slash, is a separate entry.
-var matters = slices.Concat(
+var criticalResources = slices.Concat(
 	in(systemNamespace, systemPods, "", "v1", "pods", "pods/status"),
 	in(systemNamespace, nil, "", "v1", "configmaps", "endpoints", "secrets", "serviceaccounts", "services", "services/status"),
 	in(defaultNamespace, nil, "", "v1", "endpoints", "services", "services/status"),
@@ -151,7 +151,7 @@ func (w *webhook) isProblematic() bool {
 		ptr.Deref(w.timeout, longestTimeout+1) <= longestTimeout {
 		return false
 	}
-	return w.concerns(matters)
+	return w.concerns(criticalResources)
 }
 
 // concerns reports whether a webhook is called for any of the resources. Invalid selectors select everything.

@@ -11,32 +11,48 @@ import (
 	seedmanagementv1alpha1 "github.com/gardener/gardener/pkg/apis/seedmanagement/v1alpha1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/utils/clock"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/cluster"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"github.com/gardenlite/gardenlite/internal/component"
+	"github.com/gardenlite/gardenlite/internal/seed/gardenlet/controllerutils"
 )
 
-const (
-	// DefaultSyncPeriod is the period in which a ShootState is written, as in Gardener.
-	DefaultSyncPeriod = 6 * time.Hour
-	// jitter divides the period into the time over which Shoots are spread: half an hour of six hours, as in Gardener.
-	jitter = 12
-)
+// ControllerName is the name of the controller, as in Gardener.
+const ControllerName = "shoot-state"
+
+// jitter divides the period into the time over which Shoots are spread: half an hour of six hours, as in Gardener.
+const jitter = 12
 
 // Reconciler writes the ShootStates of a seed's Shoots.
 type Reconciler struct {
-	GardenClient, SeedClient client.Client
-	// GardenReader and SeedReader read directly from the API servers, not from a cache.
-	GardenReader, SeedReader client.Reader
-	Clock                    clock.WithTicker
-	SeedName                 string
-	// ConcurrentSyncs is the number of Shoots that are reconciled at the same time, one by default.
+	controllerutils.Base
+	// ConcurrentSyncs is the number of Shoots that are reconciled at the same time.
 	ConcurrentSyncs int
-	// SyncPeriod is DefaultSyncPeriod by default.
+	// SyncPeriod is the period in which a ShootState is written.
 	SyncPeriod time.Duration
+}
+
+// AddToManager adds the controller to the manager of the seed.
+func (r *Reconciler) AddToManager(mgr manager.Manager, garden cluster.Cluster) error {
+	return component.NewControllerBuilder(mgr, ControllerName, controller.Options{MaxConcurrentReconciles: r.ConcurrentSyncs}).
+		WatchesRawSource(source.Kind[client.Object](garden.GetCache(), &corev1beta1.Shoot{}, &handler.EnqueueRequestForObject{}, becomesReady())).
+		Complete(r)
+}
+
+// becomesReady returns a predicate for the creation of a Shoot, and for updates by which it becomes ready or changes its
+// seed.
+func becomesReady() predicate.Predicate {
+	return controllerutils.Updates(func(before, now *corev1beta1.Shoot) bool {
+		return !isReady(before) && isReady(now) || !ptr.Equal(before.Spec.SeedName, now.Spec.SeedName)
+	})
 }
 
 // Reconcile writes the ShootState of one Shoot if it is due, and requeues the Shoot for the next write.
@@ -49,7 +65,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 		return reconcile.Result{}, nil // it is requeued when this changes
 	}
 	if managed, err := r.isManagedSeed(ctx); err != nil || managed {
-		return component.RequeueAfter(r.period(), err)
+		return component.RequeueAfter(r.SyncPeriod, err)
 	}
 	state := &corev1beta1.ShootState{}
 	err := r.GardenReader.Get(ctx, request.NamespacedName, state)
@@ -57,14 +73,14 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 		return reconcile.Result{}, fmt.Errorf("reading ShootState %s: %w", request, err)
 	}
 	missing := apierrors.IsNotFound(err)
-	if wait := r.writtenAt(state).Add(r.period()).Sub(r.Clock.Now()); wait > 0 {
+	if wait := r.writtenAt(state).Add(r.SyncPeriod).Sub(r.Clock.Now()); wait > 0 {
 		return reconcile.Result{RequeueAfter: wait}, nil
 	}
 	if err := r.write(ctx, shoot, state, missing); err != nil {
 		return reconcile.Result{}, err
 	}
-	spread := r.period() / jitter
-	return reconcile.Result{RequeueAfter: r.period() - spread/2 + rand.N(spread+1)}, nil
+	spread := r.SyncPeriod / jitter
+	return reconcile.Result{RequeueAfter: r.SyncPeriod - spread/2 + rand.N(spread+1)}, nil
 }
 
 // isReady reports whether a Shoot has been created, and is neither deleted nor being migrated.
@@ -82,20 +98,13 @@ func isReady(shoot *corev1beta1.Shoot) bool {
 	return false
 }
 
-func (r *Reconciler) period() time.Duration {
-	if r.SyncPeriod > 0 {
-		return r.SyncPeriod
-	}
-	return DefaultSyncPeriod
-}
-
 // writtenAt returns when the ShootState was written last, minus half of the jitter, by which the next write may be early.
 func (r *Reconciler) writtenAt(state *corev1beta1.ShootState) time.Time {
 	at, err := time.Parse(time.RFC3339, state.Annotations[constants.GardenerTimestamp])
 	if err != nil { // there is none, or it has no timestamp: it is due
 		return time.Time{}
 	}
-	return at.Add(-r.period() / jitter / 2)
+	return at.Add(-r.SyncPeriod / jitter / 2)
 }
 
 // isManagedSeed reports whether the seed is a Shoot of the garden.

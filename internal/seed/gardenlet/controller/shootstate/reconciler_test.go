@@ -18,9 +18,14 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/gardenlite/gardenlite/internal/seed/gardenlet/controllerutils"
 )
 
-const namespace = "shoot--p--s"
+const (
+	namespace  = "shoot--p--s"
+	syncPeriod = 6 * time.Hour
+)
 
 var (
 	start = time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC)
@@ -68,7 +73,8 @@ func newWorld(t *testing.T, garden ...client.Object) *world {
 		kept, other, infrastructure, osc, &extensionsv1alpha1.Worker{ObjectMeta: in("s")}).Build()
 	c := fake.NewClientBuilder().WithScheme(gardenTypes).WithObjects(garden...).Build()
 	clock := clocktesting.NewFakeClock(start)
-	return &world{&Reconciler{GardenClient: c, GardenReader: c, SeedClient: seed, SeedReader: seed, Clock: clock, SeedName: "seed"}, t, clock}
+	return &world{&Reconciler{SyncPeriod: syncPeriod, Base: controllerutils.Base{
+		GardenClient: c, GardenReader: c, SeedClient: seed, SeedReader: seed, Clock: clock, SeedName: "seed"}}, t, clock}
 }
 
 func (w *world) reconcile() time.Duration {
@@ -103,7 +109,7 @@ func TestWrites(t *testing.T) {
 	for name, objects := range map[string][]client.Object{"a new one": nil, "one that is there": {before}} {
 		w := newWorld(t, append(objects, newShoot(corev1beta1.LastOperationTypeCreate, corev1beta1.LastOperationStateSucceeded))...)
 		wait := w.reconcile()
-		if low, high := DefaultSyncPeriod-15*time.Minute, DefaultSyncPeriod+15*time.Minute; wait < low || wait > high {
+		if low, high := syncPeriod-15*time.Minute, syncPeriod+15*time.Minute; wait < low || wait > high {
 			t.Errorf("%s: the next one after %s", name, wait)
 		}
 		spec := w.state().Spec

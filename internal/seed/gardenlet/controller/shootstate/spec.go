@@ -10,28 +10,13 @@ import (
 	corev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
 	extensionsv1alpha1 "github.com/gardener/gardener/pkg/apis/extensions/v1alpha1"
 	autoscalingv1 "k8s.io/api/autoscaling/v1"
-	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/gardenlite/gardenlite/internal/seed/gardenlet/controllerutils"
 	"github.com/gardenlite/gardenlite/internal/seed/gardenlet/shootsecrets"
 )
-
-// kinds are the kinds of extension resources of a Shoot that can have a state.
-var kinds = []struct {
-	kind string
-	list client.ObjectList
-}{
-	{extensionsv1alpha1.ContainerRuntimeResource, &extensionsv1alpha1.ContainerRuntimeList{}},
-	{extensionsv1alpha1.ControlPlaneResource, &extensionsv1alpha1.ControlPlaneList{}},
-	{extensionsv1alpha1.DNSRecordResource, &extensionsv1alpha1.DNSRecordList{}},
-	{extensionsv1alpha1.ExtensionResource, &extensionsv1alpha1.ExtensionList{}},
-	{extensionsv1alpha1.InfrastructureResource, &extensionsv1alpha1.InfrastructureList{}},
-	{extensionsv1alpha1.NetworkResource, &extensionsv1alpha1.NetworkList{}},
-	{extensionsv1alpha1.OperatingSystemConfigResource, &extensionsv1alpha1.OperatingSystemConfigList{}},
-	{extensionsv1alpha1.WorkerResource, &extensionsv1alpha1.WorkerList{}},
-}
 
 // spec returns the current state of a Shoot. It keeps only data of other kinds than Secrets from the existing ShootState.
 func (r *Reconciler) spec(ctx context.Context, shoot *corev1beta1.Shoot, state *corev1beta1.ShootState) (
@@ -46,18 +31,10 @@ func (r *Reconciler) spec(ctx context.Context, shoot *corev1beta1.Shoot, state *
 		return nil, fmt.Errorf("the namespace %s has no secrets to keep", namespace)
 	}
 	spec := &corev1beta1.ShootStateSpec{Gardener: shootsecrets.Merge(state.Spec.Gardener, kept)}
-	for _, k := range kinds {
-		list := k.list.DeepCopyObject().(client.ObjectList)
-		if err := r.SeedClient.List(ctx, list, client.InNamespace(namespace)); err != nil {
-			return nil, fmt.Errorf("listing the extension resources of kind %s: %w", k.kind, err)
-		}
-		err := meta.EachListItem(list, func(obj runtime.Object) error {
-			extension, ok := obj.(extensionsv1alpha1.Object)
-			if !ok {
-				return nil
-			}
-			return r.add(ctx, spec, k.kind, extension)
-		})
+	for _, k := range controllerutils.ShootExtensionKinds {
+		err := k.Each(ctx, r.SeedClient, func(extension extensionsv1alpha1.Object) error {
+			return r.add(ctx, spec, k.Kind, extension)
+		}, client.InNamespace(namespace))
 		if err != nil {
 			return nil, err
 		}

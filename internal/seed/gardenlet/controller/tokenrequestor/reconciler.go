@@ -8,14 +8,20 @@ import (
 	resourcesv1alpha1 "github.com/gardener/gardener/pkg/apis/resources/v1alpha1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/rest"
-	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/cluster"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 	logf "sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	"github.com/gardenlite/gardenlite/internal/component"
 	"github.com/gardenlite/gardenlite/internal/component/operation"
+	"github.com/gardenlite/gardenlite/internal/seed/gardenlet/controllerutils"
 )
 
 const (
@@ -33,20 +39,35 @@ const (
 	renewJitter  = 0.05
 )
 
+// ControllerName is the name of the controller, as in Gardener.
+const ControllerName = "token-requestor"
+
 // Reconciler fills Secrets with tokens.
 type Reconciler struct {
-	GardenClient, SeedClient client.Client
-	// GardenReader and SeedReader read directly from the API servers, not from a cache.
-	GardenReader, SeedReader client.Reader
+	controllerutils.Base
 	// GardenConfig has the address of the garden and its CA (Host, CAData).
 	GardenConfig *rest.Config
-	Clock        clock.WithTicker
-	SeedName     string
 	// Jitter adds a random part, up to the given factor, to a duration. It defaults to wait.Jitter.
 	Jitter func(time.Duration, float64) time.Duration
 	// User returns the name of the user that a token authenticates, empty if the token is not valid (any more). By default
 	// it asks the garden with the token itself, because gardenlets may not create TokenReviews.
 	User func(ctx context.Context, token string) (string, error)
+}
+
+// AddToManager adds the controller to the manager of the seed. It sets Jitter and User if they are not set yet. Only the
+// metadata of Secrets is cached.
+func (r *Reconciler) AddToManager(mgr manager.Manager, _ cluster.Cluster) error {
+	if r.Jitter == nil {
+		r.Jitter = wait.Jitter
+	}
+	if r.User == nil {
+		r.User = r.userOf
+	}
+	return component.NewControllerBuilder(mgr, ControllerName).
+		For(&corev1.Secret{}, builder.OnlyMetadata, builder.WithPredicates(predicate.NewPredicateFuncs(func(obj client.Object) bool {
+			return relevant(obj) || controllerutil.ContainsFinalizer(obj, finalizer)
+		}))).
+		Complete(r)
 }
 
 // relevant reports whether a Secret requests a token for the garden.
@@ -80,12 +101,11 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	}); err != nil {
 		return reconcile.Result{}, err
 	}
-	wait, err := r.untilRenewal(ctx, secret)
-	if err != nil || wait > 0 {
-		return reconcile.Result{RequeueAfter: wait}, err
+	left, err := r.untilRenewal(ctx, secret)
+	if err == nil && left <= 0 {
+		left, err = r.renew(ctx, secret)
 	}
-	wait, err = r.renew(ctx, secret)
-	return reconcile.Result{RequeueAfter: wait}, err
+	return reconcile.Result{RequeueAfter: left}, err
 }
 
 // check returns an error if the annotations of a Secret are invalid.

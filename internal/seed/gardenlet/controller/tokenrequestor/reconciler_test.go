@@ -18,6 +18,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/gardenlite/gardenlite/internal/seed/gardenlet/controllerutils"
 )
 
 type world struct {
@@ -44,8 +46,8 @@ func newWorld(t *testing.T, secrets ...client.Object) *world {
 		},
 	}).Build()
 	w.seed = fake.NewClientBuilder().WithScheme(clientgoscheme.Scheme).WithObjects(secrets...).Build()
-	w.Reconciler = &Reconciler{GardenClient: w.garden, GardenReader: w.garden, SeedClient: w.seed, SeedReader: w.seed,
-		Clock: w.clock, SeedName: "local",
+	w.Reconciler = &Reconciler{Base: controllerutils.Base{GardenClient: w.garden, GardenReader: w.garden, SeedClient: w.seed, SeedReader: w.seed,
+		Clock: w.clock, SeedName: "local"},
 		GardenConfig: &rest.Config{Host: "https://garden", TLSClientConfig: rest.TLSClientConfig{CAData: []byte("ca")}},
 		Jitter:       func(d time.Duration, _ float64) time.Duration { return d },
 		User:         func(_ context.Context, token string) (string, error) { return w.users[token], nil }}

@@ -17,8 +17,6 @@ type Task struct {
 	After []string
 	// Skip omits the task from this run. Its successors then wait for its predecessors.
 	Skip bool
-	// Retry configures how the task is retried within the flow. By default it is not retried.
-	Retry Retry
 }
 
 // Flow is a set of tasks that New has checked.
@@ -48,9 +46,6 @@ func New(name string, tasks ...Task) (*Flow, error) {
 	}
 	return &Flow{name: name, tasks: tasks}, nil
 }
-
-// Name returns the name of the flow.
-func (f *Flow) Name() string { return f.name }
 
 // findCircle removes tasks without remaining predecessors until none is left, or returns the rest, which has a circle.
 func findCircle(tasks []Task, before map[string][]string) []string {

@@ -10,7 +10,6 @@ import (
 	"testing"
 	"time"
 
-	corev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
 	clocktesting "k8s.io/utils/clock/testing"
 )
 
@@ -181,34 +180,5 @@ func TestReport(t *testing.T) {
 	proceed <- struct{}{}
 	if err := <-finished; err != nil || len(told) > 0 {
 		t.Errorf("%v, and told %d times more", err, len(told))
-	}
-}
-
-func TestRetry(t *testing.T) {
-	retry := Retry{First: time.Second, MaxDelay: 3 * time.Second, Timeout: 10 * time.Second}
-	for name, test := range map[string]struct {
-		err   error
-		until int // number of the first try that succeeds
-		tries []time.Duration
-		fails bool
-	}{
-		"at last": {err: errors.New("broken"), until: 3, tries: []time.Duration{0, 1, 3}},
-		"never":   {err: errors.New("broken"), until: 100, tries: []time.Duration{0, 1, 3, 6, 9}, fails: true},
-		"no use": {err: WithCodes(errors.New("broken"), corev1beta1.ErrorConfigurationProblem), until: 100,
-			tries: []time.Duration{0}, fails: true},
-		"waits instead": {err: Pending("not yet"), until: 100, tries: []time.Duration{0}},
-	} {
-		clk := &stepping{FakeClock: clocktesting.NewFakeClock(start)}
-		var tries []time.Duration
-		_, err := mustRun(t, t.Context(), Options{Clock: clk}, Task{Name: "a", Retry: retry, Do: func(context.Context) error {
-			tries = append(tries, clk.Since(start)/time.Second)
-			if len(tries) >= test.until {
-				return nil
-			}
-			return test.err
-		}})
-		if !slices.Equal(tries, test.tries) || (err != nil) != test.fails {
-			t.Errorf("%s: tried after %v, want %v: %v", name, tries, test.tries, err)
-		}
 	}
 }

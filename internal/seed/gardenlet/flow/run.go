@@ -138,18 +138,17 @@ func (r *run) start(ctx context.Context) {
 				r.state[task.Name], again = done, true
 			case ctx.Err() == nil:
 				r.state[task.Name] = running
-				go func() { r.ended <- outcome{task.Name, task.Retry.do(ctx, r.Clock, guarded(task.Do))} }()
+				go func() { r.ended <- outcome{task.Name, guarded(ctx, task.Do)} }()
 			}
 		}
 	}
 }
 
 func (r *run) end(o outcome) {
-	var waits pending
 	switch {
 	case o.err == nil:
 		r.state[o.task] = done
-	case errors.As(o.err, &waits):
+	case IsPending(o.err):
 		r.state[o.task] = waiting
 	default:
 		r.state[o.task] = failed
@@ -181,13 +180,11 @@ func (r *run) index(name string) int {
 }
 
 // guarded turns a panic into an error, because a panic would end the whole process.
-func guarded(do func(context.Context) error) func(context.Context) error {
-	return func(ctx context.Context) (err error) {
-		defer func() {
-			if problem := recover(); problem != nil {
-				err = fmt.Errorf("it panicked: %v\n%s", problem, debug.Stack())
-			}
-		}()
-		return do(ctx)
-	}
+func guarded(ctx context.Context, do func(context.Context) error) (err error) {
+	defer func() {
+		if problem := recover(); problem != nil {
+			err = fmt.Errorf("it panicked: %v\n%s", problem, debug.Stack())
+		}
+	}()
+	return do(ctx)
 }

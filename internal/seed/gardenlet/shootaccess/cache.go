@@ -10,6 +10,7 @@ import (
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -39,8 +40,7 @@ type Cluster struct {
 	// Client reads and writes the common kinds of a shoot without a cache.
 	Client client.Client
 
-	transport *http.Transport
-	until     time.Time
+	until time.Time
 }
 
 // Cache holds the clients for the shoots of a seed. A client is created on demand, and replaced when half of the life of its
@@ -64,11 +64,12 @@ func (c *Cache) Get(ctx context.Context, shoot types.NamespacedName, namespace s
 	if cluster != nil && c.Clock.Now().Before(cluster.until) {
 		return cluster, nil
 	}
-	config, err := NewFor(ctx, c.Seed, namespace, User, []string{Group}, Life, c.Clock)
+	config, err := New(ctx, c.Seed, namespace, c.Clock)
 	if err != nil {
 		return nil, err
 	}
-	cluster, err = newCluster(config, c.Clock)
+	config.QPS, config.Burst, config.Timeout = requestsPerSecond, burst, requestTimeout
+	cluster, err = NewCluster(config, c.Clock)
 	if err != nil {
 		return nil, fmt.Errorf("making a client for Shoot %s: %w", shoot, err)
 	}
@@ -83,7 +84,7 @@ func (c *Cache) put(shoot types.NamespacedName, cluster *Cluster) error {
 		return fmt.Errorf("reaching Shoot %s: the gardenlet ends", shoot)
 	}
 	if before := c.shoots[shoot]; before != nil {
-		before.transport.CloseIdleConnections()
+		before.HTTP.CloseIdleConnections()
 	}
 	if c.shoots == nil {
 		c.shoots = map[types.NamespacedName]*Cluster{}
@@ -97,7 +98,7 @@ func (c *Cache) Drop(shoot types.NamespacedName) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if cluster := c.shoots[shoot]; cluster != nil {
-		cluster.transport.CloseIdleConnections()
+		cluster.HTTP.CloseIdleConnections()
 		delete(c.shoots, shoot)
 	}
 }
@@ -107,7 +108,7 @@ func (c *Cache) Close() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, cluster := range c.shoots {
-		cluster.transport.CloseIdleConnections()
+		cluster.HTTP.CloseIdleConnections()
 	}
 	c.shoots, c.closed = nil, true
 }
@@ -119,10 +120,9 @@ func (c *Cache) Len() int {
 	return len(c.shoots)
 }
 
-// newCluster uses its own transport, because client-go never releases the transports that it creates.
-func newCluster(config *rest.Config, clk clock.PassiveClock) (*Cluster, error) {
-	config = rest.CopyConfig(config)
-	config.QPS, config.Burst, config.Timeout = requestsPerSecond, burst, requestTimeout
+// NewCluster uses a transport of its own, because client-go never releases the transports that it creates. The caller closes
+// the connections of the HTTP client.
+func NewCluster(config *rest.Config, clk clock.PassiveClock) (*Cluster, error) {
 	tlsConfig, err := rest.TLSConfigFor(config)
 	if err != nil {
 		return nil, err
@@ -130,9 +130,9 @@ func newCluster(config *rest.Config, clk clock.PassiveClock) (*Cluster, error) {
 	tlsConfig.Time = clk.Now
 	transport := &http.Transport{
 		TLSClientConfig: tlsConfig, ForceAttemptHTTP2: true, IdleConnTimeout: idleTimeout, MaxIdleConnsPerHost: 1,
-		TLSHandshakeTimeout: requestTimeout,
+		TLSHandshakeTimeout: config.Timeout,
 	}
-	cluster := &Cluster{Config: config, HTTP: &http.Client{Transport: transport, Timeout: requestTimeout}, transport: transport}
+	cluster := &Cluster{Config: config, HTTP: &http.Client{Transport: transport, Timeout: config.Timeout}}
 	cluster.Client, err = client.New(config, client.Options{HTTPClient: cluster.HTTP, Scheme: scheme, Mapper: mapper})
 	return cluster, err
 }
@@ -142,11 +142,11 @@ var scheme, mapper = common()
 
 func common() (*runtime.Scheme, meta.RESTMapper) {
 	s := runtime.NewScheme()
-	builder := runtime.NewSchemeBuilder(corev1.AddToScheme, coordinationv1.AddToScheme, admissionregistrationv1.AddToScheme,
-		apiextensionsv1.AddToScheme)
+	builder := runtime.NewSchemeBuilder(corev1.AddToScheme, coordinationv1.AddToScheme, rbacv1.AddToScheme,
+		admissionregistrationv1.AddToScheme, apiextensionsv1.AddToScheme)
 	_ = builder.AddToScheme(s) // the types are known: nothing can fail
 	m := meta.NewDefaultRESTMapper(s.PrioritizedVersionsAllGroups())
-	for _, gv := range []schema.GroupVersion{corev1.SchemeGroupVersion, coordinationv1.SchemeGroupVersion,
+	for _, gv := range []schema.GroupVersion{corev1.SchemeGroupVersion, coordinationv1.SchemeGroupVersion, rbacv1.SchemeGroupVersion,
 		admissionregistrationv1.SchemeGroupVersion, apiextensionsv1.SchemeGroupVersion} {
 		for kind := range s.KnownTypes(gv) {
 			scope := meta.RESTScopeNamespace
@@ -160,6 +160,7 @@ func common() (*runtime.Scheme, meta.RESTMapper) {
 }
 
 var clusterScoped = map[string]bool{
+	"ClusterRole": true, "ClusterRoleBinding": true,
 	"Node": true, "Namespace": true, "PersistentVolume": true, "ComponentStatus": true, "CustomResourceDefinition": true,
 	"ValidatingWebhookConfiguration": true, "MutatingWebhookConfiguration": true,
 	"ValidatingAdmissionPolicy": true, "ValidatingAdmissionPolicyBinding": true, "MutatingAdmissionPolicy": true,

@@ -83,14 +83,14 @@ func TestRenews(t *testing.T) {
 }
 
 func TestWithoutEndpoint(t *testing.T) {
-	cache, server, _, seed := newCache(t)
+	cache, server, clock, seed := newCache(t)
 	service := server.Objects[0].(*corev1.Service).DeepCopy()
 	service.Status = corev1.ServiceStatus{}
 	service.ResourceVersion = ""
 	if err := seed.Status().Update(t.Context(), service); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := shootaccess.New(t.Context(), seed, namespace); !errors.Is(err, shootaccess.ErrNoEndpoint) {
+	if _, err := shootaccess.New(t.Context(), seed, namespace, clock); !errors.Is(err, shootaccess.ErrNoEndpoint) {
 		t.Errorf("without an address: %v", err)
 	}
 	if _, err := cache.Get(t.Context(), shoot, "other"); !errors.Is(err, shootaccess.ErrNoEndpoint) || cache.Len() != 0 {

@@ -13,7 +13,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/gardenlite/gardenlite/internal/node"
-	"github.com/gardenlite/gardenlite/internal/seed/gardenlet/shootaccess"
 )
 
 // Reasons of events for requested operations that do not begin now.
@@ -80,36 +79,27 @@ func (r *Reconciler) outdatedNodes(ctx context.Context, shoot *corev1beta1.Shoot
 }
 
 func (r *Reconciler) listOutdatedNodes(ctx context.Context, technicalID string) (names []string, err error) {
-	config, err := shootaccess.NewFor(ctx, r.SeedReader, technicalID, gardenletUser, []string{gardenletGroup}, accessLife, r.Clock)
+	shoot, err := r.connectTo(ctx, technicalID)
 	if err != nil {
 		return nil, err
 	}
-	config.Timeout = accessTimeout
-	shoot, err := r.newShootClient(config)
+	defer shoot.Close()
+	secrets, err := listNodeSecrets(ctx, shoot)
 	if err != nil {
-		return nil, fmt.Errorf("making a client for the shoot at %s: %w", config.Host, err)
-	}
-	if shoot.Close != nil {
-		defer shoot.Close()
-	}
-	secrets, nodes := &corev1.SecretList{}, &corev1.NodeList{}
-	if err := shoot.List(ctx, secrets, client.InNamespace(node.SecretNamespace), client.MatchingLabels(nodeSecrets)); err != nil {
-		return nil, fmt.Errorf("listing the Secrets of nodes in the shoot: %w", err)
+		return nil, err
 	}
 	wanted := map[string]string{}
-	for _, secret := range secrets.Items {
+	for _, secret := range secrets {
 		wanted[secret.Name] = secret.Annotations[node.AnnotationChecksumSecret]
 	}
-	if err := shoot.List(ctx, nodes); err != nil {
-		return nil, fmt.Errorf("listing the Nodes of the shoot: %w", err)
-	}
-	return outdated(nodes, wanted), nil
+	nodes, err := listNodes(ctx, shoot)
+	return outdated(nodes, wanted), err
 }
 
 // outdated returns the names of the nodes that have not applied the Secret of their pool. Nodes in deletion are
 // ignored.
-func outdated(nodes *corev1.NodeList, wanted map[string]string) (names []string) {
-	for _, n := range nodes.Items {
+func outdated(nodes []corev1.Node, wanted map[string]string) (names []string) {
+	for _, n := range nodes {
 		checksum, is := wanted[n.Labels[constants.LabelWorkerPoolGardenerNodeAgentSecretName]]
 		if is && n.DeletionTimestamp == nil && n.Annotations[node.AnnotationChecksum] != checksum {
 			names = append(names, n.Name)

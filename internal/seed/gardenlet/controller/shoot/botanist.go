@@ -2,6 +2,7 @@ package shoot
 
 import (
 	"context"
+	"maps"
 	"strings"
 	"sync"
 	"time"
@@ -13,6 +14,7 @@ import (
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/gardenlite/gardenlite/internal/component/operation"
 	"github.com/gardenlite/gardenlite/internal/seed/gardenlet/flow"
 	"github.com/gardenlite/gardenlite/internal/seed/gardenlet/shootsecrets"
 )
@@ -59,13 +61,14 @@ type botanist struct {
 
 // operationKey identifies an operation while it is in progress.
 type operationKey struct {
+	uid        types.UID
 	kind       corev1beta1.LastOperationType
 	since      time.Time
 	generation int64
 }
 
 func keyOf(shoot *corev1beta1.Shoot, kind corev1beta1.LastOperationType) operationKey {
-	key := operationKey{kind: kind, generation: shoot.Generation}
+	key := operationKey{uid: shoot.UID, kind: kind, generation: shoot.Generation}
 	if start := shoot.Status.RetryCycleStartTime; start != nil {
 		key.since = start.UTC()
 	}
@@ -74,8 +77,8 @@ func keyOf(shoot *corev1beta1.Shoot, kind corev1beta1.LastOperationType) operati
 
 // botanistCache holds the botanists of the operations that are in progress, at most one for each Shoot.
 type botanistCache struct {
-	mu    sync.Mutex
-	byUID map[types.UID]*entry
+	mu        sync.Mutex
+	botanists map[types.NamespacedName]*entry
 	// keys maps technical IDs to Shoots, for the watches of the seed.
 	keys map[string]types.NamespacedName
 }
@@ -89,11 +92,11 @@ type entry struct {
 func (b *botanistCache) find(shoot *corev1beta1.Shoot, kind corev1beta1.LastOperationType) *botanist {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	last := shoot.Status.LastOperation
-	e := b.byUID[shoot.UID]
+	key := client.ObjectKeyFromObject(shoot)
+	e := b.botanists[key]
 	if e == nil || e.operationKey != keyOf(shoot, kind) || shoot.Status.ObservedGeneration != shoot.Generation ||
-		last == nil || last.Type != kind || last.State != corev1beta1.LastOperationStateProcessing {
-		b.drop(shoot)
+		!operation.Is(shoot.Status.LastOperation, kind, corev1beta1.LastOperationStateProcessing) {
+		b.drop(key)
 		return nil
 	}
 	e.botanist.shoot = shoot.DeepCopy()
@@ -104,33 +107,35 @@ func (b *botanistCache) find(shoot *corev1beta1.Shoot, kind corev1beta1.LastOper
 func (b *botanistCache) keep(shoot *corev1beta1.Shoot, kind corev1beta1.LastOperationType, botanist *botanist) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.byUID == nil {
-		b.byUID, b.keys = map[types.UID]*entry{}, map[string]types.NamespacedName{}
+	if b.botanists == nil {
+		b.botanists, b.keys = map[types.NamespacedName]*entry{}, map[string]types.NamespacedName{}
 	}
-	b.drop(shoot)
-	b.byUID[shoot.UID] = &entry{keyOf(shoot, kind), botanist}
-	b.keys[shoot.Status.TechnicalID] = client.ObjectKeyFromObject(shoot)
+	key := client.ObjectKeyFromObject(shoot)
+	b.drop(key)
+	b.botanists[key] = &entry{keyOf(shoot, kind), botanist}
+	b.keys[shoot.Status.TechnicalID] = key
 }
 
 // forget drops the botanist, so that the operation begins from the start. Events in the seed still trigger reconciliations.
 func (b *botanistCache) forget(shoot *corev1beta1.Shoot) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.drop(shoot)
+	b.drop(client.ObjectKeyFromObject(shoot))
 }
 
-// end drops the botanist of an operation that has ended. Events in the seed do not trigger reconciliations any more.
-func (b *botanistCache) end(shoot *corev1beta1.Shoot) {
+// end drops the botanist of an operation that has ended, or whose Shoot does not exist any more. Events in the seed do not
+// trigger reconciliations any more.
+func (b *botanistCache) end(shoot types.NamespacedName) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.drop(shoot)
-	delete(b.keys, shoot.Status.TechnicalID)
+	maps.DeleteFunc(b.keys, func(_ string, key types.NamespacedName) bool { return key == shoot })
 }
 
-func (b *botanistCache) drop(shoot *corev1beta1.Shoot) {
-	if e := b.byUID[shoot.UID]; e != nil {
+func (b *botanistCache) drop(shoot types.NamespacedName) {
+	if e := b.botanists[shoot]; e != nil {
 		e.close()
-		delete(b.byUID, shoot.UID)
+		delete(b.botanists, shoot)
 	}
 }
 

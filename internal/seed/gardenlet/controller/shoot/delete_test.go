@@ -106,6 +106,25 @@ func TestOfNamespace(t *testing.T) {
 }
 
 // TestForeignNamespace checks that a namespace of another Shoot is not changed.
+// A Shoot whose finalizer another client has removed leaves nothing in the cache of botanists.
+func TestForgetsDeletedShoots(t *testing.T) {
+	w := newWorld(t, aShoot(), aSeed())
+	w.must(requeueWaiting)
+	if _, ok := w.reconciler.botanistCache.of(id); !ok {
+		t.Fatal("no operation is in progress")
+	}
+	w.change(func(shoot *corev1beta1.Shoot) { shoot.Finalizers = nil })
+	if err := w.garden.Delete(t.Context(), w.shoot()); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := w.reconcile(); err != nil {
+		t.Fatal(err)
+	}
+	if key, ok := w.reconciler.botanistCache.of(id); ok || len(w.reconciler.botanistCache.botanists) > 0 {
+		t.Errorf("the cache still has Shoot %s", key)
+	}
+}
+
 func TestForeignNamespace(t *testing.T) {
 	w := newWorld(t, aShoot(), aSeed())
 	theirs := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: id, Annotations: map[string]string{"shoot.gardener.cloud/uid": "other"}}}

@@ -169,10 +169,7 @@ func (b *botanist) encryptAll(ctx context.Context) error {
 		}
 	}
 	return b.patchShootStatus(ctx, func(shoot *corev1beta1.Shoot) {
-		if shoot.Status.Credentials == nil {
-			shoot.Status.Credentials = &corev1beta1.ShootCredentials{}
-		}
-		shoot.Status.Credentials.EncryptionAtRest = &corev1beta1.EncryptionAtRest{
+		initialized(&shoot.Status.Credentials).EncryptionAtRest = &corev1beta1.EncryptionAtRest{
 			Resources: wanted, Provider: corev1beta1.EncryptionProviderStatus{Type: provider}}
 	})
 }

@@ -12,7 +12,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/utils/ptr"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/gardenlite/gardenlite/internal/component/operation"
 	"github.com/gardenlite/gardenlite/internal/seed/gardenlet/shootsecrets"
@@ -285,21 +284,15 @@ func (b *botanist) deployDNSRecord(ctx context.Context) error {
 
 func (b *botanist) copyDNSCredentials(ctx context.Context) error {
 	provider := primaryProvider(b.shoot.Spec.DNS)
-	name := ptr.Deref(provider.SecretName, "")
-	if ref := provider.CredentialsRef; ref != nil && ref.Kind == "Secret" {
-		name = ref.Name
+	ref := &corev1.ObjectReference{APIVersion: "v1", Kind: "Secret", Namespace: b.shoot.Namespace, Name: ptr.Deref(provider.SecretName, "")}
+	if r := provider.CredentialsRef; r != nil {
+		ref.APIVersion, ref.Kind, ref.Name = r.APIVersion, r.Kind, r.Name
 	}
-	if name == "" {
+	if ref.Name == "" {
 		return nil
 	}
-	secret := &corev1.Secret{}
-	key := client.ObjectKey{Namespace: b.shoot.Namespace, Name: name}
-	if err := b.GardenReader.Get(ctx, key, secret); err != nil {
-		return fmt.Errorf("reading the DNS provider's credentials, Secret %s: %w", key, err)
+	if err := b.copyCredentials(ctx, ref, dnsSecret(b.shoot)); err != nil {
+		return fmt.Errorf("copying the DNS provider's credentials: %w", err)
 	}
-	copied := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: b.namespace(), Name: dnsSecret(b.shoot)}}
-	return ensure(ctx, b.SeedClient, b.SeedReader, copied, func(copied *corev1.Secret) error {
-		copied.Data = secret.Data
-		return nil
-	})
+	return nil
 }

@@ -46,14 +46,27 @@ func (b *botanist) deployNodeSecrets(ctx context.Context) error {
 }
 
 func (b *botanist) nodeSecretNames(ctx context.Context) (names []string, err error) {
-	list := &corev1.SecretList{}
-	if err := b.shootClient.List(ctx, list, client.InNamespace(node.SecretNamespace), client.MatchingLabels(nodeSecrets)); err != nil {
-		return nil, fmt.Errorf("listing the Secrets of nodes in the shoot: %w", err)
-	}
-	for _, secret := range list.Items {
+	secrets, err := listNodeSecrets(ctx, b.shootClient)
+	for _, secret := range secrets {
 		names = append(names, secret.Name)
 	}
-	return names, nil
+	return names, err
+}
+
+func listNodeSecrets(ctx context.Context, shoot client.Reader) ([]corev1.Secret, error) {
+	list := &corev1.SecretList{}
+	if err := shoot.List(ctx, list, client.InNamespace(node.SecretNamespace), client.MatchingLabels(nodeSecrets)); err != nil {
+		return nil, fmt.Errorf("listing the Secrets of nodes in the shoot: %w", err)
+	}
+	return list.Items, nil
+}
+
+func listNodes(ctx context.Context, shoot client.Reader) ([]corev1.Node, error) {
+	list := &corev1.NodeList{}
+	if err := shoot.List(ctx, list); err != nil {
+		return nil, fmt.Errorf("listing the Nodes of the shoot: %w", err)
+	}
+	return list.Items, nil
 }
 
 // deleteStaleNodeSecrets deletes the Secrets in the shoot that no node reads any more.
@@ -87,9 +100,9 @@ func (b *botanist) nodesUpdated(ctx context.Context) error {
 	for _, p := range b.pools() {
 		wanted[p.secret] = node.Checksum(b.nodeConfigs[p.original])
 	}
-	nodes := &corev1.NodeList{}
-	if err := b.shootClient.List(ctx, nodes); err != nil {
-		return fmt.Errorf("listing the Nodes of the shoot: %w", err)
+	nodes, err := listNodes(ctx, b.shootClient)
+	if err != nil {
+		return err
 	}
 	if names := outdated(nodes, wanted); len(names) > 0 {
 		return flow.Pending("these nodes have not applied their operating system config yet: %s", strings.Join(names, ", "))
@@ -100,13 +113,13 @@ func (b *botanist) nodesUpdated(ctx context.Context) error {
 // deleteNodes deletes all Nodes. Their machines are gone, and no other controller deletes the Nodes while the shoot
 // hibernates.
 func (b *botanist) deleteNodes(ctx context.Context) error {
-	nodes := &corev1.NodeList{}
-	if err := b.shootClient.List(ctx, nodes); err != nil {
-		return fmt.Errorf("listing the Nodes of the shoot: %w", err)
+	nodes, err := listNodes(ctx, b.shootClient)
+	if err != nil {
+		return err
 	}
-	for i := range nodes.Items {
-		if err := b.shootClient.Delete(ctx, &nodes.Items[i]); client.IgnoreNotFound(err) != nil {
-			return fmt.Errorf("deleting Node %s of the shoot: %w", nodes.Items[i].Name, err)
+	for i := range nodes {
+		if err := b.shootClient.Delete(ctx, &nodes[i]); client.IgnoreNotFound(err) != nil {
+			return fmt.Errorf("deleting Node %s of the shoot: %w", nodes[i].Name, err)
 		}
 	}
 	return nil

@@ -9,7 +9,9 @@ import (
 	corev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
 	extensionsv1alpha1 "github.com/gardener/gardener/pkg/apis/extensions/v1alpha1"
 	operationsv1alpha1 "github.com/gardener/gardener/pkg/apis/operations/v1alpha1"
+	securityv1alpha1 "github.com/gardener/gardener/pkg/apis/security/v1alpha1"
 	appsv1 "k8s.io/api/apps/v1"
+	autoscalingv1 "k8s.io/api/autoscaling/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -86,6 +88,27 @@ func TestControlPlane(t *testing.T) {
 }
 
 // TestInside checks what the gardenlet writes into the shoot.
+// The DNS provider's credentials are copied, whether they are a Secret or a WorkloadIdentity.
+func TestDNSCredentials(t *testing.T) {
+	identity := &securityv1alpha1.WorkloadIdentity{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: "dns"},
+		Spec: securityv1alpha1.WorkloadIdentitySpec{TargetSystem: securityv1alpha1.TargetSystem{Type: "t"}}}
+	for kind, ref := range map[string]autoscalingv1.CrossVersionObjectReference{
+		"Secret":           {APIVersion: "v1", Kind: "Secret", Name: "cloud"},
+		"WorkloadIdentity": {APIVersion: "security.gardener.cloud/v1alpha1", Kind: "WorkloadIdentity", Name: "dns"},
+	} {
+		w := newWorld(t, identity.DeepCopy(), aSeed(), aShoot(func(shoot *corev1beta1.Shoot) {
+			shoot.Spec.DNS = &corev1beta1.DNS{Domain: ptr.To("y.example.com"),
+				Providers: []corev1beta1.DNSProvider{{Type: ptr.To("t"), Primary: ptr.To(true), CredentialsRef: &ref}}}
+		}))
+		w.settle()
+		secret := get(w, w.seed, id, "dnsrecord-y-external", &corev1.Secret{})
+		isIdentity := secret.Annotations["workloadidentity.security.gardener.cloud/name"] == "dns"
+		if isIdentity != (kind == "WorkloadIdentity") || !isIdentity && string(secret.Data["user"]) != "me" {
+			t.Errorf("%s: %+v", kind, secret)
+		}
+	}
+}
+
 func TestInside(t *testing.T) {
 	w := newWorld(t, aShoot(), aSeed())
 	w.settle()

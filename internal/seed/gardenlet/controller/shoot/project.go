@@ -58,40 +58,33 @@ func (b *botanist) deploySSHKeypairInProject(ctx context.Context) error {
 		suffix string
 		data   map[string][]byte
 	}{{suffixSSHKeypair + shootsecrets.Old, b.sshKeypair.Old}, {suffixSSHKeypair, b.sshKeypair.Current}} {
-		data := pair.data
-		meta := b.inProject(pair.suffix, map[string]string{constants.GardenRole: constants.GardenRoleSSHKeyPair})
-		secret := &corev1.Secret{ObjectMeta: named(meta)}
-		if data == nil {
-			if err := b.deleteInProject(ctx, secret); err != nil {
-				return err
-			}
-			continue
-		}
-		err := ensure(ctx, b.GardenClient, b.GardenReader, secret, func(s *corev1.Secret) error {
-			s.Labels, s.OwnerReferences = meta.Labels, meta.OwnerReferences
-			s.Type, s.Data = corev1.SecretTypeOpaque, maps.Clone(data) // the client overwrites the map; other tasks read data
-			return nil
-		})
-		if err != nil {
+		labels := map[string]string{constants.GardenRole: constants.GardenRoleSSHKeyPair}
+		if err := b.deploySecretInProject(ctx, pair.suffix, labels, pair.data); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// deployObservabilityInProject publishes the password for the Shoot's observability components in the project. The
-// Secret has no addresses, because these components do not exist here.
-func (b *botanist) deployObservabilityInProject(ctx context.Context) error {
-	meta := b.inProject(suffixMonitoring, map[string]string{constants.GardenRole: constants.GardenRoleMonitoring})
+// deploySecretInProject writes a Secret of the Shoot in its project, or deletes it if there is no data.
+func (b *botanist) deploySecretInProject(ctx context.Context, suffix string, labels map[string]string, data map[string][]byte) error {
+	meta := b.inProject(suffix, labels)
 	secret := &corev1.Secret{ObjectMeta: named(meta)}
-	if b.observability == nil {
+	if data == nil {
 		return b.deleteInProject(ctx, secret)
 	}
 	return ensure(ctx, b.GardenClient, b.GardenReader, secret, func(s *corev1.Secret) error {
 		s.Labels, s.OwnerReferences = meta.Labels, meta.OwnerReferences
-		s.Type, s.Data = corev1.SecretTypeOpaque, maps.Clone(b.observability)
+		s.Type, s.Data = corev1.SecretTypeOpaque, maps.Clone(data) // the client overwrites the map; other tasks read data
 		return nil
 	})
+}
+
+// deployObservabilityInProject publishes the password for the Shoot's observability components in the project. The
+// Secret has no addresses, because these components do not exist here.
+func (b *botanist) deployObservabilityInProject(ctx context.Context) error {
+	labels := map[string]string{constants.GardenRole: constants.GardenRoleMonitoring}
+	return b.deploySecretInProject(ctx, suffixMonitoring, labels, b.observability)
 }
 
 // deleteFromProject deletes the Shoot's objects in its project, except the Shoot itself.
@@ -140,6 +133,11 @@ func (b *botanist) deployCloudProviderSecret(ctx context.Context) error {
 	if err != nil || ref == nil {
 		return err
 	}
+	return b.copyCredentials(ctx, ref, constants.SecretNameCloudProvider)
+}
+
+// copyCredentials copies credentials of the garden into a Secret in the Shoot's namespace in the seed.
+func (b *botanist) copyCredentials(ctx context.Context, ref *corev1.ObjectReference, name string) (err error) {
 	extensions := extensionops.Extensions{Base: &b.Base, Namespace: b.namespace()}
 	var credentials client.Object
 	if ref.Kind == "InternalSecret" {
@@ -151,7 +149,7 @@ func (b *botanist) deployCloudProviderSecret(ctx context.Context) error {
 	} else if credentials, err = extensions.ReadCredentials(ctx, ref); err != nil {
 		return err
 	}
-	_, _, err = extensions.CopyCredentials(ctx, constants.SecretNameCloudProvider, credentials, b.shoot)
+	_, _, err = extensions.CopyCredentials(ctx, name, credentials, b.shoot)
 	return err
 }
 

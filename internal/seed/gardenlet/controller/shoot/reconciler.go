@@ -13,6 +13,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
+	"k8s.io/utils/clock"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
@@ -46,7 +47,7 @@ type Reconciler struct {
 	// ConcurrentSyncs is the number of Shoots that are reconciled at the same time, one if 0.
 	ConcurrentSyncs int
 	// NewShootClient creates a client for the API of a shoot. It defaults to a function of this package.
-	NewShootClient func(*rest.Config) (*ShootClient, error)
+	NewShootClient func(*rest.Config, clock.PassiveClock) (*ShootClient, error)
 	// SSHKeyBits is the length of the SSH keys for machines. It defaults to that of package shootsecrets.
 	SSHKeyBits int
 	// SyncPeriod is the period after which an unchanged Shoot is reconciled again, RetryDuration is how long a failed operation
@@ -60,8 +61,11 @@ type Reconciler struct {
 // cache does not have yet.
 func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	shoot := &corev1beta1.Shoot{}
-	if err := r.GardenReader.Get(ctx, request.NamespacedName, shoot); err != nil {
-		return reconcile.Result{}, client.IgnoreNotFound(err)
+	if err := r.GardenReader.Get(ctx, request.NamespacedName, shoot); apierrors.IsNotFound(err) {
+		r.botanistCache.end(request.NamespacedName)
+		return reconcile.Result{}, nil
+	} else if err != nil {
+		return reconcile.Result{}, err
 	}
 	if !r.isResponsibleFor(shoot) || r.hasFailed(shoot) {
 		return reconcile.Result{}, nil
@@ -223,7 +227,7 @@ func (r *Reconciler) delete(ctx context.Context, shoot *corev1beta1.Shoot) (time
 	const t = corev1beta1.LastOperationTypeDelete
 	if !operation.Is(shoot.Status.LastOperation, t, corev1beta1.LastOperationStateSucceeded) {
 		if shoot.Status.UID != "" && shoot.Status.TechnicalID != "" { // otherwise nothing was ever created
-			if done, wait, err := r.clear(ctx, shoot, t); !done || err != nil {
+			if _, done, wait, err := r.release(ctx, shoot, t, "Shoot cluster deletion", (*botanist).deleteTasks); !done || err != nil {
 				return wait, err
 			}
 		}
@@ -232,22 +236,23 @@ func (r *Reconciler) delete(ctx context.Context, shoot *corev1beta1.Shoot) (time
 			return 0, err
 		}
 	}
-	r.botanistCache.end(shoot)
+	r.botanistCache.end(client.ObjectKeyFromObject(shoot))
 	return 0, operation.RemoveFinalizers(ctx, r.GardenClient, shoot, corev1beta1.GardenerName)
 }
 
-// clear deletes everything of a Shoot, and reports whether nothing is left. If it has to wait, it returns for how long.
-func (r *Reconciler) clear(ctx context.Context, shoot *corev1beta1.Shoot, t corev1beta1.LastOperationType) (
-	done bool, wait time.Duration, err error) {
-	b := r.botanistCache.find(shoot, t)
-	if b == nil {
+// release runs a flow that needs nothing of the garden but the Shoot itself, and returns whether it is done. If it has to
+// wait, it returns for how long.
+func (r *Reconciler) release(ctx context.Context, shoot *corev1beta1.Shoot, t corev1beta1.LastOperationType, name string,
+	tasks func(*botanist) []flow.Task) (b *botanist, done bool, wait time.Duration, err error) {
+	if b = r.botanistCache.find(shoot, t); b == nil {
 		if err := r.start(ctx, shoot, t, nil); err != nil {
-			return false, 0, err
+			return nil, false, 0, err
 		}
 		b = r.newBotanist(about{shoot: shoot.DeepCopy()}, t)
 		r.botanistCache.keep(shoot, t, b)
 	}
-	return r.run(ctx, b, "Shoot cluster deletion", b.deleteTasks())
+	done, wait, err = r.run(ctx, b, name, tasks(b))
+	return b, done, wait, err
 }
 
 // migrate releases a Shoot for another seed step by step, and returns the delay before the next step.
@@ -260,15 +265,7 @@ func (r *Reconciler) migrate(ctx context.Context, shoot *corev1beta1.Shoot) (tim
 		logf.FromContext(ctx).Info("The Shoot does not move to its other seed yet", "why", why)
 		return requeueSeed, nil
 	}
-	b := r.botanistCache.find(shoot, t)
-	if b == nil {
-		if err := r.start(ctx, shoot, t, nil); err != nil {
-			return 0, err
-		}
-		b = r.newBotanist(about{shoot: shoot.DeepCopy()}, t)
-		r.botanistCache.keep(shoot, t, b)
-	}
-	done, wait, err := r.run(ctx, b, "Shoot cluster preparation for migration", b.migrateTasks())
+	b, done, wait, err := r.release(ctx, shoot, t, "Shoot cluster preparation for migration", (*botanist).migrateTasks)
 	if !done || err != nil {
 		return wait, err
 	}

@@ -17,13 +17,15 @@ type phase = corev1beta1.CredentialsRotationPhase
 
 // rotations returns the rotations in a status, which are created if they are missing.
 func rotations(s *corev1beta1.ShootStatus) *corev1beta1.ShootCredentialsRotation {
-	if s.Credentials == nil {
-		s.Credentials = &corev1beta1.ShootCredentials{}
+	return initialized(&initialized(&s.Credentials).Rotation)
+}
+
+// initialized returns what a field of a status points to, which is created if it is missing.
+func initialized[T any](field **T) *T {
+	if *field == nil {
+		*field = new(T)
 	}
-	if s.Credentials.Rotation == nil {
-		s.Credentials.Rotation = &corev1beta1.ShootCredentialsRotation{}
-	}
-	return s.Credentials.Rotation
+	return *field
 }
 
 // rotationsOf returns the rotations in a status, empty ones if they are missing.
@@ -42,31 +44,19 @@ type steps struct {
 }
 
 func authoritySteps(s *corev1beta1.ShootStatus) steps {
-	all := rotations(s)
-	if all.CertificateAuthorities == nil {
-		all.CertificateAuthorities = &corev1beta1.CARotation{}
-	}
-	r := all.CertificateAuthorities
+	r := initialized(&rotations(s).CertificateAuthorities)
 	return steps{&r.Phase, &r.LastInitiationTime, &r.LastInitiationFinishedTime, &r.LastCompletionTriggeredTime,
 		&r.LastCompletionTime, &r.PendingWorkersRollouts}
 }
 
 func signingKeySteps(s *corev1beta1.ShootStatus) steps {
-	all := rotations(s)
-	if all.ServiceAccountKey == nil {
-		all.ServiceAccountKey = &corev1beta1.ServiceAccountKeyRotation{}
-	}
-	r := all.ServiceAccountKey
+	r := initialized(&rotations(s).ServiceAccountKey)
 	return steps{&r.Phase, &r.LastInitiationTime, &r.LastInitiationFinishedTime, &r.LastCompletionTriggeredTime,
 		&r.LastCompletionTime, &r.PendingWorkersRollouts}
 }
 
 func encryptionKeySteps(s *corev1beta1.ShootStatus) steps {
-	all := rotations(s)
-	if all.ETCDEncryptionKey == nil {
-		all.ETCDEncryptionKey = &corev1beta1.ETCDEncryptionKeyRotation{}
-	}
-	r := all.ETCDEncryptionKey
+	r := initialized(&rotations(s).ETCDEncryptionKey)
 	return steps{phase: &r.Phase, initiated: &r.LastInitiationTime, prepared: &r.LastInitiationFinishedTime,
 		triggered: &r.LastCompletionTriggeredTime, completed: &r.LastCompletionTime}
 }
@@ -201,21 +191,18 @@ func startRotations(shoot *corev1beta1.Shoot, operations []string, now metav1.Ti
 // startOneStep starts the rotation of credentials that are rotated in one step, unless it is in progress.
 func startOneStep(shoot *corev1beta1.Shoot, now *metav1.Time, ssh, observability bool) {
 	all := rotations(&shoot.Status)
-	if ssh && hasSSH(shoot) {
-		if all.SSHKeypair == nil {
-			all.SSHKeypair = &corev1beta1.ShootSSHKeypairRotation{}
-		}
-		if r := all.SSHKeypair; !inProgress(r.LastInitiationTime, r.LastCompletionTime) {
-			r.LastInitiationTime = now
+	start := func(initiated **metav1.Time, completed *metav1.Time) {
+		if !inProgress(*initiated, completed) {
+			*initiated = now
 		}
 	}
+	if ssh && hasSSH(shoot) {
+		r := initialized(&all.SSHKeypair)
+		start(&r.LastInitiationTime, r.LastCompletionTime)
+	}
 	if observability {
-		if all.Observability == nil {
-			all.Observability = &corev1beta1.ObservabilityRotation{}
-		}
-		if r := all.Observability; !inProgress(r.LastInitiationTime, r.LastCompletionTime) {
-			r.LastInitiationTime = now
-		}
+		r := initialized(&all.Observability)
+		start(&r.LastInitiationTime, r.LastCompletionTime)
 	}
 }
 
@@ -257,10 +244,7 @@ func rollOut(s *corev1beta1.ShootStatus, pools []string) {
 // startManualRollout records the pools whose rollout a user requests. It keeps pools that are already recorded, so that
 // an annotation which has been read twice does not roll them once more.
 func startManualRollout(shoot *corev1beta1.Shoot, pools []string, now *metav1.Time) {
-	if shoot.Status.ManualWorkerPoolRollout == nil {
-		shoot.Status.ManualWorkerPoolRollout = &corev1beta1.ManualWorkerPoolRollout{}
-	}
-	pending := &shoot.Status.ManualWorkerPoolRollout.PendingWorkersRollouts
+	pending := &initialized(&shoot.Status.ManualWorkerPoolRollout).PendingWorkersRollouts
 	for _, pool := range shoot.Spec.Provider.Workers {
 		rolls := slices.ContainsFunc(*pending, func(p corev1beta1.PendingWorkersRollout) bool { return p.Name == pool.Name })
 		if !rolls && (slices.Contains(pools, pool.Name) || slices.Contains(pools, "*")) {
@@ -335,44 +319,30 @@ func endRotations(shoot *corev1beta1.Shoot, now metav1.Time, asleep bool) {
 // authorityRotation, signingKeyRotation, encryptionKeyRotation, sshRotation and observabilityRotation return the
 // rotations in a status in the form that shootsecrets needs.
 func authorityRotation(s *corev1beta1.ShootStatus) shootsecrets.Rotation {
-	r := rotationsOf(s).CertificateAuthorities
-	if r == nil {
-		return shootsecrets.Rotation{}
-	}
-	return shootsecrets.Rotation{Initiated: r.LastInitiationTime, Completing: r.Phase == corev1beta1.RotationCompleting ||
-		r.Phase == corev1beta1.RotationCompleted}
+	r := ptr.Deref(rotationsOf(s).CertificateAuthorities, corev1beta1.CARotation{})
+	return twoStepRotation(r.LastInitiationTime, r.Phase)
 }
 
 func signingKeyRotation(s *corev1beta1.ShootStatus) shootsecrets.Rotation {
-	r := rotationsOf(s).ServiceAccountKey
-	if r == nil {
-		return shootsecrets.Rotation{}
-	}
-	return shootsecrets.Rotation{Initiated: r.LastInitiationTime, Completing: r.Phase == corev1beta1.RotationCompleting ||
-		r.Phase == corev1beta1.RotationCompleted}
+	r := ptr.Deref(rotationsOf(s).ServiceAccountKey, corev1beta1.ServiceAccountKeyRotation{})
+	return twoStepRotation(r.LastInitiationTime, r.Phase)
 }
 
 func encryptionKeyRotation(s *corev1beta1.ShootStatus) shootsecrets.Rotation {
-	r := rotationsOf(s).ETCDEncryptionKey
-	if r == nil {
-		return shootsecrets.Rotation{}
-	}
-	return shootsecrets.Rotation{Initiated: r.LastInitiationTime, Completing: r.Phase == corev1beta1.RotationCompleting ||
-		r.Phase == corev1beta1.RotationCompleted}
+	r := ptr.Deref(rotationsOf(s).ETCDEncryptionKey, corev1beta1.ETCDEncryptionKeyRotation{})
+	return twoStepRotation(r.LastInitiationTime, r.Phase)
+}
+
+func twoStepRotation(initiated *metav1.Time, p phase) shootsecrets.Rotation {
+	return shootsecrets.Rotation{Initiated: initiated, Completing: p == corev1beta1.RotationCompleting || p == corev1beta1.RotationCompleted}
 }
 
 func sshRotation(s *corev1beta1.ShootStatus) shootsecrets.Rotation {
-	r := rotationsOf(s).SSHKeypair
-	if r == nil {
-		return shootsecrets.Rotation{}
-	}
-	return shootsecrets.Rotation{Initiated: r.LastInitiationTime}
+	return shootsecrets.Rotation{
+		Initiated: ptr.Deref(rotationsOf(s).SSHKeypair, corev1beta1.ShootSSHKeypairRotation{}).LastInitiationTime}
 }
 
 func observabilityRotation(s *corev1beta1.ShootStatus) shootsecrets.Rotation {
-	r := rotationsOf(s).Observability
-	if r == nil {
-		return shootsecrets.Rotation{}
-	}
-	return shootsecrets.Rotation{Initiated: r.LastInitiationTime}
+	return shootsecrets.Rotation{
+		Initiated: ptr.Deref(rotationsOf(s).Observability, corev1beta1.ObservabilityRotation{}).LastInitiationTime}
 }

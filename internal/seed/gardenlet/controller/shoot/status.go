@@ -15,6 +15,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	logf "sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/gardenlite/gardenlite/internal/component/operation"
@@ -159,7 +160,7 @@ func (r *Reconciler) succeed(ctx context.Context, b *botanist) error {
 	if err != nil {
 		return err
 	}
-	r.botanistCache.end(shoot)
+	r.botanistCache.end(client.ObjectKeyFromObject(shoot))
 	r.Recorder.Eventf(shoot, nil, corev1.EventTypeNormal, w.ends, w.action, "%s", w.ended)
 	return nil
 }

@@ -15,6 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/rest"
+	"k8s.io/utils/clock"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
@@ -34,7 +35,7 @@ func (w *world) restart() {
 			SeedName: "a", Recorder: w.events},
 		Identity: &corev1beta1.Gardener{Name: "me", Version: "v1"}, SSHKeyBits: 1024,
 		SyncPeriod: time.Hour, RetryDuration: retryDuration, ProgressReportPeriod: 5 * time.Second,
-		NewShootClient: func(*rest.Config) (*ShootClient, error) {
+		NewShootClient: func(*rest.Config, clock.PassiveClock) (*ShootClient, error) {
 			return &ShootClient{Client: w.inside, Metadata: w.objects, Close: func() {}, Resources: func() ([]*metav1.APIResourceList, error) {
 				return []*metav1.APIResourceList{{GroupVersion: "v1", APIResources: []metav1.APIResource{
 					{Name: "pods", Verbs: []string{"get", "list"}}, {Name: "secrets", Verbs: []string{"get"}}, {Name: "configmaps"},

@@ -12,9 +12,12 @@ import (
 	gardenletconfigv1alpha1 "github.com/gardener/gardener/pkg/apis/config/gardenlet/v1alpha1"
 	corev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
 	"github.com/go-logr/logr"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/events"
 	"k8s.io/utils/clock"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/cluster"
 	"sigs.k8s.io/controller-runtime/pkg/event"
@@ -127,17 +130,20 @@ func (g *Gardenlet) obtain(ctx context.Context) (*bootstrap.Identity, error) {
 		if validity.Validity != nil {
 			config.Validity = &validity.Validity.Duration
 		}
-		// Gardener's default minimum of 70 % cannot be told from a configured one. It is replaced by the one of bootstrap.
-		if from, to := validity.AutoRotationJitterPercentageMin, validity.AutoRotationJitterPercentageMax; from != nil &&
-			to != nil && *from != defaultRotateFrom {
-			config.RotateFrom, config.RotateTo = float64(*from)/100, float64(*to)/100
-		}
+		config.RotateFrom, config.RotateTo = rotationRange(validity)
 	}
 	return bootstrap.Obtain(ctx, config)
 }
 
-// defaultRotateFrom is Gardener's default of AutoRotationJitterPercentageMin.
-const defaultRotateFrom = 70
+// rotationRange returns the fractions of a certificate's life between which it is rotated. Gardener's defaults of 70 and 90 %
+// cannot be told from a configuration with the same values: they are replaced by those of bootstrap, for which it returns 0.
+func rotationRange(validity *gardenletconfigv1alpha1.KubeconfigValidity) (from, to float64) {
+	minimum, maximum := ptr.Deref(validity.AutoRotationJitterPercentageMin, 70), ptr.Deref(validity.AutoRotationJitterPercentageMax, 90)
+	if minimum == 70 && maximum == 90 {
+		return 0, 0
+	}
+	return float64(minimum) / 100, float64(maximum) / 100
+}
 
 // add adds all components of the gardenlet to its manager.
 func (g *Gardenlet) add(mgr manager.Manager, garden cluster.Cluster, identity *bootstrap.Identity) error {
@@ -145,12 +151,7 @@ func (g *Gardenlet) add(mgr manager.Manager, garden cluster.Cluster, identity *b
 		return fmt.Errorf("adding the garden to the gardenlet: %w", err)
 	}
 	renewed := make(chan event.GenericEvent, 1)
-	identity.Observe(func(time.Time, error) {
-		select {
-		case renewed <- seed.RenewedEvent(g.seedName):
-		default: // one pending event is enough
-		}
-	})
+	identity.Observe(g.rotationObserver(garden.GetClient(), garden.GetEventRecorder("gardenlet"), renewed))
 	for _, run := range []manager.RunnableFunc{identity.Run, g.register(garden)} {
 		if err := mgr.Add(run); err != nil {
 			return fmt.Errorf("adding to the gardenlet: %w", err)
@@ -183,6 +184,24 @@ func (g *Gardenlet) add(mgr manager.Manager, garden cluster.Cluster, identity *b
 		}
 	}
 	return nil
+}
+
+// rotationObserver returns a function that, after each rotation of the gardenlet's certificate, triggers a reconciliation of
+// the Seed, and writes an event for it if the rotation has failed.
+func (g *Gardenlet) rotationObserver(garden client.Reader, recorder events.EventRecorder,
+	renewed chan<- event.GenericEvent) func(time.Time, error) {
+	return func(_ time.Time, err error) {
+		ctx, cancel := context.WithTimeout(context.Background(), time.Second) // the cache may not have synced yet
+		defer cancel()
+		object := &corev1beta1.Seed{}
+		if err != nil && garden.Get(ctx, client.ObjectKey{Name: g.seedName}, object) == nil {
+			recorder.Eventf(object, nil, corev1.EventTypeWarning, bootstrap.EventRotationFailed, corev1beta1.EventActionReconcile, "%s", err)
+		}
+		select {
+		case renewed <- seed.RenewedEvent(g.seedName):
+		default: // one pending event is enough
+		}
+	}
 }
 
 // register returns a runnable that registers the Seed.

@@ -25,6 +25,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 )
@@ -124,7 +125,12 @@ func TestGardenletCertificateRotatedUnderLoad(t *testing.T) {
 	for i := range served {
 		bucket := l.create(t, "backupbuckets", bucketObject(fmt.Sprintf("load-%d", i), "local", "seed-local-backup"))
 		l.succeeds(t, "backupbuckets", bucket)
-		load.Go(func() { served[i] = l.keepReconciling(ctx, t, bucket) })
+		load.Go(func() {
+			var err error
+			if served[i], err = l.keepReconciling(ctx, t, bucket); err != nil {
+				t.Errorf("worker %d: %v", i, err)
+			}
+		})
 	}
 	_, certificate := gardenletConfig(t, l.seeds["local"])
 	for range rotations {
@@ -168,14 +174,22 @@ func (l *landscape) renew(t *testing.T, last *x509.Certificate) (next *x509.Cert
 	return next
 }
 
-// keepReconciling triggers the reconciliation of a bucket and the Seed, again and again, until the context ends.
-func (l *landscape) keepReconciling(ctx context.Context, t *testing.T, bucket *unstructured.Unstructured) (served int) {
-	for ; ctx.Err() == nil; served++ {
+// keepReconciling triggers the reconciliation of a bucket and the Seed, again and again, until the context ends. It does not
+// end the test, because it runs in a goroutine of its own.
+func (l *landscape) keepReconciling(ctx context.Context, t *testing.T, bucket *unstructured.Unstructured) (served int, err error) {
+	for ; ctx.Err() == nil && err == nil; served++ {
 		l.annotate(t, "backupbuckets", "", bucket.GetName())
 		l.annotate(t, "seeds", "", "local")
-		l.reconciled(t, "backupbuckets", bucket)
+		for _, check := range []func(context.Context, string, *unstructured.Unstructured) error{l.checkReconciled, l.checkSucceeded} {
+			var last error
+			err = errors.Join(err, wait.PollUntilContextTimeout(context.WithoutCancel(ctx), 20*time.Millisecond, waitTimeout, true,
+				func(ctx context.Context) (bool, error) {
+					last = check(ctx, "backupbuckets", bucket)
+					return last == nil, nil
+				}), last)
+		}
 	}
-	return served
+	return served, err
 }
 
 // failures returns the lines of the log about failed requests of the gardenlet, except for conflicts of two writers.

@@ -71,16 +71,19 @@ func (l *landscape) delete(t *testing.T, resource string, obj *unstructured.Unst
 // succeeds waits until the last operation of an object has succeeded.
 func (l *landscape) succeeds(t *testing.T, resource string, obj *unstructured.Unstructured) {
 	t.Helper()
-	eventually(t, waitTimeout, func(ctx context.Context) error {
-		now, err := l.at(resource, obj.GetNamespace()).Get(ctx, obj.GetName(), metav1.GetOptions{})
-		if err != nil {
-			return err
-		}
-		if state, _, _ := unstructured.NestedString(now.Object, "status", "lastOperation", "state"); state != "Succeeded" {
-			return fmt.Errorf("%s %s: %v", resource, obj.GetName(), now.Object["status"])
-		}
-		return nil
-	})
+	eventually(t, waitTimeout, func(ctx context.Context) error { return l.checkSucceeded(ctx, resource, obj) })
+}
+
+// checkSucceeded returns an error if the last operation of an object has not succeeded.
+func (l *landscape) checkSucceeded(ctx context.Context, resource string, obj *unstructured.Unstructured) error {
+	now, err := l.at(resource, obj.GetNamespace()).Get(ctx, obj.GetName(), metav1.GetOptions{})
+	if err != nil {
+		return err
+	}
+	if state, _, _ := unstructured.NestedString(now.Object, "status", "lastOperation", "state"); state != "Succeeded" {
+		return fmt.Errorf("%s %s: %v", resource, obj.GetName(), now.Object["status"])
+	}
+	return nil
 }
 
 // annotate requests the reconciliation of an object.
@@ -157,14 +160,17 @@ func TestGardenletLifeWithoutRefusals(t *testing.T) {
 // reconciled waits until a reconciliation that annotate requested is done.
 func (l *landscape) reconciled(t *testing.T, resource string, obj *unstructured.Unstructured) {
 	t.Helper()
-	eventually(t, waitTimeout, func(ctx context.Context) error {
-		now, err := l.at(resource, obj.GetNamespace()).Get(ctx, obj.GetName(), metav1.GetOptions{})
-		if err == nil && now.GetAnnotations()["gardener.cloud/operation"] != "" {
-			err = fmt.Errorf("not reconciled: %s %s", resource, obj.GetName())
-		}
-		return err
-	})
+	eventually(t, waitTimeout, func(ctx context.Context) error { return l.checkReconciled(ctx, resource, obj) })
 	l.succeeds(t, resource, obj)
+}
+
+// checkReconciled returns an error if the requested reconciliation of an object has not begun.
+func (l *landscape) checkReconciled(ctx context.Context, resource string, obj *unstructured.Unstructured) error {
+	now, err := l.at(resource, obj.GetNamespace()).Get(ctx, obj.GetName(), metav1.GetOptions{})
+	if err == nil && now.GetAnnotations()["gardener.cloud/operation"] != "" {
+		err = fmt.Errorf("not reconciled: %s %s", resource, obj.GetName())
+	}
+	return err
 }
 
 // installed waits until an extension is installed and healthy in as many seeds.

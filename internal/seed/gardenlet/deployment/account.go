@@ -24,7 +24,7 @@ func (b *Bootstrapper) accountToken(ctx context.Context, of client.Object) (stri
 	account.OwnerReferences = []metav1.OwnerReference{{
 		APIVersion: seedmanagementv1alpha1.SchemeGroupVersion.String(), Kind: "ManagedSeed", Name: of.GetName(), UID: of.GetUID(),
 	}}
-	if err := b.Garden.Create(ctx, account); err != nil && !apierrors.IsAlreadyExists(err) {
+	if err := b.GardenClient.Create(ctx, account); err != nil && !apierrors.IsAlreadyExists(err) {
 		return "", fmt.Errorf("creating the bootstrap ServiceAccount %s: %w", client.ObjectKeyFromObject(account), err)
 	}
 	if err := b.bind(ctx, of); err != nil {
@@ -33,7 +33,7 @@ func (b *Bootstrapper) accountToken(ctx context.Context, of client.Object) (stri
 	request := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{
 		ExpirationSeconds: ptr.To(int64(accountTokenValidity.Seconds())),
 	}}
-	if err := b.Garden.SubResource("token").Create(ctx, account, request); err != nil {
+	if err := b.GardenClient.SubResource("token").Create(ctx, account, request); err != nil {
 		return "", fmt.Errorf("asking for a token of the bootstrap ServiceAccount %s: %w", client.ObjectKeyFromObject(account), err)
 	}
 	return request.Status.Token, nil
@@ -44,7 +44,7 @@ func (b *Bootstrapper) bind(ctx context.Context, of client.Object) error {
 	account := bootstrapAccount(of)
 	wanted.RoleRef = rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: bootstraprules.Role}
 	wanted.Subjects = []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: account.Namespace, Name: account.Name}}
-	err := b.Garden.Create(ctx, wanted.DeepCopy())
+	err := b.GardenClient.Create(ctx, wanted.DeepCopy())
 	if apierrors.IsAlreadyExists(err) {
 		return b.setSubjects(ctx, wanted)
 	}
@@ -62,14 +62,14 @@ func (b *Bootstrapper) disarmAccount(ctx context.Context, of client.Object) erro
 
 func (b *Bootstrapper) setSubjects(ctx context.Context, wanted *rbacv1.ClusterRoleBinding) error {
 	binding := &rbacv1.ClusterRoleBinding{}
-	if err := b.Reader.Get(ctx, client.ObjectKeyFromObject(wanted), binding); err != nil {
+	if err := b.GardenReader.Get(ctx, client.ObjectKeyFromObject(wanted), binding); err != nil {
 		return fmt.Errorf("reading ClusterRoleBinding %s for bootstrapping: %w", wanted.Name, err)
 	}
 	if equality.Semantic.DeepEqual(binding.Subjects, wanted.Subjects) {
 		return nil
 	}
 	binding.Subjects = wanted.Subjects
-	if err := b.Garden.Update(ctx, binding); err != nil {
+	if err := b.GardenClient.Update(ctx, binding); err != nil {
 		return fmt.Errorf("writing ClusterRoleBinding %s for bootstrapping: %w", wanted.Name, err)
 	}
 	return nil

@@ -13,10 +13,10 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
-	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/gardenlite/gardenlite/internal/authz/bootstraprules"
+	"github.com/gardenlite/gardenlite/internal/seed/gardenlet/controllerutils"
 )
 
 // tokenValidity is how long a bootstrap token is valid, as in Gardener.
@@ -27,12 +27,9 @@ const accountTokenValidity = 10 * time.Minute
 
 // Bootstrapper creates and removes the credentials that gardenlets use to get their identity.
 type Bootstrapper struct {
-	Garden client.Client
-	// Reader reads directly from the garden, not from a cache.
-	Reader client.Reader
-	Clock  clock.PassiveClock
-	// REST has the address and CA of the garden. Credentials in it are ignored.
-	REST *rest.Config
+	*controllerutils.Base
+	// GardenConfig has the address and CA of the garden. Credentials in it are ignored.
+	GardenConfig *rest.Config
 }
 
 // errBootstrapped says that a gardenlet has no identity, but its Seed counts as bootstrapped. The gardenlet may be about to
@@ -81,7 +78,7 @@ func (b *Bootstrapper) token(ctx context.Context, of client.Object, method seedm
 // knows to belong to this gardenlet, and the admission refuses bootstrap credentials for a Seed that exists.
 func (b *Bootstrapper) Seed(ctx context.Context, name string) (*corev1beta1.Seed, error) {
 	seed := &corev1beta1.Seed{}
-	if err := b.Reader.Get(ctx, client.ObjectKey{Name: name}, seed); apierrors.IsNotFound(err) {
+	if err := b.GardenReader.Get(ctx, client.ObjectKey{Name: name}, seed); apierrors.IsNotFound(err) {
 		return nil, nil
 	} else if err != nil {
 		return nil, fmt.Errorf("reading Seed %s: %w", name, err)
@@ -101,7 +98,7 @@ func (b *Bootstrapper) Remove(ctx context.Context, of client.Object, method seed
 }
 
 func (b *Bootstrapper) withToken(token string, address *string) ([]byte, error) {
-	garden := rest.AnonymousClientConfig(b.REST)
+	garden := rest.AnonymousClientConfig(b.GardenConfig)
 	if err := rest.LoadTLSFiles(garden); err != nil {
 		return nil, fmt.Errorf("reading the garden's certificate authority: %w", err)
 	}

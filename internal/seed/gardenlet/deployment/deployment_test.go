@@ -27,6 +27,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	"github.com/gardenlite/gardenlite/internal/seed/gardenlet/bootstrap"
+	"github.com/gardenlite/gardenlite/internal/seed/gardenlet/controllerutils"
 )
 
 func raw(text string) runtime.RawExtension { return runtime.RawExtension{Raw: []byte(text)} }
@@ -119,7 +120,7 @@ func TestBootstrapToken(t *testing.T) {
 	now := time.Unix(1_800_000_000, 0)
 	clk := clocktesting.NewFakeClock(now)
 	garden := fake.NewClientBuilder().WithScheme(scheme(t)).Build()
-	b := &Bootstrapper{Garden: garden, Reader: garden, Clock: clk}
+	b := &Bootstrapper{Base: &controllerutils.Base{GardenClient: garden, GardenReader: garden, Clock: clk}}
 	of := &seedmanagementv1alpha1.ManagedSeed{ObjectMeta: metav1.ObjectMeta{Namespace: "garden", Name: "a"}}
 	token := func() string {
 		t.Helper()
@@ -175,7 +176,7 @@ func TestBootstrapToken(t *testing.T) {
 }
 
 func TestKubeconfig(t *testing.T) {
-	b := &Bootstrapper{REST: &rest.Config{Host: "https://inside", BearerToken: "mine",
+	b := &Bootstrapper{GardenConfig: &rest.Config{Host: "https://inside", BearerToken: "mine",
 		TLSClientConfig: rest.TLSClientConfig{CAData: []byte("ca"), KeyData: []byte("key")}}}
 	for address, host := range map[string]string{"": "https://inside", "https://outside": "https://outside"} {
 		text, err := b.withToken("theirs", &address)

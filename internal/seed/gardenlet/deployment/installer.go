@@ -9,7 +9,6 @@ import (
 	"github.com/gardener/gardener/pkg/apis/core/v1beta1/constants"
 	seedmanagementv1alpha1 "github.com/gardener/gardener/pkg/apis/seedmanagement/v1alpha1"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/client-go/tools/events"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/gardenlite/gardenlite/internal/authz/bootstraprules"
@@ -20,7 +19,6 @@ import (
 type Installer struct {
 	Bootstrapper
 	Deployer Deployer
-	Recorder events.EventRecorder
 }
 
 // Install deploys the gardenlet of a ManagedSeed or Gardenlet. If the object is annotated to renew the identity, Install
@@ -50,7 +48,7 @@ func (i *Installer) Install(ctx context.Context, of client.Object, g Gardenlet, 
 	if !renews {
 		return nil
 	}
-	return operation.Patch(ctx, i.Garden, of, func(of client.Object) {
+	return operation.Patch(ctx, i.GardenClient, of, func(of client.Object) {
 		annotations := of.GetAnnotations()
 		delete(annotations, constants.GardenerOperation)
 		of.SetAnnotations(annotations)

@@ -23,7 +23,7 @@ func (b *Bootstrapper) bootstrapToken(ctx context.Context, of client.Object) (st
 	if err != nil {
 		return "", err
 	}
-	err = b.Garden.Create(ctx, secret)
+	err = b.GardenClient.Create(ctx, secret)
 	if apierrors.IsAlreadyExists(err) {
 		return b.existingToken(ctx, secret)
 	}
@@ -36,14 +36,14 @@ func (b *Bootstrapper) bootstrapToken(ctx context.Context, of client.Object) (st
 // existingToken returns the existing token. If that has expired or is not for this object, it is replaced by the wanted one.
 func (b *Bootstrapper) existingToken(ctx context.Context, wanted *corev1.Secret) (string, error) {
 	secret, key := &corev1.Secret{}, client.ObjectKeyFromObject(wanted)
-	if err := b.Reader.Get(ctx, key, secret); err != nil {
+	if err := b.GardenReader.Get(ctx, key, secret); err != nil {
 		return "", fmt.Errorf("reading the bootstrap token, Secret %s: %w", key, err)
 	}
 	if b.usable(secret, wanted) {
 		return tokenOf(secret), nil
 	}
 	secret.Type, secret.Data, secret.StringData = wanted.Type, wanted.Data, nil
-	if err := b.Garden.Update(ctx, secret); err != nil {
+	if err := b.GardenClient.Update(ctx, secret); err != nil {
 		return "", fmt.Errorf("replacing the bootstrap token that has expired, Secret %s: %w", key, err)
 	}
 	return tokenOf(secret), nil
@@ -99,7 +99,7 @@ func tokenDescription(of client.Object) (string, error) {
 
 func (b *Bootstrapper) removeBootstrapToken(ctx context.Context, of client.Object) error {
 	secret := tokenSecret(of)
-	if err := b.Garden.Delete(ctx, secret); client.IgnoreNotFound(err) != nil {
+	if err := b.GardenClient.Delete(ctx, secret); client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("deleting the bootstrap token, Secret %s: %w", client.ObjectKeyFromObject(secret), err)
 	}
 	return nil

@@ -21,23 +21,20 @@ import (
 )
 
 const (
-	// DefaultRetry is the delay between two checks whether the Seed has its namespace.
-	DefaultRetry = 100 * time.Millisecond
-	// DefaultTimeout is how long Register waits for the namespace of the Seed. In Gardener it is 5 s, after which the
-	// gardenlet restarts; a garden that starts at the same time as its gardenlets may take longer.
-	DefaultTimeout = time.Minute
+	// retryPeriod is the delay between two checks whether the Seed has its namespace.
+	retryPeriod = 100 * time.Millisecond
+	// timeout is how long Register waits for the namespace of the Seed. In Gardener it is 5 s, after which the gardenlet
+	// restarts; a garden that starts at the same time as its gardenlets may take longer.
+	timeout = time.Minute
 )
 
-// Registrar registers a Seed. GardenClient and Template are required.
+// Registrar registers a Seed.
 type Registrar struct {
 	// GardenClient authenticates as the gardenlet, and reads directly from the garden, not from a cache.
 	GardenClient client.Client
 	// Template is the seedConfig of the gardenlet's configuration.
 	Template *corev1beta1.SeedTemplate
-	// Clock defaults to the real clock.
-	Clock clock.Clock
-	// Retry and Timeout default to DefaultRetry and DefaultTimeout.
-	Retry, Timeout time.Duration
+	Clock    clock.Clock
 }
 
 // Register creates or updates the Seed, and returns when the controller-manager has created its namespace.
@@ -45,7 +42,6 @@ func (r *Registrar) Register(ctx context.Context) error {
 	if r.Template == nil || r.Template.Name == "" {
 		return errors.New("the gardenlet's configuration has no seed: seedConfig.metadata.name must be its name")
 	}
-	r.Clock = cmp.Or[clock.Clock](r.Clock, clock.RealClock{})
 	created, err := r.ensure(ctx)
 	if err != nil {
 		return fmt.Errorf("registering Seed %s in the garden: %w", r.Template.Name, err)
@@ -94,11 +90,10 @@ func (r *Registrar) apply(seed *corev1beta1.Seed) {
 // wait waits until the namespace of the Seed exists.
 func (r *Registrar) wait(ctx context.Context, created bool) error {
 	namespace := NamespaceOf(r.Template.Name)
-	retry, timeout := orDefault(r.Retry, DefaultRetry), orDefault(r.Timeout, DefaultTimeout)
 	for start := r.Clock.Now(); ; created = false {
 		there, err := false, error(nil)
 		if !created { // a check right after the creation would be too early
-			there, err = HasNamespace(ctx, r.GardenClient, r.Template.Name)
+			there, err = HasNamespace(ctx, r.GardenClient, r.GardenClient, r.Template.Name)
 		}
 		switch {
 		case there:
@@ -112,14 +107,14 @@ func (r *Registrar) wait(ctx context.Context, created bool) error {
 		select {
 		case <-ctx.Done():
 			return fmt.Errorf("waiting for the namespace %s of Seed %s in the garden: %w", namespace, r.Template.Name, context.Cause(ctx))
-		case <-r.Clock.After(retry):
+		case <-r.Clock.After(retryPeriod):
 		}
 	}
 }
 
 // HasNamespace reports whether the namespace of a Seed exists. It first checks whether the gardenlet may read the namespace,
-// because that is denied until the garden knows that it belongs to the Seed. The client must not read from a cache.
-func HasNamespace(ctx context.Context, garden ReadCreator, seed string) (bool, error) {
+// because that is denied until the garden knows that it belongs to the Seed. The reader must not read from a cache.
+func HasNamespace(ctx context.Context, garden client.Client, reader client.Reader, seed string) (bool, error) {
 	name := NamespaceOf(seed)
 	review := &authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{
 		ResourceAttributes: &authorizationv1.ResourceAttributes{Verb: "get", Version: "v1", Resource: "namespaces", Name: name},
@@ -127,22 +122,9 @@ func HasNamespace(ctx context.Context, garden ReadCreator, seed string) (bool, e
 	if err := garden.Create(ctx, review); err != nil || !review.Status.Allowed {
 		return false, err
 	}
-	err := garden.Get(ctx, client.ObjectKey{Name: name}, &corev1.Namespace{})
+	err := reader.Get(ctx, client.ObjectKey{Name: name}, &corev1.Namespace{})
 	return err == nil, client.IgnoreNotFound(err)
-}
-
-// ReadCreator is the part of a client that HasNamespace needs.
-type ReadCreator interface {
-	Get(ctx context.Context, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error
-	Create(ctx context.Context, obj client.Object, opts ...client.CreateOption) error
 }
 
 // NamespaceOf returns the name of a Seed's namespace in the garden.
 func NamespaceOf(seed string) string { return seedidentity.NamespacePrefix + seed }
-
-func orDefault(d, standard time.Duration) time.Duration {
-	if d == 0 {
-		return standard
-	}
-	return d
-}

@@ -41,25 +41,13 @@ const (
 type Authority struct{ Certificate, Key []byte }
 
 func newAuthority(commonName string, now time.Time) (map[string][]byte, error) {
-	key, keyPEM, err := newKey()
-	if err != nil {
-		return nil, err
-	}
-	serial, err := serialNumber()
-	if err != nil {
-		return nil, err
-	}
-	template := &x509.Certificate{
-		SerialNumber: serial, Subject: pkix.Name{CommonName: commonName},
+	certificate, key, err := issue(&x509.Certificate{
+		Subject:   pkix.Name{CommonName: commonName},
 		NotBefore: now.Add(-backdate), NotAfter: now.Add(authorityLife),
 		KeyUsage:              x509.KeyUsageCertSign | x509.KeyUsageDigitalSignature | x509.KeyUsageCRLSign,
 		BasicConstraintsValid: true, IsCA: true,
-	}
-	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
-	if err != nil {
-		return nil, fmt.Errorf("making the certificate authority %s: %w", commonName, err)
-	}
-	return map[string][]byte{KeyCertificate: pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), KeyPrivateKey: keyPEM}, nil
+	}, nil, nil)
+	return map[string][]byte{KeyCertificate: certificate, KeyPrivateKey: key}, err
 }
 
 // Client returns a client certificate for a user and its groups, with its key, in PEM. It does not outlive the CA.
@@ -68,27 +56,33 @@ func (a Authority) Client(user string, groups []string, now time.Time, life time
 	if err != nil {
 		return nil, nil, err
 	}
-	own, keyPEM, err := newKey()
-	if err != nil {
-		return nil, nil, err
-	}
-	serial, err := serialNumber()
-	if err != nil {
-		return nil, nil, err
-	}
 	end := now.Add(life)
 	if end.After(ca.NotAfter) {
 		end = ca.NotAfter
 	}
-	template := &x509.Certificate{
-		SerialNumber: serial, Subject: pkix.Name{CommonName: user, Organization: groups},
+	return issue(&x509.Certificate{
+		Subject:   pkix.Name{CommonName: user, Organization: groups},
 		NotBefore: now.Add(-backdate), NotAfter: end,
 		KeyUsage: x509.KeyUsageDigitalSignature, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth},
 		BasicConstraintsValid: true,
-	}
-	der, err := x509.CreateCertificate(rand.Reader, template, ca, own.Public(), signer)
+	}, ca, signer)
+}
+
+// issue completes a certificate for a new key, and signs it with a CA, or with the new key if there is none.
+func issue(template, ca *x509.Certificate, signer crypto.Signer) (certificate, keyPEM []byte, err error) {
+	key, keyPEM, err := newKey()
 	if err != nil {
-		return nil, nil, fmt.Errorf("making a client certificate for %s: %w", user, err)
+		return nil, nil, err
+	}
+	if template.SerialNumber, err = rand.Int(rand.Reader, new(big.Int).Lsh(big.NewInt(1), 127)); err != nil {
+		return nil, nil, fmt.Errorf("making a serial number: %w", err)
+	}
+	if ca == nil {
+		ca, signer = template, key
+	}
+	der, err := x509.CreateCertificate(rand.Reader, template, ca, key.Public(), signer)
+	if err != nil {
+		return nil, nil, fmt.Errorf("making a certificate for %s: %w", template.Subject.CommonName, err)
 	}
 	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), keyPEM, nil
 }
@@ -134,14 +128,6 @@ func newKey() (*ecdsa.PrivateKey, []byte, error) {
 	}
 	keyPEM, err := keyutil.MarshalPrivateKeyToPEM(key)
 	return key, keyPEM, err
-}
-
-func serialNumber() (*big.Int, error) {
-	serial, err := rand.Int(rand.Reader, new(big.Int).Lsh(big.NewInt(1), 127))
-	if err != nil {
-		return nil, fmt.Errorf("making a serial number: %w", err)
-	}
-	return serial, nil
 }
 
 // newSigningKey returns a key to sign the tokens of service accounts.

@@ -42,17 +42,15 @@ func (r *Reconciler) delete(ctx context.Context, bastion *operationsv1alpha1.Bas
 
 // cleanUpForeign deletes what the seed has of a Bastion whose Shoot is not on this seed. The Bastion itself is deleted
 // by the Bastion controller of the controller-manager.
-func (r *Reconciler) cleanUpForeign(ctx context.Context, bastion *operationsv1alpha1.Bastion) (reconcile.Result, error) {
+func (r *Reconciler) cleanUpForeign(ctx context.Context, bastion *operationsv1alpha1.Bastion, shoot *corev1beta1.Shoot) (reconcile.Result, error) {
 	_, gone, err := r.clean(ctx, bastion, nil)
 	if err != nil {
 		return reconcile.Result{}, err
 	}
-	if from, err := r.comesFrom(ctx, bastion); err != nil {
-		return reconcile.Result{}, err
-	} else if from != "" {
+	if shoot != nil && ptr.Deref(shoot.Spec.SeedName, "") == r.SeedName { // it is not here yet
 		return reconcile.Result{}, r.fail(ctx, bastion, &corev1beta1.LastError{
 			Description: fmt.Sprintf("the Shoot %s is being migrated from the seed %s: the bastion is made when it has arrived",
-				bastion.Spec.ShootRef.Name, from)})
+				shoot.Name, *shoot.Status.SeedName)})
 	}
 	if !controllerutil.ContainsFinalizer(bastion, corev1beta1.GardenerName) {
 		return reconcile.Result{}, nil // this gardenlet has never handled the Bastion
@@ -63,19 +61,6 @@ func (r *Reconciler) cleanUpForeign(ctx context.Context, bastion *operationsv1al
 	}
 	return result, r.fail(ctx, bastion, &corev1beta1.LastError{
 		Description: fmt.Sprintf("the Shoot %s is not on the seed %s", bastion.Spec.ShootRef.Name, r.SeedName)})
-}
-
-// comesFrom returns the seed from which the Shoot of a Bastion is being migrated to this seed, empty if it is not.
-func (r *Reconciler) comesFrom(ctx context.Context, bastion *operationsv1alpha1.Bastion) (string, error) {
-	shoot := &corev1beta1.Shoot{}
-	key := client.ObjectKey{Namespace: bastion.Namespace, Name: bastion.Spec.ShootRef.Name}
-	if err := r.GardenClient.Get(ctx, key, shoot); err != nil {
-		return "", client.IgnoreNotFound(err)
-	}
-	if ptr.Deref(shoot.Spec.SeedName, "") != r.SeedName || ptr.Deref(shoot.Status.SeedName, r.SeedName) == r.SeedName {
-		return "", nil
-	}
-	return *shoot.Status.SeedName, nil
 }
 
 // cleanUpDeleted deletes what the seed has of a Bastion that the garden does not have any more, or has for another

@@ -55,13 +55,13 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	switch {
 	case bastion.DeletionTimestamp != nil:
 		return r.delete(ctx, bastion, shoot)
-	case shoot == nil:
-		return r.cleanUpForeign(ctx, bastion)
+	case shoot == nil || !r.has(shoot):
+		return r.cleanUpForeign(ctx, bastion, shoot)
 	}
 	return reconcile.Result{}, r.reconcile(ctx, bastion, shoot)
 }
 
-// shoot returns the Shoot of a Bastion, nil if it does not exist or is not on this seed.
+// shoot returns the Shoot of a Bastion, nil if it does not exist.
 func (r *Reconciler) shoot(ctx context.Context, bastion *operationsv1alpha1.Bastion) (*corev1beta1.Shoot, error) {
 	shoot := &corev1beta1.Shoot{}
 	key := client.ObjectKey{Namespace: bastion.Namespace, Name: bastion.Spec.ShootRef.Name}
@@ -70,12 +70,12 @@ func (r *Reconciler) shoot(ctx context.Context, bastion *operationsv1alpha1.Bast
 	} else if err != nil {
 		return nil, fmt.Errorf("reading the Shoot %s of the Bastion %s: %w", key, bastion.Name, err)
 	}
-	for _, seed := range []*string{shoot.Spec.SeedName, shoot.Status.SeedName} {
-		if ptr.Deref(seed, r.SeedName) != r.SeedName {
-			return nil, nil
-		}
-	}
 	return shoot, nil
+}
+
+// has reports whether a Shoot is on this seed, and is not being migrated.
+func (r *Reconciler) has(shoot *corev1beta1.Shoot) bool {
+	return ptr.Deref(shoot.Spec.SeedName, r.SeedName) == r.SeedName && ptr.Deref(shoot.Status.SeedName, r.SeedName) == r.SeedName
 }
 
 // reconcile writes a Bastion into the seed, and copies its status back to the garden.

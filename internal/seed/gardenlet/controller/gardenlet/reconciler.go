@@ -83,13 +83,7 @@ func (r *Reconciler) install(ctx context.Context, gardenlet *seedmanagementv1alp
 		return err
 	}
 	r.event(gardenlet, corev1.EventTypeNormal, corev1beta1.EventReconciling, "Deploying gardenlet")
-	installer := deployment.Installer{
-		Bootstrapper: deployment.Bootstrapper{
-			Garden: r.GardenClient, Reader: r.GardenReader, Clock: r.Clock, REST: r.GardenConfig,
-		},
-		Deployer: r.Deployer,
-		Recorder: r.Recorder,
-	}
+	installer := deployment.Installer{Bootstrapper: deployment.Bootstrapper{Base: &r.Base, GardenConfig: r.GardenConfig}, Deployer: r.Deployer}
 	spec := gardenlet.Spec.Deployment
 	return installer.Install(ctx, gardenlet, deployment.Gardenlet{
 		Target:                        deployment.Target{SeedName: gardenlet.Name},

@@ -93,11 +93,5 @@ func (s *step) bootstrap() seedmanagementv1alpha1.Bootstrap {
 }
 
 func (s *step) installer() *deployment.Installer {
-	return &deployment.Installer{
-		Bootstrapper: deployment.Bootstrapper{
-			Garden: s.GardenClient, Reader: s.GardenReader, Clock: s.Clock, REST: s.GardenConfig,
-		},
-		Deployer: s.Deployer,
-		Recorder: s.Recorder,
-	}
+	return &deployment.Installer{Bootstrapper: deployment.Bootstrapper{Base: &s.Base, GardenConfig: s.GardenConfig}, Deployer: s.Deployer}
 }

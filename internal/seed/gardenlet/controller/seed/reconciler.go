@@ -8,14 +8,25 @@ import (
 	gardenletconfigv1alpha1 "github.com/gardener/gardener/pkg/apis/config/gardenlet/v1alpha1"
 	corev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/cluster"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
 
+	"github.com/gardenlite/gardenlite/internal/component"
 	"github.com/gardenlite/gardenlite/internal/component/operation"
 	"github.com/gardenlite/gardenlite/internal/seed/gardenlet/controllerutils"
 	"github.com/gardenlite/gardenlite/internal/seed/gardenlet/registration"
 )
+
+// ControllerName is the name of the controller, as in Gardener.
+const ControllerName = "seed"
 
 const (
 	// syncPeriod is the period after which an unchanged Seed is reconciled again, as in Gardener.
@@ -47,6 +58,20 @@ type Reconciler struct {
 	deleted operation.DeletedObjects
 }
 
+// AddToManager adds the controller to the manager of the seed.
+func (r *Reconciler) AddToManager(mgr manager.Manager, garden cluster.Cluster) error {
+	return component.NewControllerBuilder(mgr, ControllerName, controller.Options{MaxConcurrentReconciles: 1}).
+		WatchesRawSource(source.Kind[client.Object](garden.GetCache(), &corev1beta1.Seed{},
+			&handler.EnqueueRequestForObject{}, predicate.NewPredicateFuncs(r.Own), predicate.GenerationChangedPredicate{})).
+		WatchesRawSource(source.Channel(r.Renewed, &handler.EnqueueRequestForObject{})).
+		Complete(r)
+}
+
+// RenewedEvent returns the event that, sent on Renewed, triggers a reconciliation of the Seed with the given name.
+func RenewedEvent(seedName string) event.GenericEvent {
+	return event.GenericEvent{Object: &corev1beta1.Seed{ObjectMeta: metav1.ObjectMeta{Name: seedName}}}
+}
+
 // Reconcile implements reconcile.Reconciler.
 func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	seed := &corev1beta1.Seed{}
@@ -69,7 +94,7 @@ func (r *Reconciler) reconcileIfPrepared(ctx context.Context, seed *corev1beta1.
 	if seed.DeletionTimestamp != nil {
 		return r.reconcileSeed(ctx, seed)
 	}
-	there, err := registration.HasNamespace(ctx, live{r.GardenClient, r.GardenReader}, seed.Name)
+	there, err := registration.HasNamespace(ctx, r.GardenClient, r.GardenReader, seed.Name)
 	switch {
 	case err != nil:
 		return 0, fmt.Errorf("looking for the namespace of Seed %s in the garden: %w", seed.Name, err)
@@ -80,17 +105,6 @@ func (r *Reconciler) reconcileIfPrepared(ctx context.Context, seed *corev1beta1.
 	}
 	return 0, fmt.Errorf("the garden has no namespace %s for Seed %s: see whether the controller-manager runs, which makes it",
 		registration.NamespaceOf(seed.Name), seed.Name)
-}
-
-// live is a client that reads directly from the API server.
-type live struct {
-	client.Client
-	reader client.Reader
-}
-
-// Get reads the object with the reader.
-func (l live) Get(ctx context.Context, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
-	return l.reader.Get(ctx, key, obj, opts...)
 }
 
 // reconcileSeed reconciles or deletes the Seed, and returns the delay until the next reconciliation.

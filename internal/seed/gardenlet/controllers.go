@@ -142,12 +142,3 @@ var controllers = []struct {
 			Deployer: p.cfg.Deployer}
 	}},
 }
-
-// Names returns the names of all controllers.
-func Names() []string {
-	names := make([]string, len(controllers))
-	for i, c := range controllers {
-		names[i] = c.name
-	}
-	return names
-}

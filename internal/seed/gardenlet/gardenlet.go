@@ -34,7 +34,7 @@ import (
 // SeedUser is the user name of a gardenlet in its seed.
 const SeedUser = "gardener.cloud:system:gardenlet"
 
-// Config configures a gardenlet. Configuration and Seed are required.
+// Config configures a gardenlet. Configuration, Seed and WrapGarden are required.
 type Config struct {
 	// Configuration is Gardener's configuration of a gardenlet. Its seedConfig has the Seed that the gardenlet registers.
 	Configuration *gardenletconfigv1alpha1.GardenletConfiguration
@@ -45,7 +45,7 @@ type Config struct {
 	// Bootstrap returns a bootstrap kubeconfig. It is called only when the gardenlet has no valid certificate, and there is
 	// none in the seed's Secret garden/gardenlet-kubeconfig-bootstrap.
 	Bootstrap func(context.Context) ([]byte, error)
-	// WrapGarden, if set, can modify the client configuration for the garden, to observe requests.
+	// WrapGarden can modify the client configuration for the garden, to observe requests.
 	WrapGarden func(*rest.Config)
 	// Version is the version of Gardener whose API the gardenlet uses.
 	Version string
@@ -56,8 +56,6 @@ type Config struct {
 	Log   logr.Logger
 	// LeaderElection makes only one of several gardenlets of a seed active, by Gardener's Lease in the seed.
 	LeaderElection bool
-	// Controllers selects controllers by name (see Names). If it is nil, all are selected.
-	Controllers func(name string) bool
 	// Deployer runs further gardenlets, for ManagedSeeds and for this seed's Gardenlet. If it is nil, the gardenlet ignores
 	// these objects.
 	Deployer deployment.Deployer
@@ -82,9 +80,6 @@ func New(cfg Config) (*Gardenlet, error) {
 	cfg.Configuration = cfg.Configuration.DeepCopy()
 	gardenletconfigv1alpha1.SetObjectDefaults_GardenletConfiguration(cfg.Configuration)
 	cfg.Clock = cmp.Or[clock.WithTicker](cfg.Clock, clock.RealClock{})
-	if cfg.WrapGarden == nil {
-		cfg.WrapGarden = func(*rest.Config) {}
-	}
 	return &Gardenlet{cfg: cfg, seedName: cfg.Configuration.SeedConfig.Name}, nil
 }
 
@@ -171,9 +166,6 @@ func (g *Gardenlet) add(mgr manager.Manager, garden cluster.Cluster, identity *b
 		gardener: &corev1beta1.Gardener{ID: host, Name: "gardenlet-" + g.seedName, Version: g.cfg.Version},
 	}
 	for _, c := range controllers {
-		if g.cfg.Controllers != nil && !g.cfg.Controllers(c.name) {
-			continue
-		}
 		parts.Recorder = garden.GetEventRecorder(c.name + "-controller")
 		reconciler := c.new(parts)
 		if reconciler == nil {

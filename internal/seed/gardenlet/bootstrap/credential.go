@@ -13,6 +13,8 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+
+	"github.com/gardenlite/gardenlite/internal/seed/gardenlet/controllerutils"
 )
 
 // credential is a certificate with its key, and the garden that it belongs to.
@@ -47,16 +49,8 @@ func (c *credential) config() *rest.Config {
 }
 
 func (c *credential) kubeconfig() ([]byte, error) {
-	const garden, gardenlet = "garden", "gardenlet"
-	return clientcmd.Write(clientcmdapi.Config{
-		Clusters: map[string]*clientcmdapi.Cluster{garden: {
-			Server: c.garden.Host, CertificateAuthorityData: c.garden.CAData,
-			InsecureSkipTLSVerify: c.garden.Insecure, TLSServerName: c.garden.ServerName,
-		}},
-		AuthInfos:      map[string]*clientcmdapi.AuthInfo{gardenlet: {ClientCertificateData: c.certPEM, ClientKeyData: c.keyPEM}},
-		Contexts:       map[string]*clientcmdapi.Context{gardenlet: {Cluster: garden, AuthInfo: gardenlet}},
-		CurrentContext: gardenlet,
-	})
+	user := &clientcmdapi.AuthInfo{ClientCertificateData: c.certPEM, ClientKeyData: c.keyPEM}
+	return controllerutils.Kubeconfig(c.garden, "gardenlet", user)
 }
 
 // parseCredential reads the credential from a stored kubeconfig.

@@ -6,5 +6,5 @@
 // steps continues with the same request. Clients that use RESTConfig do not notice a rotation. No key and no token gets
 // into a log or an error.
 //
-// It may import API types and internal/authz/bootstraprules, the rules that the garden enforces.
+// It may import API types, controllerutils, and internal/authz/bootstraprules, the rules that the garden enforces.
 package bootstrap

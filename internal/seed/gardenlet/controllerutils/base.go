@@ -1,6 +1,10 @@
 package controllerutils
 
 import (
+	"context"
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -54,4 +58,28 @@ func Deletions() predicate.Funcs {
 		CreateFunc: func(event.CreateEvent) bool { return false },
 		UpdateFunc: func(event.UpdateEvent) bool { return false },
 	}
+}
+
+// CreateOrPatch creates or patches an object with the changes of mutate. The reader is usually one that reads live.
+func CreateOrPatch[T client.Object](ctx context.Context, c client.Client, live client.Reader, obj T, mutate func(T) error) error {
+	key := client.ObjectKeyFromObject(obj)
+	readErr := live.Get(ctx, key, obj)
+	if client.IgnoreNotFound(readErr) != nil {
+		return fmt.Errorf("reading %T %s: %w", obj, key, readErr)
+	}
+	before := obj.DeepCopyObject().(T)
+	if err := mutate(obj); err != nil {
+		return err
+	}
+	var err error
+	switch {
+	case readErr != nil:
+		err = c.Create(ctx, obj)
+	case !equality.Semantic.DeepEqual(before, obj):
+		err = c.Patch(ctx, obj, client.MergeFrom(before))
+	}
+	if err != nil {
+		return fmt.Errorf("writing %T %s: %w", obj, key, err)
+	}
+	return nil
 }

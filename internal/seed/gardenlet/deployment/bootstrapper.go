@@ -11,7 +11,6 @@ import (
 	seedmanagementv1alpha1 "github.com/gardener/gardener/pkg/apis/seedmanagement/v1alpha1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -105,14 +104,5 @@ func (b *Bootstrapper) withToken(token string, address *string) ([]byte, error) 
 	if address != nil && *address != "" {
 		garden.Host = *address
 	}
-	const name = "gardenlet"
-	return clientcmd.Write(clientcmdapi.Config{
-		Clusters: map[string]*clientcmdapi.Cluster{name: {
-			Server: garden.Host, CertificateAuthorityData: garden.CAData,
-			InsecureSkipTLSVerify: garden.Insecure, TLSServerName: garden.ServerName,
-		}},
-		AuthInfos:      map[string]*clientcmdapi.AuthInfo{name: {Token: token}},
-		Contexts:       map[string]*clientcmdapi.Context{name: {Cluster: name, AuthInfo: name}},
-		CurrentContext: name,
-	})
+	return controllerutils.Kubeconfig(garden, "gardenlet", &clientcmdapi.AuthInfo{Token: token})
 }

@@ -152,18 +152,16 @@ func (m *Manager) write(ctx context.Context, name string, data map[string][]byte
 	if err != nil {
 		return nil, err
 	}
-	labels = maps.Clone(labels)
-	if labels == nil {
-		labels = map[string]string{}
-	}
-	labels[labelName], labels[labelManagedBy], labels[labelPersist] = name, managedBy, persist
+	all := map[string]string{}
+	maps.Copy(all, labels)
+	all[labelName], all[labelManagedBy], all[labelPersist] = name, managedBy, persist
 	if secret == nil {
-		secret = &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: m.Namespace, Name: name, Labels: labels},
+		secret = &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: m.Namespace, Name: name, Labels: all},
 			Type: corev1.SecretTypeOpaque, Data: data}
 		err = m.Client.Create(ctx, secret)
 	} else {
 		before := secret.DeepCopy()
-		secret.Labels, secret.Data = labels, data
+		secret.Labels, secret.Data = all, data
 		if equality.Semantic.DeepEqual(before, secret) {
 			return secret, nil
 		}

@@ -18,7 +18,6 @@ import (
 
 // copyStatus copies the provider status and the generated credentials from the extension resource to the garden.
 func (r *Reconciler) copyStatus(ctx context.Context, bucket *corev1beta1.BackupBucket, extension *extensionsv1alpha1.BackupBucket) error {
-	known := bucket.Status.GeneratedSecretRef != nil
 	err := operation.PatchStatus(ctx, r.GardenClient, bucket, func(bucket *corev1beta1.BackupBucket) {
 		if extension.Status.ProviderStatus != nil {
 			bucket.Status.ProviderStatus = extension.Status.ProviderStatus
@@ -39,12 +38,12 @@ func (r *Reconciler) copyStatus(ctx context.Context, bucket *corev1beta1.BackupB
 		return fmt.Errorf("reading the credentials that were generated for BackupBucket %s, in Secret %s/%s of the seed: %w",
 			bucket.Name, ref.Namespace, ref.Name, err)
 	}
-	return r.writeGenerated(ctx, bucket, generated.Data, known)
+	return r.writeGenerated(ctx, bucket, generated.Data)
 }
 
-// writeGenerated writes generated credentials into the garden. If their reference was not known before, the garden may
-// not let the gardenlet read the Secret yet, so it is created without reading it first.
-func (r *Reconciler) writeGenerated(ctx context.Context, bucket *corev1beta1.BackupBucket, data map[string][]byte, known bool) error {
+// writeGenerated writes generated credentials into the garden. It tries to create the Secret first: if its reference is new,
+// the garden may not let the gardenlet read the Secret yet.
+func (r *Reconciler) writeGenerated(ctx context.Context, bucket *corev1beta1.BackupBucket, data map[string][]byte) error {
 	fill := func(secret *corev1.Secret) {
 		secret.OwnerReferences = []metav1.OwnerReference{
 			*metav1.NewControllerRef(bucket, corev1beta1.SchemeGroupVersion.WithKind("BackupBucket"))}
@@ -52,26 +51,19 @@ func (r *Reconciler) writeGenerated(ctx context.Context, bucket *corev1beta1.Bac
 		secret.Data = data
 	}
 	secret := generatedSecret(bucket)
-	found := known
-	if !known {
-		fill(secret)
-		err := r.GardenClient.Create(ctx, secret)
-		if found = apierrors.IsAlreadyExists(err); err != nil && !found {
-			return fmt.Errorf("creating Secret %s in the garden with the generated credentials of BackupBucket %s: %w",
-				client.ObjectKeyFromObject(secret), bucket.Name, err)
+	fill(secret)
+	err := r.GardenClient.Create(ctx, secret)
+	if apierrors.IsAlreadyExists(err) {
+		secret = generatedSecret(bucket)
+		if err = r.GardenReader.Get(ctx, client.ObjectKeyFromObject(secret), secret); err == nil {
+			return operation.Patch(ctx, r.GardenClient, secret, fill)
 		}
 	}
-	if !found {
-		return nil
-	}
-	secret = generatedSecret(bucket)
-	if err := r.GardenReader.Get(ctx, client.ObjectKeyFromObject(secret), secret); apierrors.IsNotFound(err) && known {
-		return r.writeGenerated(ctx, bucket, data, false)
-	} else if err != nil {
-		return fmt.Errorf("reading Secret %s of the garden with the generated credentials of BackupBucket %s: %w",
+	if err != nil {
+		return fmt.Errorf("writing Secret %s of the garden with the generated credentials of BackupBucket %s: %w",
 			client.ObjectKeyFromObject(secret), bucket.Name, err)
 	}
-	return operation.Patch(ctx, r.GardenClient, secret, fill)
+	return nil
 }
 
 // deleteGenerated deletes the generated credentials in the garden.

@@ -14,12 +14,12 @@ import (
 	resourcesv1alpha1 "github.com/gardener/gardener/pkg/apis/resources/v1alpha1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/gardenlite/gardenlite/internal/seed/gardenlet/charts"
+	"github.com/gardenlite/gardenlite/internal/seed/gardenlet/controllerutils"
 )
 
 const (
@@ -61,13 +61,14 @@ func (r *Reconciler) reconcileAccess(ctx context.Context, installation *corev1be
 	if err != nil {
 		return fmt.Errorf("encoding the labels of the ServiceAccount of ControllerInstallation %s: %w", installation.Name, err)
 	}
-	return createOrPatch(ctx, r.SeedClient, secret, func(secret *corev1.Secret) {
+	return controllerutils.CreateOrPatch(ctx, r.SeedClient, r.SeedClient, secret, func(secret *corev1.Secret) error {
 		secret.Type = cmp.Or(secret.Type, corev1.SecretTypeOpaque)
 		metav1.SetMetaDataLabel(&secret.ObjectMeta, resourcesv1alpha1.ResourceManagerPurpose, resourcesv1alpha1.LabelPurposeTokenRequest)
 		metav1.SetMetaDataLabel(&secret.ObjectMeta, resourcesv1alpha1.ResourceManagerClass, resourcesv1alpha1.ResourceManagerClassGarden)
 		metav1.SetMetaDataAnnotation(&secret.ObjectMeta, resourcesv1alpha1.ServiceAccountName, ServiceAccountName(installation.Name))
 		metav1.SetMetaDataAnnotation(&secret.ObjectMeta, resourcesv1alpha1.ServiceAccountLabels, string(labels))
 		delete(secret.Data, resourcesv1alpha1.DataKeyKubeconfig)
+		return nil
 	})
 }
 
@@ -75,14 +76,7 @@ func (r *Reconciler) reconcileAccess(ctx context.Context, installation *corev1be
 // kubeconfig refers to the file with the token instead of containing the token. The name of the Secret contains a
 // checksum of the data.
 func (r *Reconciler) genericKubeconfig(namespace string) (*corev1.Secret, error) {
-	data, err := clientcmd.Write(clientcmdapi.Config{
-		Clusters: map[string]*clientcmdapi.Cluster{"garden": {
-			Server: r.GardenConfig.Host, CertificateAuthorityData: r.GardenConfig.CAData, InsecureSkipTLSVerify: r.GardenConfig.Insecure,
-		}},
-		AuthInfos:      map[string]*clientcmdapi.AuthInfo{"extension": {TokenFile: tokenFile}},
-		Contexts:       map[string]*clientcmdapi.Context{"garden": {Cluster: "garden", AuthInfo: "extension"}},
-		CurrentContext: "garden",
-	})
+	data, err := controllerutils.Kubeconfig(r.GardenConfig, "extension", &clientcmdapi.AuthInfo{TokenFile: tokenFile})
 	if err != nil {
 		return nil, fmt.Errorf("writing the kubeconfig for extensions: %w", err)
 	}

@@ -65,9 +65,13 @@ type Reconciler struct {
 // NamespaceName returns the namespace in the seed of the extension that a ControllerInstallation installs.
 func NamespaceName(installation string) string { return namespacePrefix + installation }
 
-// OfNamespace returns the name of the ControllerInstallation that a namespace of the seed belongs to.
-func OfNamespace(namespace string) (installation string, ok bool) {
-	return strings.CutPrefix(namespace, namespacePrefix)
+// OfNamespace returns the name of the ControllerInstallation that a namespace of the seed belongs to, empty if there is none.
+func OfNamespace(namespace string) string {
+	installation, ok := strings.CutPrefix(namespace, namespacePrefix)
+	if !ok {
+		return ""
+	}
+	return installation
 }
 
 // Own reports whether a ControllerInstallation is for a seed.
@@ -96,17 +100,15 @@ func changed() predicate.Predicate {
 }
 
 func ofManagedResource(_ context.Context, obj client.Object) []reconcile.Request {
-	return request(obj.GetLabels()[LabelInstallation])
+	return Requests(obj.GetLabels()[LabelInstallation])
 }
 
 func ofNamespace(_ context.Context, obj client.Object) []reconcile.Request {
-	if name, ok := OfNamespace(obj.GetName()); ok {
-		return request(name)
-	}
-	return nil
+	return Requests(OfNamespace(obj.GetName()))
 }
 
-func request(name string) []reconcile.Request {
+// Requests returns the request for a ControllerInstallation, none if the name is empty.
+func Requests(name string) []reconcile.Request {
 	if name == "" {
 		return nil
 	}

@@ -10,47 +10,22 @@ import (
 	"github.com/gardener/gardener/pkg/apis/core/v1beta1/constants"
 	resourcesv1alpha1 "github.com/gardener/gardener/pkg/apis/resources/v1alpha1"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/equality"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
+
+	"github.com/gardenlite/gardenlite/internal/seed/gardenlet/controllerutils"
 )
 
 // The label of Pod Security Admission.
 const labelPodSecurityEnforce = "pod-security.kubernetes.io/enforce"
 
-// createOrPatch creates or patches an object of the seed with the changes of mutate.
-func createOrPatch[T client.Object](ctx context.Context, c client.Client, obj T, mutate func(T)) error {
-	key := client.ObjectKeyFromObject(obj)
-	err := c.Get(ctx, key, obj)
-	if apierrors.IsNotFound(err) {
-		mutate(obj)
-		if err := c.Create(ctx, obj); err != nil {
-			return fmt.Errorf("creating %T %s in the seed: %w", obj, key, err)
-		}
-		return nil
-	}
-	if err != nil {
-		return fmt.Errorf("reading %T %s in the seed: %w", obj, key, err)
-	}
-	before := obj.DeepCopyObject().(T)
-	mutate(obj)
-	if equality.Semantic.DeepEqual(before, obj) {
-		return nil
-	}
-	if err := c.Patch(ctx, obj, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); err != nil {
-		return fmt.Errorf("writing %T %s in the seed: %w", obj, key, err)
-	}
-	return nil
-}
-
 func (r *Reconciler) reconcileNamespace(ctx context.Context, installation *corev1beta1.ControllerInstallation,
 	registration *corev1beta1.ControllerRegistration, seed *corev1beta1.Seed) error {
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: NamespaceName(installation.Name)}}
-	return createOrPatch(ctx, r.SeedClient, namespace, func(namespace *corev1.Namespace) {
+	return controllerutils.CreateOrPatch(ctx, r.SeedClient, r.SeedClient, namespace, func(namespace *corev1.Namespace) error {
 		for key, value := range map[string]string{
 			constants.GardenRole:                             constants.GardenRoleExtension,
 			constants.LabelControllerRegistrationName:        registration.Name,
@@ -65,6 +40,7 @@ func (r *Reconciler) reconcileNamespace(ctx context.Context, installation *corev
 		} else {
 			delete(namespace.Labels, labelPodSecurityEnforce)
 		}
+		return nil
 	})
 }
 
@@ -90,10 +66,12 @@ func (r *Reconciler) reconcileManagedResource(ctx context.Context, installation 
 			return fmt.Errorf("creating Secret %s/%s in the seed: %w", secret.Namespace, secret.Name, err)
 		}
 	}
-	err = createOrPatch(ctx, r.SeedClient, managedResource(installation), func(resource *resourcesv1alpha1.ManagedResource) {
+	resource := managedResource(installation)
+	err = controllerutils.CreateOrPatch(ctx, r.SeedClient, r.SeedClient, resource, func(resource *resourcesv1alpha1.ManagedResource) error {
 		metav1.SetMetaDataLabel(&resource.ObjectMeta, LabelInstallation, installation.Name)
 		metav1.SetMetaDataLabel(&resource.ObjectMeta, LabelRegistration, installation.Spec.RegistrationRef.Name)
 		resource.Spec.Class, resource.Spec.SecretRefs = ptr.To(constants.SeedResourceManagerClass), refs
+		return nil
 	})
 	if err != nil {
 		return err

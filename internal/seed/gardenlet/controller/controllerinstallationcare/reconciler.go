@@ -12,7 +12,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/cluster"
@@ -57,11 +56,10 @@ func changed() predicate.Predicate {
 }
 
 func installationOf(_ context.Context, obj client.Object) []reconcile.Request {
-	name := obj.GetLabels()[controllerinstallation.LabelInstallation]
-	if name == "" || obj.GetNamespace() != constants.GardenNamespace {
+	if obj.GetNamespace() != constants.GardenNamespace {
 		return nil
 	}
-	return []reconcile.Request{{NamespacedName: types.NamespacedName{Name: name}}}
+	return controllerinstallation.Requests(obj.GetLabels()[controllerinstallation.LabelInstallation])
 }
 
 // tokenChanged returns a predicate for access Secrets that are created or deleted, or whose token was renewed.
@@ -74,11 +72,7 @@ func tokenChanged() predicate.Predicate {
 }
 
 func ofToken(_ context.Context, obj client.Object) []reconcile.Request {
-	name, ok := controllerinstallation.OfNamespace(obj.GetNamespace())
-	if !ok {
-		return nil
-	}
-	return []reconcile.Request{{NamespacedName: types.NamespacedName{Name: name}}}
+	return controllerinstallation.Requests(controllerinstallation.OfNamespace(obj.GetNamespace()))
 }
 
 // Reconcile checks one ControllerInstallation.

@@ -51,10 +51,8 @@ func (s *step) gardenlet(ctx context.Context) (gardenlet deployment.Gardenlet, e
 		return gardenlet, err
 	}
 	if checksum != "" {
-		annotations := maps.Clone(gardenlet.Deployment.PodAnnotations)
-		if annotations == nil {
-			annotations = map[string]string{}
-		}
+		annotations := map[string]string{}
+		maps.Copy(annotations, gardenlet.Deployment.PodAnnotations)
 		annotations[backupChecksum] = checksum
 		gardenlet.Deployment.PodAnnotations = annotations
 	}

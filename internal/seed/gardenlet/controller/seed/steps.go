@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/gardenlite/gardenlite/internal/component/operation"
+	"github.com/gardenlite/gardenlite/internal/seed/gardenlet/controllerutils"
 )
 
 // ensureNamespaces creates the namespace garden, and adds the labels that policies and tools expect to it and kube-system.
@@ -43,18 +44,10 @@ func (r *Reconciler) ensureNamespaces(ctx context.Context, seed *corev1beta1.See
 
 func (r *Reconciler) ensureNamespace(ctx context.Context, name string, mutate func(*corev1.Namespace)) error {
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}
-	err := r.SeedReader.Get(ctx, client.ObjectKeyFromObject(namespace), namespace)
-	switch {
-	case err == nil:
-		err = operation.Patch(ctx, r.SeedClient, namespace, mutate)
-	case apierrors.IsNotFound(err):
+	return controllerutils.CreateOrPatch(ctx, r.SeedClient, r.SeedReader, namespace, func(namespace *corev1.Namespace) error {
 		mutate(namespace)
-		err = r.SeedClient.Create(ctx, namespace)
-	}
-	if err != nil {
-		return fmt.Errorf("writing the namespace %s of the seed: %w", name, err)
-	}
-	return nil
+		return nil
+	})
 }
 
 // ensureIdentity ensures the cluster-identity ConfigMap, which identifies the seed's cluster, and copies the identity into
@@ -105,22 +98,12 @@ func (r *Reconciler) ensureBackupBucket(ctx context.Context, seed *corev1beta1.S
 		return nil
 	}
 	bucket := &corev1beta1.BackupBucket{ObjectMeta: metav1.ObjectMeta{Name: string(seed.UID)}}
-	err := r.GardenReader.Get(ctx, client.ObjectKeyFromObject(bucket), bucket)
-	switch {
-	case err == nil:
-		err = operation.Patch(ctx, r.GardenClient, bucket, func(bucket *corev1beta1.BackupBucket) {
-			if writeBucket(bucket, seed) {
-				metav1.SetMetaDataAnnotation(&bucket.ObjectMeta, constants.GardenerOperation, constants.GardenerOperationReconcile)
-			}
-		})
-	case apierrors.IsNotFound(err):
-		writeBucket(bucket, seed)
-		err = r.GardenClient.Create(ctx, bucket)
-	}
-	if err != nil {
-		return fmt.Errorf("writing the BackupBucket %s of Seed %s: %w", bucket.Name, seed.Name, err)
-	}
-	return nil
+	return controllerutils.CreateOrPatch(ctx, r.GardenClient, r.GardenReader, bucket, func(bucket *corev1beta1.BackupBucket) error {
+		if same := writeBucket(bucket, seed); same {
+			metav1.SetMetaDataAnnotation(&bucket.ObjectMeta, constants.GardenerOperation, constants.GardenerOperationReconcile)
+		}
+		return nil
+	})
 }
 
 // writeBucket writes the desired state into the bucket, and reports whether its spec was the same before.

@@ -78,16 +78,15 @@ func overlay(obj, wanted client.Object) error {
 	return nil
 }
 
+// merged returns the values of both maps, and those of wanted for keys of both.
 func merged(has, wanted map[string]string) map[string]string {
 	if len(wanted) == 0 {
 		return has
 	}
-	has = maps.Clone(has)
-	if has == nil {
-		has = map[string]string{}
-	}
-	maps.Copy(has, wanted)
-	return has
+	all := map[string]string{}
+	maps.Copy(all, has)
+	maps.Copy(all, wanted)
+	return all
 }
 
 // systemNamespace returns kube-system with Gardener's labels.

@@ -14,13 +14,12 @@ import (
 	"github.com/gardener/gardener/pkg/apis/core/v1beta1/constants"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/equality"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/gardenlite/gardenlite/internal/component/operation"
 	"github.com/gardenlite/gardenlite/internal/seed/gardenlet/flow"
 	"github.com/gardenlite/gardenlite/internal/seed/gardenlet/shootsecrets"
 	"github.com/gardenlite/gardenlite/internal/shootplane/spec"
@@ -203,21 +202,28 @@ func hostOf(endpoint string) string {
 	return host
 }
 
+func (b *botanist) readPlane(ctx context.Context, name string) (*appsv1.Deployment, error) {
+	deployment, key := &appsv1.Deployment{}, client.ObjectKey{Namespace: b.namespace(), Name: name}
+	if err := b.SeedReader.Get(ctx, key, deployment); err != nil {
+		return nil, fmt.Errorf("reading Deployment %s: %w", key, err)
+	}
+	return deployment, nil
+}
+
 // rolledOut returns a step that waits until a Deployment of the control plane is rolled out, which includes being
 // stopped if it has 0 replicas.
 func (b *botanist) rolledOut(name string) func(context.Context) error {
 	return func(ctx context.Context) error {
-		deployment := &appsv1.Deployment{}
-		key := client.ObjectKey{Namespace: b.namespace(), Name: name}
-		if err := b.SeedReader.Get(ctx, key, deployment); err != nil {
-			return fmt.Errorf("reading Deployment %s: %w", key, err)
+		deployment, err := b.readPlane(ctx, name)
+		if err != nil {
+			return err
 		}
 		status, wanted := deployment.Status, ptr.Deref(deployment.Spec.Replicas, 1)
 		if status.ObservedGeneration >= deployment.Generation && status.Replicas == wanted && status.UpdatedReplicas == wanted &&
 			status.AvailableReplicas == wanted {
 			return nil
 		}
-		return flow.Pending("Deployment %s is not rolled out yet%s", key, why(deployment))
+		return flow.Pending("Deployment %s is not rolled out yet%s", client.ObjectKeyFromObject(deployment), why(deployment))
 	}
 }
 
@@ -235,17 +241,13 @@ func why(deployment *appsv1.Deployment) string {
 // server.
 func (b *botanist) scaleDown(ctx context.Context) error {
 	for _, name := range []string{spec.ControllerManager, spec.APIServer} {
-		deployment := &appsv1.Deployment{}
-		key := client.ObjectKey{Namespace: b.namespace(), Name: name}
-		if err := b.SeedReader.Get(ctx, key, deployment); err != nil {
-			return fmt.Errorf("reading Deployment %s: %w", key, err)
+		deployment, err := b.readPlane(ctx, name)
+		if err != nil {
+			return err
 		}
-		before := deployment.DeepCopy()
-		deployment.Spec.Replicas = ptr.To[int32](0)
-		if !equality.Semantic.DeepEqual(before, deployment) {
-			if err := b.SeedClient.Patch(ctx, deployment, client.MergeFrom(before)); err != nil {
-				return fmt.Errorf("stopping Deployment %s: %w", key, err)
-			}
+		err = operation.Patch(ctx, b.SeedClient, deployment, func(d *appsv1.Deployment) { d.Spec.Replicas = ptr.To[int32](0) })
+		if err != nil {
+			return err
 		}
 		if err := b.rolledOut(name)(ctx); err != nil {
 			return err
@@ -259,11 +261,9 @@ func (b *botanist) sleeps(ctx context.Context) (bool, error) {
 	if !b.hibernates() {
 		return false, nil
 	}
-	deployment := &appsv1.Deployment{}
-	key := client.ObjectKey{Namespace: b.namespace(), Name: spec.APIServer}
-	err := b.SeedReader.Get(ctx, key, deployment)
+	deployment, err := b.readPlane(ctx, spec.APIServer)
 	if client.IgnoreNotFound(err) != nil {
-		return false, fmt.Errorf("reading Deployment %s: %w", key, err)
+		return false, err
 	}
 	return err != nil || ptr.Deref(deployment.Spec.Replicas, 1) == 0, nil
 }
@@ -272,18 +272,14 @@ func (b *botanist) sleeps(ctx context.Context) (bool, error) {
 // deleted only if that is confirmed (withData); otherwise it stays for another seed.
 func (b *botanist) deletePlane(name string, withData bool) func(context.Context) error {
 	return func(ctx context.Context) error {
-		deployment := &appsv1.Deployment{}
-		key := client.ObjectKey{Namespace: b.namespace(), Name: name}
-		if err := b.SeedReader.Get(ctx, key, deployment); err != nil {
-			if apierrors.IsNotFound(err) {
-				return nil
-			}
-			return fmt.Errorf("reading Deployment %s: %w", key, err)
+		deployment, err := b.readPlane(ctx, name)
+		if err != nil {
+			return client.IgnoreNotFound(err)
 		}
-		if before := deployment.DeepCopy(); withData && deployment.Annotations[spec.AnnotationConfirmDeletion] != "true" {
-			annotate(deployment, spec.AnnotationConfirmDeletion, "true")
-			if err := b.SeedClient.Patch(ctx, deployment, client.MergeFrom(before)); err != nil {
-				return client.IgnoreNotFound(fmt.Errorf("confirming the deletion of Deployment %s: %w", key, err))
+		if withData {
+			err := operation.Patch(ctx, b.SeedClient, deployment, func(d *appsv1.Deployment) { annotate(d, spec.AnnotationConfirmDeletion, "true") })
+			if err != nil {
+				return client.IgnoreNotFound(err)
 			}
 		}
 		return remove(ctx, b.SeedClient, b.SeedReader, deployment)

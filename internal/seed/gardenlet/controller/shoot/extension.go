@@ -120,12 +120,7 @@ func (b *botanist) stamp(obj metav1.Object) {
 func requestKey(obj metav1.Object) string { return fmt.Sprintf("%T %s", obj, obj.GetName()) }
 
 func annotate(obj metav1.Object, name, value string) {
-	annotations := maps.Clone(obj.GetAnnotations())
-	if annotations == nil {
-		annotations = map[string]string{}
-	}
-	annotations[name] = value
-	obj.SetAnnotations(annotations)
+	obj.SetAnnotations(merged(obj.GetAnnotations(), map[string]string{name: value}))
 }
 
 // annotateOrNot sets an annotation, or removes it if the value is empty.

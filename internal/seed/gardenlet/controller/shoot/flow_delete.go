@@ -48,13 +48,9 @@ func (b *botanist) deleteTasks() []flow.Task {
 		b.task(dns, b.destroyAll(extensionsv1alpha1.DNSRecordResource), server),
 		b.task(project, b.deleteFromProject, server),
 		unless(!b.byForce(), b.task(secrets, b.releaseSecrets, infra, dns, plane, others)),
-		b.task(namespace, func(ctx context.Context) error {
-			return remove(ctx, b.SeedClient, b.SeedReader, &corev1.Namespace{ObjectMeta: id})
-		}, infra, dns, project, server, others, secrets),
-		b.task(cluster, func(ctx context.Context) error {
-			return remove(ctx, b.SeedClient, b.SeedReader, &extensionsv1alpha1.Cluster{ObjectMeta: id})
-		}, namespace),
-		b.task("Deleting Shoot State", func(ctx context.Context) error { return remove(ctx, b.GardenClient, b.GardenReader, state) }, cluster),
+		b.task(namespace, removal(b.SeedClient, b.SeedReader, &corev1.Namespace{ObjectMeta: id}), infra, dns, project, server, others, secrets),
+		b.task(cluster, removal(b.SeedClient, b.SeedReader, &extensionsv1alpha1.Cluster{ObjectMeta: id}), namespace),
+		b.task("Deleting Shoot State", removal(b.GardenClient, b.GardenReader, state), cluster),
 	}
 }
 

@@ -3,6 +3,7 @@ package shoot
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	corev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
 	extensionsv1alpha1 "github.com/gardener/gardener/pkg/apis/extensions/v1alpha1"
@@ -45,12 +46,8 @@ func (b *botanist) migrateTasks() []flow.Task {
 		b.task(server, b.deletePlane(spec.APIServer, false), controlled),
 		b.task(entry, b.migrateEntry, server),
 		b.task(extensions, b.destroyAll(), server),
-		b.task(namespace, func(ctx context.Context) error {
-			return remove(ctx, b.SeedClient, b.SeedReader, &corev1.Namespace{ObjectMeta: id})
-		}, extensions, entry),
-		b.task("Deleting Cluster resource from Seed", func(ctx context.Context) error {
-			return remove(ctx, b.SeedClient, b.SeedReader, &extensionsv1alpha1.Cluster{ObjectMeta: id})
-		}, namespace),
+		b.task(namespace, removal(b.SeedClient, b.SeedReader, &corev1.Namespace{ObjectMeta: id}), extensions, entry),
+		b.task("Deleting Cluster resource from Seed", removal(b.SeedClient, b.SeedReader, &extensionsv1alpha1.Cluster{ObjectMeta: id}), namespace),
 	}
 }
 
@@ -61,16 +58,22 @@ func (b *botanist) migrateAll(kinds ...string) func(context.Context) error {
 // withoutBastions waits until the Shoot has no Bastions any more. The Bastion controller of the controller-manager
 // deletes the Bastions of a Shoot that is deleted or migrated.
 func (b *botanist) withoutBastions(ctx context.Context) error {
-	bastions := &operationsv1alpha1.BastionList{}
-	if err := b.GardenClient.List(ctx, bastions, client.InNamespace(b.shoot.Namespace)); err != nil {
-		return fmt.Errorf("listing the Bastions of namespace %s: %w", b.shoot.Namespace, err)
+	bastions, err := b.bastions(ctx)
+	if err != nil {
+		return err
 	}
-	for _, bastion := range bastions.Items {
-		if bastion.Spec.ShootRef.Name == b.shoot.Name {
-			return flow.Pending("Bastion %s/%s of the Shoot is still there", bastion.Namespace, bastion.Name)
-		}
+	if len(bastions) > 0 {
+		return flow.Pending("Bastion %s/%s of the Shoot is still there", bastions[0].Namespace, bastions[0].Name)
 	}
 	return nil
+}
+
+func (b *botanist) bastions(ctx context.Context) ([]operationsv1alpha1.Bastion, error) {
+	all := &operationsv1alpha1.BastionList{}
+	if err := b.GardenClient.List(ctx, all, client.InNamespace(b.shoot.Namespace)); err != nil {
+		return nil, fmt.Errorf("listing the Bastions of namespace %s: %w", b.shoot.Namespace, err)
+	}
+	return slices.DeleteFunc(all.Items, func(bastion operationsv1alpha1.Bastion) bool { return bastion.Spec.ShootRef.Name != b.shoot.Name }), nil
 }
 
 // mayMove returns why the migration of a Shoot cannot begin, empty if it can or has already begun.

@@ -48,15 +48,12 @@ func (b *botanist) announceForce(ctx context.Context) error {
 			return err
 		}
 	}
-	bastions := &operationsv1alpha1.BastionList{}
-	if err := b.GardenClient.List(ctx, bastions, client.InNamespace(b.shoot.Namespace)); err != nil {
-		return fmt.Errorf("listing the Bastions of namespace %s: %w", b.shoot.Namespace, err)
+	bastions, err := b.bastions(ctx)
+	if err != nil {
+		return err
 	}
-	for i := range bastions.Items {
-		if bastions.Items[i].Spec.ShootRef.Name != b.shoot.Name {
-			continue
-		}
-		err := operation.Patch(ctx, b.GardenClient, &bastions.Items[i], func(bastion *operationsv1alpha1.Bastion) {
+	for i := range bastions {
+		err := operation.Patch(ctx, b.GardenClient, &bastions[i], func(bastion *operationsv1alpha1.Bastion) {
 			metav1.SetMetaDataAnnotation(&bastion.ObjectMeta, constants.AnnotationConfirmationForceDeletion, "true")
 		})
 		if client.IgnoreNotFound(err) != nil {

@@ -10,11 +10,13 @@ import (
 	"github.com/gardener/gardener/pkg/apis/core/v1beta1/constants"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/gardenlite/gardenlite/internal/node"
+	"github.com/gardenlite/gardenlite/internal/seed/gardenlet/controllerutils"
 	"github.com/gardenlite/gardenlite/internal/seed/gardenlet/flow"
 	"github.com/gardenlite/gardenlite/internal/seed/gardenlet/shootsecrets"
 )
@@ -145,7 +147,9 @@ func (b *botanist) deployMachineController(ctx context.Context) error {
 				return err
 			}
 		}
-		data, err := b.kubeconfig(machineControllerSecret, certificate, key)
+		cluster := &rest.Config{Host: b.url(), TLSClientConfig: rest.TLSClientConfig{CAData: b.bundle()}}
+		user := &clientcmdapi.AuthInfo{ClientCertificateData: certificate, ClientKeyData: key}
+		data, err := controllerutils.Kubeconfig(cluster, machineControllerSecret, user)
 		secret.Data = map[string][]byte{kubeconfigKey: data}
 		return err
 	})
@@ -163,17 +167,4 @@ func (b *botanist) currentAccess(kubeconfig []byte, authority shootsecrets.Autho
 		}
 	}
 	return nil, nil
-}
-
-func (b *botanist) kubeconfig(name string, certificate, key []byte) ([]byte, error) {
-	config := clientcmdapi.NewConfig()
-	config.Clusters[name] = &clientcmdapi.Cluster{Server: b.url(), CertificateAuthorityData: b.bundle()}
-	config.AuthInfos[name] = &clientcmdapi.AuthInfo{ClientCertificateData: certificate, ClientKeyData: key}
-	config.Contexts[name] = &clientcmdapi.Context{Cluster: name, AuthInfo: name}
-	config.CurrentContext = name
-	data, err := clientcmd.Write(*config)
-	if err != nil {
-		return nil, fmt.Errorf("writing the kubeconfig of %s: %w", name, err)
-	}
-	return data, nil
 }

@@ -6,7 +6,6 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
-	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -178,17 +177,14 @@ func capacity(t *corev1beta1.MachineType) corev1.ResourceList {
 }
 
 func nodeLabels(p pool) map[string]string {
-	labels := maps.Clone(p.Labels)
-	if labels == nil {
-		labels = map[string]string{}
-	}
-	labels["node.kubernetes.io/role"] = "node"
-	labels[corev1.LabelArchStable] = ptr.Deref(p.Machine.Architecture, constants.ArchitectureAMD64)
+	labels := merged(p.Labels, map[string]string{
+		"node.kubernetes.io/role": "node", corev1.LabelArchStable: ptr.Deref(p.Machine.Architecture, constants.ArchitectureAMD64),
+		constants.LabelWorkerPool: p.Name, constants.LabelWorkerPoolDeprecated: p.Name,
+		constants.LabelWorkerPoolGardenerNodeAgentSecretName: p.secret,
+	})
 	if s := p.SystemComponents; s == nil || s.Allow {
 		labels[constants.LabelWorkerPoolSystemComponents] = "true"
 	}
-	labels[constants.LabelWorkerPool], labels[constants.LabelWorkerPoolDeprecated] = p.Name, p.Name
-	labels[constants.LabelWorkerPoolGardenerNodeAgentSecretName] = p.secret
 	if p.CRI != nil {
 		labels[extensionsv1alpha1.CRINameWorkerLabel] = string(p.CRI.Name)
 		for _, runtime := range p.CRI.ContainerRuntimes {

@@ -8,7 +8,6 @@ import (
 	corev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
 	"github.com/gardener/gardener/pkg/apis/core/v1beta1/constants"
 	extensionsv1alpha1 "github.com/gardener/gardener/pkg/apis/extensions/v1alpha1"
-	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -16,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/gardenlite/gardenlite/internal/component/operation"
+	"github.com/gardenlite/gardenlite/internal/seed/gardenlet/controllerutils"
 	"github.com/gardenlite/gardenlite/internal/seed/gardenlet/extensionops"
 	"github.com/gardenlite/gardenlite/internal/seed/gardenlet/flow"
 )
@@ -44,6 +44,11 @@ func remove(ctx context.Context, c client.Client, live client.Reader, obj client
 		}
 	}
 	return flow.Pending("%T %s has not gone yet", obj, key)
+}
+
+// removal returns a step that deletes an object, and waits until it is gone.
+func removal(c client.Client, live client.Reader, obj client.Object) func(context.Context) error {
+	return func(ctx context.Context) error { return remove(ctx, c, live, obj) }
 }
 
 // confirm confirms the deletion of a ShootState, without which the garden refuses it.
@@ -75,29 +80,12 @@ func (r *Reconciler) deployCluster(ctx context.Context, a *about) error {
 
 // ensure creates or patches an object with the changes of mutate. It returns Pending if the object is being deleted.
 func ensure[T client.Object](ctx context.Context, c client.Client, live client.Reader, obj T, mutate func(T) error) error {
-	key := client.ObjectKeyFromObject(obj)
-	err := live.Get(ctx, key, obj)
-	switch {
-	case client.IgnoreNotFound(err) != nil:
-		return fmt.Errorf("reading %T %s: %w", obj, key, err)
-	case err == nil && obj.GetDeletionTimestamp() != nil:
-		return flow.Pending("%T %s is being deleted", obj, key)
-	}
-	before, found := obj.DeepCopyObject().(T), err == nil
-	err = nil
-	if err := mutate(obj); err != nil {
-		return err
-	}
-	switch {
-	case !found:
-		err = c.Create(ctx, obj)
-	case !equality.Semantic.DeepEqual(before, obj):
-		err = c.Patch(ctx, obj, client.MergeFrom(before))
-	}
-	if err != nil {
-		return fmt.Errorf("writing %T %s: %w", obj, key, err)
-	}
-	return nil
+	return controllerutils.CreateOrPatch(ctx, c, live, obj, func(obj T) error {
+		if obj.GetDeletionTimestamp() != nil {
+			return flow.Pending("%T %s is being deleted", obj, client.ObjectKeyFromObject(obj))
+		}
+		return mutate(obj)
+	})
 }
 
 func clusterSpec(a *about) (*extensionsv1alpha1.ClusterSpec, error) {

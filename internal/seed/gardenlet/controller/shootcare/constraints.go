@@ -89,12 +89,8 @@ func (c *care) expiring(ctx context.Context) (*problem, error) {
 			names = append(names, fmt.Sprintf("%q (until %s)", secret.Labels["name"], end.UTC().Format(time.RFC3339)))
 		}
 	}
-	if len(names) == 0 {
-		return nil, nil
-	}
-	slices.Sort(names)
-	return &problem{reason: "ExpiringCACertificates", message: fmt.Sprintf(
-		"Some authorities are valid for less than %d days, rotate them: %s", int(minimumValidity.Hours()/24), strings.Join(names, ", "))}, nil
+	return problemOf("ExpiringCACertificates", fmt.Sprintf("Some authorities are valid for less than %d days, rotate them: ",
+		int(minimumValidity.Hours()/24)), names), nil
 }
 
 // conversions reports the custom resources of the Shoot with several stored versions and a conversion webhook: they can
@@ -115,23 +111,18 @@ func (c *care) conversions(ctx context.Context) (*problem, error) {
 			names = append(names, d.Name)
 		}
 	}
-	if len(names) == 0 {
-		return nil, nil
-	}
-	slices.Sort(names)
-	return &problem{reason: "CRDsWithProblematicConversionWebhooks",
-		message: "Some CustomResourceDefinitions have several stored versions and a conversion webhook: " + strings.Join(names, ", ")}, nil
+	return problemOf("CRDsWithProblematicConversionWebhooks",
+		"Some CustomResourceDefinitions have several stored versions and a conversion webhook: ", names), nil
 }
 
 func (c *care) pendingInPlace() *problem {
 	updates := c.shoot.Status.InPlaceUpdates
-	if isWorkerless(c.shoot) || updates == nil || updates.PendingWorkerUpdates == nil ||
-		len(updates.PendingWorkerUpdates.ManualInPlaceUpdate) == 0 {
+	if isWorkerless(c.shoot) || updates == nil || updates.PendingWorkerUpdates == nil {
 		return nil
 	}
-	return &problem{reason: "WorkerPoolsWithManualInPlaceUpdateStrategyPending",
-		message: "Some worker pools with the update strategy ManualInPlaceUpdate wait for their update: " +
-			strings.Join(updates.PendingWorkerUpdates.ManualInPlaceUpdate, ", ")}
+	return problemOf("WorkerPoolsWithManualInPlaceUpdateStrategyPending",
+		"Some worker pools with the update strategy ManualInPlaceUpdate wait for their update: ",
+		slices.Clone(updates.PendingWorkerUpdates.ManualInPlaceUpdate))
 }
 
 // ignored reports the ManagedResources with the annotation that excludes them from reconciliation.
@@ -142,10 +133,15 @@ func (c *care) ignored() *problem {
 			names = append(names, c.managed[i].Name)
 		}
 	}
+	return problemOf("ManagedResourcesIgnored",
+		"Some ManagedResources are annotated with "+resourcesv1alpha1.Ignore+"=true, so nothing is done for them: ", names)
+}
+
+// problemOf returns the problem of the named objects, nil if there are none.
+func problemOf(reason, message string, names []string) *problem {
 	if len(names) == 0 {
 		return nil
 	}
 	slices.Sort(names)
-	return &problem{reason: "ManagedResourcesIgnored", message: fmt.Sprintf("Some ManagedResources are annotated with "+
-		"%s=true, so nothing is done for them: %s", resourcesv1alpha1.Ignore, strings.Join(names, ", "))}
+	return &problem{reason: reason, message: message + strings.Join(names, ", ")}
 }

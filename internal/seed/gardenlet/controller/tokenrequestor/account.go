@@ -9,14 +9,13 @@ import (
 	resourcesv1alpha1 "github.com/gardener/gardener/pkg/apis/resources/v1alpha1"
 	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	authenticationclient "k8s.io/client-go/kubernetes/typed/authentication/v1"
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/ptr"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/gardenlite/gardenlite/internal/seed/gardenlet/controllerutils"
 	"github.com/gardenlite/gardenlite/internal/seed/gardenlet/registration"
 )
 
@@ -76,20 +75,10 @@ func (r *Reconciler) reconcileAccount(ctx context.Context, secret *corev1.Secret
 		return nil, err
 	}
 	account := r.account(secret)
-	key := client.ObjectKeyFromObject(account)
-	err = r.GardenReader.Get(ctx, key, account)
-	before := account.DeepCopy()
-	account.Labels, account.AutomountServiceAccountToken = labels, ptr.To(false)
-	switch {
-	case apierrors.IsNotFound(err):
-		err = r.GardenClient.Create(ctx, account)
-	case err == nil && !equality.Semantic.DeepEqual(before, account):
-		err = r.GardenClient.Patch(ctx, account, client.MergeFrom(before))
-	}
-	if err != nil {
-		return nil, fmt.Errorf("making ServiceAccount %s in the garden: %w", key, err)
-	}
-	return account, nil
+	return account, controllerutils.CreateOrPatch(ctx, r.GardenClient, r.GardenReader, account, func(account *corev1.ServiceAccount) error {
+		account.Labels, account.AutomountServiceAccountToken = labels, ptr.To(false)
+		return nil
+	})
 }
 
 // userOf returns the name of the user that a token authenticates in the garden, empty if the garden refuses the token.

@@ -28,7 +28,6 @@ import (
 	"github.com/gardenlite/gardenlite/internal/seed/gardenlet/controller/tokenrequestor"
 	"github.com/gardenlite/gardenlite/internal/seed/gardenlet/controllerutils"
 	"github.com/gardenlite/gardenlite/internal/seed/gardenlet/probe"
-	"github.com/gardenlite/gardenlite/internal/seed/gardenlet/shootaccess"
 )
 
 // parts are the parameters of the controllers.
@@ -108,7 +107,7 @@ var controllers = []struct {
 			thresholds[corev1beta1.ConditionType(t.Type)] = t.Duration.Duration
 		}
 		return &shootcare.Reconciler{
-			Base: p.Base, Shoots: &shootaccess.Cache{Seed: p.SeedReader, Clock: p.Clock},
+			Base: p.Base, Shoots: &shootcare.Cache{Seed: p.SeedReader, Clock: p.Clock},
 			ConcurrentSyncs: *config.ConcurrentSyncs, SyncPeriod: config.SyncPeriod.Duration,
 			Thresholds: thresholds, ProgressingThreshold: config.ManagedResourceProgressingThreshold,
 		}

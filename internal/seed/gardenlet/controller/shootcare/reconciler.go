@@ -14,7 +14,6 @@ import (
 	"github.com/gardenlite/gardenlite/internal/component/conditions"
 	"github.com/gardenlite/gardenlite/internal/component/operation"
 	"github.com/gardenlite/gardenlite/internal/seed/gardenlet/controllerutils"
-	"github.com/gardenlite/gardenlite/internal/seed/gardenlet/shootaccess"
 )
 
 // failedSyncPeriod is the check period of a Shoot with conditions or constraints that are not True, if it is shorter than
@@ -25,7 +24,7 @@ const failedSyncPeriod = 10 * time.Second
 type Reconciler struct {
 	controllerutils.Base
 	// Shoots holds the clients for the Shoots' API servers.
-	Shoots *shootaccess.Cache
+	Shoots *Cache
 	// ConcurrentSyncs is the number of Shoots that are checked at the same time.
 	ConcurrentSyncs int
 	// SyncPeriod is the check period of a Shoot. Events trigger a check earlier.

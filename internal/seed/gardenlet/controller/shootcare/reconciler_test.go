@@ -24,8 +24,6 @@ import (
 	"github.com/gardenlite/gardenlite/internal/component/conditions"
 	"github.com/gardenlite/gardenlite/internal/node"
 	"github.com/gardenlite/gardenlite/internal/seed/gardenlet/controllerutils"
-	"github.com/gardenlite/gardenlite/internal/seed/gardenlet/shootaccess"
-	"github.com/gardenlite/gardenlite/internal/seed/gardenlet/shootaccess/shootaccesstest"
 	"github.com/gardenlite/gardenlite/internal/shootplane/spec"
 )
 
@@ -45,7 +43,7 @@ type world struct {
 	*Reconciler
 	t      *testing.T
 	clock  *clocktesting.FakeClock
-	server *shootaccesstest.Server
+	server *server
 	seed   client.Client
 	node   corev1.Node
 	lease  coordinationv1.Lease
@@ -54,7 +52,7 @@ type world struct {
 func newWorld(t *testing.T) *world {
 	t.Helper()
 	clock := clocktesting.NewFakeClock(time.Now().Truncate(time.Second))
-	w := &world{t: t, clock: clock, server: shootaccesstest.New(t, namespace, clock, 10*minimumValidity)}
+	w := &world{t: t, clock: clock, server: newServer(t, namespace, clock, 10*minimumValidity)}
 	gardenTypes, seedTypes := runtime.NewScheme(), runtime.NewScheme()
 	for _, err := range []error{
 		corev1beta1.AddToScheme(gardenTypes), scheme.AddToScheme(seedTypes), extensionsv1alpha1.AddToScheme(seedTypes),
@@ -83,7 +81,7 @@ func newWorld(t *testing.T) *world {
 			&extensionsv1alpha1.Worker{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "s"}}).Build()
 	w.Reconciler = &Reconciler{
 		Base:   controllerutils.Base{GardenClient: garden, GardenReader: garden, SeedClient: w.seed, Clock: clock, SeedName: "seed"},
-		Shoots: &shootaccess.Cache{Seed: w.seed, Clock: clock}, SyncPeriod: syncPeriod,
+		Shoots: &Cache{Seed: w.seed, Clock: clock}, SyncPeriod: syncPeriod,
 		Thresholds: map[corev1beta1.ConditionType]time.Duration{corev1beta1.ShootAPIServerAvailable: threshold,
 			corev1beta1.ShootEveryNodeReady: threshold},
 	}
@@ -221,7 +219,7 @@ func TestAPIServerFails(t *testing.T) {
 }
 
 // Conditions of a Shoot that is being created are Progressing instead of False.
-func TestPardon(t *testing.T) {
+func TestToleratedFailures(t *testing.T) {
 	w := newWorld(t)
 	if err := w.seed.Delete(t.Context(), deployment(spec.APIServer)); err != nil {
 		t.Fatal(err)

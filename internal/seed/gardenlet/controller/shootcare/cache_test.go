@@ -1,4 +1,4 @@
-package shootaccess_test
+package shootcare
 
 import (
 	"context"
@@ -8,32 +8,26 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes/scheme"
 	clocktesting "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	"github.com/gardenlite/gardenlite/internal/seed/gardenlet/shootaccess"
-	"github.com/gardenlite/gardenlite/internal/seed/gardenlet/shootaccess/shootaccesstest"
 	"github.com/gardenlite/gardenlite/internal/testutil"
 )
 
-const namespace = "shoot--p--s"
-
-var shoot = types.NamespacedName{Namespace: "garden-p", Name: "s"}
-
-func newCache(t *testing.T) (*shootaccess.Cache, *shootaccesstest.Server, *clocktesting.FakeClock, client.Client) {
+func newCache(t *testing.T) (*Cache, *server, *clocktesting.FakeClock, client.Client) {
 	t.Helper()
 	clock := clocktesting.NewFakeClock(time.Now())
-	server := shootaccesstest.New(t, namespace, clock, 24*time.Hour)
+	server := newServer(t, namespace, clock, 24*time.Hour)
 	seed := fake.NewClientBuilder().WithScheme(scheme.Scheme).WithObjects(server.Objects...).WithStatusSubresource(&corev1.Service{}).Build()
-	return &shootaccess.Cache{Seed: seed, Clock: clock}, server, clock, seed
+	return &Cache{Seed: seed, Clock: clock}, server, clock, seed
 }
 
-func ask(t *testing.T, cache *shootaccess.Cache) *shootaccess.Cluster {
+func ask(t *testing.T, cache *Cache) *shootaccess.Cluster {
 	t.Helper()
-	cluster, err := cache.Get(t.Context(), shoot, namespace)
+	cluster, err := cache.Get(t.Context(), key, namespace)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -43,7 +37,7 @@ func ask(t *testing.T, cache *shootaccess.Cache) *shootaccess.Cluster {
 	return cluster
 }
 
-func open(t *testing.T, server *shootaccesstest.Server, want int) {
+func open(t *testing.T, server *server, want int) {
 	t.Helper()
 	testutil.Eventually(t, testutil.Timeout, func(context.Context) error {
 		if n := server.Open(); n != want {
@@ -63,7 +57,7 @@ func TestAsksAsTheGardenlet(t *testing.T) {
 		t.Errorf("asked as %v", users)
 	}
 	open(t, server, 1)
-	cache.Drop(shoot)
+	cache.Drop(key)
 	open(t, server, 0)
 }
 
@@ -77,7 +71,7 @@ func TestRenews(t *testing.T) {
 	open(t, server, 1)
 	cache.Close()
 	open(t, server, 0)
-	if _, err := cache.Get(t.Context(), shoot, namespace); err == nil {
+	if _, err := cache.Get(t.Context(), key, namespace); err == nil {
 		t.Error("a cache that is closed makes clients")
 	}
 }
@@ -93,7 +87,14 @@ func TestWithoutEndpoint(t *testing.T) {
 	if _, err := shootaccess.New(t.Context(), seed, namespace, clock); !errors.Is(err, shootaccess.ErrNoEndpoint) {
 		t.Errorf("without an address: %v", err)
 	}
-	if _, err := cache.Get(t.Context(), shoot, "other"); !errors.Is(err, shootaccess.ErrNoEndpoint) || cache.Len() != 0 {
+	if _, err := cache.Get(t.Context(), key, "other"); !errors.Is(err, shootaccess.ErrNoEndpoint) || cache.Len() != 0 {
 		t.Errorf("without a Service: %v", err)
 	}
+}
+
+// Len returns the number of clients.
+func (c *Cache) Len() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return len(c.shoots)
 }

@@ -1,6 +1,4 @@
-// Package shootaccesstest provides a fake API server of a shoot for tests, with the objects in the seed that are needed to
-// reach it. It may import API types, and the names of a control plane's objects.
-package shootaccesstest
+package shootcare
 
 import (
 	"crypto/ecdsa"
@@ -29,8 +27,8 @@ import (
 	"github.com/gardenlite/gardenlite/internal/shootplane/spec"
 )
 
-// Server is a fake API server of a shoot. It serves lists by their path, and /readyz.
-type Server struct {
+// server is a fake API server of a shoot. It serves lists by their path, and /readyz.
+type server struct {
 	// Objects are the objects in the seed that are needed to reach the server: the Secrets of the CAs and the Service.
 	Objects []client.Object
 
@@ -42,20 +40,20 @@ type Server struct {
 	open     map[net.Conn]bool
 }
 
-// New starts a server that runs until the test ends. Its client CA is valid from now for the given duration.
-func New(t testing.TB, namespace string, clk clock.PassiveClock, valid time.Duration) *Server {
+// newServer starts a server that runs until the test ends. Its client CA is valid from now for the given duration.
+func newServer(t testing.TB, namespace string, clk clock.PassiveClock, valid time.Duration) *server {
 	t.Helper()
-	s := &Server{lists: map[string]client.ObjectList{}, ready: http.StatusOK, users: map[string]int{}, open: map[net.Conn]bool{}}
+	s := &server{lists: map[string]client.ObjectList{}, ready: http.StatusOK, users: map[string]int{}, open: map[net.Conn]bool{}}
 	cert, certPEM, keyPEM := authority(t, clk.Now(), clk.Now().Add(valid))
 	clients := x509.NewCertPool()
 	clients.AddCert(cert)
-	server := httptest.NewUnstartedServer(s)
-	server.EnableHTTP2 = true
-	server.TLS = &tls.Config{ClientAuth: tls.RequireAndVerifyClientCert, ClientCAs: clients, Time: clk.Now}
-	server.Config.ConnState = s.connection
-	server.StartTLS()
-	t.Cleanup(func() { server.CloseClientConnections(); server.Close() })
-	_, port, err := net.SplitHostPort(server.Listener.Addr().String())
+	listening := httptest.NewUnstartedServer(s)
+	listening.EnableHTTP2 = true
+	listening.TLS = &tls.Config{ClientAuth: tls.RequireAndVerifyClientCert, ClientCAs: clients, Time: clk.Now}
+	listening.Config.ConnState = s.connection
+	listening.StartTLS()
+	t.Cleanup(func() { listening.CloseClientConnections(); listening.Close() })
+	_, port, err := net.SplitHostPort(listening.Listener.Addr().String())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -73,7 +71,7 @@ func New(t testing.TB, namespace string, clk clock.PassiveClock, valid time.Dura
 	service := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: spec.ServiceName}}
 	service.Status.LoadBalancer.Ingress = []corev1.LoadBalancerIngress{
 		{IP: "127.0.0.1", Ports: []corev1.PortStatus{{Port: int32(number), Protocol: corev1.ProtocolTCP}}}}
-	serving := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})
+	serving := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: listening.Certificate().Raw})
 	s.Objects = []client.Object{service, secret("ca", serving, nil), secret("ca-client", certPEM, keyPEM)}
 	return s
 }
@@ -102,28 +100,28 @@ func authority(t testing.TB, begin, end time.Time) (cert *x509.Certificate, cert
 }
 
 // Serve sets the response to a list ("/api/v1/nodes"). Other lists are empty.
-func (s *Server) Serve(path string, list client.ObjectList) {
+func (s *server) Serve(path string, list client.ObjectList) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.lists[path] = list
 }
 
 // Ready sets the status code of /readyz.
-func (s *Server) Ready(code int) {
+func (s *server) Ready(code int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.ready = code
 }
 
 // Requests returns the number of requests so far.
-func (s *Server) Requests() int {
+func (s *server) Requests() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.requests
 }
 
 // Users returns the number of requests by user.
-func (s *Server) Users() map[string]int {
+func (s *server) Users() map[string]int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	users := map[string]int{}
@@ -134,13 +132,13 @@ func (s *Server) Users() map[string]int {
 }
 
 // Open returns the number of open connections.
-func (s *Server) Open() int {
+func (s *server) Open() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return len(s.open)
 }
 
-func (s *Server) connection(conn net.Conn, state http.ConnState) {
+func (s *server) connection(conn net.Conn, state http.ConnState) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	switch state {
@@ -152,7 +150,7 @@ func (s *Server) connection(conn net.Conn, state http.ConnState) {
 }
 
 // ServeHTTP implements http.Handler.
-func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.requests++

@@ -13,10 +13,10 @@ import (
 )
 
 const (
-	// hearingLimit is how long the garden may take to learn that an object is related to the seed. It usually takes
+	// accessTimeout is how long the garden may take to learn that an object is related to the seed. It usually takes
 	// milliseconds, unless the machine is busy.
-	hearingLimit = time.Second
-	hearingStep  = 10 * time.Millisecond
+	accessTimeout  = time.Second
+	accessInterval = 10 * time.Millisecond
 )
 
 // gardenCluster is the garden with a liveReader.
@@ -43,7 +43,7 @@ type liveReader struct {
 const maxMay = 10000
 
 func newLiveReader(inner client.Reader, c client.Client) *liveReader {
-	return &liveReader{Reader: inner, client: c, limit: hearingLimit, may: map[string]struct{}{}}
+	return &liveReader{Reader: inner, client: c, limit: accessTimeout, may: map[string]struct{}{}}
 }
 
 // Get reads one object.
@@ -93,7 +93,7 @@ func (r *liveReader) waitAllowed(ctx context.Context, attributes *authorizationv
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
-		case <-time.After(hearingStep):
+		case <-time.After(accessInterval):
 		}
 	}
 }

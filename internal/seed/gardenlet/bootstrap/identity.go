@@ -88,12 +88,12 @@ func (i *Identity) stored(s *store) (*credential, error) {
 		return nil, fmt.Errorf("in Secret %s of the seed, the certificate is valid from %s until %s only", KubeconfigSecret,
 			current.leaf.NotBefore.Format(time.RFC3339), current.leaf.NotAfter.Format(time.RFC3339))
 	}
-	current.garden = i.place(current.garden)
+	current.garden = i.endpoint(current.garden)
 	return current, nil
 }
 
-// place returns the address and CA of the garden: those of Config.Garden, or else those in the given configuration.
-func (i *Identity) place(config *rest.Config) *rest.Config {
+// endpoint returns the address and CA of the garden: those of Config.Garden, or else those in the given configuration.
+func (i *Identity) endpoint(config *rest.Config) *rest.Config {
 	if i.cfg.Garden != nil {
 		config = i.cfg.Garden
 	}
@@ -124,8 +124,8 @@ func (i *Identity) bootstrap(ctx context.Context, s *store, why error) (*credent
 	if err != nil {
 		return nil, fmt.Errorf("the bootstrap kubeconfig of seed %q: %w: %s", i.cfg.SeedName, err, advice)
 	}
-	i.cfg.Log.Info("Bootstrapping", "reason", why.Error(), "garden", i.place(config).Host)
-	at := i.place(config)
+	i.cfg.Log.Info("Bootstrapping", "reason", why.Error(), "garden", i.endpoint(config).Host)
+	at := i.endpoint(config)
 	config.Host, config.TLSClientConfig.CAData, config.CAFile, config.Insecure, config.ServerName = at.Host, at.CAData, "",
 		at.Insecure, at.ServerName
 	client, closeClient, err := clientOf(config)

@@ -93,12 +93,12 @@ func (a *requester) certificate(ctx context.Context) ([]byte, error) {
 			a.log.Info("Asking for a certificate again", "certificateSigningRequest", a.csr.Name, "reason", a.reason)
 		}
 		if pause(ctx, delay) != nil {
-			return nil, a.late(ctx, err)
+			return nil, a.timeoutError(ctx, err)
 		}
 	}
 }
 
-func (a *requester) late(ctx context.Context, last error) error {
+func (a *requester) timeoutError(ctx context.Context, last error) error {
 	if last == nil || errors.Is(last, ctx.Err()) {
 		last = fmt.Errorf("neither approved nor denied: %w; approval is up to the garden's controller-manager or `kubectl certificate approve`",
 			ctx.Err())

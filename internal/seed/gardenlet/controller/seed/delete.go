@@ -27,15 +27,15 @@ func (r *Reconciler) delete(ctx context.Context, seed *corev1beta1.Seed) (time.D
 	if !controllerutil.ContainsFinalizer(seed, corev1beta1.GardenerName) {
 		return 0, nil
 	}
-	for _, inTheWay := range []func(context.Context, *corev1beta1.Seed) (string, error){
+	for _, blockers := range []func(context.Context, *corev1beta1.Seed) (string, error){
 		r.shoots, r.backupBuckets, r.controllerInstallations, r.managedResources,
 	} {
-		what, err := inTheWay(ctx, seed)
+		what, err := blockers(ctx, seed)
 		if err != nil {
 			return 0, err
 		}
 		if what != "" {
-			return requeueDeletion, r.reportInTheWay(ctx, seed, what)
+			return requeueDeletion, r.reportBlockers(ctx, seed, what)
 		}
 	}
 	if err := r.cleanUp(ctx); err != nil {
@@ -44,8 +44,8 @@ func (r *Reconciler) delete(ctx context.Context, seed *corev1beta1.Seed) (time.D
 	return 0, r.deleted.RemoveFinalizers(ctx, r.GardenClient, seed, corev1beta1.GardenerName)
 }
 
-// reportInTheWay reports in an event and in the last operation which objects block the deletion of the Seed.
-func (r *Reconciler) reportInTheWay(ctx context.Context, seed *corev1beta1.Seed, what string) error {
+// reportBlockers reports in an event and in the last operation which objects block the deletion of the Seed.
+func (r *Reconciler) reportBlockers(ctx context.Context, seed *corev1beta1.Seed, what string) error {
 	message := "Can't delete Seed, because the following objects are still referencing it: " + what
 	r.Recorder.Eventf(seed, nil, corev1.EventTypeNormal, constants.EventResourceReferenced, corev1beta1.EventActionDelete, "%s", message)
 	return operation.PatchStatus(ctx, r.GardenClient, seed, func(seed *corev1beta1.Seed) {

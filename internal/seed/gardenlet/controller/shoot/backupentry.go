@@ -82,7 +82,7 @@ func (b *botanist) deployEntry(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		if takenOver || adrift(entry) {
+		if takenOver || isEntryBetweenSeeds(entry) {
 			requested = constants.GardenerOperationRestore
 		}
 	}
@@ -98,8 +98,8 @@ func (b *botanist) takeOverEntry(ctx context.Context, entry *corev1beta1.BackupE
 	return true, operation.PatchStatus(ctx, b.GardenClient, entry, func(entry *corev1beta1.BackupEntry) { entry.Status.SeedName = nil })
 }
 
-// adrift reports whether another seed has released an entry, and this seed has not restored it yet.
-func adrift(entry *corev1beta1.BackupEntry) bool {
+// isEntryBetweenSeeds reports whether another seed has released an entry, and this seed has not restored it yet.
+func isEntryBetweenSeeds(entry *corev1beta1.BackupEntry) bool {
 	last := entry.Status.LastOperation
 	return last != nil && (last.Type == corev1beta1.LastOperationTypeMigrate ||
 		last.Type == corev1beta1.LastOperationTypeRestore && last.State != corev1beta1.LastOperationStateSucceeded)

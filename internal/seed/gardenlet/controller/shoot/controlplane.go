@@ -256,8 +256,8 @@ func (b *botanist) scaleDown(ctx context.Context) error {
 	return nil
 }
 
-// sleeps reports whether the Shoot hibernates and its API server does not run, so that it is not started.
-func (b *botanist) sleeps(ctx context.Context) (bool, error) {
+// isHibernated reports whether the Shoot hibernates and its API server does not run, so that it is not started.
+func (b *botanist) isHibernated(ctx context.Context) (bool, error) {
 	if !b.hibernates() {
 		return false, nil
 	}

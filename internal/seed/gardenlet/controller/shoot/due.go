@@ -15,9 +15,9 @@ import (
 // effectiveEnd is how long before the end of a maintenance time window nothing begins any more, as in Gardener.
 const effectiveEnd = 15 * time.Minute
 
-// rests returns the time until the next regular reconciliation of a Shoot. It is not positive if a reconciliation is
+// untilDue returns the time until the next regular reconciliation of a Shoot. It is not positive if a reconciliation is
 // due: regularly, because the Shoot is not as requested, or because its namespace in the seed is missing.
-func (r *Reconciler) rests(ctx context.Context, shoot *corev1beta1.Shoot) time.Duration {
+func (r *Reconciler) untilDue(ctx context.Context, shoot *corev1beta1.Shoot) time.Duration {
 	last := shoot.Status.LastOperation
 	if hasTasks(shoot) || last == nil || last.State != corev1beta1.LastOperationStateSucceeded ||
 		last.Type == corev1beta1.LastOperationTypeMigrate ||

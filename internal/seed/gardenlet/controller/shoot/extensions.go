@@ -81,7 +81,7 @@ func (b *botanist) waitInfrastructure(ctx context.Context) error {
 	b.infrastructure = status.ProviderStatus
 	networking := &corev1beta1.NetworkingStatus{EgressCIDRs: status.EgressCIDRs}
 	if n := b.shoot.Spec.Networking; n != nil {
-		networking.Nodes, networking.Pods, networking.Services = listed(n.Nodes), listed(n.Pods), listed(n.Services)
+		networking.Nodes, networking.Pods, networking.Services = sliceOf(n.Nodes), sliceOf(n.Pods), sliceOf(n.Services)
 	}
 	if status.NodesCIDR != nil {
 		networking.Nodes = []string{*status.NodesCIDR}
@@ -96,7 +96,7 @@ func (b *botanist) waitInfrastructure(ctx context.Context) error {
 	return b.patchShootStatus(ctx, func(shoot *corev1beta1.Shoot) { shoot.Status.Networking = networking })
 }
 
-func listed(cidr *string) []string {
+func sliceOf(cidr *string) []string {
 	if cidr == nil {
 		return nil
 	}
@@ -132,11 +132,11 @@ func (b *botanist) containerRuntimes() (all []*extension) {
 	return all
 }
 
-// moment is when Extension resources are reconciled, relative to the API server and the workers.
-type moment = corev1beta1.ControllerResourceLifecycleStrategy
+// lifecycle is when Extension resources are reconciled, relative to the API server and the workers.
+type lifecycle = corev1beta1.ControllerResourceLifecycleStrategy
 
 // otherExtensions returns the Extension resources that are reconciled at one of the moments.
-func (b *botanist) otherExtensions(ctx context.Context, at ...moment) (all []*extension, err error) {
+func (b *botanist) otherExtensions(ctx context.Context, at ...lifecycle) (all []*extension, err error) {
 	registrations := &corev1beta1.ControllerRegistrationList{}
 	if err := b.GardenClient.List(ctx, registrations); err != nil {
 		return nil, fmt.Errorf("listing ControllerRegistrations: %w", err)
@@ -146,7 +146,7 @@ func (b *botanist) otherExtensions(ctx context.Context, at ...moment) (all []*ex
 		return nil, err
 	}
 	for _, name := range types {
-		if !slices.Contains(at, momentOf(registrations, name)) {
+		if !slices.Contains(at, lifecycleOf(registrations, name)) {
 			continue
 		}
 		obj := &extensionsv1alpha1.Extension{ObjectMeta: metav1.ObjectMeta{Namespace: b.namespace(), Name: name}}
@@ -162,9 +162,9 @@ func (b *botanist) otherExtensions(ctx context.Context, at ...moment) (all []*ex
 	return all, nil
 }
 
-// momentOf returns when Extension resources of a type are reconciled: after the API server unless they are registered
+// lifecycleOf returns when Extension resources of a type are reconciled: after the API server unless they are registered
 // otherwise.
-func momentOf(registrations *corev1beta1.ControllerRegistrationList, name string) moment {
+func lifecycleOf(registrations *corev1beta1.ControllerRegistrationList, name string) lifecycle {
 	for _, registration := range registrations.Items {
 		for _, resource := range registration.Spec.Resources {
 			if resource.Kind == extensionsv1alpha1.ExtensionResource && resource.Type == name && resource.Lifecycle != nil &&
@@ -177,7 +177,7 @@ func momentOf(registrations *corev1beta1.ControllerRegistrationList, name string
 }
 
 // reconcileExtensions returns a step that deploys the Extension resources of the given moments, and waits for them.
-func (b *botanist) reconcileExtensions(at ...moment) func(context.Context) error {
+func (b *botanist) reconcileExtensions(at ...lifecycle) func(context.Context) error {
 	return func(ctx context.Context) error {
 		all, err := b.otherExtensions(ctx, at...)
 		if err != nil {

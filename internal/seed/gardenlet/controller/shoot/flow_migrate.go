@@ -76,8 +76,8 @@ func (b *botanist) bastions(ctx context.Context) ([]operationsv1alpha1.Bastion, 
 	return slices.DeleteFunc(all.Items, func(bastion operationsv1alpha1.Bastion) bool { return bastion.Spec.ShootRef.Name != b.shoot.Name }), nil
 }
 
-// mayMove returns why the migration of a Shoot cannot begin, empty if it can or has already begun.
-func mayMove(shoot *corev1beta1.Shoot) string {
+// migrationBlocker returns why the migration of a Shoot cannot begin, empty if it can or has already begun.
+func migrationBlocker(shoot *corev1beta1.Shoot) string {
 	if last := shoot.Status.LastOperation; last != nil && last.Type == corev1beta1.LastOperationTypeMigrate {
 		return ""
 	}

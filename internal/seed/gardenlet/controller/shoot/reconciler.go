@@ -75,7 +75,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	switch {
 	case moves(shoot) && (shoot.DeletionTimestamp == nil || lastIs(shoot, corev1beta1.LastOperationTypeMigrate)):
 		wait, err = r.migrate(ctx, shoot)
-	case shoot.DeletionTimestamp != nil && !isAdrift(shoot):
+	case shoot.DeletionTimestamp != nil && !isBetweenSeeds(shoot):
 		wait, err = r.delete(ctx, shoot)
 	default:
 		wait, err = r.reconcile(ctx, shoot)
@@ -102,9 +102,9 @@ func lastIs(shoot *corev1beta1.Shoot, t corev1beta1.LastOperationType) bool {
 	return shoot.Status.LastOperation != nil && shoot.Status.LastOperation.Type == t
 }
 
-// isAdrift reports whether a Shoot is between two seeds. This seed has no extension resources then with which the
+// isBetweenSeeds reports whether a Shoot is between two seeds. This seed has no extension resources then with which the
 // infrastructure could be deleted, so the Shoot is restored first.
-func isAdrift(shoot *corev1beta1.Shoot) bool {
+func isBetweenSeeds(shoot *corev1beta1.Shoot) bool {
 	last := shoot.Status.LastOperation
 	return lastIs(shoot, corev1beta1.LastOperationTypeMigrate) ||
 		lastIs(shoot, corev1beta1.LastOperationTypeRestore) && last.State != corev1beta1.LastOperationStateSucceeded
@@ -124,7 +124,7 @@ func (r *Reconciler) hasFailed(shoot *corev1beta1.Shoot) bool {
 }
 
 func (r *Reconciler) reconcile(ctx context.Context, shoot *corev1beta1.Shoot) (time.Duration, error) {
-	if wait := r.rests(ctx, shoot); wait > 0 {
+	if wait := r.untilDue(ctx, shoot); wait > 0 {
 		return wait, nil
 	}
 	if err := operation.AddFinalizer(ctx, r.GardenClient, shoot, corev1beta1.GardenerName); err != nil {
@@ -180,7 +180,7 @@ func (r *Reconciler) begin(ctx context.Context, shoot *corev1beta1.Shoot, seed *
 	}
 	b := r.newBotanist(*a, t)
 	b.shoot = shoot.DeepCopy() // the flow's tasks read it while its progress is written
-	if b.asleep, err = b.sleeps(ctx); err != nil {
+	if b.asleep, err = b.isHibernated(ctx); err != nil {
 		return nil, r.fail(ctx, shoot, t, err)
 	}
 	r.botanistCache.keep(shoot, t, b)
@@ -189,7 +189,7 @@ func (r *Reconciler) begin(ctx context.Context, shoot *corev1beta1.Shoot, seed *
 
 // operationType returns the operation that a Shoot is due for. A Shoot that another seed has released is restored.
 func operationType(shoot *corev1beta1.Shoot) corev1beta1.LastOperationType {
-	if isAdrift(shoot) {
+	if isBetweenSeeds(shoot) {
 		return corev1beta1.LastOperationTypeRestore
 	}
 	if t := operation.DueOperationType(&metav1.ObjectMeta{}, shoot.Status.LastOperation); t != "" {
@@ -261,7 +261,7 @@ func (r *Reconciler) migrate(ctx context.Context, shoot *corev1beta1.Shoot) (tim
 	if !controllerutil.ContainsFinalizer(shoot, corev1beta1.GardenerName) || shoot.Status.TechnicalID == "" {
 		return 0, nil
 	}
-	if why := mayMove(shoot); why != "" {
+	if why := migrationBlocker(shoot); why != "" {
 		logf.FromContext(ctx).Info("The Shoot does not move to its other seed yet", "why", why)
 		return requeueSeed, nil
 	}

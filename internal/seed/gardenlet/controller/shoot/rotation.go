@@ -66,14 +66,14 @@ func isPreparing(p phase) bool {
 }
 
 // begin starts a rotation. A rotation that has just begun is left alone, because its annotation has been read twice.
-func (s steps) begin(now *metav1.Time, rollsNot []corev1beta1.Worker) {
+func (s steps) begin(now *metav1.Time, withoutRollout []corev1beta1.Worker) {
 	if isPreparing(*s.phase) {
 		return
 	}
 	*s.phase = corev1beta1.RotationPreparing
 	if s.pending != nil {
 		*s.pending = nil
-		for _, pool := range rollsNot {
+		for _, pool := range withoutRollout {
 			*s.phase = corev1beta1.RotationPreparingWithoutWorkersRollout
 			*s.pending = append(*s.pending, corev1beta1.PendingWorkersRollout{Name: pool.Name, LastInitiationTime: *s.initiated})
 		}
@@ -139,12 +139,12 @@ func startRotations(shoot *corev1beta1.Shoot, operations []string, now metav1.Ti
 	for _, requested := range operations {
 		switch requested {
 		case constants.OperationRotateCredentialsStart, constants.OperationRotateCredentialsStartWithoutWorkersRollout:
-			var rollsNot []corev1beta1.Worker
+			var withoutRollout []corev1beta1.Worker
 			if requested == constants.OperationRotateCredentialsStartWithoutWorkersRollout {
-				rollsNot = pools
+				withoutRollout = pools
 			}
-			authoritySteps(s).begin(&now, rollsNot)
-			signingKeySteps(s).begin(&now, rollsNot)
+			authoritySteps(s).begin(&now, withoutRollout)
+			signingKeySteps(s).begin(&now, withoutRollout)
 			startOneStep(shoot, &now, true, true)
 			startEncryptionKey(shoot, &now, etcdKeyAtOnce(shoot))
 		case constants.OperationRotateCredentialsComplete:

@@ -59,7 +59,7 @@ func (c *care) webhooks(ctx context.Context) []conditions.Condition {
 	now := conditions.Condition{Status: corev1beta1.ConditionTrue, Reason: "NoProblematicWebhooks",
 		Message: "All webhooks are configured well."}
 	if c.cluster == nil {
-		now = conditions.Condition{Status: corev1beta1.ConditionFalse, Reason: "ConstraintNotChecked", Message: c.silent}
+		now = conditions.Condition{Status: corev1beta1.ConditionFalse, Reason: "ConstraintNotChecked", Message: c.unreachable}
 	} else if wrong, err := c.problematicWebhook(ctx); err != nil {
 		now = conditions.Unchecked("", err)
 	} else if wrong != nil {

@@ -54,7 +54,7 @@ func (c *care) observability() *problem {
 
 func (c *care) systemComponents() (*problem, error) {
 	if c.cluster == nil {
-		return nil, errors.New(c.silent)
+		return nil, errors.New(c.unreachable)
 	}
 	if wrong := c.extensionProblem(corev1beta1.ShootSystemComponentsHealthy); wrong != nil {
 		return wrong, nil

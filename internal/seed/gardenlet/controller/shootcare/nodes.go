@@ -24,7 +24,7 @@ const tooManyExpired = 20
 // nodes compares the Nodes of the Shoot with its worker pools.
 func (c *care) nodes(ctx context.Context) (*problem, error) {
 	if c.cluster == nil {
-		return nil, errors.New(c.silent)
+		return nil, errors.New(c.unreachable)
 	}
 	if wrong := c.extensionProblem(corev1beta1.ShootEveryNodeReady); wrong != nil {
 		return wrong, nil

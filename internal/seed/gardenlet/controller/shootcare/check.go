@@ -26,9 +26,9 @@ type care struct {
 	deployments []appsv1.Deployment
 	managed     []resourcesv1alpha1.ManagedResource
 	extensions  []extension
-	// cluster gives access to the Shoot's API server if it is ready. Otherwise it is nil, and silent says why.
-	cluster *shootaccess.Cluster
-	silent  string
+	// cluster gives access to the Shoot's API server if it is ready. Otherwise it is nil, and unreachable says why.
+	cluster     *shootaccess.Cluster
+	unreachable string
 }
 
 // problem describes why a condition is not True.
@@ -120,7 +120,7 @@ func (c *care) deployment(name string) *appsv1.Deployment {
 func (c *care) apiServerAvailable(ctx context.Context) conditions.Condition {
 	const kind = corev1beta1.ShootAPIServerAvailable
 	key := client.ObjectKeyFromObject(c.shoot)
-	c.silent = notRunning(c.shoot.Status.LastOperation)
+	c.unreachable = notRunning(c.shoot.Status.LastOperation)
 	if server := c.deployment(spec.APIServer); server == nil || ptr.Deref(server.Spec.Replicas, 1) == 0 {
 		c.Shoots.Drop(key)
 		return c.failed(kind, problem{reason: "APIServerDown", message: "There is no API server to be asked."})
@@ -128,7 +128,7 @@ func (c *care) apiServerAvailable(ctx context.Context) conditions.Condition {
 	cluster, err := c.Shoots.Get(ctx, key, c.shoot.Status.TechnicalID)
 	if err != nil {
 		if !errors.Is(err, shootaccess.ErrNoEndpoint) {
-			c.silent = "The Shoot's API server cannot be asked: " + err.Error()
+			c.unreachable = "The Shoot's API server cannot be asked: " + err.Error()
 		}
 		return c.failed(kind, problem{reason: "APIServerDown", message: "The API server cannot be asked: " + err.Error()})
 	}
@@ -139,19 +139,19 @@ func (c *care) apiServerAvailable(ctx context.Context) conditions.Condition {
 	begin := c.Clock.Now()
 	if err := server.Ready(ctx); err != nil {
 		c.Shoots.Drop(key) // the next check uses a new connection and a new certificate
-		c.silent = "The Shoot's API server is not ready: " + err.Error()
+		c.unreachable = "The Shoot's API server is not ready: " + err.Error()
 		return c.failed(kind, problem{reason: "ReadyzRequestFailed",
 			message: "The request to the API server's /readyz endpoint has failed: " + err.Error()})
 	}
 	c.cluster = cluster
 	return conditions.Condition{Type: kind, Status: corev1beta1.ConditionTrue, Reason: "ReadyzRequestSucceeded",
-		Message: fmt.Sprintf("The API server's /readyz endpoint has responded with success in less than %s.", roughly(c.Clock.Since(begin)))}
+		Message: fmt.Sprintf("The API server's /readyz endpoint has responded with success in less than %s.", roundUp(c.Clock.Since(begin)))}
 }
 
 // steps are the latencies in messages. They are coarse, so that small changes of the latency do not cause writes.
 var steps = []time.Duration{100 * time.Millisecond, 500 * time.Millisecond, time.Second, 2 * time.Second, 5 * time.Second}
 
-func roughly(took time.Duration) time.Duration {
+func roundUp(took time.Duration) time.Duration {
 	for _, step := range steps {
 		if took < step {
 			return step

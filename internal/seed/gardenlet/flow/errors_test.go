@@ -5,21 +5,9 @@ import (
 	"fmt"
 	"reflect"
 	"testing"
-	"time"
 
 	corev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
-	"k8s.io/utils/clock"
-	clocktesting "k8s.io/utils/clock/testing"
 )
-
-// stepping is a clock that jumps to the time of each waiter.
-type stepping struct{ *clocktesting.FakeClock }
-
-func (s *stepping) NewTimer(d time.Duration) clock.Timer {
-	timer := s.FakeClock.NewTimer(d)
-	s.Step(d)
-	return timer
-}
 
 func TestLastErrors(t *testing.T) {
 	quota := WithCodes(errors.New("quota"), corev1beta1.ErrorInfraQuotaExceeded)

@@ -63,7 +63,7 @@ func TestEscapesWhileBooting(t *testing.T) {
 		t.Run("user data/"+name, func(t *testing.T) {
 			r := boot(t, Config{UserData: []byte(trap.Script(bootEscapes[name]))})
 			log, _ := r.FS().ReadFile(cloudInitLog) // it may be a link to nowhere
-			trap.Check(t, fmt.Sprint(string(log), r.CloudInit(), r.Units().entries("", 0)))
+			trap.Check(t, fmt.Sprint(string(log), r.CloudInit(), r.Units().Journal("", 0)))
 			r.stop()
 			trap.CheckFolder(t, r.cfg.Dir)
 		})
@@ -73,7 +73,7 @@ func TestEscapesWhileBooting(t *testing.T) {
 			r := boot(t, Config{})
 			r.unit(t, "x.service", trap.Script(unitEscapes[name]))
 			err := r.Units().Start(t.Context(), "x")
-			trap.Check(t, fmt.Sprint(err, r.status("x"), r.Units().entries("", 0)))
+			trap.Check(t, fmt.Sprint(err, r.status("x"), r.Units().Journal("", 0)))
 			r.stop()
 			trap.CheckFolder(t, r.cfg.Dir)
 		})
@@ -102,7 +102,7 @@ func TestUnitsAreNoLoops(t *testing.T) {
 	}
 	testutil.EventuallyTrue(t, "it fails", func() bool { return r.status("loop") == "loaded failed failed exit-code" })
 	r.clock.Step(time.Hour)
-	if journal := strings.Join(r.Units().Journal("loop", 0), "\n"); strings.Count(journal, "is used up") == 0 ||
+	if journal := r.journal("loop"); strings.Count(journal, "is used up") == 0 ||
 		r.status("loop") != "loaded failed failed exit-code" {
 		t.Errorf("it is %s; journal:\n%s", r.status("loop"), journal)
 	}
@@ -120,7 +120,7 @@ func TestMemoryOfMachine(t *testing.T) {
 			t.Fatal(err)
 		}
 		testutil.EventuallyTrue(t, name, func() bool {
-			journal := strings.Join(r.Units().Journal(name, 0), "\n")
+			journal := r.journal(name)
 			return strings.Contains(journal, "full") || strings.Contains(journal, "limit of memory is used up")
 		})
 	}

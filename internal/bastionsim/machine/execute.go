@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"os"
 	"path"
 	"runtime/debug"
 	"strings"
@@ -16,21 +17,9 @@ import (
 // noLimit is the output limit of units, which may write as long as the machine runs.
 const noLimit = math.MaxInt64
 
-// execute runs a command of a unit to its end.
-func (u *Units) execute(ctx context.Context, one *unit, d *definition, line execLine, pid int) error {
-	limit := time.Duration(-1)
-	if d.kind == typeOneshot && d.timeoutStart > 0 {
-		limit = d.timeoutStart
-	}
-	return u.executeAs(ctx, one, d, line, pid, limit)
-}
-
-// executeLimited runs a command that is not part of a start.
-func (u *Units) executeLimited(ctx context.Context, one *unit, d *definition, line execLine, limit time.Duration) error {
-	return u.executeAs(ctx, one, d, line, 0, limit)
-}
-
-func (u *Units) executeAs(ctx context.Context, one *unit, d *definition, line execLine, pid int, limit time.Duration) error {
+// execute runs a command of a unit to its end. pid is 0 for a command that is not part of a start; a negative limit means
+// that the command may run forever.
+func (u *Units) execute(ctx context.Context, one *unit, d *definition, line execLine, pid int, limit time.Duration) error {
 	out := &lineWriter{log: func(text string) { u.log(one.name, path.Base(line.words[0]), pid, text) }}
 	defer out.end()
 	env := u.environment(d)
@@ -80,8 +69,7 @@ func (u *Units) shell(ctx context.Context, d *definition, words []string, env ma
 		}
 	}
 	options := u.m.shellOptions(user, shell.Limits{Time: limit, Output: noLimit})
-	options.Dir = d.dir
-	options.Dir = cmp.Or(options.Dir, "/")
+	options.Dir = cmp.Or(d.dir, "/")
 	for name, value := range env {
 		options.Env = append(options.Env, name+"="+value)
 	}
@@ -125,43 +113,15 @@ func (u *Units) environment(d *definition) map[string]string {
 // expand replaces specifiers (%n, %N, %H, %%) and variables ($NAME, ${NAME}) in a word; "$$" is a dollar sign.
 func (u *Units) expand(word, name string, env map[string]string) string {
 	word = strings.NewReplacer("%%", "%", "%n", name, "%N", strings.TrimSuffix(name, unitSuffix), "%H", u.m.Hostname()).Replace(word)
-	var b strings.Builder
-	for {
-		before, after, found := strings.Cut(word, "$")
-		b.WriteString(before)
-		if !found {
-			return b.String()
+	return os.Expand(word, func(variable string) string {
+		switch variable {
+		case "$":
+			return "$"
+		case "*", "#", "@", "!", "?", "-": // variables of a shell, which units do not have
+			return "$" + variable
 		}
-		variable, rest := variableName(after)
-		switch {
-		case strings.HasPrefix(after, "$"):
-			b.WriteByte('$')
-			word = after[1:]
-		case variable == "":
-			b.WriteByte('$')
-			word = after
-		default:
-			b.WriteString(env[variable])
-			word = rest
-		}
-	}
-}
-
-// variableName returns the name of the variable that s begins with, and the rest of s.
-func variableName(s string) (name, rest string) {
-	if inner, ok := strings.CutPrefix(s, "{"); ok {
-		if name, rest, ok = strings.Cut(inner, "}"); ok {
-			return name, rest
-		}
-		return "", s
-	}
-	end := strings.IndexFunc(s, func(r rune) bool {
-		return r != '_' && (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9')
+		return env[variable]
 	})
-	if end < 0 {
-		end = len(s)
-	}
-	return s[:end], s[end:]
 }
 
 // contain runs f and turns a panic into an error, because a panic would end the process with all other machines. The

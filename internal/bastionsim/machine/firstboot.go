@@ -93,26 +93,33 @@ func (m *Machine) runUserData(ctx context.Context) (status CloudInitStatus, err 
 	if err != nil {
 		return status, err
 	}
-	return status, m.write(cloudInitResult, append(data, '\n'), 0o644)
+	return status, m.writeTo(cloudInitResult, os.O_TRUNC, string(data)+"\n")
 }
 
 // prepare writes the files that are specific to this machine.
 func (m *Machine) prepare() error {
-	if err := m.write(hostKeyPublic, ssh.MarshalAuthorizedKey(m.key.PublicKey()), 0o644); err != nil {
+	if err := m.writeTo(hostKeyPublic, os.O_TRUNC, string(ssh.MarshalAuthorizedKey(m.key.PublicKey()))); err != nil {
 		return err
 	}
-	if err := m.fs.MkdirAll("/var/log", 0o755); err != nil {
+	if err := m.fs.MkdirAll(path.Dir(cloudInitLog), 0o755); err != nil {
 		return err
 	}
-	return m.units.enable(sshUnit)
+	return m.units.Enable(sshUnit)
 }
 
-// write writes a file and creates its parent folders.
-func (m *Machine) write(name string, data []byte, mode fs.FileMode) error {
-	if err := m.fs.MkdirAll(path.Dir(name), 0o755); err != nil {
-		return err
-	}
-	return m.fs.WriteFile(name, data, mode)
+// withTimeout returns a context that ends after a time by the machine's clock, with a cause that says what took longer.
+func (m *Machine) withTimeout(ctx context.Context, limit time.Duration, what string) (context.Context, func()) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	timer := m.cfg.Clock.NewTimer(limit)
+	go func() {
+		defer timer.Stop()
+		select {
+		case <-timer.C():
+			cancel(fmt.Errorf("%s took longer than %s", what, limit))
+		case <-ctx.Done():
+		}
+	}()
+	return ctx, func() { cancel(nil) }
 }
 
 // applyUserData applies the user data. If an entry of cloud-config fails, the other entries are applied, but no scripts
@@ -126,17 +133,8 @@ func (m *Machine) applyUserData(ctx context.Context, out *vfs.File) (int, error)
 	if err != nil {
 		return 0, err
 	}
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	timer := m.cfg.Clock.NewTimer(UserDataTimeout) // for all commands together
-	defer timer.Stop()
-	go func() {
-		select {
-		case <-timer.C():
-			cancel(fmt.Errorf("the user data took longer than %s", UserDataTimeout))
-		case <-ctx.Done():
-		}
-	}()
+	ctx, cancel := m.withTimeout(ctx, UserDataTimeout, "the user data") // for all commands together
+	defer cancel()
 	exec := func(args ...string) (int, error) { return session.Exec(ctx, args, out, out) }
 	for _, key := range data.Unsupported {
 		_, _ = fmt.Fprintf(out, "cloud-init: %s is not supported and left out\n", key)

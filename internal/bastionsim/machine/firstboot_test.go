@@ -124,7 +124,7 @@ func TestUnitRunsScript(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), "/bin/cat") {
 		t.Errorf("reading /etc/shadow as worker: %v", err)
 	}
-	if journal := strings.Join(r.Units().Journal("s", 0), "\n"); !strings.Contains(journal, "b c worker") {
+	if journal := r.journal("s"); !strings.Contains(journal, "b c worker") {
 		t.Errorf("journal:\n%s", journal)
 	}
 }
@@ -139,7 +139,7 @@ func TestPower(t *testing.T) {
 	}
 	r := boot(t, Config{Programs: map[string]Program{"/opt/bin/p": program}})
 	r.unit(t, "p.service", "[Service]\nExecStart=/opt/bin/p\n[Install]\nWantedBy=multi-user.target\n")
-	if err := errors.Join(r.Units().Enable(t.Context(), "p"), system{r.Machine}.Power("reboot")); err != nil {
+	if err := errors.Join(r.Units().Enable("p"), system{r.Machine}.Power("reboot")); err != nil {
 		t.Fatal(err)
 	}
 	<-booted

@@ -4,9 +4,9 @@ import (
 	"bytes"
 	"context"
 	"io"
+	"slices"
 	"strings"
 	"sync"
-	"time"
 
 	"github.com/gardenlite/gardenlite/internal/bastionsim/machine/shell"
 )
@@ -33,18 +33,7 @@ func (j *journal) add(entry shell.JournalEntry) {
 		j.bytes -= len(j.entries[forget].Message)
 		forget++
 	}
-	if forget > 0 {
-		j.entries = append([]shell.JournalEntry(nil), j.entries[forget:]...)
-	}
-}
-
-// last returns copies of the last n lines, or of all lines if n is not positive.
-func (j *journal) last(n int) []shell.JournalEntry {
-	from := 0
-	if n > 0 {
-		from = max(0, len(j.entries)-n)
-	}
-	return append([]shell.JournalEntry(nil), j.entries[from:]...)
+	j.entries = slices.Delete(j.entries, 0, forget)
 }
 
 type journalKey struct{}
@@ -91,12 +80,4 @@ func (w *lineWriter) end() {
 func (w *lineWriter) flush() {
 	w.log(string(bytes.TrimSuffix(w.part, []byte{'\r'})))
 	w.part = w.part[:0]
-}
-
-// Entry is a line of the journal.
-type Entry = shell.JournalEntry
-
-// formatEntry formats a line as journalctl prints it.
-func formatEntry(e Entry) string {
-	return e.Time.UTC().Format(time.RFC3339) + " " + e.Identifier + ": " + e.Message
 }

@@ -8,9 +8,13 @@ import (
 	"io/fs"
 	"net"
 	"path"
+	"strconv"
+	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
 
+	"github.com/gardenlite/gardenlite/internal/bastionsim/machine/sftp"
 	"github.com/gardenlite/gardenlite/internal/bastionsim/machine/shell"
 	"github.com/gardenlite/gardenlite/internal/bastionsim/machine/sshd"
 	"github.com/gardenlite/gardenlite/internal/bastionsim/machine/vfs"
@@ -22,6 +26,8 @@ const (
 	MaxCommandTime = time.Hour
 	// maxScript is how many bytes are read of a script that comes in through a shell without a terminal.
 	maxScript = 1 << 20
+	// sftpSubsystem is the one subsystem of the machine's SSH server.
+	sftpSubsystem = "sftp"
 )
 
 // sshHost is the machine as its SSH server sees it.
@@ -40,11 +46,7 @@ func (h sshHost) Stat(name string) (sshd.FileInfo, error) {
 	if err != nil {
 		return sshd.FileInfo{}, err
 	}
-	stat, ok := info.Sys().(*vfs.Stat)
-	if !ok {
-		return sshd.FileInfo{}, fmt.Errorf("the owner of %s is unknown", name)
-	}
-	return sshd.FileInfo{UID: stat.UID, Mode: info.Mode()}, nil
+	return sshd.FileInfo{UID: info.Sys().(*vfs.Stat).UID, Mode: info.Mode()}, nil
 }
 
 func (h sshHost) ReadFile(name string, limit int64) ([]byte, error) {
@@ -115,4 +117,54 @@ func connectionEnv(s *sshd.Session) (env []string) {
 		env = append(env, "SSH_TTY=/dev/pts/0", "TERM="+s.Terminal.Name)
 	}
 	return env
+}
+
+// shadowOf is the line of a user in /etc/shadow, or nil.
+func shadowOf(files *vfs.FS, name string) []string {
+	data, _ := files.ReadFile("/etc/shadow") // without the file, there is no line
+	for line := range strings.SplitSeq(string(data), "\n") {
+		if fields := strings.Split(line, ":"); len(fields) >= 9 && fields[0] == name {
+			return fields
+		}
+	}
+	return nil
+}
+
+// locked reports whether a line of /etc/shadow locks the account. An account that never had a password ("!" or "*") is
+// open for keys, as with PAM. An account whose password is locked ("!" before it, by usermod -L) or that has expired is
+// not.
+func locked(shadow []string, now time.Time) bool {
+	if shadow == nil {
+		return false
+	}
+	password, marked := strings.CutPrefix(shadow[1], "!")
+	if marked && password != "" && password != "*" {
+		return true
+	}
+	days, err := strconv.ParseInt(shadow[7], 10, 64)
+	return err == nil && days >= 0 && now.Unix()/(24*60*60) >= days
+}
+
+// runSFTP transfers files for a user until the client ends the channel. The user has the same rights to files as in a
+// shell.
+func (m *Machine) runSFTP(ctx context.Context, user shell.User, s *sshd.Session) sshd.Exit {
+	view := m.fs.As(user.Cred())
+	cfg := sftp.Config{View: view, Home: "/", Owner: ownerNames(m.fs), Clock: m.cfg.Clock}
+	if info, err := view.Stat(user.Home); err == nil && info.IsDir() && path.IsAbs(user.Home) {
+		cfg.Home = path.Clean(user.Home)
+	}
+	status, err := m.contain("the file transfer", func() (int, error) {
+		return 0, sftp.Serve(ctx, cfg, s.Stdin, s.Stdout)
+	})
+	if err != nil && !errors.Is(err, context.Canceled) {
+		_, _ = fmt.Fprintf(s.Stderr, "sftp: %v\n", err) // the error has no other place
+		status = max(status, 1)
+	}
+	return sshd.Exit{Status: status}
+}
+
+// ownerNames returns a function that looks up names of users and groups. It reads their files at the first lookup only.
+func ownerNames(files *vfs.FS) func(uid, gid uint32) (user, group string) {
+	names := sync.OnceValue(func() shell.Names { return shell.LoadNames(files) })
+	return func(uid, gid uint32) (string, string) { return names().User(uid), names().Group(gid) }
 }

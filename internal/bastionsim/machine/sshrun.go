@@ -1,6 +1,7 @@
 package machine
 
 import (
+	"bufio"
 	"context"
 	"errors"
 	"fmt"
@@ -27,9 +28,8 @@ func (r *sshRun) run(ctx context.Context, session *shell.Session, input *io.Pipe
 		r.Go(r.pass)
 		return session.Interactive(ctx, &terminal{Reader: input, Writer: r.Stdout, t: r.Terminal, size: r.Terminal.Window})
 	case r.Terminal != nil:
-		out := &crlfWriter{w: r.Stdout}
-		d := &discipline{feed: r.feed, echo: out, interrupt: func() { r.kill("INT") }}
-		r.Go(func() { d.follow(r.Stdin) })
+		out := shell.NewlineWriter{Terminal: r.Stdout}
+		r.Go(func() { r.passLines(out) })
 		return session.Run(ctx, r.Command, input, out, out)
 	case r.Command != "":
 		r.Go(r.pass)
@@ -51,6 +51,34 @@ func (r *sshRun) run(ctx context.Context, session *shell.Session, input *io.Pipe
 func (r *sshRun) pass() {
 	_, err := io.Copy(r.feed, r.Stdin)
 	_ = r.feed.CloseWithError(err)
+}
+
+// passLines copies what is typed in a terminal to the command, line by line, until the client or the command ends.
+func (r *sshRun) passLines(echo io.Writer) {
+	var line shell.LineDiscipline
+	keys := bufio.NewReader(r.Stdin)
+	for {
+		key, err := keys.ReadByte()
+		if err != nil {
+			_ = r.feed.CloseWithError(err)
+			return
+		}
+		shown, input, ended := line.Key(key)
+		_, err = io.WriteString(echo, shown)
+		if key == shell.CtrlC {
+			_, _ = io.WriteString(echo, "\n")
+			r.kill("INT")
+			ended = true
+		}
+		if err == nil && len(input) > 0 {
+			_, err = r.feed.Write(input)
+		}
+		if ended || err != nil {
+			_ = r.feed.Close()
+			_, _ = io.Copy(io.Discard, keys)
+			return
+		}
+	}
 }
 
 // told returns the status of a session, and writes its error to the client. The shell has already written that of a
@@ -80,7 +108,7 @@ func (r *sshRun) followSignals(ctx context.Context) (wait func()) {
 			case signal := <-r.Signals:
 				switch {
 				case signal == "INT" && r.Terminal != nil && r.Command == "":
-					_, _ = r.feed.Write([]byte{ctrlC}) // returns at the latest when the session has ended
+					_, _ = r.feed.Write([]byte{shell.CtrlC}) // returns at the latest when the session has ended
 				case signal == "USR1", signal == "USR2", signal == "PIPE", signal == "ALRM":
 				default:
 					r.kill(signal)
@@ -110,109 +138,4 @@ func (t *terminal) Size() (columns, rows int) {
 	default:
 	}
 	return t.size.Columns, t.size.Rows
-}
-
-// Keys that a terminal acts on.
-const (
-	ctrlC     = 3
-	ctrlD     = 4
-	ctrlU     = 21
-	backspace = 8
-	deleteKey = 127
-)
-
-// maxTyped is the maximum length of a line that is typed for a command.
-const maxTyped = 4 << 10
-
-// discipline is the line discipline of a terminal in which a command runs: it echoes keys, allows lines to be edited,
-// and passes each line to the command when it is complete.
-type discipline struct {
-	feed      *io.PipeWriter
-	echo      io.Writer
-	interrupt func()
-	line      []byte
-}
-
-// follow reads what is typed until the client or the command ends.
-func (d *discipline) follow(typed io.Reader) {
-	buffer := make([]byte, 512)
-	for {
-		n, err := typed.Read(buffer)
-		for _, key := range buffer[:n] {
-			if !d.key(key) {
-				_ = d.feed.Close()
-				_, _ = io.Copy(io.Discard, typed)
-				return
-			}
-		}
-		if err != nil {
-			_ = d.feed.CloseWithError(err)
-			return
-		}
-	}
-}
-
-// key handles one byte. It returns false at the end of the input.
-func (d *discipline) key(key byte) bool {
-	var err error
-	switch key {
-	case ctrlC:
-		_, _ = io.WriteString(d.echo, "^C\n")
-		d.interrupt()
-		return false
-	case ctrlD:
-		if len(d.line) == 0 {
-			return false
-		}
-		err = d.give()
-	case backspace, deleteKey:
-		if len(d.line) > 0 {
-			d.line = d.line[:len(d.line)-1]
-			_, err = io.WriteString(d.echo, "\b \b")
-		}
-	case ctrlU:
-		for range d.line {
-			_, _ = io.WriteString(d.echo, "\b \b")
-		}
-		d.line = d.line[:0]
-	case '\r', '\n':
-		_, _ = io.WriteString(d.echo, "\n")
-		d.line = append(d.line, '\n')
-		err = d.give()
-	default:
-		if len(d.line) < maxTyped {
-			d.line = append(d.line, key)
-			_, err = d.echo.Write([]byte{key})
-		}
-	}
-	return err == nil
-}
-
-func (d *discipline) give() error {
-	line := d.line
-	d.line = nil
-	_, err := d.feed.Write(line)
-	return err
-}
-
-// crlfWriter ends lines as a terminal needs it. Output and echo are written concurrently.
-type crlfWriter struct {
-	w  io.Writer
-	mu sync.Mutex
-}
-
-func (c *crlfWriter) Write(p []byte) (int, error) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	out := make([]byte, 0, len(p)+16)
-	for _, b := range p {
-		if b == '\n' {
-			out = append(out, '\r')
-		}
-		out = append(out, b)
-	}
-	if _, err := c.w.Write(out); err != nil {
-		return 0, err
-	}
-	return len(p), nil
 }

@@ -1,11 +1,10 @@
 package machine
 
 import (
-	"context"
+	"cmp"
 	"errors"
-	"fmt"
+	"maps"
 	"net/netip"
-	"path"
 	"slices"
 	"strings"
 	"time"
@@ -44,25 +43,19 @@ func (s system) Processes() []shell.ProcessInfo {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	for _, one := range u.loaded {
-		if one.pid == 0 || one.definition == nil || len(one.definition.start) == 0 {
-			continue
+		if d := one.definition; one.pid != 0 && d != nil && len(d.start) > 0 {
+			all = append(all, shell.ProcessInfo{
+				PID: one.pid, PPID: 1, User: cmp.Or(d.user, "root"), Started: one.since, Command: d.start[0].String(),
+			})
 		}
-		user := one.definition.user
-		if user == "" {
-			user = "root"
-		}
-		all = append(all, shell.ProcessInfo{PID: one.pid, PPID: 1, User: user, Started: one.since, Command: one.definition.start[0].String()})
 	}
 	slices.SortFunc(all, func(a, b shell.ProcessInfo) int { return a.PID - b.PID })
 	return all
 }
 
-func (s system) Units() shell.Units { return systemUnits{s.m.units} }
+func (s system) Units() shell.Units { return s.m.units }
 
 func (s system) Power(action shell.PowerAction) error {
-	if action != shell.PowerOff && action != shell.Reboot {
-		return fmt.Errorf("unknown power action %q", action)
-	}
 	select {
 	case s.m.power <- action:
 	default: // it goes down already
@@ -70,67 +63,57 @@ func (s system) Power(action shell.PowerAction) error {
 	return nil
 }
 
-// systemUnits is the view of systemctl and journalctl on the units.
-type systemUnits struct{ u *Units }
+var _ shell.Units = &Units{}
 
-var _ shell.Units = systemUnits{}
-
-func (s systemUnits) Start(ctx context.Context, name string) error   { return s.u.Start(ctx, name) }
-func (s systemUnits) Stop(ctx context.Context, name string) error    { return s.u.Stop(ctx, name) }
-func (s systemUnits) Restart(ctx context.Context, name string) error { return s.u.Restart(ctx, name) }
-func (s systemUnits) Enable(name string) error                       { return s.u.enable(name) }
-func (s systemUnits) Disable(name string) error                      { return s.u.Disable(context.Background(), name) }
-func (s systemUnits) Mask(name string, mask bool) error              { return s.u.Mask(name, mask) }
-func (s systemUnits) DaemonReload() error                            { return s.u.DaemonReload(context.Background()) }
-
-func (s systemUnits) Journal(unit string, n int) []shell.JournalEntry { return s.u.entries(unit, n) }
-
-func (s systemUnits) Unit(name string) (shell.Unit, bool) {
-	s.u.mu.Lock()
-	one, err := s.u.get(name)
+// Unit returns the state of a unit.
+func (u *Units) Unit(name string) (shell.Unit, bool) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	one, err := u.get(name)
 	if err != nil {
-		s.u.mu.Unlock()
 		return shell.Unit{}, false
 	}
-	status := one.status()
-	s.u.mu.Unlock()
-	status.Enabled = s.u.enablement(one.name, status.Load)
-	return status, true
+	return u.status(one), true
 }
 
-func (s systemUnits) List() (units []shell.Unit) {
+// List returns all units that are loaded or have a file, sorted by name.
+func (u *Units) List() (units []shell.Unit) {
 	names := map[string]bool{}
 	for name := range builtin {
 		names[name] = true
 	}
-	view := s.u.m.fs.As(vfs.Root)
+	view := u.m.fs.As(vfs.Root)
 	for _, dir := range unitPath {
 		entries, _ := view.ReadDir(dir) // most machines have only one of them
 		for _, entry := range entries {
 			if strings.HasSuffix(entry.Name(), unitSuffix) {
-				names[path.Base(entry.Name())] = true
+				names[entry.Name()] = true
 			}
 		}
 	}
-	s.u.mu.Lock()
-	for name := range s.u.loaded {
+	u.mu.Lock()
+	for name := range u.loaded {
 		names[name] = true
 	}
-	s.u.mu.Unlock()
-	for name := range names {
-		if unit, ok := s.Unit(name); ok {
+	u.mu.Unlock()
+	for _, name := range slices.Sorted(maps.Keys(names)) {
+		if unit, ok := u.Unit(name); ok {
 			units = append(units, unit)
 		}
 	}
-	slices.SortFunc(units, func(a, b shell.Unit) int { return strings.Compare(a.Name, b.Name) })
 	return units
 }
 
-// status returns the state of a unit as systemctl shows it. Units.mu is held.
-func (one *unit) status() shell.Unit {
+// status returns the state of a unit as systemctl shows it. The lock is held.
+func (u *Units) status(one *unit) shell.Unit {
 	status := shell.Unit{
-		Name: one.name, Path: one.path, Load: one.load, Active: one.active, Sub: one.sub,
+		Name: one.name, Path: one.path, Load: one.load, Active: one.active, Sub: one.sub, Enabled: "disabled",
 		MainPID: one.pid, Since: one.since, Result: one.result,
+	}
+	if one.load == loadMasked {
+		status.Enabled = loadMasked
+	} else if len(u.wants(one.name)) > 0 {
+		status.Enabled = "enabled"
 	}
 	if one.definition != nil {
 		status.Description = one.definition.description
@@ -139,15 +122,4 @@ func (one *unit) status() shell.Unit {
 		status.Result = one.loadErr.Error()
 	}
 	return status
-}
-
-func (u *Units) enablement(name, load string) string {
-	switch {
-	case load == loadMasked:
-		return loadMasked
-	case u.IsEnabled(name):
-		return "enabled"
-	default:
-		return "disabled"
-	}
 }

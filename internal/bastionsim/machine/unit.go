@@ -286,8 +286,12 @@ func (u *Units) runOnce(ctx context.Context, one *unit, d *definition, run *unit
 	one.pid = u.nextPID
 	pid := one.pid
 	u.mu.Unlock()
+	limit := time.Duration(-1)
+	if d.kind == typeOneshot && d.timeoutStart > 0 {
+		limit = d.timeoutStart
+	}
 	for _, line := range d.pre {
-		if err := u.execute(ctx, one, d, line, pid); err != nil {
+		if err := u.execute(ctx, one, d, line, pid, limit); err != nil {
 			return fmt.Errorf("ExecStartPre=%s: %w", line.words[0], err)
 		}
 	}
@@ -300,7 +304,7 @@ func (u *Units) runOnce(ctx context.Context, one *unit, d *definition, run *unit
 		u.mu.Unlock()
 	}
 	for _, line := range d.start {
-		if err := u.execute(ctx, one, d, line, pid); err != nil {
+		if err := u.execute(ctx, one, d, line, pid, limit); err != nil {
 			return fmt.Errorf("%s: %w", line.words[0], err)
 		}
 	}
@@ -312,19 +316,10 @@ const stopTimeout = 10 * time.Second
 
 // runStop runs the ExecStop commands of a unit.
 func (u *Units) runStop(ctx context.Context, one *unit, d *definition) {
-	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	ctx, cancel := u.m.withTimeout(context.WithoutCancel(ctx), stopTimeout, "stopping")
 	defer cancel()
-	timer := u.m.cfg.Clock.NewTimer(stopTimeout)
-	defer timer.Stop()
-	go func() {
-		select {
-		case <-timer.C():
-			cancel()
-		case <-ctx.Done():
-		}
-	}()
 	for _, line := range d.stop {
-		if err := u.executeLimited(ctx, one, d, line, stopTimeout); err != nil {
+		if err := u.execute(ctx, one, d, line, 0, stopTimeout); err != nil {
 			u.log(one.name, "systemd", 1, "ExecStop="+line.words[0]+": "+err.Error())
 		}
 	}

@@ -182,7 +182,7 @@ func (u *Units) forget(journals bool) {
 }
 
 // DaemonReload reads the unit files again. Running units keep the definition that they were started with.
-func (u *Units) DaemonReload(context.Context) error {
+func (u *Units) DaemonReload() error {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	for _, one := range u.loaded {
@@ -194,9 +194,7 @@ func (u *Units) DaemonReload(context.Context) error {
 }
 
 // Enable makes a unit start at every boot.
-func (u *Units) Enable(_ context.Context, name string) error { return u.enable(name) }
-
-func (u *Units) enable(name string) error {
+func (u *Units) Enable(name string) error {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	one, err := u.get(name)
@@ -234,7 +232,7 @@ func (d *definition) targets() []string {
 }
 
 // Disable makes a unit not start at boot any more. The unit's file may be missing.
-func (u *Units) Disable(_ context.Context, name string) error {
+func (u *Units) Disable(name string) error {
 	name, err := fullName(name)
 	if err != nil {
 		return fmt.Errorf("disabling: %w", err)
@@ -290,12 +288,6 @@ func (u *Units) wants(name string) (links []string) {
 		}
 	}
 	return links
-}
-
-// IsEnabled reports whether a unit starts at boot.
-func (u *Units) IsEnabled(name string) bool {
-	name, err := fullName(name)
-	return err == nil && len(u.wants(name)) > 0
 }
 
 // IsActive reports whether a unit is active.
@@ -364,27 +356,16 @@ func (u *Units) log(name, identifier string, pid int, message string) {
 	one.journal.add(shell.JournalEntry{Time: u.m.cfg.Clock.Now(), Unit: name, Identifier: identifier, PID: pid, Message: message})
 }
 
-// Journal returns the last lines of a unit's journal; all that are kept if lines is not positive.
-func (u *Units) Journal(name string, lines int) (formatted []string) {
-	for _, entry := range u.entries(name, lines) {
-		formatted = append(formatted, formatEntry(entry))
-	}
-	return formatted
-}
-
-// entries returns the last n entries of a unit, or of all units, sorted by time, if name is empty.
-func (u *Units) entries(name string, n int) (entries []shell.JournalEntry) {
+// Journal returns the last n entries of a unit, or of all units, sorted by time, if name is empty. If n is not positive,
+// it returns all that are kept.
+func (u *Units) Journal(name string, n int) (entries []shell.JournalEntry) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	if name != "" {
-		name, err := fullName(name)
-		if one := u.loaded[name]; err == nil && one != nil {
-			return one.journal.last(n)
-		}
-		return nil
-	}
+	full, err := fullName(name)
 	for _, one := range u.loaded {
-		entries = append(entries, one.journal.entries...)
+		if name == "" || err == nil && one.name == full {
+			entries = append(entries, one.journal.entries...)
+		}
 	}
 	slices.SortStableFunc(entries, func(a, b shell.JournalEntry) int { return a.Time.Compare(b.Time) })
 	if n > 0 && len(entries) > n {

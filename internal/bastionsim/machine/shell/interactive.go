@@ -27,8 +27,8 @@ type console struct {
 
 	ended bool // the terminal's input has ended
 
-	keys keys   // of pump only, for the line editor
-	line []byte // of pump only: what was typed for the command whose input is last
+	keys keys           // of pump only, for the line editor
+	line LineDiscipline // of pump only, for the command whose input is last
 	last *file
 	end  context.CancelFunc
 }
@@ -54,7 +54,7 @@ func (s *Session) Interactive(ctx context.Context, tty TTY) (int, error) {
 		io.Reader
 		io.Writer
 	}{&stream{sh: sh, file: editor}, tty}, "")
-	out := r.counted(&newlines{tty: tty})
+	out := r.counted(NewlineWriter{tty})
 	out.tty = true
 	sh.fds = map[int]*file{1: out, 2: out.dup()}
 	defer func() {
@@ -75,16 +75,53 @@ func (s *Session) Interactive(ctx context.Context, tty TTY) (int, error) {
 	return sh.status & 0xff, nil // the user or the terminal ended the session
 }
 
-// newlines writes lines with the ends that a terminal needs.
-type newlines struct{ tty TTY }
+// NewlineWriter writes lines with the ends that a terminal needs.
+type NewlineWriter struct{ Terminal io.Writer }
 
 var lineEnds = strings.NewReplacer("\r\n", "\r\n", "\n", "\r\n")
 
-func (n *newlines) Write(p []byte) (int, error) {
-	if _, err := lineEnds.WriteString(n.tty, string(p)); err != nil {
+func (w NewlineWriter) Write(p []byte) (int, error) {
+	if _, err := io.WriteString(w.Terminal, lineEnds.Replace(string(p))); err != nil {
 		return 0, err
 	}
 	return len(p), nil
+}
+
+// CtrlC is the key that interrupts a command.
+const CtrlC = 3
+
+// maxTyped is the maximum length of a line that is typed for a command.
+const maxTyped = 4 << 10
+
+// LineDiscipline is the line discipline of a terminal in which a command runs: it echoes keys, allows a line to be
+// edited, and passes it to the command when it is complete.
+type LineDiscipline struct{ line []byte }
+
+// Key handles a byte that is typed. It returns what the terminal shows and what the command reads; ended is true at the
+// end of its input.
+func (d *LineDiscipline) Key(key byte) (echo string, input []byte, ended bool) {
+	const ctrlD, ctrlU, backspace, deleteKey = 4, 21, 8, 127
+	switch key {
+	case CtrlC:
+		echo = "^C"
+	case ctrlD:
+		ended = len(d.line) == 0
+		input, d.line = d.line, nil
+	case '\r', '\n':
+		echo = "\n"
+		input, d.line = append(d.line, '\n'), nil
+	case backspace, deleteKey, ctrlU:
+		erased := min(len(d.line), 1)
+		if key == ctrlU {
+			erased = len(d.line)
+		}
+		echo, d.line = strings.Repeat("\b \b", erased), d.line[:len(d.line)-erased]
+	default:
+		if (key >= ' ' || key == '\t') && len(d.line) < maxTyped {
+			echo, d.line = string([]byte{key}), append(d.line, key)
+		}
+	}
+	return echo, input, ended
 }
 
 // prompt returns user@host:dir$.
@@ -197,7 +234,7 @@ func (c *console) key(ctx context.Context, b byte) bool {
 		c.changed.Wait()
 	}
 	running, stdin := c.running, c.stdin
-	if running == nil && (b == '\r' || b == 3) {
+	if running == nil && (b == '\r' || b == CtrlC) {
 		c.editing = false
 	}
 	c.mu.Unlock()
@@ -206,26 +243,16 @@ func (c *console) key(ctx context.Context, b byte) bool {
 		return err == nil
 	}
 	if stdin != c.last {
-		c.line, c.last = nil, stdin
+		c.line, c.last = LineDiscipline{}, stdin
 	}
-	var echo, input []byte
+	echo, input, ended := c.line.Key(b)
 	switch {
-	case b == 3:
-		echo = []byte("^C")
+	case b == CtrlC:
 		running()
-	case b == 4 && len(c.line) == 0:
+	case ended:
 		stdin.close()
-	case b == 4:
-		input, c.line = c.line, nil
-	case b == '\r' || b == '\n':
-		echo = []byte("\r\n")
-		input, c.line = append(c.line, '\n'), nil
-	case (b == 127 || b == 8) && len(c.line) > 0:
-		echo, c.line = []byte("\b \b"), c.line[:len(c.line)-1]
-	case b >= 32 && b != 127 && len(c.line) < 4096:
-		echo, c.line = []byte{b}, append(c.line, b)
 	}
-	_, _ = c.tty.Write(echo) // a terminal that is gone fails to be read as well
+	_, _ = io.WriteString(NewlineWriter{c.tty}, echo) // a terminal that is gone fails to be read as well
 	if len(input) > 0 {
 		full, cancel := context.WithCancel(ctx)
 		cancel() // what does not fit is lost: a command that reads nothing must not keep Ctrl-C from being seen
@@ -246,7 +273,7 @@ type keys struct {
 
 // next returns the input for the line editor when a byte is typed.
 func (k *keys) next(b byte) []byte {
-	const escape, interrupt = 27, 3
+	const escape = 27
 	inSequence := len(k.begun) > 0 && k.begun[0] == escape
 	if b < ' ' || b == 127 || (b >= utf8.RuneSelf) == inSequence { // the sequence or character stays incomplete
 		k.begun = nil
@@ -254,7 +281,7 @@ func (k *keys) next(b byte) []byte {
 	k.begun = append(k.begun, b)
 	typed := k.begun
 	switch first := typed[0]; {
-	case b == interrupt: // end of paste, end of line, delete the line, begin a new one
+	case b == CtrlC: // end of paste, end of line, delete the line, begin a new one
 		typed = []byte("\x1b[201~\x05\x15\r")
 	case first == escape && len(typed) == maxSequence:
 		typed = nil

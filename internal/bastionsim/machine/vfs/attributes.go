@@ -18,7 +18,7 @@ func (v *View) change(op, name string, follow bool, fn edit) error {
 	if err == 0 {
 		err = v.fs.edit(p.node, fn)
 	}
-	return fail(op, name, errno(err))
+	return fail(op, name, err)
 }
 
 // change changes the node of an open file, even if the file's name leads to another node by now.
@@ -26,7 +26,7 @@ func (f *File) change(op string, fn edit) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.closed {
-		return fail(op, f.name, fs.ErrClosed)
+		return f.closedError(op)
 	}
 	f.fs.mu.Lock()
 	defer f.fs.mu.Unlock()
@@ -34,7 +34,7 @@ func (f *File) change(op string, fn edit) error {
 	if n == nil {
 		return fail(op, f.name, syscall.ESTALE)
 	}
-	return fail(op, f.name, errno(f.fs.edit(n, fn)))
+	return fail(op, f.name, f.fs.edit(n, fn))
 }
 
 func (f *FS) edit(n *node, fn edit) syscall.Errno {

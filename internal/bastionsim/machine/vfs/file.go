@@ -28,8 +28,9 @@ type File struct {
 	ino  uint64
 	flag int
 	dev  device
-	proc []byte // the content of a synthetic file
-	syn  bool
+	// procName is the name of a synthetic file in /proc, and proc is its content.
+	procName string
+	proc     []byte
 
 	mu     sync.Mutex
 	pos    int64
@@ -41,32 +42,32 @@ func (v *View) Open(name string) (*File, error) { return v.OpenFile(name, O_RDON
 
 // OpenFile opens a file like open(2). /dev/tty cannot be opened here: only a session knows its terminal.
 func (v *View) OpenFile(name string, flag int, perm fs.FileMode) (*File, error) {
-	file, content, err := v.open(name, flag, perm)
+	file, err := v.open(name, flag, perm)
 	if err != 0 {
 		return nil, fail("open", name, err)
 	}
-	if content != nil {
-		file.proc = content() // without the lock: content may read files itself
+	if file.procName != "" {
+		file.proc = v.fs.proc(file.procName) // without the lock, because proc reads files itself
 	}
 	return file, nil
 }
 
-func (v *View) open(name string, flag int, perm fs.FileMode) (*File, func() []byte, syscall.Errno) {
+func (v *View) open(name string, flag int, perm fs.FileMode) (*File, syscall.Errno) {
 	v.fs.mu.Lock()
 	defer v.fs.mu.Unlock()
 	p, err := v.fs.walk(v.cred, name, flag&(O_CREATE|O_EXCL) != O_CREATE|O_EXCL)
 	if err != 0 {
-		return nil, nil, err
+		return nil, err
 	}
 	if p.node == nil {
 		if flag&O_CREATE == 0 {
-			return nil, nil, syscall.ENOENT
+			return nil, syscall.ENOENT
 		}
 		if err := v.createFile(&p, perm); err != 0 {
-			return nil, nil, err
+			return nil, err
 		}
 	} else if err := v.mayOpen(p.node, flag); err != 0 {
-		return nil, nil, err
+		return nil, err
 	}
 	n := p.node
 	if flag&O_TRUNC != 0 && flag&(O_WRONLY|O_RDWR) != 0 && n.mode.IsRegular() && len(n.data) > 0 {
@@ -74,19 +75,11 @@ func (v *View) open(name string, flag int, perm fs.FileMode) (*File, func() []by
 			err = v.fs.resize(n, 0)
 		}
 		if err != 0 {
-			return nil, nil, err
+			return nil, err
 		}
 	}
 	v.fs.opens[n.ino]++
-	file := &File{fs: v.fs, cred: v.cred, name: name, ino: n.ino, flag: flag, dev: n.dev, syn: n.proc != ""}
-	if !file.syn {
-		return file, nil, 0
-	}
-	content := v.fs.procs[n.proc]
-	if content == nil {
-		content = func() []byte { return nil }
-	}
-	return file, content, 0
+	return &File{fs: v.fs, cred: v.cred, name: name, ino: n.ino, flag: flag, dev: n.dev, procName: n.proc}, 0
 }
 
 func (v *View) createFile(p *place, perm fs.FileMode) syscall.Errno {
@@ -96,12 +89,8 @@ func (v *View) createFile(p *place, perm fs.FileMode) syscall.Errno {
 	if err := v.fs.mayAdd(v.cred, *p); err != 0 {
 		return err
 	}
-	n := &node{mode: perm & modeBits, uid: v.cred.UID, gid: v.cred.GID}
-	if dir := v.fs.get(p.parent()); dir.mode&fs.ModeSetgid != 0 {
-		n.gid = dir.gid
-	}
-	p.node = n
-	return v.fs.add(p.parent(), p.name, n)
+	p.node = &node{mode: perm & modeBits}
+	return v.add(*p, p.node)
 }
 
 func (v *View) mayOpen(n *node, flag int) syscall.Errno {
@@ -126,6 +115,10 @@ func (v *View) mayOpen(n *node, flag int) syscall.Errno {
 		return syscall.ENXIO
 	}
 	return 0
+}
+
+func (f *File) closedError(op string) error {
+	return &fs.PathError{Op: op, Path: f.name, Err: fs.ErrClosed}
 }
 
 // Name returns the path that the file was opened by.
@@ -154,7 +147,7 @@ func (f *File) Read(p []byte) (int, error) {
 func (f *File) readAt(p []byte, pos int64) (int, error) {
 	switch {
 	case f.closed:
-		return 0, fail("read", f.name, fs.ErrClosed)
+		return 0, f.closedError("read")
 	case f.flag&O_WRONLY != 0:
 		return 0, fail("read", f.name, syscall.EBADF)
 	case f.dev == devZero || f.dev == devFull:
@@ -168,7 +161,7 @@ func (f *File) readAt(p []byte, pos int64) (int, error) {
 	f.fs.mu.Lock()
 	defer f.fs.mu.Unlock()
 	data := f.proc
-	if !f.syn {
+	if f.procName == "" {
 		n := f.fs.get(f.ino)
 		if n == nil || n.mode.IsDir() {
 			return 0, fail("read", f.name, syscall.EISDIR)
@@ -187,7 +180,7 @@ func (f *File) Write(p []byte) (int, error) {
 	defer f.mu.Unlock()
 	switch {
 	case f.closed:
-		return 0, fail("write", f.name, fs.ErrClosed)
+		return 0, f.closedError("write")
 	case f.flag&(O_WRONLY|O_RDWR) == 0:
 		return 0, fail("write", f.name, syscall.EBADF)
 	case f.dev == devFull:
@@ -219,7 +212,7 @@ func (f *File) Write(p []byte) (int, error) {
 	f.pos += int64(count)
 	n.mode &^= fs.ModeSetuid
 	n.mtime, n.ctime = f.fs.clock.Now(), f.fs.clock.Now()
-	return count, fail("write", f.name, errno(err))
+	return count, fail("write", f.name, err)
 }
 
 // Seek sets the current position.
@@ -254,7 +247,7 @@ func (f *File) Truncate(size int64) error {
 	if err == 0 {
 		err = f.fs.resize(n, size)
 	}
-	return fail("truncate", f.name, errno(err))
+	return fail("truncate", f.name, err)
 }
 
 // Close closes the file. A file that has no name any more is deleted with its last handle.
@@ -262,7 +255,7 @@ func (f *File) Close() error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.closed {
-		return fail("close", f.name, fs.ErrClosed)
+		return f.closedError("close")
 	}
 	f.closed = true
 	f.fs.mu.Lock()

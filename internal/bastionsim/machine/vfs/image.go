@@ -42,7 +42,7 @@ var baseImage = sync.OnceValue(func() *image {
 		im.put("/dev/"+name, &node{mode: fs.ModeDevice | fs.ModeCharDevice | 0o666, dev: dev, fixed: true})
 	}
 	im.dir("/proc", 0o555, 0)
-	for _, name := range procNames {
+	for name := range procTexts {
 		im.put("/proc/"+name, &node{mode: procMode(name), proc: name})
 	}
 	for name, target := range map[string]string{"self/root": "/", "self/cwd": "/", "self/exe": "/usr/bin/bash", "mounts": "self/mounts"} {

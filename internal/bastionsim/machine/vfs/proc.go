@@ -1,19 +1,11 @@
 package vfs
 
 import (
+	"cmp"
 	"fmt"
 	"io/fs"
 	"strings"
 )
-
-// procNames are the synthetic files of /proc. Their content is invented, and the same for every user.
-var procNames = []string{
-	"cmdline", "cpuinfo", "filesystems", "loadavg", "meminfo", "stat", "swaps", "uptime", "version",
-	"1/cmdline", "1/comm", "1/status",
-	"net/dev", "net/route", "net/tcp",
-	"self/cmdline", "self/comm", "self/environ", "self/limits", "self/mountinfo", "self/mounts", "self/status",
-	"sys/kernel/hostname", "sys/kernel/osrelease", "sys/kernel/ostype", "sys/net/ipv4/ip_forward", "sys/vm/overcommit_memory",
-}
 
 func procMode(name string) fs.FileMode {
 	if name == "self/environ" {
@@ -49,32 +41,30 @@ func status(name string, pid int) string {
 	return fmt.Sprintf("Name:\t%s\nState:\tS (sleeping)\nPid:\t%d\nPPid:\t0\nUid:\t0\t0\t0\t0\nGid:\t0\t0\t0\t0\nThreads:\t1\n", name, pid)
 }
 
-// addProcs sets the initial contents of the files of /proc; SetProc replaces them.
-func (f *FS) addProcs() {
-	booted := f.clock.Now()
-	for name, text := range map[string]string{
-		"cmdline": "BOOT_IMAGE=/boot/vmlinuz root=/dev/vda1 ro\n", "cpuinfo": cpuinfo, "filesystems": filesystems,
-		"loadavg": "0.00 0.00 0.00 1/1 1\n", "meminfo": meminfo, "stat": "cpu  0 0 0 0 0 0 0 0 0 0\n",
-		"swaps":     "Filename\tType\tSize\tUsed\tPriority\n",
-		"version":   "Linux version " + KernelRelease + " (gardenlite) #1 SMP simulated\n",
-		"1/cmdline": "/sbin/init\x00", "1/comm": "systemd\n", "1/status": status("systemd", 1),
-		"net/dev": netdev, "net/route": netroute, "net/tcp": nettcp,
-		"self/cmdline": "bash\x00", "self/comm": "bash\n", "self/limits": limits, "self/mountinfo": mountinfo, "self/mounts": mounts,
-		"self/status":          status("bash", 2),
-		"sys/kernel/osrelease": KernelRelease + "\n", "sys/kernel/ostype": "Linux\n", "sys/net/ipv4/ip_forward": "1\n",
-		"sys/vm/overcommit_memory": "1\n",
-	} {
-		f.procs[name] = func() []byte { return []byte(text) }
-	}
-	f.procs["uptime"] = func() []byte {
-		up := f.clock.Since(booted).Seconds()
+// procTexts are the synthetic files of /proc. Their content is invented, and the same for every user.
+var procTexts = map[string]string{
+	"cmdline": "BOOT_IMAGE=/boot/vmlinuz root=/dev/vda1 ro\n", "cpuinfo": cpuinfo, "filesystems": filesystems,
+	"loadavg": "0.00 0.00 0.00 1/1 1\n", "meminfo": meminfo, "stat": "cpu  0 0 0 0 0 0 0 0 0 0\n",
+	"swaps":     "Filename\tType\tSize\tUsed\tPriority\n",
+	"version":   "Linux version " + KernelRelease + " (gardenlite) #1 SMP simulated\n",
+	"1/cmdline": "/sbin/init\x00", "1/comm": "systemd\n", "1/status": status("systemd", 1),
+	"net/dev": netdev, "net/route": netroute, "net/tcp": nettcp,
+	"self/cmdline": "bash\x00", "self/comm": "bash\n", "self/environ": "", "self/limits": limits,
+	"self/mountinfo": mountinfo, "self/mounts": mounts, "self/status": status("bash", 2),
+	"sys/kernel/osrelease": KernelRelease + "\n", "sys/kernel/ostype": "Linux\n", "sys/net/ipv4/ip_forward": "1\n",
+	"sys/vm/overcommit_memory": "1\n",
+	"uptime":                   "", "sys/kernel/hostname": "", // see proc
+}
+
+// proc returns the content of a file of /proc.
+func (f *FS) proc(name string) []byte {
+	switch name {
+	case "uptime":
+		up := f.clock.Since(f.booted).Seconds()
 		return fmt.Appendf(nil, "%.2f %.2f\n", up, 2*up)
+	case "sys/kernel/hostname":
+		data, _ := f.ReadFile("/etc/hostname") // a user may have removed it
+		return []byte(cmp.Or(strings.TrimSpace(string(data)), "localhost") + "\n")
 	}
-	f.procs["sys/kernel/hostname"] = func() []byte {
-		name, err := f.ReadFile("/etc/hostname")
-		if err != nil {
-			return []byte("localhost\n")
-		}
-		return []byte(strings.TrimSpace(string(name)) + "\n")
-	}
+	return []byte(procTexts[name])
 }

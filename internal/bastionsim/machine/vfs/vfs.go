@@ -1,10 +1,12 @@
 package vfs
 
 import (
+	"cmp"
 	"crypto/rand"
 	"encoding/hex"
 	"fmt"
 	"io/fs"
+	"slices"
 	"sync"
 	"syscall"
 	"time"
@@ -59,28 +61,18 @@ type Cred struct {
 var Root = Cred{}
 
 // in reports whether the credentials belong to a group.
-func (c Cred) in(gid uint32) bool {
-	if c.GID == gid {
-		return true
-	}
-	for _, g := range c.Groups {
-		if g == gid {
-			return true
-		}
-	}
-	return false
-}
+func (c Cred) in(gid uint32) bool { return c.GID == gid || slices.Contains(c.Groups, gid) }
 
 // FS is the file system of one machine. Its methods may be called concurrently.
 type FS struct {
 	clock  clock.WithTicker
 	limits Limits
 	base   *image
+	booted time.Time // for /proc/uptime
 
 	mu    sync.Mutex
 	nodes map[uint64]*node // copied and new nodes; all others are in base
 	opens map[uint64]int
-	procs map[string]func() []byte
 	next  uint64
 	used  int64
 	dirty map[uint64]struct{}
@@ -94,8 +86,8 @@ func Open(cfg Config) (*FS, error) {
 		return nil, fmt.Errorf("opening a file system: the config has no clock")
 	}
 	f := &FS{
-		clock: cfg.Clock, limits: cfg.Limits.withDefaults(), base: baseImage(), next: 2,
-		nodes: map[uint64]*node{}, opens: map[uint64]int{}, procs: map[string]func() []byte{}, dirty: map[uint64]struct{}{},
+		clock: cfg.Clock, limits: cfg.Limits.withDefaults(), base: baseImage(), booted: cfg.Clock.Now(), next: 2,
+		nodes: map[uint64]*node{}, opens: map[uint64]int{}, dirty: map[uint64]struct{}{},
 	}
 	if cfg.Dir != "" {
 		if err := f.load(cfg.Dir); err != nil {
@@ -108,7 +100,6 @@ func Open(cfg Config) (*FS, error) {
 			return nil, err
 		}
 	}
-	f.addProcs()
 	if f.journal != nil {
 		f.journal.start()
 	}
@@ -117,9 +108,7 @@ func Open(cfg Config) (*FS, error) {
 
 // firstFiles writes the files that are different on every machine.
 func (f *FS) firstFiles(hostname string) error {
-	if hostname == "" {
-		hostname = "localhost"
-	}
+	hostname = cmp.Or(hostname, "localhost")
 	id := make([]byte, 16)
 	_, _ = rand.Read(id) // never fails
 	for name, text := range map[string]string{
@@ -135,15 +124,9 @@ func (f *FS) firstFiles(hostname string) error {
 }
 
 func (l Limits) withDefaults() Limits {
-	if l.Bytes <= 0 {
-		l.Bytes = 64 << 20
-	}
-	if l.FileSize <= 0 {
-		l.FileSize = 16 << 20
-	}
-	if l.Inodes <= 0 {
-		l.Inodes = 32768
-	}
+	l.Bytes = cmp.Or(max(l.Bytes, 0), 64<<20)
+	l.FileSize = cmp.Or(max(l.FileSize, 0), 16<<20)
+	l.Inodes = cmp.Or(max(l.Inodes, 0), 32768)
 	return l
 }
 
@@ -185,25 +168,10 @@ func (f *FS) WriteFile(name string, data []byte, mode fs.FileMode) error {
 // MkdirAll creates a directory and its missing parents as root.
 func (f *FS) MkdirAll(name string, mode fs.FileMode) error { return f.As(Root).MkdirAll(name, mode) }
 
-// SetProc sets the content of a synthetic file of /proc ("meminfo", "self/status"). content is called whenever the file
-// is opened. Names that are not in the image are ignored.
-func (f *FS) SetProc(name string, content func() []byte) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.procs[name] = content
-}
-
-func fail(op, name string, err error) error {
-	if err == nil {
+// fail adds what was being done to an error. It returns nil if there is none.
+func fail(op, name string, err syscall.Errno) error {
+	if err == 0 {
 		return nil
 	}
 	return &fs.PathError{Op: op, Path: name, Err: err}
-}
-
-// errno converts a zero Errno to a nil error.
-func errno(e syscall.Errno) error {
-	if e == 0 {
-		return nil
-	}
-	return e
 }

@@ -1,6 +1,7 @@
 package vfs
 
 import (
+	"errors"
 	"io"
 	"io/fs"
 	"path"
@@ -15,9 +16,6 @@ type View struct {
 	fs   *FS
 	cred Cred
 }
-
-// Cred returns the credentials of this view.
-func (v *View) Cred() Cred { return v.cred }
 
 // As returns a view of the same file system with the permissions of another user.
 func (v *View) As(c Cred) *View { return v.fs.As(c) }
@@ -49,7 +47,7 @@ func (v *View) Access(name string, mode fs.FileMode) error {
 	if err == 0 && (!p.node.may(v.cred, mode) || mode&2 != 0 && p.node.fixed) {
 		err = syscall.EACCES
 	}
-	return fail("access", name, errno(err))
+	return fail("access", name, err)
 }
 
 // ReadDir returns the entries of a directory, sorted by name.
@@ -86,16 +84,21 @@ func (v *View) create(op, name string, n *node) error {
 		err = syscall.ENOENT
 	}
 	if err == 0 {
-		n.uid, n.gid = v.cred.UID, v.cred.GID
-		if dir := v.fs.get(p.parent()); dir.mode&fs.ModeSetgid != 0 {
-			n.gid = dir.gid
-			if n.mode.IsDir() {
-				n.mode |= fs.ModeSetgid
-			}
-		}
-		err = v.fs.add(p.parent(), p.name, n)
+		err = v.add(p, n)
 	}
-	return fail(op, name, errno(err))
+	return fail(op, name, err)
+}
+
+// add adds a new node of the user to a directory.
+func (v *View) add(p place, n *node) syscall.Errno {
+	n.uid, n.gid = v.cred.UID, v.cred.GID
+	if dir := v.fs.get(p.parent()); dir.mode&fs.ModeSetgid != 0 {
+		n.gid = dir.gid
+		if n.mode.IsDir() {
+			n.mode |= fs.ModeSetgid
+		}
+	}
+	return v.fs.add(p.parent(), p.name, n)
 }
 
 const modeBits = fs.ModePerm | fs.ModeSetuid | fs.ModeSetgid | fs.ModeSticky
@@ -169,7 +172,7 @@ func (v *View) Link(old, name string) error {
 	if err == 0 {
 		err = v.fs.add(to.parent(), to.name, n)
 	}
-	return fail("link", name, errno(err))
+	return fail("link", name, err)
 }
 
 // Remove removes a file or an empty directory.
@@ -186,9 +189,11 @@ func (v *View) Remove(name string) error {
 	if err == 0 {
 		err = v.fs.drop(p.parent(), p.name)
 	}
-	return fail("remove", name, errno(err))
+	return fail("remove", name, err)
 }
 
+// mayDrop returns an error if the user may not remove a node from its directory. With the sticky bit, only the owner of
+// the node or of the directory may do so.
 func (v *View) mayDrop(p place) syscall.Errno {
 	dir := v.fs.get(p.parent())
 	switch {
@@ -196,11 +201,10 @@ func (v *View) mayDrop(p place) syscall.Errno {
 		return syscall.EBUSY
 	case p.node.fixed || dir.fixed:
 		return syscall.EPERM
-	case !mayRemove(v.cred, dir, p.node):
-		if dir.may(v.cred, 3) {
-			return syscall.EPERM
-		}
+	case !dir.may(v.cred, 3):
 		return syscall.EACCES
+	case dir.mode&fs.ModeSticky != 0 && !slices.Contains([]uint32{0, dir.uid, p.node.uid}, v.cred.UID):
+		return syscall.EPERM
 	}
 	return 0
 }
@@ -209,10 +213,9 @@ func (v *View) mayDrop(p place) syscall.Errno {
 // an error, it continues with the rest, and then returns the first error.
 func (v *View) RemoveAll(name string) error {
 	info, err := v.Lstat(name)
-	if err != nil {
-		if pe, ok := err.(*fs.PathError); ok && pe.Err == syscall.ENOENT {
-			return nil
-		}
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	} else if err != nil {
 		return err
 	}
 	if info.IsDir() {
@@ -231,20 +234,16 @@ func (v *View) RemoveAll(name string) error {
 }
 
 // Rename moves a file or a directory, and replaces a file at the new path, like rename(2).
-func (v *View) Rename(from, to string) error {
-	v.fs.mu.Lock()
-	defer v.fs.mu.Unlock()
-	return fail("rename", from, errno(v.rename(from, to, true)))
-}
+func (v *View) Rename(from, to string) error { return fail("rename", from, v.rename(from, to, true)) }
 
 // RenameNew is like Rename, but fails if the new path exists.
 func (v *View) RenameNew(from, to string) error {
-	v.fs.mu.Lock()
-	defer v.fs.mu.Unlock()
-	return fail("rename", from, errno(v.rename(from, to, false)))
+	return fail("rename", from, v.rename(from, to, false))
 }
 
 func (v *View) rename(from, to string, replace bool) syscall.Errno {
+	v.fs.mu.Lock()
+	defer v.fs.mu.Unlock()
 	src, err := v.fs.find(v.cred, strings.TrimRight(from, "/"), false)
 	if err != 0 {
 		return err

@@ -1,7 +1,9 @@
 package vfs
 
 import (
+	"errors"
 	"io/fs"
+	"path"
 	"strings"
 	"syscall"
 )
@@ -17,17 +19,17 @@ type place struct {
 func (p place) parent() uint64 { return p.dir[len(p.dir)-1] }
 
 // walk follows a path from the root. It requires the right to search every directory on the path.
-func (f *FS) walk(c Cred, path string, follow bool) (place, syscall.Errno) {
-	if path == "" {
+func (f *FS) walk(c Cred, name string, follow bool) (place, syscall.Errno) {
+	if name == "" {
 		return place{}, syscall.ENOENT
 	}
-	if len(path) >= MaxPath {
+	if len(name) >= MaxPath {
 		return place{}, syscall.ENAMETOOLONG
 	}
-	if strings.IndexByte(path, 0) >= 0 {
+	if strings.IndexByte(name, 0) >= 0 {
 		return place{}, syscall.EINVAL
 	}
-	stack, rest, links := []uint64{rootIno}, path, 0
+	stack, rest, links := []uint64{rootIno}, name, 0
 	for {
 		rest = strings.TrimLeft(rest, "/")
 		cur := f.get(stack[len(stack)-1])
@@ -35,26 +37,26 @@ func (f *FS) walk(c Cred, path string, follow bool) (place, syscall.Errno) {
 			up := stack[:max(1, len(stack)-1)]
 			return place{dir: up, node: cur}, 0
 		}
-		var name string
-		name, rest, _ = strings.Cut(rest, "/")
+		var part string
+		part, rest, _ = strings.Cut(rest, "/")
 		last := strings.Trim(rest, "/") == ""
-		slash := strings.HasSuffix(path, "/")
+		slash := strings.HasSuffix(name, "/")
 		if !cur.may(c, 1) {
 			return place{}, syscall.EACCES
 		}
 		switch {
-		case name == ".":
+		case part == ".":
 			continue
-		case name == "..":
+		case part == "..":
 			stack = stack[:max(1, len(stack)-1)]
 			continue
-		case len(name) > MaxName:
+		case len(part) > MaxName:
 			return place{}, syscall.ENAMETOOLONG
 		}
-		child := f.get(cur.children[name])
+		child := f.get(cur.children[part])
 		if child == nil {
 			if last {
-				return place{dir: stack, name: name, slash: slash}, 0
+				return place{dir: stack, name: part, slash: slash}, 0
 			}
 			return place{}, syscall.ENOENT
 		}
@@ -75,7 +77,7 @@ func (f *FS) walk(c Cred, path string, follow bool) (place, syscall.Errno) {
 			if slash && !child.mode.IsDir() {
 				return place{}, syscall.ENOTDIR
 			}
-			return place{dir: stack, name: name, node: child, slash: slash}, 0
+			return place{dir: stack, name: part, node: child, slash: slash}, 0
 		}
 		if !child.mode.IsDir() {
 			return place{}, syscall.ENOTDIR
@@ -116,4 +118,51 @@ func (f *FS) mayAdd(c Cred, p place) syscall.Errno {
 		return syscall.ENOENT
 	}
 	return 0
+}
+
+// Resolve returns a path without symbolic links, "." and "..". Its last part may be missing, but no directory before
+// it.
+func (v *View) Resolve(name string) (string, error) {
+	done, rest, links := "/", name, 0
+	for steps := 0; strings.Trim(rest, "/") != ""; steps++ {
+		if steps > MaxPath {
+			return "", fail("realpath", name, syscall.ENAMETOOLONG)
+		}
+		var part string
+		part, rest, _ = strings.Cut(strings.TrimLeft(rest, "/"), "/")
+		if part == "." {
+			continue
+		}
+		if part == ".." {
+			done = path.Dir(done)
+			continue
+		}
+		next := path.Join(done, part)
+		info, err := v.Lstat(next)
+		switch {
+		case errors.Is(err, fs.ErrNotExist) && strings.Trim(rest, "/") == "":
+			return next, nil
+		case err != nil:
+			return "", err
+		case info.Mode()&fs.ModeSymlink == 0:
+			if done = next; !info.IsDir() && strings.Trim(rest, "/") != "" {
+				return "", fail("realpath", name, syscall.ENOTDIR)
+			}
+			continue
+		}
+		if links++; links > MaxSymlinks {
+			return "", fail("realpath", name, syscall.ELOOP)
+		}
+		target, err := v.Readlink(next)
+		if err != nil {
+			return "", err
+		}
+		if strings.HasPrefix(target, "/") {
+			done = "/"
+		}
+		if rest = target + "/" + rest; len(rest) >= 2*MaxPath {
+			return "", fail("realpath", name, syscall.ENAMETOOLONG)
+		}
+	}
+	return done, nil
 }

@@ -1,6 +1,7 @@
 package sshclient
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -178,9 +179,7 @@ func Endpoint(bastion *operationsv1alpha1.Bastion) (string, error) {
 	} else if _, err := netip.ParseAddr(host); err != nil {
 		return "", fmt.Errorf("the bastion %s has an invalid address: %w", bastion.Name, err)
 	}
-	if port == "" {
-		port = "22"
-	}
+	port = cmp.Or(port, sshPort)
 	if number, err := strconv.ParseUint(port, 10, 16); err != nil || number == 0 {
 		return "", fmt.Errorf("the annotation %s of the bastion %s is %q, which is no port", annotationSSHPort, bastion.Name, port)
 	}

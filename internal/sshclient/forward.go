@@ -1,12 +1,14 @@
 package sshclient
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"net"
 	"net/netip"
+	"regexp"
 	"strconv"
 	"strings"
 	"sync"
@@ -25,53 +27,30 @@ func ParseForward(text string) (Forward, error) {
 	wrong := func(why string) (Forward, error) {
 		return Forward{}, fmt.Errorf("-L %q: %s; it is [ADDRESS:]PORT:HOST:HOSTPORT", text, why)
 	}
-	fields, ok := splitForward(text)
-	if !ok || len(fields) != 3 && len(fields) != 4 {
+	fields := forwardFields.FindStringSubmatch(text)
+	if fields == nil {
 		return wrong("it has not three or four parts")
 	}
-	if len(fields) == 3 {
-		fields = append([]string{"127.0.0.1"}, fields...)
+	listen, target := strings.Trim(cmp.Or(fields[1], "localhost"), "[]"), strings.Trim(fields[3], "[]")
+	if listen == "localhost" {
+		listen = "127.0.0.1"
 	}
-	if fields[0] == "localhost" {
-		fields[0] = "127.0.0.1"
-	}
-	if address, err := netip.ParseAddr(fields[0]); err != nil || !address.IsLoopback() {
+	if address, err := netip.ParseAddr(listen); err != nil || !address.IsLoopback() {
 		return wrong("it listens on loopback addresses only")
 	}
-	if fields[2] == "" {
+	if target == "" {
 		return wrong("it has no host")
 	}
-	for i, least := range map[int]uint64{1: 0, 3: 1} {
+	for i, least := range map[int]uint64{2: 0, 4: 1} {
 		if port, err := strconv.ParseUint(fields[i], 10, 16); err != nil || port < least {
 			return wrong(fmt.Sprintf("%q is no port", fields[i]))
 		}
 	}
-	return Forward{Listen: net.JoinHostPort(fields[0], fields[1]), Target: net.JoinHostPort(fields[2], fields[3])}, nil
+	return Forward{Listen: net.JoinHostPort(listen, fields[2]), Target: net.JoinHostPort(target, fields[4])}, nil
 }
 
-// splitForward splits at colons outside of brackets.
-func splitForward(text string) (fields []string, ok bool) {
-	for {
-		if rest, is := strings.CutPrefix(text, "["); is {
-			inner, after, closed := strings.Cut(rest, "]")
-			if !closed || after != "" && after[0] != ':' {
-				return nil, false
-			}
-			fields = append(fields, inner)
-			if after == "" {
-				return fields, true
-			}
-			text = after[1:]
-			continue
-		}
-		field, rest, more := strings.Cut(text, ":")
-		fields = append(fields, field)
-		if !more {
-			return fields, true
-		}
-		text = rest
-	}
-}
+// forwardFields has the parts of a forward: colons separate them, and may be within brackets.
+var forwardFields = regexp.MustCompile(`^(?:(\[[^]]*\]|[^:[][^:]*):)?([^:]*):(\[[^]]*\]|[^:[][^:]*|):([^:]*)$`)
 
 // Forward listens, and forwards connections until the context ends or stop is called, which waits for them. Targets on
 // port 22 are reached from the bastion, all others from the node. It calls report for connections that cannot be

@@ -111,11 +111,10 @@ func (p *KeyPair) readPrivate(file string) error {
 	case err != nil:
 		return fmt.Errorf("%s is no private key that can be used: %w", file, err)
 	}
-	if public := line(signer.PublicKey()); p.Public != "" && p.Public != public {
+	public := line(signer.PublicKey())
+	if p.Public != "" && p.Public != public {
 		return fmt.Errorf("the private key in %s does not belong to the public key", file)
-	} else {
-		p.Public = public
 	}
-	p.Signer = signer
+	p.Public, p.Signer = public, signer
 	return nil
 }

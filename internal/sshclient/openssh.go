@@ -7,6 +7,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -198,11 +199,11 @@ func (o *OpenSSH) config() (string, error) {
 	return text.String(), nil
 }
 
+var plainWord = regexp.MustCompile(`^[\w/.+:@%,=-]+$`)
+
 // Quote quotes a text as one word for a POSIX shell.
 func Quote(text string) string {
-	if text != "" && !strings.ContainsFunc(text, func(r rune) bool {
-		return !(r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("/._-+:@%,=", r))
-	}) {
+	if plainWord.MatchString(text) {
 		return text
 	}
 	return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'"

@@ -1,6 +1,7 @@
 package sshclient
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -73,12 +74,8 @@ func terminal(session *ssh.Session, file *os.File) (restore func(), err error) {
 	if err != nil {
 		width, height = 80, 24
 	}
-	name := os.Getenv("TERM")
-	if name == "" {
-		name = "xterm"
-	}
 	if err := session.RequestPty(
-		name, height, width, ssh.TerminalModes{ssh.ECHO: 1, ssh.TTY_OP_ISPEED: 38400, ssh.TTY_OP_OSPEED: 38400}); err != nil {
+		cmp.Or(os.Getenv("TERM"), "xterm"), height, width, ssh.TerminalModes{ssh.ECHO: 1, ssh.TTY_OP_ISPEED: 38400, ssh.TTY_OP_OSPEED: 38400}); err != nil {
 		return nil, fmt.Errorf("asking for a terminal: %w", err)
 	}
 	before, err := term.MakeRaw(fd)

@@ -373,12 +373,12 @@ func (c *Cloud) Instances(network string) (all []Instance) {
 	return all
 }
 
-// HasHostname reports whether an instance has the hostname.
+// HasHost reports whether an instance has the hostname.
 func (c *Cloud) HasHost(hostname string) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, i := range c.instances {
-		if i.status().Hostname == hostname {
+		if i.spec.Hostname == hostname {
 			return true
 		}
 	}

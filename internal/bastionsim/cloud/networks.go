@@ -92,15 +92,11 @@ func (n *network) router() netip.Addr { return n.cidr.Addr().Next() }
 // Dial connects to an address of a network, from the network's router. Instances answer on port 22 and on the ports
 // that their programs listen on.
 func (c *Cloud) Dial(ctx context.Context, network string, to netip.AddrPort) (net.Conn, error) {
-	return c.DialFrom(ctx, network, netip.Addr{}, to)
+	return c.dial(ctx, network, netip.Addr{}, to, func(*instance) error { return nil })
 }
 
-// DialFrom is like Dial, but the instance sees the given source address of the network.
-func (c *Cloud) DialFrom(ctx context.Context, network string, from netip.Addr, to netip.AddrPort) (net.Conn, error) {
-	return c.dial(ctx, network, from, to, func(*instance) error { return nil })
-}
-
-// dial is like DialFrom, but fails with the error of allowed, which gets nil if no instance has the address.
+// dial is like Dial, but the instance sees a source address if from is one, and the connection fails with the error of
+// allowed, which gets nil if no instance has the address.
 func (c *Cloud) dial(ctx context.Context, network string, from netip.Addr, to netip.AddrPort,
 	allowed func(*instance) error) (net.Conn, error) {
 	listener, from, err := c.target(network, from, to, allowed)

@@ -7,9 +7,11 @@ import (
 	"net"
 	"net/netip"
 	"reflect"
+	"slices"
 	"sync/atomic"
 	"time"
 
+	"github.com/gardenlite/gardenlite/internal/bastionsim/cloud/memnet"
 	"github.com/gardenlite/gardenlite/internal/bastionsim/machine"
 	"github.com/gardenlite/gardenlite/internal/bastionsim/machine/sshd"
 	"github.com/gardenlite/gardenlite/internal/bastionspec"
@@ -63,20 +65,19 @@ func newExposure(spec *PublicSpec, address netip.AddrPort) *exposure {
 
 // expose listens on a free public address for a new instance. The lock is held.
 func (c *Cloud) expose(r *record) (net.Listener, error) {
-	given := map[netip.AddrPort]bool{}
-	addresses := map[netip.Addr]bool{}
+	var given []netip.AddrPort
 	for _, i := range c.instances {
 		if i.public != nil {
-			given[i.public.address] = true
-			addresses[i.public.address.Addr()] = true
+			given = append(given, i.public.address)
 		}
 	}
 	if len(given) >= MaxPublic {
 		return nil, fmt.Errorf("%w: there are %d bastions already", ErrExhausted, MaxPublic)
 	}
 	l, address, err := c.cfg.Public.New(c.ctx, func(a netip.AddrPort) bool {
-		own := c.cfg.Public.IsOwn(a)
-		return given[a] || own && addresses[a.Addr()]
+		return slices.ContainsFunc(given, func(g netip.AddrPort) bool {
+			return g == a || c.cfg.Public.IsOwn(a) && g.Addr() == a.Addr()
+		})
 	})
 	if err != nil {
 		return nil, err
@@ -141,7 +142,7 @@ func (c *Cloud) guard(i *instance, cfg *machine.Config) {
 		if err != nil {
 			return nil, err
 		}
-		return &countedConn{Conn: conn, traffic: c.traffic}, nil
+		return &countedConn{Conn: conn.(*memnet.Conn), traffic: c.traffic}, nil
 	}
 }
 

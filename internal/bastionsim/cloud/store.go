@@ -86,13 +86,20 @@ func (c *Cloud) removeInstance(id string) error {
 	return os.RemoveAll(dir)
 }
 
-func (c *Cloud) readRecord(id string) (r record, err error) {
-	data, err := os.ReadFile(c.recordFile(id))
+func readJSON(file string, value any) error {
+	data, err := os.ReadFile(file)
 	if err == nil {
-		err = json.Unmarshal(data, &r)
+		err = json.Unmarshal(data, value)
 	}
 	if err != nil {
-		return r, fmt.Errorf("reading %s: %w", c.recordFile(id), err)
+		return fmt.Errorf("reading %s: %w", file, err)
+	}
+	return nil
+}
+
+func (c *Cloud) readRecord(id string) (r record, err error) {
+	if err := readJSON(c.recordFile(id), &r); err != nil {
+		return r, err
 	}
 	if r.ID != id {
 		return r, fmt.Errorf("reading %s: it is of instance %q", c.recordFile(id), r.ID)
@@ -130,13 +137,9 @@ func (c *Cloud) loadNetworks() error {
 			}
 			continue
 		}
-		data, err := os.ReadFile(file)
-		if err != nil {
-			return err
-		}
 		var r networkRecord
-		if err := json.Unmarshal(data, &r); err != nil {
-			return fmt.Errorf("reading %s: %w", file, err)
+		if err := readJSON(file, &r); err != nil {
+			return err
 		}
 		c.networks[id] = &network{id: id, cidr: r.CIDR, used: map[netip.Addr]*instance{}}
 	}

@@ -1,12 +1,12 @@
 package cloud
 
 import (
-	"net"
 	"sync"
 	"time"
 
 	"k8s.io/utils/clock"
 
+	"github.com/gardenlite/gardenlite/internal/bastionsim/cloud/memnet"
 	"github.com/gardenlite/gardenlite/internal/garbage"
 )
 
@@ -46,7 +46,7 @@ func (t *traffic) count(bytes int) {
 
 // countedConn counts the bytes of a connection through a bastion.
 type countedConn struct {
-	net.Conn
+	*memnet.Conn
 	traffic *traffic
 }
 
@@ -60,12 +60,4 @@ func (c *countedConn) Write(p []byte) (int, error) {
 	n, err := c.Conn.Write(p)
 	c.traffic.count(n)
 	return n, err
-}
-
-// CloseWrite closes the direction to the instance alone, or the connection if that is not possible.
-func (c *countedConn) CloseWrite() error {
-	if half, ok := c.Conn.(interface{ CloseWrite() error }); ok {
-		return half.CloseWrite()
-	}
-	return c.Close()
 }

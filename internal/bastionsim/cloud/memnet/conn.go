@@ -65,19 +65,17 @@ func (c *Conn) RemoteAddr() net.Addr { return c.remote }
 
 // SetDeadline sets both deadlines; the zero time means none.
 func (c *Conn) SetDeadline(at time.Time) error {
-	c.in.setReadDeadline(at)
-	c.out.setWriteDeadline(at)
-	return nil
+	return errors.Join(c.SetReadDeadline(at), c.SetWriteDeadline(at))
 }
 
 // SetReadDeadline sets when a Read gives up with os.ErrDeadlineExceeded.
 func (c *Conn) SetReadDeadline(at time.Time) error {
-	c.in.setReadDeadline(at)
+	c.in.setDeadline(&c.in.readLimit, at)
 	return nil
 }
 
 // SetWriteDeadline sets when a Write gives up with os.ErrDeadlineExceeded.
 func (c *Conn) SetWriteDeadline(at time.Time) error {
-	c.out.setWriteDeadline(at)
+	c.out.setDeadline(&c.out.writeLimit, at)
 	return nil
 }

@@ -27,15 +27,12 @@ const (
 	maxTries = 64
 )
 
-// Listen opens a listener as net.ListenConfig.Listen does. Tests use their own.
-type Listen func(ctx context.Context, network, address string) (net.Listener, error)
-
 // Addresses assigns public addresses. It does not remember which ones: the caller does.
 type Addresses struct {
 	// Range is the part of 127.0.0.0/8 that addresses are taken from; DefaultRange if it is zero.
 	Range netip.Prefix
-	// Listen opens the listeners; net.ListenConfig does if it is nil.
-	Listen Listen
+	// Listen opens the listeners, for tests; net.ListenConfig does if it is nil.
+	Listen func(ctx context.Context, network, address string) (net.Listener, error)
 }
 
 // New finds a free address and listens there. taken reports whether an address is assigned, whether or not it has a
@@ -47,7 +44,7 @@ func (a Addresses) New(ctx context.Context, taken func(netip.AddrPort) bool) (ne
 	}
 	shared := false
 	for range maxTries {
-		candidates := sharedCandidates()
+		candidates := []netip.AddrPort{netip.AddrPortFrom(loopback, uint16(firstPort+rand.IntN(countPorts)))}
 		if !shared {
 			candidates = ownCandidates(own)
 		}
@@ -115,8 +112,4 @@ func ownCandidates(own netip.Prefix) (candidates []netip.AddrPort) {
 		candidates = append(candidates, netip.AddrPortFrom(netip.AddrFrom4(bytes), port))
 	}
 	return candidates
-}
-
-func sharedCandidates() []netip.AddrPort {
-	return []netip.AddrPort{netip.AddrPortFrom(loopback, uint16(firstPort+rand.IntN(countPorts)))}
 }

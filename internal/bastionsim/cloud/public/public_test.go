@@ -11,7 +11,7 @@ import (
 )
 
 // host returns a Listen that fails with the error that answer returns for an address.
-func host(answer func(address netip.AddrPort) error) Listen {
+func host(answer func(address netip.AddrPort) error) func(context.Context, string, string) (net.Listener, error) {
 	return func(_ context.Context, _, address string) (net.Listener, error) {
 		if err := answer(netip.MustParseAddrPort(address)); err != nil {
 			return nil, fmt.Errorf("listen tcp4 %s: bind: %w", address, err)

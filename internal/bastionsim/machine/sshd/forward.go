@@ -59,7 +59,7 @@ func (c *connection) forward(ctx context.Context, channel ssh.NewChannel, wanted
 		return
 	}
 	defer client.Close()
-	c.group.Go(func() { refuseAll(requests) })
+	c.group.Go(func() { ssh.DiscardRequests(requests) })
 	stop := context.AfterFunc(ctx, func() { _ = target.Close() })
 	defer stop()
 	stream := &activity{stream: client, c: c}
@@ -87,10 +87,4 @@ func closeWrite(conn net.Conn) {
 		return
 	}
 	_ = conn.Close()
-}
-
-func refuseAll(requests <-chan *ssh.Request) {
-	for request := range requests {
-		_ = request.Reply(false, nil)
-	}
 }

@@ -141,18 +141,11 @@ func (s *Server) handle(ctx context.Context, raw net.Conn, waited func()) {
 
 // discard reads what a closed connection has left, until both end: the library waits for that.
 func discard(channels <-chan ssh.NewChannel, requests <-chan *ssh.Request) {
-	for channels != nil || requests != nil {
-		select {
-		case _, ok := <-channels:
-			if !ok {
-				channels = nil
-			}
-		case _, ok := <-requests:
-			if !ok {
-				requests = nil
-			}
-		}
+	var group sync.WaitGroup
+	group.Go(func() { ssh.DiscardRequests(requests) })
+	for range channels {
 	}
+	group.Wait()
 }
 
 func (s *Server) track(conn net.Conn, open bool) {

@@ -3,6 +3,7 @@ package sshd
 import (
 	"context"
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -133,19 +134,14 @@ func (s *session) setEnv(payload []byte) bool {
 	if s.started || len(s.env) >= MaxEnv || ssh.Unmarshal(payload, &env) != nil || len(env.Name)+len(env.Value) > MaxEnvSize {
 		return false
 	}
-	known := env.Name == "LANG" || env.Name == "TERM" || strings.HasPrefix(env.Name, "LC_") && isName(env.Name)
-	if !known || strings.ContainsAny(env.Value, "\x00\n") {
+	if !knownVariable.MatchString(env.Name) || strings.ContainsAny(env.Value, "\x00\n") {
 		return false
 	}
 	s.env = append(s.env, env.Name+"="+env.Value)
 	return true
 }
 
-func isName(name string) bool {
-	return strings.IndexFunc(name, func(r rune) bool {
-		return r != '_' && (r < 'A' || r > 'Z') && (r < '0' || r > '9') && (r < 'a' || r > 'z')
-	}) < 0
-}
+var knownVariable = regexp.MustCompile(`^(LANG|TERM|LC_\w*)$`)
 
 // ptyRequest is the message of RFC 4254, section 6.2. Sizes in pixels and modes are ignored.
 type ptyRequest struct {

@@ -149,7 +149,7 @@ func locked(shadow []string, now time.Time) bool {
 // shell.
 func (m *Machine) runSFTP(ctx context.Context, user shell.User, s *sshd.Session) sshd.Exit {
 	view := m.fs.As(user.Cred())
-	cfg := sftp.Config{View: view, Home: "/", Owner: ownerNames(m.fs), Clock: m.cfg.Clock}
+	cfg := sftp.Config{View: view, Home: "/", Owner: ownerNames(m.fs), Clock: m.cfg.Clock, Hold: m.memory.Take}
 	if info, err := view.Stat(user.Home); err == nil && info.IsDir() && path.IsAbs(user.Home) {
 		cfg.Home = path.Clean(user.Home)
 	}

@@ -43,7 +43,8 @@ func newDisk(t testing.TB, limits vfs.Limits) *vfs.FS {
 
 func configOf(disk *vfs.FS) Config {
 	owner := func(uid, gid uint32) (user, group string) { return fmt.Sprint("user", uid), fmt.Sprint("group", gid) }
-	return Config{View: disk.As(gardener), Home: "/home/gardener", Owner: owner, Clock: clocktesting.NewFakeClock(now)}
+	hold := func(int64) bool { return true }
+	return Config{View: disk.As(gardener), Home: "/home/gardener", Owner: owner, Clock: clocktesting.NewFakeClock(now), Hold: hold}
 }
 
 // client is the other end of a session.

@@ -44,7 +44,27 @@ func (s *server) openDir() error {
 	if s.unlisted+len(entries) > MaxEntries {
 		return fmt.Errorf("a session may have %d unread entries of open directories", MaxEntries)
 	}
-	return s.open(handle{isDir: true, entries: slices.Clip(entries)}, vfs.O_RDONLY)
+	s.unlisted += len(entries)
+	if err = syscall.ENOMEM; s.Hold(sizeOf(entries)) {
+		err = s.open(handle{isDir: true, entries: slices.Clip(entries)}, vfs.O_RDONLY)
+	}
+	if err != nil {
+		s.release(entries)
+	}
+	return err
+}
+
+// release gives the memory of entries back that are listed or not needed any more.
+func (s *server) release(entries []fs.DirEntry) {
+	s.unlisted -= len(entries)
+	s.Hold(-sizeOf(entries))
+}
+
+func sizeOf(entries []fs.DirEntry) (bytes int64) {
+	for _, entry := range entries {
+		bytes += int64(entrySize + len(entry.Name()))
+	}
+	return bytes
 }
 
 // open opens a file and answers with its handle. A handle's name is never used again.
@@ -58,7 +78,6 @@ func (s *server) open(h handle, flag int) (err error) {
 	s.last++
 	h.name = string(binary.BigEndian.AppendUint64(nil, s.last))
 	s.handles[h.name] = &h
-	s.unlisted += len(h.entries)
 	s.out.begin(typeHandle, s.id)
 	s.out.text(h.name)
 	return nil
@@ -66,13 +85,14 @@ func (s *server) open(h handle, flag int) (err error) {
 
 func (s *server) closeHandle() error {
 	delete(s.handles, s.handle.name)
-	s.unlisted -= len(s.handle.entries)
+	s.release(s.handle.entries)
 	return s.handle.Close()
 }
 
 // closeAll closes what the client has left open.
 func (s *server) closeAll() {
 	for _, h := range s.handles {
+		s.release(h.entries)
 		_ = h.Close() // fails only for a closed file
 	}
 }
@@ -126,7 +146,7 @@ func (s *server) readDir() error {
 		s.out.info(info)
 	}
 	count(listed)
+	s.release(s.handle.entries[:listed])
 	s.handle.entries = s.handle.entries[listed:]
-	s.unlisted -= listed
 	return nil
 }

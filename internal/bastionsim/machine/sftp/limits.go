@@ -11,6 +11,8 @@ const (
 	// MaxEntries is the maximum number of unread entries of all open directories together.
 	MaxEntries = 64 << 10
 
+	// entrySize is the approximate size of an unread entry, without its name.
+	entrySize = 256
 	// maxListing is the length after which an answer gets no more entries of a directory.
 	maxListing = 32 << 10
 	// firstBuffer is the initial capacity of the buffer for packets.

@@ -25,6 +25,8 @@ type Config struct {
 	Owner func(uid, gid uint32) (user, group string)
 	// Clock determines the age of files in listings.
 	Clock clock.PassiveClock
+	// Hold takes bytes of the machine's memory or, if negative, gives them back. It reports whether there are enough.
+	Hold func(bytes int64) bool
 }
 
 // ErrMalformed ends a session whose client sends something that is no packet of the protocol.

@@ -348,3 +348,41 @@ func TestEnd(t *testing.T) {
 		t.Errorf("%d bytes are used and were %d: a file is open still", now, used)
 	}
 }
+
+// The entries of open directories take memory of the machine, until they are listed or the directory is closed.
+func TestListingsTakeMemory(t *testing.T) {
+	const count = 1000
+	disk, held := newDisk(t, vfs.Limits{}), int64(0)
+	for i := range count {
+		if err := disk.WriteFile(fmt.Sprint("/srv/shared/", i), nil, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	cfg := configOf(disk)
+	cfg.Hold = func(bytes int64) bool {
+		held += bytes
+		return held < 2*count*entrySize
+	}
+	s := &server{Config: cfg, request: request{path: "/srv/shared"}, handles: map[string]*handle{}}
+	if err := s.openDir(); err != nil || held < count*entrySize {
+		t.Fatalf("opening the directory: %v; it holds %d bytes", err, held)
+	}
+	before := held
+	if err := s.openDir(); !errors.Is(err, syscall.ENOMEM) || held != before || s.unlisted != count {
+		t.Errorf("without memory: %v, from %d to %d bytes and %d entries", err, before, held, s.unlisted)
+	}
+	for _, s.handle = range s.handles {
+	}
+	if err := s.readDir(); err != nil || held >= before {
+		t.Errorf("after listing some: %v, from %d to %d bytes", err, before, held)
+	}
+	if err := s.closeHandle(); err != nil || held != 0 || s.unlisted != 0 {
+		t.Errorf("closed: %v, %d bytes and %d entries are held", err, held, s.unlisted)
+	}
+	if err := s.openDir(); err != nil {
+		t.Fatal(err)
+	}
+	if s.closeAll(); held != 0 {
+		t.Errorf("after the session, %d bytes are held", held)
+	}
+}

@@ -244,6 +244,8 @@ func (sh *shell) runProgram(pr program, args []string) int {
 	if !sh.ok() {
 		return statusKilled
 	}
+	held := sh.held
+	defer func() { sh.hold(held - sh.held) }()
 	out := sh.stream(1)
 	p := &Process{shell: sh, Args: args, Stdin: sh.stream(0), Stdout: out, Stderr: sh.stream(2)}
 	f, err := pr.parse(p.Args[1:])

@@ -51,7 +51,7 @@ func (p *Process) walk(names []string, what string, levels int, fn func(name str
 		if err != nil || !info.IsDir() || levels == 0 {
 			return err
 		}
-		entries, err := p.fs.ReadDir(p.abs(name))
+		entries, err := p.readDir(name)
 		var children []string
 		for _, e := range entries {
 			children = append(children, strings.TrimSuffix(name, "/")+"/"+e.Name())

@@ -30,7 +30,7 @@ func lsProgram(p *Process, f flags) int {
 	p.listFiles(f, "", files)
 	gap := strings.Repeat("\n", min(1, len(files)))
 	failed := p.each(dirs, "cannot open directory", func(dir string) error {
-		entries, err := p.fs.ReadDir(p.abs(dir))
+		entries, err := p.readDir(dir)
 		if err != nil {
 			return err
 		}

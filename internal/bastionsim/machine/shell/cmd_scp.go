@@ -169,7 +169,7 @@ func (s *scp) sendFile(name string, info fs.FileInfo) error {
 }
 
 func (s *scp) sendDir(name string, info fs.FileInfo) error {
-	entries, err := s.p.fs.ReadDir(s.p.abs(name))
+	entries, err := s.p.readDir(name)
 	if err != nil {
 		return s.complain(name, err)
 	}

@@ -102,6 +102,23 @@ func TestSubshellsTakeMemory(t *testing.T) {
 	}
 }
 
+// TestProgramsTakeMemory verifies that what a program has read counts until the program ends.
+func TestProgramsTakeMemory(t *testing.T) {
+	const write = `yes | head -c 600000 > /tmp/f; `
+	for script, want := range map[string]string{
+		write + `for i in 1 2 3 4 5; do sort /tmp/f | wc -c; done`:                "",
+		write + `sort /tmp/f /tmp/f | wc -c`:                                      "memory",
+		`mkdir /tmp/d; for i in $(seq 9000); do : > /tmp/d/$i; done; find /tmp/d`: "memory",
+	} {
+		s := newSession(t, Options{User: rootUser, Limits: Limits{Time: testutil.Timeout, Memory: 1 << 20}})
+		var out bytes.Buffer
+		_, err := s.Run(t.Context(), script, nil, &out, &out)
+		if limit := (*LimitError)(nil); errors.As(err, &limit) && limit.Limit != want || (err == nil) != (want == "") {
+			t.Errorf("%s ended with %v; the output was %.300q", script, err, out.String())
+		}
+	}
+}
+
 // TestContextEnds verifies that a run ends at once with its context.
 func TestContextEnds(t *testing.T) {
 	for _, script := range []string{`while :; do :; done`, `sleep 1000`, `cat | cat`, `read x`, `wait & sleep 1000 | cat; true`} {

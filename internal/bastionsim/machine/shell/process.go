@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"path"
 	"strings"
 	"time"
@@ -55,13 +56,14 @@ func (p *Process) openFile(name string, flag int) (*stream, func(), error) {
 
 var errTooLong = errors.New("the input is longer than the limit of this machine")
 
-// readAll reads everything, up to a limit.
+// readAll reads everything, up to a limit. The program holds the memory until it ends.
 func (p *Process) readAll(in io.Reader) (string, error) {
 	limit := 8 * p.r.limits.String
 	data, err := io.ReadAll(io.LimitReader(in, int64(limit)+1))
 	if err == nil && len(data) > limit {
 		err = errTooLong
 	}
+	p.hold(int64(len(data)))
 	return string(data), err
 }
 
@@ -96,6 +98,13 @@ func (p *Process) inputs(names []string, fn func(name string, in io.Reader) erro
 		}
 	}
 	return status
+}
+
+// readDir returns the entries of a directory. The program holds their memory until it ends.
+func (p *Process) readDir(name string) ([]fs.DirEntry, error) {
+	entries, err := p.fs.ReadDir(p.abs(name))
+	p.hold(int64(len(entries)) * entryCost)
+	return entries, err
 }
 
 // run executes another command with the files of this one, as env and sudo do. If user is nil, the user stays the same.

@@ -45,8 +45,9 @@ type Budget struct {
 // NewBudget returns a budget of the given number of bytes.
 func NewBudget(bytes int64) *Budget { return &Budget{limit: bytes} }
 
-// take takes bytes or, if negative, gives them back. It reports whether the budget has enough bytes.
-func (b *Budget) take(bytes int64) bool {
+// Take takes bytes or, if negative, gives them back. It reports whether there were enough; the bytes
+// are taken in any case.
+func (b *Budget) Take(bytes int64) bool {
 	return b == nil || b.used.Add(bytes) <= b.limit || bytes <= 0
 }
 
@@ -74,7 +75,7 @@ func newRun(o Options) *run {
 // wait waits until nothing of the run is left, and gives its memory back.
 func (r *run) wait() {
 	r.group.Wait()
-	r.budget.take(-r.memory.Swap(0))
+	r.budget.Take(-r.memory.Swap(0))
 }
 
 // kill ends the run because of a limit.
@@ -121,7 +122,7 @@ func (s *Session) atTimeLimit(ctx context.Context, fn func()) (wait func()) {
 
 // grow counts bytes that are kept or, if negative, released.
 func (r *run) grow(bytes int64) error {
-	enough := r.budget.take(bytes)
+	enough := r.budget.Take(bytes)
 	if used := r.memory.Add(bytes); bytes > 0 && (used > r.limits.Memory || !enough) {
 		return r.kill("memory")
 	}

@@ -170,7 +170,6 @@ func (b Provider) booted(ctx context.Context, bastion *extensionsv1alpha1.Bastio
 	return netip.AddrPort{}, err
 }
 
-// setReady sets the condition BastionReady.
 func (b Provider) setReady(bastion *extensionsv1alpha1.Bastion, status corev1beta1.ConditionStatus, reason, message string) {
 	condition := corev1beta1.Condition{Type: operationsv1alpha1.BastionReady, Status: status, Reason: reason, Message: message}
 	bastion.Status.Conditions, _ = conditions.Set(bastion.Status.Conditions, condition, b.Clock)
@@ -210,7 +209,6 @@ func DeleteOrphans(ctx context.Context, seed client.Reader, c Cloud, namespace s
 	return nil
 }
 
-// ingressOf returns the firewall rules of spec.ingress.
 func ingressOf(bastion *extensionsv1alpha1.Bastion) (bastionspec.Ingress, error) {
 	blocks := make([]networkingv1.IPBlock, len(bastion.Spec.Ingress))
 	for i := range blocks {

@@ -228,7 +228,6 @@ func (c *Cloud) serve(ctx context.Context, i *instance, m *machine.Machine, priv
 	return m.ServeSSH(ctx, l)
 }
 
-// open opens the machine of an instance.
 func (c *Cloud) open(i *instance) (*machine.Machine, error) {
 	r, err := c.readRecord(i.spec.ID)
 	if err != nil {
@@ -278,7 +277,6 @@ func (c *Cloud) booted(i *instance, m *machine.Machine) {
 	}
 }
 
-// ended records why an instance has ended.
 func (c *Cloud) ended(ctx context.Context, i *instance, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

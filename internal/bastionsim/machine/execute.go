@@ -73,12 +73,8 @@ func (u *Units) shell(ctx context.Context, d *definition, words []string, env ma
 	for name, value := range env {
 		options.Env = append(options.Env, name+"="+value)
 	}
-	session, err := shell.New(options)
-	if err != nil {
-		return err
-	}
 	status, err := u.m.contain("a command", func() (int, error) {
-		return session.Exec(ctx, words, out, out)
+		return shell.New(options).Exec(ctx, words, out, out)
 	})
 	if err == nil && status != 0 {
 		err = fmt.Errorf("ended with status %d", status)
@@ -86,7 +82,6 @@ func (u *Units) shell(ctx context.Context, d *definition, words []string, env ma
 	return err
 }
 
-// environment returns the variables that Environment and EnvironmentFile of a unit set.
 func (u *Units) environment(d *definition) map[string]string {
 	env := map[string]string{}
 	for _, assignment := range d.environment {

@@ -129,10 +129,7 @@ func (m *Machine) applyUserData(ctx context.Context, out *vfs.File) (int, error)
 	if err != nil {
 		return 0, err
 	}
-	session, err := shell.New(m.shellOptions(shell.User{Name: "root", Home: "/root"}, shell.Limits{Time: -1, Output: maxUserDataOutput}))
-	if err != nil {
-		return 0, err
-	}
+	session := shell.New(m.shellOptions(shell.User{Name: "root", Home: "/root"}, shell.Limits{Time: -1, Output: maxUserDataOutput}))
 	ctx, cancel := m.withTimeout(ctx, UserDataTimeout, "the user data") // for all commands together
 	defer cancel()
 	exec := func(args ...string) (int, error) { return session.Exec(ctx, args, out, out) }
@@ -173,7 +170,6 @@ func (m *Machine) applyUserData(ctx context.Context, out *vfs.File) (int, error)
 	return status, problems
 }
 
-// shellOptions returns the options of every shell on the machine.
 func (m *Machine) shellOptions(user shell.User, limits shell.Limits) shell.Options {
 	return shell.Options{
 		FS: m.fs, Clock: m.cfg.Clock, System: system{m}, Limits: limits, Budget: m.memory, User: user,

@@ -79,11 +79,7 @@ func (h sshHost) Run(ctx context.Context, s *sshd.Session) sshd.Exit {
 	}
 	options := h.m.shellOptions(user, shell.Limits{Time: MaxCommandTime})
 	options.Env = append(s.Env, connectionEnv(s)...)
-	session, err := shell.New(options)
-	if err != nil {
-		h.m.cfg.Log.Error(err, "starting an SSH session failed", "machine", h.m.cfg.Hostname)
-		return sshd.Exit{Status: 255}
-	}
+	session := shell.New(options)
 	// The reader of the client's input must not outlast the session, although the channel is open a little longer.
 	input, feed := io.Pipe()
 	defer input.Close()

@@ -12,7 +12,6 @@ import (
 	"github.com/gardenlite/gardenlite/internal/bastionsim/machine/sshd"
 )
 
-// sshRun is a running SSH session.
 type sshRun struct {
 	*sshd.Session
 	// feed receives the client's input; the session reads the other end.
@@ -47,7 +46,6 @@ func (r *sshRun) run(ctx context.Context, session *shell.Session, input *io.Pipe
 	}
 }
 
-// pass copies the client's input to the session as it is.
 func (r *sshRun) pass() {
 	_, err := io.Copy(r.feed, r.Stdin)
 	_ = r.feed.CloseWithError(err)

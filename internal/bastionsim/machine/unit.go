@@ -279,7 +279,6 @@ func (u *Units) pause(ctx context.Context, one *unit, d *definition) bool {
 	}
 }
 
-// runOnce runs the commands of a unit once.
 func (u *Units) runOnce(ctx context.Context, one *unit, d *definition, run *unitRun) error {
 	u.mu.Lock()
 	u.nextPID++
@@ -314,7 +313,6 @@ func (u *Units) runOnce(ctx context.Context, one *unit, d *definition, run *unit
 // stopTimeout is how long all ExecStop commands of a unit together may take by the machine's clock.
 const stopTimeout = 10 * time.Second
 
-// runStop runs the ExecStop commands of a unit.
 func (u *Units) runStop(ctx context.Context, one *unit, d *definition) {
 	ctx, cancel := u.m.withTimeout(context.WithoutCancel(ctx), stopTimeout, "stopping")
 	defer cancel()

@@ -29,7 +29,6 @@ const (
 	restartOnSuccess = "on-success"
 )
 
-// definition is the content of a unit's files.
 type definition struct {
 	description     string
 	after           []string
@@ -48,7 +47,6 @@ type definition struct {
 	wantedBy        []string
 }
 
-// execLine is a command of a unit.
 type execLine struct {
 	words []string
 	// mayFail is true if the command has the prefix "-".

@@ -1,6 +1,7 @@
 package machine
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -33,7 +34,6 @@ var builtin = map[string]string{
 		"[Install]\nWantedBy=multi-user.target\n",
 }
 
-// aliases are other names of units.
 var aliases = map[string]string{"sshd.service": sshUnit}
 
 // ErrNoUnit means that there is no unit of that name.
@@ -77,12 +77,8 @@ func (u *Units) shutdown() {
 
 // fullName adds the suffix to a unit's name, and resolves aliases.
 func fullName(name string) (string, error) {
-	if !strings.Contains(name, ".") {
-		name += unitSuffix
-	}
-	if alias, ok := aliases[name]; ok {
-		name = alias
-	}
+	name = shell.UnitName(name)
+	name = cmp.Or(aliases[name], name)
 	stem, isService := strings.CutSuffix(name, unitSuffix)
 	if !isService || stem == "" || strings.ContainsAny(name, "/\x00\n") || len(name) > 255 {
 		return "", fmt.Errorf("unit %q: %w: only services are supported", name, ErrNoUnit)
@@ -340,7 +336,6 @@ func (u *Units) ordered(names []string) (sorted []string) {
 	return sorted
 }
 
-// log adds a line to a unit's journal.
 func (u *Units) log(name, identifier string, pid int, message string) {
 	u.mu.Lock()
 	defer u.mu.Unlock()

@@ -119,7 +119,6 @@ func (h *half) abandon() {
 	h.readLimit.set(h, time.Time{})
 }
 
-// setDeadline sets one of the two deadlines.
 func (h *half) setDeadline(d *deadline, at time.Time) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -90,7 +90,6 @@ func (a Addresses) Open(ctx context.Context, address netip.AddrPort) (net.Listen
 // IsOwn reports whether an address is not shared with other bastions.
 func (a Addresses) IsOwn(address netip.AddrPort) bool { return address.Addr() != loopback }
 
-// own returns the range of addresses.
 func (a Addresses) own() (netip.Prefix, error) {
 	own := a.Range
 	if !own.IsValid() {

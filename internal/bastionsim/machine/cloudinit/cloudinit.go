@@ -102,7 +102,6 @@ func shebang(line string) (string, error) {
 	return "set " + strings.Join(fields[1:], " "), nil
 }
 
-// config reads cloud-config.
 func (d *Data) config(text string) error {
 	var c struct {
 		Users      []json.RawMessage `json:"users"`
@@ -142,7 +141,6 @@ func (d *Data) config(text string) error {
 	return errors.Join(errBoot, errRun)
 }
 
-// decode decodes the content of the file and checks its path.
 func (f *File) decode() error {
 	switch f.Encoding {
 	case "", "text/plain":

@@ -8,7 +8,6 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// archive reads a #cloud-config-archive: a list of parts.
 func (d *Data) archive(text string) error {
 	var parts []struct {
 		Type    string `json:"type"`

@@ -34,7 +34,6 @@ type target interface {
 	Chtimes(atime, mtime time.Time) error
 }
 
-// named is a target with a path.
 type named struct {
 	view *vfs.View
 	path string
@@ -69,7 +68,6 @@ var fileTypes = map[fs.FileMode]uint32{
 	fs.ModeDevice: syscall.S_IFBLK, fs.ModeDevice | fs.ModeCharDevice: syscall.S_IFCHR,
 }
 
-// info writes the attributes of a file.
 func (e *encoder) info(info fs.FileInfo) {
 	stat := info.Sys().(*vfs.Stat)
 	e.uint32(hasSize | hasOwner | hasPermissions | hasTimes)
@@ -81,7 +79,6 @@ func (e *encoder) info(info fs.FileInfo) {
 	e.uint32(uint32(info.ModTime().Unix()))
 }
 
-// describe answers with the attributes of a file.
 func (s *server) describe(info fs.FileInfo, err error) error {
 	if err != nil {
 		return err

@@ -11,7 +11,6 @@ import (
 	"github.com/gardenlite/gardenlite/internal/bastionsim/machine/vfs"
 )
 
-// handle is an open file or directory.
 type handle struct {
 	*vfs.File
 	name    string
@@ -89,7 +88,6 @@ func (s *server) closeHandle() error {
 	return s.handle.Close()
 }
 
-// closeAll closes what the client has left open.
 func (s *server) closeAll() {
 	for _, h := range s.handles {
 		s.release(h.entries)
@@ -126,7 +124,6 @@ func (s *server) write() error {
 	return err
 }
 
-// readDir answers with the next entries of a directory.
 func (s *server) readDir() error {
 	if !s.handle.isDir {
 		return syscall.ENOTDIR

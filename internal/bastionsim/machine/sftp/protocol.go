@@ -2,7 +2,6 @@ package sftp
 
 import "encoding/binary"
 
-// version is the version of the protocol.
 const version = 3
 
 // Types of packets.
@@ -144,7 +143,6 @@ func (e *encoder) later() (set func(n int)) {
 	return func(n int) { binary.BigEndian.PutUint32(e.data[at:], uint32(n)) }
 }
 
-// finish sets the length and returns the packet.
 func (e *encoder) finish() []byte {
 	binary.BigEndian.PutUint32(e.data, uint32(len(e.data)-4))
 	return e.data

@@ -20,7 +20,6 @@ type request struct {
 	err          error // of a field that is complete, but not valid
 }
 
-// field reads a field of the current request.
 type field func(s *server, d *decoder)
 
 func fieldPath(s *server, d *decoder)       { s.path = s.absolute(d.text()) }
@@ -102,7 +101,6 @@ func kindOf(number byte, d *decoder) (kind, bool) {
 	return kind{}, false
 }
 
-// limits answers with the limits of one request and of the session.
 func (s *server) limits() error {
 	s.out.begin(typeExtendedReply, s.id)
 	for _, limit := range []uint64{MaxPacket, MaxTransfer, MaxTransfer, MaxHandles} {
@@ -121,7 +119,6 @@ func (s *server) name(name string, err error) error {
 	return err
 }
 
-// remove removes a directory, or anything else.
 func (s *server) remove(dir bool) error {
 	info, err := s.View.Lstat(s.path)
 	switch {

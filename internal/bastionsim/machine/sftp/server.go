@@ -34,7 +34,6 @@ var ErrMalformed = errors.New("malformed packet")
 
 var errUnsupported = errors.New("operation not supported")
 
-// server serves one session.
 type server struct {
 	Config
 	request // the current one
@@ -142,7 +141,6 @@ func (s *server) send() error {
 	return nil
 }
 
-// status answers with the result of the request.
 func (s *server) status(err error) {
 	code, message := uint32(codeOK), "Success"
 	if err != nil {

@@ -15,7 +15,6 @@ import (
 	"github.com/gardenlite/gardenlite/internal/bastionsim/machine/vfs"
 )
 
-// builtin is one call of a builtin command.
 type builtin struct {
 	*shell
 	name string
@@ -200,7 +199,7 @@ func sourceCommand(b *builtin) int {
 	if err != nil {
 		return b.refuse(1, "%v", err)
 	}
-	data, err := io.ReadAll(io.LimitReader(&stream{sh: b.shell, file: file}, int64(b.r.limits.Script)+1))
+	data, err := io.ReadAll(io.LimitReader(&stream{sh: b.shell, file: file}, maxScript+1))
 	file.close()
 	if err != nil {
 		return b.failf(1, "%s: %v", name, err)
@@ -395,7 +394,7 @@ func pushdCommand(b *builtin) int {
 	default:
 		to, stack[0] = stack[0], b.dir
 	}
-	if len(stack) > b.r.limits.Depth {
+	if len(stack) > maxDepth {
 		return b.failf(1, "the stack is full")
 	}
 	if !stay {
@@ -425,7 +424,6 @@ func (sh *shell) withTilde(dir string) string {
 	return dir
 }
 
-// setOptions returns the options of set by name.
 func (o *options) setOptions() map[string]*bool {
 	return map[string]*bool{
 		"errexit": &o.errexit, "nounset": &o.nounset, "xtrace": &o.xtrace, "pipefail": &o.pipefail, "noglob": &o.noglob,

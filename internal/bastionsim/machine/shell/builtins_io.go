@@ -51,7 +51,6 @@ func ansi(text string) string {
 	return out
 }
 
-// write writes the whole output of a command.
 func (b *builtin) write(text string) int {
 	if _, err := io.WriteString(b.out, text); err != nil && !b.out.broken {
 		return b.failf(1, "write error: %v", err)
@@ -135,7 +134,7 @@ func (p *printer) next() string {
 
 func (p *printer) format(format string) error {
 	for format != "" && !p.stop {
-		if p.out.Len() > p.sh.r.limits.String {
+		if p.out.Len() > maxString {
 			return p.sh.r.kill("string")
 		}
 		end := strings.IndexByte(format, '%')
@@ -211,7 +210,7 @@ func (p *printer) number(text string) (string, error) {
 	if text == "*" {
 		text = strconv.FormatInt(p.integer(p.next()), 10)
 	}
-	if n, err := strconv.Atoi(text); text != "" && (err != nil || max(n, -n) > p.sh.r.limits.String/4) {
+	if n, err := strconv.Atoi(text); text != "" && (err != nil || max(n, -n) > maxString/4) {
 		return "", p.sh.r.kill("string")
 	}
 	return text, nil
@@ -263,7 +262,7 @@ func (sh *shell) readLine(in io.Reader, delim byte, raw bool, most int) (string,
 			line = append(line, buf[0])
 			escaped = !raw && !escaped && buf[0] == '\\'
 		}
-		if len(line) > sh.r.limits.String {
+		if len(line) > maxString {
 			sh.kill("string")
 			return "", errTooLong
 		}
@@ -274,7 +273,6 @@ func (sh *shell) readLine(in io.Reader, delim byte, raw bool, most int) (string,
 	return string(line), nil
 }
 
-// delimiter returns the byte of the option -d.
 func (f flags) delimiter() byte {
 	if !f.has('d') {
 		return '\n'
@@ -321,7 +319,6 @@ func (sh *shell) splitFields(line string, n int, raw bool) []string {
 	return expand.ReadFields(&expand.Config{Env: expand.ListEnviron("IFS=" + sh.value("IFS"))}, line, n, raw)
 }
 
-// ifsSpace returns the white space in IFS.
 func ifsSpace(ifs string) string {
 	return strings.Map(func(c rune) rune {
 		if strings.ContainsRune(" \t\n", c) {
@@ -348,10 +345,10 @@ func cutField(text, ifs string) (field, separator, rest string) {
 
 func mapfileCommand(b *builtin) int {
 	fd, _ := strconv.Atoi(b.f.value('u', "0"))
-	limit := 4 * b.r.limits.String
-	text, _ := io.ReadAll(io.LimitReader(b.stream(fd), int64(limit)+1)) // a read error is like the end of the input
+	const limit = 4 * maxString
+	text, _ := io.ReadAll(io.LimitReader(b.stream(fd), limit+1)) // a read error is like the end of the input
 	delim := string(b.f.delimiter())
-	if len(text) > limit || strings.Count(string(text), delim) > b.r.limits.Fields {
+	if len(text) > limit || strings.Count(string(text), delim) > maxFields {
 		b.kill("memory")
 		return statusKilled
 	}

@@ -16,7 +16,6 @@ import (
 	"github.com/gardenlite/gardenlite/internal/bastionsim/machine/vfs"
 )
 
-// simple runs a simple command, which may have assignments before it.
 func (sh *shell) simple(cmd *syntax.CallExpr) {
 	sh.substituted = -1
 	args := sh.fields(cmd.Args)
@@ -78,7 +77,6 @@ func (sh *shell) traceText(text string) {
 	_, _ = io.WriteString(sh.stream(2), sh.value("PS4")+text+"\n") // the error has no other place
 }
 
-// call runs a function, a builtin or a program.
 func (sh *shell) call(args []string) {
 	if sh.stopped() {
 		return
@@ -138,7 +136,6 @@ func (sh *shell) find(name string) (string, error) {
 	return "", found
 }
 
-// exec runs a program of the table, or a script.
 func (sh *shell) exec(args []string) int {
 	name := args[0]
 	file, err := sh.find(name)
@@ -238,7 +235,6 @@ func (sh *shell) script(text, name string, args []string) int {
 	return sh.status
 }
 
-// runProgram runs a program of the table, and waits for it.
 func (sh *shell) runProgram(pr program, args []string) int {
 	defer sh.nest()()
 	if !sh.ok() {

@@ -16,7 +16,6 @@ import (
 	"github.com/gardenlite/gardenlite/internal/bastionsim/machine/vfs"
 )
 
-// done reports an error, if any, and returns the exit status.
 func (p *Process) done(err error) int {
 	if err != nil {
 		return p.Fail(err)
@@ -233,7 +232,6 @@ func cpProgram(p *Process, f flags) int {
 	return max(status, below)
 }
 
-// copy copies a file, a link or an empty directory.
 func (p *Process) copy(from, to string, info fs.FileInfo) error {
 	if old, err := p.fs.Stat(to); err == nil && old.Sys().(*vfs.Stat).Ino == info.Sys().(*vfs.Stat).Ino {
 		return errors.New("source and destination are the same file")

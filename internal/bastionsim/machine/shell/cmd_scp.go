@@ -15,7 +15,6 @@ import (
 	"github.com/gardenlite/gardenlite/internal/bastionsim/machine/vfs"
 )
 
-// scpLine is the maximum length of a line of scp's protocol.
 const scpLine = vfs.MaxPath + 64
 
 // Answers of scp's protocol. A line with the error follows the last two.
@@ -70,7 +69,6 @@ func (s *scp) fatal(format string, args ...any) error {
 	return err
 }
 
-// line reads a line.
 func (s *scp) line() (string, error) {
 	line, err := s.in.ReadSlice('\n')
 	switch {
@@ -96,7 +94,6 @@ func (s *scp) answer() (bool, error) {
 	return false, nil
 }
 
-// ask sends a line and reads the answer.
 func (s *scp) ask(format string, args ...any) (bool, error) {
 	if err := s.write(format, args...); err != nil {
 		return false, err
@@ -212,7 +209,6 @@ type announced struct {
 	atime, mtime time.Time // zero if they are not to be kept
 }
 
-// maxScpDepth is how deeply directories may be nested.
 const maxScpDepth = 200
 
 // receiveInto receives until the end of a directory. If target is no directory, it is the name of what is received.

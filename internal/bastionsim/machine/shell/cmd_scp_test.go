@@ -89,12 +89,8 @@ func scpSession(t *testing.T) *Session {
 			t.Fatal(err)
 		}
 	}
-	s, err := New(Options{FS: files, Clock: clock.RealClock{}, System: &fakeSystem{},
+	return New(Options{FS: files, Clock: clock.RealClock{}, System: &fakeSystem{},
 		User: User{Name: "u", UID: 1000, GID: 1000, Home: "/home/u"}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return s
 }
 
 // TestScpGives verifies how scp sends what another scp requests.

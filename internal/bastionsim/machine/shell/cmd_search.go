@@ -111,7 +111,6 @@ func (g *grepper) compile(patterns []string) (*matcher, error) {
 	return compile(expr)
 }
 
-// file searches a file.
 func (g *grepper) file(name string, in io.Reader) error {
 	name = cmp.Or(strings.TrimPrefix(name, "-"), "(standard input)")
 	count, n := 0, 0

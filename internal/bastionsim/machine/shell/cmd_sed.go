@@ -13,7 +13,6 @@ import (
 	"github.com/gardenlite/gardenlite/internal/bastionsim/machine/vfs"
 )
 
-// sedCommand is one command of a sed script.
 type sedCommand struct {
 	from, to sedAddress
 	negate   bool
@@ -35,7 +34,6 @@ type substitution struct {
 	global, print bool
 }
 
-// sed is one execution of a script.
 type sed struct {
 	p        *Process
 	commands []*sedCommand
@@ -75,7 +73,6 @@ func sedProgram(p *Process, f flags) int {
 	return 0
 }
 
-// inPlace edits a file.
 func (s *sed) inPlace(name string) error {
 	text, err := s.p.readFile(name)
 	if err != nil {
@@ -105,7 +102,6 @@ var (
 	sedHead      = regexp.MustCompile(`(?s)^(?:` + sedAddresses + `(?:, *` + sedAddresses + `)?)?([ !]*)([sdp])`)
 )
 
-// parseSed reads a script.
 func (p *Process) parseSed(text string, extended bool) (out []*sedCommand, err error) {
 	for text = strings.TrimLeft(text, " \t\n;"); text != ""; text = strings.TrimLeft(text, " \t\n;") {
 		if len(text) > maxSedScript || len(out) > maxSedCommands {
@@ -217,7 +213,6 @@ func (s *sed) write(line string) error {
 	return err
 }
 
-// apply runs the commands that select the line.
 func (s *sed) apply() (err error) {
 	for _, c := range s.commands {
 		if s.deleted || err != nil {
@@ -263,7 +258,7 @@ func (s *sed) selected(c *sedCommand) bool {
 func (s *sed) substitute(sub substitution) error {
 	sh := s.p.shell
 	line, changed := sub.re.replace(sh, s.line, sub.global, func(out []byte, text string, match []int) []byte {
-		if len(out)+len(sub.to)+strings.Count(sub.to, "${")*(match[1]-match[0]) > sh.r.limits.String {
+		if len(out)+len(sub.to)+strings.Count(sub.to, "${")*(match[1]-match[0]) > maxString {
 			sh.kill("string")
 			return out
 		}

@@ -19,7 +19,7 @@ import (
 // lines calls fn for each line, without its newline, until fn returns false.
 func (p *Process) lines(in io.Reader, fn func(line string) (bool, error)) error {
 	s := bufio.NewScanner(in)
-	s.Buffer(make([]byte, 0, 64<<10), p.r.limits.String)
+	s.Buffer(make([]byte, 0, 64<<10), maxString)
 	for s.Scan() {
 		if err := p.step(1); err != nil {
 			return err
@@ -53,7 +53,7 @@ func (p *Process) allLines(names []string) ([]string, int) {
 	size := 0
 	status := p.inputs(names, func(_ string, in io.Reader) error {
 		text, err := p.readAll(in)
-		if size += len(text); size > 8*p.r.limits.String {
+		if size += len(text); size > maxInput {
 			return errTooLong
 		}
 		rows = append(rows, splitLines(text)...)
@@ -250,7 +250,6 @@ var charClasses = strings.NewReplacer("[:upper:]", "A-Z", "[:lower:]", "a-z", "[
 	"[:alpha:]", "A-Za-z", "[:alnum:]", "0-9A-Za-z", "[:space:]", " \t\n\v\f\r", "[:blank:]", " \t",
 	"[:punct:]", "!-/:-@[-`{-~")
 
-// charSet returns the characters of a set of tr.
 func charSet(text string) ([]rune, error) {
 	text, _ = escape(text, false)
 	runes := []rune(charClasses.Replace(text))

@@ -6,7 +6,8 @@ import (
 	"slices"
 )
 
-func unitName(name string) string {
+// UnitName returns the full name of a unit: services may be named without their suffix.
+func UnitName(name string) string {
 	switch path.Ext(name) {
 	case ".service", ".target", ".socket", ".timer", ".mount", ".slice", ".path":
 		return name
@@ -38,7 +39,7 @@ func systemctlProgram(p *Process, f flags) int {
 	}
 	units := p.s.o.System.Units()
 	for i := range names {
-		names[i] = unitName(names[i])
+		names[i] = UnitName(names[i])
 	}
 	switch verb {
 	case "list-units":
@@ -146,7 +147,7 @@ func journalctlProgram(p *Process, f flags) int {
 	}
 	unit := f.value('u', "")
 	if unit != "" {
-		unit = unitName(unit)
+		unit = UnitName(unit)
 	}
 	entries := p.s.o.System.Units().Journal(unit, n)
 	if len(entries) == 0 {

@@ -2,8 +2,8 @@ package shell
 
 import (
 	"cmp"
+	"crypto/rand"
 	"fmt"
-	"math/rand/v2"
 	"regexp"
 	"slices"
 	"strconv"
@@ -13,12 +13,11 @@ import (
 )
 
 func randomName(n int) string {
-	const letters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
-	b := make([]byte, min(n, 64))
-	for i := range b {
-		b[i] = letters[rand.IntN(len(letters))]
+	name := rand.Text()
+	for len(name) < n && len(name) < 64 {
+		name += rand.Text()
 	}
-	return string(b)
+	return name[:min(n, 64)]
 }
 
 // idProgram implements id and whoami.

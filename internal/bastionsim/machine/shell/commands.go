@@ -59,27 +59,18 @@ func init() { // not in the declaration, because programs run programs
 		"sed":       {run: sedProgram, options: "n|quiet|silent E|r|regexp-extended i|in-place e|expression:"},
 
 		// Programs that run others
-		"echo":   {run: builtinProgram("echo"), options: "*"},
-		"kill":   {run: builtinProgram("kill"), options: "*"},
-		"printf": {run: builtinProgram("printf"), options: "*"},
-		"pwd":    {run: builtinProgram("pwd"), options: "*"},
-		"test":   {run: builtinProgram("test"), options: "*"},
-		"[":      {run: builtinProgram("["), options: "*"},
-		"bash":   {run: bashProgram, usage: 2, options: bashOptions},
-		"sh":     {run: bashProgram, usage: 2, options: bashOptions},
-		"env":    {run: envProgram, usage: 125, options: "+i|ignore-environment"},
-		"nohup":  {run: envProgram, operands: 1, usage: 125, options: "+"},
-		"which":  {run: whichProgram},
-		"sleep":  {run: sleepProgram, operands: 1},
+		"bash":  {run: bashProgram, usage: 2, options: bashOptions},
+		"sh":    {run: bashProgram, usage: 2, options: bashOptions},
+		"env":   {run: envProgram, usage: 125, options: "+i|ignore-environment"},
+		"nohup": {run: envProgram, operands: 1, usage: 125, options: "+"},
+		"which": {run: whichProgram},
+		"sleep": {run: sleepProgram, operands: 1},
 
 		// The system
 		"true":       {run: exitStatus(0), options: "*"},
 		"false":      {run: exitStatus(1), options: "*"},
 		"clear":      {run: exitStatus(0), options: "*"},
 		"sync":       {run: exitStatus(0), options: "*"},
-		"modprobe":   {run: rootOnly(exitStatus(0)), options: "*"},
-		"sysctl":     {run: rootOnly(exitStatus(0)), options: "*"},
-		"iptables":   {run: rootOnly(exitStatus(0)), options: "*"},
 		"mkfifo":     {run: refused(1, "Operation not permitted: this machine is simulated"), options: "*"},
 		"date":       {run: dateProgram, options: "u|utc d|date:"},
 		"uname":      {run: unameProgram, options: "a|all s n|nodename r|kernel-release m|machine"},
@@ -94,9 +85,6 @@ func init() { // not in the declaration, because programs run programs
 		"wget":       {run: refused(4, noNetwork), options: "*"},
 		"nc":         {run: refused(1, noNetwork), options: "*"},
 		"nslookup":   {run: refused(1, noNetwork), options: "*"},
-		"apt-get":    {run: rootOnly(exitStatus(0)), options: "*"},
-		"apt-mark":   {run: rootOnly(exitStatus(0)), options: "*"},
-		"zypper":     {run: rootOnly(exitStatus(0)), options: "*"},
 		"containerd": {run: rootOnly(containerdProgram), options: "*"},
 		"ping":       {run: refused(2, noNetwork), options: "*"},
 		"ssh":        {run: refused(255, noNetwork), options: "*"},
@@ -114,6 +102,12 @@ func init() { // not in the declaration, because programs run programs
 		"sudo":     {run: sudoProgram, options: "+n|non-interactive u|user: E|preserve-env H i|s|login"},
 		"su":       {run: suProgram, options: "c|command: l|login"},
 	}
+	for _, name := range []string{"echo", "kill", "printf", "pwd", "test", "["} {
+		programs[name] = program{run: builtinProgram(name), options: "*"}
+	}
+	for _, name := range []string{"apt-get", "apt-mark", "iptables", "modprobe", "sysctl", "zypper"} { // without effect here
+		programs[name] = program{run: rootOnly(exitStatus(0)), options: "*"}
+	}
 }
 
 const (
@@ -124,7 +118,6 @@ const (
 	userOptions      = "m|create-home M|no-create-home s|shell: d|home-dir: G|groups: c|comment: U|user-group"
 )
 
-// number returns the value of an option as a number.
 func (f flags) number(c byte, otherwise int) (int, error) {
 	text := f.value(c, "")
 	if text == "" {

@@ -7,13 +7,12 @@ import (
 	"mvdan.cc/sh/v3/syntax"
 )
 
-// assignText returns the string of a scalar assignment.
 func (sh *shell) assignText(as *syntax.Assign) string {
 	text := sh.literal(as.Value)
 	if as.Append && sh.ok() {
 		text = strings.Join(sh.lookup(as.Name.Value, as.Index).list, "") + text
 	}
-	if len(text) > sh.r.limits.String {
+	if len(text) > maxString {
 		sh.kill("string")
 	}
 	return text
@@ -66,7 +65,7 @@ func (sh *shell) assignArray(name string, array *syntax.ArrayExpr, more bool) {
 				next++
 			}
 		}
-		if len(v.elems) > sh.r.limits.Fields {
+		if len(v.elems) > maxFields {
 			sh.kill("fields")
 		}
 		if !sh.ok() {
@@ -210,7 +209,6 @@ func (d *declaring) apply(v variable) variable {
 	return v
 }
 
-// attributes returns the letters of a variable's attributes.
 func attributes(v variable) string {
 	letters := map[kind]string{indexed: "a", associative: "A", nameref: "n"}[v.kind]
 	if v.readonly {

@@ -32,11 +32,10 @@ func newSession(t *testing.T, o Options) *Session {
 	if o.System == nil {
 		o.System = &fakeSystem{}
 	}
-	s, err := New(o)
-	if err != nil {
-		t.Fatal(err)
+	if o.User.Name == "" {
+		o.User = rootUser
 	}
-	return s
+	return New(o)
 }
 
 var (

@@ -151,7 +151,6 @@ func (sh *shell) pipeline(cmd *syntax.BinaryCmd) {
 	}
 }
 
-// forked runs a subshell to its end.
 func (sh *shell) forked(body func()) {
 	defer sh.end()
 	defer sh.guarded()
@@ -159,7 +158,6 @@ func (sh *shell) forked(body func()) {
 	sh.flow = onward
 }
 
-// sourceOf returns a part of a script as text.
 func (sh *shell) sourceOf(node syntax.Node) string {
 	var b strings.Builder
 	length := node.End().Offset() - node.Pos().Offset()

@@ -31,17 +31,16 @@ type expander struct {
 }
 
 func (e *expander) add(text string, quoted bool) {
-	if e.size += len(text) + 16; e.size > 2*e.sh.r.limits.String {
+	if e.size += len(text) + 16; e.size > 2*maxString {
 		e.sh.kill("string")
 	} else if text != "" || quoted {
 		e.cur, e.open = append(e.cur, piece{text, quoted}), true
 	}
 }
 
-// next ends the current field.
 func (e *expander) next() {
 	if e.open {
-		if e.fields = append(e.fields, e.cur); len(e.fields) > e.sh.r.limits.Fields {
+		if e.fields = append(e.fields, e.cur); len(e.fields) > maxFields {
 			e.sh.kill("fields")
 		}
 	}
@@ -93,9 +92,9 @@ func (sh *shell) fields(words []*syntax.Word) []string {
 					out, size = append(out, name), size+len(name)+16
 				}
 			}
-			if size > 2*sh.r.limits.String {
+			if size > 2*maxString {
 				sh.kill("string")
-			} else if len(out) > sh.r.limits.Fields {
+			} else if len(out) > maxFields {
 				sh.kill("fields")
 			}
 			if !sh.ok() {
@@ -148,7 +147,6 @@ func (sh *shell) expanded(w *syntax.Word) []piece {
 	return e.cur
 }
 
-// literal expands a word to one string.
 func (sh *shell) literal(w *syntax.Word) string { return joinPieces(sh.expanded(w)) }
 
 // pattern expands a word to a pattern, in which quoted text is literal.
@@ -254,7 +252,7 @@ func (sh *shell) capture(run func(c *shell)) (string, int) {
 	c.replace(1, newFile(nil, func(_ context.Context, p []byte) (int, error) {
 		mu.Lock()
 		defer mu.Unlock()
-		if len(out)+len(p) > sh.r.limits.String {
+		if len(out)+len(p) > maxString {
 			return 0, sh.r.kill("string")
 		}
 		out = append(out, p...)
@@ -273,7 +271,6 @@ func (sh *shell) capture(run func(c *shell)) (string, int) {
 
 func isInput(redirs []*syntax.Redirect) bool { return len(redirs) == 1 && redirs[0].Op == syntax.RdrIn }
 
-// substitute returns the output of a command substitution.
 func (sh *shell) substitute(cs *syntax.CmdSubst) string {
 	text, status := sh.capture(func(c *shell) {
 		c.errexit = false

@@ -89,7 +89,7 @@ func (m *matcher) replace(sh *shell, text string, all bool, with func(out []byte
 		if text = text[end:]; text == "" {
 			break
 		}
-		if len(out) > sh.r.limits.String {
+		if len(out) > maxString {
 			sh.kill("string")
 		}
 	}
@@ -241,7 +241,7 @@ func (sh *shell) globField(field []piece) []string {
 		GlobStar: sh.globstar, DotGlob: sh.dotglob, NoCaseGlob: sh.nocaseglob, NullGlob: sh.nullglob,
 		ReadDir2: func(dir string) ([]fs.DirEntry, error) {
 			list, err := sh.fs.ReadDir(dir)
-			if entries += len(list); entries > sh.r.limits.Fields {
+			if entries += len(list); entries > maxFields {
 				sh.kill("fields")
 			}
 			if sh.step(1+len(list)*(8+len(text)/8)) != nil || !sh.ok() {

@@ -124,7 +124,6 @@ func (d *LineDiscipline) Key(key byte) (echo string, input []byte, ended bool) {
 	return echo, input, ended
 }
 
-// prompt returns user@host:dir$.
 func (sh *shell) prompt() string {
 	sign := "$"
 	if sh.user.UID == 0 {
@@ -148,7 +147,7 @@ func (c *console) read(t *term.Terminal, sh *shell) (string, error) {
 		if err != nil && !errors.Is(err, term.ErrPasteIndicator) {
 			return "", err
 		}
-		if text += line + "\n"; len(text) > sh.r.limits.Script {
+		if text += line + "\n"; len(text) > maxScript {
 			return "", errNested
 		}
 		if !incomplete(text) || line == "" {
@@ -158,7 +157,6 @@ func (c *console) read(t *term.Terminal, sh *shell) (string, error) {
 	}
 }
 
-// execute runs one command in the terminal.
 func (c *console) execute(ctx context.Context, sh *shell, text string) {
 	if strings.TrimSpace(text) == "" {
 		return

@@ -12,7 +12,6 @@ import (
 	"mvdan.cc/sh/v3/syntax"
 )
 
-// job is a background job.
 type job struct {
 	id     int
 	pid    int64

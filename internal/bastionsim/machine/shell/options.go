@@ -14,54 +14,35 @@ import (
 // Options are the options of a session. The session sees nothing else: no environment, file, user or process of the
 // host.
 type Options struct {
-	// FS is the machine's file system. Required.
-	FS *vfs.FS
-	// User is the user of the session. The zero value is root.
+	FS   *vfs.FS // required
 	User User
 	// Env are NAME=value pairs. The session itself sets HOME, USER, LOGNAME, SHELL, PATH, PWD and LANG.
 	Env []string
 	// Dir is the initial directory. If it is empty or missing, it is the user's home or, if that is missing too, "/".
-	Dir string
-	// Clock is the clock of sleep, date and the time limit. Required.
-	Clock clock.WithTicker
-	// Limits are the limits of each run. Zero means the default.
-	Limits Limits
+	Dir    string
+	Clock  clock.WithTicker // of sleep, date and the time limit; required
+	Limits Limits           // of each run
 	// Budget is memory that this session shares with others. If it is nil, only the session's own limit applies.
 	Budget *Budget
-	// System is the machine around the session. Required.
-	System System
+	System System // the machine around the session; required
 }
 
 // User is an account of the machine.
 type User struct {
 	Name     string
 	UID, GID uint32
-	// Groups are the supplementary groups.
-	Groups []uint32
-	// Home is the home directory, and Shell is the login shell.
+	Groups   []uint32 // the supplementary ones
+	// Home is the home directory, "/" if it is empty, and Shell is the login shell.
 	Home, Shell string
 }
 
-// Limits are the limits of a run: of a script, a command line or, in an interactive session, of each line.
+// Limits are the limits of a run: of a script, a command line or, in an interactive session, of each line. A zero stands
+// for the default, which the comments name.
 type Limits struct {
-	// Time is how long it may take by the clock. The default is ten minutes; negative is no limit.
-	Time time.Duration
-	// Output is how many bytes it may write to its output and errors together. The default is 16 MiB.
-	Output int64
-	// Memory is how many bytes its variables, programs and buffers may have. The default is 64 MiB.
-	Memory int64
-	// String is how long a variable, a word or a line may be in bytes. The default is 1 MiB.
-	String int
-	// Fields is how many words one expansion may give. The default is 32768.
-	Fields int
-	// Processes is how many subshells and jobs there may be at a time. The default is 32.
-	Processes int
-	// Depth is how deeply functions, subshells and expressions may nest. The default is 1000.
-	Depth int
-	// Script is how many bytes a script may have. The default is 1 MiB.
-	Script int
-	// Steps is how many statements and expansions it may execute. The default is 20 million.
-	Steps int64
+	Time   time.Duration // by the clock: ten minutes; negative is no limit
+	Output int64         // bytes written to output and errors together: 16 MiB
+	Memory int64         // bytes of variables, programs and buffers: 64 MiB
+	Steps  int64         // statements and expansions: 20 million
 }
 
 // System is the machine as sessions see and control it. Methods that change something are only called for root.

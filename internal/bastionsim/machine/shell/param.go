@@ -32,7 +32,6 @@ func number(n int) value { return one(strconv.Itoa(n), true) }
 
 func (v value) null() bool { return !v.set || strings.Join(v.list, " ") == "" }
 
-// value adds the strings of a value.
 func (e *expander) value(v value, quoted bool) {
 	switch {
 	case !v.many:
@@ -54,7 +53,6 @@ func (e *expander) value(v value, quoted bool) {
 	}
 }
 
-// param expands a parameter.
 func (sh *shell) param(e *expander, pe *syntax.ParamExp, quoted bool) {
 	if pe.Param == nil || pe.Flags != nil || pe.NestedParam != nil || pe.IsSet || pe.Width || len(pe.Modifiers) > 0 {
 		sh.failf("bad substitution")
@@ -192,7 +190,6 @@ func (sh *shell) indexText(v variable, index syntax.ArithmExpr) string {
 	return strings.TrimSuffix(strings.TrimPrefix(b.String(), "(("), "))")
 }
 
-// namesWith returns the names of variables with a prefix.
 func (sh *shell) namesWith(prefix string) []string {
 	all := map[string]bool{}
 	for _, scope := range sh.scopes {
@@ -253,7 +250,7 @@ func (sh *shell) mapAll(v *value, fn func(string) string) {
 			return
 		}
 		out = append(out, fn(text))
-		if total += len(out[len(out)-1]); total > sh.r.limits.String {
+		if total += len(out[len(out)-1]); total > maxString {
 			sh.kill("string")
 		}
 	}

@@ -20,7 +20,6 @@ type Process struct {
 	Stdout, Stderr io.Writer
 }
 
-// name returns the name of the program for its messages.
 func (p *Process) name() string { return path.Base(p.Args[0]) }
 
 // Printf writes to the output. It ignores errors, because the next read, write or step of the session returns them.
@@ -58,9 +57,8 @@ var errTooLong = errors.New("the input is longer than the limit of this machine"
 
 // readAll reads everything, up to a limit. The program holds the memory until it ends.
 func (p *Process) readAll(in io.Reader) (string, error) {
-	limit := 8 * p.r.limits.String
-	data, err := io.ReadAll(io.LimitReader(in, int64(limit)+1))
-	if err == nil && len(data) > limit {
+	data, err := io.ReadAll(io.LimitReader(in, maxInput+1))
+	if err == nil && len(data) > maxInput {
 		err = errTooLong
 	}
 	p.hold(int64(len(data)))

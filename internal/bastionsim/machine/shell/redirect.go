@@ -17,7 +17,6 @@ import (
 	"github.com/gardenlite/gardenlite/internal/bastionsim/machine/vfs"
 )
 
-// maxFD is the maximum number of descriptors of a shell.
 const maxFD = 64
 
 // replace gives a descriptor another file, and closes the one it had.

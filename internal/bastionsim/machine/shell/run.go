@@ -23,16 +23,21 @@ func (e *LimitError) Error() string {
 // statusKilled is the exit status of a run that was ended.
 const statusKilled = 137
 
+// Limits of every run, in addition to Limits.
+const (
+	maxString    = 1 << 20 // bytes of a variable, a word or a line
+	maxInput     = 8 << 20 // bytes that a program keeps of its input
+	maxFields    = 32768   // words that one expansion gives
+	maxProcesses = 32      // subshells and jobs at a time
+	maxDepth     = 1000    // nesting of functions, subshells and expressions
+	maxScript    = 1 << 20 // bytes of a script
+)
+
 func (l Limits) withDefaults() Limits {
 	l.Time = cmp.Or(l.Time, 10*time.Minute)
 	l.Output = cmp.Or(max(l.Output, 0), 16<<20)
 	l.Memory = cmp.Or(max(l.Memory, 0), 64<<20)
 	l.Steps = cmp.Or(max(l.Steps, 0), 20_000_000)
-	l.String = cmp.Or(max(l.String, 0), 1<<20)
-	l.Fields = cmp.Or(max(l.Fields, 0), 32768)
-	l.Processes = cmp.Or(max(l.Processes, 0), 32)
-	l.Depth = cmp.Or(max(l.Depth, 0), 1000)
-	l.Script = cmp.Or(max(l.Script, 0), 1<<20)
 	return l
 }
 
@@ -78,7 +83,6 @@ func (r *run) wait() {
 	r.budget.Take(-r.memory.Swap(0))
 }
 
-// kill ends the run because of a limit.
 func (r *run) kill(limit string) error {
 	err := &LimitError{Limit: limit}
 	r.mu.Lock()
@@ -133,7 +137,7 @@ var errNoFork = errors.New("fork: Resource temporarily unavailable")
 
 // spawn starts a goroutine of the run, unless too many are running.
 func (r *run) spawn(fn func()) error {
-	if r.running.Add(1) > int64(r.limits.Processes) {
+	if r.running.Add(1) > maxProcesses {
 		r.running.Add(-1)
 		return errNoFork
 	}

@@ -1,6 +1,7 @@
 package shell
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -21,24 +22,9 @@ type Session struct{ o Options }
 func (u User) Cred() vfs.Cred { return vfs.Cred{UID: u.UID, GID: u.GID, Groups: u.Groups} }
 
 // New returns a session. It starts nothing.
-func New(o Options) (*Session, error) {
-	if o.FS == nil {
-		return nil, errors.New("making a session: the options have no file system")
-	}
-	if o.Clock == nil || o.System == nil {
-		return nil, errors.New("making a session: the options have no clock or no system")
-	}
-	if o.User.Name == "" && o.User.UID == 0 {
-		o.User.Name = "root"
-	}
-	if o.User.Home == "" {
-		o.User.Home = "/"
-		if o.User.UID == 0 {
-			o.User.Home = "/root"
-		}
-	}
-	o.Limits = o.Limits.withDefaults()
-	return &Session{o}, nil
+func New(o Options) *Session {
+	o.User.Home, o.Limits = cmp.Or(o.User.Home, "/"), o.Limits.withDefaults()
+	return &Session{o}
 }
 
 // Run executes a script or a command line, and returns its exit status. If a limit ended it, the error is a
@@ -161,8 +147,8 @@ func parsing(fn func(p *syntax.Parser) error) (err error) {
 
 // parse parses a script. The memory of its syntax tree is counted until release is called.
 func (sh *shell) parse(text, name string) (file *syntax.File, release func(), err error) {
-	if len(text) > sh.r.limits.Script {
-		return nil, nil, fmt.Errorf("%s: the script has %d bytes, more than %d", name, len(text), sh.r.limits.Script)
+	if len(text) > maxScript {
+		return nil, nil, fmt.Errorf("%s: the script has %d bytes, more than %d", name, len(text), maxScript)
 	}
 	cost := int64(len(text)) * treeFactor
 	if err := errors.Join(sh.step(1+len(text)/16), sh.r.grow(cost)); err != nil {

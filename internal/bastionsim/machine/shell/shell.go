@@ -190,7 +190,7 @@ func (sh *shell) step(n int) error {
 
 // nest counts one more level of recursion until the returned function is called.
 func (sh *shell) nest() func() {
-	if sh.depth++; sh.depth > sh.r.limits.Depth {
+	if sh.depth++; sh.depth > maxDepth {
 		sh.kill("depth")
 	}
 	return func() { sh.depth-- }

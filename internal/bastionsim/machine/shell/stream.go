@@ -68,7 +68,6 @@ func (r *run) counted(w io.Writer) *file {
 	return f
 }
 
-// pipeSize is the capacity of a pipe in bytes.
 const pipeSize = 64 << 10
 
 // pipe connects two commands. Reading and writing end with the context of the caller.

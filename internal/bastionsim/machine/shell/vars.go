@@ -19,7 +19,6 @@ const (
 	nameref
 )
 
-// variable is a value with its attributes.
 type variable struct {
 	kind     kind
 	set      bool
@@ -78,7 +77,6 @@ func (v variable) first() (string, bool) {
 	return v.str, v.set
 }
 
-// listOf returns an indexed array.
 func listOf(items []string) variable {
 	v := variable{kind: indexed, set: true, elems: map[string]string{}}
 	for i, text := range items {
@@ -198,11 +196,11 @@ func (sh *shell) store(scope map[string]variable, name string, v variable) {
 	switch {
 	case had && old.readonly:
 		sh.failf("%s: readonly variable", name)
-	case len(v.str) > sh.r.limits.String:
+	case len(v.str) > maxString:
 		sh.kill("string")
-	case !had && len(scope) >= sh.r.limits.Fields:
+	case !had && len(scope) >= maxFields:
 		sh.kill("memory")
-	case len(v.elems) > sh.r.limits.Fields:
+	case len(v.elems) > maxFields:
 		sh.kill("fields")
 	}
 	if !sh.ok() {
@@ -235,7 +233,6 @@ func (sh *shell) set(name, text string) {
 	}
 }
 
-// setArray makes a variable an array.
 func (sh *shell) setArray(name string, items []string) {
 	if _, name = sh.target(name); sh.ok() {
 		sh.assign(name, listOf(items))
@@ -320,7 +317,6 @@ func (sh *shell) unsetElem(name, sub string) {
 	sh.store(scope, name, v)
 }
 
-// environ returns the exported variables.
 func (sh *shell) environ() []string {
 	out := []string{}
 	for _, name := range sh.namesWith("") {

@@ -13,7 +13,6 @@ import (
 	"github.com/gardenlite/gardenlite/internal/bastionspec"
 )
 
-// grant is what a key allows.
 type grant struct {
 	user                User
 	noPTY, noForwarding bool
@@ -64,7 +63,6 @@ func secure(host Host, user User, file string) error {
 	}
 }
 
-// match looks for a key in an authorized_keys file.
 func match(host Host, user User, file string, data, wanted []byte) (grant, error) {
 	number := 0
 	for line := range bytes.Lines(data) {

@@ -118,7 +118,6 @@ func (s *Server) admit(raw net.Conn) (waited func()) {
 	return s.startups.add(raw)
 }
 
-// handle serves one connection.
 func (s *Server) handle(ctx context.Context, raw net.Conn, waited func()) {
 	defer s.track(raw, false)
 	defer raw.Close()

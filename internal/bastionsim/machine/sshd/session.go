@@ -104,7 +104,6 @@ func (s *session) subsystem(payload []byte) (bool, *program) {
 	return true, &program{subsystem: wanted.Name}
 }
 
-// run runs the session and tells the client how it ended.
 func (s *session) run(ctx context.Context, start *program) {
 	stream := &activity{stream: s.channel, c: s.c}
 	what := &Session{

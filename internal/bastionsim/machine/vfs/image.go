@@ -13,10 +13,8 @@ type image struct {
 	nodes map[uint64]*node
 }
 
-// baseTime is the time of everything in the image.
 var baseTime = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 
-// baseImage creates the image once.
 var baseImage = sync.OnceValue(func() *image {
 	im := &image{nodes: map[uint64]*node{}}
 	im.nodes[rootIno] = &node{ino: rootIno, mode: fs.ModeDir | 0o755, nlink: 2, children: map[string]uint64{},

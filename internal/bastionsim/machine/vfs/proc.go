@@ -56,7 +56,6 @@ var procTexts = map[string]string{
 	"uptime":                   "", "sys/kernel/hostname": "", // see proc
 }
 
-// proc returns the content of a file of /proc.
 func (f *FS) proc(name string) []byte {
 	switch name {
 	case "uptime":

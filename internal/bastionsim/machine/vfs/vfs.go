@@ -60,7 +60,6 @@ type Cred struct {
 // Root are the credentials of root, who may do everything.
 var Root = Cred{}
 
-// in reports whether the credentials belong to a group.
 func (c Cred) in(gid uint32) bool { return c.GID == gid || slices.Contains(c.Groups, gid) }
 
 // FS is the file system of one machine. Its methods may be called concurrently.

@@ -19,37 +19,26 @@ import (
 
 // Limits of a cloud.
 const (
-	// MaxNetworks is how many networks there may be.
-	MaxNetworks = 1000
-	// MaxInstances is how many instances there may be in all networks.
-	MaxInstances = 5000
-	// MaxUserData is how many bytes the user data of an instance may have.
-	MaxUserData = cloudinit.MaxUserData
-	// MaxBoots is how many instances boot at a time; the others wait.
-	MaxBoots = 8
-	// MaxID is how long the ID of a network or an instance may be.
-	MaxID = 128
-	// MaxTags is how many tags an instance may have, and maxTagSize how many bytes the key and value of one may have.
-	MaxTags    = 64
-	maxTagSize = 512
-	// Reserved is how many addresses at the beginning of a network are not for instances. The second one is the
-	// router's.
-	Reserved = 10
-	// SSHPort is the port of the SSH server of an instance.
-	SSHPort = 22
+	MaxNetworks  = 1000
+	MaxInstances = 5000                  // in all networks
+	MaxUserData  = cloudinit.MaxUserData // bytes
+	MaxBoots     = 8                     // instances that boot at a time; the others wait
+	MaxID        = 128                   // bytes of the ID of a network or an instance
+	MaxTags      = 64                    // of an instance
+	maxTagSize   = 512                   // bytes of the key and the value of a tag
+	Reserved     = 10                    // addresses at the beginning of a network; the second one is the router's
 )
 
+// SSHPort is the port of the SSH server of an instance.
+const SSHPort = 22
+
+// Errors of a cloud.
 var (
-	// ErrInUse means that a network cannot be deleted because it has instances.
-	ErrInUse = errors.New("the network is in use")
-	// ErrNotFound means that there is no such network or instance.
-	ErrNotFound = errors.New("not found")
-	// ErrExhausted means that the network has no free address, or that the cloud is full.
-	ErrExhausted = errors.New("exhausted")
-	// ErrDeleting means that the instance with this ID is still being deleted.
-	ErrDeleting = errors.New("it is being deleted; try again when it is gone")
-	// ErrClosed means that the cloud has been closed.
-	ErrClosed = errors.New("the cloud is closed")
+	ErrInUse     = errors.New("the network is in use")                          // by instances
+	ErrNotFound  = errors.New("not found")                                      // a network or an instance
+	ErrExhausted = errors.New("exhausted")                                      // the addresses of a network, or the cloud
+	ErrDeleting  = errors.New("it is being deleted; try again when it is gone") // the instance with this ID
+	ErrClosed    = errors.New("the cloud is closed")
 )
 
 // Config is the configuration of a Cloud.

@@ -13,7 +13,8 @@ import (
 	"github.com/gardenlite/gardenlite/internal/bastionspec"
 )
 
-type grant struct {
+// login is a user with what the key allows.
+type login struct {
 	user                User
 	noPTY, noForwarding bool
 }
@@ -22,32 +23,32 @@ type grant struct {
 var errNotAuthorized = errors.New("not authorized")
 
 // authorize returns what a key allows, according to the user's authorized_keys file.
-func authorize(host Host, name string, key ssh.PublicKey) (grant, error) {
+func authorize(host Host, name string, key ssh.PublicKey) (login, error) {
 	user, known := host.User(name)
 	if !known || user.Locked || !path.IsAbs(user.Home) {
-		return grant{}, errNotAuthorized
+		return login{}, errNotAuthorized
 	}
 	if bastionspec.IsWeakKey(key) {
 		host.Journal(fmt.Sprintf("Refused a key of less than %d bits for %s", bastionspec.MinRSABits, user.Name))
-		return grant{}, errNotAuthorized
+		return login{}, errNotAuthorized
 	}
 	file := path.Join(user.Home, ".ssh", "authorized_keys")
-	if err := secure(host, user, file); errors.Is(err, fs.ErrNotExist) {
-		return grant{}, errNotAuthorized
+	if err := checkModes(host, user, file); errors.Is(err, fs.ErrNotExist) {
+		return login{}, errNotAuthorized
 	} else if err != nil {
 		host.Journal("Authentication refused: " + err.Error())
-		return grant{}, errNotAuthorized
+		return login{}, errNotAuthorized
 	}
 	data, err := host.ReadFile(file, MaxAuthorizedKeys)
 	if err != nil {
 		host.Journal("Authentication refused: " + err.Error())
-		return grant{}, errNotAuthorized
+		return login{}, errNotAuthorized
 	}
-	return match(host, user, file, data, key.Marshal())
+	return findKey(host, user, file, data, key.Marshal())
 }
 
-// secure checks a file, and the folders above it up to the home: only the user and root may own or write them.
-func secure(host Host, user User, file string) error {
+// checkModes checks a file, and the folders above it up to the home: only the user and root may own or write them.
+func checkModes(host Host, user User, file string) error {
 	for name := file; ; name = path.Dir(name) {
 		info, err := host.Stat(name)
 		switch {
@@ -63,7 +64,7 @@ func secure(host Host, user User, file string) error {
 	}
 }
 
-func match(host Host, user User, file string, data, wanted []byte) (grant, error) {
+func findKey(host Host, user User, file string, data, wanted []byte) (login, error) {
 	number := 0
 	for line := range bytes.Lines(data) {
 		number++
@@ -75,35 +76,35 @@ func match(host Host, user User, file string, data, wanted []byte) (grant, error
 		if err != nil || !bytes.Equal(key.Marshal(), wanted) {
 			continue
 		}
-		allowed, err := apply(grant{user: user}, options)
+		allowed, err := applyOptions(login{user: user}, options)
 		if err != nil {
 			host.Journal(fmt.Sprintf("Ignored line %d of %s: %v", number, file, err))
 			continue
 		}
 		return allowed, nil
 	}
-	return grant{}, errNotAuthorized
+	return login{}, errNotAuthorized
 }
 
-// apply applies the options of a line to a grant, in their order.
-func apply(g grant, options []string) (grant, error) {
+// applyOptions applies the options of a line to a login, in their order.
+func applyOptions(l login, options []string) (login, error) {
 	for _, option := range options {
 		switch name, _, hasValue := strings.Cut(strings.ToLower(option), "="); {
 		case hasValue:
-			return grant{}, fmt.Errorf("option %s is not supported", strings.TrimFunc(name, notPrintable))
+			return login{}, fmt.Errorf("option %s is not supported", strings.TrimFunc(name, notPrintable))
 		case name == "restrict":
-			g.noPTY, g.noForwarding = true, true
+			l.noPTY, l.noForwarding = true, true
 		case name == "no-pty", name == "pty":
-			g.noPTY = name == "no-pty"
+			l.noPTY = name == "no-pty"
 		case name == "no-port-forwarding", name == "port-forwarding":
-			g.noForwarding = name == "no-port-forwarding"
+			l.noForwarding = name == "no-port-forwarding"
 		case name == "no-agent-forwarding", name == "no-x11-forwarding", name == "no-user-rc":
 			// This server does not have what these options forbid.
 		default:
-			return grant{}, fmt.Errorf("option %q is not supported", name)
+			return login{}, fmt.Errorf("option %q is not supported", name)
 		}
 	}
-	return g, nil
+	return l, nil
 }
 
 func notPrintable(r rune) bool { return r <= ' ' || r > '~' }

@@ -8,16 +8,17 @@ import (
 	"sync/atomic"
 
 	"golang.org/x/crypto/ssh"
+	"golang.org/x/sync/semaphore"
 )
 
 // connection is an authenticated connection.
 type connection struct {
 	server *Server
 	conn   *ssh.ServerConn
-	grant  grant
+	login  login
 	group  sync.WaitGroup
 
-	channels       atomic.Int32
+	channels       *semaphore.Weighted
 	noMoreSessions atomic.Bool
 	lastActive     atomic.Int64 // nanoseconds of the clock
 }
@@ -55,12 +56,11 @@ func (c *connection) globalRequests(requests <-chan *ssh.Request) {
 
 // open accepts or refuses a channel. It does not wait for anything but the client to read.
 func (c *connection) open(ctx context.Context, channel ssh.NewChannel) {
-	if c.channels.Add(1) > MaxChannels {
-		c.channels.Add(-1)
+	if !c.channels.TryAcquire(1) {
 		refuse(channel, ssh.ResourceShortage, fmt.Sprintf("a connection may have %d channels", MaxChannels))
 		return
 	}
-	closed := func() { c.channels.Add(-1) }
+	closed := func() { c.channels.Release(1) }
 	switch channel.ChannelType() {
 	case "session":
 		c.openSession(ctx, channel, closed)
@@ -94,13 +94,13 @@ func (c *connection) watch(ctx context.Context) {
 			asking, missed = false, 0
 		case now := <-ticker.C():
 			if now.UnixNano()-c.lastActive.Load() >= int64(IdleTimeout) {
-				c.server.cfg.Host.Journal(fmt.Sprintf("Closed the connection of %s: idle for %s", c.grant.user.Name, IdleTimeout))
+				c.server.cfg.Host.Journal(fmt.Sprintf("Closed the connection of %s: idle for %s", c.login.user.Name, IdleTimeout))
 				_ = c.conn.Close()
 				return
 			}
 			if asking {
 				if missed++; missed >= KeepAliveCountMax {
-					c.server.cfg.Host.Journal(fmt.Sprintf("Closed the connection of %s: the client does not answer", c.grant.user.Name))
+					c.server.cfg.Host.Journal(fmt.Sprintf("Closed the connection of %s: the client does not answer", c.login.user.Name))
 					_ = c.conn.Close()
 					return
 				}

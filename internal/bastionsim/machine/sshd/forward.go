@@ -27,7 +27,7 @@ func (c *connection) openForward(ctx context.Context, channel ssh.NewChannel, cl
 	switch err := ssh.Unmarshal(channel.ExtraData(), &wanted); {
 	case c.server.cfg.Forward == nil:
 		message = "this machine forwards no connections"
-	case c.grant.noForwarding:
+	case c.login.noForwarding:
 		message = "the key does not allow to forward connections"
 	case err != nil || wanted.Host == "" || len(wanted.Host) > maxHostSize || wanted.Port == 0 || wanted.Port > 65535:
 		reason, message = ssh.ConnectionFailed, "this is no address"

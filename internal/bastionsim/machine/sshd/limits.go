@@ -5,45 +5,25 @@ import "time"
 // Limits of a server. Sizes are in bytes. golang.org/x/crypto/ssh has limits of its own: a packet has at most 256 KiB,
 // the data in a channel's packet 32 KiB, and the data that a client may send ahead of a channel's reader 2 MiB.
 const (
-	// LoginGraceTime is how long a client may take to authenticate.
-	LoginGraceTime = 20 * time.Second
-	// MaxStartups is how many connections may be unauthenticated at a time. A further one closes the oldest one.
-	MaxStartups = 100
-	// MaxLoginSize is how many bytes a client may send until it is authenticated.
-	MaxLoginSize = 64 << 10
-	// MaxAuthTries is how many attempts to authenticate may fail before the connection is closed.
-	MaxAuthTries = 6
-	// MaxConnections is how many authenticated connections there may be at a time.
-	MaxConnections = 100
-	// MaxSessions is how many sessions of all connections there may be at a time.
-	MaxSessions = 100
-	// MaxChannels is how many channels a connection may have at a time.
-	MaxChannels = 10
+	LoginGraceTime = 20 * time.Second // for a client to authenticate
+	MaxStartups    = 100              // connections that are not authenticated; a further one closes the oldest one
+	MaxLoginSize   = 64 << 10         // what a client sends until it is authenticated
+	MaxAuthTries   = 6                // failed attempts to authenticate of a connection
+	MaxConnections = 100              // authenticated connections
+	MaxSessions    = 100              // sessions of all connections
+	MaxChannels    = 10               // channels of a connection
 
-	// KeepAliveInterval is how often the server sends a client a keepalive request.
-	KeepAliveInterval = 15 * time.Second
-	// KeepAliveCountMax is for how many intervals a keepalive request may stay unanswered before the connection is
-	// closed.
-	KeepAliveCountMax = 3
-	// IdleTimeout is how long a connection may be without a byte in any channel.
-	IdleTimeout = time.Hour
+	KeepAliveInterval = 15 * time.Second // between two keepalive requests to a client
+	KeepAliveCountMax = 3                // intervals that a request stays unanswered before the connection is closed
+	IdleTimeout       = time.Hour        // without a byte in any channel of a connection
 
-	// MaxEnv is how many environment variables a session may set.
-	MaxEnv = 32
-	// MaxEnvSize is how long a variable's name and value may be together.
-	MaxEnvSize = 1 << 10
-	// MaxCommandSize is how long a command may be.
-	MaxCommandSize = 32 << 10
-	// MaxTermSize is how long the name of a terminal may be.
-	MaxTermSize = 64
-	// MaxWindow is how many columns and rows a terminal may have.
-	MaxWindow = 1000
-	// MaxSignals is how many signals wait for a session; further ones are dropped.
-	MaxSignals = 8
+	MaxEnv         = 32       // environment variables of a session
+	MaxEnvSize     = 1 << 10  // name and value of a variable together
+	MaxCommandSize = 32 << 10 // a command
+	MaxTermSize    = 64       // the name of a terminal
+	MaxWindow      = 1000     // columns and rows of a terminal
+	MaxSignals     = 8        // signals that wait for a session; further ones are dropped
 
-	// MaxAuthorizedKeys is how large an authorized_keys file may be. A larger file is not read, and no key in it is
-	// accepted.
-	MaxAuthorizedKeys = 256 << 10
-	// maxMessage is the maximum length of a reason that is sent to a client.
-	maxMessage = 256
+	MaxAuthorizedKeys = 256 << 10 // an authorized_keys file; no key of a larger one is accepted
+	maxMessage        = 256       // a reason that is sent to a client
 )

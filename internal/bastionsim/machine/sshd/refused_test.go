@@ -205,7 +205,7 @@ func TestStartupsAndGraceTime(t *testing.T) {
 	}
 	f.dial(t) // takes the place of the third one
 	_, _ = io.Copy(io.Discard, waiting[2])
-	testutil.EventuallyTrue(t, "who has logged in waits no more", func() bool { return f.server.startups.count() < MaxStartups })
+	testutil.EventuallyTrue(t, "who has logged in waits no more", func() bool { return waitingLogins(f.server) < MaxStartups })
 	connect() // takes no other client's place
 	if _, _, err := before.SendRequest("keepalive@openssh.com", true, nil); err != nil {
 		t.Errorf("who was logged in before is cut: %v", err)
@@ -377,4 +377,10 @@ func TestOfferAndStrictKeyExchange(t *testing.T) {
 		t.Fatal(err)
 	}
 	testutil.EventuallyTrue(t, "the client that did all this logs in otherwise", func() bool { return f.host.journaled("Accepted publickey") })
+}
+
+func waitingLogins(s *Server) int {
+	s.startups.mu.Lock()
+	defer s.startups.mu.Unlock()
+	return s.startups.waiting.Len()
 }

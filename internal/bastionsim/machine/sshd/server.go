@@ -6,11 +6,11 @@ import (
 	"fmt"
 	"net"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/go-logr/logr"
 	"golang.org/x/crypto/ssh"
+	"golang.org/x/sync/semaphore"
 	"k8s.io/utils/clock"
 )
 
@@ -38,7 +38,7 @@ type Server struct {
 	ssh *ssh.ServerConfig
 
 	startups              startups
-	connections, sessions counter
+	connections, sessions *semaphore.Weighted
 
 	mu   sync.Mutex
 	open map[net.Conn]struct{}
@@ -49,8 +49,8 @@ func New(cfg Config) *Server {
 	s := &Server{
 		cfg:         cfg,
 		startups:    startups{limit: MaxStartups},
-		connections: counter{limit: MaxConnections},
-		sessions:    counter{limit: MaxSessions},
+		connections: semaphore.NewWeighted(MaxConnections),
+		sessions:    semaphore.NewWeighted(MaxSessions),
 		open:        map[net.Conn]struct{}{},
 	}
 	s.ssh = &ssh.ServerConfig{
@@ -126,15 +126,15 @@ func (s *Server) handle(ctx context.Context, raw net.Conn, waited func()) {
 		s.cfg.Log.V(1).Info("SSH connection ended before it was authenticated", "remote", raw.RemoteAddr().String())
 		return
 	}
-	allowed, ok := conn.Permissions.ExtraData[grantKey{}].(grant)
-	if !ok || !s.connections.acquire() {
+	allowed, ok := conn.Permissions.ExtraData[loginKey{}].(login)
+	if !ok || !s.connections.TryAcquire(1) {
 		_ = conn.Close()
 		discard(channels, requests)
 		return
 	}
-	defer s.connections.release()
+	defer s.connections.Release(1)
 	s.cfg.Log.V(1).Info("SSH connection", "user", allowed.user.Name, "remote", raw.RemoteAddr().String())
-	c := &connection{server: s, conn: conn, grant: allowed}
+	c := &connection{server: s, conn: conn, login: allowed, channels: semaphore.NewWeighted(MaxChannels)}
 	c.serve(ctx, channels, requests)
 }
 
@@ -191,15 +191,15 @@ func (s *Server) handshake(ctx context.Context, raw net.Conn, waited func()) (*s
 	return conn, channels, requests, err
 }
 
-// grantKey is the key of the grant in the Permissions of a connection.
-type grantKey struct{}
+// loginKey is the key of the login in the Permissions of a connection.
+type loginKey struct{}
 
 func (s *Server) authorize(meta ssh.ConnMetadata, key ssh.PublicKey) (*ssh.Permissions, error) {
 	allowed, err := authorize(s.cfg.Host, meta.User(), key)
 	if err != nil {
 		return nil, err
 	}
-	return &ssh.Permissions{ExtraData: map[any]any{grantKey{}: allowed}}, nil
+	return &ssh.Permissions{ExtraData: map[any]any{loginKey{}: allowed}}, nil
 }
 
 // accepted records a login in the machine's journal.
@@ -208,19 +208,3 @@ func (s *Server) accepted(meta ssh.ConnMetadata, key ssh.PublicKey, permissions 
 		meta.User(), meta.RemoteAddr(), key.Type(), ssh.FingerprintSHA256(key)))
 	return permissions, nil
 }
-
-// counter limits how many connections or sessions there are at a time.
-type counter struct {
-	limit int32
-	count atomic.Int32
-}
-
-func (c *counter) acquire() bool {
-	if c.count.Add(1) > c.limit {
-		c.count.Add(-1)
-		return false
-	}
-	return true
-}
-
-func (c *counter) release() { c.count.Add(-1) }

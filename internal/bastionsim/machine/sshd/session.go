@@ -24,7 +24,7 @@ type session struct {
 }
 
 func (c *connection) openSession(ctx context.Context, channel ssh.NewChannel, closed func()) {
-	if c.noMoreSessions.Load() || !c.server.sessions.acquire() {
+	if c.noMoreSessions.Load() || !c.server.sessions.TryAcquire(1) {
 		defer closed()
 		refuse(channel, ssh.ResourceShortage, "no more sessions")
 		return
@@ -32,13 +32,13 @@ func (c *connection) openSession(ctx context.Context, channel ssh.NewChannel, cl
 	accepted, requests, err := channel.Accept()
 	if err != nil {
 		closed()
-		c.server.sessions.release()
+		c.server.sessions.Release(1)
 		return
 	}
 	s := &session{c: c, channel: accepted, signals: make(chan string, MaxSignals)}
 	c.group.Go(func() {
 		defer closed()
-		defer c.server.sessions.release()
+		defer c.server.sessions.Release(1)
 		s.serve(ctx, requests)
 	})
 }
@@ -100,14 +100,14 @@ func (s *session) subsystem(payload []byte) (bool, *program) {
 		return false, nil
 	}
 	s.term = nil
-	s.c.server.cfg.Host.Journal(fmt.Sprintf("subsystem request for %s by user %s", wanted.Name, s.c.grant.user.Name))
+	s.c.server.cfg.Host.Journal(fmt.Sprintf("subsystem request for %s by user %s", wanted.Name, s.c.login.user.Name))
 	return true, &program{subsystem: wanted.Name}
 }
 
 func (s *session) run(ctx context.Context, start *program) {
 	stream := &activity{stream: s.channel, c: s.c}
 	what := &Session{
-		User: s.c.grant.user, Command: start.command, Subsystem: start.subsystem, Env: s.env, Terminal: s.term,
+		User: s.c.login.user, Command: start.command, Subsystem: start.subsystem, Env: s.env, Terminal: s.term,
 		Stdin: stream, Stdout: stream, Stderr: &activity{stream: s.channel.Stderr(), c: s.c},
 		Signals: s.signals, Remote: s.c.conn.RemoteAddr(), Local: s.c.conn.LocalAddr(), Go: s.group.Go,
 	}
@@ -151,7 +151,7 @@ type ptyRequest struct {
 
 func (s *session) setTerminal(payload []byte) bool {
 	var pty ptyRequest
-	if s.started || s.term != nil || s.c.grant.noPTY || ssh.Unmarshal(payload, &pty) != nil || len(pty.Term) > MaxTermSize {
+	if s.started || s.term != nil || s.c.login.noPTY || ssh.Unmarshal(payload, &pty) != nil || len(pty.Term) > MaxTermSize {
 		return false
 	}
 	s.resized = make(chan Window, 1)

@@ -37,12 +37,6 @@ func (s *startups) add(conn net.Conn) (done func()) {
 	}
 }
 
-func (s *startups) count() int {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.waiting.Len()
-}
-
 // loginConn limits how many bytes are read from a connection before it is authenticated.
 type loginConn struct {
 	net.Conn
@@ -60,9 +54,6 @@ func (c *loginConn) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// authenticated removes the limit.
-func (c *loginConn) authenticated() { c.left.Store(math.MaxInt64) }
-
 // newServerConn calls ssh.NewServerConn with a limit on the bytes that are read, and turns its panics into errors: a
 // client that sends an unexpected message must not end the process. One panic is known, in v0.54 to v0.58: a client
 // agrees on no algorithm in its second key exchange, before it is authenticated.
@@ -78,7 +69,7 @@ func newServerConn(raw net.Conn, config *ssh.ServerConfig) (conn *ssh.ServerConn
 	limited.left.Store(MaxLoginSize)
 	conn, channels, requests, err = ssh.NewServerConn(limited, config)
 	if err == nil {
-		limited.authenticated()
+		limited.left.Store(math.MaxInt64)
 	}
 	return conn, channels, requests, err
 }

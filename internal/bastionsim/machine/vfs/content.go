@@ -12,17 +12,16 @@ type entry struct {
 	text string
 }
 
-var baseDirs = []entry{
-	{name: "/boot", mode: 0o755}, {name: "/dev/shm", mode: 0o777 | fs.ModeSticky}, {name: "/dev/pts", mode: 0o755},
-	{name: "/etc", mode: 0o755}, {name: "/etc/containerd", mode: 0o755}, {name: "/etc/kubernetes", mode: 0o755},
-	{name: "/etc/ssh", mode: 0o755}, {name: "/etc/sudoers.d", mode: 0o750}, {name: "/etc/sysctl.d", mode: 0o755},
-	{name: "/etc/systemd/system/multi-user.target.wants", mode: 0o755}, {name: "/etc/modules-load.d", mode: 0o755},
-	{name: "/home", mode: 0o755}, {name: "/media", mode: 0o755}, {name: "/mnt", mode: 0o755}, {name: "/opt/bin", mode: 0o755},
-	{name: "/root", mode: 0o700}, {name: "/run/lock", mode: 0o777 | fs.ModeSticky}, {name: "/srv", mode: 0o755},
-	{name: "/sys/fs/cgroup", mode: 0o555}, {name: "/sys/class/net", mode: 0o555}, {name: "/tmp", mode: 0o777 | fs.ModeSticky},
-	{name: "/usr/lib/systemd/system", mode: 0o755}, {name: "/usr/local/bin", mode: 0o755}, {name: "/usr/share/doc", mode: 0o755},
-	{name: "/var/cache", mode: 0o755}, {name: "/var/lib", mode: 0o755}, {name: "/var/log", mode: 0o755},
-	{name: "/var/spool", mode: 0o755}, {name: "/var/tmp", mode: 0o777 | fs.ModeSticky},
+// baseDirs are the directories of the image with mode 0755; baseModes are those with another one.
+var baseDirs = []string{
+	"/boot", "/dev/pts", "/etc", "/etc/containerd", "/etc/kubernetes", "/etc/ssh", "/etc/sysctl.d", "/etc/modules-load.d",
+	"/etc/systemd/system/multi-user.target.wants", "/home", "/media", "/mnt", "/opt/bin", "/srv", "/usr/lib/systemd/system",
+	"/usr/local/bin", "/usr/share/doc", "/var/cache", "/var/lib", "/var/log", "/var/spool",
+}
+
+var baseModes = map[string]fs.FileMode{
+	"/dev/shm": 0o777 | fs.ModeSticky, "/etc/sudoers.d": 0o750, "/root": 0o700, "/run/lock": 0o777 | fs.ModeSticky,
+	"/sys/class/net": 0o555, "/sys/fs/cgroup": 0o555, "/tmp": 0o777 | fs.ModeSticky, "/var/tmp": 0o777 | fs.ModeSticky,
 }
 
 var baseLinks = []entry{

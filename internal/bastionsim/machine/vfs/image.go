@@ -19,8 +19,11 @@ var baseImage = sync.OnceValue(func() *image {
 	im := &image{nodes: map[uint64]*node{}}
 	im.nodes[rootIno] = &node{ino: rootIno, mode: fs.ModeDir | 0o755, nlink: 2, children: map[string]uint64{},
 		atime: baseTime, mtime: baseTime, ctime: baseTime}
-	for _, d := range baseDirs {
-		im.dir(d.name, d.mode, d.gid)
+	for _, name := range baseDirs {
+		im.dir(name, 0o755)
+	}
+	for name, mode := range baseModes {
+		im.dir(name, mode)
 	}
 	for _, l := range baseLinks {
 		im.put(l.name, &node{mode: fs.ModeSymlink | 0o777, target: l.text})
@@ -39,7 +42,7 @@ var baseImage = sync.OnceValue(func() *image {
 		"full": devFull, "tty": devTTY} {
 		im.put("/dev/"+name, &node{mode: fs.ModeDevice | fs.ModeCharDevice | 0o666, dev: dev, fixed: true})
 	}
-	im.dir("/proc", 0o555, 0)
+	im.dir("/proc", 0o555)
 	for name := range procTexts {
 		im.put("/proc/"+name, &node{mode: procMode(name), proc: name})
 	}
@@ -65,15 +68,15 @@ func (im *image) lookup(name string) *node {
 	return im.nodes[number(name)]
 }
 
-func (im *image) dir(name string, mode fs.FileMode, gid uint32) {
+func (im *image) dir(name string, mode fs.FileMode) {
 	if im.lookup(name) == nil {
-		im.put(name, &node{mode: fs.ModeDir | mode, gid: gid, children: map[string]uint64{}})
+		im.put(name, &node{mode: fs.ModeDir | mode, children: map[string]uint64{}})
 	}
 }
 
 func (im *image) put(name string, n *node) {
 	up := path.Dir(name)
-	im.dir(up, 0o755, 0)
+	im.dir(up, 0o755)
 	parent := im.lookup(up)
 	n.ino, n.nlink = number(name), 1
 	if n.mode.IsDir() {

@@ -14,15 +14,11 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// Limits are the limits of a file system. Zero means the default.
+// Limits are the limits of a file system. A zero stands for the default, which the comments name.
 type Limits struct {
-	// Bytes is how many bytes all files, names and inodes may take together. The default is 64 MiB.
-	Bytes int64
-	// FileSize is the maximum length of a file in bytes. The default is 16 MiB.
-	FileSize int64
-	// Inodes is how many files, directories and links there may be in addition to those of the image. The default is
-	// 32768.
-	Inodes int
+	Bytes    int64 // of all files, names and inodes together: 64 MiB
+	FileSize int64 // bytes of a file: 16 MiB
+	Inodes   int   // files, directories and links in addition to those of the image: 32768
 }
 
 // Limits of POSIX systems, which are not configurable.
@@ -81,9 +77,6 @@ type FS struct {
 
 // Open opens the file system in a folder, or creates a new one.
 func Open(cfg Config) (*FS, error) {
-	if cfg.Clock == nil {
-		return nil, fmt.Errorf("opening a file system: the config has no clock")
-	}
 	f := &FS{
 		clock: cfg.Clock, limits: cfg.Limits.withDefaults(), base: baseImage(), booted: cfg.Clock.Now(), next: 2,
 		nodes: map[uint64]*node{}, opens: map[uint64]int{}, dirty: map[uint64]struct{}{},

@@ -80,10 +80,10 @@ func (w *Watcher) Compare(ctx context.Context) (changed []*extensionsv1alpha1.Ba
 	for n := range list.Items {
 		bastion := &list.Items[n]
 		instance, _ := w.Cloud.Instance(InstanceID(bastion))
-		told := conditions.Find(bastion.Status.Conditions, operationsv1alpha1.BastionReady)
-		does := fmt.Sprint(told.Status, " ", instance.State, " ", instance.Message)
-		seen[bastion.UID] = does
-		if was, ok := w.seen[bastion.UID]; (!ok || was != does) && w.OutOfSync(bastion) {
+		ready := conditions.Find(bastion.Status.Conditions, operationsv1alpha1.BastionReady)
+		state := fmt.Sprint(ready.Status, " ", instance.State, " ", instance.Message)
+		seen[bastion.UID] = state
+		if before, ok := w.seen[bastion.UID]; (!ok || before != state) && w.OutOfSync(bastion) {
 			changed = append(changed, bastion)
 		}
 	}
@@ -99,11 +99,11 @@ func (b Provider) OutOfSync(obj extensionsv1alpha1.Object) bool {
 	if !ok || bastion.DeletionTimestamp != nil {
 		return false
 	}
-	told := conditions.Get(bastion.Status.Conditions, operationsv1alpha1.BastionReady)
+	ready := conditions.Get(bastion.Status.Conditions, operationsv1alpha1.BastionReady)
 	instance, found := b.Cloud.Instance(InstanceID(bastion))
-	if told == nil || found && instance.State == cloud.Pending && instance.Message == "" {
+	if ready == nil || found && instance.State == cloud.Pending && instance.Message == "" {
 		return false
 	}
 	runs := found && instance.Network == bastion.Namespace && instance.State == cloud.Running && instance.Message == ""
-	return runs != (told.Status == corev1beta1.ConditionTrue)
+	return runs != (ready.Status == corev1beta1.ConditionTrue)
 }

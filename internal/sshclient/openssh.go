@@ -132,14 +132,6 @@ func quotePath(path string) string {
 	return path
 }
 
-func (o *OpenSSH) bastionHop() []option {
-	return append(o.hop(o.bastionAlias(), o.Key.File), option{"ProxyCommand", o.helper("proxy", "%h", "%p")})
-}
-
-func (o *OpenSSH) nodeHop(node Node) []option {
-	return o.hop(o.nodeAlias(node), filepath.Join(o.Dir, fileNodeKey), filepath.Join(o.Dir, fileOldNodeKey))
-}
-
 // helper returns a command line of the helper for an option of ssh. The arguments may contain variables of ssh.
 func (o *OpenSSH) helper(name string, args ...string) string {
 	words := append(slices.Clone(o.Helper), name, o.Bastion.Namespace+"/"+o.Bastion.Name)
@@ -162,18 +154,14 @@ func (o *OpenSSH) ProxyJump(more []string, command []string) []string {
 	return append(append(args, o.Node.Name), command...)
 }
 
-func (o *OpenSSH) endpoint() (host, port string, err error) {
-	endpoint, err := Endpoint(o.Bastion)
-	if err != nil {
-		return "", "", err
-	}
-	return net.SplitHostPort(endpoint)
-}
-
 // config returns the configuration of the bastion and each node. ssh runs the helper that writes the nodes' current
 // keys first.
 func (o *OpenSSH) config() (string, error) {
-	host, port, err := o.endpoint()
+	endpoint, err := Endpoint(o.Bastion)
+	if err != nil {
+		return "", err
+	}
+	host, port, err := net.SplitHostPort(endpoint)
 	if err != nil {
 		return "", err
 	}
@@ -190,10 +178,12 @@ func (o *OpenSSH) config() (string, error) {
 	}
 	fmt.Fprintf(&text, "# The way to the nodes of %s, by the bastion %s.\n", o.Network, o.Bastion.Name)
 	fmt.Fprintf(&text, "Match originalhost %s exec \"%s\"\n", strings.Join(nodes, ","), o.helper("keys"))
-	entry(o.Bastion.Name, append([]option{{"HostName", host}, {"Port", port}}, o.bastionHop()...)...)
+	hop := append(o.hop(o.bastionAlias(), o.Key.File), option{"ProxyCommand", o.helper("proxy", "%h", "%p")})
+	entry(o.Bastion.Name, append([]option{{"HostName", host}, {"Port", port}}, hop...)...)
 	for _, node := range o.Nodes {
 		if node.Address != "" {
-			entry(node.Name, append([]option{{"HostName", node.Address}, {"ProxyJump", o.Bastion.Name}}, o.nodeHop(node)...)...)
+			hop := o.hop(o.nodeAlias(node), filepath.Join(o.Dir, fileNodeKey), filepath.Join(o.Dir, fileOldNodeKey))
+			entry(node.Name, append([]option{{"HostName", node.Address}, {"ProxyJump", o.Bastion.Name}}, hop...)...)
 		}
 	}
 	return text.String(), nil

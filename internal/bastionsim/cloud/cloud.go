@@ -43,16 +43,11 @@ var (
 
 // Config is the configuration of a Cloud.
 type Config struct {
-	// Dir is the folder of the cloud. Open creates it if it is missing (0700).
-	Dir string
-	// Clock is the clock of the instances; the real clock if nil.
-	Clock clock.WithTicker
-	// Log is for what the operator of the landscape should know.
-	Log logr.Logger
-	// Programs are the Go functions that units of instances may run, by absolute path.
-	Programs map[string]machine.Program
-	// Public assigns the public addresses; by default, from the loopback range 127.64.0.0/10.
-	Public public.Addresses
+	Dir      string                     // the folder of the cloud, created if it is missing (0700)
+	Clock    clock.WithTicker           // of the instances; the real clock if nil
+	Log      logr.Logger                // what the operator of the landscape should know
+	Programs map[string]machine.Program // the Go functions that units of instances may run, by absolute path
+	Public   public.Addresses           // assigns the public addresses; by default, from 127.64.0.0/10
 }
 
 // Cloud is a simulated cloud. Its methods may be called at the same time.
@@ -92,11 +87,9 @@ const TagMachine = "machine.sapcloud.io/namespace"
 // InstanceSpec is the desired state of an instance.
 type InstanceSpec struct {
 	// ID is the instance's name in the whole cloud: at most 128 of a-z, 0-9, '-' and '.', a letter or digit first.
-	ID string `json:"id"`
-	// Network is the network that the instance gets an address in.
-	Network string `json:"network"`
-	// Hostname is the machine's name; the ID if it is empty.
-	Hostname string `json:"hostname"`
+	ID       string `json:"id"`
+	Network  string `json:"network"`  // where it gets an address
+	Hostname string `json:"hostname"` // the ID if it is empty
 	Zone     string `json:"zone,omitempty"`
 	Type     string `json:"type,omitempty"`
 	Image    string `json:"image,omitempty"`
@@ -110,16 +103,12 @@ type InstanceSpec struct {
 // Instance is the observed state of an instance.
 type Instance struct {
 	ID, Network, Hostname, Zone, Type, Image string
-	// Address is its address in the network, the same for its life.
-	Address netip.Addr
-	// PublicAddress is the address of a bastion on the host, the same for its life; zero for other instances.
-	PublicAddress netip.AddrPort
-	State         State
-	// Message says more about the state: why the instance failed, or what went wrong with its user data.
-	Message string
-	Tags    map[string]string
-	// ProviderID is the spec.providerID of the instance's Node: "local:///<zone>/<ID>".
-	ProviderID string
+	Address                                  netip.Addr     // in the network, the same for its life
+	PublicAddress                            netip.AddrPort // of a bastion on the host, the same for its life; zero for other instances
+	State                                    State
+	Message                                  string // more about the state: why it failed, or what went wrong with its user data
+	Tags                                     map[string]string
+	ProviderID                               string // the spec.providerID of its Node: "local:///<zone>/<ID>"
 }
 
 // Open opens the cloud in a folder. Instances that ran are started again, in the background.

@@ -41,23 +41,15 @@ type Metadata struct {
 // Config is the configuration of a Machine.
 type Config struct {
 	// Dir is the machine's folder on the host, created if it is missing (0700). The machine stores everything in it.
-	Dir string
-	// Hostname is its name, a DNS label or name.
-	Hostname string
-	// Addresses are the addresses of its network interface, the primary one first.
-	Addresses []netip.Addr
-	// Network is the network of Addresses; if it is zero, each address is a network of its own.
-	Network netip.Prefix
-	// UserData is what cloud-init runs at the first boot, at most 64 KiB.
-	UserData []byte
-	// Metadata is what programs on the machine can query.
-	Metadata Metadata
-	// Programs are the Go functions that units may run, by absolute path.
-	Programs map[string]Program
-	// Clock is the clock of everything on the machine; the real clock if nil.
-	Clock clock.WithTicker
-	// Log is for what the operator of the landscape should know; never for what users do on the machine.
-	Log logr.Logger
+	Dir       string
+	Hostname  string             // a DNS label or name
+	Addresses []netip.Addr       // of the network interface, the primary one first
+	Network   netip.Prefix       // of Addresses; if it is zero, each address is a network of its own
+	UserData  []byte             // what cloud-init runs at the first boot, at most 64 KiB
+	Metadata  Metadata           // what programs on the machine can query
+	Programs  map[string]Program // the Go functions that units may run, by absolute path
+	Clock     clock.WithTicker   // of everything on the machine; the real clock if nil
+	Log       logr.Logger        // what the operator of the landscape should know; never what users do on the machine
 	// Forward opens connections for SSH clients. If it is nil, forwarding is refused as administratively prohibited.
 	Forward Forward
 	// Listen opens a listener for a program, on a port of the machine's address. If it is nil, no program can listen.

@@ -91,7 +91,7 @@ func (h sshHost) Run(ctx context.Context, s *sshd.Session) sshd.Exit {
 		cancel()
 	}}
 	waitSignals := r.followSignals(ctx)
-	status := r.told(h.m.contain("the session", func() (int, error) { return r.run(ctx, session, input) }))
+	status := r.statusOf(h.m.contain("the session", func() (int, error) { return r.run(ctx, session, input) }))
 	cancel()
 	waitSignals()
 	if signal := killed.Load(); signal != nil {

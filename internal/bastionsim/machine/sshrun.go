@@ -79,9 +79,9 @@ func (r *sshRun) passLines(echo io.Writer) {
 	}
 }
 
-// told returns the status of a session, and writes its error to the client. The shell has already written that of a
+// statusOf returns the status of a session, and writes its error to the client. The shell has already written that of a
 // limit.
-func (r *sshRun) told(status int, err error) int {
+func (r *sshRun) statusOf(status int, err error) int {
 	var limit *shell.LimitError
 	if err == nil || errors.As(err, &limit) || errors.Is(err, context.Canceled) {
 		return status

@@ -75,7 +75,7 @@ func (d *Data) add(text string, whole bool) error {
 		return err
 	case whole && strings.HasPrefix(first, "#cloud-config-archive"):
 		return d.archive(text)
-	case whole && isMultipart(text):
+	case whole && boundary(text) != "":
 		return d.multipart(text)
 	case strings.HasPrefix(first, "#cloud-config") && !strings.HasPrefix(first, "#cloud-config-"):
 		return d.config(text)

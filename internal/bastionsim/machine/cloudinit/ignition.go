@@ -6,14 +6,12 @@ import (
 	"fmt"
 	"net/url"
 	"path"
-	"strconv"
 	"strings"
+
+	"k8s.io/utils/ptr"
 )
 
-const (
-	unitDir         = "/etc/systemd/system"
-	defaultFileMode = 0o644
-)
+const unitDir = "/etc/systemd/system"
 
 // ignition reads an Ignition configuration, as machines with Flatcar get it: files, units and users. It adds commands
 // that start the enabled units, as the boot after Ignition does.
@@ -69,11 +67,8 @@ func (d *Data) ignition(text string) error {
 		if err != nil {
 			return fmt.Errorf("reading the file %q of the Ignition configuration: %w", f.Path, err)
 		}
-		mode := defaultFileMode
-		if f.Mode != nil {
-			mode = *f.Mode
-		}
-		d.Files = append(d.Files, File{Path: f.Path, Content: content, Permissions: strconv.FormatInt(int64(mode), 8)})
+		mode := fmt.Sprintf("%o", ptr.Deref(f.Mode, 0o644))
+		d.Files = append(d.Files, File{Path: f.Path, Content: content, Permissions: mode})
 	}
 	var start [][]string
 	for _, u := range c.Systemd.Units {
@@ -102,8 +97,9 @@ func dataURL(source string) (string, error) {
 	if source == "" {
 		return "", nil
 	}
-	about, data, found := strings.Cut(strings.TrimPrefix(source, "data:"), ",")
-	if !found || !strings.HasPrefix(source, "data:") {
+	source, isData := strings.CutPrefix(source, "data:")
+	about, data, found := strings.Cut(source, ",")
+	if !found || !isData {
 		return "", errors.New("only data: URLs are supported")
 	}
 	if strings.HasSuffix(about, ";base64") {

@@ -24,8 +24,6 @@ func (d *Data) archive(text string) error {
 	return nil
 }
 
-func isMultipart(text string) bool { return boundary(text) != "" }
-
 // boundary returns the boundary of the parts of a MIME message, or "" if the text is not a MIME message.
 func boundary(text string) string {
 	for line := range strings.SplitSeq(text, "\n") {

@@ -17,14 +17,10 @@ import (
 
 // Config configures a session. All fields are required.
 type Config struct {
-	// View is the file system with the permissions of the user.
-	View *vfs.View
-	// Home is the absolute path where relative paths begin.
-	Home string
-	// Owner returns the names of a user and a group for listings.
-	Owner func(uid, gid uint32) (user, group string)
-	// Clock determines the age of files in listings.
-	Clock clock.PassiveClock
+	View  *vfs.View                                  // with the permissions of the user
+	Home  string                                     // the absolute path where relative paths begin
+	Owner func(uid, gid uint32) (user, group string) // the names for listings
+	Clock clock.PassiveClock                         // for the age of files in listings
 	// Hold takes bytes of the machine's memory or, if negative, gives them back. It reports whether there are enough.
 	Hold func(bytes int64) bool
 }

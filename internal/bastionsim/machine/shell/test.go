@@ -195,7 +195,7 @@ func testCommand(b *builtin) int {
 		}
 		args = args[:len(args)-1]
 	}
-	c := &classic{sh: b.shell, args: args}
+	c := &testParser{sh: b.shell, args: args}
 	ok := c.expression()
 	if len(c.args) > 0 {
 		b.failWith(2, "too many arguments")
@@ -203,18 +203,18 @@ func testCommand(b *builtin) int {
 	return boolStatus(ok)
 }
 
-// classic parses the arguments of test.
-type classic struct {
+// testParser parses the arguments of test.
+type testParser struct {
 	sh   *shell
 	args []string
 }
 
-func (p *classic) expression() bool {
+func (p *testParser) expression() bool {
 	return p.either("-o", func() bool { return p.either("-a", p.primary) })
 }
 
 // either evaluates operands with op, which is -a or -o, between them.
-func (p *classic) either(op string, operand func() bool) bool {
+func (p *testParser) either(op string, operand func() bool) bool {
 	ok := operand()
 	for p.sh.ok() && len(p.args) > 1 && p.args[0] == op {
 		p.args = p.args[1:]
@@ -227,7 +227,7 @@ func (p *classic) either(op string, operand func() bool) bool {
 	return ok
 }
 
-func (p *classic) primary() bool {
+func (p *testParser) primary() bool {
 	defer p.sh.nest()()
 	a := p.args
 	switch {

@@ -25,8 +25,7 @@ type Host interface {
 type User struct {
 	Name, Home, Shell string
 	UID, GID          uint32
-	// Locked is true for an account that refuses every login.
-	Locked bool
+	Locked            bool // refuses every login
 }
 
 // FileInfo has the attributes that decide whether an authorized_keys file can be trusted.
@@ -37,24 +36,16 @@ type FileInfo struct {
 
 // Session is what a client wants to run.
 type Session struct {
-	User User
-	// Command is the command for the user's shell; empty for a login shell.
-	Command string
-	// Subsystem is the one of Config.Subsystems that runs instead of a command or a shell; empty if none does.
-	Subsystem string
-	// Env are the variables that the client set, as NAME=VALUE.
-	Env []string
-	// Terminal is nil for a session without a terminal. Subsystems have none.
-	Terminal *Terminal
-	Stdin    io.Reader
-	// Stdout and Stderr may be written to concurrently.
-	Stdout io.Writer
-	// Stderr is Stdout if there is a terminal.
-	Stderr io.Writer
-	// Signals receives the signals that the client sends, by their names without "SIG".
-	Signals <-chan string
-	// Remote and Local are the two ends of the connection.
-	Remote, Local net.Addr
+	User      User
+	Command   string    // for the user's shell; empty for a login shell
+	Subsystem string    // the one of Config.Subsystems that runs instead of a command or a shell; empty if none does
+	Env       []string  // what the client set, as NAME=VALUE
+	Terminal  *Terminal // nil for a session without one; subsystems have none
+	Stdin     io.Reader
+	// Stdout and Stderr may be written to concurrently. They are the same if there is a terminal.
+	Stdout, Stderr io.Writer
+	Signals        <-chan string // what the client sends, by names without "SIG"
+	Remote, Local  net.Addr      // the two ends of the connection
 	// Go runs a function that may take longer than Run. A function that reads Stdin ends when the channel is closed,
 	// after Run.
 	Go func(f func())
@@ -63,12 +54,9 @@ type Session struct {
 // Terminal is the terminal that a client has asked for. Keys arrive as they are typed, without echo or line editing,
 // which are up to the Host.
 type Terminal struct {
-	// Name is its type, for example "xterm-256color".
-	Name string
-	// Window is its size at the start.
-	Window Window
-	// Resized receives later sizes; only the latest one is buffered.
-	Resized <-chan Window
+	Name    string        // its type, for example "xterm-256color"
+	Window  Window        // its size at the start
+	Resized <-chan Window // receives later sizes; only the latest one is buffered
 }
 
 // Window is the size of a terminal in characters.
@@ -77,6 +65,5 @@ type Window struct{ Columns, Rows int }
 // Exit is how a session ended: by a signal, or with a status.
 type Exit struct {
 	Status int
-	// Signal is the name of the signal, without "SIG".
-	Signal string
+	Signal string // its name without "SIG"
 }

@@ -44,8 +44,9 @@ var baseImage = sync.OnceValue(func() *image {
 	}
 	im.dir("/proc", 0o555)
 	for name := range procTexts {
-		im.put("/proc/"+name, &node{mode: procMode(name), proc: name})
+		im.put("/proc/"+name, &node{mode: 0o444, proc: name})
 	}
+	im.lookup("/proc/self/environ").mode = 0o400
 	for name, target := range map[string]string{"self/root": "/", "self/cwd": "/", "self/exe": "/usr/bin/bash", "mounts": "self/mounts"} {
 		im.put("/proc/"+name, &node{mode: fs.ModeSymlink | 0o777, target: target})
 	}

@@ -3,16 +3,8 @@ package vfs
 import (
 	"cmp"
 	"fmt"
-	"io/fs"
 	"strings"
 )
-
-func procMode(name string) fs.FileMode {
-	if name == "self/environ" {
-		return 0o400
-	}
-	return 0o444
-}
 
 // KernelRelease is the release of the simulated kernel.
 const KernelRelease = "6.12.0-gardenlite"

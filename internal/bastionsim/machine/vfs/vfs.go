@@ -38,19 +38,16 @@ const flushDelay = 200 * time.Millisecond
 type Config struct {
 	// Dir is a folder of the host for this file system alone, created (0700) if it is missing. If it is empty, all is
 	// in memory.
-	Dir string
-	// Hostname is written to /etc/hostname and /etc/hosts of a new file system.
-	Hostname string
-	// Clock sets the times of files. It is required.
-	Clock  clock.WithTicker
-	Limits Limits
+	Dir      string
+	Hostname string           // for /etc/hostname and /etc/hosts of a new file system
+	Clock    clock.WithTicker // for the times of files; required
+	Limits   Limits
 }
 
 // Cred are the credentials of a user.
 type Cred struct {
 	UID, GID uint32
-	// Groups are the supplementary groups.
-	Groups []uint32
+	Groups   []uint32 // the supplementary ones
 }
 
 // Root are the credentials of root, who may do everything.

@@ -74,8 +74,8 @@ func terminal(session *ssh.Session, file *os.File) (restore func(), err error) {
 	if err != nil {
 		width, height = 80, 24
 	}
-	if err := session.RequestPty(
-		cmp.Or(os.Getenv("TERM"), "xterm"), height, width, ssh.TerminalModes{ssh.ECHO: 1, ssh.TTY_OP_ISPEED: 38400, ssh.TTY_OP_OSPEED: 38400}); err != nil {
+	modes := ssh.TerminalModes{ssh.ECHO: 1, ssh.TTY_OP_ISPEED: 38400, ssh.TTY_OP_OSPEED: 38400}
+	if err := session.RequestPty(cmp.Or(os.Getenv("TERM"), "xterm"), height, width, modes); err != nil {
 		return nil, fmt.Errorf("asking for a terminal: %w", err)
 	}
 	before, err := term.MakeRaw(fd)

@@ -104,9 +104,9 @@ type InstanceSpec struct {
 type Instance struct {
 	ID, Network, Hostname, Zone, Type, Image string
 	Address                                  netip.Addr     // in the network, the same for its life
-	PublicAddress                            netip.AddrPort // of a bastion on the host, the same for its life; zero for other instances
+	PublicAddress                            netip.AddrPort // of a bastion on the host, the same for its life
 	State                                    State
-	Message                                  string // more about the state: why it failed, or what went wrong with its user data
+	Message                                  string // why it failed, or what went wrong with its user data
 	Tags                                     map[string]string
 	ProviderID                               string // the spec.providerID of its Node: "local:///<zone>/<ID>"
 }

@@ -129,7 +129,8 @@ func (m *Machine) applyUserData(ctx context.Context, out *vfs.File) (int, error)
 	if err != nil {
 		return 0, err
 	}
-	session := shell.New(m.shellOptions(shell.User{Name: "root", Home: "/root"}, shell.Limits{Time: -1, Output: maxUserDataOutput}))
+	limits := shell.Limits{Time: -1, Output: maxUserDataOutput}
+	session := shell.New(m.shellOptions(shell.User{Name: "root", Home: "/root"}, limits))
 	ctx, cancel := m.withTimeout(ctx, UserDataTimeout, "the user data") // for all commands together
 	defer cancel()
 	exec := func(args ...string) (int, error) { return session.Exec(ctx, args, out, out) }

@@ -68,7 +68,7 @@ func (m *Machine) firstBoot(ctx context.Context) error {
 }
 
 func (m *Machine) runUserData(ctx context.Context) (status CloudInitStatus, err error) {
-	if err := m.prepare(); err != nil {
+	if err := m.prepare(ctx); err != nil {
 		return status, err
 	}
 	out, err := m.fs.As(vfs.Root).OpenFile(cloudInitLog, os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o640)
@@ -97,14 +97,14 @@ func (m *Machine) runUserData(ctx context.Context) (status CloudInitStatus, err 
 }
 
 // prepare writes the files that are specific to this machine.
-func (m *Machine) prepare() error {
+func (m *Machine) prepare(ctx context.Context) error {
 	if err := m.writeTo(hostKeyPublic, os.O_TRUNC, string(ssh.MarshalAuthorizedKey(m.key.PublicKey()))); err != nil {
 		return err
 	}
 	if err := m.fs.MkdirAll(path.Dir(cloudInitLog), 0o755); err != nil {
 		return err
 	}
-	return m.units.Enable(sshUnit)
+	return m.units.Enable(ctx, sshUnit)
 }
 
 // withTimeout returns a context that ends after a time by the machine's clock, with a cause that says what took longer.

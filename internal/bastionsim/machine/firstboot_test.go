@@ -139,7 +139,7 @@ func TestPower(t *testing.T) {
 	}
 	r := boot(t, Config{Programs: map[string]Program{"/opt/bin/p": program}})
 	r.unit(t, "p.service", "[Service]\nExecStart=/opt/bin/p\n[Install]\nWantedBy=multi-user.target\n")
-	if err := errors.Join(r.Units().Enable("p"), system{r.Machine}.Power("reboot")); err != nil {
+	if err := errors.Join(r.Units().Enable(t.Context(), "p"), system{r.Machine}.Power("reboot")); err != nil {
 		t.Fatal(err)
 	}
 	<-booted

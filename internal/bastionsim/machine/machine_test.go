@@ -82,7 +82,7 @@ func (r *running) unit(t testing.TB, name, text string) {
 	t.Helper()
 	file := "/etc/systemd/system/" + name
 	if err := errors.Join(r.FS().MkdirAll(filepath.Dir(file), 0o755), r.FS().WriteFile(file, []byte(text), 0o644),
-		r.Units().DaemonReload()); err != nil {
+		r.Units().DaemonReload(t.Context())); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -216,12 +216,12 @@ func TestUnitCommands(t *testing.T) {
 		t.Errorf("starting what is not there: %v", err)
 	}
 	for _, name := range []string{"../x.service", "a/b", "p.timer", ".service"} {
-		if err := u.Enable(name); !errors.Is(err, ErrNoUnit) {
+		if err := u.Enable(ctx, name); !errors.Is(err, ErrNoUnit) {
 			t.Errorf("enabling %q: %v", name, err)
 		}
 	}
 	r.unit(t, "p.service", service)
-	if err := errors.Join(u.Enable("p"), u.Enable("p"), u.Start(ctx, "p"), u.Start(ctx, "p")); err != nil {
+	if err := errors.Join(u.Enable(ctx, "p"), u.Enable(ctx, "p"), u.Start(ctx, "p"), u.Start(ctx, "p")); err != nil {
 		t.Fatal(err)
 	}
 	p.wait(t)
@@ -246,7 +246,7 @@ func TestUnitCommands(t *testing.T) {
 	if got := r.status("p"); got != "loaded inactive dead " {
 		t.Errorf("after Stop: %s", got)
 	}
-	if err := u.Disable("p"); err != nil || isEnabled(u, "p") {
+	if err := u.Disable(ctx, "p"); err != nil || isEnabled(u, "p") {
 		t.Errorf("disabling: %v, enabled %v", err, isEnabled(u, "p"))
 	}
 	if err := errors.Join(u.Mask("q", true), u.Start(ctx, "q")); err == nil || !strings.Contains(err.Error(), "masked") {
@@ -326,7 +326,7 @@ func TestMachineRestarts(t *testing.T) {
 	r := boot(t, Config{Dir: dir, Programs: programs})
 	r.unit(t, "p.service", service+"[Install]\nWantedBy=multi-user.target\n")
 	r.unit(t, "q.service", service)
-	if err := errors.Join(r.Units().Enable("p"), r.FS().WriteFile("/root/note", []byte("kept"), 0o600)); err != nil {
+	if err := errors.Join(r.Units().Enable(t.Context(), "p"), r.FS().WriteFile("/root/note", []byte("kept"), 0o600)); err != nil {
 		t.Fatal(err)
 	}
 	key := string(r.HostKey().Marshal())

@@ -178,7 +178,7 @@ func (u *Units) forget(journals bool) {
 }
 
 // DaemonReload reads the unit files again. Running units keep the definition that they were started with.
-func (u *Units) DaemonReload() error {
+func (u *Units) DaemonReload(context.Context) error {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	for _, one := range u.loaded {
@@ -190,7 +190,7 @@ func (u *Units) DaemonReload() error {
 }
 
 // Enable makes a unit start at every boot.
-func (u *Units) Enable(name string) error {
+func (u *Units) Enable(_ context.Context, name string) error {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	one, err := u.get(name)
@@ -228,7 +228,7 @@ func (d *definition) targets() []string {
 }
 
 // Disable makes a unit not start at boot any more. The unit's file may be missing.
-func (u *Units) Disable(name string) error {
+func (u *Units) Disable(_ context.Context, name string) error {
 	name, err := fullName(name)
 	if err != nil {
 		return fmt.Errorf("disabling: %w", err)

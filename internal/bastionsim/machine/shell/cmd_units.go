@@ -20,8 +20,8 @@ var unitChanges = map[string]func(u Units, ctx context.Context, name string) err
 	"start":   Units.Start,
 	"stop":    Units.Stop,
 	"restart": Units.Restart,
-	"enable":  func(u Units, _ context.Context, name string) error { return u.Enable(name) },
-	"disable": func(u Units, _ context.Context, name string) error { return u.Disable(name) },
+	"enable":  Units.Enable,
+	"disable": Units.Disable,
 	"mask":    func(u Units, _ context.Context, name string) error { return u.Mask(name, true) },
 	"unmask":  func(u Units, _ context.Context, name string) error { return u.Mask(name, false) },
 }
@@ -61,7 +61,7 @@ func systemctlProgram(p *Process, f flags) int {
 	case p.user.UID != 0:
 		return p.Failf(1, "Access denied: only root may %s units", verb)
 	case verb == "daemon-reload":
-		return p.done(units.DaemonReload())
+		return p.done(units.DaemonReload(p.ctx))
 	case change == nil:
 		return p.Failf(1, "Unknown command verb %s.", verb)
 	case len(names) == 0:

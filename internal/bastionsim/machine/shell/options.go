@@ -86,11 +86,11 @@ type Units interface {
 	Start(ctx context.Context, name string) error
 	Stop(ctx context.Context, name string) error
 	Restart(ctx context.Context, name string) error
-	Enable(name string) error
-	Disable(name string) error
+	Enable(ctx context.Context, name string) error
+	Disable(ctx context.Context, name string) error
 	// Mask makes a unit impossible to start, or undoes that.
 	Mask(name string, mask bool) error
-	DaemonReload() error
+	DaemonReload(ctx context.Context) error
 	// Journal returns the last n lines of a unit, or of all units if unit is "", oldest first. If n <= 0, it returns
 	// all lines that are kept.
 	Journal(unit string, n int) []JournalEntry

@@ -136,13 +136,13 @@ func (f *fakeSystem) Booted() time.Time { return time.Unix(0, 0) }
 func (f *fakeSystem) Processes() []ProcessInfo {
 	return []ProcessInfo{{PID: 7, User: "root", Command: "kubelet"}}
 }
-func (f *fakeSystem) Units() Units                 { return f }
-func (f *fakeSystem) Power(a PowerAction) error    { return f.call(string(a)) }
-func (f *fakeSystem) List() []Unit                 { u, _ := f.Unit("kubelet.service"); return []Unit{u} }
-func (f *fakeSystem) Enable(n string) error        { return f.call("enable", n) }
-func (f *fakeSystem) Disable(n string) error       { return f.call("disable", n) }
-func (f *fakeSystem) Mask(n string, on bool) error { return f.call("mask", n) }
-func (f *fakeSystem) DaemonReload() error          { return f.call("reload") }
+func (f *fakeSystem) Units() Units                              { return f }
+func (f *fakeSystem) Power(a PowerAction) error                 { return f.call(string(a)) }
+func (f *fakeSystem) List() []Unit                              { u, _ := f.Unit("kubelet.service"); return []Unit{u} }
+func (f *fakeSystem) Enable(_ context.Context, n string) error  { return f.call("enable", n) }
+func (f *fakeSystem) Disable(_ context.Context, n string) error { return f.call("disable", n) }
+func (f *fakeSystem) Mask(n string, on bool) error              { return f.call("mask", n) }
+func (f *fakeSystem) DaemonReload(context.Context) error        { return f.call("reload") }
 
 func (f *fakeSystem) Unit(n string) (Unit, bool) {
 	return Unit{Name: n, Load: "loaded", Active: "active", Sub: "running", Enabled: "enabled", MainPID: 7}, n == "kubelet.service"

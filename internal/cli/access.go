@@ -1,6 +1,8 @@
 package cli
 
 import (
+	"context"
+
 	"github.com/spf13/cobra"
 
 	"github.com/gardenlite/gardenlite/internal/authz/inspect"
@@ -21,12 +23,8 @@ which the graph of dependencies has a path to the seed ("graph", see "gardenlite
 		Example: `  gardenlite access explain --as-seed local get secret garden-dev/sample
   gardenlite access matrix --as-seed local
   gardenlite access check`,
-		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	for _, sub := range []*cobra.Command{newAccessExplain(g), newAccessMatrix(g), newAccessCheck(g)} {
-		cmd.AddCommand(sub)
-	}
+	cmd.AddCommand(newAccessExplain(g), newAccessMatrix(g), newAccessCheck(g))
 	return cmd
 }
 
@@ -36,10 +34,7 @@ func addUserFlags(g *globals, cmd *cobra.Command, u *inspect.User) {
 	cmd.Flags().StringVar(&u.Extension, "as-extension", "", "NAMESPACE/NAME of the ServiceAccount of an extension on a seed")
 	cmd.Flags().StringVar(&u.Stack, "as-stack", "", "NAMESPACE/NAME of a stack")
 	complete := func(choose func(*inspect.Names) []string) cobra.CompletionFunc {
-		return func(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
-			names := namesToComplete(g, cmd)
-			return choose(names), cobra.ShellCompDirectiveNoFileComp
-		}
+		return completeNames(func(ctx context.Context) []string { return choose(namesToComplete(ctx, g)) })
 	}
 	_ = cmd.RegisterFlagCompletionFunc("as-seed", complete(func(n *inspect.Names) []string { return n.Seeds }))
 	_ = cmd.RegisterFlagCompletionFunc("as-extension", complete(func(n *inspect.Names) []string { return n.Extensions }))
@@ -47,11 +42,11 @@ func addUserFlags(g *globals, cmd *cobra.Command, u *inspect.User) {
 }
 
 // namesToComplete returns the names that the landscape reports for shell completion, or none if it does not run.
-func namesToComplete(g *globals, cmd *cobra.Command) *inspect.Names {
+func namesToComplete(ctx context.Context, g *globals) *inspect.Names {
 	client, err := g.inspector()
 	if err == nil {
 		var names *inspect.Names
-		if names, err = client.Names(cmd.Context()); err == nil {
+		if names, err = client.Names(ctx); err == nil {
 			return names
 		}
 	}

@@ -40,7 +40,6 @@ failed (then standard output is empty); 2 for wrong usage, 3 if the landscape do
   gardenlite access check --victim local -o json | jq '.results[] | select(.outcome == "open")'
   # A garden elsewhere: nothing is created
   gardenlite access check --kubeconfig garden.kubeconfig`,
-		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if kubeconfig == "" && cmd.Flags().Changed("kubeconfig") {
 				return usage.Errorf("--kubeconfig is empty: name a file, or leave the flag out for this landscape")
@@ -52,13 +51,12 @@ failed (then standard output is empty); 2 for wrong usage, 3 if the landscape do
 	f.StringVar(&kubeconfig, "kubeconfig", "", "kubeconfig of a garden elsewhere (default: this landscape's)")
 	f.StringVar(&victim, "victim", "", "name of the Seed to attack (default: the one with the most Shoots)")
 	_ = cmd.MarkFlagFilename("kubeconfig")
-	_ = cmd.RegisterFlagCompletionFunc("victim",
-		func(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
-			if kubeconfig != "" {
-				return nil, cobra.ShellCompDirectiveNoFileComp
-			}
-			return namesToComplete(g, cmd).Seeds, cobra.ShellCompDirectiveNoFileComp
-		})
+	_ = cmd.RegisterFlagCompletionFunc("victim", completeNames(func(ctx context.Context) []string {
+		if kubeconfig != "" {
+			return nil
+		}
+		return namesToComplete(ctx, g).Seeds
+	}))
 	addOutputFlag(cmd, &output, "text", "json", "yaml")
 	return cmd
 }
@@ -82,10 +80,8 @@ func accessCheck(ctx context.Context, g *globals, kubeconfig, victim, output str
 	if err != nil {
 		return err
 	}
-	if done, err := printObject(g.out, output, report); err != nil {
+	if err := printAs(g.out, output, report, func() error { printCheck(g.out, report); return nil }); err != nil {
 		return err
-	} else if !done {
-		printCheck(g.out, report)
 	}
 	if !report.Holds() {
 		return &exitError{code: exitNotAllowed}

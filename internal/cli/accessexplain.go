@@ -36,15 +36,8 @@ output is empty); 2 for wrong usage, 3 if the landscape does not run.`,
   # All objects of a namespace, as JSON
   gardenlite access explain --as-seed local list secrets seed-local/ -o json`,
 		Args: cobra.RangeArgs(2, 3),
-		ValidArgsFunction: func(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
-			switch len(args) {
-			case 0:
-				return authorizer.AllVerbs(), cobra.ShellCompDirectiveNoFileComp
-			case 1:
-				return namesToComplete(g, cmd).Resources, cobra.ShellCompDirectiveNoFileComp
-			}
-			return nil, cobra.ShellCompDirectiveNoFileComp
-		},
+		ValidArgsFunction: completeArgs(cobra.FixedCompletions(authorizer.AllVerbs(), cobra.ShellCompDirectiveNoFileComp),
+			completeNames(func(ctx context.Context) []string { return namesToComplete(ctx, g).Resources })),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := errors.Join(q.Validate(), readQuestion(&q, args)); err != nil {
 				return err
@@ -87,12 +80,8 @@ func explainAccess(ctx context.Context, g *globals, q inspect.Question, output s
 	if err != nil {
 		return err
 	}
-	done, err := printObject(g.out, output, e)
-	if err != nil {
+	if err := printAs(g.out, output, e, func() error { printExplanation(g.out, e); return nil }); err != nil {
 		return err
-	}
-	if !done {
-		printExplanation(g.out, e)
 	}
 	if !e.Allowed {
 		return &exitError{code: exitNotAllowed}

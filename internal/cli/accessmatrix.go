@@ -35,7 +35,6 @@ well. Resources with nothing but "-" are left out; -o wide shows them too.`,
   gardenlite access matrix --as-extension seed-local/extension-provider-local -o wide
   gardenlite access matrix --as-stack dev/wordpress
   gardenlite access matrix --as-seed local -o json | jq '.rows[] | select(.verbs.delete == "free")'`,
-		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return accessMatrix(cmd.Context(), g, u, output) },
 	}
 	addUserFlags(g, cmd, &u)
@@ -64,17 +63,7 @@ func accessMatrix(ctx context.Context, g *globals, u inspect.User, output string
 	if err != nil {
 		return err
 	}
-	if done, err := printObject(g.out, output, m); done || err != nil {
-		return err
-	}
-	if err := printMatrix(g, m, output == "wide"); err != nil {
-		return err
-	}
-	if len(m.Disagreements) > 0 {
-		return fmt.Errorf("the garden's API server answers %d requests otherwise than the rules say: does it reach the "+
-			"admission controller? See \"gardenlite status\"", len(m.Disagreements))
-	}
-	return nil
+	return printAs(g.out, output, m, func() error { return printMatrix(g, m, output == "wide") })
 }
 
 func printMatrix(g *globals, m *inspect.Matrix, wide bool) error {
@@ -115,6 +104,10 @@ func printMatrix(g *globals, m *inspect.Matrix, wide bool) error {
 	}
 	for _, disagreement := range m.Disagreements {
 		fmt.Fprintln(g.out, "Otherwise than expected:", disagreement)
+	}
+	if len(m.Disagreements) > 0 {
+		return fmt.Errorf("the garden's API server answers %d requests otherwise than the rules say: does it reach the "+
+			"admission controller? See \"gardenlite status\"", len(m.Disagreements))
 	}
 	return nil
 }

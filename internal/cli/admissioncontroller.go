@@ -32,7 +32,6 @@ kube-apiserver, in --data-dir (default $XDG_STATE_HOME/gardenlite/admission-cont
   gardenlite admission-controller --kubeconfig garden.kubeconfig --write-config ./webhooks --install
   # On another machine than the kube-apiserver
   gardenlite admission-controller --kubeconfig garden.kubeconfig --bind-address 192.0.2.7 --port 9443 --write-config ./webhooks`,
-		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return runAdmissionController(cmd.Context(), g, c) },
 	}
 	f := cmd.Flags()

@@ -12,9 +12,9 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
 
-	"github.com/gardenlite/gardenlite/internal/landscape"
 	"github.com/gardenlite/gardenlite/internal/landscape/control"
 	"github.com/gardenlite/gardenlite/internal/landscape/statedir"
+	"github.com/gardenlite/gardenlite/internal/usage"
 )
 
 func newDown(g *globals) *cobra.Command {
@@ -100,7 +100,7 @@ func reset(g *globals, yes bool) error {
 // is a missing terminal.
 func ask(g *globals, command, question string) error {
 	if file, ok := g.in.(*os.File); !ok || !term.IsTerminal(int(file.Fd())) {
-		return &landscape.UsageError{Err: fmt.Errorf("%s asks first, and there is no terminal to ask on: say --yes", command)}
+		return usage.Errorf("%s asks first, and there is no terminal to ask on: say --yes", command)
 	}
 	fmt.Fprintf(g.err, "%s [y/N] ", question)
 	answer, _ := bufio.NewReader(g.in).ReadString('\n')

@@ -17,6 +17,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/gardenlite/gardenlite/internal/landscape"
+	"github.com/gardenlite/gardenlite/internal/usage"
 )
 
 // The environment variables that exec sets for its command, besides KUBECONFIG.
@@ -43,7 +44,7 @@ GARDENLITE_DATA_DIR and GARDENLITE_BINARY in its environment.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			for _, flag := range []string{"name", "data-dir"} {
 				if cmd.Flags().Changed(flag) {
-					return &landscape.UsageError{Err: fmt.Errorf("--%s chooses a landscape that stays: exec's has a name and a folder of its own", flag)}
+					return usage.Errorf("--%s chooses a landscape that stays: exec's has a name and a folder of its own", flag)
 				}
 			}
 			return runExec(cmd.Context(), g, config, args)
@@ -63,8 +64,7 @@ GARDENLITE_DATA_DIR and GARDENLITE_BINARY in its environment.`,
 
 func runExec(ctx context.Context, g *globals, config landscape.Config, args []string) error {
 	if config.Datastore != "memory" && config.Datastore != "sqlite" {
-		return &landscape.UsageError{
-			Err: fmt.Errorf("--datastore %q: exec's landscape is gone afterwards, so its data is in memory or sqlite", config.Datastore)}
+		return usage.Errorf("--datastore %q: exec's landscape is gone afterwards, so its data is in memory or sqlite", config.Datastore)
 	}
 	program, err := exec.LookPath(args[0])
 	if err != nil {
@@ -199,7 +199,7 @@ func newReaper() *cobra.Command {
 // the directory.
 func reap(input io.Reader, dir string) error {
 	if !strings.HasPrefix(filepath.Base(dir), "gardenlite-exec-") {
-		return &landscape.UsageError{Err: errors.New("not a directory of gardenlite exec")}
+		return usage.Errorf("not a directory of gardenlite exec")
 	}
 	data, err := io.ReadAll(input)
 	if err != nil {

@@ -29,7 +29,6 @@ garden/seed-NAME-dns, which "gardenlite token create" makes.`,
   gardenlite gardenlet --seed edge --bootstrap-kubeconfig bootstrap.kubeconfig
   # With a GardenletConfiguration, whose seedConfig says what the Seed is like
   gardenlite gardenlet --config gardenlet.yaml --bootstrap-kubeconfig bootstrap.kubeconfig`,
-		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return runGardenlet(cmd.Context(), g, c) },
 	}
 	f := cmd.Flags()

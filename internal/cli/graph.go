@@ -20,6 +20,7 @@ import (
 func newGraph(g *globals) *cobra.Command {
 	var output string
 	var open bool
+	completeKinds := cobra.FixedCompletions(graphview.KindNames(), cobra.ShellCompDirectiveNoFileComp)
 	filter := graphview.Filter{}
 	cmd := &cobra.Command{
 		Use:   "graph [KIND [[NAMESPACE/]NAME]]",
@@ -41,13 +42,8 @@ stands for any text. (--name chooses the landscape, as everywhere.)`,
   gardenlite graph -o json | jq '.edges | length'
   # The page where it can be clicked through
   gardenlite graph --open`,
-		Args: cobra.MaximumNArgs(2),
-		ValidArgsFunction: func(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
-			if len(args) == 0 {
-				return graphview.KindNames(), cobra.ShellCompDirectiveNoFileComp
-			}
-			return nil, cobra.ShellCompDirectiveNoFileComp
-		},
+		Args:              cobra.MaximumNArgs(2),
+		ValidArgsFunction: completeArgs(completeKinds),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := readFilter(&filter, args); err != nil {
 				return err
@@ -71,7 +67,7 @@ stands for any text. (--name chooses the landscape, as everywhere.)`,
 	f.StringVarP(&filter.Namespace, "namespace", "n", "", "namespace of the objects")
 	f.StringVar(&filter.Name, "object", "", "name of the objects")
 	f.BoolVar(&open, "open", false, "open the page with the graph in a browser")
-	_ = cmd.RegisterFlagCompletionFunc("kind", cobra.FixedCompletions(graphview.KindNames(), cobra.ShellCompDirectiveNoFileComp))
+	_ = cmd.RegisterFlagCompletionFunc("kind", completeKinds)
 	return cmd
 }
 

@@ -17,8 +17,6 @@ func newImage(g *globals) *cobra.Command {
 		Long: `Containers are simulated unless their image is mapped to a program of this machine: then they run as a process of it,
 with the arguments, variables, volumes and identity of their Pod. A user who may create Pods with a mapped image, in any
 cluster of the landscape, can run the program with arguments of their choice, as you.`,
-		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	cmd.AddCommand(newImageList(g), newImageRun(g), newImageForget(g))
 	return cmd
@@ -29,24 +27,18 @@ func newImageList(g *globals) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "list",
 		Short: "Show the images that are mapped",
-		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			client, _, err := g.connect()
+			images, err := g.images(cmd.Context())
 			if err != nil {
 				return err
 			}
-			images, err := client.Images(cmd.Context())
-			if err != nil {
-				return err
-			}
-			if done, err := printObject(g.out, output, images); done || err != nil {
-				return err
-			}
-			var rows [][]string
-			for _, image := range images {
-				rows = append(rows, []string{image.Reference, strings.Join(append([]string{image.Program}, image.Args...), " ")})
-			}
-			return table(g.out, "IMAGE | PROGRAM", rows)
+			return printAs(g.out, output, images, func() error {
+				var rows [][]string
+				for _, image := range images {
+					rows = append(rows, []string{image.Reference, strings.Join(append([]string{image.Program}, image.Args...), " ")})
+				}
+				return table(g.out, "IMAGE | PROGRAM", rows)
+			})
 		},
 	}
 	addOutputFlag(cmd, &output, "table", "json", "yaml")
@@ -88,12 +80,13 @@ func newImageForget(g *globals) *cobra.Command {
 		Short: "Simulate containers of an image again",
 		Long:  `Remove the mapping of an image. Pods that run already stay as they are, until they are deleted.`,
 		Args:  cobra.ExactArgs(1),
-		ValidArgsFunction: func(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
-			if len(args) > 0 {
-				return nil, cobra.ShellCompDirectiveNoFileComp
+		ValidArgsFunction: completeArgs(completeNames(func(ctx context.Context) (references []string) {
+			images, _ := g.images(ctx) // after an error, nothing is completed
+			for _, image := range images {
+				references = append(references, image.Reference)
 			}
-			return mappedImages(cmd.Context(), g), cobra.ShellCompDirectiveNoFileComp
-		},
+			return references
+		})),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			client, _, err := g.connect()
 			if err != nil {
@@ -104,20 +97,11 @@ func newImageForget(g *globals) *cobra.Command {
 	}
 }
 
-// mappedImages returns the references of mapped images, for completion.
-func mappedImages(ctx context.Context, g *globals) (references []string) {
-	ctx, cancel := context.WithTimeout(ctx, completionTimeout)
-	defer cancel()
+// images returns the mapped images.
+func (g *globals) images(ctx context.Context) ([]process.Image, error) {
 	client, _, err := g.connect()
 	if err != nil {
-		return nil
+		return nil, err
 	}
-	images, err := client.Images(ctx)
-	if err != nil {
-		return nil
-	}
-	for _, image := range images {
-		references = append(references, image.Reference)
-	}
-	return references
+	return client.Images(ctx)
 }

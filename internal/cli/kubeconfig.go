@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -13,6 +14,7 @@ import (
 
 	"github.com/gardenlite/gardenlite/internal/landscape"
 	"github.com/gardenlite/gardenlite/internal/landscape/statedir"
+	"github.com/gardenlite/gardenlite/internal/usage"
 )
 
 type kubeconfigFlags struct {
@@ -36,9 +38,18 @@ anew each time and which expires: after an hour, or --expiration.`,
   gardenlite kubeconfig seed local > local.kubeconfig
   gardenlite kubeconfig shoot dev/my-shoot --merge
   gardenlite kubeconfig shoot dev/my-shoot --viewer --expiration 30m > viewer.kubeconfig`,
-		ValidArgsFunction: func(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
-			return completeCluster(cmd.Context(), g, args), cobra.ShellCompDirectiveNoFileComp
-		},
+		ValidArgsFunction: completeArgs(cobra.FixedCompletions([]string{"garden", "seed", "shoot"}, cobra.ShellCompDirectiveNoFileComp),
+			func(cmd *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
+				return completeNames(func(ctx context.Context) []string {
+					switch args[0] {
+					case "seed":
+						return seedNames(ctx, g)
+					case "shoot":
+						return shootNames(ctx, g, "")
+					}
+					return nil
+				})(cmd, args, typed)
+			}),
 		Args: func(_ *cobra.Command, args []string) error {
 			words := map[string]int{"garden": 1, "seed": 2}
 			if len(args) == 0 || args[0] == "shoot" || len(args) == words[args[0]] {
@@ -70,20 +81,6 @@ anew each time and which expires: after an hour, or --expiration.`,
 	return cmd
 }
 
-// completeCluster completes the arguments of kubeconfig.
-func completeCluster(ctx context.Context, g *globals, args []string) []string {
-	dir, err := g.dir()
-	switch {
-	case len(args) == 0:
-		return []string{"garden", "seed", "shoot"}
-	case len(args) == 1 && args[0] == "shoot":
-		return shootNames(ctx, g, "")
-	case len(args) == 1 && args[0] == "seed" && err == nil:
-		return seedNames(ctx, g, dir)
-	}
-	return nil
-}
-
 // file returns the path of the kubeconfig for the arguments, or "" for a seed that runs elsewhere.
 func (k *kubeconfigFlags) file(g *globals, dir string, args []string) (string, error) {
 	garden, err := g.gardenKubeconfig()
@@ -94,7 +91,7 @@ func (k *kubeconfigFlags) file(g *globals, dir string, args []string) (string, e
 	case len(args) < 2:
 		return garden, nil
 	case k.user != "":
-		return "", &landscape.UsageError{Err: errors.New("--user is for the garden")}
+		return "", usage.Errorf("--user is for the garden")
 	}
 	if !slices.Contains(statedir.LocalSeeds(dir), args[1]) {
 		return "", nil
@@ -104,13 +101,13 @@ func (k *kubeconfigFlags) file(g *globals, dir string, args []string) (string, e
 
 func (k *kubeconfigFlags) run(ctx context.Context, g *globals, args []string) error {
 	if k.viewer {
-		return &landscape.UsageError{Err: errors.New("--viewer is for a shoot")}
+		return usage.Errorf("--viewer is for a shoot")
 	}
 	if len(k.groups) > 0 && k.user == "" {
-		return &landscape.UsageError{Err: errors.New("--group needs --user")}
+		return usage.Errorf("--group needs --user")
 	}
 	if k.expiration < 10*time.Minute || k.expiration > 8760*time.Hour {
-		return &landscape.UsageError{Err: fmt.Errorf("--expiration %s: between 10m and 8760h", k.expiration)}
+		return usage.Errorf("--expiration %s: between 10m and 8760h", k.expiration)
 	}
 	dir, err := g.dir()
 	if err != nil {
@@ -134,7 +131,7 @@ func (k *kubeconfigFlags) run(ctx context.Context, g *globals, args []string) er
 	case err != nil:
 		return err
 	case k.path:
-		return &landscape.UsageError{Err: fmt.Errorf("--path: the landscape keeps no kubeconfig of the seed %s, which runs elsewhere", args[1])}
+		return usage.Errorf("--path: the landscape keeps no kubeconfig of the seed %s, which runs elsewhere", args[1])
 	}
 	if k.user != "" {
 		if config, err = landscape.UserKubeconfig(dir, config, k.user, k.groups, k.expiration); err != nil {
@@ -158,15 +155,9 @@ func mergeKubeconfig(g *globals, config *clientcmdapi.Config) error {
 	if err != nil {
 		return fmt.Errorf("reading your kubeconfig: %w", err)
 	}
-	for name, cluster := range config.Clusters {
-		target.Clusters[name] = cluster
-	}
-	for name, user := range config.AuthInfos {
-		target.AuthInfos[name] = user
-	}
-	for name, entry := range config.Contexts {
-		target.Contexts[name] = entry
-	}
+	maps.Copy(target.Clusters, config.Clusters)
+	maps.Copy(target.AuthInfos, config.AuthInfos)
+	maps.Copy(target.Contexts, config.Contexts)
 	target.CurrentContext = config.CurrentContext
 	if err := clientcmd.ModifyConfig(access, *target, true); err != nil {
 		return fmt.Errorf("writing your kubeconfig: %w", err)

@@ -2,14 +2,13 @@ package cli
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
-	"github.com/gardenlite/gardenlite/internal/landscape"
+	"github.com/gardenlite/gardenlite/internal/usage"
 )
 
 const (
@@ -23,19 +22,15 @@ const (
 func (k *kubeconfigFlags) runShoot(ctx context.Context, g *globals, args []string) error {
 	switch {
 	case len(args) != 1:
-		return &landscape.UsageError{Err: errors.New("say which shoot: kubeconfig shoot PROJECT/NAME")}
+		return usage.Errorf("say which shoot: kubeconfig shoot PROJECT/NAME")
 	case k.user != "" || len(k.groups) > 0:
-		return &landscape.UsageError{Err: errors.New("--user and --group are for the garden: a kubeconfig for a shoot is for who asks for it")}
+		return usage.Errorf("--user and --group are for the garden: a kubeconfig for a shoot is for who asks for it")
 	case k.path:
-		return &landscape.UsageError{Err: errors.New("--path is for the garden and for seeds: a kubeconfig for a shoot is not kept")}
+		return usage.Errorf("--path is for the garden and for seeds: a kubeconfig for a shoot is not kept")
 	case k.expiration < minShootExpiration:
-		return &landscape.UsageError{Err: fmt.Errorf("--expiration %s: %s at least", k.expiration, minShootExpiration)}
+		return usage.Errorf("--expiration %s: %s at least", k.expiration, minShootExpiration)
 	}
-	key, err := shootKey(args[0], defaultProject)
-	if err != nil {
-		return err
-	}
-	client, err := g.shootClient(ctx)
+	client, key, err := g.shoot(ctx, args[0], defaultProject)
 	if err != nil {
 		return err
 	}

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -11,41 +12,36 @@ import (
 	"github.com/spf13/cobra"
 	"sigs.k8s.io/yaml"
 
-	"github.com/gardenlite/gardenlite/internal/landscape"
-	"github.com/gardenlite/gardenlite/internal/sshclient"
+	"github.com/gardenlite/gardenlite/internal/usage"
 )
 
 // addOutputFlag adds -o with the formats given, the first one being the default.
 func addOutputFlag(cmd *cobra.Command, output *string, formats ...string) {
 	cmd.Flags().StringVarP(output, "output", "o", formats[0], "output format: "+strings.Join(formats, ", "))
 	_ = cmd.RegisterFlagCompletionFunc("output", cobra.FixedCompletions(formats, cobra.ShellCompDirectiveNoFileComp))
-	next := cmd.PreRunE
-	cmd.PreRunE = func(cmd *cobra.Command, args []string) error {
+	cmd.PreRunE = func(*cobra.Command, []string) error {
 		if !slices.Contains(formats, *output) {
-			return &landscape.UsageError{Err: fmt.Errorf("-o %q: one of %s", *output, strings.Join(formats, ", "))}
-		}
-		if next != nil {
-			return next(cmd, args)
+			return usage.Errorf("-o %q: one of %s", *output, strings.Join(formats, ", "))
 		}
 		return nil
 	}
 }
 
-// printObject prints a value as JSON or YAML. It returns false if the format is another one.
-func printObject(out io.Writer, format string, value any) (bool, error) {
+// printAs prints a value as JSON or YAML, and calls printText for any other format.
+func printAs(out io.Writer, format string, value any, printText func() error) error {
 	switch format {
 	case "json":
 		encoder := json.NewEncoder(out)
 		encoder.SetIndent("", "  ")
-		return true, encoder.Encode(value)
+		return encoder.Encode(value)
 	case "yaml":
 		data, err := yaml.Marshal(value)
 		if err == nil {
 			_, err = out.Write(data)
 		}
-		return true, err
+		return err
 	}
-	return false, nil
+	return printText()
 }
 
 // table prints rows below a header, in which " | " separates the columns.
@@ -58,5 +54,21 @@ func table(out io.Writer, header string, rows [][]string) error {
 	return w.Flush()
 }
 
-// shellQuote quotes a text as one word of a POSIX shell.
-func shellQuote(text string) string { return sshclient.Quote(text) }
+// completeNames completes a text with names, for which the shell waits for completionTimeout at most.
+func completeNames(names func(context.Context) []string) cobra.CompletionFunc {
+	return func(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
+		ctx, cancel := context.WithTimeout(cmd.Context(), completionTimeout)
+		defer cancel()
+		return names(ctx), cobra.ShellCompDirectiveNoFileComp
+	}
+}
+
+// completeArgs completes each argument with its own function. Further arguments have no completion.
+func completeArgs(completions ...cobra.CompletionFunc) cobra.CompletionFunc {
+	return func(cmd *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
+		if len(args) < len(completions) {
+			return completions[len(args)](cmd, args, typed)
+		}
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+}

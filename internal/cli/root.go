@@ -18,6 +18,7 @@ import (
 	"github.com/gardenlite/gardenlite/internal/landscape"
 	"github.com/gardenlite/gardenlite/internal/landscape/control"
 	"github.com/gardenlite/gardenlite/internal/landscape/statedir"
+	"github.com/gardenlite/gardenlite/internal/usage"
 )
 
 // Exit codes.
@@ -170,14 +171,14 @@ func run(ctx context.Context, args []string, s streams) int {
 		return 0
 	}
 	var exit *exitError
-	var usage *landscape.UsageError
+	var wrong *usage.Error
 	switch {
 	case errors.As(err, &exit):
 		if exit.err != nil {
 			fmt.Fprintln(s.err, "Error:", explainFullDisk(exit.err))
 		}
 		return exit.code
-	case errors.As(err, &usage), isCobraUsageError(err):
+	case errors.As(err, &wrong), isCobraUsageError(err):
 		fmt.Fprintf(s.err, "Error: %v\nSee \"gardenlite help\".\n", err)
 		return exitUsage
 	case ctx.Err() != nil:
@@ -221,7 +222,7 @@ func newRoot(s streams) *cobra.Command {
 	root.SetIn(s.in)
 	root.SetOut(s.out)
 	root.SetErr(s.err)
-	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return &landscape.UsageError{Err: err} })
+	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return &usage.Error{Err: err} })
 	flags := root.PersistentFlags()
 	flags.StringVar(&g.name, "name", landscape.DefaultName, "name of the landscape; several can run side by side on different ports")
 	flags.StringVar(&g.dataDir, "data-dir", "",
@@ -237,27 +238,27 @@ func newRoot(s streams) *cobra.Command {
 	root.AddCommand(newUp(g), newDown(g), newStatus(g), newReset(g), newKubeconfig(g), newShoot(g), newSSH(g),
 		newSSHHelper(g), newRotate(g), newToken(g), newImage(g), newExec(g), newReaper(), newVersion(g),
 		newAccess(g), newGraph(g), newAdmissionController(g), newGardenlet(g), newStack(g))
-	wrapArgs(root)
+	setDefaults(root)
 	return root
 }
 
-// wrapArgs makes wrong arguments a usage error, as wrong flags are, for all commands below parent.
-func wrapArgs(parent *cobra.Command) {
+// setDefaults sets the defaults of all commands below parent: they accept no arguments, wrong arguments are a usage
+// error, as wrong flags are, and a command that only has other commands prints its help.
+func setDefaults(parent *cobra.Command) {
 	for _, command := range parent.Commands() {
-		wrapArgsOf(command)
-		wrapArgs(command)
-	}
-}
-
-func wrapArgsOf(command *cobra.Command) {
-	check := command.Args
-	if check == nil {
-		check = cobra.NoArgs
-	}
-	command.Args = func(cmd *cobra.Command, args []string) error {
-		if err := check(cmd, args); err != nil {
-			return &landscape.UsageError{Err: err}
+		check := command.Args
+		if check == nil {
+			check = cobra.NoArgs
 		}
-		return nil
+		command.Args = func(cmd *cobra.Command, args []string) error {
+			if err := check(cmd, args); err != nil {
+				return &usage.Error{Err: err}
+			}
+			return nil
+		}
+		if command.RunE == nil {
+			command.RunE = func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
+		}
+		setDefaults(command)
 	}
 }

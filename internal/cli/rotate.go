@@ -44,8 +44,6 @@ func newRotate(g *globals) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "rotate",
 		Short: "Rotate credentials of a shoot",
-		Args:  cobra.NoArgs,
-		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	for _, r := range rotations {
 		cmd.AddCommand(newRotateOne(g, r))
@@ -57,16 +55,11 @@ func newRotateOne(g *globals, r rotation) *cobra.Command {
 	var wait, complete bool
 	var timeout time.Duration
 	cmd := &cobra.Command{
-		Use:     r.name + " PROJECT/SHOOT",
-		Short:   r.short,
-		Example: fmt.Sprintf("  gardenlite rotate %s dev/my-shoot --wait", r.name),
-		Args:    cobra.ExactArgs(1),
-		ValidArgsFunction: func(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
-			if len(args) > 0 {
-				return nil, cobra.ShellCompDirectiveNoFileComp
-			}
-			return shootNames(cmd.Context(), g, ""), cobra.ShellCompDirectiveNoFileComp
-		},
+		Use:               r.name + " PROJECT/SHOOT",
+		Short:             r.short,
+		Example:           fmt.Sprintf("  gardenlite rotate %s dev/my-shoot --wait", r.name),
+		Args:              cobra.ExactArgs(1),
+		ValidArgsFunction: completeArgs(completeShoots(g, "")),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			operation := r.operation
 			if complete {
@@ -91,11 +84,7 @@ func newRotateOne(g *globals, r rotation) *cobra.Command {
 
 // rotate asks for a rotation, and waits for its end unless the timeout is 0.
 func rotate(ctx context.Context, g *globals, name, operation string, timeout time.Duration) error {
-	key, err := shootKey(name, defaultProject)
-	if err != nil {
-		return err
-	}
-	client, err := g.shootClient(ctx)
+	client, key, err := g.shoot(ctx, name, defaultProject)
 	if err != nil {
 		return err
 	}

@@ -63,7 +63,11 @@ func seedSummaries(ctx context.Context, g *globals, dir string) []control.Cluste
 }
 
 // seedNames returns the names of all seeds, for completion.
-func seedNames(ctx context.Context, g *globals, dir string) []string {
+func seedNames(ctx context.Context, g *globals) []string {
+	dir, err := g.dir()
+	if err != nil {
+		return nil
+	}
 	names := statedir.LocalSeeds(dir)
 	seeds, _ := seedsElsewhere(ctx, g, dir)
 	for _, s := range seeds {

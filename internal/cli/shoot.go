@@ -14,8 +14,8 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/gardenlite/gardenlite/internal/garden/shootclient"
-	"github.com/gardenlite/gardenlite/internal/landscape"
 	"github.com/gardenlite/gardenlite/internal/landscape/control"
+	"github.com/gardenlite/gardenlite/internal/usage"
 )
 
 const (
@@ -31,8 +31,6 @@ func newShoot(g *globals) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "shoot",
 		Short: "Create, list and delete shoots",
-		Args:  cobra.NoArgs,
-		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	cmd.AddCommand(newShootCreate(g), newShootList(g), newShootDelete(g))
 	return cmd
@@ -69,27 +67,37 @@ func (g *globals) shootClient(ctx context.Context) (*shootclient.Client, error) 
 	return shootclient.New(config)
 }
 
+// shoots returns the landscape's Shoots.
+func (g *globals) shoots(ctx context.Context) ([]shootclient.Summary, error) {
+	client, err := g.shootClient(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return client.List(ctx)
+}
+
 // shootKey parses the name of a Shoot that the user gave.
 func shootKey(text, project string) (shootclient.Key, error) {
 	key, err := shootclient.ParseKey(text, project)
 	if err != nil {
-		return key, &landscape.UsageError{Err: err}
+		return key, &usage.Error{Err: err}
 	}
 	return key, nil
 }
 
+// shoot returns a client for the landscape's Shoots, and the key of the Shoot that the user named.
+func (g *globals) shoot(ctx context.Context, text, project string) (*shootclient.Client, shootclient.Key, error) {
+	key, err := shootKey(text, project)
+	if err != nil {
+		return nil, key, err
+	}
+	client, err := g.shootClient(ctx)
+	return client, key, err
+}
+
 // shootNames returns the names of Shoots, for completion: of all projects as PROJECT/NAME, or those of one project.
 func shootNames(ctx context.Context, g *globals, project string) (names []string) {
-	ctx, cancel := context.WithTimeout(ctx, completionTimeout)
-	defer cancel()
-	client, err := g.shootClient(ctx)
-	if err != nil {
-		return nil
-	}
-	all, err := client.List(ctx)
-	if err != nil {
-		return nil
-	}
+	all, _ := g.shoots(ctx) // after an error, nothing is completed
 	for _, s := range all {
 		switch project {
 		case "":
@@ -99,6 +107,10 @@ func shootNames(ctx context.Context, g *globals, project string) (names []string
 		}
 	}
 	return names
+}
+
+func completeShoots(g *globals, project string) cobra.CompletionFunc {
+	return completeNames(func(ctx context.Context) []string { return shootNames(ctx, g, project) })
 }
 
 // projectNames returns the projects that have Shoots, and the default one, for completion.
@@ -114,9 +126,7 @@ func projectNames(ctx context.Context, g *globals) []string {
 
 func addProjectFlag(g *globals, cmd *cobra.Command, project *string) {
 	cmd.Flags().StringVar(project, "project", defaultProject, "project of the shoot")
-	_ = cmd.RegisterFlagCompletionFunc("project", func(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
-		return projectNames(cmd.Context(), g), cobra.ShellCompDirectiveNoFileComp
-	})
+	_ = cmd.RegisterFlagCompletionFunc("project", completeNames(func(ctx context.Context) []string { return projectNames(ctx, g) }))
 }
 
 func newShootList(g *globals) *cobra.Command {
@@ -127,24 +137,18 @@ func newShootList(g *globals) *cobra.Command {
 		Example: `  gardenlite shoot list
   gardenlite shoot list -o wide
   gardenlite shoot list -o json`,
-		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			client, err := g.shootClient(cmd.Context())
+			all, err := g.shoots(cmd.Context())
 			if err != nil {
 				return err
 			}
-			all, err := client.List(cmd.Context())
-			if err != nil {
-				return err
-			}
-			if done, err := printObject(g.out, output, all); done || err != nil {
-				return err
-			}
-			if len(all) == 0 {
-				fmt.Fprintln(g.err, "There are no shoots. \"gardenlite shoot create NAME\" creates one.")
-				return nil
-			}
-			return printShoots(g, all, output == "wide")
+			return printAs(g.out, output, all, func() error {
+				if len(all) == 0 {
+					fmt.Fprintln(g.err, "There are no shoots. \"gardenlite shoot create NAME\" creates one.")
+					return nil
+				}
+				return printShoots(g, all, output == "wide")
+			})
 		},
 	}
 	addOutputFlag(cmd, &output, "table", "wide", "json", "yaml")
@@ -200,16 +204,13 @@ func newShootDelete(g *globals) *cobra.Command {
 		Example: `  gardenlite shoot delete my-shoot
   gardenlite shoot delete dev/my-shoot --yes --wait`,
 		Args: cobra.ExactArgs(1),
-		ValidArgsFunction: func(cmd *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
-			if len(args) > 0 {
-				return nil, cobra.ShellCompDirectiveNoFileComp
-			}
+		ValidArgsFunction: completeArgs(func(cmd *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
 			project := flags.project
 			if strings.Contains(typed, "/") {
 				project = ""
 			}
-			return shootNames(cmd.Context(), g, project), cobra.ShellCompDirectiveNoFileComp
-		},
+			return completeShoots(g, project)(cmd, args, typed)
+		}),
 		RunE: func(cmd *cobra.Command, args []string) error { return flags.run(cmd.Context(), g, args[0]) },
 	}
 	addProjectFlag(g, cmd, &flags.project)
@@ -221,11 +222,7 @@ func newShootDelete(g *globals) *cobra.Command {
 }
 
 func (d *shootDeleteFlags) run(ctx context.Context, g *globals, name string) error {
-	key, err := shootKey(name, d.project)
-	if err != nil {
-		return err
-	}
-	client, err := g.shootClient(ctx)
+	client, key, err := g.shoot(ctx, name, d.project)
 	if err != nil {
 		return err
 	}

@@ -8,8 +8,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/gardenlite/gardenlite/internal/garden/shootclient"
-	"github.com/gardenlite/gardenlite/internal/landscape"
 	"github.com/gardenlite/gardenlite/internal/landscape/statedir"
+	"github.com/gardenlite/gardenlite/internal/usage"
 )
 
 type shootCreateFlags struct {
@@ -48,40 +48,33 @@ says so and ends with 0; if that one is otherwise, with 1.`,
 	f.BoolVar(&flags.wait, "wait", false, "wait until the shoot is ready")
 	f.DurationVar(&flags.timeout, "timeout", defaultShootTimeout, "how long to wait")
 	addOutputFlag(cmd, &flags.output, "text", "name", "json", "yaml")
-	_ = cmd.RegisterFlagCompletionFunc("seed", func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+	_ = cmd.RegisterFlagCompletionFunc("seed", completeNames(func(context.Context) []string {
 		dir, err := g.dir()
 		if err != nil {
-			return nil, cobra.ShellCompDirectiveNoFileComp
+			return nil
 		}
-		return statedir.LocalSeeds(dir), cobra.ShellCompDirectiveNoFileComp
-	})
-	_ = cmd.RegisterFlagCompletionFunc(
-		"kubernetes-version", func(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
-			ctx, cancel := context.WithTimeout(cmd.Context(), completionTimeout)
-			defer cancel()
-			client, err := g.shootClient(ctx)
-			if err != nil {
-				return nil, cobra.ShellCompDirectiveNoFileComp
-			}
-			versions, _ := client.KubernetesVersions(ctx) // after an error, nothing is completed
-			return versions, cobra.ShellCompDirectiveNoFileComp
-		})
+		return statedir.LocalSeeds(dir)
+	}))
+	_ = cmd.RegisterFlagCompletionFunc("kubernetes-version", completeNames(func(ctx context.Context) []string {
+		client, err := g.shootClient(ctx)
+		if err != nil {
+			return nil
+		}
+		versions, _ := client.KubernetesVersions(ctx) // after an error, nothing is completed
+		return versions
+	}))
 	return cmd
 }
 
 func (c *shootCreateFlags) run(ctx context.Context, g *globals, name string) error {
-	key, err := shootKey(name, c.Project)
+	if c.workers < 0 {
+		return usage.Errorf("--workers %d: a number of nodes, or 0 for a shoot without workers", c.workers)
+	}
+	client, key, err := g.shoot(ctx, name, c.Project)
 	if err != nil {
 		return err
-	}
-	if c.workers < 0 {
-		return &landscape.UsageError{Err: fmt.Errorf("--workers %d: a number of nodes, or 0 for a shoot without workers", c.workers)}
 	}
 	c.Key = key
-	client, err := g.shootClient(ctx)
-	if err != nil {
-		return err
-	}
 	shoot, created, err := client.Create(ctx, c.Spec)
 	if err != nil {
 		return err
@@ -115,8 +108,7 @@ func (c *shootCreateFlags) run(ctx context.Context, g *globals, name string) err
 	if shoot.Kind == "" {
 		shoot.APIVersion, shoot.Kind = "core.gardener.cloud/v1beta1", "Shoot"
 	}
-	_, err = printObject(g.out, c.output, shoot)
-	return err
+	return printAs(g.out, c.output, shoot, nil)
 }
 
 // shootProgress shows the operation of a Shoot that a command waits for.

@@ -12,8 +12,8 @@ import (
 	"github.com/spf13/cobra"
 	"k8s.io/utils/clock"
 
-	"github.com/gardenlite/gardenlite/internal/landscape"
 	"github.com/gardenlite/gardenlite/internal/sshclient"
+	"github.com/gardenlite/gardenlite/internal/usage"
 )
 
 const (
@@ -68,9 +68,10 @@ the private keys. The bastion expires unless it is kept alive.`,
 			}
 			return nil
 		},
-		ValidArgsFunction: func(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
-			return completeSSH(cmd.Context(), g, args), cobra.ShellCompDirectiveNoFileComp
-		},
+		ValidArgsFunction: completeArgs(completeShoots(g, ""),
+			func(cmd *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
+				return completeNames(func(ctx context.Context) []string { return nodeNames(ctx, g, args[0]) })(cmd, args, typed)
+			}),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			names := args
 			if dash := cmd.ArgsLenAtDash(); dash >= 0 {
@@ -81,7 +82,7 @@ the private keys. The bastion expires unless it is kept alive.`,
 				flags.node = names[1]
 			}
 			if err := flags.check(cmd.Flags().Changed("cidr")); err != nil {
-				return &landscape.UsageError{Err: err}
+				return &usage.Error{Err: err}
 			}
 			ctx, stop := signal.NotifyContext(cmd.Context(), syscall.SIGHUP)
 			defer stop()
@@ -139,33 +140,21 @@ func (s *sshFlags) opensNothing() bool { return s.print != "" || s.config }
 // files reports whether the bastion has a folder for its keys.
 func (s *sshFlags) files() bool { return s.opensNothing() || s.keep || s.bastion != "" }
 
-// completeSSH completes shoots and, behind a shoot, its nodes.
-func completeSSH(ctx context.Context, g *globals, args []string) []string {
-	switch len(args) {
-	case 0:
-		return shootNames(ctx, g, "")
-	case 1:
-		ctx, cancel := context.WithTimeout(ctx, completionTimeout)
-		defer cancel()
-		key, err := shootKey(args[0], defaultProject)
-		if err != nil {
-			return nil
-		}
-		client, err := g.sshClient(ctx)
-		if err != nil {
-			return nil
-		}
-		nodes, err := client.Nodes(ctx, key)
-		if err != nil {
-			return nil
-		}
-		var names []string
-		for _, node := range nodes {
-			names = append(names, node.Name)
-		}
-		return names
+// nodeNames returns the names of a shoot's nodes, for completion.
+func nodeNames(ctx context.Context, g *globals, shoot string) (names []string) {
+	key, err := shootKey(shoot, defaultProject)
+	if err != nil {
+		return nil
 	}
-	return nil
+	client, err := g.sshClient(ctx)
+	if err != nil {
+		return nil
+	}
+	nodes, _ := client.Nodes(ctx, key) // after an error, nothing is completed
+	for _, node := range nodes {
+		names = append(names, node.Name)
+	}
+	return names
 }
 
 // sshClient returns a client for the landscape's Bastions, as the administrator.

@@ -10,9 +10,9 @@ import (
 	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/gardenlite/gardenlite/internal/landscape"
 	"github.com/gardenlite/gardenlite/internal/landscape/statedir"
 	"github.com/gardenlite/gardenlite/internal/sshclient"
+	"github.com/gardenlite/gardenlite/internal/usage"
 )
 
 // newSSHHelper returns the command that OpenSSH runs with a configuration of "ssh --config" or "ssh --print".
@@ -56,7 +56,7 @@ func (g *globals) helped(cmd *cobra.Command, text string) (*sshclient.Client, ty
 	namespace, name, ok := strings.Cut(text, "/")
 	key := types.NamespacedName{Namespace: namespace, Name: name}
 	if !ok || name == "" || strings.ContainsAny(name, `/\.`) {
-		return nil, key, &landscape.UsageError{Err: fmt.Errorf("%q is not NAMESPACE/BASTION", text)}
+		return nil, key, usage.Errorf("%q is not NAMESPACE/BASTION", text)
 	}
 	client, err := g.sshClient(cmd.Context())
 	return client, key, err

@@ -15,9 +15,9 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/gardenlite/gardenlite/internal/landscape"
 	"github.com/gardenlite/gardenlite/internal/landscape/statedir"
 	"github.com/gardenlite/gardenlite/internal/sshclient"
+	"github.com/gardenlite/gardenlite/internal/usage"
 )
 
 // deletionTimeout is how long the request to delete a bastion may take after the session has ended.
@@ -96,8 +96,8 @@ func (s *sshFlags) keyPair() (sshclient.KeyPair, error) {
 	if s.publicFile != "" || s.privateFile != "" {
 		pair, err := sshclient.ReadKeyPair(s.publicFile, s.privateFile)
 		if err == nil && pair.Signer == nil && !s.opensNothing() {
-			err = &landscape.UsageError{Err: errors.New("the private key is encrypted or missing: say with --private-key-file " +
-				"where one is that can be used, or let OpenSSH and its agent do it with --print")}
+			err = usage.Errorf("the private key is encrypted or missing: say with --private-key-file " +
+				"where one is that can be used, or let OpenSSH and its agent do it with --print")
 		}
 		return pair, err
 	}
@@ -106,8 +106,7 @@ func (s *sshFlags) keyPair() (sshclient.KeyPair, error) {
 	}
 	pair, err := sshclient.ReadStoredKey(statedir.BastionDir(s.dir, s.bastion))
 	if errors.Is(err, fs.ErrNotExist) {
-		return pair, &landscape.UsageError{
-			Err: fmt.Errorf("the key for the bastion %s was not kept: say with --private-key-file where it is", s.bastion)}
+		return pair, usage.Errorf("the key for the bastion %s was not kept: say with --private-key-file where it is", s.bastion)
 	}
 	return pair, err
 }
@@ -210,7 +209,7 @@ func (s *sshFlags) show(ctx context.Context, g *globals, way *sshclient.OpenSSH)
 	if s.config {
 		s.tellKept(g, way)
 		fmt.Fprintf(g.err, "Type next: ssh -F %s %s\nOr put this line at the beginning of ~/.ssh/config: Include %s\n",
-			shellQuote(way.ConfigFile()), way.Node.Name, shellQuote(way.ConfigFile()))
+			sshclient.Quote(way.ConfigFile()), way.Node.Name, sshclient.Quote(way.ConfigFile()))
 		_, err := fmt.Fprintln(g.out, way.ConfigFile())
 		return err
 	}
@@ -226,7 +225,7 @@ func (s *sshFlags) show(ctx context.Context, g *globals, way *sshclient.OpenSSH)
 		line = way.ProxyCommand(more, s.command)
 	}
 	for i, word := range line {
-		line[i] = shellQuote(word)
+		line[i] = sshclient.Quote(word)
 	}
 	s.tellKept(g, way)
 	_, err := fmt.Fprintln(g.out, strings.Join(line, " "))

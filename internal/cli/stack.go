@@ -18,8 +18,6 @@ func newStack(g *globals) *cobra.Command {
 		Short: "Install stacks, and build their packages",
 		Long: `A stack extends the garden: custom resource definitions, and a controller with exactly the permissions of its scope. Its
 package is a folder .registry, or an image that has one.`,
-		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	cmd.AddCommand(newStackBuild(g), newStackInstall(g), newStackList(g), newStackDescribe(g), newStackUninstall(g))
 	return cmd
@@ -47,22 +45,14 @@ func newStackBuild(g *globals) *cobra.Command {
 more than a stack is given is refused with the reason, and nothing is written. The same package is always the same bytes.`,
 		Example: `  gardenlite stack build manifests/stacks/mysql
   gardenlite stack build . --file wordpress.tar -o json`,
-		Args: cobra.ExactArgs(1),
-		ValidArgsFunction: func(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
-			if len(args) > 0 {
-				return nil, cobra.ShellCompDirectiveNoFileComp
-			}
-			return nil, cobra.ShellCompDirectiveFilterDirs
-		},
+		Args:              cobra.ExactArgs(1),
+		ValidArgsFunction: completeArgs(cobra.FixedCompletions(nil, cobra.ShellCompDirectiveFilterDirs)),
 		RunE: func(_ *cobra.Command, args []string) error {
 			built, err := buildStack(args[0], file)
 			if err != nil {
 				return err
 			}
-			if done, err := printObject(g.out, output, built); done || err != nil {
-				return err
-			}
-			return printBuiltStack(g, built)
+			return printAs(g.out, output, built, func() error { return printBuiltStack(g, built) })
 		},
 	}
 	cmd.Flags().StringVarP(&file, "file", "f", "", "file to write (default: the name of DIR with .tar, in the current folder)")

@@ -15,9 +15,9 @@ import (
 
 	"github.com/gardenlite/gardenlite/internal/garden/stacks/stackclient"
 	"github.com/gardenlite/gardenlite/internal/garden/stacks/v1alpha1"
-	"github.com/gardenlite/gardenlite/internal/landscape"
 	"github.com/gardenlite/gardenlite/internal/landscape/statedir"
 	"github.com/gardenlite/gardenlite/internal/node/process"
+	"github.com/gardenlite/gardenlite/internal/usage"
 )
 
 const (
@@ -36,9 +36,9 @@ type stackFlags struct {
 // addTo adds the flags that all commands about one stack have.
 func (f *stackFlags) addTo(g *globals, cmd *cobra.Command) {
 	cmd.Flags().StringVarP(&f.namespace, "namespace", "n", defaultStackNamespace, "namespace of the stack")
-	_ = cmd.RegisterFlagCompletionFunc("namespace", func(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
-		return g.stacksInstalled(cmd.Context(), func(i v1alpha1.Install) string { return i.GetNamespace() }), cobra.ShellCompDirectiveNoFileComp
-	})
+	_ = cmd.RegisterFlagCompletionFunc("namespace", completeNames(func(ctx context.Context) []string {
+		return g.stacksInstalled(ctx, func(i v1alpha1.Install) string { return i.GetNamespace() })
+	}))
 }
 
 func (f *stackFlags) addWait(cmd *cobra.Command, what string) {
@@ -50,25 +50,30 @@ func (f *stackFlags) key(name string) client.ObjectKey {
 	return client.ObjectKey{Namespace: f.namespace, Name: name}
 }
 
+// find returns a client for stacks, and the installed stack of that name.
+func (f *stackFlags) find(ctx context.Context, g *globals, name string) (*stackclient.Client, v1alpha1.Install, error) {
+	stacks, err := g.stackClient(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	install, err := stacks.Find(ctx, f.key(name))
+	return stacks, install, err
+}
+
 // completeStack completes the names of stacks in the namespace.
 func (f *stackFlags) completeStack(g *globals) cobra.CompletionFunc {
-	return func(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
-		if len(args) > 0 {
-			return nil, cobra.ShellCompDirectiveNoFileComp
-		}
-		return g.stacksInstalled(cmd.Context(), func(i v1alpha1.Install) string {
+	return completeArgs(completeNames(func(ctx context.Context) []string {
+		return g.stacksInstalled(ctx, func(i v1alpha1.Install) string {
 			if i.GetNamespace() != f.namespace {
 				return ""
 			}
 			return i.GetName()
-		}), cobra.ShellCompDirectiveNoFileComp
-	}
+		})
+	}))
 }
 
 // stacksInstalled returns what name returns for the installed stacks, sorted and without duplicates, for completion.
 func (g *globals) stacksInstalled(ctx context.Context, name func(v1alpha1.Install) string) (names []string) {
-	ctx, cancel := context.WithTimeout(ctx, completionTimeout)
-	defer cancel()
 	stacks, err := g.stackClient(ctx)
 	if err != nil {
 		return nil
@@ -158,8 +163,7 @@ func (f *stackFlags) install(ctx context.Context, g *globals, name string) error
 		_, err := fmt.Fprintln(g.out, f.namespace+"/"+f.name)
 		return err
 	}
-	_, err = printObject(g.out, f.output, withKind(install))
-	return err
+	return printAs(g.out, f.output, withKind(install), nil)
 }
 
 // withKind sets the kind of an install, which answers of the API do not have.
@@ -181,17 +185,16 @@ func (f *stackFlags) mapImages(ctx context.Context, g *globals, p stackclient.Pa
 		if !strings.Contains(text, "=") {
 			images := p.Images()
 			if len(images) != 1 {
-				return &landscape.UsageError{Err: fmt.Errorf("--run %s: the controller has %d images: say which with IMAGE=PROGRAM", text, len(images))}
+				return usage.Errorf("--run %s: the controller has %d images: say which with IMAGE=PROGRAM", text, len(images))
 			}
 			text = images[0] + "=" + text
 		}
 		image, err := process.ParseImage(text)
 		if err != nil {
-			return &landscape.UsageError{Err: fmt.Errorf("--run: %w", err)}
+			return usage.Errorf("--run: %w", err)
 		}
 		if !slices.Contains(p.Images(), image.Reference) {
-			return &landscape.UsageError{
-				Err: fmt.Errorf("--run: the controller has no image %s, but %s", image.Reference, strings.Join(p.Images(), ", "))}
+			return usage.Errorf("--run: the controller has no image %s, but %s", image.Reference, strings.Join(p.Images(), ", "))
 		}
 		if err := running.MapImage(ctx, image); err != nil {
 			return err
@@ -228,11 +231,7 @@ instances of CRDs that no other stack owns are deleted with it.`,
 		ValidArgsFunction: flags.completeStack(g),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			ctx := cmd.Context()
-			stacks, err := g.stackClient(ctx)
-			if err != nil {
-				return err
-			}
-			install, err := stacks.Find(ctx, flags.key(args[0]))
+			stacks, install, err := flags.find(ctx, g, args[0])
 			if err != nil {
 				return err
 			}
@@ -265,7 +264,6 @@ func newStackList(g *globals) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "list",
 		Short: "List the stacks of all namespaces",
-		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			ctx := cmd.Context()
 			stacks, err := g.stackClient(ctx)
@@ -294,10 +292,9 @@ func newStackList(g *globals) *cobra.Command {
 				rows = append(rows, []string{install.GetNamespace(), install.GetName(), string(install.Scope()), readyOf(install), version,
 					duration.HumanDuration(time.Since(install.GetCreationTimestamp().Time)), messageOf(install)})
 			}
-			if done, err := printObject(g.out, flags.output, listed); done || err != nil {
-				return err
-			}
-			return table(g.out, "NAMESPACE | NAME | SCOPE | READY | VERSION | AGE | MESSAGE", rows)
+			return printAs(g.out, flags.output, listed, func() error {
+				return table(g.out, "NAMESPACE | NAME | SCOPE | READY | VERSION | AGE | MESSAGE", rows)
+			})
 		},
 	}
 	flags.addTo(g, cmd)
@@ -328,11 +325,7 @@ func newStackDescribe(g *globals) *cobra.Command {
 		ValidArgsFunction: flags.completeStack(g),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			ctx := cmd.Context()
-			stacks, err := g.stackClient(ctx)
-			if err != nil {
-				return err
-			}
-			install, err := stacks.Find(ctx, flags.key(args[0]))
+			stacks, install, err := flags.find(ctx, g, args[0])
 			if err != nil {
 				return err
 			}
@@ -344,10 +337,9 @@ func newStackDescribe(g *globals) *cobra.Command {
 				Install v1alpha1.Install `json:"install"`
 				Stack   *v1alpha1.Stack  `json:"stack,omitempty"`
 			}{withKind(install), stack}
-			if done, err := printObject(g.out, flags.output, described); done || err != nil {
-				return err
-			}
-			return table(g.out, "STACK | "+flags.namespace+"/"+args[0], describeStack(install, stack))
+			return printAs(g.out, flags.output, described, func() error {
+				return table(g.out, "STACK | "+flags.namespace+"/"+args[0], describeStack(install, stack))
+			})
 		},
 	}
 	flags.addTo(g, cmd)
@@ -382,14 +374,7 @@ func describeStack(install v1alpha1.Install, stack *v1alpha1.Stack) [][]string {
 	}
 	for _, rule := range spec.Permissions.Rules {
 		rows = append(rows, []string{"MAY", fmt.Sprintf("%s %s (%s) %s", strings.Join(rule.Verbs, ","), strings.Join(rule.Resources, ", "),
-			groupOf(rule.APIGroups), where)})
+			cmp.Or(strings.Join(rule.APIGroups, ", "), "core"), where)})
 	}
 	return rows
-}
-
-func groupOf(groups []string) string {
-	if all := strings.Join(groups, ", "); all != "" {
-		return all
-	}
-	return "core"
 }

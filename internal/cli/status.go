@@ -35,10 +35,7 @@ func newStatus(g *globals) *cobra.Command {
 			if status.State == control.StateReady {
 				all.SeedsElsewhere = seedSummaries(cmd.Context(), g, status.Dir)
 			}
-			if done, err := printObject(g.out, output, all); done || err != nil {
-				return err
-			}
-			return printStatus(g, &all, output == "wide")
+			return printAs(g.out, output, all, func() error { return printStatus(g, &all, output == "wide") })
 		},
 	}
 	addOutputFlag(cmd, &output, "table", "wide", "json", "yaml")
@@ -80,11 +77,7 @@ func shootsOf(ctx context.Context, g *globals, s *control.Status) []shootclient.
 	if s.State != control.StateReady {
 		return none
 	}
-	client, err := g.shootClient(ctx)
-	if err != nil {
-		return none
-	}
-	all, err := client.List(ctx)
+	all, err := g.shoots(ctx)
 	if err != nil {
 		return none
 	}
@@ -165,11 +158,10 @@ func newVersion(g *globals) *cobra.Command {
 		Short: "Print the versions of gardenlite and of the APIs it serves",
 		RunE: func(*cobra.Command, []string) error {
 			v := versions{Gardenlite: version.Version(), Gardener: version.GardenerVersion, Kubernetes: controlplane.KubernetesVersion}
-			if done, err := printObject(g.out, output, v); done || err != nil {
+			return printAs(g.out, output, v, func() error {
+				_, err := fmt.Fprintln(g.out, "gardenlite "+versionText())
 				return err
-			}
-			_, err := fmt.Fprintln(g.out, "gardenlite "+versionText())
-			return err
+			})
 		},
 	}
 	addOutputFlag(cmd, &output, "text", "json", "yaml")

@@ -17,8 +17,6 @@ func newToken(g *globals) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "token",
 		Short: "Make bootstrap tokens for gardenlets",
-		Args:  cobra.NoArgs,
-		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	cmd.AddCommand(newTokenCreate(g))
 	return cmd
@@ -43,7 +41,6 @@ kubeconfig can become the gardenlet of that seed, and of no other one: keep it s
   gardenlite gardenlet --seed edge --bootstrap-kubeconfig bootstrap.kubeconfig
   # For a garden elsewhere
   gardenlite token create --seed edge --kubeconfig garden.kubeconfig`,
-		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return flags.run(cmd.Context(), g) },
 	}
 	f := cmd.Flags()

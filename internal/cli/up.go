@@ -16,6 +16,7 @@ import (
 	"github.com/gardenlite/gardenlite/internal/landscape/control"
 	"github.com/gardenlite/gardenlite/internal/landscape/statedir"
 	"github.com/gardenlite/gardenlite/internal/node/process"
+	"github.com/gardenlite/gardenlite/internal/sshclient"
 )
 
 type upFlags struct {
@@ -228,7 +229,7 @@ Kubeconfig  %s
 Type next:
   export KUBECONFIG=%s
   kubectl get cloudprofiles,projects
-`, shellQuote(status.Kubeconfig))
+`, sshclient.Quote(status.Kubeconfig))
 	if _, err := os.Stat("manifests/samples/shoot.yaml"); err == nil {
 		fmt.Fprintln(g.out, "  kubectl apply -f manifests/samples/shoot.yaml")
 	}

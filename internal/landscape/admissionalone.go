@@ -10,6 +10,7 @@ import (
 	"github.com/gardenlite/gardenlite/internal/authz/server"
 	"github.com/gardenlite/gardenlite/internal/landscape/control"
 	"github.com/gardenlite/gardenlite/internal/landscape/statedir"
+	"github.com/gardenlite/gardenlite/internal/usage"
 )
 
 // DefaultAdmissionDir returns the state directory of an admission controller of that name that runs alone.
@@ -25,8 +26,7 @@ func RunAdmissionController(ctx context.Context, cfg server.StandaloneConfig, lo
 		return err
 	}
 	if _, err := os.Stat(filepath.Join(cfg.Dir, statedir.RunFile)); err == nil {
-		return &UsageError{
-			Err: fmt.Errorf("--data-dir %s is a landscape's, which has an admission controller of its own: choose another", cfg.Dir)}
+		return usage.Errorf("--data-dir %s is a landscape's, which has an admission controller of its own: choose another", cfg.Dir)
 	}
 	if err := statedir.Prepare(cfg.Dir); err != nil {
 		return err

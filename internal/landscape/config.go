@@ -166,7 +166,7 @@ func (c *Config) validate() error {
 		}
 	}
 	if err := errors.Join(errs...); err != nil {
-		return &UsageError{Err: err}
+		return &usage.Error{Err: err}
 	}
 	return nil
 }
@@ -178,9 +178,6 @@ func checkRange(flag string, d, least, most time.Duration) error {
 	}
 	return fmt.Errorf("--%s %s: whole seconds, between %s and %s", flag, d, least, most)
 }
-
-// UsageError says that a value the user gave is wrong.
-type UsageError = usage.Error
 
 // ControllerNames returns the names that Config.Controllers can contain.
 func ControllerNames() []string { return slices.Concat(kubecontrollers.Names(), controllerNames()) }

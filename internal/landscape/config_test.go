@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/gardenlite/gardenlite/internal/usage"
 )
 
 func TestBastionTimes(t *testing.T) {
@@ -29,7 +31,7 @@ func TestBastionTimes(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 		for _, flag := range test.wrong {
-			if usage := (*UsageError)(nil); !errors.As(err, &usage) || !strings.Contains(err.Error(), flag) {
+			if usage := (*usage.Error)(nil); !errors.As(err, &usage) || !strings.Contains(err.Error(), flag) {
 				t.Errorf("%s: %v", name, err)
 			}
 		}

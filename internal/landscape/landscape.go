@@ -340,9 +340,6 @@ func (l *Landscape) Err() error { return l.err }
 // Status returns the current status of the landscape.
 func (l *Landscape) Status() control.Status { return l.status(false) }
 
-// Garden returns the garden cluster.
-func (l *Landscape) Garden() *garden.Garden { return l.garden }
-
 // SeedKubeconfigPath returns the path of the administrator's kubeconfig for the cluster of a seed.
 func (l *Landscape) SeedKubeconfigPath(name string) string {
 	return statedir.SeedKubeconfigPath(l.cfg.Dir, name)

@@ -35,9 +35,6 @@ func (c *CIDR) IsIPv4() bool { return c.Valid() && c.net.IP.To4() != nil }
 // IsIPv6 reports whether this is a valid IPv6 range.
 func (c *CIDR) IsIPv6() bool { return c.Valid() && c.net.IP.To4() == nil }
 
-// String returns the range as it was written.
-func (c *CIDR) String() string { return c.text }
-
 // Net returns the parsed range, or nil if it could not be parsed.
 func (c *CIDR) Net() *net.IPNet { return c.net }
 

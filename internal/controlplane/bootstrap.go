@@ -7,9 +7,11 @@ import (
 	"sync"
 	"time"
 
+	"golang.org/x/sync/errgroup"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apimachinery/pkg/util/wait"
 	genericapiserver "k8s.io/apiserver/pkg/server"
 	"k8s.io/client-go/kubernetes"
@@ -21,8 +23,6 @@ import (
 	rbacrest "k8s.io/kubernetes/pkg/registry/rbac/rest"
 	schedulingrest "k8s.io/kubernetes/pkg/registry/scheduling/rest"
 	"k8s.io/kubernetes/plugin/pkg/auth/authorizer/rbac/bootstrappolicy"
-
-	"golang.org/x/sync/errgroup"
 )
 
 const (
@@ -155,8 +155,8 @@ func policyBindings(client kubernetes.Interface, clusterRoleBindings rbacv1clien
 // at which nothing is missing makes two requests instead of one for each object.
 func listPolicy(ctx context.Context, client kubernetes.Interface) (rbacv1client.ClusterRoleInterface,
 	rbacv1client.ClusterRoleBindingInterface, error) {
-	roles := &knownClusterRoles{ClusterRoleInterface: client.RbacV1().ClusterRoles()}
-	bindings := &knownClusterRoleBindings{ClusterRoleBindingInterface: client.RbacV1().ClusterRoleBindings()}
+	roles := &knownClusterRoles{client.RbacV1().ClusterRoles(), newKnown[*rbacv1.ClusterRole]()}
+	bindings := &knownClusterRoleBindings{client.RbacV1().ClusterRoleBindings(), newKnown[*rbacv1.ClusterRoleBinding]()}
 	fromCache := metav1.ListOptions{ResourceVersion: "0"} // the cache of this server, which has just been filled
 	roleList, err := roles.List(ctx, fromCache)
 	if err != nil {
@@ -167,10 +167,10 @@ func listPolicy(ctx context.Context, client kubernetes.Interface) (rbacv1client.
 		return nil, nil, err
 	}
 	for i := range roleList.Items {
-		roles.known.put(roleList.Items[i].Name, &roleList.Items[i])
+		roles.listed[roleList.Items[i].Name] = &roleList.Items[i]
 	}
 	for i := range bindingList.Items {
-		bindings.known.put(bindingList.Items[i].Name, &bindingList.Items[i])
+		bindings.listed[bindingList.Items[i].Name] = &bindingList.Items[i]
 	}
 	return roles, bindings, nil
 }
@@ -178,60 +178,47 @@ func listPolicy(ctx context.Context, client kubernetes.Interface) (rbacv1client.
 // known has objects that were listed. It answers once for each name: a caller that reads an object again has found it
 // outdated.
 type known[T interface{ DeepCopy() T }] struct {
-	mu      sync.Mutex
-	objects map[string]T
-	asked   map[string]bool
+	listed map[string]T
+	mu     sync.Mutex
+	read   sets.Set[string]
 }
 
-func (k *known[T]) put(name string, obj T) {
-	if k.objects == nil {
-		k.objects = map[string]T{}
-	}
-	k.objects[name] = obj
+func newKnown[T interface{ DeepCopy() T }]() *known[T] {
+	return &known[T]{listed: map[string]T{}, read: sets.New[string]()}
 }
 
 type getter[T any] func(ctx context.Context, name string, options metav1.GetOptions) (T, error)
 
 // get returns the listed object the first time, and reads the object from the API server after that.
 func (k *known[T]) get(ctx context.Context, resource, name string, options metav1.GetOptions, live getter[T]) (T, error) {
-	if !k.ask(name) {
+	k.mu.Lock()
+	again := k.read.Has(name)
+	k.read.Insert(name)
+	k.mu.Unlock()
+	if again {
 		return live(ctx, name, options)
 	}
-	obj, there := k.objects[name]
+	obj, there := k.listed[name]
 	if !there {
 		return obj, apierrors.NewNotFound(rbacv1.Resource(resource), name)
 	}
 	return obj.DeepCopy(), nil
 }
 
-// ask reports whether the name is read for the first time.
-func (k *known[T]) ask(name string) bool {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	if k.asked[name] {
-		return false
-	}
-	if k.asked == nil {
-		k.asked = map[string]bool{}
-	}
-	k.asked[name] = true
-	return true
-}
-
 type knownClusterRoles struct {
 	rbacv1client.ClusterRoleInterface
-	known known[*rbacv1.ClusterRole]
+	*known[*rbacv1.ClusterRole]
 }
 
 func (c *knownClusterRoles) Get(ctx context.Context, name string, options metav1.GetOptions) (*rbacv1.ClusterRole, error) {
-	return c.known.get(ctx, "clusterroles", name, options, c.ClusterRoleInterface.Get)
+	return c.get(ctx, "clusterroles", name, options, c.ClusterRoleInterface.Get)
 }
 
 type knownClusterRoleBindings struct {
 	rbacv1client.ClusterRoleBindingInterface
-	known known[*rbacv1.ClusterRoleBinding]
+	*known[*rbacv1.ClusterRoleBinding]
 }
 
 func (c *knownClusterRoleBindings) Get(ctx context.Context, name string, options metav1.GetOptions) (*rbacv1.ClusterRoleBinding, error) {
-	return c.known.get(ctx, "clusterrolebindings", name, options, c.ClusterRoleBindingInterface.Get)
+	return c.get(ctx, "clusterrolebindings", name, options, c.ClusterRoleBindingInterface.Get)
 }

@@ -94,8 +94,8 @@ func TestBootstrapHookOutlastsLoad(t *testing.T) {
 // TestKnownAnswersOnce checks that the second read of an object is not answered from the list.
 func TestKnownAnswersOnce(t *testing.T) {
 	client := fake.NewClientset(&rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "new"}})
-	roles := &knownClusterRoles{ClusterRoleInterface: client.RbacV1().ClusterRoles()}
-	roles.known.put("old", &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "old"}})
+	roles := &knownClusterRoles{client.RbacV1().ClusterRoles(), newKnown[*rbacv1.ClusterRole]()}
+	roles.listed["old"] = &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "old"}}
 	get := func(name string) error {
 		_, err := roles.Get(context.Background(), name, metav1.GetOptions{})
 		return err

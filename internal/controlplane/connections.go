@@ -1,6 +1,7 @@
 package controlplane
 
 import (
+	"maps"
 	"net"
 	"sync"
 	"time"
@@ -44,12 +45,9 @@ func (c *connections) Accept() (net.Conn, error) {
 func (c *connections) cut() {
 	c.mu.Lock()
 	c.closed = true
-	open := make([]*accepted, 0, len(c.open))
-	for conn := range c.open {
-		open = append(open, conn)
-	}
+	open := maps.Clone(c.open)
 	c.mu.Unlock()
-	for _, conn := range open {
+	for conn := range open {
 		_ = conn.Close()
 	}
 }

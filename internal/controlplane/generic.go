@@ -8,11 +8,9 @@ import (
 	"crypto/x509/pkix"
 	"encoding/pem"
 	"fmt"
-	"math/big"
 	"time"
 
 	"github.com/google/uuid"
-	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apimachinery/pkg/util/wait"
@@ -25,12 +23,14 @@ import (
 	"k8s.io/apiserver/pkg/util/openapi"
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/util/keyutil"
 	openapicommon "k8s.io/kube-openapi/pkg/common"
 	"k8s.io/kubernetes/pkg/api/legacyscheme"
 	"k8s.io/kubernetes/pkg/controlplane"
 	controlplaneapiserver "k8s.io/kubernetes/pkg/controlplane/apiserver"
 	"k8s.io/kubernetes/pkg/controlplane/apiserver/options"
 	"k8s.io/kubernetes/pkg/kubeapiserver"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
 )
 
 const (
@@ -68,8 +68,8 @@ func newGeneric(opts options.CompletedOptions, schemes []*runtime.Scheme, defini
 	if err != nil {
 		return nil, err
 	}
-	g := &generic{config: c,
-		informers: informers.NewSharedInformerFactoryWithOptions(client, informerResync, informers.WithTransform(withoutManagedFields))}
+	g := &generic{config: c, informers: informers.NewSharedInformerFactoryWithOptions(client, informerResync,
+		informers.WithTransform(cache.TransformStripManagedFields()))}
 	if err := opts.Features.ApplyTo(c, client, g.informers); err != nil {
 		return nil, err
 	}
@@ -87,13 +87,6 @@ func newGeneric(opts options.CompletedOptions, schemes []*runtime.Scheme, defini
 	}
 	c.AggregatedDiscoveryGroupManager = aggregated.NewResourceManager("apis")
 	return g, nil
-}
-
-func withoutManagedFields(obj any) (any, error) {
-	if m, err := meta.Accessor(obj); err == nil {
-		m.SetManagedFields(nil)
-	}
-	return obj, nil
 }
 
 func addOpenAPI(c *genericapiserver.Config, schemes []*runtime.Scheme, definitions openapicommon.GetOpenAPIDefinitions) {
@@ -170,13 +163,8 @@ func selfSigned(name string) (certPEM, keyPEM []byte, err error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	serial, err := rand.Int(rand.Reader, new(big.Int).Lsh(big.NewInt(1), 120))
-	if err != nil {
-		return nil, nil, err
-	}
 	now := time.Now()
 	template := &x509.Certificate{
-		SerialNumber:          serial,
 		Subject:               pkix.Name{CommonName: name},
 		DNSNames:              []string{name},
 		NotBefore:             now.Add(-time.Hour),
@@ -190,10 +178,6 @@ func selfSigned(name string) (certPEM, keyPEM []byte, err error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	keyDER, err := x509.MarshalECPrivateKey(key)
-	if err != nil {
-		return nil, nil, err
-	}
-	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: cert}),
-		pem.EncodeToMemory(&pem.Block{Type: "EC PRIVATE KEY", Bytes: keyDER}), nil
+	keyPEM, err = keyutil.MarshalPrivateKeyToPEM(key)
+	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: cert}), keyPEM, err
 }

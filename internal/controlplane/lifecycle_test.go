@@ -2,6 +2,7 @@ package controlplane
 
 import (
 	"context"
+	"io"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -12,7 +13,6 @@ import (
 
 	"github.com/go-logr/logr"
 	"github.com/sirupsen/logrus"
-	"io"
 	"k8s.io/klog/v2"
 
 	"github.com/gardenlite/gardenlite/internal/datastore"

@@ -73,8 +73,8 @@ func newMetricsGroup(loopback *restclient.Config, clk clock.PassiveClock, log kl
 	group := genericapiserver.NewDefaultAPIGroupInfo(metrics.GroupName, metricsScheme, metav1.ParameterCodec,
 		serializer.NewCodecFactory(metricsScheme))
 	group.VersionedResourcesStorageMap[metricsv1beta1.SchemeGroupVersion.Version] = map[string]rest.Storage{
-		"pods":  &podMetrics{rest.NewDefaultTableConvertor(metrics.Resource("pods")), source},
-		"nodes": &nodeMetrics{rest.NewDefaultTableConvertor(metrics.Resource("nodes")), source},
+		"pods":  &podMetrics{newUsageStorage(source, "pod", "PodMetrics", true, &metrics.PodMetrics{}, &metrics.PodMetricsList{})},
+		"nodes": &nodeMetrics{newUsageStorage(source, "node", "NodeMetrics", false, &metrics.NodeMetrics{}, &metrics.NodeMetricsList{})},
 	}
 	return &group, nil
 }
@@ -89,10 +89,10 @@ type usageSource struct {
 	log    klog.Logger
 }
 
-// of returns the usage of those Pods that run on a node whose kubelet answers, in the order of the Pods. For a
+// ofPods returns the usage of those Pods that run on a node whose kubelet answers, in the order of the Pods. For a
 // container that is a process, the usage is what the kubelet has measured; for a simulated one, it is what the
 // container requests.
-func (s usageSource) of(ctx context.Context, pods []corev1.Pod) []metrics.PodMetrics {
+func (s usageSource) ofPods(ctx context.Context, pods []corev1.Pod) []metrics.PodMetrics {
 	nodes := sets.New[string]()
 	for i := range pods {
 		if pods[i].Status.Phase == corev1.PodRunning {
@@ -193,37 +193,36 @@ func usageOf(pod *corev1.Pod, measured []stats.ContainerStats) (all []metrics.Co
 	return all, true
 }
 
-// podMetrics serves the PodMetrics resource.
-type podMetrics struct {
+// usageStorage has what the storages of both resources have in common.
+type usageStorage struct {
 	rest.TableConvertor
-	source usageSource
+	usageSource
+	kind, singular string
+	namespaced     bool
+	object, list   runtime.Object
 }
 
-// New implements rest.Storage.
-func (*podMetrics) New() runtime.Object { return &metrics.PodMetrics{} }
+func newUsageStorage(source usageSource, singular, kind string, namespaced bool, object, list runtime.Object) usageStorage {
+	return usageStorage{rest.NewDefaultTableConvertor(metrics.Resource(singular + "s")), source, kind, singular, namespaced, object, list}
+}
 
-// NewList implements rest.Lister.
-func (*podMetrics) NewList() runtime.Object { return &metrics.PodMetricsList{} }
+func (s *usageStorage) New() runtime.Object     { return s.object.DeepCopyObject() }
+func (s *usageStorage) NewList() runtime.Object { return s.list.DeepCopyObject() }
+func (s *usageStorage) Destroy()                {}
+func (s *usageStorage) NamespaceScoped() bool   { return s.namespaced }
+func (s *usageStorage) GetSingularName() string { return s.singular }
+func (s *usageStorage) Kind() string            { return s.kind }
 
-// Destroy implements rest.Storage.
-func (*podMetrics) Destroy() {}
-
-// NamespaceScoped implements rest.Scoper.
-func (*podMetrics) NamespaceScoped() bool { return true }
-
-// GetSingularName implements rest.SingularNameProvider.
-func (*podMetrics) GetSingularName() string { return "pod" }
-
-// Kind implements rest.KindProvider.
-func (*podMetrics) Kind() string { return "PodMetrics" }
+// podMetrics serves the PodMetrics resource.
+type podMetrics struct{ usageStorage }
 
 // Get implements rest.Getter.
 func (m *podMetrics) Get(ctx context.Context, name string, _ *metav1.GetOptions) (runtime.Object, error) {
-	pod, err := m.source.client.Pods(genericapirequest.NamespaceValue(ctx)).Get(ctx, name, metav1.GetOptions{})
+	pod, err := m.client.Pods(genericapirequest.NamespaceValue(ctx)).Get(ctx, name, metav1.GetOptions{})
 	if err != nil {
 		return nil, err
 	}
-	all := m.source.of(ctx, []corev1.Pod{*pod})
+	all := m.ofPods(ctx, []corev1.Pod{*pod})
 	if len(all) == 0 {
 		return nil, apierrors.NewNotFound(metrics.Resource("podmetrics"), name) // the same error as metrics-server's
 	}
@@ -232,44 +231,23 @@ func (m *podMetrics) Get(ctx context.Context, name string, _ *metav1.GetOptions)
 
 // List implements rest.Lister.
 func (m *podMetrics) List(ctx context.Context, options *internalversion.ListOptions) (runtime.Object, error) {
-	pods, err := m.source.client.Pods(genericapirequest.NamespaceValue(ctx)).List(ctx, selected(options))
+	pods, err := m.client.Pods(genericapirequest.NamespaceValue(ctx)).List(ctx, selected(options))
 	if err != nil {
 		return nil, err
 	}
-	return &metrics.PodMetricsList{Items: m.source.of(ctx, pods.Items)}, nil
+	return &metrics.PodMetricsList{Items: m.ofPods(ctx, pods.Items)}, nil
 }
 
 // nodeMetrics serves the NodeMetrics resource: the usage of a Node is the sum of that of its Pods.
-type nodeMetrics struct {
-	rest.TableConvertor
-	source usageSource
-}
-
-// New implements rest.Storage.
-func (*nodeMetrics) New() runtime.Object { return &metrics.NodeMetrics{} }
-
-// NewList implements rest.Lister.
-func (*nodeMetrics) NewList() runtime.Object { return &metrics.NodeMetricsList{} }
-
-// Destroy implements rest.Storage.
-func (*nodeMetrics) Destroy() {}
-
-// NamespaceScoped implements rest.Scoper.
-func (*nodeMetrics) NamespaceScoped() bool { return false }
-
-// GetSingularName implements rest.SingularNameProvider.
-func (*nodeMetrics) GetSingularName() string { return "node" }
-
-// Kind implements rest.KindProvider.
-func (*nodeMetrics) Kind() string { return "NodeMetrics" }
+type nodeMetrics struct{ usageStorage }
 
 // Get implements rest.Getter.
 func (m *nodeMetrics) Get(ctx context.Context, name string, _ *metav1.GetOptions) (runtime.Object, error) {
-	node, err := m.source.client.Nodes().Get(ctx, name, metav1.GetOptions{})
+	node, err := m.client.Nodes().Get(ctx, name, metav1.GetOptions{})
 	if err != nil {
 		return nil, err
 	}
-	all, err := m.of(ctx, []corev1.Node{*node}, fields.OneTermEqualSelector("spec.nodeName", name).String())
+	all, err := m.ofNodes(ctx, []corev1.Node{*node}, fields.OneTermEqualSelector("spec.nodeName", name).String())
 	if err != nil {
 		return nil, err
 	}
@@ -278,20 +256,20 @@ func (m *nodeMetrics) Get(ctx context.Context, name string, _ *metav1.GetOptions
 
 // List implements rest.Lister.
 func (m *nodeMetrics) List(ctx context.Context, options *internalversion.ListOptions) (runtime.Object, error) {
-	nodes, err := m.source.client.Nodes().List(ctx, selected(options))
+	nodes, err := m.client.Nodes().List(ctx, selected(options))
 	if err != nil {
 		return nil, err
 	}
-	all, err := m.of(ctx, nodes.Items, "")
+	all, err := m.ofNodes(ctx, nodes.Items, "")
 	if err != nil {
 		return nil, err
 	}
 	return &metrics.NodeMetricsList{Items: all}, nil
 }
 
-// of returns the usage of the nodes by the Pods that match the field selector.
-func (m *nodeMetrics) of(ctx context.Context, nodes []corev1.Node, podSelector string) ([]metrics.NodeMetrics, error) {
-	pods, err := m.source.client.Pods(metav1.NamespaceAll).List(ctx, metav1.ListOptions{FieldSelector: podSelector})
+// ofNodes returns the usage of the nodes by the Pods that match the field selector.
+func (m *nodeMetrics) ofNodes(ctx context.Context, nodes []corev1.Node, podSelector string) ([]metrics.NodeMetrics, error) {
+	pods, err := m.client.Pods(metav1.NamespaceAll).List(ctx, metav1.ListOptions{FieldSelector: podSelector})
 	if err != nil {
 		return nil, err
 	}
@@ -309,7 +287,7 @@ func (m *nodeMetrics) of(ctx context.Context, nodes []corev1.Node, podSelector s
 			runs.Insert(pods.Items[i].Spec.NodeName)
 		}
 	}
-	for _, pod := range m.source.of(ctx, pods.Items) {
+	for _, pod := range m.ofPods(ctx, pods.Items) {
 		node := nodeOf[types.NamespacedName{Namespace: pod.Namespace, Name: pod.Name}]
 		if cpu[node] == nil {
 			continue
@@ -326,8 +304,8 @@ func (m *nodeMetrics) of(ctx context.Context, nodes []corev1.Node, podSelector s
 			continue // the usage of its Pods is not known
 		}
 		all = append(all, metrics.NodeMetrics{
-			ObjectMeta: metav1.ObjectMeta{Name: node.Name, Labels: node.Labels, CreationTimestamp: metav1.NewTime(m.source.clock.Now())},
-			Timestamp:  metav1.NewTime(m.source.clock.Now()), Window: metav1.Duration{Duration: metricsWindow},
+			ObjectMeta: metav1.ObjectMeta{Name: node.Name, Labels: node.Labels, CreationTimestamp: metav1.NewTime(m.clock.Now())},
+			Timestamp:  metav1.NewTime(m.clock.Now()), Window: metav1.Duration{Duration: metricsWindow},
 			Usage: corev1.ResourceList{corev1.ResourceCPU: *cpu[node.Name], corev1.ResourceMemory: *memory[node.Name]},
 		})
 	}

@@ -2,6 +2,7 @@ package controlplane
 
 import (
 	"context"
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"net"
@@ -14,9 +15,11 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	utilerrors "k8s.io/apimachinery/pkg/util/errors"
 	utilnet "k8s.io/apimachinery/pkg/util/net"
+	"k8s.io/apiserver/pkg/server/dynamiccertificates"
 	"k8s.io/apiserver/pkg/server/egressselector"
 	"k8s.io/klog/v2"
 	"k8s.io/kubernetes/cmd/kube-apiserver/app/options"
+	"k8s.io/utils/clock"
 
 	"github.com/gardenlite/gardenlite/internal/controlplane/pki"
 	"github.com/gardenlite/gardenlite/internal/fsutil"
@@ -156,4 +159,31 @@ func (c *Config) auditArgs() ([]string, error) {
 		return nil, err
 	}
 	return []string{"--audit-log-path=" + c.AuditLog, "--audit-policy-file=" + policy, "--audit-log-mode=blocking"}, nil
+}
+
+// clientAuthorities reads the certificate authorities of clients from a file. The expiry of client certificates is
+// checked with the clock of the landscape.
+type clientAuthorities struct {
+	*dynamiccertificates.DynamicFileCAContent
+	clock clock.PassiveClock
+}
+
+var (
+	_ dynamiccertificates.CAContentProvider = clientAuthorities{}
+	_ dynamiccertificates.ControllerRunner  = clientAuthorities{}
+	_ dynamiccertificates.Notifier          = clientAuthorities{}
+)
+
+func newClientAuthorities(file string, clock clock.PassiveClock) (dynamiccertificates.CAContentProvider, error) {
+	content, err := dynamiccertificates.NewDynamicCAContentFromFile("client-ca-bundle", file)
+	if err != nil {
+		return nil, fmt.Errorf("reading the authorities of clients: %w", err)
+	}
+	return clientAuthorities{content, clock}, nil
+}
+
+func (a clientAuthorities) VerifyOptions() (x509.VerifyOptions, bool) {
+	options, ok := a.DynamicFileCAContent.VerifyOptions()
+	options.CurrentTime = a.clock.Now()
+	return options, ok
 }

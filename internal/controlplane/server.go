@@ -16,6 +16,7 @@ import (
 
 	"k8s.io/apiserver/pkg/authentication/authenticator"
 	"k8s.io/client-go/rest"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 	"k8s.io/utils/clock"
 
 	"github.com/gardenlite/gardenlite/internal/controlplane/pki"
@@ -295,6 +296,17 @@ func (s *Server) ClientConfig(component, user string, groups ...string) (*rest.C
 		tls.CAFile, tls.CAData = "", s.pki.CAPEM()
 	}
 	return &rest.Config{Host: s.URL(), UserAgent: "gardenlite/" + component, TLSClientConfig: tls}, nil
+}
+
+// Kubeconfig returns a kubeconfig with one context of the given name, which is the current one. The certificate and key
+// are embedded, so that the file can be moved.
+func Kubeconfig(name, url string, caPEM, certPEM, keyPEM []byte) *clientcmdapi.Config {
+	config := clientcmdapi.NewConfig()
+	config.Clusters[name] = &clientcmdapi.Cluster{Server: url, CertificateAuthorityData: caPEM}
+	config.AuthInfos[name] = &clientcmdapi.AuthInfo{ClientCertificateData: certPEM, ClientKeyData: keyPEM}
+	config.Contexts[name] = &clientcmdapi.Context{Cluster: name, AuthInfo: name}
+	config.CurrentContext = name
+	return config
 }
 
 func listen(ctx context.Context, address string, port int) (net.Listener, error) {

@@ -5,16 +5,14 @@ import (
 	"fmt"
 	"net/http"
 	"path"
+	"slices"
 	"sync"
 	"time"
 
-	clientv3 "go.etcd.io/etcd/client/v3"
 	etcdkubernetes "go.etcd.io/etcd/client/v3/kubernetes"
-	"go.uber.org/zap"
 	"google.golang.org/grpc/metadata"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apimachinery/pkg/watch"
 	registry "k8s.io/apiserver/pkg/registry/generic"
 	genericapiserver "k8s.io/apiserver/pkg/server"
@@ -28,12 +26,8 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-const (
-	// dialTimeout is the timeout for connecting to a datastore of this process.
-	dialTimeout = 20 * time.Second
-	// probeTimeout is how long the datastore may take to answer a health check.
-	probeTimeout = 2 * time.Second
-)
+// probeTimeout is how long the datastore may take to answer a health check.
+const probeTimeout = 2 * time.Second
 
 // sharedConnection is the only connection of a server to the datastore, shared by all resources. Kubernetes has one for
 // each resource, which with kine in the same process is most of the cost of a server.
@@ -49,7 +43,7 @@ func (s *Server) connect(ctx context.Context) (*sharedConnection, error) {
 	if !s.datastore.Kine {
 		return nil, nil
 	}
-	client, err := clientv3.New(clientv3.Config{Endpoints: []string{s.datastore.Endpoint}, DialTimeout: dialTimeout, Logger: zap.NewNop()})
+	client, err := newEtcdClient(context.WithoutCancel(ctx), s.datastore, dialTimeout)
 	if err != nil {
 		return nil, fmt.Errorf("connecting to the datastore: %w", err)
 	}
@@ -100,7 +94,7 @@ func (o *sharedOptions) GetRESTOptions(resource schema.GroupResource, example ru
 	}
 	options.Decorator = o.connection.cached
 	if resource.Resource == "events" && (resource.Group == "" || resource.Group == "events.k8s.io") || o.connection.dense &&
-		rarelyRead.Has(resource) {
+		slices.Contains(rarelyRead[resource.Group], resource.Resource) {
 		options.Decorator = o.connection.uncached
 	}
 	if o.connection.dense {
@@ -109,56 +103,35 @@ func (o *sharedOptions) GetRESTOptions(resource schema.GroupResource, example ru
 	return options, nil
 }
 
-// rarelyRead are resources with few objects and few readers. In a dense server they have no watch cache: lists and
-// watches read from the datastore.
-var rarelyRead = sets.New(
-	schema.GroupResource{Resource: "limitranges"},
-	schema.GroupResource{Resource: "podtemplates"},
-	schema.GroupResource{Resource: "replicationcontrollers"},
-	schema.GroupResource{Resource: "resourcequotas"},
-	schema.GroupResource{Resource: "endpoints"},
-	schema.GroupResource{Resource: "persistentvolumes"},
-	schema.GroupResource{Resource: "persistentvolumeclaims"},
-	schema.GroupResource{Group: "admissionregistration.k8s.io", Resource: "mutatingadmissionpolicies"},
-	schema.GroupResource{Group: "admissionregistration.k8s.io", Resource: "mutatingadmissionpolicybindings"},
-	schema.GroupResource{Group: "admissionregistration.k8s.io", Resource: "mutatingwebhookconfigurations"},
-	schema.GroupResource{Group: "admissionregistration.k8s.io", Resource: "validatingadmissionpolicies"},
-	schema.GroupResource{Group: "admissionregistration.k8s.io", Resource: "validatingadmissionpolicybindings"},
-	schema.GroupResource{Group: "admissionregistration.k8s.io", Resource: "validatingwebhookconfigurations"},
-	schema.GroupResource{Group: "apps", Resource: "controllerrevisions"},
-	schema.GroupResource{Group: "apps", Resource: "daemonsets"},
-	schema.GroupResource{Group: "apps", Resource: "deployments"},
-	schema.GroupResource{Group: "apps", Resource: "replicasets"},
-	schema.GroupResource{Group: "apps", Resource: "statefulsets"},
-	schema.GroupResource{Group: "autoscaling", Resource: "horizontalpodautoscalers"},
-	schema.GroupResource{Group: "batch", Resource: "cronjobs"},
-	schema.GroupResource{Group: "batch", Resource: "jobs"},
-	schema.GroupResource{Group: "certificates.k8s.io", Resource: "certificatesigningrequests"},
-	schema.GroupResource{Group: "certificates.k8s.io", Resource: "clustertrustbundles"},
-	schema.GroupResource{Group: "certificates.k8s.io", Resource: "podcertificaterequests"},
-	schema.GroupResource{Group: "discovery.k8s.io", Resource: "endpointslices"},
-	schema.GroupResource{Group: "flowcontrol.apiserver.k8s.io", Resource: "flowschemas"},
-	schema.GroupResource{Group: "flowcontrol.apiserver.k8s.io", Resource: "prioritylevelconfigurations"},
-	schema.GroupResource{Group: "networking.k8s.io", Resource: "ingressclasses"},
-	schema.GroupResource{Group: "networking.k8s.io", Resource: "ingresses"},
-	schema.GroupResource{Group: "networking.k8s.io", Resource: "ipaddresses"},
-	schema.GroupResource{Group: "networking.k8s.io", Resource: "networkpolicies"},
-	schema.GroupResource{Group: "networking.k8s.io", Resource: "servicecidrs"},
-	schema.GroupResource{Group: "node.k8s.io", Resource: "runtimeclasses"},
-	schema.GroupResource{Group: "policy", Resource: "poddisruptionbudgets"},
-	schema.GroupResource{Group: "resource.k8s.io", Resource: "deviceclasses"},
-	schema.GroupResource{Group: "resource.k8s.io", Resource: "devicetaintrules"},
-	schema.GroupResource{Group: "resource.k8s.io", Resource: "resourceclaims"},
-	schema.GroupResource{Group: "resource.k8s.io", Resource: "resourceclaimtemplates"},
-	schema.GroupResource{Group: "resource.k8s.io", Resource: "resourceslices"},
-	schema.GroupResource{Group: "scheduling.k8s.io", Resource: "priorityclasses"},
-	schema.GroupResource{Group: "storage.k8s.io", Resource: "csidrivers"},
-	schema.GroupResource{Group: "storage.k8s.io", Resource: "csinodes"},
-	schema.GroupResource{Group: "storage.k8s.io", Resource: "csistoragecapacities"},
-	schema.GroupResource{Group: "storage.k8s.io", Resource: "storageclasses"},
-	schema.GroupResource{Group: "storage.k8s.io", Resource: "volumeattachments"},
-	schema.GroupResource{Group: "storage.k8s.io", Resource: "volumeattributesclasses"},
-)
+// rarelyRead are resources with few objects and few readers, by their groups. In a dense server they have no watch
+// cache: lists and watches read from the datastore.
+var rarelyRead = map[string][]string{
+	"": {
+		"limitranges", "podtemplates", "replicationcontrollers", "resourcequotas", "endpoints", "persistentvolumes",
+		"persistentvolumeclaims",
+	},
+	"admissionregistration.k8s.io": {
+		"mutatingadmissionpolicies", "mutatingadmissionpolicybindings", "mutatingwebhookconfigurations",
+		"validatingadmissionpolicies", "validatingadmissionpolicybindings", "validatingwebhookconfigurations",
+	},
+	"apps":                         {"controllerrevisions", "daemonsets", "deployments", "replicasets", "statefulsets"},
+	"autoscaling":                  {"horizontalpodautoscalers"},
+	"batch":                        {"cronjobs", "jobs"},
+	"certificates.k8s.io":          {"certificatesigningrequests", "clustertrustbundles", "podcertificaterequests"},
+	"discovery.k8s.io":             {"endpointslices"},
+	"flowcontrol.apiserver.k8s.io": {"flowschemas", "prioritylevelconfigurations"},
+	"networking.k8s.io":            {"ingressclasses", "ingresses", "ipaddresses", "networkpolicies", "servicecidrs"},
+	"node.k8s.io":                  {"runtimeclasses"},
+	"policy":                       {"poddisruptionbudgets"},
+	"resource.k8s.io": {
+		"deviceclasses", "devicetaintrules", "resourceclaims", "resourceclaimtemplates", "resourceslices",
+	},
+	"scheduling.k8s.io": {"priorityclasses"},
+	"storage.k8s.io": {
+		"csidrivers", "csinodes", "csistoragecapacities", "storageclasses", "volumeattachments",
+		"volumeattributesclasses",
+	},
+}
 
 // uncached returns the storage of a resource without a watch cache.
 func (c *sharedConnection) uncached(config *storagebackend.ConfigForResource, resourcePrefix string, _ func(runtime.Object) (string, error),

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"path/filepath"
 	"time"
 
@@ -14,6 +15,7 @@ import (
 	"github.com/gardenlite/gardenlite/internal/controlplane/pki"
 	"github.com/gardenlite/gardenlite/internal/landscape/control"
 	"github.com/gardenlite/gardenlite/internal/landscape/statedir"
+	"github.com/gardenlite/gardenlite/internal/usage"
 )
 
 // admissionController is the name of the component, for the status and for --controllers.
@@ -99,4 +101,35 @@ func (l *Landscape) inspected() (*server.Controller, *rest.Config, error) {
 			", so nothing is allowed to gardenlets beyond RBAC: start it without -" + admissionController + " in --controllers")
 	}
 	return l.admission.controller, l.garden.AdminConfig(), nil
+}
+
+// DefaultAdmissionDir returns the state directory of an admission controller of that name that runs alone.
+func DefaultAdmissionDir(name string) (string, error) {
+	return statedir.DefaultDir("admission-controller-" + name)
+}
+
+// RunAdmissionController runs an admission controller for a garden elsewhere until the context ends. It locks its
+// state directory, and writes the log there.
+func RunAdmissionController(ctx context.Context, cfg server.StandaloneConfig, logFormat string, verbose bool) (err error) {
+	alone, err := server.NewStandalone(ctx, cfg)
+	if err != nil {
+		return err
+	}
+	if _, err := os.Stat(filepath.Join(cfg.Dir, statedir.RunFile)); err == nil {
+		return usage.Errorf("--data-dir %s is a landscape's, which has an admission controller of its own: choose another", cfg.Dir)
+	}
+	if err := statedir.Prepare(cfg.Dir); err != nil {
+		return err
+	}
+	held, err := statedir.Lock(cfg.Dir)
+	if err != nil {
+		return fmt.Errorf("%s: %w: choose another --name or --data-dir", cfg.Dir, err)
+	}
+	defer func() { err = errors.Join(err, held.Unlock()) }()
+	logs, err := control.StartLogging(control.LogConfig{Dir: cfg.Dir, Format: logFormat, Verbose: verbose})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, logs.Close()) }()
+	return alone.Run(ctx)
 }

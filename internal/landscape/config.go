@@ -124,46 +124,33 @@ func (c *Config) Complete() error {
 
 func (c *Config) validate() error {
 	var errs []error
-	if !nameForm.MatchString(c.Name) {
-		errs = append(errs, fmt.Errorf(
-			"--name %q: at most 40 lower case letters, digits and dashes, beginning and ending with a letter or digit", c.Name))
-	}
-	if c.Port < 0 || c.Port > 65535 {
-		errs = append(errs, fmt.Errorf("--port %d: a port is between 1 and 65535, or 0 for a free one", c.Port))
-	}
-	if net.ParseIP(c.BindAddress) == nil {
-		errs = append(errs, fmt.Errorf("--bind-address %q: not an IP address", c.BindAddress))
-	}
-	if c.Seeds < 0 || c.Seeds > 100 {
-		errs = append(errs, fmt.Errorf("--seeds %d: between 0 and 100", c.Seeds))
-	}
-	if c.ReadyTimeout < 0 {
-		errs = append(errs, fmt.Errorf("--ready-timeout %s: must not be negative", c.ReadyTimeout))
-	}
-	if c.SeedMonitorPeriod < 0 {
-		errs = append(errs, fmt.Errorf("--seed-monitor-period %s: must not be negative", c.SeedMonitorPeriod))
-	}
-	for i := range c.Images {
-		if err := c.Images[i].Complete(); err != nil {
-			errs = append(errs, fmt.Errorf("--run-image: %w", err))
+	check := func(valid bool, format string, args ...any) {
+		if !valid {
+			errs = append(errs, fmt.Errorf(format, args...))
 		}
 	}
-	if err := c.Kubeconfigs.Validate(); err != nil {
-		errs = append(errs, err)
+	check(nameForm.MatchString(c.Name),
+		"--name %q: at most 40 lower case letters, digits and dashes, beginning and ending with a letter or digit", c.Name)
+	check(c.Port >= 0 && c.Port <= 65535, "--port %d: a port is between 1 and 65535, or 0 for a free one", c.Port)
+	check(net.ParseIP(c.BindAddress) != nil, "--bind-address %q: not an IP address", c.BindAddress)
+	check(c.Seeds >= 0 && c.Seeds <= 100, "--seeds %d: between 0 and 100", c.Seeds)
+	check(c.ReadyTimeout >= 0, "--ready-timeout %s: must not be negative", c.ReadyTimeout)
+	check(c.SeedMonitorPeriod >= 0, "--seed-monitor-period %s: must not be negative", c.SeedMonitorPeriod)
+	for i := range c.Images {
+		err := c.Images[i].Complete()
+		check(err == nil, "--run-image: %w", err)
 	}
-	errs = append(errs, checkRange("bastion-time-to-live", c.BastionTimeToLive, operations.MinTimeToLive, operations.MaxTimeToLive),
+	errs = append(errs, c.Kubeconfigs.Validate(),
+		checkRange("bastion-time-to-live", c.BastionTimeToLive, operations.MinTimeToLive, operations.MaxTimeToLive),
 		checkRange("bastion-max-lifetime", c.BastionMaxLifetime, bastion.MinMaxLifetime, bastion.MaxMaxLifetime),
 		control.ValidateLogFormat(c.LogFormat))
-	if err := (datastore.Config{Endpoint: c.Datastore}).Validate(); err != nil {
-		errs = append(errs, fmt.Errorf("--datastore: %w", err))
-	}
-	if err := kubecontrollers.ValidateSelect(c.Controllers, controllerNames()...); err != nil {
-		errs = append(errs, fmt.Errorf("--controllers: %w", err))
-	}
+	err := datastore.Config{Endpoint: c.Datastore}.Validate()
+	check(err == nil, "--datastore: %w", err)
+	err = kubecontrollers.ValidateSelect(c.Controllers, controllerNames()...)
+	check(err == nil, "--controllers: %w", err)
 	for _, path := range c.Apply {
-		if _, err := os.Stat(path); err != nil {
-			errs = append(errs, fmt.Errorf("--apply: %w", err))
-		}
+		_, err := os.Stat(path)
+		check(err == nil, "--apply: %w", err)
 	}
 	if err := errors.Join(errs...); err != nil {
 		return &usage.Error{Err: err}

@@ -12,10 +12,13 @@ import (
 	"sync/atomic"
 	"time"
 
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 	"k8s.io/klog/v2"
+	"k8s.io/utils/clock"
 
 	"github.com/gardenlite/gardenlite/internal/authz/server"
 	"github.com/gardenlite/gardenlite/internal/controlplane"
+	"github.com/gardenlite/gardenlite/internal/controlplane/pki"
 	"github.com/gardenlite/gardenlite/internal/controlplane/quirks"
 	"github.com/gardenlite/gardenlite/internal/datastore"
 	"github.com/gardenlite/gardenlite/internal/fsutil"
@@ -64,19 +67,19 @@ func Start(ctx context.Context, cfg Config) (*Landscape, error) {
 
 	startCtx, cancel := context.WithTimeout(ctx, cfg.ReadyTimeout)
 	defer cancel()
-	startCtx, giveUp := context.WithCancelCause(startCtx)
-	defer giveUp(nil)
+	startCtx, cancelStart := context.WithCancelCause(startCtx)
+	defer cancelStart(nil)
 	go func() { // a stop during the start cancels the start
 		select {
 		case <-stopping:
-			giveUp(errStopped)
+			cancelStart(errStopped)
 		case <-startCtx.Done():
 		}
 	}()
 	// The shutdown begins as soon as the start is canceled.
-	goesOn := context.AfterFunc(startCtx, quirks.BeginShutdown)
+	cancelShutdown := context.AfterFunc(startCtx, quirks.BeginShutdown)
 	if err := l.start(startCtx); err != nil {
-		if goesOn() {
+		if cancelShutdown() {
 			quirks.BeginShutdown()
 		}
 		defer quirks.EndShutdown()
@@ -84,7 +87,7 @@ func Start(ctx context.Context, cfg Config) (*Landscape, error) {
 		klog.Background().Error(err, "The landscape did not start")
 		return nil, errors.Join(l.explainStart(startCtx, err), l.close())
 	}
-	if !goesOn() { // the start was canceled just when it was ready
+	if !cancelShutdown() { // the start was canceled just when it was ready
 		defer quirks.EndShutdown()
 	}
 	go l.run(stopping)
@@ -110,9 +113,11 @@ func (l *Landscape) start(ctx context.Context) error {
 	if err := statedir.Prepare(l.cfg.Dir); err != nil {
 		return err
 	}
-	if err := l.takeLock(); err != nil {
+	held, err := statedir.Lock(l.cfg.Dir)
+	if err != nil {
 		return err
 	}
+	l.onClose(held.Unlock)
 	if l.cfg.Datastore != datastore.Memory {
 		if err := statedir.CheckDisk(l.cfg.Dir); err != nil {
 			return err
@@ -142,14 +147,10 @@ func (l *Landscape) start(ctx context.Context) error {
 	if err := l.startAdmission(ctx); err != nil {
 		return fmt.Errorf("starting the admission controller: %w", err)
 	}
-	if err := l.startControllerManager(ctx); err != nil {
-		return err
-	}
-	if err := l.startScheduler(ctx); err != nil {
-		return err
-	}
-	if err := l.startStackManager(ctx); err != nil {
-		return err
+	for _, start := range []func(context.Context) error{l.startControllerManager, l.startScheduler, l.startStackManager} {
+		if err := start(ctx); err != nil {
+			return err
+		}
 	}
 	if run.SeedPorts, err = l.host.Load().WaitSeeds(); err != nil {
 		return err
@@ -168,16 +169,6 @@ func (l *Landscape) start(ctx context.Context) error {
 		s.State = control.StateReady
 		s.ReadyAfter = time.Since(begin)
 	})
-	return nil
-}
-
-// takeLock locks the state directory. It fails while another process holds the landscape.
-func (l *Landscape) takeLock() error {
-	held, err := statedir.Lock(l.cfg.Dir)
-	if err != nil {
-		return err
-	}
-	l.onClose(held.Unlock)
 	return nil
 }
 
@@ -366,4 +357,20 @@ func DatastoreKind(endpoint string) string {
 		return datastore.SQLite
 	}
 	return kind
+}
+
+// UserKubeconfig returns a kubeconfig for another user of the garden, derived from the administrator's. It needs no
+// running landscape: the certificate is signed with the authority's key in the state directory.
+func UserKubeconfig(dir string, admin *clientcmdapi.Config, user string, groups []string, life time.Duration) (
+	*clientcmdapi.Config, error) {
+	context := admin.Contexts[admin.CurrentContext]
+	if context == nil || admin.Clusters[context.Cluster] == nil {
+		return nil, errors.New("the landscape's kubeconfig has no current context: start the landscape again, and it is written anew")
+	}
+	cluster := admin.Clusters[context.Cluster]
+	certPEM, keyPEM, err := pki.IssueFrom(filepath.Join(dir, statedir.PKIFolder, gardenCluster), clock.RealClock{}, user, groups, life)
+	if err != nil {
+		return nil, err
+	}
+	return controlplane.Kubeconfig(admin.CurrentContext+"-"+user, cluster.Server, cluster.CertificateAuthorityData, certPEM, keyPEM), nil
 }

@@ -60,7 +60,7 @@ func (l *Landscape) startGardenlets(ctx context.Context) error {
 	return h.WaitReady(ctx, begin)
 }
 
-// gardenForSeeds returns how the seeds of this process connect to its garden.
+// gardenOfSeeds returns how the seeds of this process connect to its garden.
 func (l *Landscape) gardenOfSeeds() seedhost.Garden {
 	server, admin := l.garden.Server(), l.garden.AdminConfig()
 	return seedhost.Garden{

@@ -16,7 +16,7 @@ func TestLeavesNothing(t *testing.T) {
 	}
 	w := newWorld(t)
 	secret := authorities(t)
-	w.order(t, id, secret)
+	w.create(t, id, secret)
 	cycle := func() {
 		w.waitFor(t, id, spec.ControllerManager, 1)
 		w.scale(t, id, 0)
@@ -30,6 +30,6 @@ func TestLeavesNothing(t *testing.T) {
 		cycle()
 	}
 	growthBelow(cycles)
-	state, _ := w.host.State(id)
+	state, _ := w.host.Status(id)
 	checkNobodyListens(t, strings.TrimPrefix(state.URL, "https://"))
 }

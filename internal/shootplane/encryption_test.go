@@ -28,7 +28,7 @@ import (
 func TestEncryption(t *testing.T) {
 	w := newWorld(t)
 	secret := authorities(t)
-	w.order(t, id, secret)
+	w.create(t, id, secret)
 	w.waitFor(t, id, spec.APIServer, 1)
 	testutil.EventuallyTrue(t, "the Service tells an address", func() bool {
 		service, err := w.seed.CoreV1().Services(id).Get(t.Context(), spec.ServiceName, metav1.GetOptions{})

@@ -16,9 +16,9 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// defaultStarts is how many control planes start at the same time. A higher number does not help: the creation of an
+// startsAtOnce is how many control planes start at the same time. A higher number does not help: the creation of an
 // API server is bound by the processor, and most of it is serialized.
-const defaultStarts = 4
+const startsAtOnce = 4
 
 // IDPrefix is the prefix of the technical ID of every shoot.
 const IDPrefix = "shoot--"
@@ -26,7 +26,7 @@ const IDPrefix = "shoot--"
 // ErrOwnedByOtherSeed says that another seed of the process runs the control plane.
 var ErrOwnedByOtherSeed = errors.New("the control plane runs in another seed")
 
-// errStopped says that the Host accepts no orders any more.
+// errStopped says that the Host accepts no control planes any more.
 var errStopped = errors.New("the process is being stopped")
 
 // HostConfig configures a Host. Dir is required.
@@ -49,10 +49,8 @@ type HostConfig struct {
 	// Clock is the real clock by default.
 	Clock clock.WithTicker
 	Log   logr.Logger
-	// Starts is how many control planes start at a time; 4 if 0.
-	Starts int
-	// OnChange, if set, is called for every change of a State. It must not call the Host.
-	OnChange func(State)
+	// OnChange, if set, is called for every change of a Status. It must not call the Host.
+	OnChange func(Status)
 }
 
 // Host runs the control planes of all shoots of a process.
@@ -70,9 +68,6 @@ type Host struct {
 // NewHost returns a Host without control planes.
 func NewHost(cfg HostConfig) *Host {
 	cfg.Clock = cmp.Or[clock.WithTicker](cfg.Clock, clock.RealClock{})
-	if cfg.Starts <= 0 {
-		cfg.Starts = defaultStarts
-	}
 	if cfg.Prefix == nil {
 		cfg.Prefix = func(string) string { return "" }
 	}
@@ -80,9 +75,9 @@ func NewHost(cfg HostConfig) *Host {
 		cfg.AuditLog = func(string) string { return "" }
 	}
 	if cfg.OnChange == nil {
-		cfg.OnChange = func(State) {}
+		cfg.OnChange = func(Status) {}
 	}
-	h := &Host{cfg: cfg, slots: make(chan struct{}, cfg.Starts), planes: map[string]*plane{}, watchers: map[string]func(string){}}
+	h := &Host{cfg: cfg, slots: make(chan struct{}, startsAtOnce), planes: map[string]*plane{}, watchers: map[string]func(string){}}
 	h.ports = ports{dir: filepath.Join(cfg.Dir, "data", "shoots"), reserved: map[int]string{}}
 	return h
 }
@@ -90,54 +85,54 @@ func NewHost(cfg HostConfig) *Host {
 func (h *Host) dataDir(id string) string { return filepath.Join(h.cfg.Dir, "data", "shoots", id) }
 func (h *Host) pkiDir(id string) string  { return filepath.Join(h.cfg.Dir, "pki", "shoots", id) }
 
-// Put orders a control plane for a seed, and returns at once. It calls read if the Host does not have the files of the
-// order. It returns ErrOwnedByOtherSeed while the control plane still runs in another seed.
-func (h *Host) Put(id, owner string, order Order, read func() (map[string][]byte, error)) (State, error) {
+// Apply sets the desired state of a seed's control plane, and returns at once. It calls read if the Host does not have
+// the files of that state. It returns ErrOwnedByOtherSeed while the control plane still runs in another seed.
+func (h *Host) Apply(id, owner string, desired DesiredState, read func() (map[string][]byte, error)) (Status, error) {
 	p, err := h.claim(id, owner)
 	if err != nil {
-		return State{}, err
+		return Status{}, err
 	}
-	last := p.ordered()
+	last, _, _ := p.spec()
 	switch {
-	case !order.APIServer:
-	case last.Files != nil && last.sameServer(order):
-		order.Files = last.Files
+	case !desired.APIServer:
+	case last.Files != nil && last.sameServer(desired):
+		desired.Files = last.Files
 	default:
-		if order.Files, err = read(); err != nil {
+		if desired.Files, err = read(); err != nil {
 			return p.observe(), err
 		}
 	}
-	p.put(order)
+	p.apply(desired)
 	return p.observe(), nil
 }
 
 // Remove stops a control plane of a seed, deletes its certificates and, if data is true, its data. It returns at once,
 // and reports whether all of it is done. A control plane of another seed is left alone.
-func (h *Host) Remove(id, owner string, data bool) (State, bool, error) {
+func (h *Host) Remove(id, owner string, data bool) (Status, bool, error) {
 	p, err := h.claim(id, owner)
 	if errors.Is(err, ErrOwnedByOtherSeed) {
-		return State{ID: id, Phase: Gone}, true, nil
+		return Status{ID: id, Phase: Gone}, true, nil
 	}
 	if err != nil {
-		return State{}, false, err
+		return Status{}, false, err
 	}
 	p.remove(data)
 	select {
 	case <-p.ended:
 		h.remove(p)
-		return State{ID: id, Owner: owner, Phase: Gone}, true, nil
+		return Status{ID: id, Owner: owner, Phase: Gone}, true, nil
 	default:
 		return p.observe(), false, nil
 	}
 }
 
-// State returns the state of a control plane, and false if the Host does not have it.
-func (h *Host) State(id string) (State, bool) {
+// Status returns the status of a control plane, and false if the Host does not have it.
+func (h *Host) Status(id string) (Status, bool) {
 	h.mu.Lock()
 	p := h.planes[id]
 	h.mu.Unlock()
 	if p == nil {
-		return State{}, false
+		return Status{}, false
 	}
 	return p.observe(), true
 }
@@ -154,12 +149,12 @@ func (h *Host) Watch(owner string, changed func(id string)) (stop func()) {
 	}
 }
 
-// Leave stops all control planes of a seed and waits for them. Their data stays.
-func (h *Host) Leave(owner string) {
+// StopSeed stops all control planes of a seed and waits for them. Their data stays.
+func (h *Host) StopSeed(owner string) {
 	h.end(func(p *plane) bool { return p.owner == owner })
 }
 
-// Stop stops all control planes, waits for them, and accepts no orders any more.
+// Stop stops all control planes, waits for them, and accepts no new ones.
 func (h *Host) Stop() {
 	h.mu.Lock()
 	h.stopped = true
@@ -203,9 +198,8 @@ func (h *Host) claim(id, owner string) (*plane, error) {
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	p = &plane{host: h, id: id, owner: owner, cancel: cancel, changed: make(chan struct{}, 1), ended: make(chan struct{})}
-	p.state = State{ID: id, Owner: owner, Phase: Stopped}
-	p.state.Port = h.ports.recorded(id)
-	p.state.URL = urlOf(p.state.Port)
+	port := h.ports.recorded(id)
+	p.status = Status{ID: id, Owner: owner, Phase: Stopped, Port: port, URL: urlOf(port)}
 	h.planes[id] = p
 	go p.run(ctx)
 	return p, nil
@@ -221,11 +215,11 @@ func (h *Host) remove(p *plane) {
 	delete(h.planes, p.id)
 	h.ports.release(p.id)
 	h.mu.Unlock()
-	h.cfg.OnChange(State{ID: p.id, Owner: p.owner, Phase: Gone})
+	h.cfg.OnChange(Status{ID: p.id, Owner: p.owner, Phase: Gone})
 }
 
 // notify passes a change of a control plane on to OnChange and to its seed.
-func (h *Host) notify(s State) {
+func (h *Host) notify(s Status) {
 	h.cfg.OnChange(s)
 	h.wakeOwner(s.ID, s.Owner)
 }

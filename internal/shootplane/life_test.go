@@ -25,12 +25,12 @@ import (
 
 const id = "shoot--test--one"
 
-// TestLife takes a control plane through all orders in the life of a shoot.
+// TestLife takes a control plane through all states in the life of a shoot.
 func TestLife(t *testing.T) {
 	w := newWorld(t)
 	secret := authorities(t)
 	begin := time.Now()
-	w.order(t, id, secret)
+	w.create(t, id, secret)
 	w.waitFor(t, id, spec.APIServer, 1)
 	t.Logf("the API server is there after %s", time.Since(begin).Round(time.Millisecond))
 	w.waitFor(t, id, spec.ControllerManager, 1)
@@ -62,7 +62,7 @@ func TestLife(t *testing.T) {
 	w.delete(t, "")
 	checkNobodyListens(t, endpoint)
 	checkFolders(t, w, map[string]bool{"data": true, "volumes": true, "pki": false})
-	w.order(t, id, secret)
+	w.create(t, id, secret)
 	w.waitFor(t, id, spec.APIServer, 1)
 	checkKept(t, w, secret, endpoint)
 
@@ -104,7 +104,7 @@ func (w *world) delete(t *testing.T, confirmed string) {
 		_, err := deployments.Get(t.Context(), spec.APIServer, metav1.GetOptions{})
 		return apierrors.IsNotFound(err)
 	})
-	if _, there := w.host.State(id); there {
+	if _, there := w.host.Status(id); there {
 		t.Error("the host still has the control plane")
 	}
 }
@@ -200,7 +200,7 @@ func TestTellsWhatIsWrong(t *testing.T) {
 	w := newWorld(t)
 	good, bad := authorities(t), authorities(t)
 	delete(bad, spec.KeyServiceAccountKey)
-	w.order(t, id, bad)
+	w.create(t, id, bad)
 	w.waitCondition(t, "lacks "+spec.KeyServiceAccountKey)
 	bad[spec.KeyServiceAccountKey] = good[spec.KeyCA]
 	w.putSecret(t, bad)
@@ -209,7 +209,7 @@ func TestTellsWhatIsWrong(t *testing.T) {
 	w.change(t, id, spec.APIServer, func(d *appsv1.Deployment) { d.Spec.Template.Annotations[spec.AnnotationChecksum] = "2" })
 	w.waitFor(t, id, spec.APIServer, 1)
 
-	if _, err := w.host.Put(id, "other", shootplane.Order{APIServer: true}, nil); err == nil {
+	if _, err := w.host.Apply(id, "other", shootplane.DesiredState{APIServer: true}, nil); err == nil {
 		t.Error("it runs twice")
 	}
 }

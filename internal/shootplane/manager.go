@@ -37,7 +37,7 @@ type Config struct {
 	Lease *client.ObjectKey
 }
 
-// Runner runs the control planes that are ordered in a seed.
+// Runner runs the control planes of a seed.
 type Runner struct {
 	*component.Manager
 	host  *Host
@@ -66,11 +66,11 @@ func New(cfg Config) (*Runner, error) {
 	return &Runner{Manager: mgr, host: cfg.Host, seed: cfg.Seed, leads: cfg.Lease != nil}, nil
 }
 
-// Run runs the controller until the context ends. Without a Lease, the control planes continue until the Host leaves
-// the seed, and the next Runner takes them over. With a Lease, they end, because another process may take over.
+// Run runs the controller until the context ends. Without a Lease, the control planes continue until the Host stops
+// those of the seed, and the next Runner takes them over. With a Lease, they end, because another process may take over.
 func (r *Runner) Run(ctx context.Context) error {
 	if r.leads {
-		defer r.host.Leave(r.seed)
+		defer r.host.StopSeed(r.seed)
 	}
 	return r.Manager.Run(ctx)
 }

@@ -9,11 +9,12 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/clock"
 
 	"github.com/gardenlite/gardenlite/internal/controlplane"
 )
 
-// A failed attempt is retried after a pause that doubles from retryFirst up to retryLast. The pause starts over if the
+// A failed attempt is retried after a backoff that doubles from retryFirst up to retryLast. The backoff starts over if the
 // API server has run for longer than retryLast.
 const (
 	retryFirst = time.Second
@@ -22,8 +23,8 @@ const (
 	startTimeout = 2 * time.Minute
 )
 
-// plane is one control plane. Only its worker (run) starts and stops things; the other methods pass orders to it and
-// read the state.
+// plane is one control plane. Only its worker (run) starts and stops things; the other methods pass the desired state to
+// it and read the status.
 type plane struct {
 	host      *Host
 	id, owner string
@@ -32,42 +33,31 @@ type plane struct {
 	changed, ended chan struct{}
 
 	mu       sync.Mutex
-	order    Order
-	state    State
+	desired  DesiredState
+	status   Status
 	removing bool
 	purging  bool
 }
 
-func (p *plane) ordered() Order {
+// spec returns what the worker has to bring about.
+func (p *plane) spec() (desired DesiredState, removing, purging bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.order
+	return p.desired, p.removing, p.purging
 }
 
-func (p *plane) put(order Order) {
+func (p *plane) apply(desired DesiredState) {
 	p.mu.Lock()
-	p.order = order
+	p.desired = desired
 	p.mu.Unlock()
 	p.wake()
 }
 
 func (p *plane) remove(data bool) {
 	p.mu.Lock()
-	p.order, p.removing, p.purging = Order{}, true, p.purging || data
+	p.desired, p.removing, p.purging = DesiredState{}, true, p.purging || data
 	p.mu.Unlock()
 	p.wake()
-}
-
-func (p *plane) isRemoving() bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.removing
-}
-
-func (p *plane) isPurging() bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.purging
 }
 
 func (p *plane) wake() {
@@ -77,41 +67,41 @@ func (p *plane) wake() {
 	}
 }
 
-func (p *plane) observe() State {
+func (p *plane) observe() Status {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.state
+	return p.status
 }
 
-// update changes the state, and notifies the Host if it is different.
-func (p *plane) update(change func(*State)) {
+// update changes the status, and notifies the Host if it is different.
+func (p *plane) update(change func(*Status)) {
 	p.mu.Lock()
-	before := p.state
-	change(&p.state)
-	now := p.state
+	before := p.status
+	change(&p.status)
+	now := p.status
 	p.mu.Unlock()
 	if now != before {
 		p.host.notify(now)
 	}
 }
 
-func (p *plane) enter(phase Phase) {
-	p.update(func(s *State) { s.Phase, s.Message = phase, "" })
+func (p *plane) setPhase(phase Phase) {
+	p.update(func(s *Status) { s.Phase, s.Message = phase, "" })
 }
 
-// run carries out the orders until the control plane is removed or the context ends.
+// run brings about the desired state until the control plane is removed or the context ends.
 func (p *plane) run(ctx context.Context) {
-	w := &worker{plane: p, server: pause{clock: p.host.cfg.Clock}, controllers: pause{clock: p.host.cfg.Clock}}
+	w := &worker{plane: p, server: backoff{clock: p.host.cfg.Clock}, controllers: backoff{clock: p.host.cfg.Clock}}
 	defer func() {
 		w.stop()
 		close(p.ended)
 		p.host.wakeOwner(p.id, p.owner) // the seed's next reconciliation removes the control plane from the Host
 	}()
 	for ctx.Err() == nil {
-		order := p.ordered()
-		w.bring(ctx, order)
-		if p.isRemoving() && w.running == nil && w.server.over() {
-			err := p.host.clean(ctx, p.id, p.isPurging())
+		desired, removing, purging := p.spec()
+		w.reconcile(ctx, desired, removing)
+		if removing && w.running == nil && w.server.isOver() {
+			err := p.host.clean(ctx, p.id, purging)
 			if err == nil {
 				return
 			}
@@ -125,53 +115,57 @@ func (p *plane) run(ctx context.Context) {
 type worker struct {
 	*plane
 	running *running
-	// tried is the order of the last attempt; another order is not delayed by the pause.
-	tried               Order
-	server, controllers pause
+	// started is when the API server was started.
+	started time.Time
+	// tried is the desired state of the last attempt; another one is not delayed by the backoff.
+	tried               DesiredState
+	server, controllers backoff
 }
 
-// bring carries out an order as far as possible. It returns when it can only wait.
-func (w *worker) bring(ctx context.Context, order Order) {
-	if !order.sameServer(w.tried) {
+// reconcile brings about the desired state as far as possible. It returns when it can only wait.
+func (w *worker) reconcile(ctx context.Context, desired DesiredState, removing bool) {
+	if !desired.sameServer(w.tried) {
 		w.server.reset()
 		w.controllers.reset()
 	}
 	if w.running != nil && w.running.ended() {
 		err := fmt.Errorf("the API server has ended by itself: %w", errors.Join(w.running.server.Err(), w.running.stop()))
-		w.ranFor()
+		if w.host.cfg.Clock.Since(w.started) > retryLast {
+			w.server.reset()
+		}
 		w.running = nil
 		w.fail(err)
 	}
-	if w.running != nil && !order.sameServer(w.running.order) {
+	if w.running != nil && !desired.sameServer(w.running.desired) {
 		w.stop()
 	}
-	if !order.APIServer {
-		if !w.isRemoving() { // otherwise it would hide a failed deletion
-			w.enter(Stopped)
+	if !desired.APIServer {
+		if !removing { // otherwise it would hide a failed deletion
+			w.setPhase(Stopped)
 		}
 		return
 	}
-	if w.running == nil && w.server.over() {
-		w.start(ctx, order)
+	if w.running == nil && w.server.isOver() {
+		w.start(ctx, desired)
 	}
 	if w.running != nil {
-		w.bringControllers(ctx, order)
+		w.reconcileControllers(ctx, desired)
 	}
 }
 
-func (w *worker) start(ctx context.Context, order Order) {
-	w.tried = order
-	w.enter(Waiting)
+func (w *worker) start(ctx context.Context, desired DesiredState) {
+	w.tried = desired
+	w.setPhase(Waiting)
 	select {
 	case w.host.slots <- struct{}{}:
 	case <-ctx.Done():
 		return
 	}
 	defer func() { <-w.host.slots }()
-	w.enter(Starting)
+	w.setPhase(Starting)
 	startCtx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
-	running, err := w.host.start(startCtx, w.id, order)
+	running, err := w.host.start(startCtx, w.id, desired)
 	if err != nil {
 		if ctx.Err() == nil {
 			w.fail(err)
@@ -179,44 +173,38 @@ func (w *worker) start(ctx context.Context, order Order) {
 		return
 	}
 	w.running = running
-	w.server.begin()
-	w.update(func(s *State) {
+	w.started = w.host.cfg.Clock.Now()
+	w.update(func(s *Status) {
 		s.Phase, s.Message = Ready, ""
 		s.Port, s.URL = running.server.Port(), running.server.URL()
-		s.Checksum, s.Version = order.Checksum, order.Version
+		s.Checksum, s.Version = desired.Checksum, desired.Version
 	})
 }
 
 func (w *worker) fail(err error) {
 	w.host.cfg.Log.Error(err, "A shoot's control plane does not run; trying again", "shoot", w.id)
-	w.server.more()
-	w.update(func(s *State) {
+	w.server.extend()
+	w.update(func(s *Status) {
 		s.Phase, s.Message, s.Controllers, s.Checksum, s.Version = Failed, err.Error(), false, "", ""
 	})
 }
 
-func (w *worker) ranFor() {
-	if w.server.since() > retryLast {
-		w.server.reset()
-	}
-}
-
-func (w *worker) bringControllers(ctx context.Context, order Order) {
-	wanted := order.Controllers
+func (w *worker) reconcileControllers(ctx context.Context, desired DesiredState) {
+	wanted := desired.Controllers
 	switch {
 	case !wanted && w.running.controllers != nil:
 		w.running.stopControllers()
-	case wanted && w.running.controllers == nil && w.controllers.over():
-		if err := w.running.startControllers(ctx, order.PodCIDR, w.deleteVolume()); err != nil {
-			w.controllers.more()
+	case wanted && w.running.controllers == nil && w.controllers.isOver():
+		if err := w.running.startControllers(ctx, desired.PodCIDR, w.deleteVolume()); err != nil {
+			w.controllers.extend()
 			w.host.cfg.Log.Error(err, "The controllers of a shoot do not run; trying again", "shoot", w.id)
-			w.update(func(s *State) { s.Controllers, s.ControllersMessage = false, err.Error() })
+			w.update(func(s *Status) { s.Controllers, s.ControllersMessage = false, err.Error() })
 			return
 		}
 		w.controllers.reset()
 	}
 	if wanted == (w.running.controllers != nil) {
-		w.update(func(s *State) { s.Controllers, s.ControllersMessage = wanted, "" })
+		w.update(func(s *Status) { s.Controllers, s.ControllersMessage = wanted, "" })
 	}
 }
 
@@ -225,12 +213,12 @@ func (w *worker) stop() {
 	if w.running == nil {
 		return
 	}
-	w.update(func(s *State) { s.Phase, s.Message, s.Controllers = Stopping, "", false })
+	w.update(func(s *Status) { s.Phase, s.Message, s.Controllers = Stopping, "", false })
 	if err := w.running.stop(); err != nil {
 		w.host.cfg.Log.Error(err, "A shoot's control plane did not stop well", "shoot", w.id)
 	}
 	w.running = nil
-	w.update(func(s *State) { s.Phase, s.Checksum, s.Version, s.ControllersMessage = Stopped, "", "", "" })
+	w.update(func(s *Status) { s.Phase, s.Checksum, s.Version, s.ControllersMessage = Stopped, "", "", "" })
 }
 
 // wait waits until there may be something to do.
@@ -254,6 +242,33 @@ func (w *worker) deleteVolume() func(types.UID) error {
 		return nil
 	}
 	return func(volume types.UID) error { return w.host.cfg.DeleteVolume(w.id, volume) }
+}
+
+// backoff is an exponential backoff between attempts. It doubles with each failure.
+type backoff struct {
+	clock  clock.WithTicker
+	length time.Duration
+	until  time.Time
+}
+
+// isOver reports whether the next attempt is allowed.
+func (b *backoff) isOver() bool { return !b.clock.Now().Before(b.until) }
+
+// extend begins after a failed attempt.
+func (b *backoff) extend() {
+	b.length = min(max(2*b.length, retryFirst), retryLast)
+	b.until = b.clock.Now().Add(b.length)
+}
+
+// reset ends the backoff, and makes the next one short again.
+func (b *backoff) reset() { b.length, b.until = 0, time.Time{} }
+
+// left returns a channel that receives a value when the backoff is over; nil if there is none.
+func (b *backoff) left() <-chan time.Time {
+	if b.isOver() {
+		return nil
+	}
+	return b.clock.After(b.until.Sub(b.clock.Now()))
 }
 
 // clean deletes the certificates of a stopped control plane and, if data is true, its data.

@@ -9,12 +9,12 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/utils/clock"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
@@ -22,17 +22,18 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"github.com/gardenlite/gardenlite/internal/component"
+	"github.com/gardenlite/gardenlite/internal/component/operation"
 	"github.com/gardenlite/gardenlite/internal/shootplane/spec"
 )
 
 // ControllerName is the name of the controller.
 const ControllerName = "control-planes"
 
-// retry is the delay before a failed order is retried, for example because another seed still has the control plane, or
-// because the Secret is incomplete. The conditions contain the reason.
+// retry is the delay before the desired state is applied again after an error, for example because another seed still
+// has the control plane, or because the Secret is incomplete. The conditions contain the reason.
 const retry = 2 * time.Second
 
-// Reconciler passes the orders in a namespace to the Host, and writes the results to the objects there.
+// Reconciler passes the desired state in a namespace to the Host, and writes the status to the objects there.
 type Reconciler struct {
 	Client client.Client
 	Host   *Host
@@ -81,112 +82,86 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 		return reconcile.Result{}, err
 	}
 	if found.apiServer == nil || found.apiServer.DeletionTimestamp != nil {
-		return reconcile.Result{}, r.end(ctx, id, found)
+		return reconcile.Result{}, r.remove(ctx, id, found)
 	}
-	if err := r.hold(ctx, found.apiServer); err != nil {
+	if err := operation.AddFinalizer(ctx, r.Client, found.apiServer, spec.Finalizer); err != nil {
 		return reconcile.Result{}, err
 	}
-	order, err := r.order(found)
-	var state State
+	desired, err := desiredState(found)
+	var status Status
 	if err == nil {
-		state, err = r.Host.Put(id, r.Seed, order, func() (map[string][]byte, error) { return r.files(ctx, id) })
+		status, err = r.Host.Apply(id, r.Seed, desired, func() (map[string][]byte, error) { return r.files(ctx, id) })
 	}
 	wait := time.Duration(0)
 	if err != nil {
 		wait = retry
-		if state.Phase != Ready {
-			state.Phase = Failed
+		if status.Phase != Ready {
+			status.Phase = Failed
 		}
-		state.Message = err.Error()
+		status.Message = err.Error()
 	}
-	return component.RequeueAfter(wait, r.report(ctx, found, order, state))
+	return component.RequeueAfter(wait, r.report(ctx, found, desired, status))
 }
 
-func (r *Reconciler) find(ctx context.Context, namespace string) (objects, error) {
-	found := objects{apiServer: &appsv1.Deployment{}, controllers: &appsv1.Deployment{}, service: &corev1.Service{}}
-	get := func(name string, obj client.Object) (bool, error) {
-		err := client.IgnoreNotFound(r.Client.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, obj))
-		if err != nil {
-			return false, fmt.Errorf("reading %T %s/%s: %w", obj, namespace, name, err)
-		}
-		return obj.GetUID() != "", nil
+func (r *Reconciler) find(ctx context.Context, namespace string) (found objects, err error) {
+	if found.apiServer, err = get(ctx, r.Client, namespace, spec.APIServer, &appsv1.Deployment{}); err != nil {
+		return found, err
 	}
-	if there, err := get(spec.APIServer, found.apiServer); err != nil || !there {
-		found.apiServer = nil
-		if err != nil {
-			return found, err
-		}
+	if found.controllers, err = get(ctx, r.Client, namespace, spec.ControllerManager, &appsv1.Deployment{}); err != nil {
+		return found, err
 	}
-	if there, err := get(spec.ControllerManager, found.controllers); err != nil || !there {
-		found.controllers = nil
-		if err != nil {
-			return found, err
-		}
-	}
-	if there, err := get(spec.ServiceName, found.service); err != nil || !there {
-		found.service = nil
-		if err != nil {
-			return found, err
-		}
-	}
-	return found, nil
+	found.service, err = get(ctx, r.Client, namespace, spec.ServiceName, &corev1.Service{})
+	return found, err
 }
 
-// hold adds the finalizer to the API server's Deployment, before anything is started for it.
-func (r *Reconciler) hold(ctx context.Context, deployment *appsv1.Deployment) error {
-	before := deployment.DeepCopy()
-	if !controllerutil.AddFinalizer(deployment, spec.Finalizer) {
-		return nil
+// get reads an object. It returns nil if the object does not exist.
+func get[T client.Object](ctx context.Context, c client.Client, namespace, name string, obj T) (_ T, err error) {
+	var none T
+	err = c.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, obj)
+	switch {
+	case apierrors.IsNotFound(err):
+		return none, nil
+	case err != nil:
+		return none, fmt.Errorf("reading %T %s/%s: %w", obj, namespace, name, err)
 	}
-	if err := r.Client.Patch(ctx, deployment, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); err != nil {
-		return fmt.Errorf("adding the finalizer to Deployment %s/%s: %w", deployment.Namespace, deployment.Name, err)
-	}
-	return nil
+	return obj, nil
 }
 
-// end stops a control plane that is not ordered any more. It deletes the data if the Deployment has the annotation for
+// remove stops a control plane that has been deleted. It deletes the data if the Deployment has the annotation for
 // that.
-func (r *Reconciler) end(ctx context.Context, id string, found objects) error {
+func (r *Reconciler) remove(ctx context.Context, id string, found objects) error {
 	deployment := found.apiServer
 	if deployment == nil {
-		if state, there := r.Host.State(id); !there || state.Owner != r.Seed {
+		if status, there := r.Host.Status(id); !there || status.Owner != r.Seed {
 			return nil
 		}
 	}
 	purge := deployment != nil && deployment.Annotations[spec.AnnotationConfirmDeletion] == "true"
-	state, done, err := r.Host.Remove(id, r.Seed, purge)
+	status, done, err := r.Host.Remove(id, r.Seed, purge)
 	if err != nil || deployment == nil {
 		return err
 	}
 	if !done {
-		return r.report(ctx, found, Order{}, state)
+		return r.report(ctx, found, DesiredState{}, status)
 	}
-	before := deployment.DeepCopy()
-	if !controllerutil.RemoveFinalizer(deployment, spec.Finalizer) {
-		return nil
-	}
-	err = r.Client.Patch(ctx, deployment, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
-	if client.IgnoreNotFound(err) != nil {
-		return fmt.Errorf("removing the finalizer from Deployment %s/%s: %w", deployment.Namespace, deployment.Name, err)
-	}
-	return nil
+	return operation.RemoveFinalizers(ctx, r.Client, deployment, spec.Finalizer)
 }
 
-// order returns the order that the objects describe.
-func (r *Reconciler) order(found objects) (Order, error) {
+// desiredState returns the state that the objects describe.
+func desiredState(found objects) (DesiredState, error) {
 	deployment := found.apiServer
-	o := Order{
+	d := DesiredState{
 		APIServer: replicas(deployment) > 0,
 		Checksum:  deployment.Spec.Template.Annotations[spec.AnnotationChecksum],
 		Version:   spec.Version(deployment),
 		Issuers:   deployment.Annotations[spec.AnnotationIssuers],
 	}
-	o.Controllers = o.APIServer && found.controllers != nil && found.controllers.DeletionTimestamp == nil && replicas(found.controllers) > 0
+	d.Controllers = d.APIServer && found.controllers != nil && found.controllers.DeletionTimestamp == nil && replicas(found.controllers) > 0
 	var err error
-	if o.ServiceCIDR, err = network(deployment, spec.AnnotationServiceCIDR); err == nil && found.controllers != nil {
-		o.PodCIDR, err = network(found.controllers, spec.AnnotationPodCIDR)
+	if d.ServiceCIDR, err = network(deployment, spec.AnnotationServiceCIDR); err == nil && found.controllers != nil {
+		d.PodCIDR, err = network(found.controllers, spec.AnnotationPodCIDR)
 	}
-	return o, err
+	return d, err
 }
 
 // network parses an annotation with a network; the result is not valid if the annotation is missing.

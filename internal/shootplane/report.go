@@ -2,14 +2,14 @@ package shootplane
 
 import (
 	"context"
-	"fmt"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/gardenlite/gardenlite/internal/component/operation"
 )
 
 // Reasons and messages of the conditions. The reasons are those of Kubernetes, except reasonFailed.
@@ -33,28 +33,28 @@ type health struct {
 	message string
 }
 
-// report writes the state of a control plane to its objects.
-func (r *Reconciler) report(ctx context.Context, found objects, order Order, state State) error {
-	if err := r.reportDeployment(ctx, found.apiServer, apiServerHealth(order, state)); err != nil {
+// report writes the status of a control plane to its objects.
+func (r *Reconciler) report(ctx context.Context, found objects, desired DesiredState, status Status) error {
+	if err := r.reportDeployment(ctx, found.apiServer, apiServerHealth(desired, status)); err != nil {
 		return err
 	}
 	if found.controllers != nil && found.controllers.DeletionTimestamp == nil {
-		if err := r.reportDeployment(ctx, found.controllers, controllersHealth(found.controllers, state)); err != nil {
+		if err := r.reportDeployment(ctx, found.controllers, controllersHealth(found.controllers, status)); err != nil {
 			return err
 		}
 	}
-	return r.reportService(ctx, found.service, state)
+	return r.reportService(ctx, found.service, status)
 }
 
-func apiServerHealth(order Order, state State) health {
-	h := health{message: messages[state.Phase]}
-	if order.APIServer {
+func apiServerHealth(desired DesiredState, status Status) health {
+	h := health{message: messages[status.Phase]}
+	if desired.APIServer {
 		h.wanted = 1
 	}
-	switch state.Phase {
+	switch status.Phase {
 	case Ready:
 		h.running = 1
-		if state.Checksum == order.Checksum && state.Version == order.Version {
+		if status.Checksum == desired.Checksum && status.Version == desired.Version {
 			h.updated = h.wanted
 		}
 	case Failed:
@@ -62,8 +62,8 @@ func apiServerHealth(order Order, state State) health {
 	case Stopping:
 		h.wanted = 1
 	}
-	if state.Message != "" {
-		h.message = state.Message
+	if status.Message != "" {
+		h.message = status.Message
 	}
 	return h
 }
@@ -76,21 +76,20 @@ var messages = map[Phase]string{
 	Stopping: "It is being stopped.",
 }
 
-func controllersHealth(deployment *appsv1.Deployment, state State) health {
+func controllersHealth(deployment *appsv1.Deployment, status Status) health {
 	switch {
-	case replicas(deployment) == 0 && !state.Controllers:
+	case replicas(deployment) == 0 && !status.Controllers:
 		return health{message: messageOff}
-	case state.Controllers:
+	case status.Controllers:
 		return health{wanted: 1, running: 1, updated: 1, message: messageRuns}
-	case state.ControllersMessage != "":
-		return health{wanted: 1, failed: true, message: state.ControllersMessage}
+	case status.ControllersMessage != "":
+		return health{wanted: 1, failed: true, message: status.ControllersMessage}
 	}
 	return health{wanted: 1, message: messageNeedsServer}
 }
 
 func (r *Reconciler) reportDeployment(ctx context.Context, deployment *appsv1.Deployment, h health) error {
-	before := deployment.DeepCopy()
-	status := &deployment.Status
+	before, status := deployment.DeepCopy(), &deployment.Status
 	status.ObservedGeneration = deployment.Generation
 	status.Replicas, status.UpdatedReplicas = max(h.wanted, h.running), h.updated // a replica that is being stopped still counts
 	status.ReadyReplicas, status.AvailableReplicas, status.UnavailableReplicas = h.running, h.running, max(h.wanted-h.running, 0)
@@ -107,13 +106,7 @@ func (r *Reconciler) reportDeployment(ctx context.Context, deployment *appsv1.De
 		progressing.Reason = reasonProgressing
 	}
 	status.Conditions = withCondition(withCondition(status.Conditions, available, now), progressing, now)
-	if equality.Semantic.DeepEqual(before.Status, deployment.Status) {
-		return nil
-	}
-	if err := r.Client.Status().Patch(ctx, deployment, client.MergeFrom(before)); client.IgnoreNotFound(err) != nil {
-		return fmt.Errorf("writing the status of Deployment %s/%s: %w", deployment.Namespace, deployment.Name, err)
-	}
-	return nil
+	return client.IgnoreNotFound(operation.WriteStatus(ctx, r.Client, deployment, before))
 }
 
 func condition(kind appsv1.DeploymentConditionType, status corev1.ConditionStatus, reason, message string) appsv1.DeploymentCondition {
@@ -141,20 +134,14 @@ func withCondition(conditions []appsv1.DeploymentCondition, c appsv1.DeploymentC
 }
 
 // reportService writes the address of the API server to the Service, from its first start on. The port never changes.
-func (r *Reconciler) reportService(ctx context.Context, service *corev1.Service, state State) error {
-	if service == nil || state.Port == 0 || service.DeletionTimestamp != nil || service.Spec.Type != corev1.ServiceTypeLoadBalancer {
+func (r *Reconciler) reportService(ctx context.Context, service *corev1.Service, status Status) error {
+	if service == nil || status.Port == 0 || service.DeletionTimestamp != nil || service.Spec.Type != corev1.ServiceTypeLoadBalancer {
 		return nil
 	}
 	before := service.DeepCopy()
 	service.Status.LoadBalancer.Ingress = []corev1.LoadBalancerIngress{{
 		IP: address, IPMode: ptr.To(corev1.LoadBalancerIPModeVIP),
-		Ports: []corev1.PortStatus{{Port: int32(state.Port), Protocol: corev1.ProtocolTCP}}, //nolint:gosec // a port
+		Ports: []corev1.PortStatus{{Port: int32(status.Port), Protocol: corev1.ProtocolTCP}}, //nolint:gosec // a port
 	}}
-	if equality.Semantic.DeepEqual(before.Status, service.Status) {
-		return nil
-	}
-	if err := r.Client.Status().Patch(ctx, service, client.MergeFrom(before)); client.IgnoreNotFound(err) != nil {
-		return fmt.Errorf("writing the status of Service %s/%s: %w", service.Namespace, service.Name, err)
-	}
-	return nil
+	return client.IgnoreNotFound(operation.WriteStatus(ctx, r.Client, service, before))
 }

@@ -34,19 +34,19 @@ const (
 
 // running is a control plane that runs.
 type running struct {
-	order       Order
+	desired     DesiredState
 	server      *controlplane.Server
 	controllers *kubecontrollers.Running
 }
 
-// start starts the API server of an order.
-func (h *Host) start(ctx context.Context, id string, order Order) (*running, error) {
+// start starts the API server.
+func (h *Host) start(ctx context.Context, id string, desired DesiredState) (*running, error) {
 	for _, dir := range []string{h.dataDir(id), h.pkiDir(id)} {
 		if err := os.MkdirAll(dir, 0o700); err != nil {
 			return nil, fmt.Errorf("making a folder for the control plane: %w", err)
 		}
 	}
-	encryption, err := h.keepEncryption(id, order)
+	encryption, err := h.keepEncryption(id, desired)
 	if err != nil {
 		return nil, err
 	}
@@ -62,8 +62,8 @@ func (h *Host) start(ctx context.Context, id string, order Order) (*running, err
 		Name: id, DialNode: dial, ServesPod: h.cfg.ServesPod, PKIDir: h.pkiDir(id), DataDir: h.dataDir(id),
 		Datastore: h.cfg.Datastore, Prefix: h.cfg.Prefix(id),
 		BindAddress: address, Port: port, AuditLog: h.cfg.AuditLog(id), Clock: h.cfg.Clock,
-		Authorities: order.authorities(), KubernetesVersion: order.Version, ServiceCIDR: order.ServiceCIDR, LowMemory: true,
-		Issuers: strings.Fields(cmp.Or(order.Issuers, spec.DefaultIssuer)), EncryptionConfig: encryption,
+		Authorities: desired.authorities(), KubernetesVersion: desired.Version, ServiceCIDR: desired.ServiceCIDR, LowMemory: true,
+		Issuers: strings.Fields(cmp.Or(desired.Issuers, spec.DefaultIssuer)), EncryptionConfig: encryption,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("starting the API server: %w", err)
@@ -71,16 +71,15 @@ func (h *Host) start(ctx context.Context, id string, order Order) (*running, err
 	if err := h.ports.keep(id, port); err != nil {
 		return nil, errors.Join(err, server.Stop())
 	}
-	return &running{order: order, server: server}, nil
+	return &running{desired: desired, server: server}, nil
 }
 
-// keepEncryption writes the encryption configuration of an order to a file, and returns its path; "" if the order has
-// none.
-func (h *Host) keepEncryption(id string, order Order) (string, error) {
-	file, wanted := filepath.Join(h.pkiDir(id), spec.KeyEncryption), order.Files[spec.KeyEncryption]
+// keepEncryption writes the encryption configuration to a file, and returns its path; "" if there is none.
+func (h *Host) keepEncryption(id string, desired DesiredState) (string, error) {
+	file, wanted := filepath.Join(h.pkiDir(id), spec.KeyEncryption), desired.Files[spec.KeyEncryption]
 	if len(wanted) == 0 {
 		if err := os.Remove(file); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return "", fmt.Errorf("removing the configuration of an encryption that was not ordered: %w", err)
+			return "", fmt.Errorf("removing the configuration of an encryption that is not desired: %w", err)
 		}
 		return "", nil
 	}

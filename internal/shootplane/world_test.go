@@ -88,8 +88,8 @@ func newWorld(t testing.TB) *world {
 	return w
 }
 
-// order creates the objects of a control plane, as a gardenlet does.
-func (w *world) order(t testing.TB, id string, secret map[string][]byte) {
+// create creates the objects of a control plane, as a gardenlet does.
+func (w *world) create(t testing.TB, id string, secret map[string][]byte) {
 	t.Helper()
 	ctx := t.Context()
 	_, err := w.seed.CoreV1().Namespaces().Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: id}}, metav1.CreateOptions{})
@@ -205,11 +205,7 @@ func (w *world) client(t testing.TB, id string, secret map[string][]byte) (kuber
 			t.Fatal(err)
 		}
 	}
-	signer, err := pki.OpenSigner(dir, clock.RealClock{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	cert, key, err := signer.Issue("test-user", []string{"system:masters"}, time.Hour)
+	cert, key, err := pki.IssueFrom(dir, clock.RealClock{}, "test-user", []string{"system:masters"}, time.Hour)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -75,11 +75,7 @@ func (e *Env) NewShoot(ctx context.Context, name string, opts ...ShootOption) (*
 	for _, opt := range opts {
 		opt(&o)
 	}
-	client, err := shootclient.New(e.config)
-	if err != nil {
-		return nil, err
-	}
-	if _, _, err := client.Create(ctx, o.Spec); err != nil {
+	if _, _, err := e.shoots.Create(ctx, o.Spec); err != nil {
 		return nil, err
 	}
 	shoot := e.Shoot(o.Project, name)
@@ -96,21 +92,13 @@ func (e *Env) Shoot(project, name string) *Shoot {
 
 // Get reads the Shoot from the garden.
 func (s *Shoot) Get(ctx context.Context) (*corev1beta1.Shoot, error) {
-	client, err := shootclient.New(s.env.config)
-	if err != nil {
-		return nil, err
-	}
-	return client.Shoot(ctx, s.key)
+	return s.env.shoots.Shoot(ctx, s.key)
 }
 
 // Wait waits until the Shoot is as it is specified, also after changes of its specification. It returns an error
 // when the Shoot has failed for good, or when the context ends.
 func (s *Shoot) Wait(ctx context.Context) error {
-	client, err := shootclient.New(s.env.config)
-	if err != nil {
-		return err
-	}
-	_, err = client.Wait(ctx, s.key, nil)
+	_, err := s.env.shoots.Wait(ctx, s.key, nil)
 	return err
 }
 
@@ -122,14 +110,10 @@ func (s *Shoot) Config(ctx context.Context) (*rest.Config, error) { return s.con
 func (s *Shoot) ViewerConfig(ctx context.Context) (*rest.Config, error) { return s.config(ctx, true) }
 
 func (s *Shoot) config(ctx context.Context, viewer bool) (*rest.Config, error) {
-	client, err := shootclient.New(s.env.config)
-	if err != nil {
+	if _, err := s.env.shoots.Wait(ctx, s.key, nil); err != nil {
 		return nil, err
 	}
-	if _, err := client.Wait(ctx, s.key, nil); err != nil {
-		return nil, err
-	}
-	data, _, err := client.Kubeconfig(ctx, s.key, viewer, credentialsLife)
+	data, _, err := s.env.shoots.Kubeconfig(ctx, s.key, viewer, credentialsLife)
 	if err != nil {
 		return nil, err
 	}
@@ -138,14 +122,10 @@ func (s *Shoot) config(ctx context.Context, viewer bool) (*rest.Config, error) {
 
 // Delete deletes the Shoot and waits until it is gone. It is no error if the Shoot does not exist.
 func (s *Shoot) Delete(ctx context.Context) error {
-	client, err := shootclient.New(s.env.config)
-	if err != nil {
-		return err
-	}
-	if err := client.Delete(ctx, s.key); errors.Is(err, shootclient.ErrNotFound) {
+	if err := s.env.shoots.Delete(ctx, s.key); errors.Is(err, shootclient.ErrNotFound) {
 		return nil
 	} else if err != nil {
 		return err
 	}
-	return client.WaitGone(ctx, s.key, nil)
+	return s.env.shoots.WaitGone(ctx, s.key, nil)
 }

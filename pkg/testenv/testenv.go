@@ -26,6 +26,7 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 
+	"github.com/gardenlite/gardenlite/internal/garden/shootclient"
 	"github.com/gardenlite/gardenlite/internal/landscape"
 	"github.com/gardenlite/gardenlite/internal/node/process"
 )
@@ -34,6 +35,7 @@ import (
 type Env struct {
 	landscape *landscape.Landscape
 	config    *rest.Config
+	shoots    *shootclient.Client
 	dir       string
 }
 
@@ -104,7 +106,10 @@ func New(ctx context.Context, opts ...Option) (*Env, error) {
 		return nil, err
 	}
 	env := &Env{landscape: l, dir: dir}
-	if env.config, err = clientcmd.BuildConfigFromFlags("", l.KubeconfigPath()); err != nil {
+	if env.config, err = clientcmd.BuildConfigFromFlags("", l.KubeconfigPath()); err == nil {
+		env.shoots, err = shootclient.New(env.config)
+	}
+	if err != nil {
 		_ = env.Stop()
 		return nil, err
 	}

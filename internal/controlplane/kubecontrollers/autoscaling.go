@@ -23,7 +23,7 @@ const (
 	autoscalerInitialReadinessDelay = 30 * time.Second
 )
 
-func newHorizontalPodAutoscalers(ctx context.Context, c *Controllers, client *client, h *handlers) ([]run, error) {
+func newHorizontalPodAutoscalers(ctx context.Context, c *Controllers, client *client, h *handlers) (runner, error) {
 	const name = "horizontal-pod-autoscaler"
 	config, err := c.cfg.ClientConfig(name, serviceAccountUser+name, serviceAccountGroups...)
 	if err != nil {
@@ -48,12 +48,12 @@ func newHorizontalPodAutoscalers(ctx context.Context, c *Controllers, client *cl
 		metrics.NewRESTMetricsClient(resources, custom, external),
 		hold(h, all.Autoscaling().V2().HorizontalPodAutoscalers()), hold(h, all.Core().V1().Pods()),
 		autoscalerSyncPeriod, autoscalerStabilization, autoscalerTolerance, autoscalerCPUInitialization, autoscalerInitialReadinessDelay)
-	return []run{
+	return together(
 		func(ctx context.Context) {
 			custom_metrics.PeriodicallyInvalidate(versions, autoscalerSyncPeriod, ctx.Done())
 		},
-		func(ctx context.Context) { a.Run(ctx, workloadWorkers) },
-	}, nil
+		func(ctx context.Context) { a.Run(ctx, 5) },
+	), nil
 }
 
 // newScales returns a client for the scale subresource of any resource.

@@ -60,23 +60,73 @@ type Controllers struct {
 	// started is closed when the informers have been started, ready when they have synced.
 	started, ready chan struct{}
 	runs           []func(context.Context)
-	names          []string
 	// wanted receives the workload controllers that are to start.
-	wanted chan workload
+	wanted chan definition
 }
 
 // Names returns the names of all controllers, except those that only a cluster with nodes has.
 func Names() []string {
 	var names []string
-	for _, c := range table {
-		if !forNodes.Has(c.name) {
-			names = append(names, c.name)
+	for _, d := range slices.Concat(table, workloads) {
+		if !forNodes.Has(d.name) {
+			names = append(names, d.name)
 		}
 	}
-	for _, w := range workloads {
-		names = append(names, w.name)
-	}
 	return names
+}
+
+// definition says how to create a controller.
+type definition struct {
+	// name is the name in kube-controller-manager, serviceAccount the identity in kube-system. Without a
+	// serviceAccount, the controller has the identity of the shared informers; the scheduler has its own.
+	name, serviceAccount string
+	// workers is passed on to Run.
+	workers int
+	// resources are those whose first object starts the controller; it starts at once if there are none.
+	resources []schema.GroupResource
+	new       func(context.Context, *Controllers, *client, *handlers) (runner, error)
+}
+
+// runner is the common interface of Kubernetes' controllers. Run returns when the context ends.
+type runner interface {
+	Run(ctx context.Context, workers int)
+}
+
+// runFunc is a runner that has its number of workers itself.
+type runFunc func(context.Context)
+
+// Run implements runner.
+func (f runFunc) Run(ctx context.Context, _ int) { f(ctx) }
+
+// together returns a runner of several functions, which ends when all of them have ended.
+func together(parts ...func(context.Context)) runFunc {
+	return func(ctx context.Context) {
+		var running sync.WaitGroup
+		for _, part := range parts {
+			running.Go(func() { part(ctx) })
+		}
+		running.Wait()
+	}
+}
+
+// create creates the controller, and returns the function that runs it.
+func (d definition) create(ctx context.Context, c *Controllers) (func(context.Context), error) {
+	client, err := c.shared, error(nil)
+	switch {
+	case d.serviceAccount != "":
+		client, err = c.clients.serviceAccount(d.serviceAccount)
+	case d.name == schedulerName:
+		client, err = c.clients.make(schedulerName, schedulerUser)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("making a client for the controller %s: %w", d.name, err)
+	}
+	h := &handlers{}
+	created, err := d.new(ctx, c, client, h)
+	if err != nil {
+		return nil, fmt.Errorf("making the controller %s: %w", d.name, err)
+	}
+	return func(ctx context.Context) { created.Run(ctx, d.workers) }, h.add()
 }
 
 // ValidateSelect checks a selection of controllers. others are the names of controllers outside of this package.
@@ -121,17 +171,11 @@ func New(ctx context.Context, cfg Config) (_ *Controllers, err error) {
 		if !Selected(cfg.Select, entry.name) || forNodes.Has(entry.name) && !cfg.Nodes {
 			continue
 		}
-		client := c.shared
-		if entry.serviceAccount != "" {
-			if client, err = c.clients.serviceAccount(entry.serviceAccount); err != nil {
-				return nil, fmt.Errorf("making a client for the controller %s: %w", entry.name, err)
-			}
-		}
-		run, err := entry.new(ctx, c, client)
+		run, err := entry.create(ctx, c)
 		if err != nil {
-			return nil, fmt.Errorf("making the controller %s: %w", entry.name, err)
+			return nil, err
 		}
-		c.runs, c.names = append(c.runs, run...), append(c.names, entry.name)
+		c.runs = append(c.runs, run)
 	}
 	c.awaitWorkloads()
 	return c, nil
@@ -139,9 +183,6 @@ func New(ctx context.Context, cfg Config) (_ *Controllers, err error) {
 
 // Ready returns a channel that is closed when the caches of the controllers have synced, or Run has ended.
 func (c *Controllers) Ready() <-chan struct{} { return c.ready }
-
-// Running returns the names of the controllers that Run runs.
-func (c *Controllers) Running() []string { return c.names }
 
 // Run runs the controllers until the context is cancelled, and returns when all have ended. It can be called once.
 func (c *Controllers) Run(ctx context.Context) {

@@ -17,6 +17,7 @@ import (
 	"k8s.io/client-go/metadata/metadatainformer"
 	bootstrapapi "k8s.io/cluster-bootstrap/token/api"
 	"k8s.io/kubernetes/pkg/controller/certificates/rootcacertpublisher"
+	ctrlcache "sigs.k8s.io/controller-runtime/pkg/cache"
 )
 
 const resync = 12 * time.Hour
@@ -40,7 +41,7 @@ type sharedInformers struct {
 
 func newSharedInformers(c *client, idle func(schema.GroupResource, func()) bool) sharedInformers {
 	some := func(namespace, field, value string) informers.SharedInformerFactory {
-		return informers.NewSharedInformerFactoryWithOptions(c, resync, informers.WithTransform(dropManagedFields),
+		return informers.NewSharedInformerFactoryWithOptions(c, resync, informers.WithTransform(ctrlcache.TransformStripManagedFields()),
 			informers.WithNamespace(namespace),
 			informers.WithTweakListOptions(func(options *metav1.ListOptions) {
 				if field != "" {
@@ -143,13 +144,6 @@ func (s *sharedInformers) ForResource(resource schema.GroupVersionResource) (inf
 func (s *sharedInformers) Start(<-chan struct{}) {
 	startFactory(s.ctx, s.all)
 	startFactory(s.ctx, s.metadata)
-}
-
-func dropManagedFields(obj any) (any, error) {
-	if m, err := meta.Accessor(obj); err == nil {
-		m.SetManagedFields(nil)
-	}
-	return obj, nil
 }
 
 // dropUnowned removes from metadata everything that the garbage collector does not need.

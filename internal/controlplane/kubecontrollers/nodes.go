@@ -45,7 +45,7 @@ const (
 	nodesGroup             = "system:nodes"
 )
 
-func newNodeLifecycle(ctx context.Context, c *Controllers, client *client, h *handlers) ([]run, error) {
+func newNodeLifecycle(ctx context.Context, c *Controllers, client *client, h *handlers) (runner, error) {
 	all := c.informers.all
 	n, err := nodelifecycle.NewNodeLifecycleController(ctx, hold(h, all.Coordination().V1().Leases()),
 		hold(h, all.Core().V1().Pods()), hold(h, all.Core().V1().Nodes()),
@@ -54,19 +54,17 @@ func newNodeLifecycle(ctx context.Context, c *Controllers, client *client, h *ha
 	if err != nil {
 		return nil, err
 	}
-	return []run{n.Run}, nil
+	return runFunc(n.Run), nil
 }
 
-func newCSRApprover(ctx context.Context, c *Controllers, client *client) ([]run, error) {
-	a := approver.NewCSRApprovingController(ctx, client, c.informers.all.Certificates().V1().CertificateSigningRequests())
-	return []run{func(ctx context.Context) { a.Run(ctx, certificateWorkers) }}, nil
+func newCSRApprover(ctx context.Context, c *Controllers, client *client, _ *handlers) (runner, error) {
+	return approver.NewCSRApprovingController(ctx, client, c.informers.all.Certificates().V1().CertificateSigningRequests()), nil
 }
 
-func newServingApprover(ctx context.Context, c *Controllers, client *client) ([]run, error) {
+func newServingApprover(ctx context.Context, c *Controllers, client *client, _ *handlers) (runner, error) {
 	a := &servingApprover{client: client, nodes: c.informers.all.Core().V1().Nodes().Lister()}
-	controller := certificates.NewCertificateController(
-		ctx, "kubeletserving", client, c.informers.all.Certificates().V1().CertificateSigningRequests(), a.handle)
-	return []run{func(ctx context.Context) { controller.Run(ctx, certificateWorkers) }}, nil
+	return certificates.NewCertificateController(
+		ctx, "kubeletserving", client, c.informers.all.Certificates().V1().CertificateSigningRequests(), a.handle), nil
 }
 
 // servingApprover approves the serving certificate of a kubelet if the node itself requests it, and only for names and

@@ -35,17 +35,17 @@ type podGC struct {
 	missing map[string]time.Time
 }
 
-func newPodGC(_ context.Context, c *Controllers, client *client, _ *handlers) ([]run, error) {
+func newPodGC(_ context.Context, c *Controllers, client *client, _ *handlers) (runner, error) {
 	core := c.informers.all.Core().V1()
 	gc := &podGC{client: client, pods: core.Pods().Lister(), nodes: core.Nodes().Lister(), missing: map[string]time.Time{}}
 	synced := []func() bool{core.Pods().Informer().HasSynced, core.Nodes().Informer().HasSynced}
-	return []run{func(ctx context.Context) {
+	return runFunc(func(ctx context.Context) {
 		wait.UntilWithContext(ctx, func(ctx context.Context) {
 			if synced[0]() && synced[1]() {
 				gc.collect(ctx, time.Now())
 			}
 		}, podGCPeriod)
-	}}, nil
+	}), nil
 }
 
 // collect deletes the Pods that are due for deletion.

@@ -38,62 +38,51 @@ const (
 	quotaSync = 30 * time.Second
 )
 
-// run is a part of a controller that runs until the context is cancelled.
-type run = func(context.Context)
-
-// table has the controllers, by their names in kube-controller-manager, and their service accounts in kube-system. The
-// token controller has none, as in a kube-controller-manager, because it creates the tokens of the others.
-var table = []struct {
-	name, serviceAccount string
-	new                  func(context.Context, *Controllers, *client) ([]run, error)
-}{
-	{names.NamespaceController, "namespace-controller", newNamespaces},
-	{names.GarbageCollectorController, "generic-garbage-collector", newGarbageCollector},
-	{names.ServiceAccountController, "service-account-controller", newServiceAccounts},
-	{names.ServiceAccountTokenController, "", newTokens},
-	{names.RootCACertificatePublisherController, "root-ca-cert-publisher", newRootCAPublisher},
-	{names.ClusterRoleAggregationController, "clusterrole-aggregation-controller", newAggregation},
-	{names.CertificateSigningRequestSigningController, "certificate-controller", newSigners},
-	{names.CertificateSigningRequestCleanerController, "certificate-controller", newCSRCleaner},
-	{names.BootstrapSignerController, "bootstrap-signer", newBootstrapSigner},
-	{names.TokenCleanerController, "token-cleaner", newTokenCleaner},
-	{names.ResourceQuotaController, "resourcequota-controller", newQuota},
-	{names.CertificateSigningRequestApprovingController, "certificate-controller", newCSRApprover},
-	{servingApproverController, servingApproverAccount, newServingApprover},
+// table has the controllers that run in every cluster. The token controller has no service account, as in a
+// kube-controller-manager, because it creates the tokens of the others.
+var table = []definition{
+	{names.NamespaceController, "namespace-controller", 5, nil, newNamespaces},
+	{names.GarbageCollectorController, "generic-garbage-collector", 0, nil, newGarbageCollector},
+	{names.ServiceAccountController, "service-account-controller", 1, nil, newServiceAccounts},
+	{names.ServiceAccountTokenController, "", 2, nil, newTokens},
+	{names.RootCACertificatePublisherController, "root-ca-cert-publisher", 1, nil, newRootCAPublisher},
+	{names.ClusterRoleAggregationController, "clusterrole-aggregation-controller", 5, nil, newAggregation},
+	{names.CertificateSigningRequestSigningController, "certificate-controller", 0, nil, newSigners},
+	{names.CertificateSigningRequestCleanerController, "certificate-controller", 1, nil, newCSRCleaner},
+	{names.BootstrapSignerController, "bootstrap-signer", 0, nil, newBootstrapSigner},
+	{names.TokenCleanerController, "token-cleaner", 0, nil, newTokenCleaner},
+	{names.ResourceQuotaController, "resourcequota-controller", 0, nil, newQuota},
+	{names.CertificateSigningRequestApprovingController, "certificate-controller", certificateWorkers, nil, newCSRApprover},
+	{servingApproverController, servingApproverAccount, certificateWorkers, nil, newServingApprover},
 }
 
 // forNodes are the controllers that run only in clusters with nodes.
 var forNodes = sets.New(names.CertificateSigningRequestApprovingController, servingApproverController)
 
-func newNamespaces(ctx context.Context, c *Controllers, client *client) ([]run, error) {
-	n := namespace.NewNamespaceController(ctx, client, client.metadata, c.discovery.ServerPreferredNamespacedResources,
-		c.informers.all.Core().V1().Namespaces(), namespaceSync, corev1.FinalizerKubernetes)
-	return []run{func(ctx context.Context) { n.Run(ctx, 5) }}, nil
+func newNamespaces(ctx context.Context, c *Controllers, client *client, _ *handlers) (runner, error) {
+	return namespace.NewNamespaceController(ctx, client, client.metadata, c.discovery.ServerPreferredNamespacedResources,
+		c.informers.all.Core().V1().Namespaces(), namespaceSync, corev1.FinalizerKubernetes), nil
 }
 
-func newGarbageCollector(ctx context.Context, c *Controllers, client *client) ([]run, error) {
+func newGarbageCollector(ctx context.Context, c *Controllers, client *client, _ *handlers) (runner, error) {
 	gc, err := garbagecollector.NewGarbageCollector(ctx, client, client.metadata, c.mapper,
 		garbagecollector.DefaultIgnoredResources(), &c.informers, c.started)
 	if err != nil {
 		return nil, err
 	}
-	return []run{
+	return together(
 		func(ctx context.Context) { gc.Run(ctx, 5, time.Minute) },
 		func(ctx context.Context) { gc.Sync(ctx, c.discovery, discoverySync) },
-	}, nil
+	), nil
 }
 
-func newServiceAccounts(ctx context.Context, c *Controllers, client *client) ([]run, error) {
+func newServiceAccounts(ctx context.Context, c *Controllers, client *client, _ *handlers) (runner, error) {
 	core := c.informers.all.Core().V1()
-	s, err := serviceaccountcontroller.NewServiceAccountsController(klog.FromContext(ctx), core.ServiceAccounts(), core.Namespaces(), client,
+	return serviceaccountcontroller.NewServiceAccountsController(klog.FromContext(ctx), core.ServiceAccounts(), core.Namespaces(), client,
 		serviceaccountcontroller.DefaultServiceAccountsControllerOptions())
-	if err != nil {
-		return nil, err
-	}
-	return []run{func(ctx context.Context) { s.Run(ctx, 1) }}, nil
 }
 
-func newTokens(ctx context.Context, c *Controllers, client *client) ([]run, error) {
+func newTokens(ctx context.Context, c *Controllers, client *client, _ *handlers) (runner, error) {
 	key, err := keyutil.PrivateKeyFromFile(c.cfg.ServiceAccountKeyFile)
 	if err != nil {
 		return nil, fmt.Errorf("reading the key for service account tokens: %w", err)
@@ -102,31 +91,23 @@ func newTokens(ctx context.Context, c *Controllers, client *client) ([]run, erro
 	if err != nil {
 		return nil, err
 	}
-	t, err := serviceaccountcontroller.NewTokensController(klog.FromContext(ctx), c.informers.all.Core().V1().ServiceAccounts(),
+	return serviceaccountcontroller.NewTokensController(klog.FromContext(ctx), c.informers.all.Core().V1().ServiceAccounts(),
 		c.informers.tokens.Core().V1().Secrets(), client,
 		serviceaccountcontroller.TokensControllerOptions{TokenGenerator: generator, RootCA: c.cfg.RootCA})
-	if err != nil {
-		return nil, err
-	}
-	return []run{func(ctx context.Context) { t.Run(ctx, 2) }}, nil
 }
 
-func newRootCAPublisher(_ context.Context, c *Controllers, client *client) ([]run, error) {
-	p, err := rootcacertpublisher.NewPublisher(c.informers.rootCAs.Core().V1().ConfigMaps(),
+func newRootCAPublisher(_ context.Context, c *Controllers, client *client, _ *handlers) (runner, error) {
+	return rootcacertpublisher.NewPublisher(c.informers.rootCAs.Core().V1().ConfigMaps(),
 		c.informers.all.Core().V1().Namespaces(), client, c.cfg.RootCA)
-	if err != nil {
-		return nil, err
-	}
-	return []run{func(ctx context.Context) { p.Run(ctx, 1) }}, nil
 }
 
-func newAggregation(_ context.Context, c *Controllers, client *client) ([]run, error) {
-	a := clusterroleaggregation.NewClusterRoleAggregation(c.informers.all.Rbac().V1().ClusterRoles(), client.RbacV1())
-	return []run{func(ctx context.Context) { a.Run(ctx, 5) }}, nil
+func newAggregation(_ context.Context, c *Controllers, client *client, _ *handlers) (runner, error) {
+	return clusterroleaggregation.NewClusterRoleAggregation(c.informers.all.Rbac().V1().ClusterRoles(), client.RbacV1()), nil
 }
 
-func newSigners(ctx context.Context, c *Controllers, client *client) (runs []run, err error) {
+func newSigners(ctx context.Context, c *Controllers, client *client, _ *handlers) (runner, error) {
 	requests := c.informers.all.Certificates().V1().CertificateSigningRequests()
+	var runs []func(context.Context)
 	for _, newSigner := range []func(context.Context, kubernetes.Interface, certificatesinformers.CertificateSigningRequestInformer,
 		string, string, time.Duration) (*signer.CSRSigningController, error){
 		signer.NewKubeAPIServerClientCSRSigningController,
@@ -140,33 +121,32 @@ func newSigners(ctx context.Context, c *Controllers, client *client) (runs []run
 		}
 		runs = append(runs, func(ctx context.Context) { s.Run(ctx, 2) })
 	}
-	return runs, nil
+	return together(runs...), nil
 }
 
-func newCSRCleaner(_ context.Context, c *Controllers, client *client) ([]run, error) {
-	cc := cleaner.NewCSRCleanerController(client.CertificatesV1().CertificateSigningRequests(),
-		c.informers.all.Certificates().V1().CertificateSigningRequests())
-	return []run{func(ctx context.Context) { cc.Run(ctx, 1) }}, nil
+func newCSRCleaner(_ context.Context, c *Controllers, client *client, _ *handlers) (runner, error) {
+	return cleaner.NewCSRCleanerController(client.CertificatesV1().CertificateSigningRequests(),
+		c.informers.all.Certificates().V1().CertificateSigningRequests()), nil
 }
 
-func newBootstrapSigner(_ context.Context, c *Controllers, client *client) ([]run, error) {
+func newBootstrapSigner(_ context.Context, c *Controllers, client *client, _ *handlers) (runner, error) {
 	s, err := bootstrap.NewSigner(client, c.informers.bootstrapTokens.Core().V1().Secrets(),
 		c.informers.public.Core().V1().ConfigMaps(), bootstrap.DefaultSignerOptions())
 	if err != nil {
 		return nil, err
 	}
-	return []run{s.Run}, nil
+	return runFunc(s.Run), nil
 }
 
-func newTokenCleaner(_ context.Context, c *Controllers, client *client) ([]run, error) {
+func newTokenCleaner(_ context.Context, c *Controllers, client *client, _ *handlers) (runner, error) {
 	t, err := bootstrap.NewTokenCleaner(client, c.informers.bootstrapTokens.Core().V1().Secrets(), bootstrap.DefaultTokenCleanerOptions())
 	if err != nil {
 		return nil, err
 	}
-	return []run{t.Run}, nil
+	return runFunc(t.Run), nil
 }
 
-func newQuota(ctx context.Context, c *Controllers, client *client) ([]run, error) {
+func newQuota(ctx context.Context, c *Controllers, client *client, _ *handlers) (runner, error) {
 	configuration, err := quotainstall.NewQuotaConfigurationForControllers(
 		generic.ListerFuncForResourceFunc(c.informers.ForResource), c.informers.all)
 	if err != nil {
@@ -188,8 +168,8 @@ func newQuota(ctx context.Context, c *Controllers, client *client) ([]run, error
 	if err != nil {
 		return nil, err
 	}
-	return []run{
+	return together(
 		func(ctx context.Context) { q.Run(ctx, 2) },
 		func(ctx context.Context) { q.Sync(ctx, discover, discoverySync) },
-	}, nil
+	), nil
 }

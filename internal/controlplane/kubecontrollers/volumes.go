@@ -25,7 +25,7 @@ const (
 
 // newVolumeBinder returns the controller that binds claims to volumes. It provisions the volumes of the default
 // StorageClass itself; volumes of other classes are left to their provisioners.
-func newVolumeBinder(ctx context.Context, c *Controllers, client *client, h *handlers) ([]run, error) {
+func newVolumeBinder(ctx context.Context, c *Controllers, client *client, h *handlers) (runner, error) {
 	all := c.informers.all
 	b, err := persistentvolume.NewController(ctx, persistentvolume.ControllerParameters{
 		KubeClient: client, SyncPeriod: volumeSyncPeriod, EnableDynamicProvisioning: true,
@@ -37,7 +37,7 @@ func newVolumeBinder(ctx context.Context, c *Controllers, client *client, h *han
 	if err != nil {
 		return nil, err
 	}
-	return []run{b.Run}, nil
+	return runFunc(b.Run), nil
 }
 
 // volumePlugin provisions volumes that any Node can mount. For the controller it is an in-tree plugin, so that no external

@@ -3,7 +3,6 @@ package kubecontrollers
 import (
 	"cmp"
 	"context"
-	"fmt"
 	"net"
 	"sync"
 	"time"
@@ -35,6 +34,7 @@ import (
 	"k8s.io/kubernetes/pkg/controller/volume/vacprotection"
 	"k8s.io/kubernetes/pkg/scheduler"
 	"k8s.io/kubernetes/pkg/scheduler/profile"
+	ctrlcache "sigs.k8s.io/controller-runtime/pkg/cache"
 )
 
 const (
@@ -49,46 +49,35 @@ const (
 	daemonBackoffMax      = 15 * time.Minute
 	nodeMaskIPv4          = 24
 	nodeMaskIPv6          = 64
-
-	workloadWorkers = 5
 )
 
-// workload is a controller that starts when the first object of one of its resources exists.
-type workload struct {
-	name string
-	// serviceAccount is the identity of the controller in kube-system; the scheduler has none.
-	serviceAccount string
-	resources      []schema.GroupResource
-	new            func(context.Context, *Controllers, *client, *handlers) ([]run, error)
-}
-
 // workloads are the controllers that run only in clusters with Pods.
-var workloads = []workload{
-	{names.DeploymentController, "deployment-controller", apps("deployments"), newDeployments},
-	{names.ReplicaSetController, "replicaset-controller", apps("replicasets"), newReplicaSets},
-	{names.ReplicationControllerController, "replication-controller", core("replicationcontrollers"), newReplicationControllers},
-	{names.StatefulSetController, "statefulset-controller", apps("statefulsets"), newStatefulSets},
-	{names.DaemonSetController, "daemon-set-controller", apps("daemonsets"), newDaemonSets},
-	{names.JobController, "job-controller", batch("jobs"), newJobs},
-	{names.CronJobController, "cronjob-controller", batch("cronjobs"), newCronJobs},
-	{names.TTLAfterFinishedController, "ttl-after-finished-controller", batch("jobs"), newTTLAfterFinished},
-	{names.DisruptionController, "disruption-controller",
-		of("policy", "poddisruptionbudgets"), newDisruption},
-	{names.EndpointSliceController, "endpointslice-controller", core("pods"), newEndpointSlices},
-	{names.EndpointsController, "endpoint-controller", core("pods"), newEndpoints},
-	{names.EndpointSliceMirroringController, "endpointslicemirroring-controller", core("endpoints"), newEndpointSliceMirroring},
-	{names.HorizontalPodAutoscalerController, "horizontal-pod-autoscaler",
+var workloads = []definition{
+	{names.DeploymentController, "deployment-controller", 0, apps("deployments"), newDeployments},
+	{names.ReplicaSetController, "replicaset-controller", 5, apps("replicasets"), newReplicaSets},
+	{names.ReplicationControllerController, "replication-controller", 5, core("replicationcontrollers"), newReplicationControllers},
+	{names.StatefulSetController, "statefulset-controller", 5, apps("statefulsets"), newStatefulSets},
+	{names.DaemonSetController, "daemon-set-controller", 5, apps("daemonsets"), newDaemonSets},
+	{names.JobController, "job-controller", 5, batch("jobs"), newJobs},
+	{names.CronJobController, "cronjob-controller", 5, batch("cronjobs"), newCronJobs},
+	{names.TTLAfterFinishedController, "ttl-after-finished-controller", 5, batch("jobs"), newTTLAfterFinished},
+	{names.DisruptionController, "disruption-controller", 0, of("policy", "poddisruptionbudgets"), newDisruption},
+	{names.EndpointSliceController, "endpointslice-controller", 5, core("pods"), newEndpointSlices},
+	{names.EndpointsController, "endpoint-controller", 5, core("pods"), newEndpoints},
+	{names.EndpointSliceMirroringController, "endpointslicemirroring-controller", 5, core("endpoints"), newEndpointSliceMirroring},
+	{names.HorizontalPodAutoscalerController, "horizontal-pod-autoscaler", 0,
 		of("autoscaling", "horizontalpodautoscalers"), newHorizontalPodAutoscalers},
-	{names.PersistentVolumeBinderController, "persistent-volume-binder", core("persistentvolumeclaims", "persistentvolumes"), newVolumeBinder},
-	{names.PersistentVolumeClaimProtectionController, "pvc-protection-controller", core("persistentvolumeclaims"), newPVCProtection},
-	{names.PersistentVolumeProtectionController, "pv-protection-controller", core("persistentvolumes"), newPVProtection},
-	{names.VolumeAttributesClassProtectionController, "volumeattributesclass-protection-controller",
+	{names.PersistentVolumeBinderController, "persistent-volume-binder", 0,
+		core("persistentvolumeclaims", "persistentvolumes"), newVolumeBinder},
+	{names.PersistentVolumeClaimProtectionController, "pvc-protection-controller", 1, core("persistentvolumeclaims"), newPVCProtection},
+	{names.PersistentVolumeProtectionController, "pv-protection-controller", 1, core("persistentvolumes"), newPVProtection},
+	{names.VolumeAttributesClassProtectionController, "volumeattributesclass-protection-controller", 1,
 		of("storage.k8s.io", "volumeattributesclasses"), newVACProtection},
-	{names.TaintEvictionController, "node-controller", core("pods"), newTaintEviction},
-	{names.PodGarbageCollectorController, "pod-garbage-collector", core("pods"), newPodGC},
-	{names.NodeLifecycleController, "node-controller", core("nodes"), newNodeLifecycle},
-	{names.NodeIpamController, "node-controller", core("nodes"), newNodeIPAM},
-	{schedulerName, "", core("pods"), newScheduler},
+	{names.TaintEvictionController, "node-controller", 0, core("pods"), newTaintEviction},
+	{names.PodGarbageCollectorController, "pod-garbage-collector", 0, core("pods"), newPodGC},
+	{names.NodeLifecycleController, "node-controller", 0, core("nodes"), newNodeLifecycle},
+	{names.NodeIpamController, "node-controller", 0, core("nodes"), newNodeIPAM},
+	{schedulerName, "", 0, core("pods"), newScheduler},
 }
 
 func core(resources ...string) []schema.GroupResource { return of("", resources...) }
@@ -104,7 +93,7 @@ func of(group string, resources ...string) (all []schema.GroupResource) {
 
 // awaitWorkloads queues each workload controller once one of its resources has an object.
 func (c *Controllers) awaitWorkloads() {
-	c.wanted = make(chan workload, len(workloads))
+	c.wanted = make(chan definition, len(workloads))
 	if !c.cfg.Workloads {
 		return
 	}
@@ -129,40 +118,21 @@ func (c *Controllers) runWorkloads(ctx context.Context, running *sync.WaitGroup)
 		case <-ctx.Done():
 			return
 		case w := <-c.wanted:
-			runs, err := c.newWorkload(ctx, w)
+			run, err := w.create(ctx, c)
 			if err != nil {
 				log.Error(err, "Cannot start a controller", "controller", w.name)
 				continue
 			}
-			for _, run := range runs {
-				running.Go(func() { run(ctx) })
-			}
+			running.Go(func() { run(ctx) })
 			startFactory(ctx, c.informers.all)
 		}
 	}
 }
 
-func (c *Controllers) newWorkload(ctx context.Context, w workload) ([]run, error) {
-	identity := func() (*client, error) { return c.clients.serviceAccount(w.serviceAccount) }
-	if w.serviceAccount == "" {
-		identity = func() (*client, error) { return c.clients.make(w.name, schedulerUser) }
-	}
-	client, err := identity()
-	if err != nil {
-		return nil, fmt.Errorf("making a client for the controller %s: %w", w.name, err)
-	}
-	h := &handlers{}
-	runs, err := w.new(ctx, c, client, h)
-	if err != nil {
-		return nil, fmt.Errorf("making the controller %s: %w", w.name, err)
-	}
-	return runs, h.add()
-}
-
 // newDeployments returns the Deployment controller. It ignores Deployments that the configured selector excludes: other
 // controllers reconcile them.
-func newDeployments(ctx context.Context, c *Controllers, client *client, h *handlers) ([]run, error) {
-	own := informers.NewSharedInformerFactoryWithOptions(c.shared, resync, informers.WithTransform(dropManagedFields),
+func newDeployments(ctx context.Context, c *Controllers, client *client, h *handlers) (runner, error) {
+	own := informers.NewSharedInformerFactoryWithOptions(c.shared, resync, informers.WithTransform(ctrlcache.TransformStripManagedFields()),
 		informers.WithTweakListOptions(func(options *metav1.ListOptions) { options.LabelSelector = c.cfg.DeploymentSelector }))
 	all := c.informers.all
 	d, err := deployment.NewDeploymentController(ctx, hold(h, own.Apps().V1().Deployments()),
@@ -170,71 +140,53 @@ func newDeployments(ctx context.Context, c *Controllers, client *client, h *hand
 	if err != nil {
 		return nil, err
 	}
-	return []run{
-		func(ctx context.Context) {
-			startFactory(ctx, own)
-			<-ctx.Done()
-			own.Shutdown()
-		},
-		func(ctx context.Context) { d.Run(ctx, workloadWorkers) },
-	}, nil
+	return runFunc(func(ctx context.Context) {
+		startFactory(ctx, own)
+		d.Run(ctx, 5) // until the context ends
+		own.Shutdown()
+	}), nil
 }
 
-func newReplicaSets(ctx context.Context, c *Controllers, client *client, h *handlers) ([]run, error) {
+func newReplicaSets(ctx context.Context, c *Controllers, client *client, h *handlers) (runner, error) {
 	all := c.informers.all
-	r := replicaset.NewReplicaSetController(ctx, hold(h, all.Apps().V1().ReplicaSets()), hold(h, all.Core().V1().Pods()),
-		client, replicaset.BurstReplicas)
-	return []run{func(ctx context.Context) { r.Run(ctx, workloadWorkers) }}, nil
+	return replicaset.NewReplicaSetController(ctx, hold(h, all.Apps().V1().ReplicaSets()), hold(h, all.Core().V1().Pods()),
+		client, replicaset.BurstReplicas), nil
 }
 
-func newReplicationControllers(ctx context.Context, c *Controllers, client *client, h *handlers) ([]run, error) {
+func newReplicationControllers(ctx context.Context, c *Controllers, client *client, h *handlers) (runner, error) {
 	all := c.informers.all.Core().V1()
-	r := replication.NewReplicationManager(ctx, hold(h, all.Pods()), hold(h, all.ReplicationControllers()), client, replication.BurstReplicas)
-	return []run{func(ctx context.Context) { r.Run(ctx, workloadWorkers) }}, nil
+	return replication.NewReplicationManager(ctx, hold(h, all.Pods()), hold(h, all.ReplicationControllers()),
+		client, replication.BurstReplicas), nil
 }
 
-func newStatefulSets(ctx context.Context, c *Controllers, client *client, h *handlers) ([]run, error) {
+func newStatefulSets(ctx context.Context, c *Controllers, client *client, h *handlers) (runner, error) {
 	all := c.informers.all
-	s := statefulset.NewStatefulSetController(ctx, hold(h, all.Core().V1().Pods()), hold(h, all.Apps().V1().StatefulSets()),
-		hold(h, all.Core().V1().PersistentVolumeClaims()), hold(h, all.Apps().V1().ControllerRevisions()), client)
-	return []run{func(ctx context.Context) { s.Run(ctx, workloadWorkers) }}, nil
+	return statefulset.NewStatefulSetController(ctx, hold(h, all.Core().V1().Pods()), hold(h, all.Apps().V1().StatefulSets()),
+		hold(h, all.Core().V1().PersistentVolumeClaims()), hold(h, all.Apps().V1().ControllerRevisions()), client), nil
 }
 
-func newDaemonSets(ctx context.Context, c *Controllers, client *client, h *handlers) ([]run, error) {
+func newDaemonSets(ctx context.Context, c *Controllers, client *client, h *handlers) (runner, error) {
 	all := c.informers.all
-	d, err := daemon.NewDaemonSetsController(ctx, hold(h, all.Apps().V1().DaemonSets()), hold(h, all.Apps().V1().ControllerRevisions()),
+	return daemon.NewDaemonSetsController(ctx, hold(h, all.Apps().V1().DaemonSets()), hold(h, all.Apps().V1().ControllerRevisions()),
 		hold(h, all.Core().V1().Pods()), hold(h, all.Core().V1().Nodes()), client, flowcontrol.NewBackOff(daemonBackoff, daemonBackoffMax))
-	if err != nil {
-		return nil, err
-	}
-	return []run{func(ctx context.Context) { d.Run(ctx, workloadWorkers) }}, nil
 }
 
-func newJobs(ctx context.Context, c *Controllers, client *client, h *handlers) ([]run, error) {
+func newJobs(ctx context.Context, c *Controllers, client *client, h *handlers) (runner, error) {
 	all := c.informers.all
 	// The last arguments, for Workloads and PodGroups, belong to a feature that is off by default.
-	j, err := job.NewController(ctx, client, hold(h, all.Core().V1().Pods()), hold(h, all.Batch().V1().Jobs()), nil, nil)
-	if err != nil {
-		return nil, err
-	}
-	return []run{func(ctx context.Context) { j.Run(ctx, workloadWorkers) }}, nil
+	return job.NewController(ctx, client, hold(h, all.Core().V1().Pods()), hold(h, all.Batch().V1().Jobs()), nil, nil)
 }
 
-func newCronJobs(ctx context.Context, c *Controllers, client *client, h *handlers) ([]run, error) {
+func newCronJobs(ctx context.Context, c *Controllers, client *client, h *handlers) (runner, error) {
 	all := c.informers.all.Batch().V1()
-	j, err := cronjob.NewControllerV2(ctx, hold(h, all.Jobs()), hold(h, all.CronJobs()), client)
-	if err != nil {
-		return nil, err
-	}
-	return []run{func(ctx context.Context) { j.Run(ctx, workloadWorkers) }}, nil
+	return cronjob.NewControllerV2(ctx, hold(h, all.Jobs()), hold(h, all.CronJobs()), client)
 }
 
-func newTTLAfterFinished(ctx context.Context, c *Controllers, client *client, h *handlers) ([]run, error) {
-	t := ttlafterfinished.New(ctx, hold(h, c.informers.all.Batch().V1().Jobs()), client)
-	return []run{func(ctx context.Context) { t.Run(ctx, workloadWorkers) }}, nil
+func newTTLAfterFinished(ctx context.Context, c *Controllers, client *client, h *handlers) (runner, error) {
+	return ttlafterfinished.New(ctx, hold(h, c.informers.all.Batch().V1().Jobs()), client), nil
 }
 
-func newDisruption(ctx context.Context, c *Controllers, client *client, h *handlers) ([]run, error) {
+func newDisruption(ctx context.Context, c *Controllers, client *client, h *handlers) (runner, error) {
 	config, err := c.cfg.ClientConfig("disruption-controller", serviceAccountUser+"disruption-controller", serviceAccountGroups...)
 	if err != nil {
 		return nil, err
@@ -248,75 +200,64 @@ func newDisruption(ctx context.Context, c *Controllers, client *client, h *handl
 		hold(h, all.Policy().V1().PodDisruptionBudgets()), hold(h, all.Core().V1().ReplicationControllers()),
 		hold(h, all.Apps().V1().ReplicaSets()), hold(h, all.Apps().V1().Deployments()), hold(h, all.Apps().V1().StatefulSets()),
 		client, c.mapper, scales, client.Discovery())
-	return []run{d.Run}, nil
+	return runFunc(d.Run), nil
 }
 
-func newEndpointSlices(ctx context.Context, c *Controllers, client *client, h *handlers) ([]run, error) {
+func newEndpointSlices(ctx context.Context, c *Controllers, client *client, h *handlers) (runner, error) {
 	all := c.informers.all
-	e := endpointslice.NewController(ctx, hold(h, all.Core().V1().Pods()), hold(h, all.Core().V1().Services()),
+	return endpointslice.NewController(ctx, hold(h, all.Core().V1().Pods()), hold(h, all.Core().V1().Services()),
 		hold(h, all.Core().V1().Nodes()),
-		hold(h, all.Discovery().V1().EndpointSlices()), maxEndpointsPerSlice, client, 0)
-	return []run{func(ctx context.Context) { e.Run(ctx, workloadWorkers) }}, nil
+		hold(h, all.Discovery().V1().EndpointSlices()), maxEndpointsPerSlice, client, 0), nil
 }
 
-func newEndpoints(ctx context.Context, c *Controllers, client *client, h *handlers) ([]run, error) {
+func newEndpoints(ctx context.Context, c *Controllers, client *client, h *handlers) (runner, error) {
 	all := c.informers.all.Core().V1()
-	e := endpoint.NewEndpointController(ctx, hold(h, all.Pods()), hold(h, all.Services()), hold(h, all.Endpoints()), client, 0)
-	return []run{func(ctx context.Context) { e.Run(ctx, workloadWorkers) }}, nil
+	return endpoint.NewEndpointController(ctx, hold(h, all.Pods()), hold(h, all.Services()), hold(h, all.Endpoints()), client, 0), nil
 }
 
-func newEndpointSliceMirroring(ctx context.Context, c *Controllers, client *client, h *handlers) ([]run, error) {
+func newEndpointSliceMirroring(ctx context.Context, c *Controllers, client *client, h *handlers) (runner, error) {
 	all := c.informers.all
-	e := endpointslicemirroring.NewController(ctx, hold(h, all.Core().V1().Endpoints()), hold(h, all.Discovery().V1().EndpointSlices()),
-		hold(h, all.Core().V1().Services()), maxEndpointsPerSubset, client, 0)
-	return []run{func(ctx context.Context) { e.Run(ctx, workloadWorkers) }}, nil
+	return endpointslicemirroring.NewController(ctx, hold(h, all.Core().V1().Endpoints()), hold(h, all.Discovery().V1().EndpointSlices()),
+		hold(h, all.Core().V1().Services()), maxEndpointsPerSubset, client, 0), nil
 }
 
 // The protection controllers remove the finalizers that the API server's admission adds to volumes, claims and classes.
 // Without these controllers, the objects could not be deleted.
-func newPVCProtection(ctx context.Context, c *Controllers, client *client, h *handlers) ([]run, error) {
+func newPVCProtection(ctx context.Context, c *Controllers, client *client, h *handlers) (runner, error) {
 	all := c.informers.all.Core().V1()
-	p, err := pvcprotection.NewPVCProtectionController(klog.FromContext(ctx), hold(h, all.PersistentVolumeClaims()),
+	return pvcprotection.NewPVCProtectionController(klog.FromContext(ctx), hold(h, all.PersistentVolumeClaims()),
 		hold(h, all.Pods()), client)
-	if err != nil {
-		return nil, err
-	}
-	return []run{func(ctx context.Context) { p.Run(ctx, 1) }}, nil
 }
 
-func newPVProtection(ctx context.Context, c *Controllers, client *client, h *handlers) ([]run, error) {
-	p := pvprotection.NewPVProtectionController(klog.FromContext(ctx), hold(h, c.informers.all.Core().V1().PersistentVolumes()), client)
-	return []run{func(ctx context.Context) { p.Run(ctx, 1) }}, nil
+func newPVProtection(ctx context.Context, c *Controllers, client *client, h *handlers) (runner, error) {
+	volumes := hold(h, c.informers.all.Core().V1().PersistentVolumes())
+	return pvprotection.NewPVProtectionController(klog.FromContext(ctx), volumes, client), nil
 }
 
-func newVACProtection(ctx context.Context, c *Controllers, client *client, h *handlers) ([]run, error) {
+func newVACProtection(ctx context.Context, c *Controllers, client *client, h *handlers) (runner, error) {
 	all := c.informers.all
-	v, err := vacprotection.NewVACProtectionController(klog.FromContext(ctx), client, hold(h, all.Core().V1().PersistentVolumeClaims()),
+	return vacprotection.NewVACProtectionController(klog.FromContext(ctx), client, hold(h, all.Core().V1().PersistentVolumeClaims()),
 		hold(h, all.Core().V1().PersistentVolumes()), hold(h, all.Storage().V1().VolumeAttributesClasses()))
-	if err != nil {
-		return nil, err
-	}
-	return []run{func(ctx context.Context) { v.Run(ctx, 1) }}, nil
 }
 
-func newTaintEviction(ctx context.Context, c *Controllers, client *client, h *handlers) ([]run, error) {
+func newTaintEviction(ctx context.Context, c *Controllers, client *client, h *handlers) (runner, error) {
 	all := c.informers.all.Core().V1()
 	t, err := tainteviction.New(ctx, client, hold(h, all.Pods()), hold(h, all.Nodes()), names.TaintEvictionController)
 	if err != nil {
 		return nil, err
 	}
-	return []run{t.Run}, nil
+	return runFunc(t.Run), nil
 }
 
-// newNodeIPAM returns the controller that assigns each Node a range of the Pod network, none if the network is unknown
+// newNodeIPAM returns the controller that assigns each Node a range of the Pod network. It does nothing if the network is unknown
 // or too small.
-func newNodeIPAM(ctx context.Context, c *Controllers, client *client, h *handlers) ([]run, error) {
+func newNodeIPAM(ctx context.Context, c *Controllers, client *client, h *handlers) (runner, error) {
 	pods, mask := c.cfg.PodCIDR, cmp.Or(c.cfg.NodeMask, nodeMaskIPv4)
 	if c.cfg.NodeMask == 0 && pods.IsValid() && pods.Addr().Is6() {
 		mask = nodeMaskIPv6
 	}
 	if !pods.IsValid() || pods.Bits() > mask {
-		return nil, nil
+		return together(), nil
 	}
 	cidr := &net.IPNet{IP: pods.Masked().Addr().AsSlice(), Mask: net.CIDRMask(pods.Bits(), pods.Addr().BitLen())}
 	n, err := nodeipam.NewNodeIpamController(ctx, hold(h, c.informers.all.Core().V1().Nodes()), nil, client,
@@ -324,11 +265,11 @@ func newNodeIPAM(ctx context.Context, c *Controllers, client *client, h *handler
 	if err != nil {
 		return nil, err
 	}
-	return []run{n.Run}, nil
+	return runFunc(n.Run), nil
 }
 
 // newScheduler returns the scheduler. It has its own informers: those of Pods leave out Pods that have ended.
-func newScheduler(ctx context.Context, _ *Controllers, client *client, _ *handlers) ([]run, error) {
+func newScheduler(ctx context.Context, _ *Controllers, client *client, _ *handlers) (runner, error) {
 	own := scheduler.NewInformerFactory(client, 0)
 	broadcaster := events.NewBroadcaster(&events.EventSinkImpl{Interface: client.EventsV1()})
 	s, err := scheduler.New(ctx, client, own, nil, profile.NewRecorderFactory(broadcaster))
@@ -336,7 +277,7 @@ func newScheduler(ctx context.Context, _ *Controllers, client *client, _ *handle
 		broadcaster.Shutdown()
 		return nil, err
 	}
-	return []run{func(ctx context.Context) {
+	return runFunc(func(ctx context.Context) {
 		defer own.Shutdown()
 		defer broadcaster.Shutdown()
 		if err := broadcaster.StartRecordingToSinkWithContext(ctx); err != nil {
@@ -347,5 +288,5 @@ func newScheduler(ctx context.Context, _ *Controllers, client *client, _ *handle
 		if s.WaitForHandlersSync(ctx) == nil {
 			s.Run(ctx)
 		}
-	}}, nil
+	}), nil
 }

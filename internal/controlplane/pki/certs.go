@@ -10,7 +10,6 @@ import (
 	"encoding/pem"
 	"errors"
 	"fmt"
-	"math/big"
 	"os"
 	"slices"
 	"time"
@@ -22,12 +21,7 @@ import (
 
 // signAuthority returns the self-signed certificate of an authority.
 func signAuthority(commonName string, key crypto.Signer, now time.Time) (*x509.Certificate, []byte, error) {
-	serial, err := serialNumber()
-	if err != nil {
-		return nil, nil, err
-	}
 	template := &x509.Certificate{
-		SerialNumber:          serial,
 		Subject:               pkix.Name{CommonName: commonName},
 		NotBefore:             now.Add(-backdate),
 		NotAfter:              now.Add(authorityLife),
@@ -45,17 +39,12 @@ func signAuthority(commonName string, key crypto.Signer, now time.Time) (*x509.C
 
 // sign returns a certificate for a server or a client. It never outlives the authority.
 func (a *authority) sign(req request, public crypto.PublicKey, now time.Time, life time.Duration) ([]byte, error) {
-	serial, err := serialNumber()
-	if err != nil {
-		return nil, err
-	}
 	notAfter := now.Add(life)
 	if notAfter.After(a.cert.NotAfter) {
 		notAfter = a.cert.NotAfter
 	}
 	ips, names := req.ips()
 	template := &x509.Certificate{
-		SerialNumber:          serial,
 		Subject:               pkix.Name{CommonName: req.commonName, Organization: req.organizations},
 		NotBefore:             now.Add(-backdate),
 		NotAfter:              notAfter,
@@ -93,14 +82,6 @@ func equalSets(a, b []string) bool {
 	slices.Sort(a)
 	slices.Sort(b)
 	return slices.Equal(a, b)
-}
-
-func serialNumber() (*big.Int, error) {
-	serial, err := rand.Int(rand.Reader, new(big.Int).Lsh(big.NewInt(1), 127))
-	if err != nil {
-		return nil, fmt.Errorf("making a serial number: %w", err)
-	}
-	return serial, nil
 }
 
 func samePublicKey(cert *x509.Certificate, key crypto.Signer) bool {

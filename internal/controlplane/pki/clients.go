@@ -91,23 +91,17 @@ func (p *PKI) renewClients() error {
 	return nil
 }
 
-// Signer signs client certificates with the authority of a PKI that another process manages.
-type Signer struct{ pki *PKI }
-
-// OpenSigner reads the authority from the folder of a PKI. It creates and renews nothing.
-func OpenSigner(dir string, clock clock.PassiveClock) (*Signer, error) {
-	cert, certPEM, err := readCert(filepath.Join(dir, "ca.crt"))
+// IssueFrom returns a new client certificate and its key, like PKI.Issue, of the authority in the folder of a PKI that
+// another process manages. It creates and renews nothing.
+func IssueFrom(dir string, clock clock.PassiveClock, user string, groups []string, life time.Duration) (certPEM, keyPEM []byte, err error) {
+	cert, _, err := readCert(filepath.Join(dir, "ca.crt"))
 	if err != nil {
-		return nil, fmt.Errorf("reading the certificate authority: %w", err)
+		return nil, nil, fmt.Errorf("reading the certificate authority: %w", err)
 	}
 	key, err := readKey(filepath.Join(dir, "ca.key"))
 	if err != nil {
-		return nil, fmt.Errorf("reading the certificate authority's key: %w", err)
+		return nil, nil, fmt.Errorf("reading the certificate authority's key: %w", err)
 	}
-	return &Signer{&PKI{cfg: Config{Dir: dir, Clock: clock}, clientCA: &authority{cert: cert, certPEM: certPEM, key: key}}}, nil
-}
-
-// Issue returns a new client certificate and its key, like PKI.Issue.
-func (s *Signer) Issue(user string, groups []string, life time.Duration) (certPEM, keyPEM []byte, err error) {
-	return s.pki.Issue(user, groups, life)
+	p := &PKI{cfg: Config{Clock: clock}, clientCA: &authority{cert: cert, key: key}}
+	return p.Issue(user, groups, life)
 }

@@ -56,15 +56,11 @@ func (p *PKI) takeGiven() error {
 			return err
 		}
 	}
-	var err error
-	if p.ca, err = p.readAuthority("ca"); err != nil {
-		return err
-	}
-	if p.clientCA, err = p.readAuthority("ca-client"); err != nil {
-		return err
-	}
-	if p.frontProxy, err = p.readAuthority("front-proxy-ca"); err != nil {
-		return err
+	for name, into := range map[string]**authority{"ca": &p.ca, "ca-client": &p.clientCA, "front-proxy-ca": &p.frontProxy} {
+		var err error
+		if *into, err = p.readAuthority(name); err != nil {
+			return err
+		}
 	}
 	p.bundle = given.CABundle
 	return nil

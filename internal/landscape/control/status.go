@@ -64,12 +64,10 @@ type Component struct {
 type Event struct {
 	// Name of the step, for people.
 	Name string `json:"name"`
-	// Done says that the step has ended.
+	// Done says that the step has ended. It always has.
 	Done bool `json:"done,omitempty"`
-	// Took is how long it took, if it has ended.
+	// Took is how long it took.
 	Took time.Duration `json:"took,omitempty"`
-	// Error says why it failed, if it did.
-	Error string `json:"error,omitempty"`
 }
 
 // Memory is the memory of the process, in bytes.

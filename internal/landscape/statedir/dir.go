@@ -9,6 +9,8 @@ import (
 	"strconv"
 	"strings"
 	"syscall"
+
+	"github.com/gardenlite/gardenlite/internal/fsutil"
 )
 
 // MaxName is the maximum length of a landscape's name.
@@ -90,20 +92,50 @@ func BastionDir(landscape, bastion string) string {
 
 // PortInUse reports whether another program listens on a port.
 func PortInUse(address string, port int) bool {
-	listener, err := net.Listen("tcp", net.JoinHostPort(address, strconv.Itoa(port)))
-	if err != nil {
-		return errors.Is(err, syscall.EADDRINUSE)
-	}
-	_ = listener.Close()
-	return false
+	return errors.Is(tryListen(address, port), syscall.EADDRINUSE)
 }
 
 // FreePort returns the port if it can be listened on, else 0.
 func FreePort(address string, port int) int {
-	listener, err := net.Listen("tcp", net.JoinHostPort(address, strconv.Itoa(port)))
-	if err != nil {
+	if tryListen(address, port) != nil {
 		return 0
 	}
-	_ = listener.Close()
 	return port
+}
+
+func tryListen(address string, port int) error {
+	listener, err := net.Listen("tcp", net.JoinHostPort(address, strconv.Itoa(port)))
+	if err == nil {
+		_ = listener.Close()
+	}
+	return err
+}
+
+// minFree is how many bytes a landscape with a sqlite datastore needs to start: for the datastore, its write-ahead
+// log, and its log.
+const minFree = 32 << 20
+
+// CheckDisk returns an error if the disk is full: the start would get stuck half-way.
+func CheckDisk(dir string) error {
+	free, err := fsutil.Free(dir)
+	if err != nil {
+		return err
+	}
+	if free < minFree {
+		return fmt.Errorf("the disk is full: %s has %d KiB left, and a landscape needs %d MiB: make room, or choose "+
+			"another place with --data-dir", dir, free>>10, minFree>>20)
+	}
+	return nil
+}
+
+// DiskMessage returns the free bytes, and a warning for the status if the disk is almost full.
+func DiskMessage(dir string) (free uint64, message string) {
+	free, err := fsutil.Free(dir)
+	if err != nil {
+		return 0, err.Error()
+	}
+	if free < minFree {
+		return free, fmt.Sprintf("the disk is almost full (%d KiB left): writes fail when it is; make room", free>>10)
+	}
+	return free, ""
 }

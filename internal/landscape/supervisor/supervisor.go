@@ -6,9 +6,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"sync"
 	"time"
 
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/rest"
 	"k8s.io/klog/v2"
 	"k8s.io/utils/clock"
 
@@ -106,14 +109,38 @@ func (s *Supervisor) runOnce(ctx context.Context, name string, current Runner) e
 
 // WaitFor polls until a part of the landscape is ready.
 func WaitFor(ctx context.Context, what string, ready func() bool) error {
-	ticker := time.NewTicker(5 * time.Millisecond)
-	defer ticker.Stop()
-	for !ready() {
-		select {
-		case <-ticker.C:
-		case <-ctx.Done():
-			return fmt.Errorf("waiting for %s: %w", what, ctx.Err())
-		}
+	err := wait.PollUntilContextCancel(ctx, 5*time.Millisecond, true, func(context.Context) (bool, error) { return ready(), nil })
+	if err != nil {
+		return fmt.Errorf("waiting for %s: %w", what, err)
 	}
 	return nil
 }
+
+// CountForbidden counts the forbidden requests of a component in the status: the component has too few rights, or
+// requests what it does not need.
+func (s *Supervisor) CountForbidden(component string, config *rest.Config) {
+	config.Wrap(func(next http.RoundTripper) http.RoundTripper {
+		return &refusals{next: next, refused: func(r *http.Request) {
+			klog.Background().Info("A component was forbidden something", "component", component, "method", r.Method, "path",
+				r.URL.Path, "query", r.URL.RawQuery)
+			s.Status.CountForbidden(component)
+		}}
+	})
+}
+
+// refusals is a RoundTripper that reports each response with the status 403.
+type refusals struct {
+	next    http.RoundTripper
+	refused func(*http.Request)
+}
+
+func (t *refusals) RoundTrip(r *http.Request) (*http.Response, error) {
+	response, err := t.next.RoundTrip(r)
+	if err == nil && response.StatusCode == http.StatusForbidden {
+		t.refused(r)
+	}
+	return response, err
+}
+
+// WrappedRoundTripper returns the wrapped RoundTripper, so that its idle connections can be closed.
+func (t *refusals) WrappedRoundTripper() http.RoundTripper { return t.next }

@@ -77,12 +77,12 @@ func (h *Host) startControlPlanes(cluster *seed.Cluster) (stop func(), err error
 	}
 	return func() {
 		stopRunner()
-		h.shoots.Leave(cluster.Name())
+		h.shoots.StopSeed(cluster.Name())
 	}, nil
 }
 
 // showShoot shows the state of a control plane in the status.
-func (h *Host) showShoot(s shootplane.State) {
+func (h *Host) showShoot(s shootplane.Status) {
 	shown := control.Cluster{Kind: kindShoot, Name: s.ID, URL: s.URL, Port: s.Port, KubernetesVersion: s.Version,
 		State: shootStates[s.Phase], Message: s.Message}
 	shown.Message = cmp.Or(shown.Message, s.ControllersMessage)

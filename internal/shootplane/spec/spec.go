@@ -54,7 +54,7 @@ const (
 	// Without it, the data stays for the seed that the shoot's control plane moves to.
 	AnnotationConfirmDeletion = "confirmation.gardener.cloud/deletion"
 	// Finalizer is held by the runner at the API server's Deployment until the API server has ended, and its data is deleted
-	// where that was ordered.
+	// where that was confirmed.
 	Finalizer = "gardenlite.dev/control-plane"
 )
 
@@ -95,7 +95,7 @@ func MissingKeys(data map[string][]byte) []string {
 	return slices.DeleteFunc(Keys(), func(key string) bool { return len(data[key]) > 0 })
 }
 
-// DefaultIssuer is the issuer of service account tokens where none is ordered.
+// DefaultIssuer is the issuer of service account tokens where none is given.
 const DefaultIssuer = "https://kubernetes.default.svc.cluster.local"
 
 // Labels returns the labels of the Deployment of that role.

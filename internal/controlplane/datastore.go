@@ -11,10 +11,22 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/gardenlite/gardenlite/internal/controlplane/pki"
+	"github.com/gardenlite/gardenlite/internal/datastore"
 )
 
-// sharedPKITimeout is the timeout of all requests with which processes agree on their authorities.
-const sharedPKITimeout = 15 * time.Second
+const (
+	// dialTimeout is the timeout for connecting to a datastore of this process.
+	dialTimeout = 20 * time.Second
+	// requestTimeout is the timeout of all requests with which processes agree on their authorities.
+	requestTimeout = 15 * time.Second
+	// deleteBatch is how many keys are read at a time to delete the data of a cluster.
+	deleteBatch = 500
+)
+
+func newEtcdClient(ctx context.Context, store *datastore.Datastore, dialTimeout time.Duration) (*clientv3.Client, error) {
+	return clientv3.New(
+		clientv3.Config{Endpoints: []string{store.Endpoint}, Context: ctx, DialTimeout: dialTimeout, Logger: zap.NewNop()})
+}
 
 // agreeOnPKI makes all processes that serve a cluster on a shared datastore use the same authorities and the same key
 // for service account tokens: the first process writes its own to the datastore, beside the cluster's prefix, and the
@@ -24,10 +36,9 @@ func (s *Server) agreeOnPKI(ctx context.Context) error {
 	if !s.cfg.shared() || s.cfg.Authorities != nil {
 		return nil
 	}
-	ctx, cancel := context.WithTimeout(ctx, sharedPKITimeout)
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
-	client, err := clientv3.New(
-		clientv3.Config{Endpoints: []string{s.datastore.Endpoint}, Context: ctx, DialTimeout: sharedPKITimeout, Logger: zap.NewNop()})
+	client, err := newEtcdClient(ctx, s.datastore, requestTimeout)
 	if err != nil {
 		return fmt.Errorf("asking the datastore for the cluster's authorities: %w", err)
 	}
@@ -71,4 +82,43 @@ func (s *Server) takePKI(data []byte) error {
 // objects of the cluster below it.
 func sharedPKIKey(prefix string) string {
 	return path.Join(path.Dir(prefix), "pki", path.Base(prefix))
+}
+
+// DeleteData deletes the data of a cluster that does not run from a shared datastore: all keys below its prefix. The
+// caller deletes the data in files.
+func DeleteData(ctx context.Context, endpoint, dir, prefix string) error {
+	config := datastore.Config{Endpoint: endpoint, Dir: dir}
+	if !config.Shared() {
+		return nil
+	}
+	if prefix == "" {
+		return fmt.Errorf("deleting a cluster's data: it has no prefix of its own")
+	}
+	store, err := datastore.Start(ctx, config)
+	if err != nil {
+		return fmt.Errorf("deleting a cluster's data: %w", err)
+	}
+	defer store.Stop()
+	client, err := newEtcdClient(ctx, store, requestTimeout)
+	if err != nil {
+		return fmt.Errorf("deleting a cluster's data: %w", err)
+	}
+	defer client.Close() //nolint:errcheck // nothing of it is needed any more
+	for {
+		keys, err := client.Get(ctx, prefix+"/", clientv3.WithPrefix(), clientv3.WithLimit(deleteBatch))
+		if err != nil {
+			return fmt.Errorf("reading a cluster's data to delete it: %w", err)
+		}
+		for _, kv := range keys.Kvs {
+			// kine can delete only one key at a time, and only if it has not changed.
+			_, err := client.Txn(ctx).If(clientv3.Compare(clientv3.ModRevision(string(kv.Key)), "=", kv.ModRevision)).
+				Then(clientv3.OpDelete(string(kv.Key))).Else(clientv3.OpGet(string(kv.Key))).Commit()
+			if err != nil {
+				return fmt.Errorf("deleting a cluster's data: %w", err)
+			}
+		}
+		if len(keys.Kvs) == 0 {
+			return nil
+		}
+	}
 }

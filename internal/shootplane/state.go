@@ -7,8 +7,8 @@ import (
 	"github.com/gardenlite/gardenlite/internal/shootplane/spec"
 )
 
-// Order is the desired state of a control plane.
-type Order struct {
+// DesiredState is the desired state of a control plane.
+type DesiredState struct {
 	// APIServer and Controllers say whether the API server and Kubernetes' controllers run. Controllers need the API
 	// server.
 	APIServer, Controllers bool
@@ -26,21 +26,21 @@ type Order struct {
 	Files map[string][]byte
 }
 
-// sameServer reports whether both orders are for the same API server.
-func (o Order) sameServer(other Order) bool {
-	return o.APIServer == other.APIServer && o.Checksum == other.Checksum && o.Version == other.Version &&
-		o.ServiceCIDR == other.ServiceCIDR && o.Issuers == other.Issuers
+// sameServer reports whether both are for the same API server.
+func (d DesiredState) sameServer(other DesiredState) bool {
+	return d.APIServer == other.APIServer && d.Checksum == other.Checksum && d.Version == other.Version &&
+		d.ServiceCIDR == other.ServiceCIDR && d.Issuers == other.Issuers
 }
 
-func (o Order) authorities() *pki.Authorities {
+func (d DesiredState) authorities() *pki.Authorities {
 	return &pki.Authorities{
-		CA:                   pki.KeyPair{Cert: o.Files[spec.KeyCA], Key: o.Files[spec.KeyCAKey]},
-		ClientCA:             pki.KeyPair{Cert: o.Files[spec.KeyClientCA], Key: o.Files[spec.KeyClientCAKey]},
-		FrontProxyCA:         pki.KeyPair{Cert: o.Files[spec.KeyFrontProxyCA], Key: o.Files[spec.KeyFrontProxyCAKey]},
-		CABundle:             o.Files[spec.KeyCABundle],
-		ClientCABundle:       o.Files[spec.KeyClientCABundle],
-		ServiceAccountKey:    o.Files[spec.KeyServiceAccountKey],
-		ServiceAccountBundle: o.Files[spec.KeyServiceAccountBundle],
+		CA:                   pki.KeyPair{Cert: d.Files[spec.KeyCA], Key: d.Files[spec.KeyCAKey]},
+		ClientCA:             pki.KeyPair{Cert: d.Files[spec.KeyClientCA], Key: d.Files[spec.KeyClientCAKey]},
+		FrontProxyCA:         pki.KeyPair{Cert: d.Files[spec.KeyFrontProxyCA], Key: d.Files[spec.KeyFrontProxyCAKey]},
+		CABundle:             d.Files[spec.KeyCABundle],
+		ClientCABundle:       d.Files[spec.KeyClientCABundle],
+		ServiceAccountKey:    d.Files[spec.KeyServiceAccountKey],
+		ServiceAccountBundle: d.Files[spec.KeyServiceAccountBundle],
 	}
 }
 
@@ -49,7 +49,7 @@ type Phase string
 
 // The phases of a control plane.
 const (
-	// Stopped means that nothing is ordered to run.
+	// Stopped means that nothing is to run.
 	Stopped Phase = "Stopped"
 	// Waiting means that other control planes start first.
 	Waiting  Phase = "Waiting"
@@ -62,8 +62,8 @@ const (
 	Gone Phase = "Gone"
 )
 
-// State is the observed state of a control plane.
-type State struct {
+// Status is the observed state of a control plane.
+type Status struct {
 	// ID is the shoot's technical ID, Owner the seed to which the control plane belongs.
 	ID, Owner string
 	Phase     Phase
@@ -74,8 +74,8 @@ type State struct {
 	Port int
 	// Checksum and Version are those of the running API server.
 	Checksum, Version string
-	// Controllers says whether Kubernetes' controllers run, ControllersMessage why they do not although they are
-	// ordered.
+	// Controllers says whether Kubernetes' controllers run, ControllersMessage why they do not although they
+	// should.
 	Controllers        bool
 	ControllersMessage string
 }

@@ -116,6 +116,16 @@ func (r release) source(module, major string) (string, error) {
 	return info.Dir, json.Unmarshal(out, &info)
 }
 
+// read reads a file of a module of the release.
+func (r release) read(module, major string, path ...string) (string, error) {
+	dir, err := r.source(module, major)
+	if err != nil {
+		return "", err
+	}
+	data, err := os.ReadFile(filepath.Join(append([]string{dir}, path...)...))
+	return string(data), err
+}
+
 // The reference list calls some feature gates by their Go identifiers.
 var gateNames = map[string]string{
 	"CPUCFSQuotaPeriod":         "CustomCPUCFSQuotaPeriod",
@@ -194,16 +204,12 @@ var informerLine = regexp.MustCompile(`// Group=(\S+), Version=(\S+)|WithResourc
 // apis returns the group versions (v1, apps/v1) and the resources (v1/pods, apps/v1/deployments) that client-go has
 // informers for.
 func (r release) apis() (map[string]lock, error) {
-	dir, err := r.source("k8s.io/client-go", "0")
-	if err != nil {
-		return nil, err
-	}
-	data, err := os.ReadFile(filepath.Join(dir, "informers", "generic.go"))
+	source, err := r.read("k8s.io/client-go", "0", "informers", "generic.go")
 	if err != nil {
 		return nil, err
 	}
 	known, groupVersion := map[string]lock{}, ""
-	for _, match := range informerLine.FindAllStringSubmatch(string(data), -1) {
+	for _, match := range informerLine.FindAllStringSubmatch(source, -1) {
 		if match[2] != "" {
 			groupVersion = strings.TrimPrefix(match[1]+"/"+match[2], "core/")
 			known[groupVersion] = lock{}
@@ -218,16 +224,12 @@ var pluginLine = regexp.MustCompile(`(?m)^\t\w+\.PluginName, +// (\w+)`)
 
 // admissionPlugins returns the admission plugins of kube-apiserver.
 func (r release) admissionPlugins() (map[string]lock, error) {
-	dir, err := r.source("k8s.io/kubernetes", "1")
-	if err != nil {
-		return nil, err
-	}
-	data, err := os.ReadFile(filepath.Join(dir, "pkg", "kubeapiserver", "options", "plugins.go"))
+	source, err := r.read("k8s.io/kubernetes", "1", "pkg", "kubeapiserver", "options", "plugins.go")
 	if err != nil {
 		return nil, err
 	}
 	known := map[string]lock{}
-	for _, match := range pluginLine.FindAllStringSubmatch(string(data), -1) {
+	for _, match := range pluginLine.FindAllStringSubmatch(source, -1) {
 		known[match[1]] = lock{}
 	}
 	return known, nil

@@ -80,7 +80,7 @@ func accessCheck(ctx context.Context, g *globals, kubeconfig, victim, output str
 	if err != nil {
 		return err
 	}
-	if err := printAs(g.out, output, report, func() error { printCheck(g.out, report); return nil }); err != nil {
+	if err := printAs(g.out, output, report, func() { printCheck(g.out, report) }); err != nil {
 		return err
 	}
 	if !report.Holds() {

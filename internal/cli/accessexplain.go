@@ -80,7 +80,7 @@ func explainAccess(ctx context.Context, g *globals, q inspect.Question, output s
 	if err != nil {
 		return err
 	}
-	if err := printAs(g.out, output, e, func() error { printExplanation(g.out, e); return nil }); err != nil {
+	if err := printAs(g.out, output, e, func() { printExplanation(g.out, e) }); err != nil {
 		return err
 	}
 	if !e.Allowed {

@@ -63,7 +63,11 @@ func accessMatrix(ctx context.Context, g *globals, u inspect.User, output string
 	if err != nil {
 		return err
 	}
-	return printAs(g.out, output, m, func() error { return printMatrix(g, m, output == "wide") })
+	var disagreements error
+	if err := printAs(g.out, output, m, func() { disagreements = printMatrix(g, m, output == "wide") }); err != nil {
+		return err
+	}
+	return disagreements
 }
 
 func printMatrix(g *globals, m *inspect.Matrix, wide bool) error {
@@ -91,9 +95,7 @@ func printMatrix(g *globals, m *inspect.Matrix, wide bool) error {
 		rows = append(rows, append(row, objects))
 	}
 	header := "RESOURCE | " + strings.ToUpper(strings.Join(verbs, " | ")) + " | OBJECTS"
-	if err := table(g.out, header, rows); err != nil {
-		return err
-	}
+	table(g.out, header, rows)
 	fmt.Fprintf(g.out, "\n%d requests tried.", m.Tried)
 	if left > 0 {
 		fmt.Fprintf(g.out, " Nothing is allowed with %d more resources (-o wide shows them).", left)

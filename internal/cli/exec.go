@@ -88,7 +88,7 @@ func runExec(ctx context.Context, g *globals, config landscape.Config, args []st
 	if err != nil {
 		return fmt.Errorf("the landscape did not start: %w", err)
 	}
-	code, runErr := runCommand(ctx, g, reaper, program, args, l)
+	code, runErr := runCommand(g, reaper, program, args, l)
 	if err := l.Stop(); err != nil && runErr == nil {
 		fmt.Fprintln(g.err, "gardenlite: stopping the landscape:", err)
 	}
@@ -103,7 +103,7 @@ func runExec(ctx context.Context, g *globals, config landscape.Config, args []st
 
 // runCommand runs the command and returns its exit status. Signals that reach this process alone are passed on; a
 // Ctrl-C at the terminal reaches the command by itself.
-func runCommand(ctx context.Context, g *globals, reaper *reaper, program string, args []string, l *landscape.Landscape) (int, error) {
+func runCommand(g *globals, reaper *reaper, program string, args []string, l *landscape.Landscape) (int, error) {
 	status := l.Status()
 	executable, _ := os.Executable()
 	cmd := exec.Command(program, args[1:]...)

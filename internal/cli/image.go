@@ -32,12 +32,12 @@ func newImageList(g *globals) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return printAs(g.out, output, images, func() error {
+			return printAs(g.out, output, images, func() {
 				var rows [][]string
 				for _, image := range images {
 					rows = append(rows, []string{image.Reference, strings.Join(append([]string{image.Program}, image.Args...), " ")})
 				}
-				return table(g.out, "IMAGE | PROGRAM", rows)
+				table(g.out, "IMAGE | PROGRAM", rows)
 			})
 		},
 	}

@@ -28,7 +28,7 @@ func addOutputFlag(cmd *cobra.Command, output *string, formats ...string) {
 }
 
 // printAs prints a value as JSON or YAML, and calls printText for any other format.
-func printAs(out io.Writer, format string, value any, printText func() error) error {
+func printAs(out io.Writer, format string, value any, printText func()) error {
 	switch format {
 	case "json":
 		encoder := json.NewEncoder(out)
@@ -41,17 +41,18 @@ func printAs(out io.Writer, format string, value any, printText func() error) er
 		}
 		return err
 	}
-	return printText()
+	printText()
+	return nil
 }
 
 // table prints rows below a header, in which " | " separates the columns.
-func table(out io.Writer, header string, rows [][]string) error {
+func table(out io.Writer, header string, rows [][]string) {
 	w := tabwriter.NewWriter(out, 0, 0, 3, ' ', 0)
 	fmt.Fprintln(w, strings.ReplaceAll(header, " | ", "\t"))
 	for _, row := range rows {
 		fmt.Fprintln(w, strings.Join(row, "\t"))
 	}
-	return w.Flush()
+	_ = w.Flush() // the output keeps its first error
 }
 
 // completeNames completes a text with names, for which the shell waits for completionTimeout at most.

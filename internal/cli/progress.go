@@ -82,13 +82,13 @@ func (p *progress) animate() {
 
 func (p *progress) event(event control.Event) {
 	p.send(progressMessage{Event: &event})
-	p.line("✔", "32", fmt.Sprintf("%-36s %8s", event.Name, event.Took.Round(time.Millisecond)))
+	p.line(fmt.Sprintf("%-36s %8s", event.Name, event.Took.Round(time.Millisecond)))
 }
 
 func (p *progress) ready(took time.Duration) {
 	p.send(progressMessage{Ready: took})
 	p.close()
-	p.line("✔", "32", fmt.Sprintf("Ready after %.1fs", took.Seconds()))
+	p.line(fmt.Sprintf("Ready after %.1fs", took.Seconds()))
 }
 
 func (p *progress) fail(err error) {
@@ -96,13 +96,14 @@ func (p *progress) fail(err error) {
 	p.close()
 }
 
-func (p *progress) line(mark, colour, text string) {
+// line prints a step that is done.
+func (p *progress) line(text string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	start, mark := "", "✔"
 	if p.colour {
-		mark = "\033[" + colour + "m" + mark + "\033[0m"
+		mark = "\033[32m✔\033[0m"
 	}
-	start := ""
 	if p.live {
 		start = "\r\033[K"
 	}

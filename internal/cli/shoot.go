@@ -142,12 +142,12 @@ func newShootList(g *globals) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return printAs(g.out, output, all, func() error {
+			return printAs(g.out, output, all, func() {
 				if len(all) == 0 {
 					fmt.Fprintln(g.err, "There are no shoots. \"gardenlite shoot create NAME\" creates one.")
-					return nil
+					return
 				}
-				return printShoots(g, all, output == "wide")
+				printShoots(g, all, output == "wide")
 			})
 		},
 	}
@@ -155,7 +155,7 @@ func newShootList(g *globals) *cobra.Command {
 	return cmd
 }
 
-func printShoots(g *globals, all []shootclient.Summary, wide bool) error {
+func printShoots(g *globals, all []shootclient.Summary, wide bool) {
 	header := "SHOOT | SEED | KUBERNETES | NODES | STATE"
 	if wide {
 		header += " | AGE | ADDRESS | TECHNICAL ID | MESSAGE"
@@ -168,7 +168,7 @@ func printShoots(g *globals, all []shootclient.Summary, wide bool) error {
 		}
 		rows = append(rows, row)
 	}
-	return table(g.out, header, rows)
+	table(g.out, header, rows)
 }
 
 func firstLine(text string) string {

@@ -52,7 +52,7 @@ more than a stack is given is refused with the reason, and nothing is written. T
 			if err != nil {
 				return err
 			}
-			return printAs(g.out, output, built, func() error { return printBuiltStack(g, built) })
+			return printAs(g.out, output, built, func() { printBuiltStack(g, built) })
 		},
 	}
 	cmd.Flags().StringVarP(&file, "file", "f", "", "file to write (default: the name of DIR with .tar, in the current folder)")
@@ -91,11 +91,11 @@ func buildStack(dir, file string) (*builtStack, error) {
 	return built, nil
 }
 
-func printBuiltStack(g *globals, built *builtStack) error {
+func printBuiltStack(g *globals, built *builtStack) {
 	for _, warning := range built.Warnings {
 		fmt.Fprintln(g.err, "Warning:", warning)
 	}
 	rows := [][]string{{"DIGEST", built.Digest}, {"SCOPE", string(built.PermissionScope)}, {"CONTROLLER", built.Controller},
 		{"CRDS", strings.Join(built.CRDs, ", ")}, {"DEPENDS ON", strings.Join(built.DependsOn, ", ")}}
-	return table(g.out, "FILE | "+built.File, rows)
+	table(g.out, "FILE | "+built.File, rows)
 }

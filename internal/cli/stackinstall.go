@@ -292,8 +292,8 @@ func newStackList(g *globals) *cobra.Command {
 				rows = append(rows, []string{install.GetNamespace(), install.GetName(), string(install.Scope()), readyOf(install), version,
 					duration.HumanDuration(time.Since(install.GetCreationTimestamp().Time)), messageOf(install)})
 			}
-			return printAs(g.out, flags.output, listed, func() error {
-				return table(g.out, "NAMESPACE | NAME | SCOPE | READY | VERSION | AGE | MESSAGE", rows)
+			return printAs(g.out, flags.output, listed, func() {
+				table(g.out, "NAMESPACE | NAME | SCOPE | READY | VERSION | AGE | MESSAGE", rows)
 			})
 		},
 	}
@@ -337,8 +337,8 @@ func newStackDescribe(g *globals) *cobra.Command {
 				Install v1alpha1.Install `json:"install"`
 				Stack   *v1alpha1.Stack  `json:"stack,omitempty"`
 			}{withKind(install), stack}
-			return printAs(g.out, flags.output, described, func() error {
-				return table(g.out, "STACK | "+flags.namespace+"/"+args[0], describeStack(install, stack))
+			return printAs(g.out, flags.output, described, func() {
+				table(g.out, "STACK | "+flags.namespace+"/"+args[0], describeStack(install, stack))
 			})
 		},
 	}

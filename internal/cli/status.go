@@ -35,7 +35,7 @@ func newStatus(g *globals) *cobra.Command {
 			if status.State == control.StateReady {
 				all.SeedsElsewhere = seedSummaries(cmd.Context(), g, status.Dir)
 			}
-			return printAs(g.out, output, all, func() error { return printStatus(g, &all, output == "wide") })
+			return printAs(g.out, output, all, func() { printStatus(g, &all, output == "wide") })
 		},
 	}
 	addOutputFlag(cmd, &output, "table", "wide", "json", "yaml")
@@ -84,16 +84,14 @@ func shootsOf(ctx context.Context, g *globals, s *control.Status) []shootclient.
 	return all
 }
 
-func printStatus(g *globals, s *statusWithShoots, wide bool) error {
+func printStatus(g *globals, s *statusWithShoots, wide bool) {
 	fmt.Fprintf(g.out, "Landscape   %s: %s, process %d, up %s, %s resident\nData        %s (%s)\nKubeconfig  %s\n\n",
 		s.Name, s.State, s.PID, time.Since(s.StartedAt).Round(time.Second), mebibytes(s.Memory.Resident), s.Dir, s.Datastore, s.Kubeconfig)
 	var clusters [][]string
 	for _, c := range slices.Concat(s.Clusters, s.SeedsElsewhere) {
 		clusters = append(clusters, []string{c.Kind, c.Name, c.State, c.URL, c.KubernetesVersion, c.Message})
 	}
-	if err := table(g.out, "KIND | CLUSTER | STATUS | ADDRESS | KUBERNETES | MESSAGE", clusters); err != nil {
-		return err
-	}
+	table(g.out, "KIND | CLUSTER | STATUS | ADDRESS | KUBERNETES | MESSAGE", clusters)
 	var components [][]string
 	for _, c := range s.Components {
 		if c.Forbidden > 0 {
@@ -102,9 +100,7 @@ func printStatus(g *globals, s *statusWithShoots, wide bool) error {
 		components = append(components, []string{c.Name, c.State, c.Message})
 	}
 	fmt.Fprintln(g.out)
-	if err := table(g.out, "COMPONENT | STATUS | MESSAGE", components); err != nil {
-		return err
-	}
+	table(g.out, "COMPONENT | STATUS | MESSAGE", components)
 	if len(s.Processes) > 0 {
 		var processes [][]string
 		for _, p := range s.Processes {
@@ -112,29 +108,22 @@ func printStatus(g *globals, s *statusWithShoots, wide bool) error {
 				mebibytes(uint64(p.Memory)), strconv.Itoa(int(p.Restarts)), p.Program})
 		}
 		fmt.Fprintln(g.out)
-		if err := table(g.out, "NODE | NAMESPACE | POD | CONTAINER | PID | MEMORY | RESTARTS | PROGRAM", processes); err != nil {
-			return err
-		}
+		table(g.out, "NODE | NAMESPACE | POD | CONTAINER | PID | MEMORY | RESTARTS | PROGRAM", processes)
 	}
 	if len(s.Shoots) > 0 {
 		fmt.Fprintln(g.out)
-		if err := printShoots(g, s.Shoots, wide); err != nil {
-			return err
-		}
+		printShoots(g, s.Shoots, wide)
 	}
 	if !wide {
-		return nil
+		return
 	}
 	var phases [][]string
 	for _, p := range s.Phases {
 		phases = append(phases, []string{p.Name, p.Took.Round(time.Millisecond).String()})
 	}
 	fmt.Fprintln(g.out)
-	if err := table(g.out, "START | TOOK", phases); err != nil {
-		return err
-	}
+	table(g.out, "START | TOOK", phases)
 	fmt.Fprintf(g.out, "\nLive heap %s, %d goroutines\n", mebibytes(s.Memory.LiveHeap), s.Goroutines)
-	return nil
 }
 
 func mebibytes(n uint64) string { return strconv.FormatUint(n>>20, 10) + " MiB" }
@@ -158,10 +147,7 @@ func newVersion(g *globals) *cobra.Command {
 		Short: "Print the versions of gardenlite and of the APIs it serves",
 		RunE: func(*cobra.Command, []string) error {
 			v := versions{Gardenlite: version.Version(), Gardener: version.GardenerVersion, Kubernetes: controlplane.KubernetesVersion}
-			return printAs(g.out, output, v, func() error {
-				_, err := fmt.Fprintln(g.out, "gardenlite "+versionText())
-				return err
-			})
+			return printAs(g.out, output, v, func() { fmt.Fprintln(g.out, "gardenlite "+versionText()) })
 		},
 	}
 	addOutputFlag(cmd, &output, "text", "json", "yaml")

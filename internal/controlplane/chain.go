@@ -83,7 +83,11 @@ func newChain(ctx context.Context, s *Server, listener net.Listener) (*chain, er
 	}
 	if ext := s.cfg.Extension; ext != nil {
 		schemes = append(schemes, ext.Scheme())
-		definitions = mergedDefinitions(kubeDefinitions, ext.OpenAPIDefinitions)
+		definitions = func(ref openapicommon.ReferenceCallback) map[string]openapicommon.OpenAPIDefinition {
+			merged := kubeDefinitions(ref)
+			maps.Copy(merged, ext.OpenAPIDefinitions(ref))
+			return merged
+		}
 		maps.Copy(priorities, ext.Priorities())
 	}
 
@@ -183,16 +187,6 @@ func newChain(ctx context.Context, s *Server, listener net.Listener) (*chain, er
 		quirks.SharePatterns(server.Handler.GoRestfulContainer)
 	}
 	return &chain{run: prepared.Run, handler: aggregatorServer.GenericAPIServer.Handler}, nil
-}
-
-func mergedDefinitions(all ...openapicommon.GetOpenAPIDefinitions) openapicommon.GetOpenAPIDefinitions {
-	return func(ref openapicommon.ReferenceCallback) map[string]openapicommon.OpenAPIDefinition {
-		merged := map[string]openapicommon.OpenAPIDefinition{}
-		for _, definitions := range all {
-			maps.Copy(merged, definitions(ref))
-		}
-		return merged
-	}
 }
 
 // servedPriorities returns the positions of Kubernetes' groups in discovery: those of a generic control plane, and

@@ -92,7 +92,6 @@ func (c *sharedConnection) notice(store storage.Interface, resource schema.Group
 	return &noticing{store, &c.usage, c.usage.of(resource, path.Join("/", prefix, resourcePrefix)+"/")}
 }
 
-// Create implements storage.Interface.
 func (n *noticing) Create(ctx context.Context, key string, obj, out runtime.Object, ttl uint64) error {
 	err := n.Interface.Create(ctx, key, obj, out, ttl)
 	if err == nil {

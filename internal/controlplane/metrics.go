@@ -216,7 +216,6 @@ func (s *usageStorage) Kind() string            { return s.kind }
 // podMetrics serves the PodMetrics resource.
 type podMetrics struct{ usageStorage }
 
-// Get implements rest.Getter.
 func (m *podMetrics) Get(ctx context.Context, name string, _ *metav1.GetOptions) (runtime.Object, error) {
 	pod, err := m.client.Pods(genericapirequest.NamespaceValue(ctx)).Get(ctx, name, metav1.GetOptions{})
 	if err != nil {
@@ -229,7 +228,6 @@ func (m *podMetrics) Get(ctx context.Context, name string, _ *metav1.GetOptions)
 	return &all[0], nil
 }
 
-// List implements rest.Lister.
 func (m *podMetrics) List(ctx context.Context, options *internalversion.ListOptions) (runtime.Object, error) {
 	pods, err := m.client.Pods(genericapirequest.NamespaceValue(ctx)).List(ctx, selected(options))
 	if err != nil {
@@ -241,7 +239,6 @@ func (m *podMetrics) List(ctx context.Context, options *internalversion.ListOpti
 // nodeMetrics serves the NodeMetrics resource: the usage of a Node is the sum of that of its Pods.
 type nodeMetrics struct{ usageStorage }
 
-// Get implements rest.Getter.
 func (m *nodeMetrics) Get(ctx context.Context, name string, _ *metav1.GetOptions) (runtime.Object, error) {
 	node, err := m.client.Nodes().Get(ctx, name, metav1.GetOptions{})
 	if err != nil {
@@ -254,7 +251,6 @@ func (m *nodeMetrics) Get(ctx context.Context, name string, _ *metav1.GetOptions
 	return &all[0], nil
 }
 
-// List implements rest.Lister.
 func (m *nodeMetrics) List(ctx context.Context, options *internalversion.ListOptions) (runtime.Object, error) {
 	nodes, err := m.client.Nodes().List(ctx, selected(options))
 	if err != nil {

@@ -67,8 +67,6 @@ type Config struct {
 	// Authorities, if set, are certificate authorities and keys that the caller manages. Without them, the control
 	// plane creates its own.
 	Authorities *pki.Authorities
-	// Hosts are further names and addresses in the serving certificate.
-	Hosts []string
 	// KubernetesVersion is the version in /version, with a leading v; the constant KubernetesVersion if empty. It does
 	// not change the API.
 	KubernetesVersion string
@@ -112,7 +110,7 @@ func (c *Config) complete() {
 func (c *Config) shared() bool { return datastore.Config{Endpoint: c.Datastore}.Shared() }
 
 func (c *Config) pkiConfig() pki.Config {
-	hosts := append(servingHosts(c.BindAddress, c.serviceIP()), c.Hosts...)
+	hosts := servingHosts(c.BindAddress, c.serviceIP())
 	for service := range c.Services {
 		namespace, name, _ := strings.Cut(service, "/")
 		hosts = append(hosts, name+"."+namespace+".svc")

@@ -146,7 +146,6 @@ func (c *sharedConnection) uncached(config *storagebackend.ConfigForResource, re
 // not ask for bookmarks.
 type direct struct{ storage.Interface }
 
-// Watch implements storage.Interface.
 func (d direct) Watch(ctx context.Context, key string, opts storage.ListOptions) (watch.Interface, error) {
 	return d.Interface.Watch(metadata.AppendToOutgoingContext(ctx, "source", "direct"), key, opts)
 }

@@ -18,7 +18,6 @@ type effectiveVersion struct {
 	version string
 }
 
-// Info implements EffectiveVersion.
 func (e effectiveVersion) Info() *apimachineryversion.Info {
 	info := *e.EffectiveVersion.Info()
 	info.GitVersion = e.version

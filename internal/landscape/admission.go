@@ -55,7 +55,7 @@ func (l *Landscape) startAdmission(ctx context.Context) error {
 		// The API server keeps asking: gardenlets are refused until another admission controller answers on the port.
 		return l.admission.Close()
 	}
-	l.board.SetComponentState(admissionController, control.StateStarting, "")
+	l.store.SetComponentState(admissionController, control.StateStarting, "")
 	apiserver := l.garden.Server()
 	config, err := apiserver.ClientConfig(admissionController, server.User)
 	if err != nil {
@@ -73,27 +73,27 @@ func (l *Landscape) startAdmission(ctx context.Context) error {
 		err := c.Run(runCtx)
 		if runCtx.Err() == nil {
 			klog.Background().Error(err, "The admission controller has ended by itself")
-			l.board.SetComponentState(admissionController, control.StateFailed, err.Error())
+			l.store.SetComponentState(admissionController, control.StateFailed, err.Error())
 		}
 		ended <- err
 	}()
 	l.onClose(func() error {
-		l.board.SetComponentState(admissionController, control.StateStopping, "")
+		l.store.SetComponentState(admissionController, control.StateStopping, "")
 		cancel()
 		return <-ended
 	})
 	if err := c.WaitSynced(ctx, func(string) {}); err != nil {
 		return err
 	}
-	l.board.SetComponentState(admissionController, control.StateReady, "")
-	l.board.RecordStep("admission controller", time.Since(begin))
+	l.store.SetComponentState(admissionController, control.StateReady, "")
+	l.store.RecordStep("admission controller", time.Since(begin))
 	return nil
 }
 
 // inspected returns the controller that explains access to the garden. It returns an error until the landscape is
 // ready, because another goroutine writes these fields before.
 func (l *Landscape) inspected() (*server.Controller, *rest.Config, error) {
-	if state := l.board.State(); state != control.StateReady {
+	if state := l.store.State(); state != control.StateReady {
 		return nil, nil, fmt.Errorf("the landscape is not ready: it is %s; wait with \"gardenlite status --wait\"", state)
 	}
 	if l.admission.controller == nil {

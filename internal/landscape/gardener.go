@@ -94,6 +94,6 @@ func (l *Landscape) startInGarden(ctx context.Context, name, user string, newCom
 	if err := supervisor.WaitFor(ctx, "the "+name+" to read what it watches", first.HasSynced); err != nil {
 		return err
 	}
-	l.board.RecordStep(name, l.cfg.Clock.Since(begin))
+	l.store.RecordStep(name, l.cfg.Clock.Since(begin))
 	return nil
 }

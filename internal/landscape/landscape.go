@@ -37,7 +37,7 @@ const gardenCluster = "garden"
 // Landscape is a running landscape, held by this process.
 type Landscape struct {
 	cfg       Config
-	board     control.Store
+	store     control.Store
 	garden    *garden.Garden
 	admission admission
 	// host runs the seeds; it is set once, before the garden is started.
@@ -62,8 +62,8 @@ func Start(ctx context.Context, cfg Config) (*Landscape, error) {
 	}
 	stopping := make(chan struct{})
 	l := &Landscape{cfg: cfg, done: make(chan struct{}), stop: sync.OnceFunc(func() { close(stopping) })}
-	l.board.OnEvent = cfg.OnEvent
-	l.supervisor = supervisor.Supervisor{Status: &l.board, Clock: cfg.Clock}
+	l.store.OnEvent = cfg.OnEvent
+	l.supervisor = supervisor.Supervisor{Status: &l.store, Clock: cfg.Clock}
 
 	startCtx, cancel := context.WithTimeout(ctx, cfg.ReadyTimeout)
 	defer cancel()
@@ -83,7 +83,7 @@ func Start(ctx context.Context, cfg Config) (*Landscape, error) {
 			quirks.BeginShutdown()
 		}
 		defer quirks.EndShutdown()
-		l.board.Update(func(s *control.Status) { s.State = control.StateFailed })
+		l.store.Update(func(s *control.Status) { s.State = control.StateFailed })
 		klog.Background().Error(err, "The landscape did not start")
 		return nil, errors.Join(l.explainStart(startCtx, err), l.close())
 	}
@@ -165,7 +165,7 @@ func (l *Landscape) start(ctx context.Context) error {
 		return err
 	}
 	garbage.TuneForIdle()
-	l.board.Update(func(s *control.Status) {
+	l.store.Update(func(s *control.Status) {
 		s.State = control.StateReady
 		s.ReadyAfter = time.Since(begin)
 	})
@@ -201,10 +201,10 @@ func (l *Landscape) announce() (run, previous *statedir.Run, err error) {
 	}
 	run = &statedir.Run{Name: l.cfg.Name, PID: os.Getpid(), Version: version.Version(), StartedAt: l.cfg.Clock.Now().UTC(), AdmissionPort: l.
 		admission.Port(), PortChosen: chosen, Options: l.cfg.Options, Control: socket.Addr().String(), Datastore: DatastoreKind(l.cfg.Datastore)}
-	l.board.Update(func(s *control.Status) {
+	l.store.Update(func(s *control.Status) {
 		*s = control.Status{Run: *run, Dir: l.cfg.Dir, State: control.StateStarting, Kubeconfig: l.KubeconfigPath(), Log: l.logPath()}
 	})
-	socketServer := control.Serve(socket, l.status, l.stop, map[string]http.Handler{
+	l.onClose(control.Serve(socket, l.status, l.stop, map[string]http.Handler{
 		server.InspectPrefix: server.InspectHandler(l.inspected),
 		control.ImagesPath: control.ImagesHandler(func() *process.Images {
 			if h := l.host.Load(); h != nil {
@@ -212,8 +212,7 @@ func (l *Landscape) announce() (run, previous *statedir.Run, err error) {
 			}
 			return nil
 		}),
-	})
-	l.onClose(func() error { socketServer.Stop(); return nil })
+	}))
 	return run, previous, statedir.WriteRun(l.cfg.Dir, run)
 }
 
@@ -223,7 +222,7 @@ func (l *Landscape) dataIsLocal(previous *statedir.Run) bool {
 }
 
 func (l *Landscape) startGarden(ctx context.Context, run *statedir.Run) error {
-	l.board.SetComponentState(gardenCluster, control.StateStarting, "")
+	l.store.SetComponentState(gardenCluster, control.StateStarting, "")
 	g, err := garden.Start(ctx, garden.Config{
 		PKIDir:      filepath.Join(l.cfg.Dir, statedir.PKIFolder, gardenCluster),
 		DataDir:     filepath.Join(l.cfg.Dir, statedir.DataFolder, gardenCluster),
@@ -237,7 +236,7 @@ func (l *Landscape) startGarden(ctx context.Context, run *statedir.Run) error {
 		AuditLog:    l.cfg.AuditLog,
 		Kubeconfigs: l.cfg.Kubeconfigs,
 		Clock:       l.cfg.Clock,
-		OnPhase:     func(name string, took time.Duration) { l.board.RecordStep("garden: "+name, took) },
+		OnPhase:     func(name string, took time.Duration) { l.store.RecordStep("garden: "+name, took) },
 
 		BastionTimeToLive: l.cfg.BastionTimeToLive,
 		Region:            seedhost.Region, Zone: seedhost.Zones[0], Processes: l.host.Load().Processes(),
@@ -247,7 +246,7 @@ func (l *Landscape) startGarden(ctx context.Context, run *statedir.Run) error {
 	}
 	l.garden = g
 	l.onClose(func() error {
-		l.board.SetComponentState(gardenCluster, control.StateStopping, "")
+		l.store.SetComponentState(gardenCluster, control.StateStopping, "")
 		return g.Stop()
 	})
 	run.URL, run.Port = g.Server().URL(), g.Server().Port()
@@ -261,8 +260,8 @@ func (l *Landscape) startGarden(ctx context.Context, run *statedir.Run) error {
 	if err := fsutil.WriteFile(l.KubeconfigPath(), kubeconfig, 0o600); err != nil {
 		return err
 	}
-	l.board.SetComponentState(gardenCluster, control.StateReady, "")
-	l.board.Update(func(s *control.Status) {
+	l.store.SetComponentState(gardenCluster, control.StateReady, "")
+	l.store.Update(func(s *control.Status) {
 		s.Run = *run
 		s.Clusters = append(s.Clusters, control.Cluster{Kind: "garden", Name: gardenCluster, URL: run.URL, Port: run.Port,
 			KubernetesVersion: controlplane.KubernetesVersion, State: control.StateReady})
@@ -275,13 +274,13 @@ func (l *Landscape) applyManifests(ctx context.Context) error {
 	if err := l.garden.ApplyDefaultLandscape(ctx); err != nil {
 		return fmt.Errorf("creating the default landscape: %w", err)
 	}
-	l.board.RecordStep("default landscape", time.Since(begin))
+	l.store.RecordStep("default landscape", time.Since(begin))
 	for _, path := range l.cfg.Apply {
 		begin = time.Now()
 		if err := l.garden.ApplyPath(ctx, path); err != nil {
 			return fmt.Errorf("--apply %s: %w", path, err)
 		}
-		l.board.RecordStep("apply "+filepath.Base(path), time.Since(begin))
+		l.store.RecordStep("apply "+filepath.Base(path), time.Since(begin))
 	}
 	return nil
 }
@@ -297,7 +296,7 @@ func (l *Landscape) run(stopping <-chan struct{}) {
 	}
 	quirks.BeginShutdown()
 	defer quirks.EndShutdown()
-	l.board.Update(func(s *control.Status) { s.State = control.StateStopping })
+	l.store.Update(func(s *control.Status) { s.State = control.StateStopping })
 	if err := l.close(); err != nil && l.err == nil {
 		l.err = err
 	}

@@ -20,7 +20,7 @@ const bootstrapTokenLife = time.Hour
 func (l *Landscape) startHost() error {
 	h, err := seedhost.New(seedhost.Config{
 		Name: l.cfg.Name, Dir: l.cfg.Dir, BindAddress: l.cfg.BindAddress, Datastore: l.cfg.Datastore, AuditLog: l.cfg.AuditLog,
-		Context: l.contextName(), Images: l.cfg.Images, Selects: l.selects, Status: &l.board, Clock: l.cfg.Clock,
+		Context: l.contextName(), Images: l.cfg.Images, Selects: l.selects, Status: &l.store, Clock: l.cfg.Clock,
 	})
 	if err != nil {
 		return err
@@ -37,7 +37,7 @@ func (l *Landscape) selects(component string) bool {
 
 // status returns the current status of the landscape. With collect, garbage is collected before memory is measured.
 func (l *Landscape) status(collect bool) control.Status {
-	s := l.board.Snapshot(collect)
+	s := l.store.Snapshot(collect)
 	if h := l.host.Load(); h != nil {
 		s.Processes = h.Processes().Processes()
 	}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 
@@ -200,10 +201,7 @@ func (r *reconciler) provision(ctx context.Context, claim, class *unstructured.U
 // publish writes the connection Secret of a claim. Its password is generated once. A Secret with an earlier name is
 // deleted.
 func (r *reconciler) publish(ctx context.Context, claim *unstructured.Unstructured, address string) error {
-	name := sample.String(claim, "spec", "writeConnectionSecretToRef", "name")
-	if name == "" {
-		name = claim.GetName()
-	}
+	name := cmp.Or(sample.String(claim, "spec", "writeConnectionSecretToRef", "name"), claim.GetName())
 	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: claim.GetNamespace(), Name: name}}
 	err := sample.CreateOrUpdate(ctx, r, claim, secret, "Secret", func() {
 		password := secret.Data["password"]

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 
 	corev1 "k8s.io/api/core/v1"
@@ -66,10 +67,7 @@ func (r *reconciler) database(ctx context.Context, instance *unstructured.Unstru
 	if sample.String(claim, "status", "phase") != "Ready" {
 		return "", sample.Pendingf("waits for %s %s: %s", claimKind, claim.GetName(), sample.String(claim, "status", "message"))
 	}
-	name := sample.String(claim, "spec", "writeConnectionSecretToRef", "name")
-	if name == "" {
-		name = claim.GetName()
-	}
+	name := cmp.Or(sample.String(claim, "spec", "writeConnectionSecretToRef", "name"), claim.GetName())
 	secret := &corev1.Secret{}
 	err := r.Get(ctx, client.ObjectKey{Namespace: claim.GetNamespace(), Name: name}, secret)
 	if apierrors.IsNotFound(err) || err == nil && len(secret.Data["endpoint"]) == 0 {

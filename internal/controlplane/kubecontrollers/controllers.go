@@ -95,7 +95,6 @@ type runner interface {
 // runFunc is a runner that has its number of workers itself.
 type runFunc func(context.Context)
 
-// Run implements runner.
 func (f runFunc) Run(ctx context.Context, _ int) { f(ctx) }
 
 // together returns a runner of several functions, which ends when all of them have ended.

@@ -37,24 +37,19 @@ type held[L any] struct {
 	handlers *handlers
 }
 
-// Informer implements typed.
 func (i *held[L]) Informer() cache.SharedIndexInformer { return i }
 
-// Lister implements typed.
 func (i *held[L]) Lister() L { return i.lister }
 
-// AddEventHandler implements cache.SharedInformer.
 func (i *held[L]) AddEventHandler(handler cache.ResourceEventHandler) (cache.ResourceEventHandlerRegistration, error) {
 	return i.AddEventHandlerWithOptions(handler, cache.HandlerOptions{})
 }
 
-// AddEventHandlerWithResyncPeriod implements cache.SharedInformer.
 func (i *held[L]) AddEventHandlerWithResyncPeriod(handler cache.ResourceEventHandler, resync time.Duration) (
 	cache.ResourceEventHandlerRegistration, error) {
 	return i.AddEventHandlerWithOptions(handler, cache.HandlerOptions{ResyncPeriod: &resync})
 }
 
-// AddEventHandlerWithOptions implements cache.SharedInformer.
 func (i *held[L]) AddEventHandlerWithOptions(handler cache.ResourceEventHandler, options cache.HandlerOptions) (
 	cache.ResourceEventHandlerRegistration, error) {
 	registered := &registration{}

@@ -115,7 +115,6 @@ func (s *sleeper) wake() {
 	s.all.run(s)
 }
 
-// Informer implements informers.GenericInformer.
 func (s *sleeper) Informer() cache.SharedIndexInformer { return s }
 
 // Lister implements informers.GenericInformer. The lister is empty until the informer watches.

@@ -119,10 +119,8 @@ type deleter struct {
 	delete func(types.UID) error
 }
 
-// GetPath implements volume.Volume.
 func (*deleter) GetPath() string { return "" }
 
-// Delete implements volume.Deleter.
 func (d *deleter) Delete() error {
 	if d.delete == nil {
 		return nil

@@ -107,7 +107,6 @@ type heldWriter struct {
 	held  *bytes.Buffer
 }
 
-// Unwrap implements responsewriter.UserProvidedDecorator.
 func (w *heldWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 
 func (w *heldWriter) WriteHeader(code int) {

@@ -11,6 +11,8 @@ import (
 	"net/http"
 	"time"
 
+	"k8s.io/apimachinery/pkg/util/wait"
+
 	"github.com/gardenlite/gardenlite/internal/landscape/statedir"
 	"github.com/gardenlite/gardenlite/internal/usage"
 )
@@ -21,14 +23,10 @@ const (
 	stopPath   = "/stop"
 )
 
-// Server serves the control socket.
-type Server struct {
-	server *http.Server
-	done   chan struct{}
-}
-
-// Serve serves the control socket. Each handler serves the paths that begin with its key.
-func Serve(socket net.Listener, status func(collect bool) Status, stop func(), handlers map[string]http.Handler) *Server {
+// Serve serves the control socket until closeServer is called, which waits for the end. Each handler serves the
+// paths that begin with its key.
+func Serve(socket net.Listener, status func(collect bool) Status, stop func(), handlers map[string]http.Handler) (
+	closeServer func() error) {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET "+statusPath, func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
@@ -41,18 +39,16 @@ func Serve(socket net.Listener, status func(collect bool) Status, stop func(), h
 	for prefix, handler := range handlers {
 		mux.Handle(prefix, handler)
 	}
-	c := &Server{server: &http.Server{Handler: mux, ReadHeaderTimeout: 5 * time.Second}, done: make(chan struct{})}
+	server, done := &http.Server{Handler: mux, ReadHeaderTimeout: 5 * time.Second}, make(chan struct{})
 	go func() {
-		defer close(c.done)
-		_ = c.server.Serve(socket)
+		defer close(done)
+		_ = server.Serve(socket)
 	}()
-	return c
-}
-
-// Stop closes the server, and waits until it has ended.
-func (c *Server) Stop() {
-	_ = c.server.Close()
-	<-c.done
+	return func() error {
+		_ = server.Close()
+		<-done
+		return nil
+	}
 }
 
 // Client talks to the process that holds a landscape.
@@ -194,16 +190,12 @@ func WaitReady(ctx context.Context, dir string) (*Status, error) {
 
 // WaitStopped waits until no process holds the landscape.
 func WaitStopped(ctx context.Context, dir string) error {
-	ticker := time.NewTicker(20 * time.Millisecond)
-	defer ticker.Stop()
-	for {
-		if isHeld, err := statedir.IsHeld(dir); err != nil || !isHeld {
-			return err
-		}
-		select {
-		case <-ctx.Done():
-			return fmt.Errorf("the landscape has not stopped: %w", ctx.Err())
-		case <-ticker.C:
-		}
+	err := wait.PollUntilContextCancel(ctx, 20*time.Millisecond, true, func(context.Context) (bool, error) {
+		isHeld, err := statedir.IsHeld(dir)
+		return !isHeld, err
+	})
+	if err != nil && ctx.Err() != nil {
+		return fmt.Errorf("the landscape has not stopped: %w", err)
 	}
+	return err
 }

@@ -1,6 +1,7 @@
 package leastprivilege
 
 import (
+	"cmp"
 	_ "embed"
 	"fmt"
 	"slices"
@@ -73,7 +74,7 @@ func orAny(value string, known []string) string {
 
 // String returns the request as a line of the recording.
 func (r Request) String() string {
-	return strings.Join([]string{r.Cluster, r.User, r.Verb, r.resource(), orNone(r.Namespace), orNone(r.Name)}, " ")
+	return strings.Join([]string{r.Cluster, r.User, r.Verb, r.resource(), cmp.Or(r.Namespace, none), cmp.Or(r.Name, none)}, " ")
 }
 
 // resource returns the resource as kubectl writes it, such as deployments.apps/scale.
@@ -89,13 +90,6 @@ func (r Request) resource() string {
 }
 
 const none = "-"
-
-func orNone(value string) string {
-	if value == "" {
-		return none
-	}
-	return value
-}
 
 //go:embed requests.txt
 var recording string

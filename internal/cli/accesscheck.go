@@ -99,9 +99,9 @@ func printCheck(out io.Writer, report *accesscheck.Report) {
 			door = fmt.Sprint(r.Door)
 		}
 		fmt.Fprintf(out, "%-9s  %2s  %s: %s\n", r.Outcome, door, r.As, r.Attack)
-		var said []string
+		var lines []string
 		if r.Request != "" {
-			said = append(said, r.Request)
+			lines = append(lines, r.Request)
 		}
 		answer := r.Answer
 		if r.Code != 0 {
@@ -110,7 +110,7 @@ func printCheck(out io.Writer, report *accesscheck.Report) {
 		if r.Unexpected {
 			answer += " (refused, but for another reason than in gardenlite)"
 		}
-		fmt.Fprintf(out, "               %s\n", strings.Join(append(said, answer), "\n               "))
+		fmt.Fprintf(out, "               %s\n", strings.Join(append(lines, answer), "\n               "))
 	}
 	var counts []string
 	for _, outcome := range accesscheck.Outcomes() {

@@ -85,7 +85,7 @@ func reset(g *globals, yes bool) error {
 		return err
 	}
 	if !yes {
-		if err := ask(g, "reset", fmt.Sprintf("Delete all data of landscape %q in %s?", g.name, dir)); err != nil {
+		if err := confirm(g, "reset", fmt.Sprintf("Delete all data of landscape %q in %s?", g.name, dir)); err != nil {
 			return err
 		}
 	}
@@ -96,9 +96,9 @@ func reset(g *globals, yes bool) error {
 	return nil
 }
 
-// ask asks for confirmation before something is done that cannot be undone. Any answer but yes is an error, and so
+// confirm asks for confirmation before something is done that cannot be undone. Any answer but yes is an error, and so
 // is a missing terminal.
-func ask(g *globals, command, question string) error {
+func confirm(g *globals, command, question string) error {
 	if file, ok := g.in.(*os.File); !ok || !term.IsTerminal(int(file.Fd())) {
 		return usage.Errorf("%s asks first, and there is no terminal to ask on: say --yes", command)
 	}

@@ -230,7 +230,7 @@ func (d *shootDeleteFlags) run(ctx context.Context, g *globals, name string) err
 		return explainShoot(g, err)
 	}
 	if !d.yes {
-		if err := ask(g, "shoot delete", fmt.Sprintf("Delete the shoot %s with everything in it?", key)); err != nil {
+		if err := confirm(g, "shoot delete", fmt.Sprintf("Delete the shoot %s with everything in it?", key)); err != nil {
 			return err
 		}
 	}

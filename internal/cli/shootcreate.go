@@ -79,9 +79,9 @@ func (c *shootCreateFlags) run(ctx context.Context, g *globals, name string) err
 	if err != nil {
 		return err
 	}
-	said := fmt.Sprintf("Shoot %s exists already.", key)
+	message := fmt.Sprintf("Shoot %s exists already.", key)
 	if created {
-		said = fmt.Sprintf("Shoot %s is created.", key)
+		message = fmt.Sprintf("Shoot %s is created.", key)
 	}
 	if c.wait {
 		ctx, cancel := context.WithTimeout(ctx, c.timeout)
@@ -92,11 +92,11 @@ func (c *shootCreateFlags) run(ctx context.Context, g *globals, name string) err
 			return err
 		}
 		progress.close()
-		said = fmt.Sprintf("Shoot %s is ready.", key)
+		message = fmt.Sprintf("Shoot %s is ready.", key)
 	}
 	switch c.output {
 	case "text":
-		fmt.Fprintln(g.out, said)
+		fmt.Fprintln(g.out, message)
 		if c.wait {
 			fmt.Fprintf(g.err, "Type next: gardenlite%s kubeconfig shoot %s --merge\n", g.nameFlag(), key)
 		}

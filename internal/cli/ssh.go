@@ -134,11 +134,11 @@ func (s *sshFlags) check(cidr bool) error {
 	return nil
 }
 
-// opensNothing reports whether the command only prints how OpenSSH connects.
-func (s *sshFlags) opensNothing() bool { return s.print != "" || s.config }
+// printsOnly reports whether the command only prints how OpenSSH connects.
+func (s *sshFlags) printsOnly() bool { return s.print != "" || s.config }
 
 // files reports whether the bastion has a folder for its keys.
-func (s *sshFlags) files() bool { return s.opensNothing() || s.keep || s.bastion != "" }
+func (s *sshFlags) files() bool { return s.printsOnly() || s.keep || s.bastion != "" }
 
 // nodeNames returns the names of a shoot's nodes, for completion.
 func nodeNames(ctx context.Context, g *globals, shoot string) (names []string) {

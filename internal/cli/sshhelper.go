@@ -22,7 +22,7 @@ func newSSHHelper(g *globals) *cobra.Command {
 		Use:  "keys NAMESPACE/BASTION",
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			client, key, err := g.helped(cmd, args[0])
+			client, key, err := g.bastionClient(cmd, args[0])
 			if err != nil {
 				return err
 			}
@@ -40,7 +40,7 @@ func newSSHHelper(g *globals) *cobra.Command {
 		Use:  "proxy NAMESPACE/BASTION HOST PORT",
 		Args: cobra.ExactArgs(3),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			client, key, err := g.helped(cmd, args[0])
+			client, key, err := g.bastionClient(cmd, args[0])
 			if err != nil {
 				return err
 			}
@@ -51,8 +51,8 @@ func newSSHHelper(g *globals) *cobra.Command {
 	return helper
 }
 
-// helped returns a client for the garden, and the key of the Bastion that the argument names.
-func (g *globals) helped(cmd *cobra.Command, text string) (*sshclient.Client, types.NamespacedName, error) {
+// bastionClient returns a client for the garden, and the key of the Bastion that the argument names.
+func (g *globals) bastionClient(cmd *cobra.Command, text string) (*sshclient.Client, types.NamespacedName, error) {
 	namespace, name, ok := strings.Cut(text, "/")
 	key := types.NamespacedName{Namespace: namespace, Name: name}
 	if !ok || name == "" || strings.ContainsAny(name, `/\.`) {

@@ -40,28 +40,28 @@ func (s *sshFlags) run(ctx context.Context, g *globals) error {
 	if err != nil {
 		return explainShoot(g, err)
 	}
-	way := &sshclient.OpenSSH{Route: sshclient.Route{Network: shoot.Status.TechnicalID}}
+	target := &sshclient.OpenSSH{Route: sshclient.Route{Network: shoot.Status.TechnicalID}}
 	stays := s.bastion != ""
 	if stays {
-		if way.Bastion, err = client.Find(ctx, shoot, s.bastion); err != nil {
+		if target.Bastion, err = client.Find(ctx, shoot, s.bastion); err != nil {
 			return err
 		}
-		if way.Bastion, err = client.Heartbeat(ctx, way.Bastion); err != nil {
+		if target.Bastion, err = client.Heartbeat(ctx, target.Bastion); err != nil {
 			return err
 		}
 	}
-	if way.Key, err = s.keyPair(); err != nil {
+	if target.Key, err = s.keyPair(); err != nil {
 		return err
 	}
-	if way.Nodes, err = client.Nodes(ctx, key); err != nil {
+	if target.Nodes, err = client.Nodes(ctx, key); err != nil {
 		return err
 	}
-	if way.Node, err = sshclient.Choose(way.Nodes, s.node); err != nil {
+	if target.Node, err = sshclient.Choose(target.Nodes, s.node); err != nil {
 		return err
 	}
 	if !stays {
-		way.Bastion = sshclient.NewBastion(shoot, way.Key.Public, s.cidrs)
-		created := way.Bastion
+		target.Bastion = sshclient.NewBastion(shoot, target.Key.Public, s.cidrs)
+		created := target.Bastion
 		defer func() {
 			if !stays {
 				s.delete(ctx, g, client, created)
@@ -72,30 +72,30 @@ func (s *sshFlags) run(ctx context.Context, g *globals) error {
 			return err
 		}
 	}
-	if err := s.prepare(ctx, g, client, shoot, way); err != nil {
+	if err := s.prepare(ctx, g, client, shoot, target); err != nil {
 		return err
 	}
-	if s.opensNothing() || s.keep {
-		if err := way.Write(); err != nil {
+	if s.printsOnly() || s.keep {
+		if err := target.Write(); err != nil {
 			return err
 		}
 	}
-	if s.opensNothing() {
-		if err := s.show(ctx, g, way); err != nil {
+	if s.printsOnly() {
+		if err := s.show(ctx, g, target); err != nil {
 			return err
 		}
 		stays = true
 		return nil
 	}
 	stays = stays || s.keep
-	return s.open(ctx, g, client, way)
+	return s.open(ctx, g, client, target)
 }
 
 // keyPair returns the key pair for the bastion: the user's, the kept one, or a new one.
 func (s *sshFlags) keyPair() (sshclient.KeyPair, error) {
 	if s.publicFile != "" || s.privateFile != "" {
 		pair, err := sshclient.ReadKeyPair(s.publicFile, s.privateFile)
-		if err == nil && pair.Signer == nil && !s.opensNothing() {
+		if err == nil && pair.Signer == nil && !s.printsOnly() {
 			err = usage.Errorf("the private key is encrypted or missing: say with --private-key-file " +
 				"where one is that can be used, or let OpenSSH and its agent do it with --print")
 		}
@@ -122,9 +122,9 @@ func (s *sshFlags) delete(ctx context.Context, g *globals, client *sshclient.Cli
 
 // prepare waits for the bastion, and meanwhile reads the private keys for the nodes.
 func (s *sshFlags) prepare(ctx context.Context, g *globals, client *sshclient.Client, shoot *corev1beta1.Shoot,
-	way *sshclient.OpenSSH) error {
-	bastion := way.Bastion
-	way.Dir = statedir.BastionDir(s.dir, bastion.Name)
+	target *sshclient.OpenSSH) error {
+	bastion := target.Bastion
+	target.Dir = statedir.BastionDir(s.dir, bastion.Name)
 	progress := newProgress(g, 0)
 	progress.begin("Waiting for the bastion " + bastion.Name)
 	defer progress.close()
@@ -134,12 +134,12 @@ func (s *sshFlags) prepare(ctx context.Context, g *globals, client *sshclient.Cl
 	group.Go(func() error {
 		ready, err := client.Wait(waiting, bastion, progress.say)
 		if err == nil {
-			way.Bastion = ready
+			target.Bastion = ready
 		}
 		return err
 	})
 	group.Go(func() (err error) {
-		way.NodeKeys, err = client.NodeKeys(waiting, shoot)
+		target.NodeKeys, err = client.NodeKeys(waiting, shoot)
 		return err
 	})
 	err := group.Wait()
@@ -148,27 +148,27 @@ func (s *sshFlags) prepare(ctx context.Context, g *globals, client *sshclient.Cl
 	}
 	hosts := ""
 	if s.files() {
-		if err := client.MakeDir(ctx, way.Dir); err != nil {
+		if err := client.MakeDir(ctx, target.Dir); err != nil {
 			return err
 		}
-		hosts = sshclient.KnownHosts(way.Dir)
+		hosts = sshclient.KnownHosts(target.Dir)
 	}
-	if way.Helper, err = g.sshHelper(s.dir); err != nil {
+	if target.Helper, err = g.sshHelper(s.dir); err != nil {
 		return err
 	}
-	way.HostKeys, err = sshclient.NewHostKeys(hosts)
+	target.HostKeys, err = sshclient.NewHostKeys(hosts)
 	return err
 }
 
 // open connects to the node and runs the session. Meanwhile it keeps the bastion alive.
-func (s *sshFlags) open(ctx context.Context, g *globals, client *sshclient.Client, way *sshclient.OpenSSH) error {
+func (s *sshFlags) open(ctx context.Context, g *globals, client *sshclient.Client, target *sshclient.OpenSSH) error {
 	ctx, cancel := context.WithCancel(ctx)
 	report := func(err error) { fmt.Fprintf(g.err, "gardenlite: %v\r\n", err) }
 	var wg sync.WaitGroup
 	defer wg.Wait()
 	defer cancel()
-	wg.Go(func() { client.KeepAlive(ctx, way.Bastion, report) })
-	tunnel, err := way.Dial(ctx)
+	wg.Go(func() { client.KeepAlive(ctx, target.Bastion, report) })
+	tunnel, err := target.Dial(ctx)
 	if err != nil {
 		return err
 	}
@@ -182,7 +182,7 @@ func (s *sshFlags) open(ctx context.Context, g *globals, client *sshclient.Clien
 		fmt.Fprintf(g.err, "Forwarding %s to %s.\n", address, forward.Target)
 	}
 	if s.keep || s.bastion != "" {
-		s.tellKept(g, way)
+		s.printKept(g, target)
 	}
 	status, err := tunnel.Run(ctx, sshclient.Session{In: g.in, Out: g.out, Err: g.err, Command: strings.Join(s.command, " "), TTY: s.tty})
 	switch {
@@ -198,19 +198,19 @@ func (s *sshFlags) open(ctx context.Context, g *globals, client *sshclient.Clien
 
 // show prints how OpenSSH connects. If the private key can be used here, it connects once before, so that the host
 // keys are known.
-func (s *sshFlags) show(ctx context.Context, g *globals, way *sshclient.OpenSSH) error {
-	if way.Key.Signer != nil {
-		tunnel, err := way.Dial(ctx)
+func (s *sshFlags) show(ctx context.Context, g *globals, target *sshclient.OpenSSH) error {
+	if target.Key.Signer != nil {
+		tunnel, err := target.Dial(ctx)
 		if err != nil {
 			return err
 		}
 		tunnel.Close()
 	}
 	if s.config {
-		s.tellKept(g, way)
+		s.printKept(g, target)
 		fmt.Fprintf(g.err, "Type next: ssh -F %s %s\nOr put this line at the beginning of ~/.ssh/config: Include %s\n",
-			sshclient.Quote(way.ConfigFile()), way.Node.Name, sshclient.Quote(way.ConfigFile()))
-		_, err := fmt.Fprintln(g.out, way.ConfigFile())
+			sshclient.Quote(target.ConfigFile()), target.Node.Name, sshclient.Quote(target.ConfigFile()))
+		_, err := fmt.Fprintln(g.out, target.ConfigFile())
 		return err
 	}
 	var more []string
@@ -220,24 +220,24 @@ func (s *sshFlags) show(ctx context.Context, g *globals, way *sshclient.OpenSSH)
 	if s.tty {
 		more = append(more, "-t")
 	}
-	line := way.ProxyJump(more, s.command)
+	line := target.ProxyJump(more, s.command)
 	if s.print == printCommand {
-		line = way.ProxyCommand(more, s.command)
+		line = target.ProxyCommand(more, s.command)
 	}
 	for i, word := range line {
 		line[i] = sshclient.Quote(word)
 	}
-	s.tellKept(g, way)
+	s.printKept(g, target)
 	_, err := fmt.Fprintln(g.out, strings.Join(line, " "))
 	return err
 }
 
-// tellKept prints until when the bastion stays, and how to delete it.
-func (s *sshFlags) tellKept(g *globals, way *sshclient.OpenSSH) {
+// printKept prints until when the bastion stays, and how to delete it.
+func (s *sshFlags) printKept(g *globals, target *sshclient.OpenSSH) {
 	until := ""
-	if end := way.Bastion.Status.ExpirationTimestamp; end != nil {
+	if end := target.Bastion.Status.ExpirationTimestamp; end != nil {
 		until = " until " + end.Local().Format(time.RFC3339) + ", longer if it is kept alive"
 	}
-	fmt.Fprintf(g.err, "The bastion %s stays%s. To delete it: kubectl -n %s delete bastion %[1]s\n", way.Bastion.Name,
-		until, way.Bastion.Namespace)
+	fmt.Fprintf(g.err, "The bastion %s stays%s. To delete it: kubectl -n %s delete bastion %[1]s\n", target.Bastion.Name,
+		until, target.Bastion.Namespace)
 }

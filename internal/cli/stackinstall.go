@@ -143,21 +143,21 @@ func (f *stackFlags) install(ctx context.Context, g *globals, name string) error
 	if err != nil {
 		return err
 	}
-	said := fmt.Sprintf("The stack %s/%s is %s.", f.namespace, f.name, change)
+	message := fmt.Sprintf("The stack %s/%s is %s.", f.namespace, f.name, change)
 	if f.wait {
 		if err := f.waitFor(ctx, g, "Installing the stack "+f.namespace+"/"+f.name, func(ctx context.Context, report func(string)) error {
 			return stacks.Wait(ctx, install, report)
 		}); err != nil {
 			return err
 		}
-		said = fmt.Sprintf("The stack %s/%s is ready: %s %s.", f.namespace, f.name, p.App.Title, p.App.Version)
+		message = fmt.Sprintf("The stack %s/%s is ready: %s %s.", f.namespace, f.name, p.App.Title, p.App.Version)
 	}
 	switch f.output {
 	case "text":
 		for _, warning := range p.Warnings {
 			fmt.Fprintln(g.err, "Warning:", warning)
 		}
-		fmt.Fprintln(g.out, said)
+		fmt.Fprintln(g.out, message)
 		return nil
 	case "name":
 		_, err := fmt.Fprintln(g.out, f.namespace+"/"+f.name)

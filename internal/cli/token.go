@@ -73,7 +73,7 @@ func (t *tokenFlags) run(ctx context.Context, g *globals) error {
 		return err
 	} else if registered && !t.yes {
 		question := fmt.Sprintf("Seed %q is registered: a gardenlet that bootstraps with this token takes it over. Create the token?", t.seed)
-		if err := ask(g, "token create", question); err != nil {
+		if err := confirm(g, "token create", question); err != nil {
 			return err
 		}
 	}

@@ -81,18 +81,19 @@ func (s *Server) Idle(resource schema.GroupResource, wake func()) bool {
 	return true
 }
 
-// noticing is a storage that records when an object is created.
-type noticing struct {
+// recording is a storage that records when an object is created.
+type recording struct {
 	storage.Interface
 	usage *occupancy
 	use   *use
 }
 
-func (c *sharedConnection) notice(store storage.Interface, resource schema.GroupResource, prefix, resourcePrefix string) storage.Interface {
-	return &noticing{store, &c.usage, c.usage.of(resource, path.Join("/", prefix, resourcePrefix)+"/")}
+func (c *sharedConnection) recordUse(store storage.Interface, resource schema.GroupResource,
+	prefix, resourcePrefix string) storage.Interface {
+	return &recording{store, &c.usage, c.usage.of(resource, path.Join("/", prefix, resourcePrefix)+"/")}
 }
 
-func (n *noticing) Create(ctx context.Context, key string, obj, out runtime.Object, ttl uint64) error {
+func (n *recording) Create(ctx context.Context, key string, obj, out runtime.Object, ttl uint64) error {
 	err := n.Interface.Create(ctx, key, obj, out, ttl)
 	if err == nil {
 		n.usage.begin(n.use)
@@ -101,7 +102,7 @@ func (n *noticing) Create(ctx context.Context, key string, obj, out runtime.Obje
 }
 
 // GuaranteedUpdate implements storage.Interface. With ignoreNotFound it creates missing objects.
-func (n *noticing) GuaranteedUpdate(ctx context.Context, key string, into runtime.Object, ignoreNotFound bool,
+func (n *recording) GuaranteedUpdate(ctx context.Context, key string, into runtime.Object, ignoreNotFound bool,
 	preconditions *storage.Preconditions, update storage.UpdateFunc, cached runtime.Object) error {
 	err := n.Interface.GuaranteedUpdate(ctx, key, into, ignoreNotFound, preconditions, update, cached)
 	if err == nil && ignoreNotFound {

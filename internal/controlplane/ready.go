@@ -18,12 +18,12 @@ const readyPoll = 5 * time.Millisecond
 // settleTimeout is how long a server whose start was aborted may take to become ready.
 const settleTimeout = 5 * time.Second
 
-// HealthUser is the user that checks readiness. It needs no group.
-const HealthUser = "gardenlite:health"
+// healthUser is the user that checks readiness. It needs no group.
+const healthUser = "gardenlite:health"
 
 // waitReady waits until /readyz is ok, the server has ended, or the context has ended.
 func (s *Server) waitReady(ctx context.Context) error {
-	config, err := s.ClientConfig("health", HealthUser)
+	config, err := s.ClientConfig("health", healthUser)
 	if err != nil {
 		return err
 	}
@@ -35,7 +35,7 @@ func (s *Server) waitReady(ctx context.Context) error {
 	ticker := time.NewTicker(readyPoll)
 	defer ticker.Stop()
 	for {
-		missing, err := Readyz(ctx, client, s.URL())
+		missing, err := readyz(ctx, client, s.URL())
 		if err == nil && missing == "" {
 			return nil
 		}
@@ -51,14 +51,14 @@ func (s *Server) waitReady(ctx context.Context) error {
 
 // settle lets a server whose start was aborted become ready for some time. A server that is stopped before it is ready
 // takes longer: its own requests wait ten seconds each for the caches of admission, which no longer sync.
-func (s *Server) settle(givenUp context.Context) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(givenUp), settleTimeout)
+func (s *Server) settle(aborted context.Context) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(aborted), settleTimeout)
 	defer cancel()
 	_ = s.waitReady(ctx)
 }
 
-// Readyz reads the readiness of an API server. It returns the failed checks, an empty text if the server is ready.
-func Readyz(ctx context.Context, client *http.Client, url string) (missing string, err error) {
+// readyz reads the readiness of an API server. It returns the failed checks, an empty text if the server is ready.
+func readyz(ctx context.Context, client *http.Client, url string) (missing string, err error) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url+"/readyz?verbose", nil)
 	if err != nil {
 		return "", err

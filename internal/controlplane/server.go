@@ -19,6 +19,7 @@ import (
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 	"k8s.io/utils/clock"
 
+	"github.com/gardenlite/gardenlite/internal/controlplane/kubecontrollers"
 	"github.com/gardenlite/gardenlite/internal/controlplane/pki"
 	"github.com/gardenlite/gardenlite/internal/controlplane/quirks"
 	"github.com/gardenlite/gardenlite/internal/datastore"
@@ -294,6 +295,15 @@ func (s *Server) ClientConfig(component, user string, groups ...string) (*rest.C
 		tls.CAFile, tls.CAData = "", s.pki.CAPEM()
 	}
 	return &rest.Config{Host: s.URL(), UserAgent: "gardenlite/" + component, TLSClientConfig: tls}, nil
+}
+
+// StartControllers starts Kubernetes' controllers for the cluster. It sets what the server determines: clients,
+// certificates and keys, and the leader election.
+func (s *Server) StartControllers(cfg kubecontrollers.Config) (*kubecontrollers.Running, error) {
+	cfg.ClientConfig, cfg.Idle, cfg.LeaderElection = s.ClientConfig, s.Idle, s.Shared()
+	cfg.RootCA, cfg.ServiceAccountKeyFile = s.pki.CAPEM(), s.pki.ServiceAccountKeyFile()
+	cfg.SigningCertFile, cfg.SigningKeyFile = s.pki.SigningCertFile(), s.pki.SigningKeyFile()
+	return kubecontrollers.Start(cfg)
 }
 
 // Kubeconfig returns a kubeconfig with one context of the given name, which is the current one. The certificate and key

@@ -162,7 +162,7 @@ func (c *sharedConnection) store(config *storagebackend.ConfigForResource, resou
 	if err != nil {
 		return nil, nil, err
 	}
-	return c.notice(store, config.GroupResource, config.Prefix, resourcePrefix), sync.OnceFunc(store.Close), nil
+	return c.recordUse(store, config.GroupResource, config.Prefix, resourcePrefix), sync.OnceFunc(store.Close), nil
 }
 
 // cached returns the storage of a resource with a watch cache.

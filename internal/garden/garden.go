@@ -152,20 +152,12 @@ func (g *Garden) followDeletedSeeds(ctx context.Context, deleted *revocation.Del
 }
 
 func (g *Garden) startControllers(cfg Config) (err error) {
-	p := g.server.PKI()
-	g.controllers, err = kubecontrollers.Start(kubecontrollers.Config{
-		ClientConfig:          g.server.ClientConfig,
-		Select:                cfg.Controllers,
-		Workloads:             true,
-		PodCIDR:               singlenode.PodNetwork,
-		NodeMask:              singlenode.PodNetwork.Bits(),
-		Idle:                  g.server.Idle,
-		DeleteVolume:          func(volume types.UID) error { return cfg.Processes.DeleteVolume(clusterName, volume) },
-		RootCA:                p.CAPEM(),
-		SigningCertFile:       p.SigningCertFile(),
-		SigningKeyFile:        p.SigningKeyFile(),
-		ServiceAccountKeyFile: p.ServiceAccountKeyFile(),
-		LeaderElection:        g.server.Shared(),
+	g.controllers, err = g.server.StartControllers(kubecontrollers.Config{
+		Select:       cfg.Controllers,
+		Workloads:    true,
+		PodCIDR:      singlenode.PodNetwork,
+		NodeMask:     singlenode.PodNetwork.Bits(),
+		DeleteVolume: func(volume types.UID) error { return cfg.Processes.DeleteVolume(clusterName, volume) },
 	})
 	return err
 }

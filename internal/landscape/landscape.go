@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -306,10 +307,8 @@ func (l *Landscape) onClose(f func() error) { l.closers = append(l.closers, f) }
 
 func (l *Landscape) close() error {
 	var errs []error
-	for len(l.closers) > 0 {
-		last := len(l.closers) - 1
-		errs = append(errs, l.closers[last]())
-		l.closers = l.closers[:last]
+	for _, f := range slices.Backward(l.closers) {
+		errs = append(errs, f())
 	}
 	return errors.Join(errs...)
 }

@@ -114,21 +114,13 @@ func (c *Cluster) setUp(ctx context.Context, cfg Config) (err error) {
 }
 
 func (c *Cluster) startControllers(cfg Config) (err error) {
-	p := c.server.PKI()
-	c.controllers, err = kubecontrollers.Start(kubecontrollers.Config{
-		ClientConfig: c.server.ClientConfig,
-		Workloads:    true,
-		PodCIDR:      singlenode.PodNetwork,
-		NodeMask:     singlenode.PodNetwork.Bits(),
+	c.controllers, err = c.server.StartControllers(kubecontrollers.Config{
+		Workloads: true,
+		PodCIDR:   singlenode.PodNetwork,
+		NodeMask:  singlenode.PodNetwork.Bits(),
 		// It excludes the control planes of shoots, which run in the process.
-		DeploymentSelector:    constants.GardenRole + "!=" + constants.GardenRoleControlPlane,
-		Idle:                  c.server.Idle,
-		DeleteVolume:          func(volume types.UID) error { return cfg.Processes.DeleteVolume(clusterPrefix+cfg.Name, volume) },
-		RootCA:                p.CAPEM(),
-		SigningCertFile:       p.SigningCertFile(),
-		SigningKeyFile:        p.SigningKeyFile(),
-		ServiceAccountKeyFile: p.ServiceAccountKeyFile(),
-		LeaderElection:        c.server.Shared(),
+		DeploymentSelector: constants.GardenRole + "!=" + constants.GardenRoleControlPlane,
+		DeleteVolume:       func(volume types.UID) error { return cfg.Processes.DeleteVolume(clusterPrefix+cfg.Name, volume) },
 	})
 	return err
 }

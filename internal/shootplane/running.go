@@ -111,21 +111,10 @@ func (r *running) startControllers(ctx context.Context, podCIDR netip.Prefix, de
 	if err := r.ensureObjects(ctx); err != nil {
 		return fmt.Errorf("creating what the controllers need: %w", err)
 	}
-	p := r.server.PKI()
-	controllers, err := kubecontrollers.Start(kubecontrollers.Config{
-		ClientConfig: r.server.ClientConfig,
-		Nodes:        true,
-		Workloads:    true,
-		PodCIDR:      podCIDR,
+	controllers, err := r.server.StartControllers(kubecontrollers.Config{
+		Nodes: true, Workloads: true, PodCIDR: podCIDR, DeleteVolume: deleteVolume,
 		// In a shoot that is a seed, Deployments with this label are control planes, which the Host runs.
-		DeploymentSelector:    spec.LabelGardenRole + "!=" + spec.GardenRoleControlPlane,
-		Idle:                  r.server.Idle,
-		DeleteVolume:          deleteVolume,
-		RootCA:                p.CAPEM(),
-		SigningCertFile:       p.SigningCertFile(),
-		SigningKeyFile:        p.SigningKeyFile(),
-		ServiceAccountKeyFile: p.ServiceAccountKeyFile(),
-		LeaderElection:        r.server.Shared(),
+		DeploymentSelector: spec.LabelGardenRole + "!=" + spec.GardenRoleControlPlane,
 	})
 	if err != nil {
 		return fmt.Errorf("starting the controllers: %w", err)

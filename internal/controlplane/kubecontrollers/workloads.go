@@ -249,8 +249,8 @@ func newTaintEviction(ctx context.Context, c *Controllers, client *client, h *ha
 	return runFunc(t.Run), nil
 }
 
-// newNodeIPAM returns the controller that assigns each Node a range of the Pod network. It does nothing if the network is unknown
-// or too small.
+// newNodeIPAM returns the controller that assigns each Node a range of the Pod network. It does nothing if the network
+// is unknown or too small.
 func newNodeIPAM(ctx context.Context, c *Controllers, client *client, h *handlers) (runner, error) {
 	pods, mask := c.cfg.PodCIDR, cmp.Or(c.cfg.NodeMask, nodeMaskIPv4)
 	if c.cfg.NodeMask == 0 && pods.IsValid() && pods.Addr().Is6() {

@@ -3,8 +3,6 @@
 package admission
 
 import (
-	"fmt"
-
 	"k8s.io/apiserver/pkg/admission"
 
 	"github.com/gardenlite/gardenlite/internal/garden/admission/backupbucketvalidator"
@@ -65,14 +63,10 @@ func Plugins() []plugin.Factory {
 }
 
 // New creates all plugins.
-func New(deps plugin.Dependencies) ([]admission.Interface, error) {
+func New(deps plugin.Dependencies) []admission.Interface {
 	var chain []admission.Interface
 	for _, factory := range Plugins() {
-		p, err := factory.New(deps)
-		if err != nil {
-			return nil, fmt.Errorf("making the admission plugin %s: %w", factory.Name, err)
-		}
-		chain = append(chain, p)
+		chain = append(chain, factory.New(deps))
 	}
-	return chain, nil
+	return chain
 }

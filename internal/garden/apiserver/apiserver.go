@@ -105,19 +105,8 @@ func (e Extension) New(in controlplane.ExtensionInput) (_ *genericapiserver.Gene
 		return nil, fmt.Errorf("making the storage of the Gardener API: %w", err)
 	}
 	e.tellDeletedSeeds(groups, kube)
-	plugins, err := gardenadmission.New(plugin.Dependencies{
-		Reader:     reader,
-		Kube:       kube,
-		Namespaces: in.Informers.Core().V1().Namespaces().Lister(),
-		Authorizer: in.Generic.Authorization.Authorizer,
-		Clock:      e.Clock,
-	})
-	if err != nil {
-		return nil, fmt.Errorf("making the admission plugins: %w", err)
-	}
-	// The plugins that Kubernetes has for every resource (webhooks, policies, quota) run after Gardener's.
 	in.Generic.AdmissionControl = admission.NewChainHandler(
-		admissionmetrics.WithStepMetrics(admission.NewChainHandler(plugins...)), in.Generic.AdmissionControl)
+		admissionmetrics.WithStepMetrics(admission.NewChainHandler(e.admissionPlugins(in, reader, kube)...)), in.Generic.AdmissionControl)
 	server, err := in.Generic.Complete(in.Informers).New("gardener-apiserver", in.Delegate)
 	if err != nil {
 		return nil, err
@@ -144,6 +133,19 @@ func (e Extension) tellDeletedSeeds(groups []registry.Group, kube kubernetes.Int
 			}
 		}
 	}
+}
+
+// admissionPlugins returns Gardener's admission plugins. The plugins that Kubernetes has for every resource
+// (webhooks, policies, quota) run after them.
+func (e Extension) admissionPlugins(in controlplane.ExtensionInput, reader plugin.Reader,
+	kube kubernetes.Interface) []admission.Interface {
+	return gardenadmission.New(plugin.Dependencies{
+		Reader:     reader,
+		Kube:       kube,
+		Namespaces: in.Informers.Core().V1().Namespaces().Lister(),
+		Authorizer: in.Generic.Authorization.Authorizer,
+		Clock:      e.Clock,
+	})
 }
 
 // storageCodec returns a codec that stores objects as protobuf, in the first version of their group in

@@ -1,6 +1,5 @@
 // Package backupbucketvalidator contains the admission plugin BackupBucketValidator, which requires the credentials of
-// a BackupBucket to have the type of its provider. It may import the plugin, request, seedcommon and shootcommon
-// packages.
+// a BackupBucket to have the type of its provider. It may import the plugin and seedcommon packages.
 package backupbucketvalidator
 
 import (
@@ -11,34 +10,20 @@ import (
 	"k8s.io/apiserver/pkg/admission"
 
 	"github.com/gardenlite/gardenlite/internal/garden/admission/plugin"
-	"github.com/gardenlite/gardenlite/internal/garden/admission/request"
 	"github.com/gardenlite/gardenlite/internal/garden/admission/seedcommon"
-	"github.com/gardenlite/gardenlite/internal/garden/admission/shootcommon"
 )
 
 // Factory returns the plugin's factory.
 func Factory() plugin.Factory {
-	return plugin.Factory{Name: "BackupBucketValidator", New: func(deps plugin.Dependencies) (admission.Interface, error) {
-		return &validator{admission.NewHandler(admission.Create, admission.Update), deps.Reader}, nil
-	}}
+	return plugin.Factory{
+		Name:       "BackupBucketValidator",
+		Operations: plugin.OnCreateOrUpdate,
+		Validate:   plugin.ForKind(gardencore.Kind("BackupBucket"), validate),
+	}
 }
 
-type validator struct {
-	*admission.Handler
-	reader plugin.Reader
-}
-
-var _ admission.ValidationInterface = &validator{}
-
-// Validate implements admission.ValidationInterface.
-func (v *validator) Validate(ctx context.Context, a admission.Attributes, _ admission.ObjectInterfaces) error {
-	if !request.IsForKind(a, gardencore.Kind("BackupBucket")) {
-		return nil
-	}
-	bucket, _, err := request.Objects[gardencore.BackupBucket](a)
-	if err != nil {
-		return err
-	}
-	return shootcommon.ToAPIError(a, seedcommon.ValidateCredentialsType(ctx, v.reader, bucket.Spec.CredentialsRef,
-		bucket.Spec.Provider.Type, field.NewPath("spec", "credentialsRef")))
+func validate(ctx context.Context, deps plugin.Dependencies, _ admission.Attributes, bucket,
+	_ *gardencore.BackupBucket) error {
+	return seedcommon.ValidateCredentialsType(ctx, deps.Reader, bucket.Spec.CredentialsRef, bucket.Spec.Provider.Type,
+		field.NewPath("spec", "credentialsRef"))
 }

@@ -18,13 +18,10 @@ import (
 )
 
 func TestValidate(t *testing.T) {
-	p, err := Factory().New(plugin.Dependencies{Reader: plugintest.Reader{Objects: map[schema.GroupResource][]runtime.Object{
+	p := Factory().New(plugin.Dependencies{Reader: plugintest.Reader{Objects: map[schema.GroupResource][]runtime.Object{
 		security.Resource("workloadidentities"): {&security.WorkloadIdentity{ObjectMeta: metav1.ObjectMeta{Name: "wi", Namespace: "garden"},
 			Spec: security.WorkloadIdentitySpec{TargetSystem: security.TargetSystem{Type: "aws"}}}},
 	}}})
-	if err != nil {
-		t.Fatal(err)
-	}
 	identity := &corev1.ObjectReference{APIVersion: "security.gardener.cloud/v1alpha1", Kind: "WorkloadIdentity",
 		Namespace: "garden", Name: "wi"}
 	for name, test := range map[string]struct {

@@ -1,7 +1,7 @@
 // Package bastionvalidator contains the admission plugin Bastion. It sets the fields of a Bastion that derive from its
 // Shoot, its creator, and the owner reference to the Shoot. Only the creator may change the ingress of a Bastion.
 //
-// It may import the plugin, request and shootcommon packages. As in Gardener, a Bastion that does not fit its Shoot is
+// It may import the plugin and shootcommon packages. As in Gardener, a Bastion that does not fit its Shoot is
 // refused as Invalid; a change of its ingress by another user is refused as Forbidden.
 package bastionvalidator
 
@@ -21,65 +21,45 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/gardenlite/gardenlite/internal/garden/admission/plugin"
-	"github.com/gardenlite/gardenlite/internal/garden/admission/request"
 	"github.com/gardenlite/gardenlite/internal/garden/admission/shootcommon"
 )
 
 // Factory returns the plugin's factory.
 func Factory() plugin.Factory {
-	return plugin.Factory{Name: "Bastion", New: func(deps plugin.Dependencies) (admission.Interface, error) {
-		return &bastions{admission.NewHandler(admission.Create, admission.Update), deps.Reader}, nil
-	}}
+	return plugin.Factory{
+		Name:       "Bastion",
+		Operations: plugin.OnCreateOrUpdate,
+		Admit:      plugin.ForKind(operations.Kind("Bastion"), complete),
+		Validate:   plugin.ForKind(operations.Kind("Bastion"), validate),
+	}
 }
 
-type bastions struct {
-	*admission.Handler
-	reader plugin.Reader
-}
-
-var (
-	_ admission.MutationInterface   = &bastions{}
-	_ admission.ValidationInterface = &bastions{}
-)
-
-// Admit implements admission.MutationInterface.
-func (p *bastions) Admit(ctx context.Context, a admission.Attributes, _ admission.ObjectInterfaces) error {
-	if !request.IsForKind(a, operations.Kind("Bastion")) {
-		return nil
-	}
-	bastion, old, err := request.Objects[operations.Bastion](a)
-	if err != nil {
-		return err
-	}
+func complete(ctx context.Context, deps plugin.Dependencies, a admission.Attributes, bastion,
+	old *operations.Bastion) error {
 	isNew := a.GetOperation() == admission.Create
 	// The deletion timestamp is read from the old Bastion, because the client controls the new one.
 	if !isNew && old.DeletionTimestamp != nil {
 		bastion.Spec.SeedName, bastion.Spec.ProviderType = old.Spec.SeedName, old.Spec.ProviderType
 		return nil
 	}
-	shoot, fieldErr, err := p.shoot(ctx, bastion, isNew)
+	shoot, fieldErr, err := shootOf(ctx, deps.Reader, bastion, isNew)
 	if err != nil {
 		return err
 	}
 	if fieldErr != nil {
 		return apierrors.NewInvalid(operations.Kind("Bastion"), bastion.Name, field.ErrorList{fieldErr})
 	}
-	complete(bastion, old, shoot)
+	setFieldsFromShoot(bastion, old, shoot)
 	if isNew {
 		metav1.SetMetaDataAnnotation(&bastion.ObjectMeta, v1beta1constants.GardenCreatedBy, userName(a))
 	}
 	return nil
 }
 
-// Validate implements admission.ValidationInterface. It runs after all mutations, so that it sees the ingress as
-// stored.
-func (p *bastions) Validate(_ context.Context, a admission.Attributes, _ admission.ObjectInterfaces) error {
-	if !request.IsForKind(a, operations.Kind("Bastion")) || a.GetOperation() != admission.Update {
+// validate runs after all mutations, so that it sees the ingress as stored.
+func validate(_ context.Context, _ plugin.Dependencies, a admission.Attributes, bastion, old *operations.Bastion) error {
+	if a.GetOperation() != admission.Update {
 		return nil
-	}
-	bastion, old, err := request.Objects[operations.Bastion](a)
-	if err != nil {
-		return err
 	}
 	creator := old.Annotations[v1beta1constants.GardenCreatedBy]
 	if equality.Semantic.DeepEqual(bastion.Spec.Ingress, old.Spec.Ingress) || creator != "" && userName(a) == creator {
@@ -97,14 +77,15 @@ func userName(a admission.Attributes) string {
 	return ""
 }
 
-// shoot returns the Shoot of a Bastion if the Bastion can be used for it. If the Shoot is being deleted, only new
+// shootOf returns the Shoot of a Bastion if the Bastion can be used for it. If the Shoot is being deleted, only new
 // Bastions are refused; an existing one can be changed until it is deleted as well.
-func (p *bastions) shoot(ctx context.Context, bastion *operations.Bastion, isNew bool) (*gardencore.Shoot, *field.Error, error) {
+func shootOf(ctx context.Context, r plugin.Reader, bastion *operations.Bastion, isNew bool) (*gardencore.Shoot,
+	*field.Error, error) {
 	path, name := field.NewPath("spec", "shootRef", "name"), bastion.Spec.ShootRef.Name
 	if name == "" {
 		return nil, field.Required(path, "must name a Shoot of the namespace"), nil
 	}
-	shoot, err := plugin.Get[*gardencore.Shoot](ctx, p.reader, gardencore.Resource("shoots"), bastion.Namespace, name)
+	shoot, err := plugin.Get[*gardencore.Shoot](ctx, r, gardencore.Resource("shoots"), bastion.Namespace, name)
 	switch {
 	case apierrors.IsNotFound(err):
 		return nil, field.Invalid(path, name, "is not a Shoot of the namespace "+bastion.Namespace), nil
@@ -126,9 +107,9 @@ func allowsSSH(shoot *gardencore.Shoot) bool {
 	return !shootcommon.Workerless(shoot) && (settings == nil || settings.SSHAccess == nil || settings.SSHAccess.Enabled)
 }
 
-// complete sets the fields that derive from the Shoot. The seed of an existing Bastion is kept even if the Shoot has
-// moved, because the gardenlet of this seed has to clean up.
-func complete(bastion, old *operations.Bastion, shoot *gardencore.Shoot) {
+// setFieldsFromShoot sets the fields that derive from the Shoot. The seed of an existing Bastion is kept even if the
+// Shoot has moved, because the gardenlet of this seed has to clean up.
+func setFieldsFromShoot(bastion, old *operations.Bastion, shoot *gardencore.Shoot) {
 	bastion.Spec.SeedName = ptr.To(*shoot.Spec.SeedName)
 	if seed := ptr.Deref(old.Spec.SeedName, ""); seed != "" {
 		bastion.Spec.SeedName = &seed

@@ -90,7 +90,7 @@ func (p poolMachines) choose(wanted *gardencore.ShootMachineImage, reference str
 	*gardencore.MachineImage, *field.Error) {
 	images := p.profile.MachineImages
 	if wanted.Name != "" {
-		if image := find(images, func(i *gardencore.MachineImage) bool { return i.Name == wanted.Name }); image != nil {
+		if image := shootcommon.Find(images, func(i *gardencore.MachineImage) bool { return i.Name == wanted.Name }); image != nil {
 			return image, nil
 		}
 		return nil, field.Invalid(path, wanted.Name, "the cloud profile has no such machine image")

@@ -6,30 +6,35 @@ import (
 	gardencore "github.com/gardener/gardener/pkg/apis/core"
 	v1beta1constants "github.com/gardener/gardener/pkg/apis/core/v1beta1/constants"
 	"k8s.io/utils/ptr"
+
+	"github.com/gardenlite/gardenlite/internal/garden/admission/shootcommon"
 )
 
 // MachineType returns the machine type with the given name, and nil if there is none.
 func MachineType(types []gardencore.MachineType, name string) *gardencore.MachineType {
-	return find(types, func(t *gardencore.MachineType) bool { return t.Name == name })
+	return shootcommon.Find(types, func(t *gardencore.MachineType) bool { return t.Name == name })
 }
 
 // VolumeType returns the volume type with the given name, and nil if there is none.
 func VolumeType(types []gardencore.VolumeType, name string) *gardencore.VolumeType {
-	return find(types, func(t *gardencore.VolumeType) bool { return t.Name == name })
+	return shootcommon.Find(types, func(t *gardencore.VolumeType) bool { return t.Name == name })
 }
 
 // Region returns the region with the given name, and nil if there is none.
 func Region(regions []gardencore.Region, name string) *gardencore.Region {
-	return find(regions, func(r *gardencore.Region) bool { return r.Name == name })
+	return shootcommon.Find(regions, func(r *gardencore.Region) bool { return r.Name == name })
+}
+
+// KubernetesVersion returns the given Kubernetes version, and nil if there is none.
+func KubernetesVersion(versions []gardencore.ExpirableVersion, version string) *gardencore.ExpirableVersion {
+	return shootcommon.Find(versions, func(v *gardencore.ExpirableVersion) bool { return v.Version == version })
 }
 
 // ImageVersion returns the given version of the machine image, and nil if there is none.
 func ImageVersion(images []gardencore.MachineImage, name, version string) *gardencore.MachineImageVersion {
 	for i := range images {
-		if images[i].Name != name {
-			continue
-		}
-		if found := find(images[i].Versions, func(v *gardencore.MachineImageVersion) bool { return v.Version == version }); found != nil {
+		found := shootcommon.Find(images[i].Versions, func(v *gardencore.MachineImageVersion) bool { return v.Version == version })
+		if images[i].Name == name && found != nil {
 			return found
 		}
 	}
@@ -53,7 +58,7 @@ func SupportsArchitecture(version *gardencore.MachineImageVersion, architecture 
 	definitions []gardencore.CapabilityDefinition) bool {
 	var architectures []string
 	if len(version.CapabilityFlavors) == 0 {
-		if definition := find(definitions,
+		if definition := shootcommon.Find(definitions,
 			func(d *gardencore.CapabilityDefinition) bool { return d.Name == v1beta1constants.ArchitectureName }); definition != nil {
 			architectures = definition.Values
 		}
@@ -93,11 +98,3 @@ func UpdatableInPlace(version *gardencore.MachineImageVersion) bool {
 // Usable reports whether the usable flag of a machine or volume type is set, that is, whether new worker pools may use
 // it.
 func Usable(flag *bool) bool { return ptr.Deref(flag, false) }
-
-// find returns a pointer to the first matching item of the slice, and nil if there is none.
-func find[T any](items []T, matches func(*T) bool) *T {
-	if i := slices.IndexFunc(items, func(item T) bool { return matches(&item) }); i >= 0 {
-		return &items[i]
-	}
-	return nil
-}

@@ -19,31 +19,19 @@ import (
 
 // Factory returns the plugin's factory.
 func Factory() plugin.Factory {
-	return plugin.Factory{Name: "ControllerRegistrationResources", New: func(deps plugin.Dependencies) (admission.Interface, error) {
-		return &validator{admission.NewHandler(admission.Create, admission.Update), deps.Reader}, nil
-	}}
+	return plugin.Factory{
+		Name:       "ControllerRegistrationResources",
+		Operations: plugin.OnCreateOrUpdate,
+		Validate:   plugin.ForKind(gardencore.Kind("ControllerRegistration"), validate, request.AnySubresource),
+	}
 }
-
-type validator struct {
-	*admission.Handler
-	reader plugin.Reader
-}
-
-var _ admission.ValidationInterface = &validator{}
 
 // typeOwner is a type of an extension resource, and the name of the ControllerRegistration that is responsible for it.
 type typeOwner struct{ typ, registration string }
 
-// Validate implements admission.ValidationInterface.
-func (v *validator) Validate(ctx context.Context, a admission.Attributes, _ admission.ObjectInterfaces) error {
-	if a.GetKind().GroupKind() != gardencore.Kind("ControllerRegistration") {
-		return nil
-	}
-	registration, _, err := request.Objects[gardencore.ControllerRegistration](a)
-	if err != nil {
-		return err
-	}
-	others, err := plugin.List[*gardencore.ControllerRegistration](ctx, v.reader, gardencore.Resource("controllerregistrations"), "", nil)
+func validate(ctx context.Context, deps plugin.Dependencies, _ admission.Attributes, registration,
+	_ *gardencore.ControllerRegistration) error {
+	others, err := plugin.List[*gardencore.ControllerRegistration](ctx, deps.Reader, gardencore.Resource("controllerregistrations"), "", nil)
 	if err != nil {
 		return apierrors.NewInternalError(fmt.Errorf("listing the controller registrations: %w", err))
 	}
@@ -63,9 +51,9 @@ func (v *validator) Validate(ctx context.Context, a admission.Attributes, _ admi
 	for i, resource := range registration.Spec.Resources {
 		other, taken := responsible[resource.Kind]
 		if taken && other.typ == resource.Type && ptr.Deref(resource.Primary, true) {
-			return admission.NewForbidden(a, field.Forbidden(field.NewPath("spec", "resources").Index(i),
+			return field.Forbidden(field.NewPath("spec", "resources").Index(i),
 				fmt.Sprintf("ControllerRegistration %q is primarily responsible for %s resources of type %q already; set primary to false",
-					other.registration, resource.Kind, resource.Type)))
+					other.registration, resource.Kind, resource.Type))
 		}
 	}
 	return nil

@@ -1,11 +1,11 @@
 // Package customverbauthorizer contains the admission plugin CustomVerbAuthorizer: to change certain fields, the user
-// needs a custom verb on the object in addition to create and update. It may import the plugin and request packages.
+// needs a custom verb on the object in addition to create and update. It may import the plugin, request and
+// shootcommon packages.
 package customverbauthorizer
 
 import (
 	"context"
 	"fmt"
-	"slices"
 
 	gardencore "github.com/gardener/gardener/pkg/apis/core"
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
@@ -15,6 +15,7 @@ import (
 
 	"github.com/gardenlite/gardenlite/internal/garden/admission/plugin"
 	"github.com/gardenlite/gardenlite/internal/garden/admission/request"
+	"github.com/gardenlite/gardenlite/internal/garden/admission/shootcommon"
 )
 
 // These are the custom verbs that Gardener defines.
@@ -29,29 +30,19 @@ const (
 
 // Factory returns the plugin's factory.
 func Factory() plugin.Factory {
-	return plugin.Factory{Name: "CustomVerbAuthorizer", New: func(deps plugin.Dependencies) (admission.Interface, error) {
-		return &validator{admission.NewHandler(admission.Create, admission.Update), deps.Authorizer}, nil
-	}}
+	return plugin.Factory{Name: "CustomVerbAuthorizer", Operations: plugin.OnCreateOrUpdate, Validate: validate}
 }
-
-type validator struct {
-	*admission.Handler
-	authorizer authorizer.Authorizer
-}
-
-var _ admission.ValidationInterface = &validator{}
 
 // change is a changed field and the verb that its change requires.
 type change struct{ field, verb string }
 
-// Validate implements admission.ValidationInterface.
-func (v *validator) Validate(ctx context.Context, a admission.Attributes, _ admission.ObjectInterfaces) error {
+func validate(ctx context.Context, deps plugin.Dependencies, a admission.Attributes) error {
 	changes, err := changesOf(a)
 	if err != nil {
 		return err
 	}
 	for _, c := range changes {
-		if err := v.authorize(ctx, a, c); err != nil {
+		if err := authorize(ctx, deps.Authorizer, a, c); err != nil {
 			return err
 		}
 	}
@@ -98,18 +89,14 @@ func profileChanges(spec, old *gardencore.NamespacedCloudProfileSpec) (changes [
 // controlPlanePool returns the worker pool in which the control plane of a self-hosted Shoot runs, and nil if there is
 // none. Every change of this pool requires the verb.
 func controlPlanePool(shoot *gardencore.Shoot) *gardencore.Worker {
-	workers := shoot.Spec.Provider.Workers
-	if i := slices.IndexFunc(workers, func(w gardencore.Worker) bool { return w.ControlPlane != nil }); i >= 0 {
-		return &workers[i]
-	}
-	return nil
+	return shootcommon.Find(shoot.Spec.Provider.Workers, func(w *gardencore.Worker) bool { return w.ControlPlane != nil })
 }
 
 func same[T any](a, b T) bool { return apiequality.Semantic.DeepEqual(a, b) }
 
-func (v *validator) authorize(ctx context.Context, a admission.Attributes, c change) error {
+func authorize(ctx context.Context, authz authorizer.Authorizer, a admission.Attributes, c change) error {
 	resource := a.GetResource()
-	decision, reason, err := v.authorizer.Authorize(ctx, authorizer.AttributesRecord{
+	decision, reason, err := authz.Authorize(ctx, authorizer.AttributesRecord{
 		User:            a.GetUserInfo(),
 		Verb:            c.verb,
 		APIGroup:        resource.Group,

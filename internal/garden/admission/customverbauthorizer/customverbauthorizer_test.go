@@ -109,14 +109,14 @@ func TestVerbs(t *testing.T) {
 				gardencore.Resource("things").WithVersion(""),
 				"", operation, nil, false, &user.DefaultInfo{Name: tc.user, Groups: tc.groups})
 			var asked []string
-			if err := validate(a, func(record authorizer.Attributes) (authorizer.Decision, error) {
+			if err := runValidate(a, func(record authorizer.Attributes) (authorizer.Decision, error) {
 				asked = append(asked, record.GetVerb())
 				return authorizer.DecisionAllow, nil
 			}); err != nil || !slices.Equal(asked, tc.want) {
 				t.Fatalf("asked for %v, want %v; error %v", asked, tc.want, err)
 			}
-			denied := validate(a, func(authorizer.Attributes) (authorizer.Decision, error) { return authorizer.DecisionNoOpinion, nil })
-			broken := validate(a, func(authorizer.Attributes) (authorizer.Decision, error) {
+			denied := runValidate(a, func(authorizer.Attributes) (authorizer.Decision, error) { return authorizer.DecisionNoOpinion, nil })
+			broken := runValidate(a, func(authorizer.Attributes) (authorizer.Decision, error) {
 				return authorizer.DecisionNoOpinion, errors.New("broken")
 			})
 			if needed := len(tc.want) > 0; apierrors.IsForbidden(denied) != needed || apierrors.IsInternalError(broken) != needed {
@@ -126,14 +126,11 @@ func TestVerbs(t *testing.T) {
 	}
 }
 
-func validate(a admission.Attributes, decide func(authorizer.Attributes) (authorizer.Decision, error)) error {
-	p, err := Factory().New(plugin.Dependencies{
+func runValidate(a admission.Attributes, decide func(authorizer.Attributes) (authorizer.Decision, error)) error {
+	p := Factory().New(plugin.Dependencies{
 		Authorizer: authorizer.AuthorizerFunc(func(_ context.Context, record authorizer.Attributes) (authorizer.Decision, string, error) {
 			decision, err := decide(record)
 			return decision, "", err
 		})})
-	if err != nil {
-		return err
-	}
 	return p.(admission.ValidationInterface).Validate(context.Background(), a, nil)
 }

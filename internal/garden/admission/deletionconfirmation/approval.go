@@ -14,19 +14,20 @@ import (
 	"k8s.io/apiserver/pkg/authentication/user"
 	"k8s.io/utils/ptr"
 
+	"github.com/gardenlite/gardenlite/internal/garden/admission/plugin"
 	"github.com/gardenlite/gardenlite/internal/garden/admission/shootcommon"
 )
 
 // mayDelete returns an error unless the deletion is confirmed, and confirmed by another user if the Project requires
 // dual approval.
-func (c *confirmation) mayDelete(ctx context.Context, obj metav1.Object, resource schema.GroupResource, who user.Info) error {
+func mayDelete(ctx context.Context, r plugin.Reader, obj metav1.Object, resource schema.GroupResource, who user.Info) error {
 	if !confirmed(obj) {
 		return errNotConfirmed
 	}
 	project, ok := obj.(*gardencore.Project)
 	if !ok {
 		var err error
-		if project, err = shootcommon.Project(ctx, c.reader, obj.GetNamespace()); err != nil {
+		if project, err = shootcommon.Project(ctx, r, obj.GetNamespace()); err != nil {
 			return err
 		}
 	}

@@ -1,7 +1,7 @@
 // Package deletionconfirmation contains the admission plugin DeletionConfirmation. Shoots, Projects and ShootStates may
 // be deleted only if an annotation confirms the deletion. If their Project requires dual approval, the user who
-// confirmed it may not delete them. The plugin records who confirmed the deletion of a Shoot. It may import the plugin,
-// request and shootcommon packages.
+// confirmed it may not delete them. The plugin records who confirmed the deletion of a Shoot. It may import the plugin
+// and shootcommon packages.
 package deletionconfirmation
 
 import (
@@ -21,37 +21,23 @@ import (
 	"k8s.io/apiserver/pkg/admission"
 
 	"github.com/gardenlite/gardenlite/internal/garden/admission/plugin"
-	"github.com/gardenlite/gardenlite/internal/garden/admission/request"
 )
 
 // Factory returns the plugin's factory.
 func Factory() plugin.Factory {
-	return plugin.Factory{Name: "DeletionConfirmation", New: func(deps plugin.Dependencies) (admission.Interface, error) {
-		return &confirmation{admission.NewHandler(admission.Create, admission.Update, admission.Delete), deps.Reader}, nil
-	}}
+	return plugin.Factory{
+		Name:       "DeletionConfirmation",
+		Operations: plugin.OnAnyChange,
+		Admit:      plugin.ForKind(gardencore.Kind("Shoot"), recordConfirmation),
+		Validate:   validate,
+	}
 }
 
-type confirmation struct {
-	*admission.Handler
-	reader plugin.Reader
-}
-
-var (
-	_ admission.MutationInterface   = &confirmation{}
-	_ admission.ValidationInterface = &confirmation{}
-)
-
-// Admit implements admission.MutationInterface. It sets and protects the annotation with the user who confirmed the
-// deletion of a Shoot.
-func (c *confirmation) Admit(_ context.Context, a admission.Attributes, _ admission.ObjectInterfaces) error {
-	if a.GetOperation() == admission.Delete || !request.IsForKind(a, gardencore.Kind("Shoot")) {
-		return nil
-	}
-	shoot, old, err := request.Objects[gardencore.Shoot](a)
-	if err != nil {
-		return err
-	}
+// recordConfirmation sets and protects the annotation with the user who confirmed the deletion of a Shoot.
+func recordConfirmation(_ context.Context, _ plugin.Dependencies, a admission.Attributes, shoot,
+	old *gardencore.Shoot) error {
 	switch {
+	case a.GetOperation() == admission.Delete:
 	case !confirmed(shoot):
 		delete(shoot.Annotations, v1beta1constants.DeletionConfirmedBy)
 	case confirmed(old):
@@ -75,14 +61,14 @@ var guarded = map[schema.GroupKind]schema.GroupResource{
 	gardencore.Kind("ShootState"): gardencore.Resource("shootstates"),
 }
 
-// Validate implements admission.ValidationInterface. A DeleteCollection request has no name: it is refused unless all
-// objects of the namespace may be deleted, whatever the request selects.
-func (c *confirmation) Validate(ctx context.Context, a admission.Attributes, _ admission.ObjectInterfaces) error {
+// validate checks a DeleteCollection request, which has no name, as if it were for all objects of the namespace,
+// whatever it selects.
+func validate(ctx context.Context, deps plugin.Dependencies, a admission.Attributes) error {
 	resource, known := guarded[a.GetKind().GroupKind()]
 	if !known || a.GetOperation() != admission.Delete {
 		return nil
 	}
-	objs, err := c.read(ctx, resource, a.GetNamespace(), a.GetName())
+	objs, err := read(ctx, deps.Reader, resource, a.GetNamespace(), a.GetName())
 	if err != nil {
 		return err
 	}
@@ -92,7 +78,7 @@ func (c *confirmation) Validate(ctx context.Context, a admission.Attributes, _ a
 		if err != nil {
 			return apierrors.NewInternalError(fmt.Errorf("reading the metadata of a %T: %v", obj, err))
 		}
-		if err := c.mayDelete(ctx, m, resource, a.GetUserInfo()); err != nil {
+		if err := mayDelete(ctx, deps.Reader, m, resource, a.GetUserInfo()); err != nil {
 			errs = append(errs, fmt.Errorf("%s %q: %v", resource.Resource, m.GetName(), err))
 		}
 	}
@@ -102,15 +88,16 @@ func (c *confirmation) Validate(ctx context.Context, a admission.Attributes, _ a
 	return nil
 }
 
-func (c *confirmation) read(ctx context.Context, resource schema.GroupResource, namespace, name string) ([]runtime.Object, error) {
+func read(ctx context.Context, r plugin.Reader, resource schema.GroupResource, namespace,
+	name string) ([]runtime.Object, error) {
 	if name == "" {
-		objs, err := c.reader.List(ctx, resource, namespace, nil)
+		objs, err := r.List(ctx, resource, namespace, nil)
 		if err != nil {
 			return nil, apierrors.NewInternalError(fmt.Errorf("listing the %s of namespace %q: %v", resource, namespace, err))
 		}
 		return objs, nil
 	}
-	obj, err := c.reader.Get(ctx, resource, namespace, name)
+	obj, err := r.Get(ctx, resource, namespace, name)
 	switch {
 	case apierrors.IsNotFound(err):
 		return nil, err

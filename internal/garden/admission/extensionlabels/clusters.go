@@ -2,7 +2,6 @@ package extensionlabels
 
 import (
 	"context"
-	"fmt"
 	"slices"
 
 	gardencore "github.com/gardener/gardener/pkg/apis/core"
@@ -15,8 +14,8 @@ import (
 	"github.com/gardenlite/gardenlite/internal/garden/admission/shootcommon"
 )
 
-func (m *mutator) seed(ctx context.Context, seed *gardencore.Seed) (extensions, error) {
-	enabled, err := m.enabledExtensions(ctx, gardencore.ClusterTypeSeed, seed.Spec.Extensions, false)
+func seed(ctx context.Context, r plugin.Reader, seed *gardencore.Seed) (extensions, error) {
+	enabled, err := enabledExtensions(ctx, r, gardencore.ClusterTypeSeed, seed.Spec.Extensions, false)
 	if err != nil {
 		return nil, err
 	}
@@ -32,8 +31,8 @@ func (m *mutator) seed(ctx context.Context, seed *gardencore.Seed) (extensions, 
 	return found, nil
 }
 
-func (m *mutator) shoot(ctx context.Context, shoot *gardencore.Shoot) (extensions, error) {
-	enabled, err := m.enabledExtensions(ctx, gardencore.ClusterTypeShoot, shoot.Spec.Extensions, shootcommon.Workerless(shoot))
+func shoot(ctx context.Context, r plugin.Reader, shoot *gardencore.Shoot) (extensions, error) {
+	enabled, err := enabledExtensions(ctx, r, gardencore.ClusterTypeShoot, shoot.Spec.Extensions, shootcommon.Workerless(shoot))
 	if err != nil {
 		return nil, err
 	}
@@ -76,7 +75,7 @@ func (e *extensions) addWorker(worker *gardencore.Worker) {
 // enabledExtensions returns the types of the Extensions that a cluster lists and does not disable, and of those that
 // are automatically enabled for this type of cluster, unless it disables them. The latter must support workerless
 // clusters if the cluster is workerless.
-func (m *mutator) enabledExtensions(ctx context.Context, cluster gardencore.ClusterType, listed []gardencore.Extension,
+func enabledExtensions(ctx context.Context, r plugin.Reader, cluster gardencore.ClusterType, listed []gardencore.Extension,
 	workerless bool) ([]string, error) {
 	enabled, disabled := sets.New[string](), sets.New[string]()
 	for _, extension := range listed {
@@ -86,17 +85,14 @@ func (m *mutator) enabledExtensions(ctx context.Context, cluster gardencore.Clus
 			enabled.Insert(extension.Type)
 		}
 	}
-	registrations, err := plugin.List[*gardencore.ControllerRegistration](
-		ctx, m.reader, gardencore.Resource("controllerregistrations"), "", nil)
+	registered, err := shootcommon.RegisteredResources(ctx, r)
 	if err != nil {
-		return nil, fmt.Errorf("listing the registrations of extensions: %v", err)
+		return nil, err
 	}
-	for _, registration := range registrations {
-		for _, resource := range registration.Spec.Resources {
-			if resource.Kind == extensionsv1alpha1.ExtensionResource && slices.Contains(resource.AutoEnable, cluster) &&
-				!disabled.Has(resource.Type) && (!workerless || ptr.Deref(resource.WorkerlessSupported, false)) {
-				enabled.Insert(resource.Type)
-			}
+	for _, resource := range registered {
+		if resource.Kind == extensionsv1alpha1.ExtensionResource && slices.Contains(resource.AutoEnable, cluster) &&
+			!disabled.Has(resource.Type) && (!workerless || ptr.Deref(resource.WorkerlessSupported, false)) {
+			enabled.Insert(resource.Type)
 		}
 	}
 	return enabled.UnsortedList(), nil

@@ -19,57 +19,41 @@ import (
 	"k8s.io/apiserver/pkg/admission"
 
 	"github.com/gardenlite/gardenlite/internal/garden/admission/plugin"
-	"github.com/gardenlite/gardenlite/internal/garden/admission/shootcommon"
 )
 
 // Factory returns the plugin's factory.
 func Factory() plugin.Factory {
-	return plugin.Factory{Name: "ExtensionLabels", New: func(deps plugin.Dependencies) (admission.Interface, error) {
-		return &mutator{admission.NewHandler(admission.Create, admission.Update), deps.Reader}, nil
-	}}
+	return plugin.Factory{Name: "ExtensionLabels", Operations: plugin.OnCreateOrUpdate, Admit: admit}
 }
 
-type mutator struct {
-	*admission.Handler
-	reader plugin.Reader
+// labelers label the object of a request, by its kind.
+var labelers = map[schema.GroupKind]plugin.Func{
+	gardencore.Kind("BackupBucket"):           with(backupBucket),
+	gardencore.Kind("BackupEntry"):            with(backupEntry),
+	gardencore.Kind("CloudProfile"):           with(cloudProfile),
+	gardencore.Kind("NamespacedCloudProfile"): with(namespacedCloudProfile),
+	gardencore.Kind("SecretBinding"):          with(secretBinding),
+	gardencore.Kind("Seed"):                   with(seed),
+	gardencore.Kind("Shoot"):                  with(shoot),
+	security.Kind("CredentialsBinding"):       with(credentialsBinding),
+	security.Kind("WorkloadIdentity"):         with(workloadIdentity),
 }
 
-var _ admission.MutationInterface = &mutator{}
-
-// Admit implements admission.MutationInterface.
-func (m *mutator) Admit(ctx context.Context, a admission.Attributes, _ admission.ObjectInterfaces) error {
-	label, known := map[schema.GroupKind]func(context.Context, admission.Attributes) error{
-		gardencore.Kind("BackupBucket"):           with(m.backupBucket),
-		gardencore.Kind("BackupEntry"):            with(m.backupEntry),
-		gardencore.Kind("CloudProfile"):           with(m.cloudProfile),
-		gardencore.Kind("NamespacedCloudProfile"): with(m.namespacedCloudProfile),
-		gardencore.Kind("SecretBinding"):          with(m.secretBinding),
-		gardencore.Kind("Seed"):                   with(m.seed),
-		gardencore.Kind("Shoot"):                  with(m.shoot),
-		security.Kind("CredentialsBinding"):       with(m.credentialsBinding),
-		security.Kind("WorkloadIdentity"):         with(m.workloadIdentity),
-	}[a.GetKind().GroupKind()]
-	if !known {
-		return nil
+func admit(ctx context.Context, deps plugin.Dependencies, a admission.Attributes) error {
+	if label, known := labelers[a.GetKind().GroupKind()]; known {
+		return label(ctx, deps, a)
 	}
-	return shootcommon.ToAPIError(a, label(ctx, a))
-}
-
-// object is an API object of type T.
-type object[T any] interface {
-	*T
-	runtime.Object
-	metav1.Object
+	return nil
 }
 
 // with returns a function that labels the object of a request with the extensions that find returns.
-func with[T any, P object[T]](find func(context.Context, P) (extensions, error)) func(context.Context, admission.Attributes) error {
-	return func(ctx context.Context, a admission.Attributes) error {
+func with[P metav1.Object](find func(context.Context, plugin.Reader, P) (extensions, error)) plugin.Func {
+	return func(ctx context.Context, deps plugin.Dependencies, a admission.Attributes) error {
 		obj, ok := a.GetObject().(P)
-		if !ok || obj == nil {
+		if !ok {
 			return apierrors.NewBadRequest(fmt.Sprintf("the request is about a %s but carries a %T", a.GetKind().Kind, a.GetObject()))
 		}
-		found, err := find(ctx, obj)
+		found, err := find(ctx, deps.Reader, obj)
 		if err != nil {
 			return err
 		}
@@ -120,12 +104,12 @@ func provider(types ...string) (found extensions, _ error) {
 	return found, nil
 }
 
-func (m *mutator) backupBucket(_ context.Context, bucket *gardencore.BackupBucket) (extensions, error) {
+func backupBucket(_ context.Context, _ plugin.Reader, bucket *gardencore.BackupBucket) (extensions, error) {
 	return provider(bucket.Spec.Provider.Type)
 }
 
-func (m *mutator) backupEntry(ctx context.Context, entry *gardencore.BackupEntry) (extensions, error) {
-	bucket, err := referred[*gardencore.BackupBucket](ctx, m.reader, "backupbuckets", entry.Spec.BucketName,
+func backupEntry(ctx context.Context, r plugin.Reader, entry *gardencore.BackupEntry) (extensions, error) {
+	bucket, err := referred[*gardencore.BackupBucket](ctx, r, "backupbuckets", entry.Spec.BucketName,
 		field.NewPath("spec", "bucketName"))
 	if err != nil {
 		return nil, err
@@ -133,16 +117,17 @@ func (m *mutator) backupEntry(ctx context.Context, entry *gardencore.BackupEntry
 	return provider(bucket.Spec.Provider.Type)
 }
 
-func (m *mutator) cloudProfile(_ context.Context, profile *gardencore.CloudProfile) (extensions, error) {
+func cloudProfile(_ context.Context, _ plugin.Reader, profile *gardencore.CloudProfile) (extensions, error) {
 	return provider(profile.Spec.Type)
 }
 
-func (m *mutator) namespacedCloudProfile(ctx context.Context, profile *gardencore.NamespacedCloudProfile) (extensions, error) {
+func namespacedCloudProfile(ctx context.Context, r plugin.Reader,
+	profile *gardencore.NamespacedCloudProfile) (extensions, error) {
 	const kind = v1beta1constants.CloudProfileReferenceKindCloudProfile
 	if profile.Spec.Parent.Kind != kind {
 		return nil, apierrors.NewBadRequest(fmt.Sprintf("spec.parent.kind must be %q, not %q", kind, profile.Spec.Parent.Kind))
 	}
-	parent, err := referred[*gardencore.CloudProfile](ctx, m.reader, "cloudprofiles", profile.Spec.Parent.Name,
+	parent, err := referred[*gardencore.CloudProfile](ctx, r, "cloudprofiles", profile.Spec.Parent.Name,
 		field.NewPath("spec", "parent", "name"))
 	if err != nil {
 		return nil, err
@@ -150,18 +135,18 @@ func (m *mutator) namespacedCloudProfile(ctx context.Context, profile *gardencor
 	return provider(parent.Spec.Type)
 }
 
-func (m *mutator) secretBinding(_ context.Context, binding *gardencore.SecretBinding) (extensions, error) {
+func secretBinding(_ context.Context, _ plugin.Reader, binding *gardencore.SecretBinding) (extensions, error) {
 	if binding.Provider == nil {
 		return nil, nil
 	}
 	return provider(strings.Split(binding.Provider.Type, ",")...)
 }
 
-func (m *mutator) credentialsBinding(_ context.Context, binding *security.CredentialsBinding) (extensions, error) {
+func credentialsBinding(_ context.Context, _ plugin.Reader, binding *security.CredentialsBinding) (extensions, error) {
 	return provider(binding.Provider.Type)
 }
 
-func (m *mutator) workloadIdentity(_ context.Context, identity *security.WorkloadIdentity) (extensions, error) {
+func workloadIdentity(_ context.Context, _ plugin.Reader, identity *security.WorkloadIdentity) (extensions, error) {
 	return provider(identity.Spec.TargetSystem.Type)
 }
 

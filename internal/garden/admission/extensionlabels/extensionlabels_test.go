@@ -85,7 +85,7 @@ func TestLabels(t *testing.T) {
 				t.Fatal(err)
 			}
 			obj.SetLabels(map[string]string{"mine": "x", provider + "stale": "true"})
-			if err := admit(tc.kind, tc.obj); err != nil {
+			if err := runAdmit(tc.kind, tc.obj); err != nil {
 				t.Fatal(err)
 			}
 			labels := obj.GetLabels()
@@ -109,7 +109,7 @@ func TestMissing(t *testing.T) {
 		"object":      {"Shoot", &gardencore.Seed{}, apierrors.IsBadRequest},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if err := admit(gardencore.Kind(tc.kind), tc.obj); !tc.is(err) {
+			if err := runAdmit(gardencore.Kind(tc.kind), tc.obj); !tc.is(err) {
 				t.Fatalf("got %v", err)
 			}
 		})
@@ -121,11 +121,8 @@ func namespaced(kind, name string) *gardencore.NamespacedCloudProfile {
 		Spec: gardencore.NamespacedCloudProfileSpec{Parent: gardencore.CloudProfileReference{Kind: kind, Name: name}}}
 }
 
-func admit(kind schema.GroupKind, obj runtime.Object) error {
-	p, err := Factory().New(plugin.Dependencies{Reader: reader})
-	if err != nil {
-		return err
-	}
+func runAdmit(kind schema.GroupKind, obj runtime.Object) error {
+	p := Factory().New(plugin.Dependencies{Reader: reader})
 	a := admission.NewAttributesRecord(obj, nil, kind.WithVersion(""), "ns", "name",
 		schema.GroupVersionResource{Resource: "things"}, "", admission.Create, nil, false, nil)
 	return p.(admission.MutationInterface).Admit(context.Background(), a, nil)

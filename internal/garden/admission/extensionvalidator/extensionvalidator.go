@@ -20,34 +20,24 @@ import (
 
 // Factory returns the plugin's factory.
 func Factory() plugin.Factory {
-	return plugin.Factory{Name: "ExtensionValidator", New: func(deps plugin.Dependencies) (admission.Interface, error) {
-		return &validator{admission.NewHandler(admission.Create, admission.Update), deps.Reader}, nil
-	}}
+	return plugin.Factory{Name: "ExtensionValidator", Operations: plugin.OnCreateOrUpdate, Validate: validate}
 }
 
-type validator struct {
-	*admission.Handler
-	reader plugin.Reader
-}
-
-var _ admission.ValidationInterface = &validator{}
-
-// Validate implements admission.ValidationInterface.
-func (v *validator) Validate(ctx context.Context, a admission.Attributes, _ admission.ObjectInterfaces) error {
-	needed, err := v.needs(ctx, a)
+func validate(ctx context.Context, deps plugin.Dependencies, a admission.Attributes) error {
+	needed, err := needsOf(ctx, deps.Reader, a)
 	if err != nil || needed == nil {
 		return err
 	}
-	registered, err := v.registrations(ctx)
+	registered, err := shootcommon.RegisteredResources(ctx, deps.Reader)
 	if err != nil {
-		return apierrors.NewInternalError(err)
+		return err
 	}
-	return shootcommon.Forbidden(a, registered.validate(needed))
+	return request.Forbidden(a, registrations(registered).validate(needed))
 }
 
-// needs returns the extensions that the object of a request needs. It returns nil if the spec is unchanged, because it
-// has been validated before.
-func (v *validator) needs(ctx context.Context, a admission.Attributes) (*needs, error) {
+// needsOf returns the extensions that the object of a request needs. It returns nil if the spec is unchanged, because
+// it has been validated before.
+func needsOf(ctx context.Context, r plugin.Reader, a admission.Attributes) (*needs, error) {
 	switch a.GetKind().GroupKind() {
 	case gardencore.Kind("BackupBucket"):
 		bucket, old, err := request.Objects[gardencore.BackupBucket](a)
@@ -60,7 +50,7 @@ func (v *validator) needs(ctx context.Context, a admission.Attributes) (*needs, 
 		if err != nil || same(entry.Spec, old.Spec) {
 			return nil, err
 		}
-		return v.backupEntryNeeds(ctx, entry)
+		return backupEntryNeeds(ctx, r, entry)
 	case gardencore.Kind("Seed"):
 		seed, old, err := request.Objects[gardencore.Seed](a)
 		if err != nil || same(seed.Spec, old.Spec) {
@@ -86,8 +76,8 @@ func backupBucketNeeds(bucket *gardencore.BackupBucket) *needs {
 }
 
 // backupEntryNeeds uses the provider type of the entry's bucket.
-func (v *validator) backupEntryNeeds(ctx context.Context, entry *gardencore.BackupEntry) (*needs, error) {
-	bucket, err := plugin.Get[*gardencore.BackupBucket](ctx, v.reader, gardencore.Resource("backupbuckets"), "", entry.Spec.BucketName)
+func backupEntryNeeds(ctx context.Context, r plugin.Reader, entry *gardencore.BackupEntry) (*needs, error) {
+	bucket, err := plugin.Get[*gardencore.BackupBucket](ctx, r, gardencore.Resource("backupbuckets"), "", entry.Spec.BucketName)
 	if apierrors.IsNotFound(err) {
 		return nil, err
 	}

@@ -78,16 +78,16 @@ func TestNeeds(t *testing.T) {
 				}
 				return resources
 			}
-			if err := validate(admission.Create, tc.kind, tc.obj, nil, registered("")); err != nil {
+			if err := runValidate(admission.Create, tc.kind, tc.obj, nil, registered("")); err != nil {
 				t.Fatal(err)
 			}
 			for need, field := range tc.needs {
-				err := validate(admission.Create, tc.kind, tc.obj, nil, registered(need))
+				err := runValidate(admission.Create, tc.kind, tc.obj, nil, registered(need))
 				if !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), field+":") {
 					t.Errorf("without %s: got %v, want %s", need, err, field)
 				}
 			}
-			if err := validate(admission.Update, tc.kind, tc.obj, tc.obj, nil); err != nil {
+			if err := runValidate(admission.Update, tc.kind, tc.obj, tc.obj, nil); err != nil {
 				t.Errorf("unchanged: %v", err)
 			}
 		})
@@ -113,21 +113,18 @@ func TestExtensions(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			tc.resource.Kind, tc.resource.Type = "Extension", "e"
-			if err := validate(admission.Create, tc.kind, tc.obj, nil, []gardencore.ControllerResource{tc.resource}); (err == nil) != tc.ok {
+			if err := runValidate(admission.Create, tc.kind, tc.obj, nil, []gardencore.ControllerResource{tc.resource}); (err == nil) != tc.ok {
 				t.Fatalf("got %v", err)
 			}
 		})
 	}
 }
 
-func validate(operation admission.Operation, kind string, obj, old runtime.Object, resources []gardencore.ControllerResource) error {
+func runValidate(operation admission.Operation, kind string, obj, old runtime.Object, resources []gardencore.ControllerResource) error {
 	registration := &gardencore.ControllerRegistration{Spec: gardencore.ControllerRegistrationSpec{Resources: slices.Clone(resources)}}
-	p, err := Factory().New(plugin.Dependencies{Reader: plugintest.Reader{Objects: map[schema.GroupResource][]runtime.Object{
+	p := Factory().New(plugin.Dependencies{Reader: plugintest.Reader{Objects: map[schema.GroupResource][]runtime.Object{
 		gardencore.Resource("backupbuckets"): buckets, gardencore.Resource("controllerregistrations"): {registration},
 	}}})
-	if err != nil {
-		return err
-	}
 	a := admission.NewAttributesRecord(obj, old, gardencore.Kind(kind).WithVersion(""), "ns", "name",
 		gardencore.Resource("things").WithVersion(""), "", operation, nil, false, nil)
 	return p.(admission.ValidationInterface).Validate(context.Background(), a, nil)

@@ -1,7 +1,6 @@
 package extensionvalidator
 
 import (
-	"context"
 	"fmt"
 	"slices"
 
@@ -9,8 +8,6 @@ import (
 	extensionsv1alpha1 "github.com/gardener/gardener/pkg/apis/extensions/v1alpha1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/utils/ptr"
-
-	"github.com/gardenlite/gardenlite/internal/garden/admission/plugin"
 )
 
 // needs are the extensions that an object needs.
@@ -40,18 +37,6 @@ func (n *needs) addExtensions(extensions []gardencore.Extension, path *field.Pat
 
 // registrations are the resources of all ControllerRegistrations.
 type registrations []gardencore.ControllerResource
-
-func (v *validator) registrations(ctx context.Context) (registrations, error) {
-	list, err := plugin.List[*gardencore.ControllerRegistration](ctx, v.reader, gardencore.Resource("controllerregistrations"), "", nil)
-	if err != nil {
-		return nil, fmt.Errorf("listing the registrations of extensions: %v", err)
-	}
-	var all registrations
-	for _, registration := range list {
-		all = append(all, registration.Spec.Resources...)
-	}
-	return all, nil
-}
 
 func (r registrations) validate(needed *needs) field.ErrorList {
 	var errs field.ErrorList

@@ -19,25 +19,18 @@ import (
 
 	"github.com/gardenlite/gardenlite/internal/garden/admission/plugin"
 	"github.com/gardenlite/gardenlite/internal/garden/admission/request"
-	"github.com/gardenlite/gardenlite/internal/garden/admission/shootcommon"
 )
 
 // Factory returns the plugin's factory.
 func Factory() plugin.Factory {
-	return plugin.Factory{Name: "FinalizerRemoval", New: func(deps plugin.Dependencies) (admission.Interface, error) {
-		return &validator{admission.NewHandler(admission.Update), deps.Reader}, nil
-	}}
+	return plugin.Factory{
+		Name:       "FinalizerRemoval",
+		Operations: []admission.Operation{admission.Update},
+		Validate:   validate,
+	}
 }
 
-type validator struct {
-	*admission.Handler
-	reader plugin.Reader
-}
-
-var _ admission.ValidationInterface = &validator{}
-
-// Validate implements admission.ValidationInterface.
-func (v *validator) Validate(ctx context.Context, a admission.Attributes, _ admission.ObjectInterfaces) error {
+func validate(ctx context.Context, deps plugin.Dependencies, a admission.Attributes) error {
 	obj, objErr := meta.Accessor(a.GetObject())
 	old, oldErr := meta.Accessor(a.GetOldObject())
 	if errors.Join(objErr, oldErr) != nil || !removesFinalizer(obj, old) {
@@ -45,13 +38,13 @@ func (v *validator) Validate(ctx context.Context, a admission.Attributes, _ admi
 	}
 	switch a.GetKind().GroupKind() {
 	case gardencore.Kind("SecretBinding"):
-		return v.validateUnused(ctx, a, obj, func(shoot *gardencore.Shoot) *string { return shoot.Spec.SecretBindingName })
+		return validateUnused(ctx, deps.Reader, obj, func(shoot *gardencore.Shoot) *string { return shoot.Spec.SecretBindingName })
 	case security.Kind("CredentialsBinding"):
-		return v.validateUnused(ctx, a, obj, func(shoot *gardencore.Shoot) *string { return shoot.Spec.CredentialsBindingName })
+		return validateUnused(ctx, deps.Reader, obj, func(shoot *gardencore.Shoot) *string { return shoot.Spec.CredentialsBindingName })
 	case gardencore.Kind("Shoot"):
 		shoot, _, err := request.Objects[gardencore.Shoot](a)
 		if err == nil && !deleted(shoot) {
-			return forbidden(a, "the shoot's deletion has not succeeded yet")
+			return forbidden("the shoot's deletion has not succeeded yet")
 		}
 		return err
 	}
@@ -62,15 +55,15 @@ func removesFinalizer(obj, old metav1.Object) bool {
 	return slices.Contains(old.GetFinalizers(), gardencore.GardenerName) && !slices.Contains(obj.GetFinalizers(), gardencore.GardenerName)
 }
 
-func (v *validator) validateUnused(ctx context.Context, a admission.Attributes, binding metav1.Object,
+func validateUnused(ctx context.Context, r plugin.Reader, binding metav1.Object,
 	name func(*gardencore.Shoot) *string) error {
-	shoots, err := plugin.List[*gardencore.Shoot](ctx, v.reader, gardencore.Resource("shoots"), binding.GetNamespace(), nil)
+	shoots, err := plugin.List[*gardencore.Shoot](ctx, r, gardencore.Resource("shoots"), binding.GetNamespace(), nil)
 	if err != nil {
-		return shootcommon.ToAPIError(a, fmt.Errorf("listing the shoots of namespace %q: %v", binding.GetNamespace(), err))
+		return fmt.Errorf("listing the shoots of namespace %q: %v", binding.GetNamespace(), err)
 	}
 	for _, shoot := range shoots {
 		if ptr.Deref(name(shoot), "") == binding.GetName() {
-			return forbidden(a, fmt.Sprintf("shoot %q uses the binding", shoot.Name))
+			return forbidden(fmt.Sprintf("shoot %q uses the binding", shoot.Name))
 		}
 	}
 	return nil
@@ -84,7 +77,6 @@ func deleted(shoot *gardencore.Shoot) bool {
 			operation.Progress == 100
 }
 
-func forbidden(a admission.Attributes, why string) error {
-	return admission.NewForbidden(
-		a, field.Forbidden(field.NewPath("metadata", "finalizers"), fmt.Sprintf("%q must stay: %s", gardencore.GardenerName, why)))
+func forbidden(why string) error {
+	return field.Forbidden(field.NewPath("metadata", "finalizers"), fmt.Sprintf("%q must stay: %s", gardencore.GardenerName, why))
 }

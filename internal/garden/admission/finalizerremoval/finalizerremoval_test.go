@@ -17,13 +17,10 @@ import (
 )
 
 func TestValidate(t *testing.T) {
-	p, err := Factory().New(plugin.Dependencies{Reader: plugintest.Reader{Objects: map[schema.GroupResource][]runtime.Object{
+	p := Factory().New(plugin.Dependencies{Reader: plugintest.Reader{Objects: map[schema.GroupResource][]runtime.Object{
 		gardencore.Resource("shoots"): {&gardencore.Shoot{ObjectMeta: metav1.ObjectMeta{Namespace: "ns"},
 			Spec: gardencore.ShootSpec{SecretBindingName: new("sb"), CredentialsBindingName: new("cb")}}},
 	}}})
-	if err != nil {
-		t.Fatal(err)
-	}
 	var (
 		secretBinding      = func(m metav1.ObjectMeta) runtime.Object { return &gardencore.SecretBinding{ObjectMeta: m} }
 		credentialsBinding = func(m metav1.ObjectMeta) runtime.Object { return &security.CredentialsBinding{ObjectMeta: m} }

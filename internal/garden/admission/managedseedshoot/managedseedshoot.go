@@ -9,7 +9,6 @@ import (
 	"fmt"
 
 	"github.com/gardener/gardener/pkg/apis/seedmanagement"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apiserver/pkg/admission"
 
 	"github.com/gardenlite/gardenlite/internal/garden/admission/plugin"
@@ -19,31 +18,25 @@ import (
 
 // Factory returns the plugin's factory.
 func Factory() plugin.Factory {
-	return plugin.Factory{Name: "ManagedSeedShoot", New: func(deps plugin.Dependencies) (admission.Interface, error) {
-		return &validator{admission.NewHandler(admission.Delete), deps.Reader}, nil
-	}}
+	return plugin.Factory{
+		Name:       "ManagedSeedShoot",
+		Operations: []admission.Operation{admission.Delete},
+		Validate:   validate,
+	}
 }
 
-type validator struct {
-	*admission.Handler
-	reader plugin.Reader
-}
-
-var _ admission.ValidationInterface = &validator{}
-
-// Validate implements admission.ValidationInterface.
-func (v *validator) Validate(ctx context.Context, a admission.Attributes, _ admission.ObjectInterfaces) error {
+func validate(ctx context.Context, deps plugin.Dependencies, a admission.Attributes) error {
 	if !request.IsForKind(a, seedmanagement.Kind("ManagedSeed")) {
 		return nil
 	}
-	names, err := v.names(ctx, a.GetName())
+	names, err := managedSeedNames(ctx, deps.Reader, a.GetName())
 	if err != nil {
-		return apierrors.NewInternalError(err)
+		return err
 	}
 	for _, name := range names {
-		shoots, err := seedcommon.Shoots(ctx, v.reader, name)
+		shoots, err := seedcommon.Shoots(ctx, deps.Reader, name)
 		if err != nil {
-			return apierrors.NewInternalError(err)
+			return err
 		}
 		if len(shoots) > 0 {
 			return admission.NewForbidden(
@@ -53,13 +46,13 @@ func (v *validator) Validate(ctx context.Context, a admission.Attributes, _ admi
 	return nil
 }
 
-// names returns the names of the ManagedSeeds to check. A DeleteCollection request has no name; as in Gardener, it is
-// refused if any ManagedSeed of the landscape has Shoots.
-func (v *validator) names(ctx context.Context, name string) ([]string, error) {
+// managedSeedNames returns the names of the ManagedSeeds to check. A DeleteCollection request has no name; as in
+// Gardener, it is refused if any ManagedSeed of the landscape has Shoots.
+func managedSeedNames(ctx context.Context, r plugin.Reader, name string) ([]string, error) {
 	if name != "" {
 		return []string{name}, nil
 	}
-	seeds, err := plugin.List[*seedmanagement.ManagedSeed](ctx, v.reader, seedmanagement.Resource("managedseeds"), "", nil)
+	seeds, err := plugin.List[*seedmanagement.ManagedSeed](ctx, r, seedmanagement.Resource("managedseeds"), "", nil)
 	if err != nil {
 		return nil, fmt.Errorf("listing the ManagedSeeds: %v", err)
 	}

@@ -37,12 +37,9 @@ func TestDelete(t *testing.T) {
 		{seeds: []runtime.Object{managedSeed("a")}},
 		{seeds: []runtime.Object{managedSeed("a"), managedSeed("b")}, refused: true},
 	} {
-		p, err := Factory().New(plugin.Dependencies{Reader: plugintest.Reader{Objects: map[schema.GroupResource][]runtime.Object{
+		p := Factory().New(plugin.Dependencies{Reader: plugintest.Reader{Objects: map[schema.GroupResource][]runtime.Object{
 			gardencore.Resource("shoots"): shoots, seedmanagement.Resource("managedseeds"): test.seeds}}})
-		if err != nil {
-			t.Fatal(err)
-		}
-		err = p.(admission.ValidationInterface).Validate(
+		err := p.(admission.ValidationInterface).Validate(
 			t.Context(), admission.NewAttributesRecord(nil, nil, seedmanagement.SchemeGroupVersion.WithKind("ManagedSeed"),
 				"garden", test.name, seedmanagement.SchemeGroupVersion.WithResource("managedseeds"), test.subresource,
 				admission.Delete, nil, false, nil), nil)

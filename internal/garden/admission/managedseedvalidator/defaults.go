@@ -10,12 +10,15 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/utils/ptr"
+
+	"github.com/gardenlite/gardenlite/internal/garden/admission/plugin"
+	"github.com/gardenlite/gardenlite/internal/garden/admission/shootcommon"
 )
 
 const ingressPrefix = "ingress."
 
 // setDefaults defaults the seed template of a GardenletConfiguration, if it has one.
-func (m *managedSeed) setDefaults(ctx context.Context, object runtime.Object, shoot *gardencore.Shoot) error {
+func setDefaults(ctx context.Context, deps plugin.Dependencies, object runtime.Object, shoot *gardencore.Shoot) error {
 	if object == nil {
 		return nil
 	}
@@ -35,7 +38,7 @@ func (m *managedSeed) setDefaults(ctx context.Context, object runtime.Object, sh
 		spec.Ingress = &gardencore.Ingress{Controller: gardencore.IngressController{Kind: v1beta1constants.IngressKindNginx}}
 	}
 	if spec.DNS.Provider == nil {
-		spec.DNS.Provider, err = m.dnsProvider(ctx, shoot)
+		spec.DNS.Provider, err = dnsProvider(ctx, deps, shoot)
 		if unfit := unfitDNS(""); errors.As(err, &unfit) {
 			return field.Invalid(seedSpecPath.Child("ingress"), spec.Ingress.Domain, err.Error())
 		} else if err != nil {
@@ -59,7 +62,7 @@ func setDefaultsFromShoot(spec *gardencore.SeedSpec, shoot *gardencore.Shoot) {
 	setDefault(&spec.Networks.Services, ptr.Deref(networking.Services, ""))
 	setDefault(&spec.Provider.Type, provider.Type)
 	setDefault(&spec.Provider.Region, shoot.Spec.Region)
-	if zones := zonesOf(shoot); len(spec.Provider.Zones) == 0 && zones.Len() > 0 {
+	if zones := shootcommon.WorkerZones(shoot); len(spec.Provider.Zones) == 0 && zones.Len() > 0 {
 		spec.Provider.Zones = sets.List(zones)
 	}
 	if spec.Settings == nil {
@@ -74,12 +77,4 @@ func setDefault(value *string, to string) {
 	if *value == "" {
 		*value = to
 	}
-}
-
-func zonesOf(shoot *gardencore.Shoot) sets.Set[string] {
-	zones := sets.New[string]()
-	for _, worker := range shoot.Spec.Provider.Workers {
-		zones.Insert(worker.Zones...)
-	}
-	return zones
 }

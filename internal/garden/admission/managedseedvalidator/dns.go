@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/utils/ptr"
 
+	"github.com/gardenlite/gardenlite/internal/garden/admission/plugin"
 	"github.com/gardenlite/gardenlite/internal/garden/admission/seedcommon"
 	"github.com/gardenlite/gardenlite/internal/garden/admission/shootcommon"
 )
@@ -24,17 +25,18 @@ func missingCredentials(message string) error { return unfitDNS(message) }
 
 // dnsProvider returns the DNS provider for the Shoot's domain: the Shoot's own primary provider, or that of the default
 // domain. The Shoot must have a domain.
-func (m *managedSeed) dnsProvider(ctx context.Context, shoot *gardencore.Shoot) (*gardencore.SeedDNSProvider, error) {
+func dnsProvider(ctx context.Context, deps plugin.Dependencies,
+	shoot *gardencore.Shoot) (*gardencore.SeedDNSProvider, error) {
 	primary := shootcommon.PrimaryDNSProvider(shoot.Spec.DNS.Providers)
 	switch {
 	case primary == nil:
-		return m.defaultDNSProvider(ctx, shoot)
+		return defaultDNSProvider(ctx, deps, shoot)
 	case primary.Type == nil:
 		return nil, unfitDNS(fmt.Sprintf("the primary DNS provider of Shoot %s/%s has no type", shoot.Namespace, shoot.Name))
 	case *primary.Type == gardencore.DNSUnmanaged:
-		return m.defaultDNSProvider(ctx, shoot)
+		return defaultDNSProvider(ctx, deps, shoot)
 	}
-	credentials, err := m.dnsCredentials(ctx, shoot, primary)
+	credentials, err := dnsCredentials(ctx, deps, shoot, primary)
 	if err != nil {
 		return nil, err
 	}
@@ -42,13 +44,14 @@ func (m *managedSeed) dnsProvider(ctx context.Context, shoot *gardencore.Shoot) 
 }
 
 // dnsCredentials returns the credentials of the Shoot's DNS provider or else those of the Shoot's binding.
-func (m *managedSeed) dnsCredentials(ctx context.Context, shoot *gardencore.Shoot, provider *gardencore.DNSProvider) (
+func dnsCredentials(ctx context.Context, deps plugin.Dependencies, shoot *gardencore.Shoot,
+	provider *gardencore.DNSProvider) (
 	*corev1.ObjectReference, error) {
 	switch own := provider.CredentialsRef; {
 	case own != nil:
 		return &corev1.ObjectReference{APIVersion: own.APIVersion, Kind: own.Kind, Namespace: shoot.Namespace, Name: own.Name}, nil
 	case shoot.Spec.SecretBindingName != nil:
-		binding, err := get[*gardencore.SecretBinding](ctx, m.deps.Reader, gardencore.Resource("secretbindings"),
+		binding, err := get[*gardencore.SecretBinding](ctx, deps.Reader, gardencore.Resource("secretbindings"),
 			shoot.Namespace, *shoot.Spec.SecretBindingName, missingCredentials)
 		if err != nil {
 			return nil, err
@@ -56,7 +59,7 @@ func (m *managedSeed) dnsCredentials(ctx context.Context, shoot *gardencore.Shoo
 		return &corev1.ObjectReference{APIVersion: corev1.SchemeGroupVersion.String(), Kind: "Secret",
 			Namespace: binding.SecretRef.Namespace, Name: binding.SecretRef.Name}, nil
 	case shoot.Spec.CredentialsBindingName != nil:
-		binding, err := get[*security.CredentialsBinding](ctx, m.deps.Reader, security.Resource("credentialsbindings"),
+		binding, err := get[*security.CredentialsBinding](ctx, deps.Reader, security.Resource("credentialsbindings"),
 			shoot.Namespace, *shoot.Spec.CredentialsBindingName, missingCredentials)
 		if err != nil {
 			return nil, err
@@ -68,11 +71,12 @@ func (m *managedSeed) dnsCredentials(ctx context.Context, shoot *gardencore.Shoo
 
 // defaultDNSProvider returns the provider of the default domain that the Shoot's domain ends with: a default domain of
 // the Shoot's seed if it has any, else one of the landscape.
-func (m *managedSeed) defaultDNSProvider(ctx context.Context, shoot *gardencore.Shoot) (*gardencore.SeedDNSProvider, error) {
+func defaultDNSProvider(ctx context.Context, deps plugin.Dependencies,
+	shoot *gardencore.Shoot) (*gardencore.SeedDNSProvider, error) {
 	domain := *shoot.Spec.DNS.Domain
 	none := unfitDNS(fmt.Sprintf("the domain of Shoot %s/%s is neither its own nor below a default domain", shoot.Namespace, shoot.Name))
 	if shoot.Spec.SeedName != nil {
-		seed, err := get[*gardencore.Seed](ctx, m.deps.Reader, gardencore.Resource("seeds"), "", *shoot.Spec.SeedName,
+		seed, err := get[*gardencore.Seed](ctx, deps.Reader, gardencore.Resource("seeds"), "", *shoot.Spec.SeedName,
 			func(message string) error {
 				return field.Invalid(shootNamePath, shoot.Name, "is on a seed that does not exist: "+message)
 			})
@@ -88,7 +92,7 @@ func (m *managedSeed) defaultDNSProvider(ctx context.Context, shoot *gardencore.
 			return nil, none
 		}
 	}
-	secrets, err := seedcommon.DefaultDomainSecrets(ctx, m.deps.Kube)
+	secrets, err := seedcommon.DefaultDomainSecrets(ctx, deps.Kube)
 	if err != nil {
 		return nil, err
 	}

@@ -25,27 +25,21 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/gardenlite/gardenlite/internal/garden/admission/plugin"
-	"github.com/gardenlite/gardenlite/internal/garden/admission/request"
 	"github.com/gardenlite/gardenlite/internal/garden/admission/seedcommon"
 	"github.com/gardenlite/gardenlite/internal/garden/scheme"
 )
 
 // Factory returns the plugin's factory.
 func Factory() plugin.Factory {
-	return plugin.Factory{Name: "ManagedSeed", New: func(deps plugin.Dependencies) (admission.Interface, error) {
-		return &managedSeed{admission.NewHandler(admission.Create, admission.Update), deps}, nil
-	}}
-}
-
-type managedSeed struct {
-	*admission.Handler
-	deps plugin.Dependencies
+	return plugin.Factory{
+		Name:       "ManagedSeed",
+		Operations: plugin.OnCreateOrUpdate,
+		Admit:      plugin.ForKind(kind, admit),
+		Validate:   plugin.ForKind(kind, validate),
+	}
 }
 
 var (
-	_ admission.MutationInterface   = &managedSeed{}
-	_ admission.ValidationInterface = &managedSeed{}
-
 	kind          = seedmanagement.Kind("ManagedSeed")
 	shootNamePath = field.NewPath("spec", "shoot", "name")
 	configPath    = field.NewPath("spec", "gardenlet", "config")
@@ -53,32 +47,21 @@ var (
 	seedSpecPath  = seedPath.Child("spec")
 )
 
-// Admit implements admission.MutationInterface.
-func (m *managedSeed) Admit(ctx context.Context, a admission.Attributes, _ admission.ObjectInterfaces) error {
-	if !request.IsForKind(a, kind) {
-		return nil
+func admit(ctx context.Context, deps plugin.Dependencies, _ admission.Attributes, seed,
+	_ *seedmanagement.ManagedSeed) error {
+	if !hasShoot(seed) {
+		return nil // a webhook may still set the Shoot; if it is missing then, validation refuses the ManagedSeed
 	}
-	seed, _, err := request.Objects[seedmanagement.ManagedSeed](a)
-	if err != nil || !hasShoot(seed) {
-		return err // a webhook may still set the Shoot; if it is missing then, validation refuses the ManagedSeed
-	}
-	shoot, err := m.shoot(ctx, seed)
+	shoot, err := shootOf(ctx, deps, seed)
 	if err != nil {
 		return answer(seed, nil, err)
 	}
 	seedcommon.SetNameLabels(seed, ptr.Deref(shoot.Spec.SeedName, ""))
-	return answer(seed, nil, m.setDefaults(ctx, seed.Spec.Gardenlet.Config, shoot))
+	return answer(seed, nil, setDefaults(ctx, deps, seed.Spec.Gardenlet.Config, shoot))
 }
 
-// Validate implements admission.ValidationInterface.
-func (m *managedSeed) Validate(ctx context.Context, a admission.Attributes, _ admission.ObjectInterfaces) error {
-	if !request.IsForKind(a, kind) {
-		return nil
-	}
-	seed, old, err := request.Objects[seedmanagement.ManagedSeed](a)
-	if err != nil {
-		return err
-	}
+func validate(ctx context.Context, deps plugin.Dependencies, a admission.Attributes, seed,
+	old *seedmanagement.ManagedSeed) error {
 	if seed.Namespace != v1beta1constants.GardenNamespace {
 		return answer(seed, nil,
 			field.Invalid(field.NewPath("metadata", "namespace"), seed.Namespace, "must be "+v1beta1constants.GardenNamespace))
@@ -86,12 +69,12 @@ func (m *managedSeed) Validate(ctx context.Context, a admission.Attributes, _ ad
 	if !hasShoot(seed) {
 		return nil // the API validation refuses it
 	}
-	shoot, err := m.shoot(ctx, seed)
+	shoot, err := shootOf(ctx, deps, seed)
 	if err != nil {
 		return answer(seed, nil, err)
 	}
 	errs := validateShoot(shoot)
-	used, err := m.validateUnused(ctx, seed)
+	used, err := validateUnused(ctx, deps, seed)
 	if err != nil {
 		return answer(seed, nil, err)
 	}
@@ -99,7 +82,7 @@ func (m *managedSeed) Validate(ctx context.Context, a admission.Attributes, _ ad
 	if a.GetOperation() == admission.Create {
 		old = nil
 	}
-	of, err := m.validateTemplate(ctx, seed, old, shoot)
+	of, err := validateTemplate(ctx, deps, seed, old, shoot)
 	return answer(seed, append(errs, of...), err)
 }
 
@@ -121,10 +104,10 @@ func hasShoot(seed *seedmanagement.ManagedSeed) bool {
 	return seed.Spec.Shoot != nil && seed.Spec.Shoot.Name != ""
 }
 
-// shoot returns the Shoot that becomes a seed, or a field error if it does not exist.
-func (m *managedSeed) shoot(ctx context.Context, seed *seedmanagement.ManagedSeed) (*gardencore.Shoot, error) {
+// shootOf returns the Shoot that becomes a seed, or a field error if it does not exist.
+func shootOf(ctx context.Context, deps plugin.Dependencies, seed *seedmanagement.ManagedSeed) (*gardencore.Shoot, error) {
 	name := seed.Spec.Shoot.Name
-	return get[*gardencore.Shoot](ctx, m.deps.Reader, gardencore.Resource("shoots"), seed.Namespace, name, func(message string) error {
+	return get[*gardencore.Shoot](ctx, deps.Reader, gardencore.Resource("shoots"), seed.Namespace, name, func(message string) error {
 		return field.Invalid(shootNamePath, name, message)
 	})
 }

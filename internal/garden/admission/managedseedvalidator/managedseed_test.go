@@ -56,7 +56,13 @@ func newGarden() *garden {
 	}
 }
 
-func (g *garden) plugin(t *testing.T) *managedSeed {
+// mutatorAndValidator is what the plugin is.
+type mutatorAndValidator interface {
+	admission.MutationInterface
+	admission.ValidationInterface
+}
+
+func (g *garden) plugin(t *testing.T) mutatorAndValidator {
 	t.Helper()
 	objects := map[schema.GroupResource][]runtime.Object{
 		gardencore.Resource("shoots"): {g.shoot}, gardencore.Resource("seeds"): {g.parent},
@@ -72,11 +78,8 @@ func (g *garden) plugin(t *testing.T) *managedSeed {
 		}
 		objects[resource] = append(objects[resource], other)
 	}
-	p, err := Factory().New(plugin.Dependencies{Reader: plugintest.Reader{Objects: objects}, Kube: fake.NewClientset(g.secrets...)})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return p.(*managedSeed)
+	p := Factory().New(plugin.Dependencies{Reader: plugintest.Reader{Objects: objects}, Kube: fake.NewClientset(g.secrets...)})
+	return p.(mutatorAndValidator)
 }
 
 func (g *garden) attributes(old runtime.Object) admission.Attributes {

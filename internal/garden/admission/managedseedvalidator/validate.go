@@ -34,9 +34,10 @@ func validateShoot(shoot *gardencore.Shoot) field.ErrorList {
 }
 
 // validateUnused checks that no other ManagedSeed refers to the Shoot.
-func (m *managedSeed) validateUnused(ctx context.Context, seed *seedmanagement.ManagedSeed) (field.ErrorList, error) {
+func validateUnused(ctx context.Context, deps plugin.Dependencies,
+	seed *seedmanagement.ManagedSeed) (field.ErrorList, error) {
 	name := seed.Spec.Shoot.Name
-	others, err := plugin.List[*seedmanagement.ManagedSeed](ctx, m.deps.Reader, seedmanagement.Resource("managedseeds"), seed.Namespace,
+	others, err := plugin.List[*seedmanagement.ManagedSeed](ctx, deps.Reader, seedmanagement.Resource("managedseeds"), seed.Namespace,
 		fields.OneTermEqualSelector(seedmanagement.ManagedSeedShootName, name))
 	if err != nil {
 		return nil, fmt.Errorf("listing the ManagedSeeds of Shoot %s/%s: %v", seed.Namespace, name, err)
@@ -52,7 +53,8 @@ func (m *managedSeed) validateUnused(ctx context.Context, seed *seedmanagement.M
 
 // validateTemplate compares the seed template of a ManagedSeed with the Shoot and with the old template; old is nil for
 // a new ManagedSeed.
-func (m *managedSeed) validateTemplate(ctx context.Context, seed, old *seedmanagement.ManagedSeed, shoot *gardencore.Shoot) (
+func validateTemplate(ctx context.Context, deps plugin.Dependencies, seed, old *seedmanagement.ManagedSeed,
+	shoot *gardencore.Shoot) (
 	field.ErrorList, error) {
 	spec, err := seedSpec(seed)
 	if err != nil {
@@ -64,7 +66,7 @@ func (m *managedSeed) validateTemplate(ctx context.Context, seed, old *seedmanag
 		if err != nil {
 			return errs, err
 		}
-		changes, err := seedcommon.ValidateChange(ctx, m.deps.Reader, m.deps.Kube, seed.Name, spec, oldSpec, seedSpecPath)
+		changes, err := seedcommon.ValidateChange(ctx, deps.Reader, deps.Kube, seed.Name, spec, oldSpec, seedSpecPath)
 		if err != nil {
 			return nil, err
 		}
@@ -72,7 +74,7 @@ func (m *managedSeed) validateTemplate(ctx context.Context, seed, old *seedmanag
 		// Zone names used not to be compared with the Shoot's, so zones that the seed already has stay allowed.
 		zones = sets.New(zones...).Delete(oldSpec.Provider.Zones...).UnsortedList()
 	}
-	if !zonesOf(shoot).HasAll(zones...) {
+	if !shootcommon.WorkerZones(shoot).HasAll(zones...) {
 		errs = append(errs, field.Invalid(seedSpecPath.Child("provider", "zones"), zones, "must be zones of the Shoot's workers"))
 	}
 	return errs, nil

@@ -17,35 +17,26 @@ import (
 
 	"github.com/gardenlite/gardenlite/internal/garden/admission/cloudprofile"
 	"github.com/gardenlite/gardenlite/internal/garden/admission/plugin"
-	"github.com/gardenlite/gardenlite/internal/garden/admission/request"
 	validation "github.com/gardenlite/gardenlite/internal/garden/validation/corevalidation"
 )
 
 // Factory returns the plugin's factory.
 func Factory() plugin.Factory {
-	return plugin.Factory{Name: "NamespacedCloudProfileValidator", New: func(deps plugin.Dependencies) (admission.Interface, error) {
-		return &validator{admission.NewHandler(admission.Create, admission.Update), deps}, nil
-	}}
+	return plugin.Factory{
+		Name:       "NamespacedCloudProfileValidator",
+		Operations: plugin.OnCreateOrUpdate,
+		Validate:   plugin.ForKind(kind, validate),
+	}
 }
 
-type validator struct {
-	*admission.Handler
-	deps plugin.Dependencies
-}
+var kind = gardencore.Kind("NamespacedCloudProfile")
 
-var _ admission.ValidationInterface = &validator{}
-
-// Validate implements admission.ValidationInterface.
-func (v *validator) Validate(ctx context.Context, a admission.Attributes, _ admission.ObjectInterfaces) error {
-	kind := gardencore.Kind("NamespacedCloudProfile")
-	if !request.IsForKind(a, kind) {
+func validate(ctx context.Context, deps plugin.Dependencies, a admission.Attributes, profile,
+	old *gardencore.NamespacedCloudProfile) error {
+	if a.GetOperation() == admission.Update && unchanged(profile, old) {
 		return nil
 	}
-	profile, old, err := request.Objects[gardencore.NamespacedCloudProfile](a)
-	if err != nil || a.GetOperation() == admission.Update && unchanged(profile, old) {
-		return err
-	}
-	parent, err := plugin.Get[*gardencore.CloudProfile](ctx, v.deps.Reader, gardencore.Resource("cloudprofiles"), "", profile.Spec.Parent.Name)
+	parent, err := plugin.Get[*gardencore.CloudProfile](ctx, deps.Reader, gardencore.Resource("cloudprofiles"), "", profile.Spec.Parent.Name)
 	if apierrors.IsNotFound(err) {
 		return apierrors.NewBadRequest(fmt.Sprintf("spec.parent.name: there is no CloudProfile %q", profile.Spec.Parent.Name))
 	}
@@ -58,7 +49,7 @@ func (v *validator) Validate(ctx context.Context, a admission.Attributes, _ admi
 		merged:   &old.Status.CloudProfileSpec,
 		parent:   &parent.Spec,
 		isUpdate: a.GetOperation() == admission.Update,
-		now:      v.deps.Clock.Now(),
+		now:      deps.Clock.Now(),
 	}
 	for _, validate := range []func() field.ErrorList{fit.validateKubernetes, fit.validateImages, fit.validateMerged} {
 		if errs := validate(); len(errs) > 0 {
@@ -93,24 +84,16 @@ func (f *fit) validateKubernetes() field.ErrorList {
 	var errs field.ErrorList
 	for i, version := range f.profile.Kubernetes.Versions {
 		path := field.NewPath("spec", "kubernetes", "versions").Index(i)
-		if kubernetesVersion(f.parent, version.Version) == nil {
+		if cloudprofile.KubernetesVersion(f.parent.Kubernetes.Versions, version.Version) == nil {
 			errs = append(errs, field.Invalid(path.Child("version"), version.Version, "must be a version of the parent CloudProfile"))
 		}
 		if version.ExpirationDate == nil {
 			errs = append(errs, field.Required(path.Child("expirationDate"), "is all that can be said about a version here"))
 		}
-		errs = append(errs, f.validateExpiration(version, kubernetesVersion(f.merged, version.Version), path)...)
+		before := cloudprofile.KubernetesVersion(f.merged.Kubernetes.Versions, version.Version)
+		errs = append(errs, f.validateExpiration(version, before, path)...)
 	}
 	return errs
-}
-
-func kubernetesVersion(spec *gardencore.CloudProfileSpec, name string) *gardencore.ExpirableVersion {
-	for i := range spec.Kubernetes.Versions {
-		if spec.Kubernetes.Versions[i].Version == name {
-			return &spec.Kubernetes.Versions[i]
-		}
-	}
-	return nil
 }
 
 // validateExpiration refuses to change an expiration date to one in the past.

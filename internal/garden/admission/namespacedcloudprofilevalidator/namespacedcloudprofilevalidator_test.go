@@ -144,7 +144,7 @@ func TestValidate(t *testing.T) {
 				}
 			}
 			test.spec.Parent.Name = "parent"
-			err := validate(t, cloudProfile, op, &gardencore.NamespacedCloudProfile{Spec: test.spec}, old)
+			err := runValidate(t, cloudProfile, op, &gardencore.NamespacedCloudProfile{Spec: test.spec}, old)
 			if got := fields(err); !slices.Equal(got, test.want) || err != nil && !apierrors.IsInvalid(err) {
 				t.Errorf("got %v, want errors about %v", err, test.want)
 			}
@@ -152,18 +152,15 @@ func TestValidate(t *testing.T) {
 	}
 }
 
-func validate(t *testing.T, parent *gardencore.CloudProfile, op admission.Operation, profile,
+func runValidate(t *testing.T, parent *gardencore.CloudProfile, op admission.Operation, profile,
 	old *gardencore.NamespacedCloudProfile) error {
 	t.Helper()
-	p, err := Factory().New(plugin.Dependencies{Clock: testclock.NewFakePassiveClock(now),
+	p := Factory().New(plugin.Dependencies{Clock: testclock.NewFakePassiveClock(now),
 		Reader: plugintest.Reader{Objects: map[schema.GroupResource][]runtime.Object{
 			gardencore.Resource("cloudprofiles"): {parent},
 		}}})
-	if err != nil {
-		t.Fatal(err)
-	}
 	before := profile.DeepCopy()
-	err = p.(admission.ValidationInterface).Validate(context.Background(),
+	err := p.(admission.ValidationInterface).Validate(context.Background(),
 		admission.NewAttributesRecord(profile, old, gardencore.Kind("NamespacedCloudProfile").WithVersion("v1beta1"), "ns",
 			"p", gardencore.Resource("namespacedcloudprofiles").WithVersion("v1beta1"), "", op, nil, false, nil), nil)
 	if !reflect.DeepEqual(before, profile) {
@@ -175,19 +172,19 @@ func validate(t *testing.T, parent *gardencore.CloudProfile, op admission.Operat
 func TestValidateParent(t *testing.T) {
 	profile := &gardencore.NamespacedCloudProfile{Spec: kubernetes(gardencore.ExpirableVersion{Version: "x"})}
 	profile.Spec.Parent.Name = "none"
-	if err := validate(t, parent(), admission.Create, profile, nil); !apierrors.IsBadRequest(err) {
+	if err := runValidate(t, parent(), admission.Create, profile, nil); !apierrors.IsBadRequest(err) {
 		t.Errorf("got %v, want BadRequest", err)
 	}
-	if err := validate(t, parent(), admission.Update, profile, profile.DeepCopy()); err != nil {
+	if err := runValidate(t, parent(), admission.Update, profile, profile.DeepCopy()); err != nil {
 		t.Errorf("got %v for an unchanged profile", err)
 	}
 	relabelled := profile.DeepCopy()
 	relabelled.Labels = map[string]string{"a": "b"}
-	if err := validate(t, parent(), admission.Update, relabelled, profile); err == nil {
+	if err := runValidate(t, parent(), admission.Update, relabelled, profile); err == nil {
 		t.Error("got no error for changed metadata")
 	}
 	relabelled.DeletionTimestamp = past
-	if err := validate(t, parent(), admission.Update, relabelled, profile); err != nil {
+	if err := runValidate(t, parent(), admission.Update, relabelled, profile); err != nil {
 		t.Errorf("got %v for a profile that is being deleted", err)
 	}
 }

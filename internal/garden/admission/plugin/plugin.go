@@ -2,13 +2,16 @@
 //
 // Plugins read Gardener objects through Reader, which reads from the API server's own storage: an object is visible as
 // soon as it is created, while an informer could lag behind. Plugins may import nothing of the garden but this package,
-// the validation helpers and the scheme.
+// request, the validation helpers and the scheme.
 package plugin
 
 import (
 	"context"
 	"fmt"
 
+	v1beta1constants "github.com/gardener/gardener/pkg/apis/core/v1beta1/constants"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -17,6 +20,8 @@ import (
 	"k8s.io/client-go/kubernetes"
 	corev1listers "k8s.io/client-go/listers/core/v1"
 	"k8s.io/utils/clock"
+
+	"github.com/gardenlite/gardenlite/internal/garden/admission/request"
 )
 
 // Reader reads Gardener objects in their internal version from the storage of the API server. The returned objects are
@@ -65,6 +70,17 @@ func List[T runtime.Object](ctx context.Context, r Reader, resource schema.Group
 	return typed, nil
 }
 
+// SecretsWithRole returns the Secrets of the garden namespace with a value of the label gardener.cloud/role.
+func SecretsWithRole(ctx context.Context, kube kubernetes.Interface, role string) ([]corev1.Secret, error) {
+	list, err := kube.CoreV1().Secrets(v1beta1constants.GardenNamespace).List(ctx, metav1.ListOptions{
+		ResourceVersion: FromCache,
+		LabelSelector:   v1beta1constants.GardenRole + "=" + role})
+	if err != nil {
+		return nil, err
+	}
+	return list.Items, nil
+}
+
 // Dependencies are passed to the factory of each plugin.
 type Dependencies struct {
 	// Reader reads Gardener objects.
@@ -79,10 +95,73 @@ type Dependencies struct {
 	Clock clock.PassiveClock
 }
 
+// Func admits or validates a request. The request is refused with the error, as request.ToAPIError converts it.
+type Func func(ctx context.Context, deps Dependencies, a admission.Attributes) error
+
 // Factory creates one plugin.
 type Factory struct {
 	// Name is the plugin's name in Gardener, as in its documentation.
 	Name string
-	// New returns an admission.MutationInterface, an admission.ValidationInterface, or both in one.
-	New func(Dependencies) (admission.Interface, error)
+	// Operations are those that the plugin handles.
+	Operations []admission.Operation
+	// Admit completes objects, and Validate only checks them. One of the two may be nil.
+	Admit, Validate Func
+}
+
+// These are the operations that most plugins handle.
+var (
+	OnCreate         = []admission.Operation{admission.Create}
+	OnCreateOrUpdate = []admission.Operation{admission.Create, admission.Update}
+	OnAnyChange      = []admission.Operation{admission.Create, admission.Update, admission.Delete}
+)
+
+// New creates the plugin.
+func (f Factory) New(deps Dependencies) admission.Interface {
+	return &handler{admission.NewHandler(f.Operations...), f, deps}
+}
+
+// handler is a plugin. It admits or validates every request if its factory has no function for it.
+type handler struct {
+	*admission.Handler
+	factory Factory
+	deps    Dependencies
+}
+
+var (
+	_ admission.MutationInterface   = &handler{}
+	_ admission.ValidationInterface = &handler{}
+)
+
+// Admit implements admission.MutationInterface.
+func (h *handler) Admit(ctx context.Context, a admission.Attributes, _ admission.ObjectInterfaces) error {
+	return h.handle(ctx, a, h.factory.Admit)
+}
+
+// Validate implements admission.ValidationInterface.
+func (h *handler) Validate(ctx context.Context, a admission.Attributes, _ admission.ObjectInterfaces) error {
+	return h.handle(ctx, a, h.factory.Validate)
+}
+
+func (h *handler) handle(ctx context.Context, a admission.Attributes, f Func) error {
+	if f == nil {
+		return nil
+	}
+	return request.ToAPIError(a, f(ctx, h.deps, a))
+}
+
+// ObjectFunc is a Func for requests for objects of one type. The objects are those of request.Objects.
+type ObjectFunc[P any] func(ctx context.Context, deps Dependencies, a admission.Attributes, obj, old P) error
+
+// ForKind calls f for requests that request.IsForKind selects, and accepts all others.
+func ForKind[T any, P request.Object[T]](kind schema.GroupKind, f ObjectFunc[P], subresources ...string) Func {
+	return func(ctx context.Context, deps Dependencies, a admission.Attributes) error {
+		if !request.IsForKind(a, kind, subresources...) {
+			return nil
+		}
+		obj, old, err := request.Objects[T, P](a)
+		if err != nil {
+			return err
+		}
+		return f(ctx, deps, a, obj, old)
+	}
 }

@@ -16,23 +16,16 @@ import (
 
 // Factory returns the plugin's factory.
 func Factory() plugin.Factory {
-	return plugin.Factory{Name: "ProjectMutator", New: func(plugin.Dependencies) (admission.Interface, error) {
-		return &mutator{admission.NewHandler(admission.Create, admission.Update)}, nil
-	}}
+	return plugin.Factory{
+		Name:       "ProjectMutator",
+		Operations: plugin.OnCreateOrUpdate,
+		Admit:      plugin.ForKind(gardencore.Kind("Project"), admit),
+	}
 }
 
-type mutator struct{ *admission.Handler }
-
-var _ admission.MutationInterface = &mutator{}
-
-// Admit implements admission.MutationInterface.
-func (m *mutator) Admit(_ context.Context, a admission.Attributes, _ admission.ObjectInterfaces) error {
-	if !request.IsForKind(a, gardencore.Kind("Project")) {
+func admit(_ context.Context, _ plugin.Dependencies, a admission.Attributes, project, _ *gardencore.Project) error {
+	if request.IsDeleting(a, project) {
 		return nil
-	}
-	project, _, err := request.Objects[gardencore.Project](a)
-	if err != nil || request.IsDeleting(a, project) {
-		return err
 	}
 	if a.GetOperation() == admission.Create {
 		project.Spec.CreatedBy = &rbacv1.Subject{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: a.GetUserInfo().GetName()}

@@ -50,15 +50,12 @@ func TestAdmit(t *testing.T) {
 			Owner: subject("joe"), Members: []gardencore.ProjectMember{member("ann", "owner"), member("joe", "admin", "owner")}}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			p, err := Factory().New(plugin.Dependencies{})
-			if err != nil {
-				t.Fatal(err)
-			}
+			p := Factory().New(plugin.Dependencies{})
 			project := &gardencore.Project{Spec: test.spec}
 			if test.deleting {
 				project.DeletionTimestamp = &metav1.Time{}
 			}
-			err = p.(admission.MutationInterface).Admit(context.Background(),
+			err := p.(admission.MutationInterface).Admit(context.Background(),
 				admission.NewAttributesRecord(project, &gardencore.Project{}, gardencore.Kind("Project").WithVersion("v1beta1"), "",
 					"p", gardencore.Resource("projects").WithVersion("v1beta1"), test.subresource, test.op, nil, false,
 					&user.DefaultInfo{Name: "jane"}), nil)

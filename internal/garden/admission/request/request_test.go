@@ -31,6 +31,7 @@ func TestObjects(t *testing.T) {
 	}{
 		"create":     {a: attributes(admission.Create, "a", "", seed("a"), nil), obj: "a"},
 		"update":     {a: attributes(admission.Update, "a", "", seed("a"), seed("b")), obj: "a", old: "b"},
+		"delete":     {a: attributes(admission.Delete, "a", "", nil, seed("b")), obj: "b", old: "b"},
 		"wrong kind": {a: attributes(admission.Create, "a", "", &gardencore.Shoot{}, nil), bad: true},
 		"no old":     {a: attributes(admission.Update, "a", "", seed("a"), nil), bad: true},
 	} {
@@ -55,6 +56,11 @@ func TestIsAbout(t *testing.T) {
 	}
 	if IsForKind(attributes(admission.Create, "", "status", nil, nil), gardencore.Kind("Seed")) {
 		t.Error("subresources do not count")
+	}
+	for _, subresource := range []string{"status", AnySubresource} {
+		if !IsForKind(attributes(admission.Create, "", "status", nil, nil), gardencore.Kind("Seed"), "scale", subresource) {
+			t.Error("the given subresources count")
+		}
 	}
 }
 

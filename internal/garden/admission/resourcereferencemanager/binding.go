@@ -19,6 +19,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/gardenlite/gardenlite/internal/garden/admission/plugin"
+	"github.com/gardenlite/gardenlite/internal/garden/admission/shootcommon"
 )
 
 // binding has the common fields of a SecretBinding and a CredentialsBinding.
@@ -49,16 +50,9 @@ func (m *manager) secretBinding(ctx context.Context, a admission.Attributes, b, 
 	return m.binding(ctx, a, common)
 }
 
-// credentialsOf has the resources that a CredentialsBinding may refer to, by API version: there is one per API version.
-var credentialsOf = map[string]schema.GroupVersionResource{
-	corev1.SchemeGroupVersion.String():            corev1.SchemeGroupVersion.WithResource("secrets"),
-	gardencorev1beta1.SchemeGroupVersion.String(): gardencorev1beta1.SchemeGroupVersion.WithResource("internalsecrets"),
-	securityv1alpha1.SchemeGroupVersion.String():  securityv1alpha1.SchemeGroupVersion.WithResource("workloadidentities"),
-}
-
 func (m *manager) credentialsBinding(ctx context.Context, a admission.Attributes, b, _ *security.CredentialsBinding) error {
 	path, ref := field.NewPath("credentialsRef"), b.CredentialsRef
-	credentials, known := credentialsOf[ref.APIVersion]
+	credentials, known := shootcommon.CredentialsResources[ref.APIVersion]
 	if !known {
 		return field.NotSupported(path.Child("kind"), ref.GroupVersionKind().String(), []string{"Secret", "InternalSecret", "WorkloadIdentity"})
 	}

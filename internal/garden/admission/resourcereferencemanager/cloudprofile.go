@@ -13,6 +13,7 @@ import (
 
 	"github.com/gardenlite/gardenlite/internal/garden/admission/cloudprofile"
 	"github.com/gardenlite/gardenlite/internal/garden/admission/plugin"
+	"github.com/gardenlite/gardenlite/internal/garden/admission/request"
 	"github.com/gardenlite/gardenlite/internal/garden/admission/shootcommon"
 )
 
@@ -66,7 +67,7 @@ func (m *manager) cloudProfile(ctx context.Context, a admission.Attributes, prof
 			errs = append(errs, withinLimits(shoot, profile.Spec.Limits)...)
 		}
 	}
-	return shootcommon.Forbidden(a, errs)
+	return request.Forbidden(a, errs)
 }
 
 func inUse(path *field.Path, what, user string) *field.Error {
@@ -147,10 +148,7 @@ func withinLimits(shoot *gardencore.Shoot, limits *gardencore.Limits) field.Erro
 	if limits == nil || limits.MaxNodesTotal == nil {
 		return nil
 	}
-	var minimum int64
-	for _, worker := range shoot.Spec.Provider.Workers {
-		minimum += int64(worker.Minimum)
-	}
+	minimum := shootcommon.MinimumNodes(shoot)
 	if minimum <= int64(*limits.MaxNodesTotal) {
 		return nil
 	}

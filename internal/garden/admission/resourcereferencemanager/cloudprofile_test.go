@@ -103,7 +103,7 @@ func TestCloudProfile(t *testing.T) {
 			"spec.machineCapabilities"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			wantField(t, validate(t, world(tc.users...), admission.Update, profileOf(tc.change), profileOf(func(*spec) {}), ann), tc.field)
+			wantField(t, runValidate(t, world(tc.users...), admission.Update, profileOf(tc.change), profileOf(func(*spec) {}), ann), tc.field)
 		})
 	}
 }
@@ -143,7 +143,7 @@ func TestNamespacedCloudProfile(t *testing.T) {
 		"no parent": {func(s *spec) { s.Parent.Name = "gone" }, parentOf(time.Hour), shoot, "spec.parent.name"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			wantField(t, validate(t, world(tc.parent, tc.shoot), admission.Update, profileOf(tc.change), profileOf(func(*spec) {}), ann), tc.field)
+			wantField(t, runValidate(t, world(tc.parent, tc.shoot), admission.Update, profileOf(tc.change), profileOf(func(*spec) {}), ann), tc.field)
 		})
 	}
 }

@@ -16,7 +16,7 @@ import (
 	"k8s.io/apiserver/pkg/admission"
 
 	"github.com/gardenlite/gardenlite/internal/garden/admission/plugin"
-	"github.com/gardenlite/gardenlite/internal/garden/admission/shootcommon"
+	"github.com/gardenlite/gardenlite/internal/garden/admission/request"
 )
 
 // project checks that no other Project has the namespace. The Project may adopt an existing namespace.
@@ -53,7 +53,7 @@ func (m *manager) controllerRegistration(ctx context.Context, a admission.Attrib
 			errs = append(errs, field.InternalError(path, fmt.Errorf("reading %q: %v", ref.Name, err)))
 		}
 	}
-	return shootcommon.Forbidden(a, errs)
+	return request.Forbidden(a, errs)
 }
 
 // gardenlet checks that no ManagedSeed has the name, because both create a seed of their own name.

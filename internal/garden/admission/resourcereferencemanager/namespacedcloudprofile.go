@@ -12,7 +12,7 @@ import (
 
 	"github.com/gardenlite/gardenlite/internal/garden/admission/cloudprofile"
 	"github.com/gardenlite/gardenlite/internal/garden/admission/plugin"
-	"github.com/gardenlite/gardenlite/internal/garden/admission/shootcommon"
+	"github.com/gardenlite/gardenlite/internal/garden/admission/request"
 )
 
 // namespacedCloudProfile refuses to remove versions that Shoots use, unless the parent has the version and it has not
@@ -52,7 +52,7 @@ func (m *manager) namespacedCloudProfile(ctx context.Context, a admission.Attrib
 			errs = append(errs, withinLimits(shoot, profile.Spec.Limits)...)
 		}
 	}
-	return shootcommon.Forbidden(a, errs)
+	return request.Forbidden(a, errs)
 }
 
 func kubernetesVersions(profile *gardencore.NamespacedCloudProfile) sets.Set[string] {
@@ -81,12 +81,8 @@ func (m *manager) shootsOf(ctx context.Context, profile *gardencore.NamespacedCl
 // kubernetesExpired returns false for a version that the parent does not have: a NamespacedCloudProfile cannot add
 // versions.
 func (m *manager) kubernetesExpired(parent *gardencore.CloudProfile, version string) bool {
-	for _, offered := range parent.Spec.Kubernetes.Versions {
-		if offered.Version == version {
-			return cloudprofile.Expired(offered, m.deps.Clock.Now())
-		}
-	}
-	return false
+	offered := cloudprofile.KubernetesVersion(parent.Spec.Kubernetes.Versions, version)
+	return offered != nil && cloudprofile.Expired(*offered, m.deps.Clock.Now())
 }
 
 // imageExpired returns true for a version that the parent does not have.

@@ -22,44 +22,30 @@ import (
 
 	"github.com/gardenlite/gardenlite/internal/garden/admission/plugin"
 	"github.com/gardenlite/gardenlite/internal/garden/admission/request"
-	"github.com/gardenlite/gardenlite/internal/garden/admission/shootcommon"
 )
 
 // Factory returns the plugin's factory.
 func Factory() plugin.Factory {
-	return plugin.Factory{Name: "ResourceReferenceManager", New: func(deps plugin.Dependencies) (admission.Interface, error) {
-		m := &manager{Handler: admission.NewHandler(admission.Create, admission.Update, admission.Delete), deps: deps}
-		m.checks = map[schema.GroupKind]check{
-			gardencore.Kind("BackupBucket"):           onChange(m.backupBucket),
-			gardencore.Kind("BackupEntry"):            onChange(m.backupEntry),
-			gardencore.Kind("CloudProfile"):           unlessDeleting(onChange(m.cloudProfile)),
-			gardencore.Kind("ControllerRegistration"): onChange(m.controllerRegistration),
-			gardencore.Kind("NamespacedCloudProfile"): unlessDeleting(onChange(m.namespacedCloudProfile)),
-			gardencore.Kind("Project"):                unlessDeleting(onChange(m.project)),
-			gardencore.Kind("SecretBinding"):          unlessDeleting(onChange(m.secretBinding)),
-			gardencore.Kind("Seed"):                   unlessDeleting(onChange(m.seed)),
-			gardencore.Kind("Shoot"):                  unlessDeleting(onChange(m.shoot)),
-			security.Kind("CredentialsBinding"):       unlessDeleting(onChange(m.credentialsBinding)),
-			seedmanagement.Kind("Gardenlet"):          unlessDeleting(onChange(m.gardenlet)),
-			seedmanagement.Kind("ManagedSeed"):        unlessDeleting(onChange(m.managedSeed)),
-		}
-		return m, nil
-	}}
+	return plugin.Factory{Name: "ResourceReferenceManager", Operations: plugin.OnAnyChange, Validate: validate}
 }
 
-type manager struct {
-	*admission.Handler
-	deps   plugin.Dependencies
-	checks map[schema.GroupKind]check
+// checks validate a request, by the kind of its object.
+var checks = map[schema.GroupKind]plugin.Func{
+	gardencore.Kind("BackupBucket"):           onChange((*manager).backupBucket),
+	gardencore.Kind("BackupEntry"):            onChange((*manager).backupEntry),
+	gardencore.Kind("CloudProfile"):           unlessDeleting(onChange((*manager).cloudProfile)),
+	gardencore.Kind("ControllerRegistration"): onChange((*manager).controllerRegistration),
+	gardencore.Kind("NamespacedCloudProfile"): unlessDeleting(onChange((*manager).namespacedCloudProfile)),
+	gardencore.Kind("Project"):                unlessDeleting(onChange((*manager).project)),
+	gardencore.Kind("SecretBinding"):          unlessDeleting(onChange((*manager).secretBinding)),
+	gardencore.Kind("Seed"):                   unlessDeleting(onChange((*manager).seed)),
+	gardencore.Kind("Shoot"):                  unlessDeleting(onChange((*manager).shoot)),
+	security.Kind("CredentialsBinding"):       unlessDeleting(onChange((*manager).credentialsBinding)),
+	seedmanagement.Kind("Gardenlet"):          unlessDeleting(onChange((*manager).gardenlet)),
+	seedmanagement.Kind("ManagedSeed"):        unlessDeleting(onChange((*manager).managedSeed)),
 }
 
-var _ admission.ValidationInterface = &manager{}
-
-// check validates a request. It returns a field error if the request is to be refused.
-type check func(context.Context, admission.Attributes) error
-
-// Validate implements admission.ValidationInterface.
-func (m *manager) Validate(ctx context.Context, a admission.Attributes, _ admission.ObjectInterfaces) error {
+func validate(ctx context.Context, deps plugin.Dependencies, a admission.Attributes) error {
 	kind := a.GetKind().GroupKind()
 	if kind == gardencore.Kind("BackupBucket") && a.GetSubresource() != "" {
 		return nil
@@ -68,36 +54,37 @@ func (m *manager) Validate(ctx context.Context, a admission.Attributes, _ admiss
 		if kind != gardencore.Kind("BackupBucket") {
 			return nil
 		}
-		return shootcommon.ToAPIError(a, m.deleteBackupBucket(ctx, a))
+		return (&manager{deps}).deleteBackupBucket(ctx, a)
 	}
-	if validate, known := m.checks[kind]; known {
-		return shootcommon.ToAPIError(a, validate(ctx, a))
+	if check, known := checks[kind]; known {
+		return check(ctx, deps, a)
 	}
 	return nil
 }
 
+// manager reads the objects that an object refers to.
+type manager struct{ deps plugin.Dependencies }
+
 // onChange returns a check that calls validate with the new and the old object; the old one is empty for a create
 // request.
-func onChange[T any, P interface {
-	*T
-	runtime.Object
-}](validate func(ctx context.Context, a admission.Attributes, obj, old P) error) check {
-	return func(ctx context.Context, a admission.Attributes) error {
+func onChange[T any, P request.Object[T]](
+	validate func(m *manager, ctx context.Context, a admission.Attributes, obj, old P) error) plugin.Func {
+	return func(ctx context.Context, deps plugin.Dependencies, a admission.Attributes) error {
 		obj, old, err := request.Objects[T, P](a)
 		if err != nil {
 			return err
 		}
-		return validate(ctx, a, obj, old)
+		return validate(&manager{deps}, ctx, a, obj, old)
 	}
 }
 
 // unlessDeleting skips a check for updates of objects that are being deleted.
-func unlessDeleting(validate check) check {
-	return func(ctx context.Context, a admission.Attributes) error {
+func unlessDeleting(validate plugin.Func) plugin.Func {
+	return func(ctx context.Context, deps plugin.Dependencies, a admission.Attributes) error {
 		if obj, ok := a.GetObject().(metav1.Object); ok && request.IsDeleting(a, obj) {
 			return nil
 		}
-		return validate(ctx, a)
+		return validate(ctx, deps, a)
 	}
 }
 

@@ -96,9 +96,9 @@ func kindOf(obj runtime.Object) (schema.GroupKind, schema.GroupResource, metav1.
 }
 
 // validate calls the plugin as a user who may read every object whose name does not start with "hidden".
-func validate(t *testing.T, reader plugintest.Reader, operation admission.Operation, obj, old runtime.Object, who user.Info) error {
+func runValidate(t *testing.T, reader plugintest.Reader, operation admission.Operation, obj, old runtime.Object, who user.Info) error {
 	t.Helper()
-	p, err := Factory().New(plugin.Dependencies{Reader: reader, Kube: kube(), Clock: clock.RealClock{}, Authorizer: authorizer.AuthorizerFunc(
+	p := Factory().New(plugin.Dependencies{Reader: reader, Kube: kube(), Clock: clock.RealClock{}, Authorizer: authorizer.AuthorizerFunc(
 		func(_ context.Context, a authorizer.Attributes) (authorizer.Decision, string, error) {
 			switch {
 			case a.GetName() == "broken":
@@ -108,9 +108,6 @@ func validate(t *testing.T, reader plugintest.Reader, operation admission.Operat
 			}
 			return authorizer.DecisionAllow, "", nil
 		})})
-	if err != nil {
-		t.Fatal(err)
-	}
 	kind, resource, m := kindOf(obj)
 	if operation == admission.Delete {
 		obj = nil
@@ -249,9 +246,9 @@ func TestShoot(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			shoot, old := shootOf(tc.change), shootOf(func(*spec) {})
-			wantField(t, validate(t, world(), admission.Create, shoot, nil, ann), tc.field)
-			wantField(t, validate(t, world(), admission.Update, shoot, old, ann), tc.field)
-			wantField(t, validate(t, world(), admission.Update, shoot, shoot, ann), "")
+			wantField(t, runValidate(t, world(), admission.Create, shoot, nil, ann), tc.field)
+			wantField(t, runValidate(t, world(), admission.Update, shoot, old, ann), tc.field)
+			wantField(t, runValidate(t, world(), admission.Update, shoot, shoot, ann), "")
 
 			// Another field changes.
 			stays := tc.field
@@ -260,11 +257,11 @@ func TestShoot(t *testing.T) {
 			}
 			changed := shoot.DeepCopy()
 			changed.Spec.Region = "elsewhere"
-			wantField(t, validate(t, world(), admission.Update, changed, shoot, ann), stays)
+			wantField(t, runValidate(t, world(), admission.Update, changed, shoot, ann), stays)
 
 			deleting := shoot.DeepCopy()
 			deleting.DeletionTimestamp = &metav1.Time{}
-			wantField(t, validate(t, world(), admission.Update, deleting, old, ann), "")
+			wantField(t, runValidate(t, world(), admission.Update, deleting, old, ann), "")
 		})
 	}
 }
@@ -320,8 +317,8 @@ func TestBindings(t *testing.T) {
 			CredentialsBindingProvider{Type: "other"}, CredentialsRef: ref(workloadIdentity, "", "identity")}, ann, "provider.type"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			wantField(t, validate(t, world(used), admission.Create, tc.binding, nil, tc.user), tc.field)
-			wantField(t, validate(t, world(used), admission.Update, tc.binding, tc.binding, tc.user), tc.field)
+			wantField(t, runValidate(t, world(used), admission.Create, tc.binding, nil, tc.user), tc.field)
+			wantField(t, runValidate(t, world(used), admission.Update, tc.binding, tc.binding, tc.user), tc.field)
 		})
 	}
 }
@@ -384,14 +381,14 @@ func TestLandscape(t *testing.T) {
 			if tc.old == nil {
 				operation = admission.Create
 			}
-			wantField(t, validate(t, world(), operation, tc.obj, tc.old, ann), tc.field)
+			wantField(t, runValidate(t, world(), operation, tc.obj, tc.old, ann), tc.field)
 		})
 	}
 }
 
 func TestDeleteBackupBucket(t *testing.T) {
 	for name, refused := range map[string]bool{"bucket": true, "empty": false, "": true} {
-		err := validate(t, world(), admission.Delete, &gardencore.BackupBucket{ObjectMeta: named("", name)}, nil, ann)
+		err := runValidate(t, world(), admission.Delete, &gardencore.BackupBucket{ObjectMeta: named("", name)}, nil, ann)
 		if (err != nil) != refused || refused && !apierrors.IsForbidden(err) {
 			t.Errorf("deleting %q: %v", name, err)
 		}

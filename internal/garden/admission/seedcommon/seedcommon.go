@@ -12,6 +12,8 @@ import (
 
 	gardencore "github.com/gardener/gardener/pkg/apis/core"
 	v1beta1constants "github.com/gardener/gardener/pkg/apis/core/v1beta1/constants"
+	"github.com/gardener/gardener/pkg/apis/security"
+	securityv1alpha1 "github.com/gardener/gardener/pkg/apis/security/v1alpha1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
@@ -21,6 +23,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/gardenlite/gardenlite/internal/garden/admission/plugin"
+	"github.com/gardenlite/gardenlite/internal/garden/admission/shootcommon"
 )
 
 const (
@@ -80,7 +83,8 @@ func SetNameLabels(obj metav1.Object, names ...string) {
 func ValidateChange(ctx context.Context, r plugin.Reader, kube kubernetes.Interface, seed string, newSpec,
 	oldSpec *gardencore.SeedSpec, path *field.Path) (field.ErrorList, error) {
 	removedZones := sets.New(oldSpec.Provider.Zones...).Delete(newSpec.Provider.Zones...)
-	newDomains, oldDomains := defaultDomains(newSpec), defaultDomains(oldSpec)
+	newDomains := sets.New(shootcommon.DefaultDomains(newSpec)...)
+	oldDomains := sets.New(shootcommon.DefaultDomains(oldSpec)...)
 	newInternal, oldInternal := newSpec.DNS.Internal, oldSpec.DNS.Internal
 	otherInternal := newInternal != nil && oldInternal != nil && newInternal.Domain != oldInternal.Domain
 	if removedZones.Len() == 0 && !otherInternal && newDomains.Equal(oldDomains) {
@@ -111,14 +115,6 @@ func ValidateChange(ctx context.Context, r plugin.Reader, kube kubernetes.Interf
 			fmt.Sprintf("must have %v while shoots on the seed have names below", sets.List(missing))))
 	}
 	return errs, nil
-}
-
-func defaultDomains(spec *gardencore.SeedSpec) sets.Set[string] {
-	domains := sets.New[string]()
-	for _, provider := range spec.DNS.Defaults {
-		domains.Insert(provider.Domain)
-	}
-	return domains
 }
 
 // used returns the domains that are parents of the Shoots' domains.
@@ -152,15 +148,12 @@ type DomainSecret struct {
 // DefaultDomainSecrets returns the Secrets of the landscape's default domains, which are used for the Shoots on seeds
 // without default domains of their own. It returns an error if one lacks the annotation for its provider or domain.
 func DefaultDomainSecrets(ctx context.Context, kube kubernetes.Interface) ([]DomainSecret, error) {
-	list, err := kube.CoreV1().Secrets(v1beta1constants.GardenNamespace).List(ctx, metav1.ListOptions{
-		ResourceVersion: plugin.FromCache,
-		LabelSelector:   v1beta1constants.GardenRole + "=" + v1beta1constants.GardenRoleDefaultDomain,
-	})
+	list, err := plugin.SecretsWithRole(ctx, kube, v1beta1constants.GardenRoleDefaultDomain)
 	if err != nil {
 		return nil, fmt.Errorf("listing the secrets of default domains: %v", err)
 	}
 	var secrets []DomainSecret
-	for _, secret := range list.Items {
+	for _, secret := range list {
 		provider, domain := secret.Annotations[annotationDNSProvider], secret.Annotations[annotationDNSDomain]
 		if provider == "" || domain == "" {
 			return nil, fmt.Errorf("reading the secrets of default domains: %s/%s must have the annotations %s and %s",
@@ -170,4 +163,23 @@ func DefaultDomainSecrets(ctx context.Context, kube kubernetes.Interface) ([]Dom
 			APIVersion: corev1.SchemeGroupVersion.String(), Kind: "Secret", Namespace: secret.Namespace, Name: secret.Name}})
 	}
 	return secrets, nil
+}
+
+// ValidateCredentialsType returns a field error if ref, at path, is a WorkloadIdentity that does not exist or is not of
+// the provider's type. It accepts references to other kinds.
+func ValidateCredentialsType(ctx context.Context, r plugin.Reader, ref *corev1.ObjectReference, provider string,
+	path *field.Path) error {
+	if ref == nil || ref.APIVersion != securityv1alpha1.SchemeGroupVersion.String() || ref.Kind != "WorkloadIdentity" {
+		return nil
+	}
+	identity, err := shootcommon.Get[*security.WorkloadIdentity](ctx, r, security.Resource("workloadidentities"),
+		ref.Namespace, ref.Name, path)
+	if err != nil {
+		return err
+	}
+	if identity.Spec.TargetSystem.Type != provider {
+		return field.Invalid(path, ref.Namespace+"/"+ref.Name,
+			fmt.Sprintf("is a WorkloadIdentity of type %q; must be one of type %q", identity.Spec.TargetSystem.Type, provider))
+	}
+	return nil
 }

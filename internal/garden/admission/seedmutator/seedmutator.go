@@ -1,6 +1,6 @@
 // Package seedmutator contains the admission plugin SeedMutator, which labels a Seed with its own name and, if it is a
-// managed seed, with the name of the seed that the Shoot runs on. It may import the plugin, request, seedcommon and
-// shootcommon packages.
+// managed seed, with the name of the seed that the Shoot runs on. It may import the plugin, request and
+// seedcommon packages.
 package seedmutator
 
 import (
@@ -18,44 +18,30 @@ import (
 	"github.com/gardenlite/gardenlite/internal/garden/admission/plugin"
 	"github.com/gardenlite/gardenlite/internal/garden/admission/request"
 	"github.com/gardenlite/gardenlite/internal/garden/admission/seedcommon"
-	"github.com/gardenlite/gardenlite/internal/garden/admission/shootcommon"
 )
 
 // Factory returns the plugin's factory.
 func Factory() plugin.Factory {
-	return plugin.Factory{Name: "SeedMutator", New: func(deps plugin.Dependencies) (admission.Interface, error) {
-		return &mutator{admission.NewHandler(admission.Create, admission.Update), deps.Reader}, nil
-	}}
-}
-
-type mutator struct {
-	*admission.Handler
-	reader plugin.Reader
-}
-
-var _ admission.MutationInterface = &mutator{}
-
-// Admit implements admission.MutationInterface.
-func (m *mutator) Admit(ctx context.Context, a admission.Attributes, _ admission.ObjectInterfaces) error {
-	if a.GetKind().GroupKind() != gardencore.Kind("Seed") {
-		return nil
+	return plugin.Factory{
+		Name:       "SeedMutator",
+		Operations: plugin.OnCreateOrUpdate,
+		Admit:      plugin.ForKind(gardencore.Kind("Seed"), admit, request.AnySubresource),
 	}
-	seed, _, err := request.Objects[gardencore.Seed](a)
+}
+
+func admit(ctx context.Context, deps plugin.Dependencies, _ admission.Attributes, seed, _ *gardencore.Seed) error {
+	parent, err := parentOf(ctx, deps.Reader, seed.Name)
 	if err != nil {
 		return err
-	}
-	parent, err := m.parent(ctx, seed.Name)
-	if err != nil {
-		return shootcommon.ToAPIError(a, err)
 	}
 	seedcommon.SetNameLabels(seed, seed.Name, parent)
 	return nil
 }
 
-// parent returns the name of the seed on which the Shoot of a managed seed runs, and "" if the seed is not a managed
+// parentOf returns the name of the seed on which the Shoot of a managed seed runs, and "" if the seed is not a managed
 // one.
-func (m *mutator) parent(ctx context.Context, seed string) (string, error) {
-	managedSeed, err := plugin.Get[*seedmanagement.ManagedSeed](ctx, m.reader, seedmanagement.Resource("managedseeds"),
+func parentOf(ctx context.Context, r plugin.Reader, seed string) (string, error) {
+	managedSeed, err := plugin.Get[*seedmanagement.ManagedSeed](ctx, r, seedmanagement.Resource("managedseeds"),
 		v1beta1constants.GardenNamespace, seed)
 	if apierrors.IsNotFound(err) || err == nil && managedSeed.Spec.Shoot == nil {
 		return "", nil
@@ -64,7 +50,7 @@ func (m *mutator) parent(ctx context.Context, seed string) (string, error) {
 		return "", fmt.Errorf("reading the managed seed of seed %q: %v", seed, err)
 	}
 	shootName := managedSeed.Spec.Shoot.Name
-	shoot, err := plugin.Get[*gardencore.Shoot](ctx, m.reader, gardencore.Resource("shoots"), managedSeed.Namespace, shootName)
+	shoot, err := plugin.Get[*gardencore.Shoot](ctx, r, gardencore.Resource("shoots"), managedSeed.Namespace, shootName)
 	if apierrors.IsNotFound(err) {
 		return "", field.Invalid(field.NewPath("metadata", "name"), seed,
 			fmt.Sprintf("belongs to a ManagedSeed whose shoot %s/%s does not exist", managedSeed.Namespace, shootName))

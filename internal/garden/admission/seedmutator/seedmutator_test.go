@@ -23,7 +23,7 @@ func managedSeed(name string, shoot *seedmanagement.Shoot) *seedmanagement.Manag
 }
 
 func TestAdmit(t *testing.T) {
-	p, err := Factory().New(plugin.Dependencies{Reader: plugintest.Reader{Objects: map[schema.GroupResource][]runtime.Object{
+	p := Factory().New(plugin.Dependencies{Reader: plugintest.Reader{Objects: map[schema.GroupResource][]runtime.Object{
 		gardencore.Resource("shoots"): {
 			&gardencore.Shoot{ObjectMeta: metav1.ObjectMeta{Name: "s", Namespace: "garden"}, Spec: gardencore.ShootSpec{SeedName: new("parent")}}},
 		seedmanagement.Resource("managedseeds"): {
@@ -32,9 +32,6 @@ func TestAdmit(t *testing.T) {
 			managedSeed("orphan", &seedmanagement.Shoot{Name: "none"}),
 		},
 	}}})
-	if err != nil {
-		t.Fatal(err)
-	}
 	for seed, want := range map[string]map[string]string{
 		"plain":     {"x": "y", "name.seed.gardener.cloud/plain": "true"},
 		"shootless": {"x": "y", "name.seed.gardener.cloud/shootless": "true"},

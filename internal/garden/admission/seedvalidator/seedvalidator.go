@@ -16,57 +16,40 @@ import (
 	"github.com/gardenlite/gardenlite/internal/garden/admission/plugin"
 	"github.com/gardenlite/gardenlite/internal/garden/admission/request"
 	"github.com/gardenlite/gardenlite/internal/garden/admission/seedcommon"
-	"github.com/gardenlite/gardenlite/internal/garden/admission/shootcommon"
 )
 
 // Factory returns the plugin's factory.
 func Factory() plugin.Factory {
-	return plugin.Factory{Name: "SeedValidator", New: func(deps plugin.Dependencies) (admission.Interface, error) {
-		return &validator{admission.NewHandler(admission.Create, admission.Update, admission.Delete), deps}, nil
-	}}
+	return plugin.Factory{
+		Name:       "SeedValidator",
+		Operations: plugin.OnAnyChange,
+		Validate:   plugin.ForKind(gardencore.Kind("Seed"), validate),
+	}
 }
 
-type validator struct {
-	*admission.Handler
-	deps plugin.Dependencies
-}
-
-var _ admission.ValidationInterface = &validator{}
-
-// Validate implements admission.ValidationInterface.
-func (v *validator) Validate(ctx context.Context, a admission.Attributes, _ admission.ObjectInterfaces) error {
-	if !request.IsForKind(a, gardencore.Kind("Seed")) {
-		return nil
-	}
-	if a.GetOperation() == admission.Delete {
-		return shootcommon.ToAPIError(a, v.validateDelete(ctx, a, request.Name(a)))
-	}
-	seed, old, err := request.Objects[gardencore.Seed](a)
-	if err != nil {
-		return err
-	}
-	if a.GetOperation() == admission.Update {
-		errs, err := v.validateUpdate(ctx, seed, old)
-		if err != nil || len(errs) > 0 {
-			return answer(a, errs, err)
+func validate(ctx context.Context, deps plugin.Dependencies, a admission.Attributes, seed, old *gardencore.Seed) error {
+	switch a.GetOperation() {
+	case admission.Delete:
+		return validateDelete(ctx, deps, a)
+	case admission.Update:
+		errs, err := validateUpdate(ctx, deps, seed, old)
+		if err != nil {
+			return err
+		}
+		if len(errs) > 0 {
+			return request.Forbidden(a, errs)
 		}
 	}
-	if backup := seed.Spec.Backup; backup != nil {
-		return shootcommon.ToAPIError(a, seedcommon.ValidateCredentialsType(ctx, v.deps.Reader, backup.CredentialsRef,
-			backup.Provider, field.NewPath("spec", "backup", "credentialsRef")))
+	backup := seed.Spec.Backup
+	if backup == nil {
+		return nil
 	}
-	return nil
+	return seedcommon.ValidateCredentialsType(ctx, deps.Reader, backup.CredentialsRef, backup.Provider,
+		field.NewPath("spec", "backup", "credentialsRef"))
 }
 
-func answer(a admission.Attributes, errs field.ErrorList, err error) error {
-	if err != nil {
-		return shootcommon.ToAPIError(a, err)
-	}
-	return shootcommon.Forbidden(a, errs)
-}
-
-func (v *validator) validateUpdate(ctx context.Context, seed, old *gardencore.Seed) (field.ErrorList, error) {
-	errs, err := seedcommon.ValidateChange(ctx, v.deps.Reader, v.deps.Kube, seed.Name, &seed.Spec, &old.Spec, field.NewPath("spec"))
+func validateUpdate(ctx context.Context, deps plugin.Dependencies, seed, old *gardencore.Seed) (field.ErrorList, error) {
+	errs, err := seedcommon.ValidateChange(ctx, deps.Reader, deps.Kube, seed.Name, &seed.Spec, &old.Spec, field.NewPath("spec"))
 	if label := v1beta1constants.LabelSelfHostedShootCluster; metav1.HasLabel(old.ObjectMeta, label) &&
 		!metav1.HasLabel(seed.ObjectMeta, label) {
 		errs = append(errs, field.Forbidden(field.NewPath("metadata", "labels").Key(label), "must not be removed"))
@@ -76,8 +59,9 @@ func (v *validator) validateUpdate(ctx context.Context, seed, old *gardencore.Se
 
 // validateDelete refuses to delete a Seed with Shoots. Backups are not checked: they are deleted with the Seed, or the
 // gardenlet keeps the Seed's finalizer until they are gone.
-func (v *validator) validateDelete(ctx context.Context, a admission.Attributes, name string) error {
-	shoots, err := seedcommon.Shoots(ctx, v.deps.Reader, name)
+func validateDelete(ctx context.Context, deps plugin.Dependencies, a admission.Attributes) error {
+	name := request.Name(a)
+	shoots, err := seedcommon.Shoots(ctx, deps.Reader, name)
 	if err != nil {
 		return err
 	}

@@ -69,11 +69,11 @@ func TestValidate(t *testing.T) {
 			if test.old != nil {
 				old = test.old
 			}
-			p, err := Factory().New(deps)
-			if err != nil || !p.Handles(test.op) {
-				t.Fatal(p, err)
+			p := Factory().New(deps)
+			if !p.Handles(test.op) {
+				t.Fatal(p)
 			}
-			err = p.(admission.ValidationInterface).Validate(
+			err := p.(admission.ValidationInterface).Validate(
 				context.Background(), admission.NewAttributesRecord(obj, old, gardencore.Kind("Seed").WithVersion("v1beta1"), "",
 					test.name, gardencore.Resource("seeds").WithVersion("v1beta1"), test.subresource, test.op, nil, false, nil), nil)
 			if apierrors.IsForbidden(err) != test.forbidden || !test.forbidden && err != nil {

@@ -1,9 +1,15 @@
+// Package shootcommon is shared by the admission plugins for Shoots: it reads the objects that a Shoot refers to,
+// and answers simple questions about a Shoot.
+//
+// It may import the plugin package and the Gardener API types. Its functions do not change their arguments.
 package shootcommon
 
 import (
 	"slices"
+	"strings"
 
 	gardencore "github.com/gardener/gardener/pkg/apis/core"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/utils/ptr"
 )
 
@@ -15,6 +21,24 @@ func Hibernated(shoot *gardencore.Shoot) bool {
 	return shoot.Spec.Hibernation != nil && ptr.Deref(shoot.Spec.Hibernation.Enabled, false)
 }
 
+// WorkerZones returns the zones of all worker pools.
+func WorkerZones(shoot *gardencore.Shoot) sets.Set[string] {
+	zones := sets.New[string]()
+	for _, worker := range shoot.Spec.Provider.Workers {
+		zones.Insert(worker.Zones...)
+	}
+	return zones
+}
+
+// MinimumNodes returns the sum of the minimums of all worker pools.
+func MinimumNodes(shoot *gardencore.Shoot) int64 {
+	var minimum int64
+	for _, worker := range shoot.Spec.Provider.Workers {
+		minimum += int64(worker.Minimum)
+	}
+	return minimum
+}
+
 // UpdatesInPlace reports whether the nodes of a worker pool are updated in place when their machine image or Kubernetes
 // version changes.
 func UpdatesInPlace(worker *gardencore.Worker) bool {
@@ -24,7 +48,7 @@ func UpdatesInPlace(worker *gardencore.Worker) bool {
 
 // Worker returns the worker pool with the given name, and nil if there is none.
 func Worker(workers []gardencore.Worker, name string) *gardencore.Worker {
-	return find(workers, func(w *gardencore.Worker) bool { return w.Name == name })
+	return Find(workers, func(w *gardencore.Worker) bool { return w.Name == name })
 }
 
 // NginxIngress reports whether the nginx ingress add-on is enabled.
@@ -39,7 +63,26 @@ func HasIPFamily(shoot *gardencore.Shoot, family gardencore.IPFamily) bool {
 
 // PrimaryDNSProvider returns the first provider that is marked as primary, and nil if none is.
 func PrimaryDNSProvider(providers []gardencore.DNSProvider) *gardencore.DNSProvider {
-	return find(providers, func(p *gardencore.DNSProvider) bool { return ptr.Deref(p.Primary, false) })
+	return Find(providers, func(p *gardencore.DNSProvider) bool { return ptr.Deref(p.Primary, false) })
+}
+
+// DefaultDomains returns the default domains of a seed.
+func DefaultDomains(seed *gardencore.SeedSpec) []string {
+	var domains []string
+	for _, config := range seed.DNS.Defaults {
+		domains = append(domains, config.Domain)
+	}
+	return domains
+}
+
+// ParentDomain returns the first of the parents that the domain is below, and "" if there is none.
+func ParentDomain(domain string, parents []string) string {
+	for _, parent := range parents {
+		if strings.HasSuffix(domain, "."+parent) {
+			return parent
+		}
+	}
+	return ""
 }
 
 // UnmanagedDNS reports whether the primary DNS provider, or the first one if none is marked as primary, has the type
@@ -55,8 +98,8 @@ func UnmanagedDNS(shoot *gardencore.Shoot) bool {
 	return ptr.Deref(provider.Type, "") == gardencore.DNSUnmanaged
 }
 
-// find returns a pointer to the first matching item of the slice, and nil if there is none.
-func find[T any](items []T, matches func(*T) bool) *T {
+// Find returns a pointer to the first matching item of the slice, and nil if there is none.
+func Find[T any](items []T, matches func(*T) bool) *T {
 	for i := range items {
 		if matches(&items[i]) {
 			return &items[i]

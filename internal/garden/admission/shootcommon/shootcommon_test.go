@@ -14,25 +14,12 @@ import (
 	"k8s.io/apiserver/pkg/admission"
 
 	"github.com/gardenlite/gardenlite/internal/garden/admission/plugin/plugintest"
+	"github.com/gardenlite/gardenlite/internal/garden/admission/request"
 )
 
 func attributes(operation admission.Operation, obj, old runtime.Object) admission.Attributes {
 	return admission.NewAttributesRecord(obj, old, gardencore.Kind("Shoot").WithVersion("v1beta1"), "garden-p", "s",
 		gardencore.Resource("shoots").WithVersion("v1beta1"), "", operation, nil, false, nil)
-}
-
-func TestObjects(t *testing.T) {
-	is, was := &gardencore.Shoot{}, &gardencore.Shoot{ObjectMeta: metav1.ObjectMeta{Name: "was"}}
-	for operation, want := range map[admission.Operation][2]string{admission.Create: {"", ""}, admission.Update: {"", "was"},
-		admission.Delete: {"was", "was"}} {
-		shoot, old, err := Objects(attributes(operation, is, was))
-		if err != nil || shoot.Name != want[0] || old.Name != want[1] {
-			t.Errorf("%s: got %q, %q, %v", operation, shoot.Name, old.Name, err)
-		}
-	}
-	if _, _, err := Objects(attributes(admission.Create, &gardencore.Seed{}, nil)); !apierrors.IsBadRequest(err) {
-		t.Errorf("a Seed is not a Shoot: %v", err)
-	}
 }
 
 func TestRefused(t *testing.T) {
@@ -48,12 +35,12 @@ func TestRefused(t *testing.T) {
 		"other":          {errors.New("x"), 500},
 	} {
 		status := apierrors.APIStatus(nil)
-		if err := ToAPIError(attributes(admission.Create, &gardencore.Shoot{}, nil), test.err); !errors.As(err, &status) ||
+		if err := request.ToAPIError(attributes(admission.Create, &gardencore.Shoot{}, nil), test.err); !errors.As(err, &status) ||
 			status.Status().Code != test.code {
 			t.Errorf("%s: got %v, want %d", name, err, test.code)
 		}
 	}
-	if err := ToAPIError(nil, nil); err != nil {
+	if err := request.ToAPIError(nil, nil); err != nil {
 		t.Errorf("no error must stay none, is %v", err)
 	}
 }

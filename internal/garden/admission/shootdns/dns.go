@@ -27,35 +27,20 @@ import (
 
 // Factory returns the plugin's factory.
 func Factory() plugin.Factory {
-	return plugin.Factory{Name: "ShootDNS", New: func(deps plugin.Dependencies) (admission.Interface, error) {
-		return dns{admission.NewHandler(admission.Create, admission.Update), deps}, nil
-	}}
+	return plugin.Factory{
+		Name:       "ShootDNS",
+		Operations: plugin.OnCreateOrUpdate,
+		Admit:      plugin.ForKind(gardencore.Kind("Shoot"), admit, shootcommon.Binding),
+		Validate:   plugin.ForKind(gardencore.Kind("Shoot"), validate, shootcommon.Binding),
+	}
 }
-
-type dns struct {
-	*admission.Handler
-	deps plugin.Dependencies
-}
-
-var (
-	_ admission.MutationInterface   = dns{}
-	_ admission.ValidationInterface = dns{}
-)
 
 var dnsPath = field.NewPath("spec", "dns")
 
-// Admit implements admission.MutationInterface.
-func (d dns) Admit(ctx context.Context, a admission.Attributes, _ admission.ObjectInterfaces) error {
-	if !shootcommon.IsShoot(a, shootcommon.Binding) {
-		return nil
-	}
-	shoot, old, err := shootcommon.Objects(a)
+func admit(ctx context.Context, deps plugin.Dependencies, _ admission.Attributes, shoot, old *gardencore.Shoot) error {
+	domains, err := defaultDomains(ctx, deps, shoot)
 	if err != nil {
 		return err
-	}
-	domains, err := d.defaultDomains(ctx, shoot)
-	if err != nil {
-		return shootcommon.ToAPIError(a, err)
 	}
 	keepPrimaryProvider(shoot, old)
 	if shoot.Spec.SeedName == nil {
@@ -66,9 +51,9 @@ func (d dns) Admit(ctx context.Context, a admission.Attributes, _ admission.Obje
 			shoot.Spec.DNS = &gardencore.DNS{}
 		}
 		if shoot.Spec.DNS.Domain == nil && len(domains) > 0 {
-			project, err := shootcommon.Project(ctx, d.deps.Reader, shoot.Namespace)
+			project, err := shootcommon.Project(ctx, deps.Reader, shoot.Namespace)
 			if err != nil {
-				return shootcommon.ToAPIError(a, err)
+				return err
 			}
 			shoot.Spec.DNS.Domain = ptr.To(fmt.Sprintf("%s.%s.%s", subdomain(shoot), project.Name, domains[0]))
 		}
@@ -98,7 +83,7 @@ func keepPrimaryProvider(shoot, old *gardencore.Shoot) {
 // choosePrimaryProvider marks the first provider as primary if none is marked and the domain is not below a default
 // domain.
 func choosePrimaryProvider(dns *gardencore.DNS, domains []string) {
-	if dns == nil || len(dns.Providers) == 0 || dns.Domain != nil && defaultDomainOf(*dns.Domain, domains) != "" {
+	if dns == nil || len(dns.Providers) == 0 || dns.Domain != nil && shootcommon.ParentDomain(*dns.Domain, domains) != "" {
 		return
 	}
 	if shootcommon.PrimaryDNSProvider(dns.Providers) == nil {
@@ -114,32 +99,24 @@ func subdomain(shoot *gardencore.Shoot) string {
 	return shoot.Name
 }
 
-// Validate implements admission.ValidationInterface.
-func (d dns) Validate(ctx context.Context, a admission.Attributes, _ admission.ObjectInterfaces) error {
-	if !shootcommon.IsShoot(a, shootcommon.Binding) {
-		return nil
-	}
-	shoot, old, err := shootcommon.Objects(a)
+func validate(ctx context.Context, deps plugin.Dependencies, a admission.Attributes, shoot, old *gardencore.Shoot) error {
+	domains, err := defaultDomains(ctx, deps, shoot)
 	if err != nil {
 		return err
-	}
-	domains, err := d.defaultDomains(ctx, shoot)
-	if err != nil {
-		return shootcommon.ToAPIError(a, err)
 	}
 	if !hasDomain(shoot) {
 		return nil
 	}
 	var errs field.ErrorList
-	base := defaultDomainOf(*shoot.Spec.DNS.Domain, domains)
+	base := shootcommon.ParentDomain(*shoot.Spec.DNS.Domain, domains)
 	if base != "" {
 		errs = validateNoPrimaryProvider(shoot.Spec.DNS.Providers)
 	}
 	// Shoots that have been scheduled with a domain keep it, whatever was allowed then.
 	if isNew := old.Spec.SeedName == nil || !hasDomain(old); isNew && !shootcommon.UnmanagedDNS(shoot) {
-		project, err := shootcommon.Project(ctx, d.deps.Reader, shoot.Namespace)
+		project, err := shootcommon.Project(ctx, deps.Reader, shoot.Namespace)
 		if err != nil {
-			return shootcommon.ToAPIError(a, err)
+			return err
 		}
 		if base != "" {
 			errs = append(errs, validateForm(shoot, project.Name+"."+base)...)
@@ -181,14 +158,4 @@ func validateForm(shoot *gardencore.Shoot, parent string) field.ErrorList {
 			fmt.Sprintf("a domain below a default domain must be <shoot>.<project>.<default domain>, here %s", expected))}
 	}
 	return nil
-}
-
-// defaultDomainOf returns the first default domain that is a parent of the domain, and "" if there is none.
-func defaultDomainOf(domain string, defaults []string) string {
-	for _, base := range defaults {
-		if strings.HasSuffix(domain, "."+base) {
-			return base
-		}
-	}
-	return ""
 }

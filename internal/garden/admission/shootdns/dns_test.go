@@ -34,19 +34,16 @@ func newPlugin(t *testing.T, secrets ...runtime.Object) admission.Interface {
 	t.Helper()
 	own := &gardencore.Seed{ObjectMeta: metav1.ObjectMeta{Name: "own"}}
 	own.Spec.DNS.Defaults = []gardencore.SeedDNSProviderConfig{{Domain: "own.seed"}}
-	p, err := Factory().New(
+	p := Factory().New(
 		plugin.Dependencies{Kube: fake.NewClientset(secrets...), Reader: plugintest.Reader{Objects: map[schema.GroupResource][]runtime.Object{
 			gardencore.Resource("projects"): {
 				&gardencore.Project{ObjectMeta: metav1.ObjectMeta{Name: "it"}, Spec: gardencore.ProjectSpec{Namespace: new("garden-it")}}},
 			gardencore.Resource("seeds"): {own, &gardencore.Seed{ObjectMeta: metav1.ObjectMeta{Name: "plain"}}},
 		}}})
-	if err != nil {
-		t.Fatal(err)
-	}
 	return p
 }
 
-func defaultDomains() []runtime.Object {
+func defaultDomainSecrets() []runtime.Object {
 	return []runtime.Object{
 		domainSecret("one", v1beta1constants.GardenRoleDefaultDomain, "low.test", "x"),
 		domainSecret("two", v1beta1constants.GardenRoleDefaultDomain, "high.test", "10"),
@@ -127,7 +124,7 @@ func TestAdmit(t *testing.T) {
 			old: &gardencore.DNS{Providers: providers("gcp*")}, want: "- aws"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			secrets := defaultDomains()
+			secrets := defaultDomainSecrets()
 			if test.without {
 				secrets = nil
 			}
@@ -147,7 +144,7 @@ func TestAdmit(t *testing.T) {
 	t.Run("generated name", func(t *testing.T) {
 		shoot := newShoot("plain", nil)
 		shoot.Name, shoot.GenerateName = "", "gen-"
-		if err := newPlugin(t, defaultDomains()...).(admission.MutationInterface).Admit(
+		if err := newPlugin(t, defaultDomainSecrets()...).(admission.MutationInterface).Admit(
 			context.Background(), attributes(shoot, nil, ""), nil); err != nil {
 			t.Fatal(err)
 		}
@@ -165,9 +162,9 @@ func TestAdmitRefuses(t *testing.T) {
 		shoot   *gardencore.Shoot
 		secrets []runtime.Object
 	}{
-		"spec.seedName":      {newShoot("gone", nil), defaultDomains()},
-		"spec.dns.domain":    {newShoot("", nil), append(defaultDomains(), broken)},
-		"metadata.namespace": {elsewhere, defaultDomains()},
+		"spec.seedName":      {newShoot("gone", nil), defaultDomainSecrets()},
+		"spec.dns.domain":    {newShoot("", nil), append(defaultDomainSecrets(), broken)},
+		"metadata.namespace": {elsewhere, defaultDomainSecrets()},
 	} {
 		err := newPlugin(t, test.secrets...).(admission.MutationInterface).Admit(context.Background(), attributes(test.shoot, nil, ""), nil)
 		if !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), field) {
@@ -206,7 +203,7 @@ func TestValidate(t *testing.T) {
 			field: "spec.dns.domain"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			err := newPlugin(t, defaultDomains()...).(admission.ValidationInterface).Validate(
+			err := newPlugin(t, defaultDomainSecrets()...).(admission.ValidationInterface).Validate(
 				context.Background(), attributes(test.shoot, test.old, ""), nil)
 			if (err == nil) != (test.field == "") || err != nil &&
 				(!apierrors.IsInvalid(err) || err.(apierrors.APIStatus).Status().Details.Causes[0].Field != test.field) {

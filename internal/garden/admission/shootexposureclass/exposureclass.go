@@ -19,43 +19,30 @@ import (
 
 // Factory returns the plugin's factory.
 func Factory() plugin.Factory {
-	return plugin.Factory{Name: "ShootExposureClass", New: func(deps plugin.Dependencies) (admission.Interface, error) {
-		return exposureClass{admission.NewHandler(admission.Create), deps.Reader}, nil
-	}}
+	return plugin.Factory{
+		Name:       "ShootExposureClass",
+		Operations: plugin.OnCreate,
+		Admit:      plugin.ForKind(gardencore.Kind("Shoot"), admit),
+	}
 }
 
-type exposureClass struct {
-	*admission.Handler
-	reader plugin.Reader
-}
-
-var _ admission.MutationInterface = exposureClass{}
-
-// Admit implements admission.MutationInterface.
-func (e exposureClass) Admit(ctx context.Context, a admission.Attributes, _ admission.ObjectInterfaces) error {
-	if !shootcommon.IsShoot(a) {
-		return nil
-	}
-	shoot, _, err := shootcommon.Objects(a)
-	if err != nil {
-		return err
-	}
+func admit(ctx context.Context, deps plugin.Dependencies, _ admission.Attributes, shoot, _ *gardencore.Shoot) error {
 	if shoot.Spec.ExposureClassName == nil {
 		return nil
 	}
-	class, err := shootcommon.Get[*gardencore.ExposureClass](ctx, e.reader, gardencore.Resource("exposureclasses"), "",
+	class, err := shootcommon.Get[*gardencore.ExposureClass](ctx, deps.Reader, gardencore.Resource("exposureclasses"), "",
 		*shoot.Spec.ExposureClassName, field.NewPath("spec", "exposureClassName"))
 	if err != nil {
-		return shootcommon.ToAPIError(a, err)
+		return err
 	}
 	if class.Scheduling == nil {
 		return nil
 	}
 	scheduling := class.Scheduling.DeepCopy()
 	if err := uniteSelectors(&shoot.Spec, scheduling.SeedSelector); err != nil {
-		return shootcommon.ToAPIError(a, err)
+		return err
 	}
-	return shootcommon.ToAPIError(a, uniteTolerations(&shoot.Spec, scheduling.Tolerations))
+	return uniteTolerations(&shoot.Spec, scheduling.Tolerations)
 }
 
 func uniteSelectors(spec *gardencore.ShootSpec, class *gardencore.SeedSelector) error {

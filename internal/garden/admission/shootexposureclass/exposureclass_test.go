@@ -32,13 +32,10 @@ func TestAdmit(t *testing.T) {
 		Tolerations:  []gardencore.Toleration{{Key: "public", Value: new("yes")}},
 	})
 	before := public.DeepCopy()
-	p, err := Factory().New(plugin.Dependencies{Reader: plugintest.Reader{Objects: map[schema.GroupResource][]runtime.Object{
+	p := Factory().New(plugin.Dependencies{Reader: plugintest.Reader{Objects: map[schema.GroupResource][]runtime.Object{
 		gardencore.Resource("exposureclasses"): {public, class("plain", nil),
 			class("tolerated", &gardencore.ExposureClassScheduling{Tolerations: []gardencore.Toleration{{Key: "t"}}})},
 	}}})
-	if err != nil {
-		t.Fatal(err)
-	}
 	own := gardencore.ShootSpec{SeedSelector: selector(map[string]string{"own": "1"}, hasRack, "d", "b"),
 		Tolerations: []gardencore.Toleration{{Key: "own"}}}
 	for name, test := range map[string]struct {

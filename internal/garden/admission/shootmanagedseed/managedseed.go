@@ -26,26 +26,17 @@ import (
 
 // Factory returns the plugin's factory.
 func Factory() plugin.Factory {
-	return plugin.Factory{Name: "ShootManagedSeed", New: func(deps plugin.Dependencies) (admission.Interface, error) {
-		return managedSeed{admission.NewHandler(admission.Update, admission.Delete), deps.Reader}, nil
-	}}
-}
-
-type managedSeed struct {
-	*admission.Handler
-	reader plugin.Reader
-}
-
-var _ admission.ValidationInterface = managedSeed{}
-
-// Validate implements admission.ValidationInterface.
-func (m managedSeed) Validate(ctx context.Context, a admission.Attributes, _ admission.ObjectInterfaces) error {
-	if !shootcommon.IsShoot(a) {
-		return nil
+	return plugin.Factory{
+		Name:       "ShootManagedSeed",
+		Operations: []admission.Operation{admission.Update, admission.Delete},
+		Validate:   plugin.ForKind(gardencore.Kind("Shoot"), validate),
 	}
-	seeds, err := m.of(ctx, a.GetNamespace(), a.GetName())
+}
+
+func validate(ctx context.Context, deps plugin.Dependencies, a admission.Attributes, shoot, old *gardencore.Shoot) error {
+	seeds, err := managedSeedsOf(ctx, deps.Reader, a.GetNamespace(), a.GetName())
 	if err != nil || len(seeds) == 0 {
-		return shootcommon.ToAPIError(a, err)
+		return err
 	}
 	seed := seeds[0]
 	if a.GetOperation() == admission.Delete {
@@ -53,12 +44,8 @@ func (m managedSeed) Validate(ctx context.Context, a admission.Attributes, _ adm
 			a, fmt.Errorf("shoot %s/%s is the seed %q: delete the ManagedSeed first", seed.Namespace, seed.Spec.Shoot.Name, seed.Name))
 	}
 	if len(seeds) > 1 {
-		return shootcommon.ToAPIError(a, field.Forbidden(field.NewPath("metadata", "name"),
-			fmt.Sprintf("%d ManagedSeeds refer to the Shoot; delete all but one first", len(seeds))))
-	}
-	shoot, old, err := shootcommon.Objects(a)
-	if err != nil {
-		return err
+		return field.Forbidden(field.NewPath("metadata", "name"),
+			fmt.Sprintf("%d ManagedSeeds refer to the Shoot; delete all but one first", len(seeds)))
 	}
 	if errs := validateUpdate(shoot, old, seed); len(errs) > 0 {
 		return apierrors.NewInvalid(a.GetKind().GroupKind(), shoot.Name, errs)
@@ -66,15 +53,15 @@ func (m managedSeed) Validate(ctx context.Context, a admission.Attributes, _ adm
 	return nil
 }
 
-// of returns the ManagedSeeds that refer to a Shoot; there should be at most one. A DeleteCollection request has no
-// name, so it gets the ManagedSeeds of all Shoots of the namespace: one of them is enough to refuse the request.
-func (m managedSeed) of(ctx context.Context, namespace, shoot string) ([]*seedmanagement.ManagedSeed, error) {
+// managedSeedsOf returns the ManagedSeeds that refer to a Shoot; there should be at most one. A DeleteCollection request
+// has no name, so all ManagedSeeds of the namespace's Shoots are returned: one of them is enough to refuse the request.
+func managedSeedsOf(ctx context.Context, r plugin.Reader, namespace, shoot string) ([]*seedmanagement.ManagedSeed, error) {
 	if namespace != constants.GardenNamespace { // all ManagedSeeds are in this namespace
 		return nil, nil
 	}
 	names, selector := sets.New(shoot), fields.OneTermEqualSelector(seedmanagement.ManagedSeedShootName, shoot)
 	if shoot == "" {
-		shoots, err := plugin.List[*gardencore.Shoot](ctx, m.reader, gardencore.Resource("shoots"), namespace, nil)
+		shoots, err := plugin.List[*gardencore.Shoot](ctx, r, gardencore.Resource("shoots"), namespace, nil)
 		if err != nil {
 			return nil, fmt.Errorf("listing the Shoots of namespace %q: %v", namespace, err)
 		}
@@ -83,7 +70,7 @@ func (m managedSeed) of(ctx context.Context, namespace, shoot string) ([]*seedma
 		}
 		selector = fields.Everything()
 	}
-	seeds, err := plugin.List[*seedmanagement.ManagedSeed](ctx, m.reader, seedmanagement.Resource("managedseeds"), namespace, selector)
+	seeds, err := plugin.List[*seedmanagement.ManagedSeed](ctx, r, seedmanagement.Resource("managedseeds"), namespace, selector)
 	if err != nil {
 		return nil, fmt.Errorf("listing the ManagedSeeds of namespace %q: %v", namespace, err)
 	}
@@ -109,7 +96,7 @@ func validateUpdate(shoot, old *gardencore.Shoot, seed *seedmanagement.ManagedSe
 	if zones, known := seedZones(seed); !known {
 		errs = append(errs, field.Forbidden(
 			workers, fmt.Sprintf("the ManagedSeed %q has no seed template to compare with; give it one first", seed.Name)))
-	} else if workerZones(old).Difference(workerZones(shoot)).HasAny(zones...) {
+	} else if shootcommon.WorkerZones(old).Difference(shootcommon.WorkerZones(shoot)).HasAny(zones...) {
 		errs = append(errs, field.Forbidden(workers, "must not give up zones that the ManagedSeed still has in its seed template"))
 	}
 	return errs
@@ -120,14 +107,6 @@ func nodes(shoot *gardencore.Shoot) *string {
 		return nil
 	}
 	return shoot.Spec.Networking.Nodes
-}
-
-func workerZones(shoot *gardencore.Shoot) sets.Set[string] {
-	zones := sets.New[string]()
-	for _, worker := range shoot.Spec.Provider.Workers {
-		zones.Insert(worker.Zones...)
-	}
-	return zones
 }
 
 // seedZones returns the zones of the seed template, and whether there is a seed template.

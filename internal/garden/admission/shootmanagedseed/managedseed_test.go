@@ -39,17 +39,14 @@ func newSeed(name string, zones ...string) *seedmanagement.ManagedSeed {
 	return seed
 }
 
-func validate(t *testing.T, seeds []*seedmanagement.ManagedSeed, operation admission.Operation, name string,
+func runValidate(t *testing.T, seeds []*seedmanagement.ManagedSeed, operation admission.Operation, name string,
 	change func(*gardencore.Shoot)) error {
 	t.Helper()
 	objects := map[schema.GroupResource][]runtime.Object{gardencore.Resource("shoots"): {newShoot()}}
 	for _, seed := range seeds {
 		objects[seedmanagement.Resource("managedseeds")] = append(objects[seedmanagement.Resource("managedseeds")], seed)
 	}
-	p, err := Factory().New(plugin.Dependencies{Reader: plugintest.Reader{Objects: objects}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := Factory().New(plugin.Dependencies{Reader: plugintest.Reader{Objects: objects}})
 	shoot := newShoot()
 	if change != nil {
 		change(shoot)
@@ -85,7 +82,7 @@ func TestUpdate(t *testing.T) {
 		"no seed template": {seeds: []*seedmanagement.ManagedSeed{newSeed("soil")}, want: []string{"spec.providers.workers"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			err := validate(t, test.seeds, admission.Update, "soil", test.change)
+			err := runValidate(t, test.seeds, admission.Update, "soil", test.change)
 			var got []string
 			if status, ok := err.(apierrors.APIStatus); ok && apierrors.IsInvalid(err) {
 				for _, cause := range status.Status().Details.Causes {
@@ -97,7 +94,7 @@ func TestUpdate(t *testing.T) {
 			}
 		})
 	}
-	err := validate(t, []*seedmanagement.ManagedSeed{newSeed("one", "a"), newSeed("two", "a")}, admission.Update, "soil", nil)
+	err := runValidate(t, []*seedmanagement.ManagedSeed{newSeed("one", "a"), newSeed("two", "a")}, admission.Update, "soil", nil)
 	if !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), "metadata.name") {
 		t.Errorf("with two ManagedSeeds: %v", err)
 	}
@@ -120,7 +117,7 @@ func TestDelete(t *testing.T) {
 		"collection without seeds": {seeds: []*seedmanagement.ManagedSeed{other}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if err := validate(t, test.seeds, admission.Delete, test.shoot, nil); apierrors.IsForbidden(err) != test.refused ||
+			if err := runValidate(t, test.seeds, admission.Delete, test.shoot, nil); apierrors.IsForbidden(err) != test.refused ||
 				(err != nil) != test.refused {
 				t.Errorf("error %v, want refused=%v", err, test.refused)
 			}

@@ -18,48 +18,37 @@ import (
 
 	"github.com/gardenlite/gardenlite/internal/garden/admission/cloudprofile"
 	"github.com/gardenlite/gardenlite/internal/garden/admission/plugin"
+	"github.com/gardenlite/gardenlite/internal/garden/admission/request"
 	"github.com/gardenlite/gardenlite/internal/garden/admission/shootcommon"
 )
 
 // Factory returns the plugin's factory.
 func Factory() plugin.Factory {
-	return plugin.Factory{Name: "ShootMutator", New: func(deps plugin.Dependencies) (admission.Interface, error) {
-		return &mutator{admission.NewHandler(admission.Create, admission.Update), deps}, nil
-	}}
+	return plugin.Factory{
+		Name:       "ShootMutator",
+		Operations: plugin.OnCreateOrUpdate,
+		Admit:      plugin.ForKind(gardencore.Kind("Shoot"), admit, request.AnySubresource),
+	}
 }
 
-type mutator struct {
-	*admission.Handler
-	deps plugin.Dependencies
-}
-
-var _ admission.MutationInterface = &mutator{}
-
-// Admit implements admission.MutationInterface. Subresources that carry a whole Shoot are treated as the Shoot itself.
-func (m *mutator) Admit(ctx context.Context, a admission.Attributes, _ admission.ObjectInterfaces) error {
-	if !shootcommon.IsShoot(a, a.GetSubresource()) {
-		return nil
-	}
-	shoot, old, err := shootcommon.Objects(a)
-	if err != nil {
-		return err
-	}
+// admit treats subresources that carry a whole Shoot as the Shoot itself.
+func admit(ctx context.Context, deps plugin.Dependencies, a admission.Attributes, shoot, old *gardencore.Shoot) error {
 	creating := a.GetOperation() == admission.Create
 	if creating {
 		if err := validateOneProfileField(shoot); err != nil {
-			return shootcommon.ToAPIError(a, err)
+			return err
 		}
 	}
-	profile, err := cloudprofile.Spec(ctx, m.deps.Reader, shoot)
+	profile, err := cloudprofile.Spec(ctx, deps.Reader, shoot)
 	if err != nil {
-		return shootcommon.ToAPIError(a, err)
+		return err
 	}
 	if profile == nil {
 		return nil // the API validation refuses the missing reference
 	}
-	seed, err := shootcommon.Seed(ctx, m.deps.Reader, shoot)
+	seed, err := shootcommon.Seed(ctx, deps.Reader, shoot)
 	if err != nil {
-		return shootcommon.ToAPIError(a, err)
+		return err
 	}
 
 	if creating {
@@ -71,7 +60,7 @@ func (m *mutator) Admit(ctx context.Context, a admission.Attributes, _ admission
 		rememberRetry(shoot, old)
 	}
 	defaultNetworks(shoot, seed)
-	return shootcommon.Forbidden(a, defaultFromProfile(shoot, old, profile, m.deps.Clock.Now()))
+	return request.Forbidden(a, defaultFromProfile(shoot, old, profile, deps.Clock.Now()))
 }
 
 // validateOneProfileField refuses a new Shoot with both fields. It runs in the mutator because the registry

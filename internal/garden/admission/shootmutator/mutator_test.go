@@ -49,16 +49,13 @@ func newPlugin(t *testing.T) admission.MutationInterface {
 			}},
 		},
 	}}
-	p, err := Factory().New(plugin.Dependencies{Clock: testclock.NewFakePassiveClock(time.Now()),
+	p := Factory().New(plugin.Dependencies{Clock: testclock.NewFakePassiveClock(time.Now()),
 		Reader: plugintest.Reader{Objects: map[schema.GroupResource][]runtime.Object{
 			gardencore.Resource("cloudprofiles"): {profile},
 			gardencore.Resource("seeds"): {
 				seed("plain", nil), seed("ipv4", &gardencore.ShootNetworks{Pods: new("10.1.0.0/16"), Services: new("10.2.0.0/16")}),
 				seed("ipv6", &gardencore.ShootNetworks{Pods: new("2001:db8:1::/48"), Services: new("2001:db8:2::/108")})},
 		}}})
-	if err != nil {
-		t.Fatal(err)
-	}
 	return p.(admission.MutationInterface)
 }
 
@@ -76,7 +73,7 @@ func newShoot(changes ...func(*gardencore.Shoot)) *gardencore.Shoot {
 }
 
 // admit sends a create request for the Shoot, or an update request if old is not nil.
-func admit(t *testing.T, shoot, old *gardencore.Shoot) error {
+func runAdmit(t *testing.T, shoot, old *gardencore.Shoot) error {
 	t.Helper()
 	operation, before := admission.Create, runtime.Object(nil)
 	if old != nil {
@@ -89,7 +86,7 @@ func admit(t *testing.T, shoot, old *gardencore.Shoot) error {
 
 func TestCreate(t *testing.T) {
 	shoot := newShoot()
-	if err := admit(t, shoot, nil); err != nil {
+	if err := runAdmit(t, shoot, nil); err != nil {
 		t.Fatal(err)
 	}
 	worker := shoot.Spec.Provider.Workers[0].Machine
@@ -109,7 +106,7 @@ func TestCreate(t *testing.T) {
 		s.Spec.Maintenance = &gardencore.Maintenance{AutoRotation: &gardencore.MaintenanceAutoRotation{
 			Credentials: &gardencore.MaintenanceCredentialsAutoRotation{ETCDEncryptionKey: &gardencore.MaintenanceRotationConfig{}}}}
 	})
-	if err := admit(t, own, nil); err != nil || own.Spec.Maintenance.AutoRotation.Credentials.ETCDEncryptionKey.RotationPeriod != nil {
+	if err := runAdmit(t, own, nil); err != nil || own.Spec.Maintenance.AutoRotation.Credentials.ETCDEncryptionKey.RotationPeriod != nil {
 		t.Errorf("error %v; what the user says about rotation has to stay", err)
 	}
 }
@@ -150,7 +147,7 @@ func TestTasks(t *testing.T) {
 				test.after = nothing
 			}
 			shoot := newShoot(test.after)
-			if err := admit(t, shoot, newShoot(test.before)); err != nil {
+			if err := runAdmit(t, shoot, newShoot(test.before)); err != nil {
 				t.Fatal(err)
 			}
 			if got := shoot.Annotations[v1beta1constants.ShootTasks]; got != test.want {
@@ -180,7 +177,7 @@ func TestRetry(t *testing.T) {
 			s.Spec.Maintenance = &gardencore.Maintenance{ConfineSpecUpdateRollout: &test.confined}
 		}
 		shoot := newShoot(base, func(s *gardencore.Shoot) { s.Spec.Region = test.region })
-		if err := admit(t, shoot, newShoot(base)); err != nil || shoot.Annotations[v1beta1constants.FailedShootNeedsRetryOperation] != test.want {
+		if err := runAdmit(t, shoot, newShoot(base)); err != nil || shoot.Annotations[v1beta1constants.FailedShootNeedsRetryOperation] != test.want {
 			t.Errorf("%s: error %v, annotations %v", name, err, shoot.Annotations)
 		}
 	}
@@ -212,7 +209,7 @@ func TestNetworks(t *testing.T) {
 					s.Spec.Provider.Workers = nil
 				}
 			})
-			if err := admit(t, shoot, nil); err != nil {
+			if err := runAdmit(t, shoot, nil); err != nil {
 				t.Fatal(err)
 			}
 			pods, services := ptr.Deref(shoot.Spec.Networking.Pods, ""), ptr.Deref(shoot.Spec.Networking.Services, "")
@@ -257,7 +254,7 @@ func TestVersions(t *testing.T) {
 			if test.oldImage != nil {
 				old = newShoot(func(s *gardencore.Shoot) { s.Spec.Provider.Workers[0].Machine.Image = test.oldImage })
 			}
-			err := admit(t, shoot, old)
+			err := runAdmit(t, shoot, old)
 			if (err == nil) != (test.refused == nil) || err != nil && !apierrors.IsForbidden(err) {
 				t.Fatalf("error %v, want one about %v", err, test.refused)
 			}
@@ -288,11 +285,11 @@ func TestRefuses(t *testing.T) {
 		"spec.cloudProfile.kind": func(s *gardencore.Shoot) { s.Spec.CloudProfile.Kind = "Odd" },
 		"spec.seedName":          func(s *gardencore.Shoot) { s.Spec.SeedName = new("gone") },
 	} {
-		if err := admit(t, newShoot(change), nil); !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), field) {
+		if err := runAdmit(t, newShoot(change), nil); !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), field) {
 			t.Errorf("%s: got %v", field, err)
 		}
 	}
-	if err := admit(t, newShoot(func(s *gardencore.Shoot) { s.Spec.CloudProfile = nil }), nil); err != nil {
+	if err := runAdmit(t, newShoot(func(s *gardencore.Shoot) { s.Spec.CloudProfile = nil }), nil); err != nil {
 		t.Errorf("a missing reference is for validation, got %v", err)
 	}
 }

@@ -24,27 +24,14 @@ import (
 
 // Factory returns the plugin's factory.
 func Factory() plugin.Factory {
-	return plugin.Factory{Name: "ShootQuotaValidator", New: func(deps plugin.Dependencies) (admission.Interface, error) {
-		return quotas{admission.NewHandler(admission.Create, admission.Update), deps}, nil
-	}}
+	return plugin.Factory{
+		Name:       "ShootQuotaValidator",
+		Operations: plugin.OnCreateOrUpdate,
+		Validate:   plugin.ForKind(gardencore.Kind("Shoot"), validate),
+	}
 }
 
-type quotas struct {
-	*admission.Handler
-	deps plugin.Dependencies
-}
-
-var _ admission.ValidationInterface = quotas{}
-
-// Validate implements admission.ValidationInterface.
-func (q quotas) Validate(ctx context.Context, a admission.Attributes, _ admission.ObjectInterfaces) error {
-	if !shootcommon.IsShoot(a) {
-		return nil
-	}
-	shoot, old, err := shootcommon.Objects(a)
-	if err != nil {
-		return err
-	}
+func validate(ctx context.Context, deps plugin.Dependencies, a admission.Attributes, shoot, old *gardencore.Shoot) error {
 	if shoot.DeletionTimestamp != nil {
 		return nil
 	}
@@ -53,15 +40,15 @@ func (q quotas) Validate(ctx context.Context, a admission.Attributes, _ admissio
 	livesOn := !creating && lifetime(old, old.CreationTimestamp.String()) != lifetime(shoot, "")
 	// The binding and its quotas must exist even if the change does not need them: as in Gardener, a Shoot with unknown
 	// limits cannot be changed.
-	granted, err := q.of(ctx, shoot)
+	granted, err := quotasOf(ctx, deps.Reader, shoot)
 	if err != nil {
-		return shootcommon.ToAPIError(a, err)
+		return err
 	}
 	if needsMore {
 		for _, quota := range granted {
-			exceeded, err := q.exceeded(ctx, quota, shoot)
+			exceeded, err := exceeded(ctx, deps.Reader, quota, shoot)
 			if err != nil {
-				return shootcommon.ToAPIError(a, err)
+				return err
 			}
 			if len(exceeded) > 0 {
 				return admission.NewForbidden(
@@ -70,7 +57,7 @@ func (q quotas) Validate(ctx context.Context, a admission.Attributes, _ admissio
 		}
 	}
 	if livesOn {
-		return shootcommon.ToAPIError(a, q.validateLifetime(shoot, granted))
+		return validateLifetime(shoot, granted, deps.Clock.Now())
 	}
 	return nil
 }
@@ -99,7 +86,7 @@ func lifetime(shoot *gardencore.Shoot, otherwise string) string {
 }
 
 // validateLifetime refuses an expiration timestamp that is later than now plus the shortest lifetime of the quotas.
-func (q quotas) validateLifetime(shoot *gardencore.Shoot, granted []*gardencore.Quota) error {
+func validateLifetime(shoot *gardencore.Shoot, granted []*gardencore.Quota, now time.Time) error {
 	var days *int32
 	for _, quota := range granted {
 		if limit := quota.Spec.ClusterLifetimeDays; limit != nil && (days == nil || *limit < *days) {
@@ -115,7 +102,7 @@ func (q quotas) validateLifetime(shoot *gardencore.Shoot, granted []*gardencore.
 	if err != nil {
 		return field.Invalid(path, timestamp, "must be a time as 2006-01-02T15:04:05Z")
 	}
-	if expiration.After(q.deps.Clock.Now().Add(time.Duration(*days) * 24 * time.Hour)) {
+	if expiration.After(now.Add(time.Duration(*days) * 24 * time.Hour)) {
 		return field.Forbidden(path, fmt.Sprintf("the quotas allow only %d more day(s)", ptr.Deref(days, 0)))
 	}
 	return nil

@@ -65,22 +65,20 @@ func newPlugin(t *testing.T, shoots []*gardencore.Shoot, quotas ...*gardencore.Q
 		}
 	}
 	for _, namespace := range []string{"a", "b"} {
-		add(secretBindings, &gardencore.SecretBinding{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "binding"}, Quotas: refs})
-		add(credentialsBindings,
+		add(gardencore.Resource("secretbindings"),
+			&gardencore.SecretBinding{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "binding"}, Quotas: refs})
+		add(security.Resource("credentialsbindings"),
 			&security.CredentialsBinding{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "credentials"}, Quotas: refs})
 	}
 	for _, shoot := range shoots {
 		add(gardencore.Resource("shoots"), shoot)
 	}
-	p, err := Factory().New(plugin.Dependencies{Reader: plugintest.Reader{Objects: objects}, Clock: testclock.NewFakePassiveClock(now)})
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := Factory().New(plugin.Dependencies{Reader: plugintest.Reader{Objects: objects}, Clock: testclock.NewFakePassiveClock(now)})
 	return p.(admission.ValidationInterface)
 }
 
-// validate creates the Shoot, or updates it if there is an old one.
-func validate(p admission.ValidationInterface, shoot, old *gardencore.Shoot) error {
+// runValidate creates the Shoot, or updates it if there is an old one.
+func runValidate(p admission.ValidationInterface, shoot, old *gardencore.Shoot) error {
 	operation, before := admission.Create, runtime.Object(nil)
 	if old != nil {
 		operation, before = admission.Update, old
@@ -160,11 +158,11 @@ func TestMetrics(t *testing.T) {
 			if test.shoot == nil {
 				test.shoot = newShoot("a", "shoot")
 			}
-			check(t, validate(newPlugin(t, test.others, newQuota("quota", test.scope, nil, test.limit)), test.shoot, test.old), test.refused)
+			check(t, runValidate(newPlugin(t, test.others, newQuota("quota", test.scope, nil, test.limit)), test.shoot, test.old), test.refused)
 		})
 	}
 	t.Run("unknown quota", func(t *testing.T) {
-		check(t, validate(newPlugin(t, nil, newQuota("gone", "Project", nil, nil)), plain, plain), "spec.secretBindingName")
+		check(t, runValidate(newPlugin(t, nil, newQuota("gone", "Project", nil, nil)), plain, plain), "spec.secretBindingName")
 	})
 }
 
@@ -186,7 +184,7 @@ func TestLifetime(t *testing.T) {
 				}
 				return shoot
 			}
-			check(t, validate(p, expiring(test.after), expiring(test.before)), test.refused)
+			check(t, runValidate(p, expiring(test.after), expiring(test.before)), test.refused)
 		})
 	}
 }

@@ -20,11 +20,6 @@ import (
 	"github.com/gardenlite/gardenlite/internal/garden/admission/shootcommon"
 )
 
-var (
-	secretBindings      = gardencore.Resource("secretbindings")
-	credentialsBindings = security.Resource("credentialsbindings")
-)
-
 // metrics are the metrics that quotas can limit, in the order of error messages.
 var metrics = []corev1.ResourceName{
 	gardencore.QuotaMetricCPU,
@@ -35,32 +30,31 @@ var metrics = []corev1.ResourceName{
 	gardencore.QuotaMetricLoadbalancer,
 }
 
-// of returns the quotas of the binding that the Shoot uses.
-func (q quotas) of(ctx context.Context, shoot *gardencore.Shoot) ([]*gardencore.Quota, error) {
+// quotasOf returns the quotas of the binding that the Shoot uses.
+func quotasOf(ctx context.Context, r plugin.Reader, shoot *gardencore.Shoot) ([]*gardencore.Quota, error) {
 	var (
 		refs []corev1.ObjectReference
 		path = field.NewPath("spec", "secretBindingName")
 	)
-	switch {
-	case shoot.Spec.SecretBindingName != nil:
-		binding, err := shootcommon.Get[*gardencore.SecretBinding](ctx, q.deps.Reader, secretBindings, shoot.Namespace,
-			*shoot.Spec.SecretBindingName, path)
-		if err != nil {
-			return nil, err
-		}
-		refs = binding.Quotas
-	case shoot.Spec.CredentialsBindingName != nil:
+	secretBinding, err := shootcommon.SecretBinding(ctx, r, shoot)
+	if err != nil {
+		return nil, err
+	}
+	if secretBinding != nil {
+		refs = secretBinding.Quotas
+	} else {
 		path = field.NewPath("spec", "credentialsBindingName")
-		binding, err := shootcommon.Get[*security.CredentialsBinding](ctx, q.deps.Reader, credentialsBindings, shoot.Namespace,
-			*shoot.Spec.CredentialsBindingName, path)
+		credentialsBinding, err := shootcommon.CredentialsBinding(ctx, r, shoot)
 		if err != nil {
 			return nil, err
 		}
-		refs = binding.Quotas
+		if credentialsBinding != nil {
+			refs = credentialsBinding.Quotas
+		}
 	}
 	var granted []*gardencore.Quota
 	for _, ref := range refs {
-		quota, err := plugin.Get[*gardencore.Quota](ctx, q.deps.Reader, gardencore.Resource("quotas"), ref.Namespace, ref.Name)
+		quota, err := plugin.Get[*gardencore.Quota](ctx, r, gardencore.Resource("quotas"), ref.Namespace, ref.Name)
 		switch {
 		case apierrors.IsNotFound(err):
 			return nil, field.Forbidden(path, fmt.Sprintf("the binding refers to the Quota %s/%s, which does not exist", ref.Namespace, ref.Name))
@@ -73,14 +67,14 @@ func (q quotas) of(ctx context.Context, shoot *gardencore.Shoot) ([]*gardencore.
 }
 
 // exceeded returns the metrics whose limit the Shoot and the other Shoots of the quota would exceed.
-func (q quotas) exceeded(ctx context.Context, quota *gardencore.Quota, shoot *gardencore.Shoot) ([]string, error) {
-	others, err := q.othersBelow(ctx, quota, shoot)
+func exceeded(ctx context.Context, r plugin.Reader, quota *gardencore.Quota, shoot *gardencore.Shoot) ([]string, error) {
+	others, err := othersBelow(ctx, r, quota, shoot)
 	if err != nil {
 		return nil, err
 	}
 	used := corev1.ResourceList{}
 	for _, s := range append(others, shoot) {
-		if err := q.addNeeds(ctx, used, s); err != nil {
+		if err := addNeeds(ctx, r, used, s); err != nil {
 			return nil, fmt.Errorf("counting what Shoot %s/%s uses: %w", s.Namespace, s.Name, err)
 		}
 	}
@@ -96,7 +90,8 @@ func (q quotas) exceeded(ctx context.Context, quota *gardencore.Quota, shoot *ga
 
 // othersBelow returns the other Shoots that use a binding with the quota: those of the Shoot's namespace if the scope
 // of the quota is Project, else those of all namespaces.
-func (q quotas) othersBelow(ctx context.Context, quota *gardencore.Quota, shoot *gardencore.Shoot) ([]*gardencore.Shoot, error) {
+func othersBelow(ctx context.Context, r plugin.Reader, quota *gardencore.Quota,
+	shoot *gardencore.Shoot) ([]*gardencore.Shoot, error) {
 	namespace := ""
 	if quota.Spec.Scope.Kind == "Project" {
 		namespace = shoot.Namespace
@@ -107,7 +102,7 @@ func (q quotas) othersBelow(ctx context.Context, quota *gardencore.Quota, shoot 
 		})
 	}
 	viaSecret, viaCredentials := sets.New[types.NamespacedName](), sets.New[types.NamespacedName]()
-	secret, err := plugin.List[*gardencore.SecretBinding](ctx, q.deps.Reader, secretBindings, namespace, nil)
+	secret, err := plugin.List[*gardencore.SecretBinding](ctx, r, gardencore.Resource("secretbindings"), namespace, nil)
 	if err != nil {
 		return nil, fmt.Errorf("listing SecretBindings: %v", err)
 	}
@@ -116,7 +111,7 @@ func (q quotas) othersBelow(ctx context.Context, quota *gardencore.Quota, shoot 
 			viaSecret.Insert(types.NamespacedName{Namespace: binding.Namespace, Name: binding.Name})
 		}
 	}
-	credentials, err := plugin.List[*security.CredentialsBinding](ctx, q.deps.Reader, credentialsBindings, namespace, nil)
+	credentials, err := plugin.List[*security.CredentialsBinding](ctx, r, security.Resource("credentialsbindings"), namespace, nil)
 	if err != nil {
 		return nil, fmt.Errorf("listing CredentialsBindings: %v", err)
 	}
@@ -125,7 +120,7 @@ func (q quotas) othersBelow(ctx context.Context, quota *gardencore.Quota, shoot 
 			viaCredentials.Insert(types.NamespacedName{Namespace: binding.Namespace, Name: binding.Name})
 		}
 	}
-	shoots, err := plugin.List[*gardencore.Shoot](ctx, q.deps.Reader, gardencore.Resource("shoots"), namespace, nil)
+	shoots, err := plugin.List[*gardencore.Shoot](ctx, r, gardencore.Resource("shoots"), namespace, nil)
 	if err != nil {
 		return nil, fmt.Errorf("listing Shoots: %v", err)
 	}
@@ -143,8 +138,8 @@ func (q quotas) othersBelow(ctx context.Context, quota *gardencore.Quota, shoot 
 }
 
 // addNeeds adds the resources that the Shoot uses when all its worker pools are at their maximum.
-func (q quotas) addNeeds(ctx context.Context, to corev1.ResourceList, shoot *gardencore.Shoot) error {
-	profile, err := cloudprofile.Spec(ctx, q.deps.Reader, shoot)
+func addNeeds(ctx context.Context, r plugin.Reader, to corev1.ResourceList, shoot *gardencore.Shoot) error {
+	profile, err := cloudprofile.Spec(ctx, r, shoot)
 	if err != nil {
 		return err
 	}

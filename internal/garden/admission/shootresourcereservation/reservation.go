@@ -18,24 +18,14 @@ import (
 
 // Factory returns the plugin's factory.
 func Factory() plugin.Factory {
-	return plugin.Factory{Name: "ShootResourceReservation", New: func(plugin.Dependencies) (admission.Interface, error) {
-		return reservation{admission.NewHandler(admission.Create, admission.Update)}, nil
-	}}
+	return plugin.Factory{
+		Name:       "ShootResourceReservation",
+		Operations: plugin.OnCreateOrUpdate,
+		Admit:      plugin.ForKind(gardencore.Kind("Shoot"), admit),
+	}
 }
 
-type reservation struct{ *admission.Handler }
-
-var _ admission.MutationInterface = reservation{}
-
-// Admit implements admission.MutationInterface.
-func (reservation) Admit(_ context.Context, a admission.Attributes, _ admission.ObjectInterfaces) error {
-	if !shootcommon.IsShoot(a) {
-		return nil
-	}
-	shoot, _, err := shootcommon.Objects(a)
-	if err != nil {
-		return err
-	}
+func admit(_ context.Context, _ plugin.Dependencies, _ admission.Attributes, shoot, _ *gardencore.Shoot) error {
 	if shoot.DeletionTimestamp != nil || shootcommon.Workerless(shoot) {
 		return nil
 	}

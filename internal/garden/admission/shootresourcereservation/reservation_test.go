@@ -36,10 +36,7 @@ func TestAdmit(t *testing.T) {
 		"subresource":   {workers: workers, subresource: "status"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			p, err := Factory().New(plugin.Dependencies{})
-			if err != nil {
-				t.Fatal(err)
-			}
+			p := Factory().New(plugin.Dependencies{})
 			shoot := &gardencore.Shoot{}
 			shoot.Spec.Provider.Workers, shoot.Spec.Kubernetes.Kubelet = test.workers, test.kubelet
 			if test.deleting {

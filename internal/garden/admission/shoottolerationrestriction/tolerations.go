@@ -14,40 +14,29 @@ import (
 	"k8s.io/apiserver/pkg/admission"
 
 	"github.com/gardenlite/gardenlite/internal/garden/admission/plugin"
+	"github.com/gardenlite/gardenlite/internal/garden/admission/request"
 	"github.com/gardenlite/gardenlite/internal/garden/admission/shootcommon"
 	validation "github.com/gardenlite/gardenlite/internal/garden/validation/corevalidation"
 )
 
 // Factory returns the plugin's factory.
 func Factory() plugin.Factory {
-	return plugin.Factory{Name: "ShootTolerationRestriction", New: func(deps plugin.Dependencies) (admission.Interface, error) {
-		return restriction{admission.NewHandler(admission.Create, admission.Update), deps.Reader}, nil
-	}}
+	return plugin.Factory{
+		Name:       "ShootTolerationRestriction",
+		Operations: plugin.OnCreateOrUpdate,
+		Admit:      plugin.ForKind(gardencore.Kind("Shoot"), admit, request.AnySubresource),
+		Validate:   plugin.ForKind(gardencore.Kind("Shoot"), validate, request.AnySubresource),
+	}
 }
 
-type restriction struct {
-	*admission.Handler
-	reader plugin.Reader
-}
-
-var (
-	_ admission.MutationInterface   = restriction{}
-	_ admission.ValidationInterface = restriction{}
-)
-
-// Admit implements admission.MutationInterface. It adds the Project's default tolerations whose keys the Shoot does not
-// have.
-func (r restriction) Admit(ctx context.Context, a admission.Attributes, _ admission.ObjectInterfaces) error {
-	if a.GetOperation() != admission.Create || !shootcommon.IsShoot(a, a.GetSubresource()) {
+// admit adds the Project's default tolerations whose keys a new Shoot does not have.
+func admit(ctx context.Context, deps plugin.Dependencies, a admission.Attributes, shoot, _ *gardencore.Shoot) error {
+	if a.GetOperation() != admission.Create {
 		return nil
 	}
-	shoot, _, err := shootcommon.Objects(a)
+	project, err := projectTolerations(ctx, deps.Reader, shoot)
 	if err != nil {
 		return err
-	}
-	project, err := r.tolerations(ctx, shoot)
-	if err != nil {
-		return shootcommon.ToAPIError(a, err)
 	}
 	own := shoot.Spec.Tolerations
 	for _, toleration := range project.Defaults {
@@ -58,18 +47,11 @@ func (r restriction) Admit(ctx context.Context, a admission.Attributes, _ admiss
 	return nil
 }
 
-// Validate implements admission.ValidationInterface. Tolerations that the Shoot had before may stay.
-func (r restriction) Validate(ctx context.Context, a admission.Attributes, _ admission.ObjectInterfaces) error {
-	if !shootcommon.IsShoot(a, a.GetSubresource()) {
-		return nil
-	}
-	shoot, old, err := shootcommon.Objects(a)
+// validate accepts all tolerations that the Shoot had before.
+func validate(ctx context.Context, deps plugin.Dependencies, a admission.Attributes, shoot, old *gardencore.Shoot) error {
+	project, err := projectTolerations(ctx, deps.Reader, shoot)
 	if err != nil {
 		return err
-	}
-	project, err := r.tolerations(ctx, shoot)
-	if err != nil {
-		return shootcommon.ToAPIError(a, err)
 	}
 	var added []gardencore.Toleration
 	for _, toleration := range shoot.Spec.Tolerations {
@@ -77,12 +59,13 @@ func (r restriction) Validate(ctx context.Context, a admission.Attributes, _ adm
 			added = append(added, toleration)
 		}
 	}
-	return shootcommon.Forbidden(
+	return request.Forbidden(
 		a, validation.ValidateTolerationsAgainstAllowlist(added, project.Whitelist, field.NewPath("spec", "tolerations")))
 }
 
-func (r restriction) tolerations(ctx context.Context, shoot *gardencore.Shoot) (gardencore.ProjectTolerations, error) {
-	project, err := shootcommon.Project(ctx, r.reader, shoot.Namespace)
+func projectTolerations(ctx context.Context, r plugin.Reader,
+	shoot *gardencore.Shoot) (gardencore.ProjectTolerations, error) {
+	project, err := shootcommon.Project(ctx, r, shoot.Namespace)
 	if err != nil || project.Spec.Tolerations == nil {
 		return gardencore.ProjectTolerations{}, err
 	}

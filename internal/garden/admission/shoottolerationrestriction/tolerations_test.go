@@ -49,12 +49,9 @@ func TestPlugin(t *testing.T) {
 		Namespace:   new("garden-it"),
 		Tolerations: &gardencore.ProjectTolerations{Defaults: tolerations("lab gpu=any"), Whitelist: tolerations("lab gpu=any gpu=big open")},
 	}}
-	p, err := Factory().New(plugin.Dependencies{Reader: plugintest.Reader{Objects: map[schema.GroupResource][]runtime.Object{
+	p := Factory().New(plugin.Dependencies{Reader: plugintest.Reader{Objects: map[schema.GroupResource][]runtime.Object{
 		gardencore.Resource("projects"): {project},
 	}}})
-	if err != nil {
-		t.Fatal(err)
-	}
 	for name, test := range map[string]struct {
 		namespace string
 		old       *string

@@ -4,40 +4,17 @@ import (
 	"context"
 	"fmt"
 
-	gardencore "github.com/gardener/gardener/pkg/apis/core"
-	gardencorev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
 	"github.com/gardener/gardener/pkg/apis/security"
-	securityv1alpha1 "github.com/gardener/gardener/pkg/apis/security/v1alpha1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/apiserver/pkg/authorization/authorizer"
 
 	"github.com/gardenlite/gardenlite/internal/garden/admission/shootcommon"
 )
 
-var (
-	secretBindingPath      = specPath.Child("secretBindingName")
-	credentialsBindingPath = specPath.Child("credentialsBindingName")
-)
-
-func (r *request) getSecretBinding(ctx context.Context, shoot *gardencore.Shoot) (*gardencore.SecretBinding, error) {
-	if shoot.Spec.SecretBindingName == nil {
-		return nil, nil
-	}
-	return shootcommon.Get[*gardencore.SecretBinding](ctx, r.deps.Reader, gardencore.Resource("secretbindings"),
-		shoot.Namespace, *shoot.Spec.SecretBindingName, secretBindingPath)
-}
-
-func (r *request) getCredentialsBinding(ctx context.Context, shoot *gardencore.Shoot) (*security.CredentialsBinding, error) {
-	if shoot.Spec.CredentialsBindingName == nil {
-		return nil, nil
-	}
-	return shootcommon.Get[*security.CredentialsBinding](ctx, r.deps.Reader, security.Resource("credentialsbindings"),
-		shoot.Namespace, *shoot.Spec.CredentialsBindingName, credentialsBindingPath)
-}
+var credentialsBindingPath = specPath.Child("credentialsBindingName")
 
 // validateBindingMigration allows replacing a SecretBinding only by a CredentialsBinding with the same Secret.
 func (r *request) validateBindingMigration(ctx context.Context) error {
@@ -45,7 +22,7 @@ func (r *request) validateBindingMigration(ctx context.Context) error {
 		r.old.Spec.CredentialsBindingName != nil || r.credentialsBinding == nil {
 		return nil
 	}
-	before, err := r.getSecretBinding(ctx, r.old)
+	before, err := shootcommon.SecretBinding(ctx, r.deps.Reader, r.old)
 	if err != nil {
 		return err
 	}
@@ -65,7 +42,7 @@ func (r *request) validateCredentialsChange(ctx context.Context) error {
 	if before == nil || after == nil || *before == *after {
 		return nil
 	}
-	old, err := r.getCredentialsBinding(ctx, r.old)
+	old, err := shootcommon.CredentialsBinding(ctx, r.deps.Reader, r.old)
 	if err != nil {
 		return err
 	}
@@ -75,17 +52,10 @@ func (r *request) validateCredentialsChange(ctx context.Context) error {
 	return r.mayRead(ctx, r.credentialsBinding)
 }
 
-// credentialsResources are the resources that credentials can have, by API version.
-var credentialsResources = map[string]schema.GroupVersionResource{
-	corev1.SchemeGroupVersion.String():            corev1.SchemeGroupVersion.WithResource("secrets"),
-	securityv1alpha1.SchemeGroupVersion.String():  securityv1alpha1.SchemeGroupVersion.WithResource("workloadidentities"),
-	gardencorev1beta1.SchemeGroupVersion.String(): gardencorev1beta1.SchemeGroupVersion.WithResource("internalsecrets"),
-}
-
 // mayRead returns an error if the user may not read the credentials of a binding.
 func (r *request) mayRead(ctx context.Context, binding *security.CredentialsBinding) error {
 	ref := binding.CredentialsRef
-	resource, ok := credentialsResources[ref.APIVersion]
+	resource, ok := shootcommon.CredentialsResources[ref.APIVersion]
 	if !ok {
 		return field.Forbidden(credentialsBindingPath, fmt.Sprintf("the credentials of CredentialsBinding %q must be a "+
 			"Secret, an InternalSecret or a WorkloadIdentity, not of API version %q", binding.Name, ref.APIVersion))

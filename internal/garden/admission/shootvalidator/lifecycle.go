@@ -7,8 +7,6 @@ import (
 	gardencore "github.com/gardener/gardener/pkg/apis/core"
 	v1beta1constants "github.com/gardener/gardener/pkg/apis/core/v1beta1/constants"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/apiserver/pkg/admission"
 
@@ -81,17 +79,15 @@ func (r *request) validateManagedIssuer(ctx context.Context) error {
 		return nil
 	}
 	path := field.NewPath("metadata", "annotations").Key(v1beta1constants.AnnotationAuthenticationIssuer)
-	secrets, err := r.deps.Kube.CoreV1().Secrets(v1beta1constants.GardenNamespace).List(ctx, metav1.ListOptions{
-		ResourceVersion: plugin.FromCache,
-		LabelSelector:   labels.Set{v1beta1constants.GardenRole: v1beta1constants.GardenRoleShootServiceAccountIssuer}.String()})
+	secrets, err := plugin.SecretsWithRole(ctx, r.deps.Kube, v1beta1constants.GardenRoleShootServiceAccountIssuer)
 	if err != nil {
 		return apierrors.NewInternalError(fmt.Errorf("listing the configuration of the managed service account issuer: %w", err))
 	}
 	api := r.shoot.Spec.Kubernetes.KubeAPIServer
 	switch {
-	case len(secrets.Items) == 0 && is:
+	case len(secrets) == 0 && is:
 		return field.Forbidden(path, "this landscape has no managed service account issuer")
-	case len(secrets.Items) == 0:
+	case len(secrets) == 0:
 		return field.Forbidden(
 			path, "the configuration of the landscape's managed service account issuer is missing: ask its operators to restore it")
 	case was && !is:

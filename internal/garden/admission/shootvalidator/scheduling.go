@@ -198,7 +198,7 @@ func (r *request) validateMove(ctx context.Context) error {
 		return field.Forbidden(seedNamePath,
 			fmt.Sprintf("the internal domain of seed %q must be %q, that of seed %q, and is %q", to.Name, before, from.Name, after))
 	}
-	if used := usedDefaultDomain(r.shoot, from); used != "" && !slices.Contains(defaultDomains(to), used) {
+	if used := usedDefaultDomain(r.shoot, from); used != "" && !slices.Contains(shootcommon.DefaultDomains(&to.Spec), used) {
 		return field.Forbidden(seedNamePath,
 			fmt.Sprintf("the domain of the Shoot is in the default domain %q, which seed %q does not have", used, to.Name))
 	}
@@ -212,26 +212,13 @@ func internalDomain(seed *gardencore.Seed) string {
 	return seed.Spec.DNS.Internal.Domain
 }
 
-func defaultDomains(seed *gardencore.Seed) []string {
-	var domains []string
-	for _, provider := range seed.Spec.DNS.Defaults {
-		domains = append(domains, provider.Domain)
-	}
-	return domains
-}
-
 // usedDefaultDomain returns the first of the seed's default domains that is a parent of the Shoot's domain, and "" if
 // there is none.
 func usedDefaultDomain(shoot *gardencore.Shoot, seed *gardencore.Seed) string {
 	if shoot.Spec.DNS == nil || shoot.Spec.DNS.Domain == nil {
 		return ""
 	}
-	for _, domain := range defaultDomains(seed) {
-		if strings.HasSuffix(*shoot.Spec.DNS.Domain, "."+domain) {
-			return domain
-		}
-	}
-	return ""
+	return shootcommon.ParentDomain(*shoot.Spec.DNS.Domain, shootcommon.DefaultDomains(&seed.Spec))
 }
 
 // validateRest refuses changes of the spec from the moment that a Shoot is assigned to another seed until its migration

@@ -152,10 +152,7 @@ func (r *request) validateLimits() field.ErrorList {
 	if limits == nil || limits.MaxNodesTotal == nil || r.shoot.DeletionTimestamp != nil {
 		return nil
 	}
-	var minimum int64
-	for _, worker := range r.shoot.Spec.Provider.Workers {
-		minimum += int64(worker.Minimum)
-	}
+	minimum := shootcommon.MinimumNodes(r.shoot)
 	if minimum <= int64(*limits.MaxNodesTotal) {
 		return nil
 	}

@@ -20,43 +20,31 @@ import (
 
 	"github.com/gardenlite/gardenlite/internal/garden/admission/cloudprofile"
 	"github.com/gardenlite/gardenlite/internal/garden/admission/plugin"
+	admissionrequest "github.com/gardenlite/gardenlite/internal/garden/admission/request"
 	"github.com/gardenlite/gardenlite/internal/garden/admission/shootcommon"
 )
 
 // Factory returns the plugin's factory.
 func Factory() plugin.Factory {
-	return plugin.Factory{Name: "ShootValidator", New: func(deps plugin.Dependencies) (admission.Interface, error) {
-		return &validator{admission.NewHandler(admission.Create, admission.Update, admission.Delete), deps}, nil
-	}}
+	return plugin.Factory{
+		Name:       "ShootValidator",
+		Operations: plugin.OnAnyChange,
+		Validate:   plugin.ForKind(gardencore.Kind("Shoot"), validate, shootcommon.Binding),
+	}
 }
 
-type validator struct {
-	*admission.Handler
-	deps plugin.Dependencies
-}
-
-var _ admission.ValidationInterface = &validator{}
-
-// Validate implements admission.ValidationInterface.
-func (v *validator) Validate(ctx context.Context, a admission.Attributes, _ admission.ObjectInterfaces) error {
-	if !shootcommon.IsShoot(a, shootcommon.Binding) {
-		return nil
-	}
-	shoot, old, err := shootcommon.Objects(a)
-	if err != nil {
-		return err
-	}
-	r := &request{Attributes: a, deps: v.deps, now: v.deps.Clock.Now(), shoot: shoot, old: old}
+func validate(ctx context.Context, deps plugin.Dependencies, a admission.Attributes, shoot, old *gardencore.Shoot) error {
+	r := &request{Attributes: a, deps: deps, now: deps.Clock.Now(), shoot: shoot, old: old}
 	if a.GetOperation() == admission.Update {
 		if a.GetSubresource() == shootcommon.Binding && reflect.DeepEqual(shoot.Spec.SeedName, old.Spec.SeedName) {
-			return shootcommon.ToAPIError(a, field.Forbidden(seedNamePath, "a binding must name another seed than the one that the Shoot has"))
+			return field.Forbidden(seedNamePath, "a binding must name another seed than the one that the Shoot has")
 		}
 		if !r.specChanges() && reflect.DeepEqual(shoot.ObjectMeta, old.ObjectMeta) {
 			return nil
 		}
 	}
 	if err := r.load(ctx); err != nil || r.profile == nil {
-		return shootcommon.ToAPIError(a, err) // the API validation refuses a missing reference
+		return err // the API validation refuses a missing reference
 	}
 	return r.validate(ctx)
 }
@@ -96,10 +84,10 @@ func (r *request) load(ctx context.Context) (err error) {
 	if r.project, err = shootcommon.Project(ctx, r.deps.Reader, r.shoot.Namespace); err != nil {
 		return err
 	}
-	if r.secretBinding, err = r.getSecretBinding(ctx, r.shoot); err != nil {
+	if r.secretBinding, err = shootcommon.SecretBinding(ctx, r.deps.Reader, r.shoot); err != nil {
 		return err
 	}
-	r.credentialsBinding, err = r.getCredentialsBinding(ctx, r.shoot)
+	r.credentialsBinding, err = shootcommon.CredentialsBinding(ctx, r.deps.Reader, r.shoot)
 	return err
 }
 
@@ -116,7 +104,7 @@ func (r *request) validate(ctx context.Context) error {
 		r.validateCredentialsChange,
 	} {
 		if err := gate(ctx); err != nil {
-			return shootcommon.ToAPIError(r, err)
+			return err
 		}
 	}
 	errs := r.validateSeedSelector()
@@ -134,11 +122,11 @@ func (r *request) validate(ctx context.Context) error {
 	if r.GetOperation() != admission.Delete && r.specChanges() {
 		dnsErrs, err := r.validateDomain(ctx)
 		if err != nil {
-			return shootcommon.ToAPIError(r, err)
+			return err
 		}
 		errs = append(errs, dnsErrs...)
 	}
-	return shootcommon.Forbidden(r, errs)
+	return admissionrequest.Forbidden(r, errs)
 }
 
 func (r *request) specChanges() bool { return !reflect.DeepEqual(r.shoot.Spec, r.old.Spec) }

@@ -115,7 +115,7 @@ func newShoot() *gardencore.Shoot {
 
 func (l *landscape) newPlugin(t *testing.T) admission.ValidationInterface {
 	t.Helper()
-	p, err := Factory().New(plugin.Dependencies{
+	p := Factory().New(plugin.Dependencies{
 		Clock: testclock.NewFakePassiveClock(now), Kube: fake.NewClientset(l.kube...),
 		Authorizer: authorizer.AuthorizerFunc(func(_ context.Context, a authorizer.Attributes) (authorizer.Decision, string, error) {
 			if a.GetUser().GetName() == "admin" || a.GetResource() == "secrets" && a.GetName() == "cloud" {
@@ -132,9 +132,6 @@ func (l *landscape) newPlugin(t *testing.T) admission.ValidationInterface {
 			security.Resource("credentialsbindings"): {&l.credentials, &l.others},
 			gardencore.Resource("shoots"):            {&l.neighbour},
 		}}})
-	if err != nil {
-		t.Fatal(err)
-	}
 	return p.(admission.ValidationInterface)
 }
 

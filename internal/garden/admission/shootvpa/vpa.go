@@ -16,24 +16,14 @@ import (
 
 // Factory returns the plugin's factory.
 func Factory() plugin.Factory {
-	return plugin.Factory{Name: "ShootVPAEnabledByDefault", New: func(plugin.Dependencies) (admission.Interface, error) {
-		return vpa{admission.NewHandler(admission.Create)}, nil
-	}}
+	return plugin.Factory{
+		Name:       "ShootVPAEnabledByDefault",
+		Operations: plugin.OnCreate,
+		Admit:      plugin.ForKind(gardencore.Kind("Shoot"), admit),
+	}
 }
 
-type vpa struct{ *admission.Handler }
-
-var _ admission.MutationInterface = vpa{}
-
-// Admit implements admission.MutationInterface.
-func (vpa) Admit(_ context.Context, a admission.Attributes, _ admission.ObjectInterfaces) error {
-	if !shootcommon.IsShoot(a) {
-		return nil
-	}
-	shoot, _, err := shootcommon.Objects(a)
-	if err != nil {
-		return err
-	}
+func admit(_ context.Context, _ plugin.Dependencies, _ admission.Attributes, shoot, _ *gardencore.Shoot) error {
 	if kubernetes := &shoot.Spec.Kubernetes; kubernetes.VerticalPodAutoscaler == nil && !shootcommon.Workerless(shoot) {
 		kubernetes.VerticalPodAutoscaler = &gardencore.VerticalPodAutoscaler{Enabled: true}
 	}

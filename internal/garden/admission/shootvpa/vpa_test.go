@@ -24,10 +24,7 @@ func TestAdmit(t *testing.T) {
 		"subresource": {workers: workers, subresource: "status"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			p, err := Factory().New(plugin.Dependencies{})
-			if err != nil {
-				t.Fatal(err)
-			}
+			p := Factory().New(plugin.Dependencies{})
 			shoot := &gardencore.Shoot{}
 			shoot.Spec.Provider.Workers, shoot.Spec.Kubernetes.VerticalPodAutoscaler = test.workers, test.had
 			a := admission.NewAttributesRecord(shoot, nil, gardencore.Kind("Shoot").WithVersion("v1beta1"), "", "",

@@ -13,13 +13,11 @@ import (
 	"github.com/gardenlite/gardenlite/internal/garden/admission/seedcommon"
 )
 
-// Factory returns the plugin's factory.
-func Factory() plugin.Factory {
-	return plugin.Factory{
-		Name:       "BackupBucketValidator",
-		Operations: plugin.OnCreateOrUpdate,
-		Validate:   plugin.ForKind(gardencore.Kind("BackupBucket"), validate),
-	}
+// Factory creates the plugin.
+var Factory = plugin.Factory{
+	Name:       "BackupBucketValidator",
+	Operations: plugin.OnCreateOrUpdate,
+	Validate:   plugin.ForKind(gardencore.Kind("BackupBucket"), validate),
 }
 
 func validate(ctx context.Context, deps plugin.Dependencies, _ admission.Attributes, bucket,

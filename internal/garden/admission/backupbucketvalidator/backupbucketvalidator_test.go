@@ -18,7 +18,7 @@ import (
 )
 
 func TestValidate(t *testing.T) {
-	p := Factory().New(plugin.Dependencies{Reader: plugintest.Reader{Objects: map[schema.GroupResource][]runtime.Object{
+	p := Factory.New(plugin.Dependencies{Reader: plugintest.Reader{Objects: map[schema.GroupResource][]runtime.Object{
 		security.Resource("workloadidentities"): {&security.WorkloadIdentity{ObjectMeta: metav1.ObjectMeta{Name: "wi", Namespace: "garden"},
 			Spec: security.WorkloadIdentitySpec{TargetSystem: security.TargetSystem{Type: "aws"}}}},
 	}}})

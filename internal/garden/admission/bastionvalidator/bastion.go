@@ -24,14 +24,12 @@ import (
 	"github.com/gardenlite/gardenlite/internal/garden/admission/shootcommon"
 )
 
-// Factory returns the plugin's factory.
-func Factory() plugin.Factory {
-	return plugin.Factory{
-		Name:       "Bastion",
-		Operations: plugin.OnCreateOrUpdate,
-		Admit:      plugin.ForKind(operations.Kind("Bastion"), complete),
-		Validate:   plugin.ForKind(operations.Kind("Bastion"), validate),
-	}
+// Factory creates the plugin.
+var Factory = plugin.Factory{
+	Name:       "Bastion",
+	Operations: plugin.OnCreateOrUpdate,
+	Admit:      plugin.ForKind(operations.Kind("Bastion"), complete),
+	Validate:   plugin.ForKind(operations.Kind("Bastion"), validate),
 }
 
 func complete(ctx context.Context, deps plugin.Dependencies, a admission.Attributes, bastion,

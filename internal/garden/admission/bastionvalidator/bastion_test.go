@@ -26,7 +26,7 @@ const createdBy = "gardener.cloud/created-by"
 func ask(t *testing.T, name, subresource string, bastion, old *operations.Bastion, shoot *gardencore.Shoot) error {
 	t.Helper()
 	reader := plugintest.Reader{Objects: map[schema.GroupResource][]runtime.Object{gardencore.Resource("shoots"): {shoot}}}
-	p := Factory().New(plugin.Dependencies{Reader: reader})
+	p := Factory.New(plugin.Dependencies{Reader: reader})
 	operation, before := admission.Create, runtime.Object(nil)
 	if old != nil {
 		operation, before = admission.Update, old

@@ -10,7 +10,6 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/utils/ptr"
 
-	"github.com/gardenlite/gardenlite/internal/garden/admission/shootcommon"
 	validation "github.com/gardenlite/gardenlite/internal/garden/validation/corevalidation"
 )
 
@@ -31,7 +30,7 @@ func CompleteImage(profile *gardencore.CloudProfileSpec, worker, old *gardencore
 		}
 	}
 	pool := poolMachines{profile, MachineType(profile.MachineTypes, worker.Machine.Type),
-		ptr.Deref(worker.Machine.Architecture, ""), shootcommon.UpdatesInPlace(worker)}
+		ptr.Deref(worker.Machine.Architecture, ""), validation.UpdatesInPlace(worker.UpdateStrategy)}
 	return pool.image(image, now, path)
 }
 
@@ -90,7 +89,7 @@ func (p poolMachines) choose(wanted *gardencore.ShootMachineImage, reference str
 	*gardencore.MachineImage, *field.Error) {
 	images := p.profile.MachineImages
 	if wanted.Name != "" {
-		if image := shootcommon.Find(images, func(i *gardencore.MachineImage) bool { return i.Name == wanted.Name }); image != nil {
+		if image := validation.Find(images, func(i *gardencore.MachineImage) bool { return i.Name == wanted.Name }); image != nil {
 			return image, nil
 		}
 		return nil, field.Invalid(path, wanted.Name, "the cloud profile has no such machine image")

@@ -5,35 +5,34 @@ import (
 
 	gardencore "github.com/gardener/gardener/pkg/apis/core"
 	v1beta1constants "github.com/gardener/gardener/pkg/apis/core/v1beta1/constants"
-	"k8s.io/utils/ptr"
 
-	"github.com/gardenlite/gardenlite/internal/garden/admission/shootcommon"
+	validation "github.com/gardenlite/gardenlite/internal/garden/validation/corevalidation"
 )
 
 // MachineType returns the machine type with the given name, and nil if there is none.
 func MachineType(types []gardencore.MachineType, name string) *gardencore.MachineType {
-	return shootcommon.Find(types, func(t *gardencore.MachineType) bool { return t.Name == name })
+	return validation.Find(types, func(t *gardencore.MachineType) bool { return t.Name == name })
 }
 
 // VolumeType returns the volume type with the given name, and nil if there is none.
 func VolumeType(types []gardencore.VolumeType, name string) *gardencore.VolumeType {
-	return shootcommon.Find(types, func(t *gardencore.VolumeType) bool { return t.Name == name })
+	return validation.Find(types, func(t *gardencore.VolumeType) bool { return t.Name == name })
 }
 
 // Region returns the region with the given name, and nil if there is none.
 func Region(regions []gardencore.Region, name string) *gardencore.Region {
-	return shootcommon.Find(regions, func(r *gardencore.Region) bool { return r.Name == name })
+	return validation.Find(regions, func(r *gardencore.Region) bool { return r.Name == name })
 }
 
 // KubernetesVersion returns the given Kubernetes version, and nil if there is none.
 func KubernetesVersion(versions []gardencore.ExpirableVersion, version string) *gardencore.ExpirableVersion {
-	return shootcommon.Find(versions, func(v *gardencore.ExpirableVersion) bool { return v.Version == version })
+	return validation.Find(versions, func(v *gardencore.ExpirableVersion) bool { return v.Version == version })
 }
 
 // ImageVersion returns the given version of the machine image, and nil if there is none.
 func ImageVersion(images []gardencore.MachineImage, name, version string) *gardencore.MachineImageVersion {
 	for i := range images {
-		found := shootcommon.Find(images[i].Versions, func(v *gardencore.MachineImageVersion) bool { return v.Version == version })
+		found := validation.Find(images[i].Versions, func(v *gardencore.MachineImageVersion) bool { return v.Version == version })
 		if images[i].Name == name && found != nil {
 			return found
 		}
@@ -58,7 +57,7 @@ func SupportsArchitecture(version *gardencore.MachineImageVersion, architecture 
 	definitions []gardencore.CapabilityDefinition) bool {
 	var architectures []string
 	if len(version.CapabilityFlavors) == 0 {
-		if definition := shootcommon.Find(definitions,
+		if definition := validation.Find(definitions,
 			func(d *gardencore.CapabilityDefinition) bool { return d.Name == v1beta1constants.ArchitectureName }); definition != nil {
 			architectures = definition.Values
 		}
@@ -94,7 +93,3 @@ func Supports(version *gardencore.MachineImageVersion, capabilities gardencore.C
 func UpdatableInPlace(version *gardencore.MachineImageVersion) bool {
 	return version.InPlaceUpdates != nil && version.InPlaceUpdates.Supported
 }
-
-// Usable reports whether the usable flag of a machine or volume type is set, that is, whether new worker pools may use
-// it.
-func Usable(flag *bool) bool { return ptr.Deref(flag, false) }

@@ -1,7 +1,6 @@
 package cloudprofile
 
 import (
-	"fmt"
 	"strconv"
 	"strings"
 	"time"
@@ -91,21 +90,8 @@ func parsePrefix(version string) (*versionPrefix, *versionPartError) {
 	return &prefix, nil
 }
 
-// Compare reports whether "a operator b" holds, for the operators of version constraints like < and <=. Pre-releases
-// and build metadata are ignored. It returns false if a version cannot be parsed.
+// Compare is validation.CompareVersions. It returns false if a version cannot be parsed.
 func Compare(a, operator, b string) bool {
-	version, err := semver.NewVersion(release(a))
-	if err != nil {
-		return false
-	}
-	constraint, err := semver.NewConstraint(fmt.Sprintf("%s %s", operator, release(b)))
-	return err == nil && constraint.Check(version)
-}
-
-func release(version string) string {
-	version = strings.ReplaceAll(version, "v", "")
-	if i := strings.IndexAny(version, "-+~"); i >= 0 {
-		version = version[:i]
-	}
-	return version
+	holds, err := validation.CompareVersions(a, operator, b)
+	return err == nil && holds
 }

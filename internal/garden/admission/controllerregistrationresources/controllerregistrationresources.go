@@ -17,13 +17,11 @@ import (
 	"github.com/gardenlite/gardenlite/internal/garden/admission/request"
 )
 
-// Factory returns the plugin's factory.
-func Factory() plugin.Factory {
-	return plugin.Factory{
-		Name:       "ControllerRegistrationResources",
-		Operations: plugin.OnCreateOrUpdate,
-		Validate:   plugin.ForKind(gardencore.Kind("ControllerRegistration"), validate, request.AnySubresource),
-	}
+// Factory creates the plugin.
+var Factory = plugin.Factory{
+	Name:       "ControllerRegistrationResources",
+	Operations: plugin.OnCreateOrUpdate,
+	Validate:   plugin.ForKind(gardencore.Kind("ControllerRegistration"), validate, request.AnySubresource),
 }
 
 // typeOwner is a type of an extension resource, and the name of the ControllerRegistration that is responsible for it.

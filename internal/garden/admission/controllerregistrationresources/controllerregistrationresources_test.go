@@ -24,7 +24,7 @@ func TestValidate(t *testing.T) {
 	worker := func(typ string, primary *bool) gardencore.ControllerResource {
 		return gardencore.ControllerResource{Kind: "Worker", Type: typ, Primary: primary}
 	}
-	p := Factory().New(plugin.Dependencies{Reader: plugintest.Reader{Objects: map[schema.GroupResource][]runtime.Object{
+	p := Factory.New(plugin.Dependencies{Reader: plugintest.Reader{Objects: map[schema.GroupResource][]runtime.Object{
 		gardencore.Resource("controllerregistrations"): {
 			registration("a", worker("local", nil), gardencore.ControllerResource{Kind: "Network", Type: "calico", Primary: new(true)}),
 			registration("b", worker("aws", nil), gardencore.ControllerResource{Kind: "Bastion", Type: "x", Primary: new(false)}),

@@ -15,7 +15,7 @@ import (
 
 	"github.com/gardenlite/gardenlite/internal/garden/admission/plugin"
 	"github.com/gardenlite/gardenlite/internal/garden/admission/request"
-	"github.com/gardenlite/gardenlite/internal/garden/admission/shootcommon"
+	validation "github.com/gardenlite/gardenlite/internal/garden/validation/corevalidation"
 )
 
 // These are the custom verbs that Gardener defines.
@@ -28,10 +28,8 @@ const (
 	verbMarkSelfHosted             = "mark-self-hosted"
 )
 
-// Factory returns the plugin's factory.
-func Factory() plugin.Factory {
-	return plugin.Factory{Name: "CustomVerbAuthorizer", Operations: plugin.OnCreateOrUpdate, Validate: validate}
-}
+// Factory creates the plugin.
+var Factory = plugin.Factory{Name: "CustomVerbAuthorizer", Operations: plugin.OnCreateOrUpdate, Validate: validate}
 
 // change is a changed field and the verb that its change requires.
 type change struct{ field, verb string }
@@ -89,7 +87,7 @@ func profileChanges(spec, old *gardencore.NamespacedCloudProfileSpec) (changes [
 // controlPlanePool returns the worker pool in which the control plane of a self-hosted Shoot runs, and nil if there is
 // none. Every change of this pool requires the verb.
 func controlPlanePool(shoot *gardencore.Shoot) *gardencore.Worker {
-	return shootcommon.Find(shoot.Spec.Provider.Workers, func(w *gardencore.Worker) bool { return w.ControlPlane != nil })
+	return validation.Find(shoot.Spec.Provider.Workers, func(w *gardencore.Worker) bool { return w.ControlPlane != nil })
 }
 
 func same[T any](a, b T) bool { return apiequality.Semantic.DeepEqual(a, b) }

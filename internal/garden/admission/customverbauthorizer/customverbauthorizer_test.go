@@ -127,7 +127,7 @@ func TestVerbs(t *testing.T) {
 }
 
 func runValidate(a admission.Attributes, decide func(authorizer.Attributes) (authorizer.Decision, error)) error {
-	p := Factory().New(plugin.Dependencies{
+	p := Factory.New(plugin.Dependencies{
 		Authorizer: authorizer.AuthorizerFunc(func(_ context.Context, record authorizer.Attributes) (authorizer.Decision, string, error) {
 			decision, err := decide(record)
 			return decision, "", err

@@ -23,14 +23,12 @@ import (
 	"github.com/gardenlite/gardenlite/internal/garden/admission/plugin"
 )
 
-// Factory returns the plugin's factory.
-func Factory() plugin.Factory {
-	return plugin.Factory{
-		Name:       "DeletionConfirmation",
-		Operations: plugin.OnAnyChange,
-		Admit:      plugin.ForKind(gardencore.Kind("Shoot"), recordConfirmation),
-		Validate:   validate,
-	}
+// Factory creates the plugin.
+var Factory = plugin.Factory{
+	Name:       "DeletionConfirmation",
+	Operations: plugin.OnAnyChange,
+	Admit:      plugin.ForKind(gardencore.Kind("Shoot"), recordConfirmation),
+	Validate:   validate,
 }
 
 // recordConfirmation sets and protects the annotation with the user who confirmed the deletion of a Shoot.

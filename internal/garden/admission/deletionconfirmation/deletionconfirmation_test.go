@@ -85,7 +85,7 @@ func TestValidate(t *testing.T) {
 		"something else":                        {"Seed", "", "seed", "ann", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			p := Factory().New(plugin.Dependencies{Reader: reader})
+			p := Factory.New(plugin.Dependencies{Reader: reader})
 			a := admission.NewAttributesRecord(nil, nil, gardencore.Kind(tc.kind).WithVersion(""), tc.namespace, tc.name,
 				gardencore.Resource("things").WithVersion(""), "", admission.Delete, nil, false, &user.DefaultInfo{Name: tc.user})
 			if err := p.(admission.ValidationInterface).Validate(context.Background(), a, nil); apierrors.ReasonForError(err) != tc.want ||
@@ -112,7 +112,7 @@ func TestConfirmedBy(t *testing.T) {
 		"through a subresource": {ptr.To(object("", "", "", "")), "true", "status", ptr.To("forged")},
 	} {
 		t.Run(name, func(t *testing.T) {
-			p := Factory().New(plugin.Dependencies{})
+			p := Factory.New(plugin.Dependencies{})
 			shoot := &gardencore.Shoot{ObjectMeta: object("", "", tc.confirmed, "forged")}
 			operation, old := admission.Create, runtime.Object(nil)
 			if tc.old != nil {

@@ -21,10 +21,8 @@ import (
 	"github.com/gardenlite/gardenlite/internal/garden/admission/plugin"
 )
 
-// Factory returns the plugin's factory.
-func Factory() plugin.Factory {
-	return plugin.Factory{Name: "ExtensionLabels", Operations: plugin.OnCreateOrUpdate, Admit: admit}
-}
+// Factory creates the plugin.
+var Factory = plugin.Factory{Name: "ExtensionLabels", Operations: plugin.OnCreateOrUpdate, Admit: admit}
 
 // labelers label the object of a request, by its kind.
 var labelers = map[schema.GroupKind]plugin.Func{

@@ -122,7 +122,7 @@ func namespaced(kind, name string) *gardencore.NamespacedCloudProfile {
 }
 
 func runAdmit(kind schema.GroupKind, obj runtime.Object) error {
-	p := Factory().New(plugin.Dependencies{Reader: reader})
+	p := Factory.New(plugin.Dependencies{Reader: reader})
 	a := admission.NewAttributesRecord(obj, nil, kind.WithVersion(""), "ns", "name",
 		schema.GroupVersionResource{Resource: "things"}, "", admission.Create, nil, false, nil)
 	return p.(admission.MutationInterface).Admit(context.Background(), a, nil)

@@ -18,10 +18,8 @@ import (
 	"github.com/gardenlite/gardenlite/internal/garden/admission/shootcommon"
 )
 
-// Factory returns the plugin's factory.
-func Factory() plugin.Factory {
-	return plugin.Factory{Name: "ExtensionValidator", Operations: plugin.OnCreateOrUpdate, Validate: validate}
-}
+// Factory creates the plugin.
+var Factory = plugin.Factory{Name: "ExtensionValidator", Operations: plugin.OnCreateOrUpdate, Validate: validate}
 
 func validate(ctx context.Context, deps plugin.Dependencies, a admission.Attributes) error {
 	needed, err := needsOf(ctx, deps.Reader, a)

@@ -122,7 +122,7 @@ func TestExtensions(t *testing.T) {
 
 func runValidate(operation admission.Operation, kind string, obj, old runtime.Object, resources []gardencore.ControllerResource) error {
 	registration := &gardencore.ControllerRegistration{Spec: gardencore.ControllerRegistrationSpec{Resources: slices.Clone(resources)}}
-	p := Factory().New(plugin.Dependencies{Reader: plugintest.Reader{Objects: map[schema.GroupResource][]runtime.Object{
+	p := Factory.New(plugin.Dependencies{Reader: plugintest.Reader{Objects: map[schema.GroupResource][]runtime.Object{
 		gardencore.Resource("backupbuckets"): buckets, gardencore.Resource("controllerregistrations"): {registration},
 	}}})
 	a := admission.NewAttributesRecord(obj, old, gardencore.Kind(kind).WithVersion(""), "ns", "name",

@@ -21,13 +21,11 @@ import (
 	"github.com/gardenlite/gardenlite/internal/garden/admission/request"
 )
 
-// Factory returns the plugin's factory.
-func Factory() plugin.Factory {
-	return plugin.Factory{
-		Name:       "FinalizerRemoval",
-		Operations: []admission.Operation{admission.Update},
-		Validate:   validate,
-	}
+// Factory creates the plugin.
+var Factory = plugin.Factory{
+	Name:       "FinalizerRemoval",
+	Operations: []admission.Operation{admission.Update},
+	Validate:   validate,
 }
 
 func validate(ctx context.Context, deps plugin.Dependencies, a admission.Attributes) error {

@@ -17,7 +17,7 @@ import (
 )
 
 func TestValidate(t *testing.T) {
-	p := Factory().New(plugin.Dependencies{Reader: plugintest.Reader{Objects: map[schema.GroupResource][]runtime.Object{
+	p := Factory.New(plugin.Dependencies{Reader: plugintest.Reader{Objects: map[schema.GroupResource][]runtime.Object{
 		gardencore.Resource("shoots"): {&gardencore.Shoot{ObjectMeta: metav1.ObjectMeta{Namespace: "ns"},
 			Spec: gardencore.ShootSpec{SecretBindingName: new("sb"), CredentialsBindingName: new("cb")}}},
 	}}})

@@ -16,13 +16,11 @@ import (
 	"github.com/gardenlite/gardenlite/internal/garden/admission/seedcommon"
 )
 
-// Factory returns the plugin's factory.
-func Factory() plugin.Factory {
-	return plugin.Factory{
-		Name:       "ManagedSeedShoot",
-		Operations: []admission.Operation{admission.Delete},
-		Validate:   validate,
-	}
+// Factory creates the plugin.
+var Factory = plugin.Factory{
+	Name:       "ManagedSeedShoot",
+	Operations: []admission.Operation{admission.Delete},
+	Validate:   validate,
 }
 
 func validate(ctx context.Context, deps plugin.Dependencies, a admission.Attributes) error {

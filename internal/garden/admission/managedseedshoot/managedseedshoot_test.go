@@ -37,7 +37,7 @@ func TestDelete(t *testing.T) {
 		{seeds: []runtime.Object{managedSeed("a")}},
 		{seeds: []runtime.Object{managedSeed("a"), managedSeed("b")}, refused: true},
 	} {
-		p := Factory().New(plugin.Dependencies{Reader: plugintest.Reader{Objects: map[schema.GroupResource][]runtime.Object{
+		p := Factory.New(plugin.Dependencies{Reader: plugintest.Reader{Objects: map[schema.GroupResource][]runtime.Object{
 			gardencore.Resource("shoots"): shoots, seedmanagement.Resource("managedseeds"): test.seeds}}})
 		err := p.(admission.ValidationInterface).Validate(
 			t.Context(), admission.NewAttributesRecord(nil, nil, seedmanagement.SchemeGroupVersion.WithKind("ManagedSeed"),

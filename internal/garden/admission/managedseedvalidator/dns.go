@@ -13,7 +13,7 @@ import (
 
 	"github.com/gardenlite/gardenlite/internal/garden/admission/plugin"
 	"github.com/gardenlite/gardenlite/internal/garden/admission/seedcommon"
-	"github.com/gardenlite/gardenlite/internal/garden/admission/shootcommon"
+	validation "github.com/gardenlite/gardenlite/internal/garden/validation/corevalidation"
 )
 
 // unfitDNS is the reason why the DNS configuration of a Shoot cannot be used for a seed.
@@ -27,7 +27,7 @@ func missingCredentials(message string) error { return unfitDNS(message) }
 // domain. The Shoot must have a domain.
 func dnsProvider(ctx context.Context, deps plugin.Dependencies,
 	shoot *gardencore.Shoot) (*gardencore.SeedDNSProvider, error) {
-	primary := shootcommon.PrimaryDNSProvider(shoot.Spec.DNS.Providers)
+	primary := validation.PrimaryDNSProvider(shoot.Spec.DNS.Providers)
 	switch {
 	case primary == nil:
 		return defaultDNSProvider(ctx, deps, shoot)

@@ -29,14 +29,12 @@ import (
 	"github.com/gardenlite/gardenlite/internal/garden/scheme"
 )
 
-// Factory returns the plugin's factory.
-func Factory() plugin.Factory {
-	return plugin.Factory{
-		Name:       "ManagedSeed",
-		Operations: plugin.OnCreateOrUpdate,
-		Admit:      plugin.ForKind(kind, admit),
-		Validate:   plugin.ForKind(kind, validate),
-	}
+// Factory creates the plugin.
+var Factory = plugin.Factory{
+	Name:       "ManagedSeed",
+	Operations: plugin.OnCreateOrUpdate,
+	Admit:      plugin.ForKind(kind, admit),
+	Validate:   plugin.ForKind(kind, validate),
 }
 
 var (

@@ -78,7 +78,7 @@ func (g *garden) plugin(t *testing.T) mutatorAndValidator {
 		}
 		objects[resource] = append(objects[resource], other)
 	}
-	p := Factory().New(plugin.Dependencies{Reader: plugintest.Reader{Objects: objects}, Kube: fake.NewClientset(g.secrets...)})
+	p := Factory.New(plugin.Dependencies{Reader: plugintest.Reader{Objects: objects}, Kube: fake.NewClientset(g.secrets...)})
 	return p.(mutatorAndValidator)
 }
 

@@ -20,13 +20,11 @@ import (
 	validation "github.com/gardenlite/gardenlite/internal/garden/validation/corevalidation"
 )
 
-// Factory returns the plugin's factory.
-func Factory() plugin.Factory {
-	return plugin.Factory{
-		Name:       "NamespacedCloudProfileValidator",
-		Operations: plugin.OnCreateOrUpdate,
-		Validate:   plugin.ForKind(kind, validate),
-	}
+// Factory creates the plugin.
+var Factory = plugin.Factory{
+	Name:       "NamespacedCloudProfileValidator",
+	Operations: plugin.OnCreateOrUpdate,
+	Validate:   plugin.ForKind(kind, validate),
 }
 
 var kind = gardencore.Kind("NamespacedCloudProfile")

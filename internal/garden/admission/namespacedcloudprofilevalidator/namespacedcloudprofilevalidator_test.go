@@ -155,7 +155,7 @@ func TestValidate(t *testing.T) {
 func runValidate(t *testing.T, parent *gardencore.CloudProfile, op admission.Operation, profile,
 	old *gardencore.NamespacedCloudProfile) error {
 	t.Helper()
-	p := Factory().New(plugin.Dependencies{Clock: testclock.NewFakePassiveClock(now),
+	p := Factory.New(plugin.Dependencies{Clock: testclock.NewFakePassiveClock(now),
 		Reader: plugintest.Reader{Objects: map[schema.GroupResource][]runtime.Object{
 			gardencore.Resource("cloudprofiles"): {parent},
 		}}})

@@ -14,13 +14,11 @@ import (
 	"github.com/gardenlite/gardenlite/internal/garden/admission/request"
 )
 
-// Factory returns the plugin's factory.
-func Factory() plugin.Factory {
-	return plugin.Factory{
-		Name:       "ProjectMutator",
-		Operations: plugin.OnCreateOrUpdate,
-		Admit:      plugin.ForKind(gardencore.Kind("Project"), admit),
-	}
+// Factory creates the plugin.
+var Factory = plugin.Factory{
+	Name:       "ProjectMutator",
+	Operations: plugin.OnCreateOrUpdate,
+	Admit:      plugin.ForKind(gardencore.Kind("Project"), admit),
 }
 
 func admit(_ context.Context, _ plugin.Dependencies, a admission.Attributes, project, _ *gardencore.Project) error {

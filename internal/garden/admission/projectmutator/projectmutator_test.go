@@ -50,7 +50,7 @@ func TestAdmit(t *testing.T) {
 			Owner: subject("joe"), Members: []gardencore.ProjectMember{member("ann", "owner"), member("joe", "admin", "owner")}}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			p := Factory().New(plugin.Dependencies{})
+			p := Factory.New(plugin.Dependencies{})
 			project := &gardencore.Project{Spec: test.spec}
 			if test.deleting {
 				project.DeletionTimestamp = &metav1.Time{}

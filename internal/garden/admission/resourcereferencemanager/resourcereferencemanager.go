@@ -24,10 +24,8 @@ import (
 	"github.com/gardenlite/gardenlite/internal/garden/admission/request"
 )
 
-// Factory returns the plugin's factory.
-func Factory() plugin.Factory {
-	return plugin.Factory{Name: "ResourceReferenceManager", Operations: plugin.OnAnyChange, Validate: validate}
-}
+// Factory creates the plugin.
+var Factory = plugin.Factory{Name: "ResourceReferenceManager", Operations: plugin.OnAnyChange, Validate: validate}
 
 // checks validate a request, by the kind of its object.
 var checks = map[schema.GroupKind]plugin.Func{

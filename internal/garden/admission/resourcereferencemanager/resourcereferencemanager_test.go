@@ -98,7 +98,7 @@ func kindOf(obj runtime.Object) (schema.GroupKind, schema.GroupResource, metav1.
 // validate calls the plugin as a user who may read every object whose name does not start with "hidden".
 func runValidate(t *testing.T, reader plugintest.Reader, operation admission.Operation, obj, old runtime.Object, who user.Info) error {
 	t.Helper()
-	p := Factory().New(plugin.Dependencies{Reader: reader, Kube: kube(), Clock: clock.RealClock{}, Authorizer: authorizer.AuthorizerFunc(
+	p := Factory.New(plugin.Dependencies{Reader: reader, Kube: kube(), Clock: clock.RealClock{}, Authorizer: authorizer.AuthorizerFunc(
 		func(_ context.Context, a authorizer.Attributes) (authorizer.Decision, string, error) {
 			switch {
 			case a.GetName() == "broken":

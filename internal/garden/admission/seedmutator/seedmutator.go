@@ -20,13 +20,11 @@ import (
 	"github.com/gardenlite/gardenlite/internal/garden/admission/seedcommon"
 )
 
-// Factory returns the plugin's factory.
-func Factory() plugin.Factory {
-	return plugin.Factory{
-		Name:       "SeedMutator",
-		Operations: plugin.OnCreateOrUpdate,
-		Admit:      plugin.ForKind(gardencore.Kind("Seed"), admit, request.AnySubresource),
-	}
+// Factory creates the plugin.
+var Factory = plugin.Factory{
+	Name:       "SeedMutator",
+	Operations: plugin.OnCreateOrUpdate,
+	Admit:      plugin.ForKind(gardencore.Kind("Seed"), admit, request.AnySubresource),
 }
 
 func admit(ctx context.Context, deps plugin.Dependencies, _ admission.Attributes, seed, _ *gardencore.Seed) error {

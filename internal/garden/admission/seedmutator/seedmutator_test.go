@@ -23,7 +23,7 @@ func managedSeed(name string, shoot *seedmanagement.Shoot) *seedmanagement.Manag
 }
 
 func TestAdmit(t *testing.T) {
-	p := Factory().New(plugin.Dependencies{Reader: plugintest.Reader{Objects: map[schema.GroupResource][]runtime.Object{
+	p := Factory.New(plugin.Dependencies{Reader: plugintest.Reader{Objects: map[schema.GroupResource][]runtime.Object{
 		gardencore.Resource("shoots"): {
 			&gardencore.Shoot{ObjectMeta: metav1.ObjectMeta{Name: "s", Namespace: "garden"}, Spec: gardencore.ShootSpec{SeedName: new("parent")}}},
 		seedmanagement.Resource("managedseeds"): {

@@ -18,13 +18,11 @@ import (
 	"github.com/gardenlite/gardenlite/internal/garden/admission/seedcommon"
 )
 
-// Factory returns the plugin's factory.
-func Factory() plugin.Factory {
-	return plugin.Factory{
-		Name:       "SeedValidator",
-		Operations: plugin.OnAnyChange,
-		Validate:   plugin.ForKind(gardencore.Kind("Seed"), validate),
-	}
+// Factory creates the plugin.
+var Factory = plugin.Factory{
+	Name:       "SeedValidator",
+	Operations: plugin.OnAnyChange,
+	Validate:   plugin.ForKind(gardencore.Kind("Seed"), validate),
 }
 
 func validate(ctx context.Context, deps plugin.Dependencies, a admission.Attributes, seed, old *gardencore.Seed) error {

@@ -69,7 +69,7 @@ func TestValidate(t *testing.T) {
 			if test.old != nil {
 				old = test.old
 			}
-			p := Factory().New(deps)
+			p := Factory.New(deps)
 			if !p.Handles(test.op) {
 				t.Fatal(p)
 			}

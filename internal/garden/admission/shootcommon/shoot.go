@@ -11,15 +11,12 @@ import (
 	gardencore "github.com/gardener/gardener/pkg/apis/core"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/utils/ptr"
+
+	validation "github.com/gardenlite/gardenlite/internal/garden/validation/corevalidation"
 )
 
 // Workerless reports whether a Shoot has no worker pools.
 func Workerless(shoot *gardencore.Shoot) bool { return len(shoot.Spec.Provider.Workers) == 0 }
-
-// Hibernated reports whether a Shoot's spec enables hibernation.
-func Hibernated(shoot *gardencore.Shoot) bool {
-	return shoot.Spec.Hibernation != nil && ptr.Deref(shoot.Spec.Hibernation.Enabled, false)
-}
 
 // WorkerZones returns the zones of all worker pools.
 func WorkerZones(shoot *gardencore.Shoot) sets.Set[string] {
@@ -39,31 +36,9 @@ func MinimumNodes(shoot *gardencore.Shoot) int64 {
 	return minimum
 }
 
-// UpdatesInPlace reports whether the nodes of a worker pool are updated in place when their machine image or Kubernetes
-// version changes.
-func UpdatesInPlace(worker *gardencore.Worker) bool {
-	strategy := ptr.Deref(worker.UpdateStrategy, "")
-	return strategy == gardencore.AutoInPlaceUpdate || strategy == gardencore.ManualInPlaceUpdate
-}
-
-// Worker returns the worker pool with the given name, and nil if there is none.
-func Worker(workers []gardencore.Worker, name string) *gardencore.Worker {
-	return Find(workers, func(w *gardencore.Worker) bool { return w.Name == name })
-}
-
-// NginxIngress reports whether the nginx ingress add-on is enabled.
-func NginxIngress(addons *gardencore.Addons) bool {
-	return addons != nil && addons.NginxIngress != nil && addons.NginxIngress.Enabled
-}
-
 // HasIPFamily reports whether a Shoot has the given IP family.
 func HasIPFamily(shoot *gardencore.Shoot, family gardencore.IPFamily) bool {
 	return shoot.Spec.Networking != nil && slices.Contains(shoot.Spec.Networking.IPFamilies, family)
-}
-
-// PrimaryDNSProvider returns the first provider that is marked as primary, and nil if none is.
-func PrimaryDNSProvider(providers []gardencore.DNSProvider) *gardencore.DNSProvider {
-	return Find(providers, func(p *gardencore.DNSProvider) bool { return ptr.Deref(p.Primary, false) })
 }
 
 // DefaultDomains returns the default domains of a seed.
@@ -91,19 +66,9 @@ func UnmanagedDNS(shoot *gardencore.Shoot) bool {
 	if shoot.Spec.DNS == nil || len(shoot.Spec.DNS.Providers) == 0 {
 		return false
 	}
-	provider := PrimaryDNSProvider(shoot.Spec.DNS.Providers)
+	provider := validation.PrimaryDNSProvider(shoot.Spec.DNS.Providers)
 	if provider == nil {
 		provider = &shoot.Spec.DNS.Providers[0]
 	}
 	return ptr.Deref(provider.Type, "") == gardencore.DNSUnmanaged
-}
-
-// Find returns a pointer to the first matching item of the slice, and nil if there is none.
-func Find[T any](items []T, matches func(*T) bool) *T {
-	for i := range items {
-		if matches(&items[i]) {
-			return &items[i]
-		}
-	}
-	return nil
 }

@@ -23,16 +23,15 @@ import (
 
 	"github.com/gardenlite/gardenlite/internal/garden/admission/plugin"
 	"github.com/gardenlite/gardenlite/internal/garden/admission/shootcommon"
+	validation "github.com/gardenlite/gardenlite/internal/garden/validation/corevalidation"
 )
 
-// Factory returns the plugin's factory.
-func Factory() plugin.Factory {
-	return plugin.Factory{
-		Name:       "ShootDNS",
-		Operations: plugin.OnCreateOrUpdate,
-		Admit:      plugin.ForKind(gardencore.Kind("Shoot"), admit, shootcommon.Binding),
-		Validate:   plugin.ForKind(gardencore.Kind("Shoot"), validate, shootcommon.Binding),
-	}
+// Factory creates the plugin.
+var Factory = plugin.Factory{
+	Name:       "ShootDNS",
+	Operations: plugin.OnCreateOrUpdate,
+	Admit:      plugin.ForKind(gardencore.Kind("Shoot"), admit, shootcommon.Binding),
+	Validate:   plugin.ForKind(gardencore.Kind("Shoot"), validate, shootcommon.Binding),
 }
 
 var dnsPath = field.NewPath("spec", "dns")
@@ -64,10 +63,10 @@ func admit(ctx context.Context, deps plugin.Dependencies, _ admission.Attributes
 
 // keepPrimaryProvider marks the old primary provider again if an update marks none.
 func keepPrimaryProvider(shoot, old *gardencore.Shoot) {
-	if shoot.Spec.DNS == nil || old.Spec.DNS == nil || shootcommon.PrimaryDNSProvider(shoot.Spec.DNS.Providers) != nil {
+	if shoot.Spec.DNS == nil || old.Spec.DNS == nil || validation.PrimaryDNSProvider(shoot.Spec.DNS.Providers) != nil {
 		return
 	}
-	primary := shootcommon.PrimaryDNSProvider(old.Spec.DNS.Providers)
+	primary := validation.PrimaryDNSProvider(old.Spec.DNS.Providers)
 	if primary == nil {
 		return
 	}
@@ -86,7 +85,7 @@ func choosePrimaryProvider(dns *gardencore.DNS, domains []string) {
 	if dns == nil || len(dns.Providers) == 0 || dns.Domain != nil && shootcommon.ParentDomain(*dns.Domain, domains) != "" {
 		return
 	}
-	if shootcommon.PrimaryDNSProvider(dns.Providers) == nil {
+	if validation.PrimaryDNSProvider(dns.Providers) == nil {
 		dns.Providers[0].Primary = ptr.To(true)
 	}
 }

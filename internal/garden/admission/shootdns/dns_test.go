@@ -34,7 +34,7 @@ func newPlugin(t *testing.T, secrets ...runtime.Object) admission.Interface {
 	t.Helper()
 	own := &gardencore.Seed{ObjectMeta: metav1.ObjectMeta{Name: "own"}}
 	own.Spec.DNS.Defaults = []gardencore.SeedDNSProviderConfig{{Domain: "own.seed"}}
-	p := Factory().New(
+	p := Factory.New(
 		plugin.Dependencies{Kube: fake.NewClientset(secrets...), Reader: plugintest.Reader{Objects: map[schema.GroupResource][]runtime.Object{
 			gardencore.Resource("projects"): {
 				&gardencore.Project{ObjectMeta: metav1.ObjectMeta{Name: "it"}, Spec: gardencore.ProjectSpec{Namespace: new("garden-it")}}},

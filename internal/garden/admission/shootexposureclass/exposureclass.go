@@ -17,13 +17,11 @@ import (
 	"github.com/gardenlite/gardenlite/internal/garden/admission/shootcommon"
 )
 
-// Factory returns the plugin's factory.
-func Factory() plugin.Factory {
-	return plugin.Factory{
-		Name:       "ShootExposureClass",
-		Operations: plugin.OnCreate,
-		Admit:      plugin.ForKind(gardencore.Kind("Shoot"), admit),
-	}
+// Factory creates the plugin.
+var Factory = plugin.Factory{
+	Name:       "ShootExposureClass",
+	Operations: plugin.OnCreate,
+	Admit:      plugin.ForKind(gardencore.Kind("Shoot"), admit),
 }
 
 func admit(ctx context.Context, deps plugin.Dependencies, _ admission.Attributes, shoot, _ *gardencore.Shoot) error {

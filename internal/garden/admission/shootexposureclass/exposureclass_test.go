@@ -32,7 +32,7 @@ func TestAdmit(t *testing.T) {
 		Tolerations:  []gardencore.Toleration{{Key: "public", Value: new("yes")}},
 	})
 	before := public.DeepCopy()
-	p := Factory().New(plugin.Dependencies{Reader: plugintest.Reader{Objects: map[schema.GroupResource][]runtime.Object{
+	p := Factory.New(plugin.Dependencies{Reader: plugintest.Reader{Objects: map[schema.GroupResource][]runtime.Object{
 		gardencore.Resource("exposureclasses"): {public, class("plain", nil),
 			class("tolerated", &gardencore.ExposureClassScheduling{Tolerations: []gardencore.Toleration{{Key: "t"}}})},
 	}}})

@@ -22,15 +22,14 @@ import (
 
 	"github.com/gardenlite/gardenlite/internal/garden/admission/plugin"
 	"github.com/gardenlite/gardenlite/internal/garden/admission/shootcommon"
+	validation "github.com/gardenlite/gardenlite/internal/garden/validation/corevalidation"
 )
 
-// Factory returns the plugin's factory.
-func Factory() plugin.Factory {
-	return plugin.Factory{
-		Name:       "ShootManagedSeed",
-		Operations: []admission.Operation{admission.Update, admission.Delete},
-		Validate:   plugin.ForKind(gardencore.Kind("Shoot"), validate),
-	}
+// Factory creates the plugin.
+var Factory = plugin.Factory{
+	Name:       "ShootManagedSeed",
+	Operations: []admission.Operation{admission.Update, admission.Delete},
+	Validate:   plugin.ForKind(gardencore.Kind("Shoot"), validate),
 }
 
 func validate(ctx context.Context, deps plugin.Dependencies, a admission.Attributes, shoot, old *gardencore.Shoot) error {
@@ -82,7 +81,7 @@ func managedSeedsOf(ctx context.Context, r plugin.Reader, namespace, shoot strin
 func validateUpdate(shoot, old *gardencore.Shoot, seed *seedmanagement.ManagedSeed) field.ErrorList {
 	var errs field.ErrorList
 	spec := field.NewPath("spec")
-	if shootcommon.NginxIngress(shoot.Spec.Addons) {
+	if validation.NginxIngressEnabled(shoot.Spec.Addons) {
 		errs = append(errs, field.Invalid(spec.Child("addons", "nginxIngress", "enabled"), true, "a seed has an ingress controller of its own"))
 	}
 	if vpa := shoot.Spec.Kubernetes.VerticalPodAutoscaler; vpa == nil || !vpa.Enabled {

@@ -46,7 +46,7 @@ func runValidate(t *testing.T, seeds []*seedmanagement.ManagedSeed, operation ad
 	for _, seed := range seeds {
 		objects[seedmanagement.Resource("managedseeds")] = append(objects[seedmanagement.Resource("managedseeds")], seed)
 	}
-	p := Factory().New(plugin.Dependencies{Reader: plugintest.Reader{Objects: objects}})
+	p := Factory.New(plugin.Dependencies{Reader: plugintest.Reader{Objects: objects}})
 	shoot := newShoot()
 	if change != nil {
 		change(shoot)

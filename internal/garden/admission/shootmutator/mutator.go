@@ -20,15 +20,14 @@ import (
 	"github.com/gardenlite/gardenlite/internal/garden/admission/plugin"
 	"github.com/gardenlite/gardenlite/internal/garden/admission/request"
 	"github.com/gardenlite/gardenlite/internal/garden/admission/shootcommon"
+	validation "github.com/gardenlite/gardenlite/internal/garden/validation/corevalidation"
 )
 
-// Factory returns the plugin's factory.
-func Factory() plugin.Factory {
-	return plugin.Factory{
-		Name:       "ShootMutator",
-		Operations: plugin.OnCreateOrUpdate,
-		Admit:      plugin.ForKind(gardencore.Kind("Shoot"), admit, request.AnySubresource),
-	}
+// Factory creates the plugin.
+var Factory = plugin.Factory{
+	Name:       "ShootMutator",
+	Operations: plugin.OnCreateOrUpdate,
+	Admit:      plugin.ForKind(gardencore.Kind("Shoot"), admit, request.AnySubresource),
 }
 
 // admit treats subresources that carry a whole Shoot as the Shoot itself.
@@ -120,7 +119,7 @@ func defaultFromProfile(shoot, old *gardencore.Shoot, profile *gardencore.CloudP
 		if shoot.DeletionTimestamp != nil {
 			continue
 		}
-		image, err := cloudprofile.CompleteImage(profile, worker, shootcommon.Worker(old.Spec.Provider.Workers, worker.Name),
+		image, err := cloudprofile.CompleteImage(profile, worker, validation.WorkerNamed(old.Spec.Provider.Workers, worker.Name),
 			now, workersPath.Index(i))
 		if err != nil {
 			errs = append(errs, err)

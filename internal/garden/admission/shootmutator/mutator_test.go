@@ -49,7 +49,7 @@ func newPlugin(t *testing.T) admission.MutationInterface {
 			}},
 		},
 	}}
-	p := Factory().New(plugin.Dependencies{Clock: testclock.NewFakePassiveClock(time.Now()),
+	p := Factory.New(plugin.Dependencies{Clock: testclock.NewFakePassiveClock(time.Now()),
 		Reader: plugintest.Reader{Objects: map[schema.GroupResource][]runtime.Object{
 			gardencore.Resource("cloudprofiles"): {profile},
 			gardencore.Resource("seeds"): {

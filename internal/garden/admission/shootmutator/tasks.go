@@ -11,7 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 
-	"github.com/gardenlite/gardenlite/internal/garden/admission/shootcommon"
+	validation "github.com/gardenlite/gardenlite/internal/garden/validation/corevalidation"
 )
 
 // These are the tasks of the next reconciliation. Without them it leaves the infrastructure and the DNS records
@@ -29,7 +29,7 @@ var (
 // tasksForUpdate returns the tasks that a change needs, possibly with duplicates.
 func tasksForUpdate(shoot, old *gardencore.Shoot) []string {
 	var tasks []string
-	if shootcommon.Hibernated(old) && !shootcommon.Hibernated(shoot) {
+	if validation.HibernationEnabled(old.Spec.Hibernation) && !validation.HibernationEnabled(shoot.Spec.Hibernation) {
 		tasks = append(tasks, deployAll...)
 	}
 	if !reflect.DeepEqual(old.Spec.Provider.InfrastructureConfig, shoot.Spec.Provider.InfrastructureConfig) ||

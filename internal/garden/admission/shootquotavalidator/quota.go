@@ -19,16 +19,14 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/gardenlite/gardenlite/internal/garden/admission/plugin"
-	"github.com/gardenlite/gardenlite/internal/garden/admission/shootcommon"
+	validation "github.com/gardenlite/gardenlite/internal/garden/validation/corevalidation"
 )
 
-// Factory returns the plugin's factory.
-func Factory() plugin.Factory {
-	return plugin.Factory{
-		Name:       "ShootQuotaValidator",
-		Operations: plugin.OnCreateOrUpdate,
-		Validate:   plugin.ForKind(gardencore.Kind("Shoot"), validate),
-	}
+// Factory creates the plugin.
+var Factory = plugin.Factory{
+	Name:       "ShootQuotaValidator",
+	Operations: plugin.OnCreateOrUpdate,
+	Validate:   plugin.ForKind(gardencore.Kind("Shoot"), validate),
 }
 
 func validate(ctx context.Context, deps plugin.Dependencies, a admission.Attributes, shoot, old *gardencore.Shoot) error {
@@ -65,11 +63,11 @@ func validate(ctx context.Context, deps plugin.Dependencies, a admission.Attribu
 // asksForMore reports whether a change may need more of the resources that quotas limit. It does not compare sizes: it
 // returns true if a worker pool is new or has another machine type, maximum or volume, even a smaller one.
 func asksForMore(shoot, old *gardencore.Shoot) bool {
-	if shootcommon.NginxIngress(shoot.Spec.Addons) && !shootcommon.NginxIngress(old.Spec.Addons) {
+	if validation.NginxIngressEnabled(shoot.Spec.Addons) && !validation.NginxIngressEnabled(old.Spec.Addons) {
 		return true
 	}
 	for _, worker := range shoot.Spec.Provider.Workers {
-		before := shootcommon.Worker(old.Spec.Provider.Workers, worker.Name)
+		before := validation.WorkerNamed(old.Spec.Provider.Workers, worker.Name)
 		if before == nil || worker.Machine.Type != before.Machine.Type || worker.Maximum != before.Maximum ||
 			!equality.Semantic.DeepEqual(worker.Volume, before.Volume) {
 			return true

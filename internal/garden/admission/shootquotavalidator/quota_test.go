@@ -73,7 +73,7 @@ func newPlugin(t *testing.T, shoots []*gardencore.Shoot, quotas ...*gardencore.Q
 	for _, shoot := range shoots {
 		add(gardencore.Resource("shoots"), shoot)
 	}
-	p := Factory().New(plugin.Dependencies{Reader: plugintest.Reader{Objects: objects}, Clock: testclock.NewFakePassiveClock(now)})
+	p := Factory.New(plugin.Dependencies{Reader: plugintest.Reader{Objects: objects}, Clock: testclock.NewFakePassiveClock(now)})
 	return p.(admission.ValidationInterface)
 }
 

@@ -18,6 +18,7 @@ import (
 	"github.com/gardenlite/gardenlite/internal/garden/admission/cloudprofile"
 	"github.com/gardenlite/gardenlite/internal/garden/admission/plugin"
 	"github.com/gardenlite/gardenlite/internal/garden/admission/shootcommon"
+	validation "github.com/gardenlite/gardenlite/internal/garden/validation/corevalidation"
 )
 
 // metrics are the metrics that quotas can limit, in the order of error messages.
@@ -153,7 +154,7 @@ func addNeeds(ctx context.Context, r plugin.Reader, to corev1.ResourceList, shoo
 		}
 	}
 	loadBalancers := int64(1)
-	if shootcommon.NginxIngress(shoot.Spec.Addons) {
+	if validation.NginxIngressEnabled(shoot.Spec.Addons) {
 		loadBalancers++
 	}
 	add(to, gardencore.QuotaMetricLoadbalancer, *resource.NewQuantity(loadBalancers, resource.DecimalSI), 1)

@@ -36,7 +36,7 @@ func TestAdmit(t *testing.T) {
 		"subresource":   {workers: workers, subresource: "status"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			p := Factory().New(plugin.Dependencies{})
+			p := Factory.New(plugin.Dependencies{})
 			shoot := &gardencore.Shoot{}
 			shoot.Spec.Provider.Workers, shoot.Spec.Kubernetes.Kubelet = test.workers, test.kubelet
 			if test.deleting {

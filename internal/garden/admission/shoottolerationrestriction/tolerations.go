@@ -19,14 +19,12 @@ import (
 	validation "github.com/gardenlite/gardenlite/internal/garden/validation/corevalidation"
 )
 
-// Factory returns the plugin's factory.
-func Factory() plugin.Factory {
-	return plugin.Factory{
-		Name:       "ShootTolerationRestriction",
-		Operations: plugin.OnCreateOrUpdate,
-		Admit:      plugin.ForKind(gardencore.Kind("Shoot"), admit, request.AnySubresource),
-		Validate:   plugin.ForKind(gardencore.Kind("Shoot"), validate, request.AnySubresource),
-	}
+// Factory creates the plugin.
+var Factory = plugin.Factory{
+	Name:       "ShootTolerationRestriction",
+	Operations: plugin.OnCreateOrUpdate,
+	Admit:      plugin.ForKind(gardencore.Kind("Shoot"), admit, request.AnySubresource),
+	Validate:   plugin.ForKind(gardencore.Kind("Shoot"), validate, request.AnySubresource),
 }
 
 // admit adds the Project's default tolerations whose keys a new Shoot does not have.

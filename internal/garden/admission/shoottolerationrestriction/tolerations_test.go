@@ -49,7 +49,7 @@ func TestPlugin(t *testing.T) {
 		Namespace:   new("garden-it"),
 		Tolerations: &gardencore.ProjectTolerations{Defaults: tolerations("lab gpu=any"), Whitelist: tolerations("lab gpu=any gpu=big open")},
 	}}
-	p := Factory().New(plugin.Dependencies{Reader: plugintest.Reader{Objects: map[schema.GroupResource][]runtime.Object{
+	p := Factory.New(plugin.Dependencies{Reader: plugintest.Reader{Objects: map[schema.GroupResource][]runtime.Object{
 		gardencore.Resource("projects"): {project},
 	}}})
 	for name, test := range map[string]struct {

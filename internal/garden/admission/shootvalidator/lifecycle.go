@@ -11,7 +11,7 @@ import (
 	"k8s.io/apiserver/pkg/admission"
 
 	"github.com/gardenlite/gardenlite/internal/garden/admission/plugin"
-	"github.com/gardenlite/gardenlite/internal/garden/admission/shootcommon"
+	validation "github.com/gardenlite/gardenlite/internal/garden/validation/corevalidation"
 )
 
 const (
@@ -55,7 +55,7 @@ func (r *request) validateDeletion(context.Context) error {
 // validateHibernation refuses to hibernate a Shoot whose constraint says that it could not be woken up, for instance
 // because of its webhooks.
 func (r *request) validateHibernation(context.Context) error {
-	if !shootcommon.Hibernated(r.shoot) || shootcommon.Hibernated(r.old) {
+	if !validation.HibernationEnabled(r.shoot.Spec.Hibernation) || validation.HibernationEnabled(r.old.Spec.Hibernation) {
 		return nil
 	}
 	for _, constraint := range r.shoot.Status.Constraints {

@@ -55,7 +55,7 @@ func (r *request) validateMovesAlive() field.ErrorList {
 	if c := r.shoot.Spec.ControlPlane; c == nil || c.HighAvailability == nil {
 		errs = append(errs, field.Forbidden(seedNamePath, "a live migration needs a control plane with high availability"))
 	}
-	if shootcommon.Hibernated(r.shoot) || r.shoot.Status.IsHibernated {
+	if validation.HibernationEnabled(r.shoot.Spec.Hibernation) || r.shoot.Status.IsHibernated {
 		errs = append(errs, field.Forbidden(seedNamePath, "a live migration needs a Shoot that is awake"))
 	}
 	return errs

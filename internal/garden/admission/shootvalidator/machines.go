@@ -13,7 +13,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/gardenlite/gardenlite/internal/garden/admission/cloudprofile"
-	"github.com/gardenlite/gardenlite/internal/garden/admission/shootcommon"
+	validation "github.com/gardenlite/gardenlite/internal/garden/validation/corevalidation"
 )
 
 // validateMachine checks that the CloudProfile offers a pool's machine type and image and that they are compatible. It
@@ -44,7 +44,7 @@ func (p pool) validateMachineType() *field.Error {
 	}
 	reasons := func(t *gardencore.MachineType) []string {
 		var reasons []string
-		if !cloudprofile.Usable(t.Usable) {
+		if !ptr.Deref(t.Usable, false) {
 			reasons = append(reasons, "is not offered any more")
 		}
 		if p.isMissing(t.Name, func(zone gardencore.AvailabilityZone) []string { return zone.UnavailableMachineTypes }) {
@@ -107,7 +107,7 @@ func (p pool) againstImage(version *gardencore.MachineImageVersion) []string {
 	if !p.isActive(version) {
 		reasons = append(reasons, "is expired or not available yet")
 	}
-	if shootcommon.UpdatesInPlace(p.worker) && !p.canUpdateInPlace(version) {
+	if validation.UpdatesInPlace(p.worker.UpdateStrategy) && !p.canUpdateInPlace(version) {
 		reasons = append(reasons, "cannot be reached with updates in place")
 	}
 	return reasons

@@ -24,13 +24,11 @@ import (
 	"github.com/gardenlite/gardenlite/internal/garden/admission/shootcommon"
 )
 
-// Factory returns the plugin's factory.
-func Factory() plugin.Factory {
-	return plugin.Factory{
-		Name:       "ShootValidator",
-		Operations: plugin.OnAnyChange,
-		Validate:   plugin.ForKind(gardencore.Kind("Shoot"), validate, shootcommon.Binding),
-	}
+// Factory creates the plugin.
+var Factory = plugin.Factory{
+	Name:       "ShootValidator",
+	Operations: plugin.OnAnyChange,
+	Validate:   plugin.ForKind(gardencore.Kind("Shoot"), validate, shootcommon.Binding),
 }
 
 func validate(ctx context.Context, deps plugin.Dependencies, a admission.Attributes, shoot, old *gardencore.Shoot) error {

@@ -115,7 +115,7 @@ func newShoot() *gardencore.Shoot {
 
 func (l *landscape) newPlugin(t *testing.T) admission.ValidationInterface {
 	t.Helper()
-	p := Factory().New(plugin.Dependencies{
+	p := Factory.New(plugin.Dependencies{
 		Clock: testclock.NewFakePassiveClock(now), Kube: fake.NewClientset(l.kube...),
 		Authorizer: authorizer.AuthorizerFunc(func(_ context.Context, a authorizer.Attributes) (authorizer.Decision, string, error) {
 			if a.GetUser().GetName() == "admin" || a.GetResource() == "secrets" && a.GetName() == "cloud" {

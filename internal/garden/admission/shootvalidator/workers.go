@@ -14,7 +14,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/gardenlite/gardenlite/internal/garden/admission/cloudprofile"
-	"github.com/gardenlite/gardenlite/internal/garden/admission/shootcommon"
+	validation "github.com/gardenlite/gardenlite/internal/garden/validation/corevalidation"
 )
 
 // validateProvider checks that the CloudProfile and the bindings are for the Shoot's provider, and that the
@@ -87,7 +87,7 @@ type pool struct {
 
 func (r *request) pool(i int, path *field.Path) pool {
 	worker := &r.shoot.Spec.Provider.Workers[i]
-	if old := shootcommon.Worker(r.old.Spec.Provider.Workers, worker.Name); old != nil {
+	if old := validation.WorkerNamed(r.old.Spec.Provider.Workers, worker.Name); old != nil {
 		return pool{r, path, worker, old, false}
 	}
 	return pool{r, path, worker, &gardencore.Worker{Machine: gardencore.Machine{Image: &gardencore.ShootMachineImage{}}}, true}
@@ -163,7 +163,7 @@ func (p pool) validateVolumeType(name string, path *field.Path) *field.Error {
 	}
 	var offered []string
 	for _, t := range p.profile.VolumeTypes {
-		if cloudprofile.Usable(t.Usable) && !missing(t.Name) {
+		if ptr.Deref(t.Usable, false) && !missing(t.Name) {
 			offered = append(offered, t.Name)
 		}
 	}
@@ -172,7 +172,7 @@ func (p pool) validateVolumeType(name string, path *field.Path) *field.Error {
 		return field.NotSupported(path, name, offered)
 	}
 	var reasons []string
-	if !cloudprofile.Usable(found.Usable) {
+	if !ptr.Deref(found.Usable, false) {
 		reasons = append(reasons, "is not offered any more")
 	}
 	if missing(name) {

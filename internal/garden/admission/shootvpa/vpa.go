@@ -14,13 +14,11 @@ import (
 	"github.com/gardenlite/gardenlite/internal/garden/admission/shootcommon"
 )
 
-// Factory returns the plugin's factory.
-func Factory() plugin.Factory {
-	return plugin.Factory{
-		Name:       "ShootVPAEnabledByDefault",
-		Operations: plugin.OnCreate,
-		Admit:      plugin.ForKind(gardencore.Kind("Shoot"), admit),
-	}
+// Factory creates the plugin.
+var Factory = plugin.Factory{
+	Name:       "ShootVPAEnabledByDefault",
+	Operations: plugin.OnCreate,
+	Admit:      plugin.ForKind(gardencore.Kind("Shoot"), admit),
 }
 
 func admit(_ context.Context, _ plugin.Dependencies, _ admission.Attributes, shoot, _ *gardencore.Shoot) error {

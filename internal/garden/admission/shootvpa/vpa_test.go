@@ -24,7 +24,7 @@ func TestAdmit(t *testing.T) {
 		"subresource": {workers: workers, subresource: "status"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			p := Factory().New(plugin.Dependencies{})
+			p := Factory.New(plugin.Dependencies{})
 			shoot := &gardencore.Shoot{}
 			shoot.Spec.Provider.Workers, shoot.Spec.Kubernetes.VerticalPodAutoscaler = test.workers, test.had
 			a := admission.NewAttributesRecord(shoot, nil, gardencore.Kind("Shoot").WithVersion("v1beta1"), "", "",

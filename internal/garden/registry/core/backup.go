@@ -16,11 +16,10 @@ import (
 func backupBuckets() resource.Definition[*gardencore.BackupBucket] {
 	return resource.Definition[*gardencore.BackupBucket]{
 		Resource: gardencore.Resource("backupbuckets"), Kind: "BackupBucket", ShortNames: []string{"bbc"}, Categories: all, Versions: v1beta1,
-		CopySpec:             func(to, from *gardencore.BackupBucket) { to.Spec = from.Spec },
-		CopyStatus:           func(to, from *gardencore.BackupBucket) { to.Status = from.Status },
-		Validate:             validation.ValidateBackupBucket,
-		ValidateUpdate:       validation.ValidateBackupBucketUpdate,
-		ValidateStatusUpdate: validation.ValidateBackupBucketStatusUpdate,
+		CopySpec:       func(to, from *gardencore.BackupBucket) { to.Spec = from.Spec },
+		CopyStatus:     func(to, from *gardencore.BackupBucket) { to.Status = from.Status },
+		Validate:       validation.ValidateBackupBucket,
+		ValidateUpdate: validation.ValidateBackupBucketUpdate,
 		SpecChanged: func(b, old *gardencore.BackupBucket) bool {
 			return !resource.Equal(old.Spec, b.Spec) || resource.ConsumeOperationAnnotation(b, v1beta1constants.GardenerOperationReconcile)
 		},
@@ -53,12 +52,11 @@ func backupEntries() resource.Definition[*gardencore.BackupEntry] {
 	return resource.Definition[*gardencore.BackupEntry]{
 		Resource: gardencore.Resource("backupentries"), Kind: "BackupEntry", ShortNames: []string{"bec"}, Categories: all,
 		Versions: v1beta1, Namespaced: true,
-		CopySpec:             func(to, from *gardencore.BackupEntry) { to.Spec = from.Spec },
-		CopyStatus:           func(to, from *gardencore.BackupEntry) { to.Status = from.Status },
-		Validate:             validation.ValidateBackupEntry,
-		ValidateUpdate:       validation.ValidateBackupEntryUpdate,
-		ValidateStatusUpdate: validation.ValidateBackupEntryStatusUpdate,
-		SpecChanged:          backupEntrySpecChanged,
+		CopySpec:       func(to, from *gardencore.BackupEntry) { to.Spec = from.Spec },
+		CopyStatus:     func(to, from *gardencore.BackupEntry) { to.Status = from.Status },
+		Validate:       validation.ValidateBackupEntry,
+		ValidateUpdate: validation.ValidateBackupEntryUpdate,
+		SpecChanged:    backupEntrySpecChanged,
 		Canonicalize: func(e *gardencore.BackupEntry) {
 			maintainSeedLabels(&e.ObjectMeta, e.Spec.SeedName, e.Status.SeedName)
 		},

@@ -19,11 +19,10 @@ func cloudProfiles(clock clock.PassiveClock) resource.Definition[*gardencore.Clo
 	return resource.Definition[*gardencore.CloudProfile]{
 		Resource: gardencore.Resource("cloudprofiles"), Kind: "CloudProfile", ShortNames: []string{"cprofile", "cpfl"},
 		Versions: v1beta1, AllowUnconditionalUpdate: true,
-		CopySpec:             func(to, from *gardencore.CloudProfile) { to.Spec = from.Spec },
-		CopyStatus:           func(to, from *gardencore.CloudProfile) { to.Status = from.Status },
-		Validate:             validation.ValidateCloudProfile,
-		ValidateUpdate:       validation.ValidateCloudProfileUpdate,
-		ValidateStatusUpdate: validation.ValidateCloudProfileStatusUpdate,
+		CopySpec:       func(to, from *gardencore.CloudProfile) { to.Spec = from.Spec },
+		CopyStatus:     func(to, from *gardencore.CloudProfile) { to.Status = from.Status },
+		Validate:       validation.ValidateCloudProfile,
+		ValidateUpdate: validation.ValidateCloudProfileUpdate,
 		PrepareForCreate: func(_ context.Context, profile *gardencore.CloudProfile) {
 			dropUnusableVersions(&profile.Spec, clock.Now())
 		},
@@ -43,12 +42,11 @@ func namespacedCloudProfiles(clock clock.PassiveClock) resource.Definition[*gard
 	return resource.Definition[*gardencore.NamespacedCloudProfile]{
 		Resource: gardencore.Resource("namespacedcloudprofiles"), Kind: "NamespacedCloudProfile",
 		ShortNames: []string{"nsprofile", "nscpfl"}, Versions: v1beta1, Namespaced: true, AllowUnconditionalUpdate: true,
-		CopySpec:             func(to, from *gardencore.NamespacedCloudProfile) { to.Spec = from.Spec },
-		CopyStatus:           func(to, from *gardencore.NamespacedCloudProfile) { to.Status = from.Status },
-		Validate:             validation.ValidateNamespacedCloudProfile,
-		ValidateUpdate:       validation.ValidateNamespacedCloudProfileUpdate,
-		ValidateStatusUpdate: validation.ValidateNamespacedCloudProfileStatusUpdate,
-		SpecChanged:          func(p, old *gardencore.NamespacedCloudProfile) bool { return !resource.Equal(old.Spec, p.Spec) },
+		CopySpec:       func(to, from *gardencore.NamespacedCloudProfile) { to.Spec = from.Spec },
+		CopyStatus:     func(to, from *gardencore.NamespacedCloudProfile) { to.Status = from.Status },
+		Validate:       validation.ValidateNamespacedCloudProfile,
+		ValidateUpdate: validation.ValidateNamespacedCloudProfileUpdate,
+		SpecChanged:    func(p, old *gardencore.NamespacedCloudProfile) bool { return !resource.Equal(old.Spec, p.Spec) },
 		PrepareForCreate: func(_ context.Context, p *gardencore.NamespacedCloudProfile) {
 			dropUnusableNamespacedVersions(&p.Spec, &gardencore.NamespacedCloudProfileSpec{}, clock.Now())
 		},

@@ -52,12 +52,11 @@ func controllerInstallations() resource.Definition[*gardencore.ControllerInstall
 	return resource.Definition[*gardencore.ControllerInstallation]{
 		Resource: gardencore.Resource("controllerinstallations"), Kind: "ControllerInstallation",
 		ShortNames: []string{"ctrlinst"}, Categories: all, Versions: v1beta1,
-		Validate:             validation.ValidateControllerInstallation,
-		ValidateUpdate:       validation.ValidateControllerInstallationUpdate,
-		ValidateStatusUpdate: validation.ValidateControllerInstallationStatusUpdate,
-		CopySpec:             func(to, from *gardencore.ControllerInstallation) { to.Spec = from.Spec },
-		CopyStatus:           func(to, from *gardencore.ControllerInstallation) { to.Status = from.Status },
-		SpecChanged:          func(i, old *gardencore.ControllerInstallation) bool { return !resource.Equal(old.Spec, i.Spec) },
+		Validate:       validation.ValidateControllerInstallation,
+		ValidateUpdate: validation.ValidateControllerInstallationUpdate,
+		CopySpec:       func(to, from *gardencore.ControllerInstallation) { to.Spec = from.Spec },
+		CopyStatus:     func(to, from *gardencore.ControllerInstallation) { to.Status = from.Status },
+		SpecChanged:    func(i, old *gardencore.ControllerInstallation) bool { return !resource.Equal(old.Spec, i.Spec) },
 		Fields: func(i *gardencore.ControllerInstallation) fields.Set {
 			set := fields.Set{gardencore.RegistrationRefName: i.Spec.RegistrationRef.Name}
 			if ref := i.Spec.SeedRef; ref != nil {

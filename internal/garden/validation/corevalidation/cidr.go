@@ -26,6 +26,14 @@ func NewCIDR(text string, path *field.Path) *CIDR {
 	return &CIDR{text: text, path: path, net: ipNet, err: err}
 }
 
+// optionalCIDR is like NewCIDR, for a field that may be left out.
+func optionalCIDR(text *string, path *field.Path) *CIDR {
+	if text == nil {
+		return nil
+	}
+	return NewCIDR(*text, path)
+}
+
 // Valid reports whether the range is set and could be parsed.
 func (c *CIDR) Valid() bool { return c != nil && c.err == nil }
 
@@ -92,20 +100,6 @@ func (c *CIDR) ValidateNotOverlap(others ...*CIDR) field.ErrorList {
 	return errs
 }
 
-// ValidateSubset refuses other ranges that are not within this range. The errors are about the other ranges.
-func (c *CIDR) ValidateSubset(others ...*CIDR) field.ErrorList {
-	var errs field.ErrorList
-	for _, other := range others {
-		if c == other || !c.Valid() || !other.Valid() {
-			continue
-		}
-		if !c.net.Contains(other.net.IP) || !c.net.Contains(lastIP(other.net)) {
-			errs = append(errs, other.invalid("must be within %s (%s)", c.path, c.text)...)
-		}
-	}
-	return errs
-}
-
 // ValidateNotReserved refuses a range that overlaps with a range that Gardener itself uses. A range that cannot be
 // parsed overlaps with all of them.
 func (c *CIDR) ValidateNotReserved(kind string) field.ErrorList {
@@ -158,14 +152,6 @@ func NetworksIntersect(a, b string) bool {
 
 func overlap(a, b *net.IPNet) bool { return a.Contains(b.IP) || b.Contains(a.IP) }
 
-func lastIP(n *net.IPNet) net.IP {
-	last := make(net.IP, len(n.IP))
-	for i := range n.IP {
-		last[i] = n.IP[i] | ^n.Mask[i]
-	}
-	return last
-}
-
 // ValidateNetworkDisjointedness checks the networks of a shoot's specification
 // against those of its seed and the reserved ranges.
 func ValidateNetworkDisjointedness(path *field.Path, shootNodes, shootPods, shootServices, seedNodes *string, seedPods,
@@ -191,9 +177,8 @@ func validateAgainstSeed(path *field.Path, nodes, pods, services []string, podsR
 		required bool
 	}{{"node", nodes, false}, {"service", services, servicesRequired}, {"pod", pods, podsRequired}} {
 		fldPath := path.Child(shoot.kind + "s")
-		if shoot.required && len(shoot.ranges) == 0 {
-			errs = append(errs, field.Required(fldPath, "must name at least one network range"))
-		}
+		errs = append(errs, RequiredIf(shoot.required && len(shoot.ranges) == 0, fldPath,
+			"must name at least one network range")...)
 		for _, text := range shoot.ranges {
 			cidr := NewCIDR(text, fldPath)
 			if cidr.IsIPv6() { // IPv4 ranges are mapped in the VPN, so they may overlap

@@ -28,8 +28,6 @@ func TestCIDR(t *testing.T) {
 		{"size at the limit", v4.ValidateMaxSize(16), nil},
 		{"not overlapping", v4.ValidateNotOverlap(v4, v6, bad, unset, NewCIDR("10.1.0.0/16", testPath)), nil},
 		{"overlapping", v4.ValidateNotOverlap(NewCIDR("10.0.0.0/8", testPath)), []string{"Invalid p"}},
-		{"subset", v4.ValidateSubset(NewCIDR("10.0.1.0/24", testPath)), nil},
-		{"no subset", v4.ValidateSubset(NewCIDR("10.0.0.0/15", testPath)), []string{"Invalid p"}},
 		{"disjoint", ValidateCIDRsDisjoint(v4, unset, NewCIDR("10.0.1.0/24", testPath.Child("a")), NewCIDR("10.0.2.0/24", testPath.Child("b"))),
 			[]string{"Invalid p.a", "Invalid p.b"}},
 		{"reserved", NewCIDR("240.0.0.0/4", testPath).ValidateNotReserved("pod"),

@@ -18,7 +18,7 @@ import (
 
 // ValidateCloudProfile checks a new cloud profile.
 func ValidateCloudProfile(profile *gardencore.CloudProfile) field.ErrorList {
-	errs := apivalidation.ValidateObjectMeta(&profile.ObjectMeta, false, ValidateName, field.NewPath("metadata"))
+	errs := apivalidation.ValidateObjectMeta(&profile.ObjectMeta, false, apivalidation.NameIsDNSSubdomain, field.NewPath("metadata"))
 	return append(errs, ValidateCloudProfileSpec(&profile.Spec, field.NewPath("spec"))...)
 }
 
@@ -31,14 +31,11 @@ func ValidateCloudProfileUpdate(newProfile, oldProfile *gardencore.CloudProfile)
 	)
 }
 
-// ValidateCloudProfileStatusUpdate accepts any status: it is derived from the spec.
-func ValidateCloudProfileStatusUpdate(_, _ *gardencore.CloudProfile) field.ErrorList { return nil }
-
 // ValidateCloudProfileSpec checks the specification of a cloud profile.
 func ValidateCloudProfileSpec(spec *gardencore.CloudProfileSpec, path *field.Path) field.ErrorList {
 	capabilities := CapabilitiesOf(spec.MachineCapabilities)
 	errs := slices.Concat(
-		required(path.Child("type"), spec.Type),
+		Required(path.Child("type"), spec.Type),
 		validateCapabilityDefinitions(spec.MachineCapabilities, path.Child("machineCapabilities")),
 		validateKubernetesSettings(spec.Kubernetes, path.Child("kubernetes")),
 		validateCloudProfileMachineImages(spec.MachineImages, capabilities, path.Child("machineImages")),
@@ -47,15 +44,12 @@ func ValidateCloudProfileSpec(spec *gardencore.CloudProfileSpec, path *field.Pat
 		validateRegions(spec.Regions, path.Child("regions")),
 		validateProfileBastion(spec, path.Child("bastion")),
 		validateLimits(spec.Limits, path.Child("limits")),
-		validateCABundle(spec.CABundle, path.Child("caBundle")),
+		Optional(spec.CABundle, path.Child("caBundle"), validateCABundle),
 	)
-	return append(errs, validateSeedSelector(spec.SeedSelector, path.Child("seedSelector"))...)
+	return append(errs, Optional(spec.SeedSelector, path.Child("seedSelector"), validateSeedSelector)...)
 }
 
-func validateSeedSelector(selector *gardencore.SeedSelector, path *field.Path) field.ErrorList {
-	if selector == nil {
-		return nil
-	}
+func validateSeedSelector(selector gardencore.SeedSelector, path *field.Path) field.ErrorList {
 	return metav1validation.ValidateLabelSelector(&selector.LabelSelector, metav1validation.LabelSelectorValidationOptions{}, path)
 }
 
@@ -81,18 +75,13 @@ func validateCloudProfileSpecUpdate(newSpec, oldSpec *gardencore.CloudProfileSpe
 func validateKubernetesSettings(settings gardencore.KubernetesSettings, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	versionsPath := path.Child("versions")
-	if len(settings.Versions) == 0 {
-		errs = append(errs, field.Required(versionsPath, "must have at least one Kubernetes version"))
-	}
+	errs = append(errs, RequiredIf(len(settings.Versions) == 0, versionsPath,
+		"must have at least one Kubernetes version")...)
 	latest, err := LatestExpirableVersion(settings.Versions)
-	if err != nil {
-		errs = append(errs, field.Invalid(versionsPath, "", fmt.Sprintf("must have a latest version: %v", err)))
-	}
+	errs = append(errs, InvalidIf(err != nil, versionsPath, "", fmt.Sprintf("must have a latest version: %v", err))...)
 	latestPath := path.Child("versions[]")
-	if latest.ExpirationDate != nil {
-		errs = append(errs, field.Invalid(latestPath.Child("expirationDate"), latest.ExpirationDate,
-			fmt.Sprintf("must not be set for the latest version, %s", latest.Version)))
-	}
+	errs = append(errs, InvalidIf(latest.ExpirationDate != nil, latestPath.Child("expirationDate"),
+		latest.ExpirationDate, fmt.Sprintf("must not be set for the latest version, %s", latest.Version))...)
 	if n := len(latest.Lifecycle); n > 0 && latest.Lifecycle[n-1].Classification == gardencore.ClassificationExpired {
 		errs = append(errs, field.Invalid(latestPath.Child("lifecycle"), gardencore.ClassificationExpired,
 			fmt.Sprintf("must not be a stage of the latest version, %s", latest.Version)))
@@ -107,16 +96,11 @@ func validateKubernetesSettings(settings gardencore.KubernetesSettings, path *fi
 // validateCloudProfileMachineImages adds to ValidateMachineImages the checks that apply only to a complete profile.
 func validateCloudProfileMachineImages(images []gardencore.MachineImage, capabilities gardencore.Capabilities,
 	path *field.Path) field.ErrorList {
-	var errs field.ErrorList
-	if len(images) == 0 {
-		errs = append(errs, field.Required(path, "must have at least one machine image"))
-	}
+	errs := RequiredIf(len(images) == 0, path, "must have at least one machine image")
 	errs = append(errs, ValidateMachineImages(images, capabilities, path, false)...)
 	for i, image := range images {
 		idxPath := path.Index(i)
-		if image.UpdateStrategy == nil {
-			errs = append(errs, field.Required(idxPath.Child("updateStrategy"), "must not be empty"))
-		}
+		errs = append(errs, RequiredIf(image.UpdateStrategy == nil, idxPath.Child("updateStrategy"), "must not be empty")...)
 		for j, version := range image.Versions {
 			errs = append(errs, ValidateMachineImageAdditionalConfig(version, image, capabilities, idxPath.Child("versions").Index(j))...)
 		}
@@ -134,40 +118,31 @@ func ValidateMachineImageAdditionalConfig(version gardencore.MachineImageVersion
 		validateExpirableVersion(version.ExpirableVersion, path),
 	)
 	if len(capabilities) == 0 {
-		if len(version.Architectures) == 0 {
-			errs = append(errs, field.Required(path.Child("architectures"), "must have at least one architecture"))
-		}
-		if len(version.CapabilityFlavors) > 0 {
-			errs = append(errs, field.Forbidden(path.Child("capabilityFlavors"), "must not be set unless spec.machineCapabilities is"))
-		}
+		errs = append(errs, RequiredIf(len(version.Architectures) == 0, path.Child("architectures"),
+			"must have at least one architecture")...)
+		errs = append(errs, ForbiddenIf(len(version.CapabilityFlavors) > 0, path.Child("capabilityFlavors"),
+			"must not be set unless spec.machineCapabilities is")...)
 	}
 	return errs
 }
 
 func validateCloudProfileMachineTypes(types []gardencore.MachineType, capabilities gardencore.Capabilities,
 	path *field.Path) field.ErrorList {
-	var errs field.ErrorList
-	if len(types) == 0 {
-		errs = append(errs, field.Required(path, "must have at least one machine type"))
-	}
+	errs := RequiredIf(len(types) == 0, path, "must have at least one machine type")
 	errs = append(errs, validateMachineTypes(types, capabilities, path)...)
 	if len(capabilities) > 0 {
 		return errs
 	}
 	for i, machineType := range types {
-		errs = append(errs, required(path.Index(i).Child("architecture"), ptr.Deref(machineType.Architecture, ""))...)
-		if len(machineType.Capabilities) > 0 {
-			errs = append(errs, field.Forbidden(path.Index(i).Child("capabilities"), "must not be set unless spec.machineCapabilities is"))
-		}
+		errs = append(errs, Required(path.Index(i).Child("architecture"), ptr.Deref(machineType.Architecture, ""))...)
+		errs = append(errs, ForbiddenIf(len(machineType.Capabilities) > 0, path.Index(i).Child("capabilities"),
+			"must not be set unless spec.machineCapabilities is")...)
 	}
 	return errs
 }
 
 func validateRegions(regions []gardencore.Region, path *field.Path) field.ErrorList {
-	var errs field.ErrorList
-	if len(regions) == 0 {
-		errs = append(errs, field.Required(path, "must have at least one region"))
-	}
+	errs := RequiredIf(len(regions) == 0, path, "must have at least one region")
 	names := sets.New[string]()
 	for i, region := range regions {
 		idxPath := path.Index(i)
@@ -179,17 +154,6 @@ func validateRegions(regions []gardencore.Region, path *field.Path) field.ErrorL
 		errs = append(errs, metav1validation.ValidateLabels(region.Labels, idxPath.Child("labels"))...)
 	}
 	return errs
-}
-
-// distinctName refuses a name that is empty or in seen, and adds it to seen.
-func distinctName(path *field.Path, seen sets.Set[string], name string) field.ErrorList {
-	if name == "" {
-		return required(path, name)
-	}
-	if !firstSight(seen, name) {
-		return field.ErrorList{field.Duplicate(path, name)}
-	}
-	return nil
 }
 
 // ---- capabilities ----
@@ -204,38 +168,27 @@ func validateCapabilityDefinitions(definitions []gardencore.CapabilityDefinition
 	if len(definitions) == 0 {
 		return nil
 	}
-	var errs field.ErrorList
-	if !FeatureGate.Enabled(CloudProfileCapabilities) {
-		errs = append(errs, field.Forbidden(path, fmt.Sprintf("requires the feature gate %s", CloudProfileCapabilities)))
-	}
+	errs := ForbiddenIf(!FeatureGate.Enabled(CloudProfileCapabilities), path,
+		fmt.Sprintf("requires the feature gate %s", CloudProfileCapabilities))
 	names := sets.New[string]()
 	for i, definition := range definitions {
 		namePath := path.Index(i).Child("name")
-		if !firstSight(names, definition.Name) {
-			errs = append(errs, field.Duplicate(namePath, definition.Name))
-		}
-		if strings.HasPrefix(definition.Name, reservedCapabilityPrefix) {
-			errs = append(errs, field.Forbidden(namePath,
-				fmt.Sprintf("must not start with %s, which is reserved for Gardener's own capabilities", reservedCapabilityPrefix)))
-		}
+		errs = append(errs, Distinct(namePath, names, definition.Name)...)
+		errs = append(errs, ForbiddenIf(strings.HasPrefix(definition.Name, reservedCapabilityPrefix), namePath,
+			fmt.Sprintf("must not start with %s, which is reserved for Gardener's own capabilities", reservedCapabilityPrefix))...)
 	}
 	capabilities := CapabilitiesOf(definitions)
 	architecturePath := path.Child(constants.ArchitectureName)
 	architectures, defined := capabilities[constants.ArchitectureName]
-	if !defined {
-		errs = append(errs, field.Required(architecturePath, "must be among the capabilities"))
-	}
+	errs = append(errs, RequiredIf(!defined, architecturePath, "must be among the capabilities")...)
 	for _, architecture := range architectures {
-		if !slices.Contains(constants.ValidArchitectures, architecture) {
-			errs = append(errs, field.Invalid(architecturePath, architecture, fmt.Sprintf("must be one of %v", constants.ValidArchitectures)))
-		}
+		errs = append(errs, InvalidIf(!slices.Contains(constants.ValidArchitectures, architecture), architecturePath,
+			architecture, fmt.Sprintf("must be one of %v", constants.ValidArchitectures))...)
 	}
 	for _, name := range slices.Sorted(maps.Keys(capabilities)) {
 		errs = append(errs, requiredName(path, name, unprefixedQualifiedName)...)
 		values := capabilities[name]
-		if len(values) == 0 {
-			errs = append(errs, field.Required(path.Child(name), "must have at least one value"))
-		}
+		errs = append(errs, RequiredIf(len(values) == 0, path.Child(name), "must have at least one value")...)
 		for i, value := range values {
 			errs = append(errs, requiredName(path.Child(name).Index(i), value, unprefixedQualifiedName)...)
 		}
@@ -256,9 +209,8 @@ func validateProfileBastion(spec *gardencore.CloudProfileSpec, path *field.Path)
 		errs         field.ErrorList
 		architecture *string // nil: any
 	)
-	if bastion.MachineType == nil && bastion.MachineImage == nil {
-		errs = append(errs, field.Invalid(path, "", "must have a machineType or a machineImage"))
-	}
+	errs = append(errs, InvalidIf(bastion.MachineType == nil && bastion.MachineImage == nil, path, "",
+		"must have a machineType or a machineImage")...)
 	if bastion.MachineType != nil {
 		i := slices.IndexFunc(spec.MachineTypes, func(t gardencore.MachineType) bool { return t.Name == bastion.MachineType.Name })
 		if i < 0 {
@@ -311,14 +263,10 @@ func validateLimits(limits *gardencore.Limits, path *field.Path) field.ErrorList
 // validateLimitsUpdate refuses to lower a limit, because existing shoots may already reach it. Limits may be added,
 // removed and raised.
 func validateLimitsUpdate(newLimits, oldLimits *gardencore.Limits, path *field.Path) field.ErrorList {
-	if newLimits == nil || oldLimits == nil || !HasDecreasedMaxNodesTotal(newLimits.MaxNodesTotal, oldLimits.MaxNodesTotal) {
+	newMaximum, oldMaximum := ptr.Deref(newLimits, gardencore.Limits{}).MaxNodesTotal, ptr.Deref(oldLimits, gardencore.Limits{}).MaxNodesTotal
+	if newMaximum == nil || oldMaximum == nil {
 		return nil
 	}
-	return field.ErrorList{field.Invalid(path.Child("maxNodesTotal"), *newLimits.MaxNodesTotal,
-		fmt.Sprintf("must not be lowered from %d", *oldLimits.MaxNodesTotal))}
-}
-
-// HasDecreasedMaxNodesTotal reports whether both limits are set and the new one is lower.
-func HasDecreasedMaxNodesTotal(newMaximum, oldMaximum *int32) bool {
-	return newMaximum != nil && oldMaximum != nil && *newMaximum < *oldMaximum
+	return InvalidIf(*newMaximum < *oldMaximum, path.Child("maxNodesTotal"), *newMaximum,
+		fmt.Sprintf("must not be lowered from %d", *oldMaximum))
 }

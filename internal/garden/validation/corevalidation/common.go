@@ -22,6 +22,7 @@ import (
 
 	gardencore "github.com/gardener/gardener/pkg/apis/core"
 	gardencorev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
+	"github.com/gardener/gardener/pkg/apis/core/v1beta1/constants"
 	securityv1alpha1 "github.com/gardener/gardener/pkg/apis/security/v1alpha1"
 )
 
@@ -35,8 +36,8 @@ var (
 
 // ---- building blocks ----
 
-// invalidEach returns an Invalid error for each message. It is for Kubernetes functions that return messages.
-func invalidEach(path *field.Path, value any, messages []string) field.ErrorList {
+// InvalidEach returns an Invalid error for each message. It is for Kubernetes functions that return messages.
+func InvalidEach(path *field.Path, value any, messages []string) field.ErrorList {
 	var errs field.ErrorList
 	for _, message := range messages {
 		errs = append(errs, field.Invalid(path, value, message))
@@ -44,28 +45,89 @@ func invalidEach(path *field.Path, value any, messages []string) field.ErrorList
 	return errs
 }
 
-// required refuses an empty value of the field at path.
-func required(path *field.Path, value string) field.ErrorList {
-	if value != "" {
-		return nil
-	}
-	return field.ErrorList{field.Required(path, "must not be empty")}
+// Required refuses an empty value of the field at path.
+func Required(path *field.Path, value string) field.ErrorList {
+	return RequiredIf(value == "", path, "must not be empty")
 }
 
-// notEmpty is like required, for fields for which Gardener returns Invalid instead of Required.
+// notEmpty is like Required, for fields for which Gardener returns Invalid instead of Required.
 func notEmpty(path *field.Path, value string) field.ErrorList {
-	if value != "" {
-		return nil
-	}
-	return field.ErrorList{field.Invalid(path, value, "must not be empty")}
+	return InvalidIf(value == "", path, value, "must not be empty")
 }
 
-// supported refuses a value that is not among the allowed ones.
-func supported[T ~string](path *field.Path, value T, allowed ...T) field.ErrorList {
+// Supported refuses a value that is not among the allowed ones.
+func Supported[T ~string](path *field.Path, value T, allowed ...T) field.ErrorList {
 	if slices.Contains(allowed, value) {
 		return nil
 	}
 	return field.ErrorList{field.NotSupported(path, value, allowed)}
+}
+
+// ForbiddenIf forbids the field at path under a condition.
+func ForbiddenIf(condition bool, path *field.Path, detail string) field.ErrorList {
+	if !condition {
+		return nil
+	}
+	return field.ErrorList{field.Forbidden(path, detail)}
+}
+
+// InvalidIf refuses the value of the field at path under a condition.
+func InvalidIf(condition bool, path *field.Path, value any, detail string) field.ErrorList {
+	if !condition {
+		return nil
+	}
+	return field.ErrorList{field.Invalid(path, value, detail)}
+}
+
+// RequiredIf requires the field at path under a condition.
+func RequiredIf(condition bool, path *field.Path, detail string) field.ErrorList {
+	if !condition {
+		return nil
+	}
+	return field.ErrorList{field.Required(path, detail)}
+}
+
+// Optional applies a rule to a value that is set.
+func Optional[T any](value *T, path *field.Path, rule func(T, *field.Path) field.ErrorList) field.ErrorList {
+	if value == nil {
+		return nil
+	}
+	return rule(*value, path)
+}
+
+// SupportedIfSet is like Supported, for a value that may be left out.
+func SupportedIfSet[T ~string](path *field.Path, value *T, allowed ...T) field.ErrorList {
+	if value == nil {
+		return nil
+	}
+	return Supported(path, *value, allowed...)
+}
+
+// immutable refuses to change a value.
+var immutable = apivalidation.ValidateImmutableField
+
+// immutableOnceSet refuses to change a value that was set before.
+func immutableOnceSet[T any](newValue, oldValue *T, path *field.Path) field.ErrorList {
+	if oldValue == nil {
+		return nil
+	}
+	return immutable(newValue, oldValue, path)
+}
+
+// Distinct refuses a value that is in seen, and adds it to seen.
+func Distinct[T comparable](path *field.Path, seen sets.Set[T], value T) field.ErrorList {
+	if firstSight(seen, value) {
+		return nil
+	}
+	return field.ErrorList{field.Duplicate(path, value)}
+}
+
+// distinctName is like Distinct, and also refuses an empty name.
+func distinctName(path *field.Path, seen sets.Set[string], name string) field.ErrorList {
+	if name == "" {
+		return Required(path, name)
+	}
+	return Distinct(path, seen, name)
 }
 
 // firstSight adds value to seen, and reports whether it was not in the set before.
@@ -79,22 +141,14 @@ func firstSight[T comparable](seen sets.Set[T], value T) bool {
 
 // ---- names and texts ----
 
-// ValidateName checks the names of most resources, which are DNS subdomains.
-func ValidateName(name string, prefix bool) []string {
-	return apivalidation.NameIsDNSSubdomain(name, prefix)
-}
-
 // ValidateDNS1123Subdomain refuses a value that is not a DNS subdomain.
 func ValidateDNS1123Subdomain(value string, path *field.Path) field.ErrorList {
-	return invalidEach(path, value, validation.IsDNS1123Subdomain(value))
+	return InvalidEach(path, value, validation.IsDNS1123Subdomain(value))
 }
 
 // validateNameConsecutiveHyphens refuses names with "--", the separator in technical IDs.
 func validateNameConsecutiveHyphens(name string, path *field.Path) field.ErrorList {
-	if !strings.Contains(name, "--") {
-		return nil
-	}
-	return field.ErrorList{field.Invalid(path, name, "must not contain two hyphens in a row")}
+	return InvalidIf(strings.Contains(name, "--"), path, name, "must not contain two hyphens in a row")
 }
 
 // unprefixedQualifiedName returns why name is not a qualified name without a prefix.
@@ -109,10 +163,8 @@ func unprefixedQualifiedName(name string) []string {
 }
 
 func validateUnprefixedQualifiedName(name string, path *field.Path) field.ErrorList {
-	if messages := unprefixedQualifiedName(name); len(messages) > 0 {
-		return field.ErrorList{field.Invalid(path, name, strings.Join(messages, "; "))}
-	}
-	return nil
+	messages := unprefixedQualifiedName(name)
+	return InvalidIf(len(messages) > 0, path, name, strings.Join(messages, "; "))
 }
 
 // ValidateFreeFormText refuses texts with other characters than letters, digits,
@@ -125,21 +177,14 @@ func ValidateFreeFormText(text string, path *field.Path) field.ErrorList {
 			refused = append(refused, r)
 		}
 	}
-	if len(refused) == 0 {
-		return nil
-	}
-	return field.ErrorList{field.Forbidden(path, fmt.Sprintf("only letters, digits, spaces and %s are allowed, not %q", punctuation, refused))}
+	return ForbiddenIf(len(refused) > 0, path,
+		fmt.Sprintf("only letters, digits, spaces and %s are allowed, not %q", punctuation, refused))
 }
 
 // validateCABundle refuses a bundle whose first PEM block is not a certificate.
-func validateCABundle(bundle *string, path *field.Path) field.ErrorList {
-	if bundle == nil {
-		return nil
-	}
-	if err := parseCertificate([]byte(*bundle)); err != nil {
-		return field.ErrorList{field.Invalid(path, *bundle, fmt.Sprintf("must be a PEM-encoded certificate: %v", err))}
-	}
-	return nil
+func validateCABundle(bundle string, path *field.Path) field.ErrorList {
+	err := parseCertificate([]byte(bundle))
+	return InvalidIf(err != nil, path, bundle, fmt.Sprintf("must be a PEM-encoded certificate: %v", err))
 }
 
 func parseCertificate(data []byte) error {
@@ -151,6 +196,28 @@ func parseCertificate(data []byte) error {
 	return err
 }
 
+// ---- operations ----
+
+func operationPath() *field.Path {
+	return field.NewPath("metadata", "annotations").Key(constants.GardenerOperation)
+}
+
+// ValidateOperation refuses an operation in the annotation that is not one of the allowed ones.
+func ValidateOperation(annotations map[string]string, allowed ...string) field.ErrorList {
+	operation := annotations[constants.GardenerOperation]
+	if operation == "" {
+		return nil
+	}
+	return Supported(operationPath(), operation, allowed...)
+}
+
+// ValidateOperationUpdate refuses to replace an operation that is not done.
+func ValidateOperationUpdate(newAnnotations, oldAnnotations map[string]string) field.ErrorList {
+	newOperation, oldOperation := newAnnotations[constants.GardenerOperation], oldAnnotations[constants.GardenerOperation]
+	return ForbiddenIf(newOperation != "" && oldOperation != "" && newOperation != oldOperation, operationPath(),
+		fmt.Sprintf("must not be %q before the operation %q is done", newOperation, oldOperation))
+}
+
 // ---- references ----
 
 // validateCrossVersionObjectReference checks that ref refers to a Secret, a ConfigMap or, if allowed, a
@@ -158,9 +225,9 @@ func parseCertificate(data []byte) error {
 func validateCrossVersionObjectReference(ref autoscalingv1.CrossVersionObjectReference, path *field.Path,
 	allowWorkloadIdentity bool) field.ErrorList {
 	errs := slices.Concat(
-		required(path.Child("apiVersion"), ref.APIVersion),
-		required(path.Child("kind"), ref.Kind),
-		required(path.Child("name"), ref.Name),
+		Required(path.Child("apiVersion"), ref.APIVersion),
+		Required(path.Child("kind"), ref.Kind),
+		Required(path.Child("name"), ref.Name),
 	)
 	allowed := []schema.GroupVersionKind{secretGVK, configMapGVK}
 	if allowWorkloadIdentity {
@@ -188,7 +255,7 @@ func validateGVK(gvk schema.GroupVersionKind, path *field.Path, allowed ...schem
 // a WorkloadIdentity.
 func ValidateCredentialsRef(ref corev1.ObjectReference, path *field.Path) field.ErrorList {
 	errs := validateCredentials(ref, path)
-	errs = append(errs, required(path.Child("namespace"), ref.Namespace)...)
+	errs = append(errs, Required(path.Child("namespace"), ref.Namespace)...)
 	return append(errs, ValidateDNS1123Subdomain(ref.Namespace, path.Child("namespace"))...)
 }
 
@@ -200,9 +267,9 @@ func ValidateLocalCredentialsRef(ref autoscalingv1.CrossVersionObjectReference, 
 
 func validateCredentials(ref corev1.ObjectReference, path *field.Path) field.ErrorList {
 	return slices.Concat(
-		required(path.Child("apiVersion"), ref.APIVersion),
-		required(path.Child("kind"), ref.Kind),
-		required(path.Child("name"), ref.Name),
+		Required(path.Child("apiVersion"), ref.APIVersion),
+		Required(path.Child("kind"), ref.Kind),
+		Required(path.Child("name"), ref.Name),
 		ValidateDNS1123Subdomain(ref.Name, path.Child("name")),
 		validateGVK(ref.GroupVersionKind(), path, secretGVK, internalSecretGVK, workloadIdentityGVK),
 	)
@@ -221,9 +288,9 @@ func ValidateObjectReferenceNameAndNamespace(ref corev1.ObjectReference, path *f
 // requiredName refuses a name that is empty or that the rule does not accept.
 func requiredName(path *field.Path, name string, rule func(string) []string) field.ErrorList {
 	if name == "" {
-		return required(path, name)
+		return Required(path, name)
 	}
-	return invalidEach(path, name, rule(name))
+	return InvalidEach(path, name, rule(name))
 }
 
 func namespaceName(name string) []string { return apivalidation.ValidateNamespaceName(name, false) }
@@ -234,11 +301,7 @@ func ValidateResources(resources []gardencore.NamedResourceReference, path *fiel
 	names := sets.New[string]()
 	for i, named := range resources {
 		idxPath := path.Index(i)
-		if named.Name == "" {
-			errs = append(errs, required(idxPath.Child("name"), named.Name)...)
-		} else if !firstSight(names, named.Name) {
-			errs = append(errs, field.Duplicate(idxPath.Child("name"), named.Name))
-		}
+		errs = append(errs, distinctName(idxPath.Child("name"), names, named.Name)...)
 		errs = append(errs, validateCrossVersionObjectReference(named.ResourceRef, idxPath.Child("resourceRef"), allowWorkloadIdentity)...)
 	}
 	return errs
@@ -265,9 +328,7 @@ func validateExtensions(extensions []gardencore.Extension, path *field.Path) fie
 	for i, extension := range extensions {
 		typePath := path.Index(i).Child("type")
 		errs = append(errs, requiredName(typePath, extension.Type, validation.IsDNS1123Label)...)
-		if !firstSight(types, extension.Type) {
-			errs = append(errs, field.Duplicate(typePath, extension.Type))
-		}
+		errs = append(errs, Distinct(typePath, types, extension.Type)...)
 	}
 	return errs
 }
@@ -282,6 +343,10 @@ func keyValueID(key string, value *string) string {
 	return key + "=" + *value
 }
 
+func validateLabelValue(value string, path *field.Path) field.ErrorList {
+	return InvalidEach(path, value, validation.IsValidLabelValue(value))
+}
+
 // ValidateTolerations checks tolerations of seed taints. A toleration with a value is also a duplicate if an earlier
 // one tolerates its key with any value.
 func ValidateTolerations(tolerations []gardencore.Toleration, path *field.Path) field.ErrorList {
@@ -290,13 +355,11 @@ func ValidateTolerations(tolerations []gardencore.Toleration, path *field.Path) 
 	for i, toleration := range tolerations {
 		idxPath := path.Index(i)
 		if toleration.Key == "" {
-			errs = append(errs, required(idxPath.Child("key"), toleration.Key)...)
+			errs = append(errs, Required(idxPath.Child("key"), toleration.Key)...)
 		} else {
 			errs = append(errs, metav1validation.ValidateLabelName(toleration.Key, idxPath.Child("key"))...)
 		}
-		if toleration.Value != nil {
-			errs = append(errs, invalidEach(idxPath.Child("value"), *toleration.Value, validation.IsValidLabelValue(*toleration.Value))...)
-		}
+		errs = append(errs, Optional(toleration.Value, idxPath.Child("value"), validateLabelValue)...)
 		id := keyValueID(toleration.Key, toleration.Value)
 		if seen.HasAny(id, toleration.Key) {
 			errs = append(errs, field.Duplicate(idxPath, id))
@@ -330,10 +393,8 @@ func ValidateIPFamilies(families []gardencore.IPFamily, path *field.Path) field.
 	var errs field.ErrorList
 	seen := sets.New[gardencore.IPFamily]()
 	for i, family := range families {
-		errs = append(errs, supported(path.Index(i), family, gardencore.IPFamilyIPv4, gardencore.IPFamilyIPv6)...)
-		if !firstSight(seen, family) {
-			errs = append(errs, field.Duplicate(path.Index(i), family))
-		}
+		errs = append(errs, Supported(path.Index(i), family, gardencore.IPFamilyIPv4, gardencore.IPFamilyIPv6)...)
+		errs = append(errs, Distinct(path.Index(i), seen, family)...)
 	}
 	return errs
 }
@@ -344,11 +405,6 @@ func primaryIPFamily(families []gardencore.IPFamily) gardencore.IPFamily {
 		return gardencore.IPFamilyIPv4
 	}
 	return families[0]
-}
-
-// ValidateFailureToleranceTypeValue refuses an unknown failure tolerance type.
-func ValidateFailureToleranceTypeValue(value gardencore.FailureToleranceType, path *field.Path) field.ErrorList {
-	return supported(path, value, gardencore.FailureToleranceTypeNode, gardencore.FailureToleranceTypeZone)
 }
 
 // ---- quantities ----
@@ -362,14 +418,11 @@ var integerResources = sets.New(
 
 // validateQuantity refuses a negative quantity, and a fraction of a resource that is counted in whole numbers.
 func validateQuantity(name corev1.ResourceName, value resource.Quantity, path *field.Path) field.ErrorList {
-	var errs field.ErrorList
-	if value.Sign() < 0 {
-		errs = append(errs, field.Invalid(path, value.String(), apivalidation.IsNegativeErrorMsg))
-	}
-	if (integerResources.Has(name) || isExtendedResource(name)) && value.MilliValue()%1000 != 0 {
-		errs = append(errs, field.Invalid(path, value.String(), "must be a whole number"))
-	}
-	return errs
+	wholeNumber := integerResources.Has(name) || isExtendedResource(name)
+	return slices.Concat(
+		InvalidIf(value.Sign() < 0, path, value.String(), apivalidation.IsNegativeErrorMsg),
+		InvalidIf(wholeNumber && value.MilliValue()%1000 != 0, path, value.String(), "must be a whole number"),
+	)
 }
 
 func isExtendedResource(name corev1.ResourceName) bool {

@@ -150,6 +150,6 @@ func TestQuantities(t *testing.T) {
 func TestTexts(t *testing.T) {
 	wantErrors(t, ValidateFreeFormText("Größe 1, a-b_c/d\\e: ok.", testPath))
 	wantErrors(t, ValidateFreeFormText("<b>", testPath), "Forbidden p")
-	wantErrors(t, validateCABundle(nil, testPath))
-	wantErrors(t, validateCABundle(ptr.To("-----BEGIN CERTIFICATE-----\nYQ==\n-----END CERTIFICATE-----"), testPath), "Invalid p")
+	wantErrors(t, Optional(nil, testPath, validateCABundle))
+	wantErrors(t, validateCABundle("-----BEGIN CERTIFICATE-----\nYQ==\n-----END CERTIFICATE-----", testPath), "Invalid p")
 }

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 
 	apivalidation "k8s.io/apimachinery/pkg/api/validation"
@@ -24,18 +25,13 @@ func ValidateControllerDeployment(deployment *gardencore.ControllerDeployment) f
 	errs = append(errs, ValidateResources(deployment.Resources, resourcesPath, false)...)
 	errs = append(errs, ValidateAlphanumericResourceNames(deployment.Resources, resourcesPath)...)
 	if deployment.Helm == nil {
-		if deployment.Type == "" {
-			errs = append(errs, field.Forbidden(field.NewPath(""), "must have either helm or a type"))
-		}
-		return errs
+		return append(errs, ForbiddenIf(deployment.Type == "", field.NewPath(""), "must have either helm or a type")...)
 	}
-	if deployment.Type != "" {
-		errs = append(errs, field.Forbidden(field.NewPath("type"), "must not be set together with helm"))
-	}
-	if deployment.ProviderConfig != nil {
-		errs = append(errs, field.Forbidden(field.NewPath("providerConfig"), "must not be set together with helm"))
-	}
-	return append(errs, validateHelmDeployment(deployment.Helm, deployment.Resources, field.NewPath("helm"))...)
+	return slices.Concat(errs,
+		ForbiddenIf(deployment.Type != "", field.NewPath("type"), "must not be set together with helm"),
+		ForbiddenIf(deployment.ProviderConfig != nil, field.NewPath("providerConfig"), "must not be set together with helm"),
+		validateHelmDeployment(deployment.Helm, deployment.Resources, field.NewPath("helm")),
+	)
 }
 
 // ValidateControllerDeploymentUpdate checks a changed controller deployment. Everything in it may change.
@@ -45,11 +41,10 @@ func ValidateControllerDeploymentUpdate(newDeployment, _ *gardencore.ControllerD
 
 func validateHelmDeployment(helm *gardencore.HelmControllerDeployment, resources []gardencore.NamedResourceReference,
 	path *field.Path) field.ErrorList {
-	var errs field.ErrorList
-	if (len(helm.RawChart) == 0) == (helm.OCIRepository == nil) {
-		errs = append(errs, field.Required(path, "must have either a rawChart or an ociRepository"))
-	}
-	errs = append(errs, ValidateOCIRepository(helm.OCIRepository, path.Child("ociRepository"))...)
+	errs := slices.Concat(
+		RequiredIf((len(helm.RawChart) == 0) == (helm.OCIRepository == nil), path, "must have either a rawChart or an ociRepository"),
+		ValidateOCIRepository(helm.OCIRepository, path.Child("ociRepository")),
+	)
 	if helm.Values != nil {
 		errs = append(errs, ValidateValuesTemplates(helm.Values.Raw, resources, path.Child("values"))...)
 	}
@@ -69,14 +64,12 @@ func ValidateOCIRepository(oci *gardencore.OCIRepository, path *field.Path) fiel
 			name  string
 			value *string
 		}{{"repository", oci.Repository}, {"tag", oci.Tag}, {"digest", oci.Digest}} {
-			if ptr.Deref(other.value, "") != "" {
-				errs = append(errs, field.Forbidden(path.Child(other.name), "must not be set together with ref"))
-			}
+			errs = append(errs, ForbiddenIf(ptr.Deref(other.value, "") != "", path.Child(other.name),
+				"must not be set together with ref")...)
 		}
 	default:
-		if ptr.Deref(oci.Tag, "") == "" && ptr.Deref(oci.Digest, "") == "" {
-			errs = append(errs, field.Required(path, "must have a tag or a digest"))
-		}
+		errs = append(errs, RequiredIf(ptr.Deref(oci.Tag, "") == "" && ptr.Deref(oci.Digest, "") == "", path,
+			"must have a tag or a digest")...)
 		if oci.Digest != nil && !strings.HasPrefix(*oci.Digest, "sha256:") {
 			errs = append(errs, field.Invalid(path.Child("digest"), *oci.Digest, "must start with sha256:"))
 		}
@@ -126,9 +119,7 @@ func validateTemplates(text string, names sets.Set[string], path *field.Path) fi
 	// The remaining braces belong to an incomplete or a nested expression.
 	rest := templateExpression.ReplaceAllString(text, "")
 	for _, brace := range []string{"{{", "}}"} {
-		if strings.Contains(rest, brace) {
-			errs = append(errs, field.Invalid(path, brace, "must be part of a template expression"))
-		}
+		errs = append(errs, InvalidIf(strings.Contains(rest, brace), path, brace, "must be part of a template expression")...)
 	}
 	return errs
 }

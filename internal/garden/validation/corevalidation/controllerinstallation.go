@@ -14,16 +14,15 @@ import (
 func ValidateControllerInstallation(installation *gardencore.ControllerInstallation) field.ErrorList {
 	spec, path := &installation.Spec, field.NewPath("spec")
 	errs := apivalidation.ValidateObjectMeta(&installation.ObjectMeta, false, apivalidation.NameIsDNSLabel, field.NewPath("metadata"))
-	errs = append(errs, required(path.Child("registrationRef", "name"), spec.RegistrationRef.Name)...)
-	if spec.SeedRef == nil && spec.ShootRef == nil {
-		errs = append(errs, field.Forbidden(path.Child("seedRef"), "either this or shootRef must be set"))
-	}
+	errs = append(errs, Required(path.Child("registrationRef", "name"), spec.RegistrationRef.Name)...)
+	errs = append(errs, ForbiddenIf(spec.SeedRef == nil && spec.ShootRef == nil, path.Child("seedRef"),
+		"either this or shootRef must be set")...)
 	if spec.SeedRef != nil {
-		errs = append(errs, required(path.Child("seedRef", "name"), spec.SeedRef.Name)...)
+		errs = append(errs, Required(path.Child("seedRef", "name"), spec.SeedRef.Name)...)
 	}
 	if spec.ShootRef != nil {
-		errs = append(errs, required(path.Child("shootRef", "name"), spec.ShootRef.Name)...)
-		errs = append(errs, required(path.Child("shootRef", "namespace"), spec.ShootRef.Namespace)...)
+		errs = append(errs, Required(path.Child("shootRef", "name"), spec.ShootRef.Name)...)
+		errs = append(errs, Required(path.Child("shootRef", "namespace"), spec.ShootRef.Namespace)...)
 	}
 	return errs
 }
@@ -38,29 +37,23 @@ func ValidateControllerInstallationUpdate(newInstallation, oldInstallation *gard
 	)
 }
 
-// ValidateControllerInstallationStatusUpdate accepts any status.
-func ValidateControllerInstallationStatusUpdate(_, _ *gardencore.ControllerInstallation) field.ErrorList {
-	return nil
-}
-
 func validateControllerInstallationSpecUpdate(newInstallation, oldInstallation *gardencore.ControllerInstallation,
 	path *field.Path) field.ErrorList {
 	newSpec, oldSpec := &newInstallation.Spec, &oldInstallation.Spec
 	if newInstallation.DeletionTimestamp != nil && !apiequality.Semantic.DeepEqual(newSpec, oldSpec) {
 		return forbiddenInDeletion(path)
 	}
-	errs := apivalidation.ValidateImmutableField(newSpec.RegistrationRef.Name, oldSpec.RegistrationRef.Name,
+	errs := immutable(newSpec.RegistrationRef.Name, oldSpec.RegistrationRef.Name,
 		path.Child("registrationRef", "name"))
 	if newSpec.SeedRef != nil && oldSpec.SeedRef != nil {
-		errs = append(errs, apivalidation.ValidateImmutableField(newSpec.SeedRef.Name, oldSpec.SeedRef.Name, path.Child("seedRef", "name"))...)
+		errs = append(errs, immutable(newSpec.SeedRef.Name, oldSpec.SeedRef.Name, path.Child("seedRef", "name"))...)
 	}
 	shootPath := path.Child("shootRef")
 	if newSpec.ShootRef == nil || oldSpec.ShootRef == nil {
-		return append(errs, apivalidation.ValidateImmutableField(newSpec.ShootRef, oldSpec.ShootRef, shootPath)...)
+		return append(errs, immutable(newSpec.ShootRef, oldSpec.ShootRef, shootPath)...)
 	}
-	errs = append(errs, apivalidation.ValidateImmutableField(newSpec.ShootRef.Name, oldSpec.ShootRef.Name, shootPath.Child("name"))...)
-	return append(errs, apivalidation.ValidateImmutableField(newSpec.ShootRef.Namespace, oldSpec.ShootRef.Namespace,
-		shootPath.Child("namespace"))...)
+	errs = append(errs, immutable(newSpec.ShootRef.Name, oldSpec.ShootRef.Name, shootPath.Child("name"))...)
+	return append(errs, immutable(newSpec.ShootRef.Namespace, oldSpec.ShootRef.Namespace, shootPath.Child("namespace"))...)
 }
 
 func forbiddenInDeletion(path *field.Path) field.ErrorList {

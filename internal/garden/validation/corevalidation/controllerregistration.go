@@ -52,7 +52,7 @@ func validateControllerRegistrationSpecUpdate(newRegistration, oldRegistration *
 	var errs field.ErrorList
 	for i, resource := range newRegistration.Spec.Resources {
 		if before, existed := primary[kindAndType{resource.Kind, resource.Type}]; existed {
-			errs = append(errs, apivalidation.ValidateImmutableField(resource.Primary, before, path.Child("resources").Index(i).Child("primary"))...)
+			errs = append(errs, immutable(resource.Primary, before, path.Child("resources").Index(i).Child("primary"))...)
 		}
 	}
 	return errs
@@ -61,11 +61,9 @@ func validateControllerRegistrationSpecUpdate(newRegistration, oldRegistration *
 func validateRegistrationDeployment(deployment *gardencore.ControllerRegistrationDeployment,
 	resources []gardencore.ControllerResource, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
-	if deployment.Policy != nil {
-		errs = append(errs, supported(path.Child("policy"), *deployment.Policy,
-			gardencore.ControllerDeploymentPolicyAlways, gardencore.ControllerDeploymentPolicyAlwaysExceptNoShoots,
-			gardencore.ControllerDeploymentPolicyOnDemand)...)
-	}
+	errs = append(errs, SupportedIfSet(path.Child("policy"), deployment.Policy,
+		gardencore.ControllerDeploymentPolicyAlways, gardencore.ControllerDeploymentPolicyAlwaysExceptNoShoots,
+		gardencore.ControllerDeploymentPolicyOnDemand)...)
 	if deployment.SeedSelector != nil {
 		selectorPath := path.Child("seedSelector")
 		if slices.ContainsFunc(resources, func(r gardencore.ControllerResource) bool { return ptr.Deref(r.Primary, true) }) {
@@ -76,11 +74,9 @@ func validateRegistrationDeployment(deployment *gardencore.ControllerRegistratio
 			deployment.SeedSelector, metav1validation.LabelSelectorValidationOptions{}, selectorPath)...)
 	}
 	refsPath := path.Child("deploymentRefs")
-	if len(deployment.DeploymentRefs) > 1 {
-		errs = append(errs, field.Forbidden(refsPath, "must not have more than one entry"))
-	}
+	errs = append(errs, ForbiddenIf(len(deployment.DeploymentRefs) > 1, refsPath, "must not have more than one entry")...)
 	for i, ref := range deployment.DeploymentRefs {
-		errs = append(errs, required(refsPath.Index(i).Child("name"), ref.Name)...)
+		errs = append(errs, Required(refsPath.Index(i).Child("name"), ref.Name)...)
 	}
 	return errs
 }
@@ -92,9 +88,9 @@ func validateControllerResources(resources []gardencore.ControllerResource, path
 	lastType := map[string]string{}
 	for i, resource := range resources {
 		idxPath := path.Index(i)
-		errs = append(errs, required(idxPath.Child("kind"), resource.Kind)...)
-		errs = append(errs, supported(idxPath.Child("kind"), resource.Kind, sets.List(extensionsv1alpha1.AllExtensionKinds)...)...)
-		errs = append(errs, required(idxPath.Child("type"), resource.Type)...)
+		errs = append(errs, Required(idxPath.Child("kind"), resource.Kind)...)
+		errs = append(errs, Supported(idxPath.Child("kind"), resource.Kind, sets.List(extensionsv1alpha1.AllExtensionKinds)...)...)
+		errs = append(errs, Required(idxPath.Child("type"), resource.Type)...)
 		if last, seen := lastType[resource.Kind]; seen && last == resource.Type {
 			errs = append(errs, field.Duplicate(idxPath, resource.Kind+"/"+resource.Type))
 		}
@@ -117,9 +113,8 @@ func validateKindSpecificFields(resource gardencore.ControllerResource, path *fi
 		{"reconcileTimeout", extensionsv1alpha1.ExtensionResource, resource.ReconcileTimeout != nil},
 		{"lifecycle", extensionsv1alpha1.ExtensionResource, resource.Lifecycle != nil},
 	} {
-		if f.set && resource.Kind != f.kind {
-			errs = append(errs, field.Forbidden(path.Child(f.name), fmt.Sprintf("must not be set for another kind than %s", f.kind)))
-		}
+		errs = append(errs, ForbiddenIf(f.set && resource.Kind != f.kind, path.Child(f.name),
+			fmt.Sprintf("must not be set for another kind than %s", f.kind))...)
 	}
 	if resource.Kind != extensionsv1alpha1.ExtensionResource {
 		return errs
@@ -136,10 +131,8 @@ func validateKindSpecificFields(resource gardencore.ControllerResource, path *fi
 func validateClusterTypes(resource gardencore.ControllerResource, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	check := func(seen sets.Set[gardencore.ClusterType], clusterType gardencore.ClusterType, path *field.Path) {
-		errs = append(errs, supported(path, clusterType, gardencore.ClusterTypeSeed, gardencore.ClusterTypeShoot)...)
-		if !firstSight(seen, clusterType) {
-			errs = append(errs, field.Duplicate(path, clusterType))
-		}
+		errs = append(errs, Supported(path, clusterType, gardencore.ClusterTypeSeed, gardencore.ClusterTypeShoot)...)
+		errs = append(errs, Distinct(path, seen, clusterType)...)
 	}
 	compatible, enabled := sets.New[gardencore.ClusterType](), sets.New[gardencore.ClusterType]()
 	for i, clusterType := range resource.ClusterCompatibility {
@@ -148,9 +141,8 @@ func validateClusterTypes(resource gardencore.ControllerResource, path *field.Pa
 	for i, clusterType := range resource.AutoEnable {
 		idxPath := path.Child("autoEnable").Index(i)
 		check(enabled, clusterType, idxPath)
-		if !compatible.Has(clusterType) {
-			errs = append(errs, field.Forbidden(idxPath, fmt.Sprintf("must be among the clusterCompatibility: %v", sets.List(compatible))))
-		}
+		errs = append(errs, ForbiddenIf(!compatible.Has(clusterType), idxPath,
+			fmt.Sprintf("must be among the clusterCompatibility: %v", sets.List(compatible)))...)
 	}
 	return errs
 }
@@ -167,9 +159,7 @@ func validateExtensionLifecycle(lifecycle *gardencore.ControllerResourceLifecycl
 		allowed []gardencore.ControllerResourceLifecycleStrategy
 	}{{"reconcile", lifecycle.Reconcile, anyTime}, {"delete", lifecycle.Delete, aroundAPIServer},
 		{"migrate", lifecycle.Migrate, aroundAPIServer}} {
-		if f.value != nil {
-			errs = append(errs, supported(path.Child(f.name), *f.value, f.allowed...)...)
-		}
+		errs = append(errs, SupportedIfSet(path.Child(f.name), f.value, f.allowed...)...)
 	}
 	return errs
 }

@@ -18,13 +18,11 @@ const maxExposureHandlerLength = 34
 func ValidateExposureClass(class *gardencore.ExposureClass) field.ErrorList {
 	errs := apivalidation.ValidateObjectMeta(&class.ObjectMeta, false, apivalidation.NameIsDNSLabel, field.NewPath("metadata"))
 	handlerPath, schedulingPath := field.NewPath("handler"), field.NewPath("scheduling")
-	errs = append(errs, invalidEach(handlerPath, class.Handler, validation.IsDNS1123Label(class.Handler))...)
-	if len(class.Handler) > maxExposureHandlerLength {
-		errs = append(errs, field.Invalid(
-			handlerPath, class.Handler, fmt.Sprintf("must not be longer than %d characters", maxExposureHandlerLength)))
-	}
+	errs = append(errs, InvalidEach(handlerPath, class.Handler, validation.IsDNS1123Label(class.Handler))...)
+	errs = append(errs, InvalidIf(len(class.Handler) > maxExposureHandlerLength, handlerPath, class.Handler,
+		fmt.Sprintf("must not be longer than %d characters", maxExposureHandlerLength))...)
 	if scheduling := class.Scheduling; scheduling != nil {
-		errs = append(errs, validateSeedSelector(scheduling.SeedSelector, schedulingPath.Child("seedSelector"))...)
+		errs = append(errs, Optional(scheduling.SeedSelector, schedulingPath.Child("seedSelector"), validateSeedSelector)...)
 		errs = append(errs, ValidateTolerations(scheduling.Tolerations, schedulingPath.Child("tolerations"))...)
 	}
 	return errs
@@ -33,7 +31,7 @@ func ValidateExposureClass(class *gardencore.ExposureClass) field.ErrorList {
 // ValidateExposureClassUpdate checks a changed exposure class: only the metadata may change.
 func ValidateExposureClassUpdate(newClass, oldClass *gardencore.ExposureClass) field.ErrorList {
 	return append(
-		apivalidation.ValidateImmutableField(newClass.Handler, oldClass.Handler, field.NewPath("handler")),
-		apivalidation.ValidateImmutableField(newClass.Scheduling, oldClass.Scheduling, field.NewPath("scheduling"))...,
+		immutable(newClass.Handler, oldClass.Handler, field.NewPath("handler")),
+		immutable(newClass.Scheduling, oldClass.Scheduling, field.NewPath("scheduling"))...,
 	)
 }

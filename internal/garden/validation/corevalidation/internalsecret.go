@@ -18,31 +18,37 @@ import (
 
 // ValidateInternalSecret checks a new internal secret by the rules for Secrets.
 func ValidateInternalSecret(secret *gardencore.InternalSecret) field.ErrorList {
-	errs := apivalidation.ValidateObjectMeta(&secret.ObjectMeta, true, apivalidation.NameIsDNSSubdomain, field.NewPath("metadata"))
-	dataPath, size := field.NewPath("data"), 0
-	for _, key := range slices.Sorted(maps.Keys(secret.Data)) {
-		errs = append(errs, invalidEach(dataPath.Key(key), key, validation.IsConfigMapKey(key))...)
-		size += len(secret.Data[key])
+	dataPath := field.NewPath("data")
+	return slices.Concat(
+		apivalidation.ValidateObjectMeta(&secret.ObjectMeta, true, apivalidation.NameIsDNSSubdomain, field.NewPath("metadata")),
+		validateData(secret.Data, dataPath),
+		validateSecretType(secret, dataPath),
+	)
+}
+
+// validateData checks the keys and the size of the data of a Secret or a ConfigMap.
+func validateData[T ~string | ~[]byte](data map[string]T, path *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	size := 0
+	for _, key := range slices.Sorted(maps.Keys(data)) {
+		errs = append(errs, InvalidEach(path.Key(key), key, validation.IsConfigMapKey(key))...)
+		size += len(data[key])
 	}
 	if size > corev1.MaxSecretSize {
-		errs = append(errs, field.TooLong(dataPath, "", corev1.MaxSecretSize))
+		errs = append(errs, field.TooLong(path, "", corev1.MaxSecretSize))
 	}
-	return append(errs, validateSecretType(secret, dataPath)...)
+	return errs
 }
 
 // ValidateInternalSecretUpdate checks a changed internal secret: its type must not change, and neither must its data
 // once it is immutable.
 func ValidateInternalSecretUpdate(newSecret, oldSecret *gardencore.InternalSecret) field.ErrorList {
 	errs := apivalidation.ValidateObjectMetaUpdate(&newSecret.ObjectMeta, &oldSecret.ObjectMeta, field.NewPath("metadata"))
-	errs = append(errs, apivalidation.ValidateImmutableField(newSecret.Type, oldSecret.Type, field.NewPath("type"))...)
+	errs = append(errs, immutable(newSecret.Type, oldSecret.Type, field.NewPath("type"))...)
 	if ptr.Deref(oldSecret.Immutable, false) {
 		const detail = "must not change once immutable is set"
-		if !ptr.Deref(newSecret.Immutable, false) {
-			errs = append(errs, field.Forbidden(field.NewPath("immutable"), detail))
-		}
-		if !reflect.DeepEqual(newSecret.Data, oldSecret.Data) {
-			errs = append(errs, field.Forbidden(field.NewPath("data"), detail))
-		}
+		errs = append(errs, ForbiddenIf(!ptr.Deref(newSecret.Immutable, false), field.NewPath("immutable"), detail)...)
+		errs = append(errs, ForbiddenIf(!reflect.DeepEqual(newSecret.Data, oldSecret.Data), field.NewPath("data"), detail)...)
 	}
 	return append(errs, ValidateInternalSecret(newSecret)...)
 }
@@ -51,7 +57,7 @@ func ValidateInternalSecretUpdate(newSecret, oldSecret *gardencore.InternalSecre
 func validateSecretType(secret *gardencore.InternalSecret, dataPath *field.Path) field.ErrorList {
 	switch secret.Type {
 	case corev1.SecretTypeServiceAccountToken:
-		return required(field.NewPath("metadata", "annotations").Key(corev1.ServiceAccountNameKey),
+		return Required(field.NewPath("metadata", "annotations").Key(corev1.ServiceAccountNameKey),
 			secret.Annotations[corev1.ServiceAccountNameKey])
 	case corev1.SecretTypeDockercfg:
 		return validateJSONKey(secret.Data, corev1.DockerConfigKey, dataPath)
@@ -65,7 +71,7 @@ func validateSecretType(secret *gardencore.InternalSecret, dataPath *field.Path)
 		}
 		return append(username, password...)
 	case corev1.SecretTypeSSHAuth:
-		return required(dataPath.Key(corev1.SSHAuthPrivateKey), string(secret.Data[corev1.SSHAuthPrivateKey]))
+		return Required(dataPath.Key(corev1.SSHAuthPrivateKey), string(secret.Data[corev1.SSHAuthPrivateKey]))
 	case corev1.SecretTypeTLS:
 		return append(requiredKey(secret.Data, corev1.TLSCertKey, dataPath), requiredKey(secret.Data, corev1.TLSPrivateKeyKey, dataPath)...)
 	}
@@ -73,18 +79,14 @@ func validateSecretType(secret *gardencore.InternalSecret, dataPath *field.Path)
 }
 
 func requiredKey(data map[string][]byte, key string, path *field.Path) field.ErrorList {
-	if _, exists := data[key]; exists {
-		return nil
-	}
-	return field.ErrorList{field.Required(path.Key(key), "must exist for secrets of this type")}
+	_, exists := data[key]
+	return RequiredIf(!exists, path.Key(key), "must exist for secrets of this type")
 }
 
 func validateJSONKey(data map[string][]byte, key string, path *field.Path) field.ErrorList {
 	if errs := requiredKey(data, key, path); errs != nil {
 		return errs
 	}
-	if err := json.Unmarshal(data[key], &map[string]any{}); err != nil {
-		return field.ErrorList{field.Invalid(path.Key(key), "<redacted>", fmt.Sprintf("must be a JSON object: %v", err))}
-	}
-	return nil
+	err := json.Unmarshal(data[key], &map[string]any{})
+	return InvalidIf(err != nil, path.Key(key), "<redacted>", fmt.Sprintf("must be a JSON object: %v", err))
 }

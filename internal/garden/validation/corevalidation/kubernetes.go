@@ -1,10 +1,8 @@
 package corevalidation
 
 import (
-	"cmp"
 	"slices"
 
-	"github.com/Masterminds/semver/v3"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	apivalidation "k8s.io/apimachinery/pkg/api/validation"
@@ -58,7 +56,7 @@ func validateKubernetes(kubernetes gardencore.Kubernetes, networking *gardencore
 		return field.ErrorList{field.Required(path.Child("version"), "must name a version of Kubernetes")}
 	}
 	errs := slices.Concat(
-		validateETCD(kubernetes.ETCD, path.Child("etcd")),
+		Optional(kubernetes.ETCD, path.Child("etcd"), validateETCD),
 		validateKubeAPIServer(kubernetes.KubeAPIServer, version, options, workerless, path.Child("kubeAPIServer")),
 		validateKubeControllerManager(kubernetes.KubeControllerManager, networking, version, workerless, path.Child("kubeControllerManager")),
 	)
@@ -69,7 +67,7 @@ func validateKubernetes(kubernetes gardencore.Kubernetes, networking *gardencore
 		validateKubeScheduler(kubernetes.KubeScheduler, version, path.Child("kubeScheduler")),
 		validateKubeProxy(kubernetes.KubeProxy, version, path.Child("kubeProxy")),
 		validateClusterAutoscaler(kubernetes.ClusterAutoscaler, version, path.Child("clusterAutoscaler")),
-		validateVerticalPodAutoscaler(kubernetes.VerticalPodAutoscaler, path.Child("verticalPodAutoscaler")),
+		Optional(kubernetes.VerticalPodAutoscaler, path.Child("verticalPodAutoscaler"), validateVerticalPodAutoscaler),
 	)
 	if kubernetes.Kubelet != nil {
 		errs = append(errs, ValidateKubeletConfig(*kubernetes.Kubelet, version, path.Child("kubelet"))...)
@@ -78,26 +76,16 @@ func validateKubernetes(kubernetes gardencore.Kubernetes, networking *gardencore
 }
 
 func validateWorkerlessKubernetes(kubernetes gardencore.Kubernetes, path *field.Path) field.ErrorList {
-	var errs field.ErrorList
-	for _, component := range []struct {
-		name string // as in Gardener's errors
-		set  bool
-	}{
-		{"kubeScheduler", kubernetes.KubeScheduler != nil},
-		{"kubeProxy", kubernetes.KubeProxy != nil},
-		{"kubelet", kubernetes.Kubelet != nil},
-		{"clusterAutoScaler", kubernetes.ClusterAutoscaler != nil},
-		{"verticalPodAutoScaler", kubernetes.VerticalPodAutoscaler != nil},
-	} {
-		errs = append(errs, forbiddenIf(component.set, path.Child(component.name), notForWorkerlessShoots)...)
-	}
-	return errs
+	return slices.Concat( // with the names in Gardener's errors
+		ForbiddenIf(kubernetes.KubeScheduler != nil, path.Child("kubeScheduler"), notForWorkerlessShoots),
+		ForbiddenIf(kubernetes.KubeProxy != nil, path.Child("kubeProxy"), notForWorkerlessShoots),
+		ForbiddenIf(kubernetes.Kubelet != nil, path.Child("kubelet"), notForWorkerlessShoots),
+		ForbiddenIf(kubernetes.ClusterAutoscaler != nil, path.Child("clusterAutoScaler"), notForWorkerlessShoots),
+		ForbiddenIf(kubernetes.VerticalPodAutoscaler != nil, path.Child("verticalPodAutoScaler"), notForWorkerlessShoots),
+	)
 }
 
-func validateETCD(etcd *gardencore.ETCD, path *field.Path) field.ErrorList {
-	if etcd == nil {
-		return nil
-	}
+func validateETCD(etcd gardencore.ETCD, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	for _, instance := range []struct {
 		name, memory string
@@ -123,12 +111,9 @@ func validateKubernetesUpdate(newSpec, oldSpec *gardencore.ShootSpec, path *fiel
 		kcmPath  = path.Child("kubeControllerManager")
 		maskPath = kcmPath.Child("nodeCIDRMaskSize")
 	)
-	errs = append(errs, apivalidation.ValidateImmutableField(kcm.NodeCIDRMaskSize, oldKCM.NodeCIDRMaskSize, maskPath)...)
-	if oldKCM.NodeCIDRMaskSizeIPv6 != nil {
-		errs = append(errs, apivalidation.ValidateImmutableField(kcm.NodeCIDRMaskSizeIPv6, oldKCM.NodeCIDRMaskSizeIPv6,
-			kcmPath.Child("nodeCIDRMaskSizeIPv6"))...)
-	}
-	return errs
+	errs = append(errs, immutable(kcm.NodeCIDRMaskSize, oldKCM.NodeCIDRMaskSize, maskPath)...)
+	return append(errs, immutableOnceSet(kcm.NodeCIDRMaskSizeIPv6, oldKCM.NodeCIDRMaskSizeIPv6,
+		kcmPath.Child("nodeCIDRMaskSizeIPv6"))...)
 }
 
 // validateEncryptionConfigUpdate refuses to change the encrypted resources and the encryption provider at the same
@@ -152,16 +137,16 @@ func validateEncryptionConfigUpdate(newShoot, oldShoot *gardencore.Shoot, path *
 			continue
 		}
 		errs = slices.Concat(errs,
-			forbiddenIf(rotationUnderway(rotationsOf(&newShoot.Status).etcdEncryptionKey), change.path,
+			ForbiddenIf(rotationUnderway(rotationsOf(&newShoot.Status).etcdEncryptionKey), change.path,
 				"must not be changed while the key of etcd's encryption is being rotated"),
-			forbiddenIf(rollingOut, change.path, "must not be changed before the last change of the encryption is rolled out"),
-			forbiddenIf(hibernationWanted(newShoot.Spec.Hibernation), change.path, "must not be changed in hibernation"),
+			ForbiddenIf(rollingOut, change.path, "must not be changed before the last change of the encryption is rolled out"),
+			ForbiddenIf(HibernationEnabled(newShoot.Spec.Hibernation), change.path, "must not be changed in hibernation"),
 		)
 	}
 	if providerChanges {
-		errs = append(errs, forbiddenIf(!readyForRotation(newShoot.Status.LastOperation), providerPath,
+		errs = append(errs, ForbiddenIf(!readyForRotation(newShoot.Status.LastOperation), providerPath,
 			"must not be changed before the Shoot is created")...)
-		errs = append(errs, forbiddenIf(resourcesChange, providerPath, "must not be changed together with the resources")...)
+		errs = append(errs, ForbiddenIf(resourcesChange, providerPath, "must not be changed together with the resources")...)
 	}
 	return errs
 }
@@ -187,45 +172,17 @@ func currentEncryptionProvider(status *gardencore.ShootStatus) gardencore.Encryp
 // versionAtLeast reports whether the version is of the minor version or a later one, versionBefore whether it is of
 // an earlier one. Pre-releases count as their minor version. For a version that cannot be parsed, both return false.
 func versionAtLeast(version, minor string) bool {
-	order, err := compareMinors(version, minor)
-	return err == nil && order >= 0
+	later, err := CompareVersions(version, ">=", minor)
+	return err == nil && later
 }
 
 func versionBefore(version, minor string) bool {
-	order, err := compareMinors(version, minor)
-	return err == nil && order < 0
+	older, err := CompareVersions(version, "<", minor)
+	return err == nil && older
 }
 
-func compareMinors(version, other string) (int, error) {
-	parsed, err := semver.NewVersion(version)
-	if err != nil {
-		return 0, err
-	}
-	parsedOther, err := semver.NewVersion(other)
-	if err != nil {
-		return 0, err
-	}
-	return cmp.Or(cmp.Compare(parsed.Major(), parsedOther.Major()), cmp.Compare(parsed.Minor(), parsedOther.Minor())), nil
-}
-
-// forbiddenIf forbids the field at path under a condition.
-func forbiddenIf(condition bool, path *field.Path, detail string) field.ErrorList {
-	if !condition {
-		return nil
-	}
-	return field.ErrorList{field.Forbidden(path, detail)}
-}
-
-// invalidIf refuses the value of the field at path under a condition.
-func invalidIf(condition bool, path *field.Path, value any, detail string) field.ErrorList {
-	if !condition {
-		return nil
-	}
-	return field.ErrorList{field.Invalid(path, value, detail)}
-}
-
-// notNegative refuses a negative number.
-func notNegative[T ~int32 | ~int64](value *T, path *field.Path) field.ErrorList {
+// NotNegative refuses a negative number.
+func NotNegative[T ~int | ~int32 | ~int64](value *T, path *field.Path) field.ErrorList {
 	return apivalidation.ValidateNonnegativeField(int64(ptr.Deref(value, 0)), path)
 }
 

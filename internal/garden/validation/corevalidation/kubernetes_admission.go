@@ -62,10 +62,10 @@ func validateAdmissionPlugin(plugin gardencore.AdmissionPlugin, version string, 
 	}
 	hasConfig := plugin.Config != nil && len(plugin.Config.Raw) > 0
 	errs := slices.Concat(
-		forbiddenIf(hasConfig && !pluginsWithConfig.Has(plugin.Name), path.Child("config"), "must not be set: the plugin has no configuration"),
-		forbiddenIf(ptr.Deref(plugin.Disabled, false) && pluginsAlwaysOn.Has(plugin.Name), path,
+		ForbiddenIf(hasConfig && !pluginsWithConfig.Has(plugin.Name), path.Child("config"), "must not be set: the plugin has no configuration"),
+		ForbiddenIf(ptr.Deref(plugin.Disabled, false) && pluginsAlwaysOn.Has(plugin.Name), path,
 			"must not be disabled: Gardener needs the plugin in the Shoot"),
-		forbiddenIf(plugin.KubeconfigSecretName != nil && !pluginsWithKubeconfig.Has(plugin.Name),
+		ForbiddenIf(plugin.KubeconfigSecretName != nil && !pluginsWithKubeconfig.Has(plugin.Name),
 			path.Child("kubeconfigSecretName"), "must not be set: the plugin uses no kubeconfig"),
 	)
 	if plugin.Name == podSecurity && plugin.Config != nil {

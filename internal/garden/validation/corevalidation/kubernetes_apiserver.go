@@ -8,6 +8,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -22,21 +23,21 @@ func validateKubeAPIServer(server *gardencore.KubeAPIServerConfig, version strin
 		return nil
 	}
 	return slices.Concat(
-		forbiddenIf(server.EnableAnonymousAuthentication != nil && versionAtLeast(version, "1.35"), path.Child("enableAnonymousAuthentication"),
+		ForbiddenIf(server.EnableAnonymousAuthentication != nil && versionAtLeast(version, "1.35"), path.Child("enableAnonymousAuthentication"),
 			"must not be set from Kubernetes 1.35 on; use spec.kubernetes.kubeAPIServer.structuredAuthentication"),
 		validateAdmissionPlugins(server.AdmissionPlugins, version, path.Child("admissionPlugins")),
 		validateRuntimeConfig(server.RuntimeConfig, version, workerless, path.Child("runtimeConfig")),
 		validateAuditConfig(server.AuditConfig, path.Child("auditConfig")),
 		validateStructuredConfigs(server, path),
 		validateWatchCacheSizes(server.WatchCacheSizes, version, path.Child("watchCacheSizes")),
-		validateAPIServerLogging(server.Logging, path.Child("logging")),
-		notNegative(server.DefaultNotReadyTolerationSeconds, path.Child("defaultNotReadyTolerationSeconds")),
-		notNegative(server.DefaultUnreachableTolerationSeconds, path.Child("defaultUnreachableTolerationSeconds")),
+		Optional(server.Logging, path.Child("logging"), validateAPIServerLogging),
+		NotNegative(server.DefaultNotReadyTolerationSeconds, path.Child("defaultNotReadyTolerationSeconds")),
+		NotNegative(server.DefaultUnreachableTolerationSeconds, path.Child("defaultUnreachableTolerationSeconds")),
 		validateEncryptionConfig(server.EncryptionConfig, options.rotatesETCDKey, path.Child("encryptionConfig")),
-		validateAPIServerRequests(server.Requests, path.Child("requests")),
+		Optional(server.Requests, path.Child("requests"), validateAPIServerRequests),
 		validateServiceAccountConfig(server.ServiceAccountConfig, options.keepsAcceptedIssuers, path.Child("serviceAccountConfig")),
-		validateEventTTL(server, path.Child("eventTTL")),
-		validateTLSMinVersion(server.TLSMinVersion, path.Child("tlsMinVersion")),
+		Optional(server.EventTTL, path.Child("eventTTL"), validateEventTTL),
+		SupportedIfSet(path.Child("tlsMinVersion"), server.TLSMinVersion, "VersionTLS12", "VersionTLS13"),
 		validateControlPlaneAutoscaling(server.Autoscaling, resourceMinimum{corev1.ResourceCPU: "20m", corev1.ResourceMemory: "200M"},
 			path.Child("autoscaling")),
 		validateFeatureGates(server.FeatureGates, version, path.Child("featureGates")),
@@ -58,9 +59,9 @@ func validateAuditConfig(audit *gardencore.AuditConfig, path *field.Path) field.
 func validateStructuredConfigs(server *gardencore.KubeAPIServerConfig, path *field.Path) field.ErrorList {
 	validate := func(configMapName, featureGate string, path *field.Path) field.ErrorList {
 		return slices.Concat(
-			forbiddenIf(switchedOff(server.FeatureGates, featureGate), path,
+			ForbiddenIf(switchedOff(server.FeatureGates, featureGate), path,
 				fmt.Sprintf("must not be set if the feature gate %s is switched off", featureGate)),
-			forbiddenIf(configMapName == "", path.Child("configMapName"), "must name a ConfigMap"),
+			ForbiddenIf(configMapName == "", path.Child("configMapName"), "must name a ConfigMap"),
 		)
 	}
 	var errs field.ErrorList
@@ -71,10 +72,8 @@ func validateStructuredConfigs(server *gardencore.KubeAPIServerConfig, path *fie
 	if authorization := server.StructuredAuthorization; authorization != nil {
 		authorizationPath := path.Child("structuredAuthorization")
 		errs = append(errs, validate(authorization.ConfigMapName, "StructuredAuthorizationConfiguration", authorizationPath)...)
-		if authorization.ConfigMapName != "" && len(authorization.Kubeconfigs) == 0 {
-			errs = append(errs, field.Required(authorizationPath.Child("kubeconfigs"),
-				"must name the Secrets with the kubeconfigs that the configuration refers to"))
-		}
+		errs = append(errs, RequiredIf(authorization.ConfigMapName != "" && len(authorization.Kubeconfigs) == 0,
+			authorizationPath.Child("kubeconfigs"), "must name the Secrets with the kubeconfigs that the configuration refers to")...)
 	}
 	return errs
 }
@@ -97,13 +96,11 @@ func validateServiceAccountConfig(config *gardencore.ServiceAccountConfig, keeps
 		expirationPath, expiration := path.Child("maxTokenExpiration"), config.MaxTokenExpiration.Duration
 		errs = slices.Concat(
 			validateNotNegativeDuration(config.MaxTokenExpiration, expirationPath),
-			forbiddenIf(expiration > 0 && expiration < 30*day, expirationPath, "must be at least 720h (30 days)"),
-			forbiddenIf(expiration > 90*day, expirationPath, "must be at most 2160h (90 days)"),
+			ForbiddenIf(expiration > 0 && expiration < 30*day, expirationPath, "must be at least 720h (30 days)"),
+			ForbiddenIf(expiration > 90*day, expirationPath, "must be at most 2160h (90 days)"),
 		)
 	}
-	if config.Issuer != nil {
-		errs = append(errs, validateIssuer(*config.Issuer, path.Child("issuer"))...)
-	}
+	errs = append(errs, Optional(config.Issuer, path.Child("issuer"), validateIssuer)...)
 	if keepsAcceptedIssuers {
 		return errs
 	}
@@ -127,11 +124,11 @@ func validateIssuer(issuer string, path *field.Path) field.ErrorList {
 		return field.ErrorList{field.Invalid(path, issuer, fmt.Sprintf("must be a URL: %v", err))}
 	}
 	return slices.Concat(
-		invalidIf(parsed.Host == "", path, issuer, "must be a URL with a host"),
-		invalidIf(parsed.Scheme != "https", path, issuer, "must have the scheme https"),
-		invalidIf(parsed.User != nil, path, issuer, "must not have user information"),
-		invalidIf(parsed.RawQuery != "", path, issuer, "must not have a query"),
-		invalidIf(parsed.Fragment != "", path, issuer, "must not have a fragment"),
+		InvalidIf(parsed.Host == "", path, issuer, "must be a URL with a host"),
+		InvalidIf(parsed.Scheme != "https", path, issuer, "must have the scheme https"),
+		InvalidIf(parsed.User != nil, path, issuer, "must not have user information"),
+		InvalidIf(parsed.RawQuery != "", path, issuer, "must not have a query"),
+		InvalidIf(parsed.Fragment != "", path, issuer, "must not have a fragment"),
 	)
 }
 
@@ -139,10 +136,8 @@ func validateAPIAudiences(audiences []string, path *field.Path) field.ErrorList 
 	var errs field.ErrorList
 	seen := sets.New[string]()
 	for i, audience := range audiences {
-		if !firstSight(seen, audience) {
-			errs = append(errs, field.Duplicate(path.Index(i), audience))
-		}
-		errs = append(errs, invalidIf(strings.Contains(audience, ","), path.Index(i), audience, "must not contain commas")...)
+		errs = append(errs, Distinct(path.Index(i), seen, audience)...)
+		errs = append(errs, InvalidIf(strings.Contains(audience, ","), path.Index(i), audience, "must not contain commas")...)
 	}
 	return errs
 }
@@ -159,17 +154,17 @@ func validateEncryptionConfig(config *gardencore.EncryptionConfig, rotatesKey bo
 	seen := sets.New[schema.GroupResource]()
 	for i, name := range config.Resources {
 		idxPath, parsed := path.Child("resources").Index(i), schema.ParseGroupResource(name)
-		errs = append(errs, invalidEach(idxPath, name, notEncryptable(name, parsed.Group))...)
+		errs = append(errs, InvalidEach(idxPath, name, notEncryptable(name, parsed.Group))...)
 		if !firstSight(seen, parsed) {
 			errs = append(errs, field.Duplicate(idxPath, name))
 		}
-		errs = append(errs, forbiddenIf(parsed == corev1.Resource("secrets"), idxPath, "is always encrypted")...)
+		errs = append(errs, ForbiddenIf(parsed == corev1.Resource("secrets"), idxPath, "is always encrypted")...)
 	}
 	if provider := config.Provider.Type; provider != nil {
 		providerPath := path.Child("provider", "type")
-		errs = append(errs, supported(providerPath, *provider,
+		errs = append(errs, Supported(providerPath, *provider,
 			gardencore.EncryptionProviderTypeAESCBC, gardencore.EncryptionProviderTypeAESGCM, gardencore.EncryptionProviderTypeSecretbox)...)
-		errs = append(errs, forbiddenIf(*provider == gardencore.EncryptionProviderTypeAESGCM && !rotatesKey, providerPath,
+		errs = append(errs, ForbiddenIf(*provider == gardencore.EncryptionProviderTypeAESGCM && !rotatesKey, providerPath,
 			"requires that the key is rotated automatically; set spec.maintenance.autoRotation.credentials.etcdEncryptionKey.rotationPeriod")...)
 	}
 	return errs
@@ -208,15 +203,15 @@ func validateWatchCacheSizes(sizes *gardencore.WatchCacheSizes, version string, 
 	} else if versionAtLeast(version, "1.35") {
 		errs = append(errs, field.Forbidden(defaultPath, "must not be set from Kubernetes 1.35 on"))
 	} else {
-		errs = append(errs, notNegative(sizes.Default, defaultPath)...)
+		errs = append(errs, NotNegative(sizes.Default, defaultPath)...)
 	}
 	for i, size := range sizes.Resources {
 		idxPath := path.Child("resources").Index(i)
 		errs = slices.Concat(errs,
-			required(idxPath.Child("resource"), size.Resource),
+			Required(idxPath.Child("resource"), size.Resource),
 			validateWatchCacheName(size.Resource, ",. #", idxPath.Child("resource")),
 			validateWatchCacheName(ptr.Deref(size.APIGroup, ""), ", #", idxPath.Child("apiGroup")),
-			notNegative(&size.CacheSize, idxPath.Child("size")),
+			NotNegative(&size.CacheSize, idxPath.Child("size")),
 		)
 	}
 	return errs
@@ -225,41 +220,25 @@ func validateWatchCacheSizes(sizes *gardencore.WatchCacheSizes, version string, 
 // validateWatchCacheName refuses names that are invalid in the flag of the kube-apiserver.
 func validateWatchCacheName(name, separators string, path *field.Path) field.ErrorList {
 	return slices.Concat(
-		invalidIf(strings.ToLower(name) != name, path, name, "must be in lower case"),
-		invalidIf(strings.ContainsAny(name, separators), path, name, fmt.Sprintf("must not contain any of %q", separators)),
+		InvalidIf(strings.ToLower(name) != name, path, name, "must be in lower case"),
+		InvalidIf(strings.ContainsAny(name, separators), path, name, fmt.Sprintf("must not contain any of %q", separators)),
 	)
 }
 
-func validateAPIServerLogging(logging *gardencore.APIServerLogging, path *field.Path) field.ErrorList {
-	if logging == nil {
-		return nil
-	}
+func validateAPIServerLogging(logging gardencore.APIServerLogging, path *field.Path) field.ErrorList {
 	return slices.Concat(
-		notNegative(logging.Verbosity, path.Child("verbosity")),
-		notNegative(logging.HTTPAccessVerbosity, path.Child("httpAccessVerbosity")),
+		NotNegative(logging.Verbosity, path.Child("verbosity")),
+		NotNegative(logging.HTTPAccessVerbosity, path.Child("httpAccessVerbosity")),
 	)
 }
 
-func validateAPIServerRequests(requests *gardencore.APIServerRequests, path *field.Path) field.ErrorList {
-	if requests == nil {
-		return nil
-	}
+func validateAPIServerRequests(requests gardencore.APIServerRequests, path *field.Path) field.ErrorList {
 	return slices.Concat(
 		between(requests.MaxNonMutatingInflight, 0, 5000, path.Child("maxNonMutatingInflight")),
 		between(requests.MaxMutatingInflight, 0, 2500, path.Child("maxMutatingInflight")),
 	)
 }
 
-func validateEventTTL(server *gardencore.KubeAPIServerConfig, path *field.Path) field.ErrorList {
-	if server.EventTTL == nil {
-		return nil
-	}
-	return between(&server.EventTTL.Duration, 0, 24*time.Hour, path)
-}
-
-func validateTLSMinVersion(version *string, path *field.Path) field.ErrorList {
-	if version == nil {
-		return nil
-	}
-	return supported(path, *version, "VersionTLS12", "VersionTLS13")
+func validateEventTTL(ttl metav1.Duration, path *field.Path) field.ErrorList {
+	return between(&ttl.Duration, 0, 24*time.Hour, path)
 }

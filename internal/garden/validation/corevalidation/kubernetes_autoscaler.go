@@ -30,18 +30,18 @@ func validateClusterAutoscaler(autoscaler *gardencore.ClusterAutoscaler, version
 		validateNotNegativeDuration(autoscaler.ScaleDownUnneededTime, path.Child("scaleDownUnneededTime")),
 		between(autoscaler.ScaleDownUtilizationThreshold, 0, 1, path.Child("scaleDownUtilizationThreshold")),
 		validateNotNegativeDuration(autoscaler.ScanInterval, path.Child("scanInterval")),
-		validateExpander(autoscaler.Expander, path.Child("expander")),
+		Optional(autoscaler.Expander, path.Child("expander"), validateExpander),
 		validateNotNegativeDuration(autoscaler.MaxNodeProvisionTime, path.Child("maxNodeProvisionTime")),
-		notNegative(autoscaler.MaxGracefulTerminationSeconds, path.Child("maxGracefulTerminationSeconds")),
+		NotNegative(autoscaler.MaxGracefulTerminationSeconds, path.Child("maxGracefulTerminationSeconds")),
 		validateAutoscalerTaints(autoscaler.StartupTaints, "StartupTaints", versionRange{added: "1.29"}, version, path.Child("startupTaints")),
 		validateAutoscalerTaints(autoscaler.StatusTaints, "StatusTaints", versionRange{added: "1.29"}, version, path.Child("statusTaints")),
 		validateAutoscalerTaints(autoscaler.IgnoreTaints, "IgnoreTaints", versionRange{added: "1.14", removed: "1.32"},
 			version, path.Child("ignoreTaints")),
 		validateNotNegativeDuration(autoscaler.NewPodScaleUpDelay, path.Child("newPodScaleUpDelay")),
 		validateEmptyBulkDelete(autoscaler, version, path.Child("maxEmptyBulkDelete")),
-		notNegative(autoscaler.MaxScaleDownParallelism, path.Child("maxScaleDownParallelism")),
-		notNegative(autoscaler.MaxDrainParallelism, path.Child("maxDrainParallelism")),
-		notNegative(autoscaler.Verbosity, path.Child("verbosity")),
+		NotNegative(autoscaler.MaxScaleDownParallelism, path.Child("maxScaleDownParallelism")),
+		NotNegative(autoscaler.MaxDrainParallelism, path.Child("maxDrainParallelism")),
+		NotNegative(autoscaler.Verbosity, path.Child("verbosity")),
 		validateNotNegativeDuration(autoscaler.InitialNodeGroupBackoffDuration, path.Child("initialNodeGroupBackoffDuration")),
 		validateNotNegativeDuration(autoscaler.MaxNodeGroupBackoffDuration, path.Child("maxNodeGroupBackoffDuration")),
 		validateNotNegativeDuration(autoscaler.NodeGroupBackoffResetTimeout, path.Child("nodeGroupBackoffResetTimeout")),
@@ -52,12 +52,9 @@ func validateClusterAutoscaler(autoscaler *gardencore.ClusterAutoscaler, version
 }
 
 // validateExpander checks that expander is a comma-separated list of known expanders.
-func validateExpander(expander *gardencore.ExpanderMode, path *field.Path) field.ErrorList {
-	if expander == nil {
-		return nil
-	}
-	for mode := range strings.SplitSeq(string(*expander), ",") {
-		if errs := supported(path, gardencore.ExpanderMode(mode), gardencore.ClusterAutoscalerExpanderLeastNodes,
+func validateExpander(expander gardencore.ExpanderMode, path *field.Path) field.ErrorList {
+	for mode := range strings.SplitSeq(string(expander), ",") {
+		if errs := Supported(path, gardencore.ExpanderMode(mode), gardencore.ClusterAutoscalerExpanderLeastNodes,
 			gardencore.ClusterAutoscalerExpanderLeastWaste,
 			gardencore.ClusterAutoscalerExpanderMostPods, gardencore.ClusterAutoscalerExpanderPriority,
 			gardencore.ClusterAutoscalerExpanderRandom); len(errs) > 0 {
@@ -75,9 +72,9 @@ func validateEmptyBulkDelete(autoscaler *gardencore.ClusterAutoscaler, version s
 		return nil
 	}
 	return slices.Concat(
-		forbiddenIf(versionAtLeast(version, "1.33"), path, "must not be set from Kubernetes 1.33 on; use maxScaleDownParallelism"),
-		notNegative(old, path),
-		invalidIf(parallelism != nil && *parallelism != *old, path, *old, "must be equal to maxScaleDownParallelism"),
+		ForbiddenIf(versionAtLeast(version, "1.33"), path, "must not be set from Kubernetes 1.33 on; use maxScaleDownParallelism"),
+		NotNegative(old, path),
+		InvalidIf(parallelism != nil && *parallelism != *old, path, *old, "must be equal to maxScaleDownParallelism"),
 	)
 }
 
@@ -95,10 +92,8 @@ func validateAutoscalerTaints(taints []string, option string, r versionRange, ve
 	for i, taint := range taints {
 		idxPath := path.Index(i)
 		errs = append(errs, metav1validation.ValidateLabelName(taint, idxPath)...)
-		errs = append(errs, forbiddenIf(taint == constants.TaintNodeCriticalComponentsNotReady, idxPath, "is reserved for Gardener")...)
-		if !firstSight(seen, taint) {
-			errs = append(errs, field.Duplicate(idxPath, taint))
-		}
+		errs = append(errs, ForbiddenIf(taint == constants.TaintNodeCriticalComponentsNotReady, idxPath, "is reserved for Gardener")...)
+		errs = append(errs, Distinct(idxPath, seen, taint)...)
 	}
 	return errs
 }
@@ -116,13 +111,10 @@ func ValidateClusterAutoscalerOptionsForWorker(options *gardencore.ClusterAutosc
 
 // ---- vertical-pod-autoscaler ----
 
-func validateVerticalPodAutoscaler(vpa *gardencore.VerticalPodAutoscaler, path *field.Path) field.ErrorList {
-	if vpa == nil {
-		return nil
-	}
+func validateVerticalPodAutoscaler(vpa gardencore.VerticalPodAutoscaler, path *field.Path) field.ErrorList {
 	return slices.Concat(
 		validateNotNegativeDuration(vpa.EvictAfterOOMThreshold, path.Child("evictAfterOOMThreshold")),
-		notNegative(vpa.EvictionRateBurst, path.Child("evictionRateBurst")),
+		NotNegative(vpa.EvictionRateBurst, path.Child("evictionRateBurst")),
 		validateFraction(vpa.EvictionTolerance, path.Child("evictionTolerance")),
 		validateFraction(vpa.RecommendationMarginFraction, path.Child("recommendationMarginFraction")),
 		validateNotNegativeDuration(vpa.UpdaterInterval, path.Child("updaterInterval")),
@@ -136,26 +128,30 @@ func validateVerticalPodAutoscaler(vpa *gardencore.VerticalPodAutoscaler, path *
 		validateNotNegativeDuration(vpa.CPUHistogramDecayHalfLife, path.Child("cpuHistogramDecayHalfLife")),
 		validateNotNegativeDuration(vpa.MemoryHistogramDecayHalfLife, path.Child("memoryHistogramDecayHalfLife")),
 		validateNotNegativeDuration(vpa.MemoryAggregationInterval, path.Child("memoryAggregationInterval")),
-		notNegative(vpa.MemoryAggregationIntervalCount, path.Child("memoryAggregationIntervalCount")),
-		validateVPAFeatureGates(vpa.FeatureGates, path.Child("featureGates")),
+		NotNegative(vpa.MemoryAggregationIntervalCount, path.Child("memoryAggregationIntervalCount")),
+		validateVPAFeatureGates(vpa.FeatureGates, path.Child("featureGates"),
+			"is not a feature gate of the vertical pod autoscaler"),
 		validateScaledResources(vpa.MaxAllowed, nil, path.Child("maxAllowed")),
-		invalidIf(vpa.RecommenderUpdateWorkerCount != nil && *vpa.RecommenderUpdateWorkerCount <= 0,
+		InvalidIf(vpa.RecommenderUpdateWorkerCount != nil && *vpa.RecommenderUpdateWorkerCount <= 0,
 			path.Child("recommenderUpdateWorkerCount"), vpa.RecommenderUpdateWorkerCount, "must be greater than 0"),
 	)
 }
 
+// vpaFeatureGates are the feature gates of the vertical pod autoscaler v1.7.
+var vpaFeatureGates = []string{"CPUStartupBoost", "InPlace", "PerVPAConfig"}
+
 // validateVPAFeatureGates returns an error for only one of several unknown feature gates, as Gardener does.
-func validateVPAFeatureGates(gates map[string]bool, path *field.Path) field.ErrorList {
+func validateVPAFeatureGates(gates map[string]bool, path *field.Path, detail string) field.ErrorList {
 	for _, name := range slices.Sorted(maps.Keys(gates)) {
-		if !slices.Contains([]string{"CPUStartupBoost", "InPlace", "PerVPAConfig"}, name) {
-			return field.ErrorList{field.Invalid(path.Child(name), name, "is not a feature gate of the vertical pod autoscaler")}
+		if !slices.Contains(vpaFeatureGates, name) {
+			return field.ErrorList{field.Invalid(path.Child(name), name, detail)}
 		}
 	}
 	return nil
 }
 
 func validateFraction(value *float64, path *field.Path) field.ErrorList {
-	return invalidIf(value != nil && (*value < 0 || *value >= 1), path, value, "must be at least 0 and less than 1")
+	return InvalidIf(value != nil && (*value < 0 || *value >= 1), path, value, "must be at least 0 and less than 1")
 }
 
 // ---- scaling the control plane ----
@@ -180,9 +176,9 @@ func validateScaledResources(resources corev1.ResourceList, minimum resourceMini
 	var errs field.ErrorList
 	for _, name := range slices.Sorted(maps.Keys(resources)) {
 		namePath, quantity := path.Child(string(name)), resources[name]
-		errs = append(errs, supported(namePath, name, corev1.ResourceCPU, corev1.ResourceMemory)...)
+		errs = append(errs, Supported(namePath, name, corev1.ResourceCPU, corev1.ResourceMemory)...)
 		if least, ok := minimum[name]; ok {
-			errs = append(errs, invalidIf(quantity.Cmp(resource.MustParse(least)) < 0, namePath, quantity.String(), "must be at least "+least)...)
+			errs = append(errs, InvalidIf(quantity.Cmp(resource.MustParse(least)) < 0, namePath, quantity.String(), "must be at least "+least)...)
 		}
 		errs = append(errs, validateQuantity(name, quantity, namePath)...)
 	}

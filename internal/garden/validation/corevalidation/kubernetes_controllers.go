@@ -31,16 +31,16 @@ func validateKubeControllerManager(kcm *gardencore.KubeControllerManagerConfig, 
 		errs = append(errs, atLeastDuration(kcm.PodEvictionTimeout, 1, timeoutPath)...)
 	}
 	errs = append(errs, atLeastDuration(kcm.NodeMonitorGracePeriod, 1, path.Child("nodeMonitorGracePeriod"))...)
-	return append(errs, validateHorizontalPodAutoscaler(kcm.HorizontalPodAutoscalerConfig, path.Child("horizontalPodAutoscaler"))...)
+	return append(errs, Optional(kcm.HorizontalPodAutoscalerConfig, path.Child("horizontalPodAutoscaler"), validateHorizontalPodAutoscaler)...)
 }
 
 func validateWorkerlessControllerManager(kcm *gardencore.KubeControllerManagerConfig, path *field.Path) field.ErrorList {
 	return slices.Concat(
-		forbiddenIf(kcm.NodeCIDRMaskSize != nil, path.Child("nodeCIDRMaskSize"), notForWorkerlessShoots),
-		forbiddenIf(kcm.NodeCIDRMaskSizeIPv6 != nil, path.Child("nodeCIDRMaskSizeIPv6"), notForWorkerlessShoots),
-		forbiddenIf(kcm.HorizontalPodAutoscalerConfig != nil, path.Child("horizontalPodAutoscaler"), notForWorkerlessShoots),
-		forbiddenIf(kcm.PodEvictionTimeout != nil, path.Child("podEvictionTimeout"), notForWorkerlessShoots),
-		forbiddenIf(kcm.NodeMonitorGracePeriod != nil, path.Child("nodeMonitorGracePeriod"), notForWorkerlessShoots),
+		ForbiddenIf(kcm.NodeCIDRMaskSize != nil, path.Child("nodeCIDRMaskSize"), notForWorkerlessShoots),
+		ForbiddenIf(kcm.NodeCIDRMaskSizeIPv6 != nil, path.Child("nodeCIDRMaskSizeIPv6"), notForWorkerlessShoots),
+		ForbiddenIf(kcm.HorizontalPodAutoscalerConfig != nil, path.Child("horizontalPodAutoscaler"), notForWorkerlessShoots),
+		ForbiddenIf(kcm.PodEvictionTimeout != nil, path.Child("podEvictionTimeout"), notForWorkerlessShoots),
+		ForbiddenIf(kcm.NodeMonitorGracePeriod != nil, path.Child("nodeMonitorGracePeriod"), notForWorkerlessShoots),
 	)
 }
 
@@ -52,34 +52,31 @@ func validateNodeMaskSizes(kcm *gardencore.KubeControllerManagerConfig, families
 	switch {
 	case gardencore.IsIPv4SingleStack(families):
 		return append(between(kcm.NodeCIDRMaskSize, minIPv4, maxIPv4, maskPath),
-			forbiddenIf(kcm.NodeCIDRMaskSizeIPv6 != nil, maskIPv6Path, "must not be set without IPv6")...)
+			ForbiddenIf(kcm.NodeCIDRMaskSizeIPv6 != nil, maskIPv6Path, "must not be set without IPv6")...)
 	case gardencore.IsIPv6SingleStack(families):
 		return slices.Concat(
 			between(kcm.NodeCIDRMaskSize, minIPv6, maxIPv6, maskPath),
 			between(kcm.NodeCIDRMaskSizeIPv6, minIPv6, maxIPv6, maskIPv6Path),
-			forbiddenIf(kcm.NodeCIDRMaskSize != nil && kcm.NodeCIDRMaskSizeIPv6 != nil, maskPath,
+			ForbiddenIf(kcm.NodeCIDRMaskSize != nil && kcm.NodeCIDRMaskSizeIPv6 != nil, maskPath,
 				"must not be set together with nodeCIDRMaskSizeIPv6 without IPv4"),
 		)
 	}
 	return between(kcm.NodeCIDRMaskSizeIPv6, minIPv6, maxIPv6, maskIPv6Path)
 }
 
-func validateHorizontalPodAutoscaler(hpa *gardencore.HorizontalPodAutoscalerConfig, path *field.Path) field.ErrorList {
-	if hpa == nil {
-		return nil
-	}
+func validateHorizontalPodAutoscaler(hpa gardencore.HorizontalPodAutoscalerConfig, path *field.Path) field.ErrorList {
 	return slices.Concat(
 		atLeastDuration(hpa.SyncPeriod, time.Second, path.Child("syncPeriod")),
 		atLeastDuration(hpa.DownscaleStabilization, time.Second, path.Child("downscaleStabilization")),
 		atLeastDuration(hpa.CPUInitializationPeriod, time.Second, path.Child("cpuInitializationPeriod")),
 		atLeastDuration(hpa.InitialReadinessDelay, 1, path.Child("initialReadinessDelay")),
-		invalidIf(hpa.Tolerance != nil && *hpa.Tolerance <= 0, path.Child("tolerance"), hpa.Tolerance, "must be greater than 0"),
+		InvalidIf(hpa.Tolerance != nil && *hpa.Tolerance <= 0, path.Child("tolerance"), hpa.Tolerance, "must be greater than 0"),
 	)
 }
 
 // atLeastDuration refuses a duration that is shorter than least.
 func atLeastDuration(duration *metav1.Duration, least time.Duration, path *field.Path) field.ErrorList {
-	return invalidIf(duration != nil && duration.Duration < least, path, duration, "must be at least "+least.String())
+	return InvalidIf(duration != nil && duration.Duration < least, path, duration, "must be at least "+least.String())
 }
 
 // ---- kube-scheduler ----
@@ -89,10 +86,8 @@ func validateKubeScheduler(scheduler *gardencore.KubeSchedulerConfig, version st
 		return nil
 	}
 	errs := validateFeatureGates(scheduler.FeatureGates, version, path.Child("featureGates"))
-	if scheduler.Profile != nil {
-		errs = append(errs, supported(path.Child("profile"), *scheduler.Profile, gardencore.SchedulingProfileBalanced,
-			gardencore.SchedulingProfileBinPacking)...)
-	}
+	errs = append(errs, SupportedIfSet(path.Child("profile"), scheduler.Profile, gardencore.SchedulingProfileBalanced,
+		gardencore.SchedulingProfileBinPacking)...)
 	volumes, volumesPath := scheduler.KubeMaxPDVols, path.Child("kubeMaxPDVols")
 	switch {
 	case volumes == nil:
@@ -101,7 +96,7 @@ func validateKubeScheduler(scheduler *gardencore.KubeSchedulerConfig, version st
 		return append(errs, field.Forbidden(volumesPath, "must not be set from Kubernetes 1.35 on"))
 	}
 	number, err := strconv.Atoi(*volumes)
-	return append(errs, invalidIf(err != nil || number < 1, volumesPath, *volumes, "must be a number greater than 0")...)
+	return append(errs, InvalidIf(err != nil || number < 1, volumesPath, *volumes, "must be a number greater than 0")...)
 }
 
 // ---- kube-proxy ----
@@ -115,9 +110,9 @@ func validateKubeProxy(proxy *gardencore.KubeProxyConfig, version string, path *
 	if proxy.Mode == nil {
 		return append(errs, field.Required(modePath, "must be set if kubeProxy is"))
 	}
-	errs = append(errs, supported(modePath, *proxy.Mode, gardencore.ProxyModeIPTables, gardencore.ProxyModeIPVS,
-		gardencore.ProxyModeNFTables)...)
-	return append(errs, invalidIf(
-		*proxy.Mode == gardencore.ProxyModeNFTables && switchedOff(proxy.FeatureGates, featureGate), modePath, *proxy.Mode,
-		"must not be set if the feature gate "+featureGate+" is switched off")...)
+	return slices.Concat(errs,
+		Supported(modePath, *proxy.Mode, gardencore.ProxyModeIPTables, gardencore.ProxyModeIPVS, gardencore.ProxyModeNFTables),
+		InvalidIf(*proxy.Mode == gardencore.ProxyModeNFTables && switchedOff(proxy.FeatureGates, featureGate), modePath,
+			*proxy.Mode, "must not be set if the feature gate "+featureGate+" is switched off"),
+	)
 }

@@ -21,35 +21,25 @@ import (
 func ValidateKubeletConfig(kubelet gardencore.KubeletConfig, version string, path *field.Path) field.ErrorList {
 	const minPodPIDs = 100
 	return slices.Concat(
-		validateCPUManagerPolicy(kubelet.CPUManagerPolicy, path.Child("cpuManagerPolicy")),
-		notNegative(kubelet.MaxPods, path.Child("maxPods")),
-		invalidIf(kubelet.PodPIDsLimit != nil && *kubelet.PodPIDsLimit < minPodPIDs, path.Child("podPIDsLimit"),
+		SupportedIfSet(path.Child("cpuManagerPolicy"), kubelet.CPUManagerPolicy, "none", "static"),
+		NotNegative(kubelet.MaxPods, path.Child("maxPods")),
+		InvalidIf(kubelet.PodPIDsLimit != nil && *kubelet.PodPIDsLimit < minPodPIDs, path.Child("podPIDsLimit"),
 			kubelet.PodPIDsLimit, fmt.Sprintf("must be at least %d", minPodPIDs)),
 		validateKubeletEviction(kubelet, path),
-		validateKubeletReserved(kubelet.KubeReserved, path.Child("kubeReserved")),
+		Optional(kubelet.KubeReserved, path.Child("kubeReserved"), validateKubeletReserved),
 		validateImageGarbageCollection(kubelet, path),
 		validateFeatureGates(kubelet.FeatureGates, version, path.Child("featureGates")),
 		validateImagePulls(kubelet, path),
 		validateImageVerification(kubelet, version, path),
-		invalidIf(kubelet.ContainerLogMaxFiles != nil && *kubelet.ContainerLogMaxFiles < 2, path.Child("containerLogMaxFiles"),
+		InvalidIf(kubelet.ContainerLogMaxFiles != nil && *kubelet.ContainerLogMaxFiles < 2, path.Child("containerLogMaxFiles"),
 			kubelet.ContainerLogMaxFiles, "must be at least 2"),
 		optionalQuantity(kubelet.ContainerLogMaxSize, path.Child("containerLogMaxSize")),
-		validateStreamingTimeout(kubelet.StreamingConnectionIdleTimeout, path.Child("streamingConnectionIdleTimeout")),
+		Optional(kubelet.StreamingConnectionIdleTimeout, path.Child("streamingConnectionIdleTimeout"), validateStreamingTimeout),
 		validateMemorySwap(kubelet, path.Child("memorySwap")),
 	)
 }
 
-func validateCPUManagerPolicy(policy *string, path *field.Path) field.ErrorList {
-	if policy == nil {
-		return nil
-	}
-	return supported(path, *policy, "none", "static")
-}
-
-func validateStreamingTimeout(timeout *metav1.Duration, path *field.Path) field.ErrorList {
-	if timeout == nil {
-		return nil
-	}
+func validateStreamingTimeout(timeout metav1.Duration, path *field.Path) field.ErrorList {
 	return between(&timeout.Duration, 30*time.Second, 4*time.Hour, path)
 }
 
@@ -59,13 +49,13 @@ func validateMemorySwap(kubelet gardencore.KubeletConfig, path *field.Path) fiel
 	if swap == nil {
 		return nil
 	}
-	errs := forbiddenIf(ptr.Deref(kubelet.FailSwapOn, false), path, "must not be set if failSwapOn is true")
+	errs := ForbiddenIf(ptr.Deref(kubelet.FailSwapOn, false), path, "must not be set if failSwapOn is true")
 	if swap.SwapBehavior == nil {
 		return errs
 	}
-	errs = append(errs, forbiddenIf(!kubelet.FeatureGates["NodeSwap"], path,
+	errs = append(errs, ForbiddenIf(!kubelet.FeatureGates["NodeSwap"], path,
 		"must not have a swapBehavior unless the feature gate NodeSwap is switched on")...)
-	return append(errs, supported(path.Child("swapBehavior"), *swap.SwapBehavior, gardencore.NoSwap, gardencore.LimitedSwap)...)
+	return append(errs, Supported(path.Child("swapBehavior"), *swap.SwapBehavior, gardencore.NoSwap, gardencore.LimitedSwap)...)
 }
 
 // ---- eviction and reservation ----
@@ -75,9 +65,9 @@ func validateMemorySwap(kubelet gardencore.KubeletConfig, path *field.Path) fiel
 func validateKubeletEviction(kubelet gardencore.KubeletConfig, path *field.Path) field.ErrorList {
 	errs := slices.Concat(
 		validateNotNegativeDuration(kubelet.EvictionPressureTransitionPeriod, path.Child("evictionPressureTransitionPeriod")),
-		notNegative(kubelet.EvictionMaxPodGracePeriod, path.Child("evictionMaxPodGracePeriod")),
-		validateEvictionThresholds(kubelet.EvictionHard, path.Child("evictionHard")),
-		validateEvictionThresholds(kubelet.EvictionSoft, path.Child("evictionSoft")),
+		NotNegative(kubelet.EvictionMaxPodGracePeriod, path.Child("evictionMaxPodGracePeriod")),
+		Optional(kubelet.EvictionHard, path.Child("evictionHard"), validateEvictionThresholds),
+		Optional(kubelet.EvictionSoft, path.Child("evictionSoft"), validateEvictionThresholds),
 	)
 	if reclaim, reclaimPath := kubelet.EvictionMinimumReclaim, path.Child("evictionMinimumReclaim"); reclaim != nil {
 		errs = slices.Concat(errs,
@@ -98,33 +88,24 @@ func validateKubeletEviction(kubelet gardencore.KubeletConfig, path *field.Path)
 	return errs
 }
 
-func validateEvictionThresholds(thresholds *gardencore.KubeletConfigEviction, path *field.Path) field.ErrorList {
-	if thresholds == nil {
-		return nil
-	}
+func validateEvictionThresholds(thresholds gardencore.KubeletConfigEviction, path *field.Path) field.ErrorList {
 	return slices.Concat(
-		validateQuantityOrPercentage(thresholds.MemoryAvailable, path.Child("memoryAvailable")),
-		validateQuantityOrPercentage(thresholds.ImageFSAvailable, path.Child("imagefsAvailable")),
-		validateQuantityOrPercentage(thresholds.ImageFSInodesFree, path.Child("imagefsInodesFree")),
-		validateQuantityOrPercentage(thresholds.NodeFSAvailable, path.Child("nodefsAvailable")),
+		Optional(thresholds.MemoryAvailable, path.Child("memoryAvailable"), validateQuantityOrPercentage),
+		Optional(thresholds.ImageFSAvailable, path.Child("imagefsAvailable"), validateQuantityOrPercentage),
+		Optional(thresholds.ImageFSInodesFree, path.Child("imagefsInodesFree"), validateQuantityOrPercentage),
+		Optional(thresholds.NodeFSAvailable, path.Child("nodefsAvailable"), validateQuantityOrPercentage),
 	)
 }
 
-func validateQuantityOrPercentage(value *string, path *field.Path) field.ErrorList {
-	if value == nil {
+func validateQuantityOrPercentage(value string, path *field.Path) field.ErrorList {
+	if quantity, err := resource.ParseQuantity(value); err == nil && quantity.Sign() >= 0 {
 		return nil
 	}
-	if quantity, err := resource.ParseQuantity(*value); err == nil && quantity.Sign() >= 0 {
-		return nil
-	}
-	percent, ok := percentage(intstr.FromString(*value))
-	return invalidIf(!ok || percent > 100, path, *value, "must be a quantity like 200Mi or a percentage like 5%")
+	percent, ok := percentage(intstr.FromString(value))
+	return InvalidIf(!ok || percent > 100, path, value, "must be a quantity like 200Mi or a percentage like 5%")
 }
 
-func validateKubeletReserved(reserved *gardencore.KubeletConfigReserved, path *field.Path) field.ErrorList {
-	if reserved == nil {
-		return nil
-	}
+func validateKubeletReserved(reserved gardencore.KubeletConfigReserved, path *field.Path) field.ErrorList {
 	return slices.Concat(
 		optionalQuantity(reserved.CPU, path.Child("cpu")),
 		optionalQuantity(reserved.Memory, path.Child("memory")),
@@ -138,30 +119,27 @@ func validateKubeletReserved(reserved *gardencore.KubeletConfigReserved, path *f
 func validateImageGarbageCollection(kubelet gardencore.KubeletConfig, path *field.Path) field.ErrorList {
 	high, low, lowPath := kubelet.ImageGCHighThresholdPercent, kubelet.ImageGCLowThresholdPercent, path.Child("imageGCLowThresholdPercent")
 	return slices.Concat(
-		notNegativeSeconds(kubelet.ImageMinimumGCAge, path.Child("imageMinimumGCAge")),
-		notNegativeSeconds(kubelet.ImageMaximumGCAge, path.Child("imageMaximumGCAge")),
+		Optional(kubelet.ImageMinimumGCAge, path.Child("imageMinimumGCAge"), notNegativeSeconds),
+		Optional(kubelet.ImageMaximumGCAge, path.Child("imageMaximumGCAge"), notNegativeSeconds),
 		between(high, 0, 100, path.Child("imageGCHighThresholdPercent")),
 		between(low, 0, 100, lowPath),
-		forbiddenIf(high != nil && low != nil && *low >= *high, lowPath, "must be less than imageGCHighThresholdPercent"),
+		ForbiddenIf(high != nil && low != nil && *low >= *high, lowPath, "must be less than imageGCHighThresholdPercent"),
 	)
 }
 
 // notNegativeSeconds refuses a negative duration. It ignores fractions of a second.
-func notNegativeSeconds(duration *metav1.Duration, path *field.Path) field.ErrorList {
-	if duration == nil {
-		return nil
-	}
+func notNegativeSeconds(duration metav1.Duration, path *field.Path) field.ErrorList {
 	seconds := int64(duration.Truncate(time.Second))
-	return notNegative(&seconds, path)
+	return NotNegative(&seconds, path)
 }
 
 func validateImagePulls(kubelet gardencore.KubeletConfig, path *field.Path) field.ErrorList {
 	parallel, parallelPath := ptr.Deref(kubelet.MaxParallelImagePulls, 1), path.Child("maxParallelImagePulls")
 	return slices.Concat(
-		notNegative(kubelet.RegistryPullQPS, path.Child("registryPullQPS")),
-		notNegative(kubelet.RegistryBurst, path.Child("registryBurst")),
-		invalidIf(parallel < 1, parallelPath, parallel, "must be at least 1"),
-		forbiddenIf(parallel > 1 && ptr.Deref(kubelet.SerializeImagePulls, false), parallelPath,
+		NotNegative(kubelet.RegistryPullQPS, path.Child("registryPullQPS")),
+		NotNegative(kubelet.RegistryBurst, path.Child("registryBurst")),
+		InvalidIf(parallel < 1, parallelPath, parallel, "must be at least 1"),
+		ForbiddenIf(parallel > 1 && ptr.Deref(kubelet.SerializeImagePulls, false), parallelPath,
 			"must not be greater than 1 if serializeImagePulls is true"),
 	)
 }
@@ -174,10 +152,10 @@ func validateImageVerification(kubelet gardencore.KubeletConfig, version string,
 	policy, policyPath := kubelet.ImagePullCredentialsVerificationPolicy, path.Child("imagePullCredentialsVerificationPolicy")
 	if policy != nil {
 		errs = slices.Concat(
-			forbiddenIf(versionBefore(version, "1.35"), policyPath, "must not be set before Kubernetes 1.35"),
-			forbiddenIf(switchedOff(kubelet.FeatureGates, featureGate), policyPath,
+			ForbiddenIf(versionBefore(version, "1.35"), policyPath, "must not be set before Kubernetes 1.35"),
+			ForbiddenIf(switchedOff(kubelet.FeatureGates, featureGate), policyPath,
 				"must not be set if the feature gate "+featureGate+" is switched off"),
-			supported(policyPath, *policy, gardencore.NeverVerify, gardencore.NeverVerifyPreloadedImages,
+			Supported(policyPath, *policy, gardencore.NeverVerify, gardencore.NeverVerifyPreloadedImages,
 				gardencore.NeverVerifyAllowlistedImages, gardencore.AlwaysVerify),
 		)
 	}

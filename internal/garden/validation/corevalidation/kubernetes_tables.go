@@ -26,11 +26,11 @@ type featureGateRange struct {
 
 // contains returns an error if the version is invalid.
 func (r versionRange) contains(version string) (bool, error) {
-	added, err := compareVersions(version, ">=", cmp.Or(r.added, "0"))
+	added, err := CompareVersions(version, ">=", cmp.Or(r.added, "0"))
 	if err != nil || !added || r.removed == "" {
 		return added, err
 	}
-	return compareVersions(version, "<", r.removed)
+	return CompareVersions(version, "<", r.removed)
 }
 
 // ---- where Gardener differs ----
@@ -134,7 +134,7 @@ func validateFeatureGate(name string, value bool, version string, path *field.Pa
 	if gate.lockedIn == "" || value == gate.lockedValue {
 		return nil
 	}
-	if locked, _ := compareVersions(version, ">=", gate.lockedIn); locked {
+	if locked, _ := CompareVersions(version, ">=", gate.lockedIn); locked {
 		return field.Forbidden(path, fmt.Sprintf("is locked to %t since Kubernetes %s", gate.lockedValue, gate.lockedIn))
 	}
 	return nil
@@ -186,7 +186,7 @@ func validateRuntimeConfig(config map[string]bool, version string, workerless bo
 		} else if err := unsupportedIn(r, version, apiPath, api); err != nil {
 			errs = append(errs, err)
 		} else if !config[api] {
-			errs = append(errs, forbiddenIf(isNeeded(api, needed), apiPath, "must not be switched off: Gardener needs it in the Shoot")...)
+			errs = append(errs, ForbiddenIf(isNeeded(api, needed), apiPath, "must not be switched off: Gardener needs it in the Shoot")...)
 		}
 	}
 	return errs

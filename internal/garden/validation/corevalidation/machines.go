@@ -38,7 +38,7 @@ func validateCapabilities(capabilities, defined gardencore.Capabilities, path *f
 			continue
 		}
 		for i, value := range capabilities[name] {
-			errs = append(errs, supported(path.Child(name).Index(i), value, values...)...)
+			errs = append(errs, Supported(path.Child(name).Index(i), value, values...)...)
 		}
 	}
 	return errs
@@ -63,9 +63,7 @@ func ValidateMachineImages(images []gardencore.MachineImage, capabilities garden
 	names, nameVersions := sets.New[string](), sets.New[string]()
 	for i, image := range images {
 		idxPath := path.Index(i)
-		if !firstSight(names, image.Name) {
-			errs = append(errs, field.Duplicate(idxPath, image.Name))
-		}
+		errs = append(errs, Distinct(idxPath, names, image.Name)...)
 		errs = append(errs, validateMachineImage(image, allowEmptyVersions, idxPath)...)
 		for j, version := range image.Versions {
 			versionPath := idxPath.Child("versions").Index(j)
@@ -79,20 +77,17 @@ func ValidateMachineImages(images []gardencore.MachineImage, capabilities garden
 }
 
 func validateMachineImage(image gardencore.MachineImage, allowEmptyVersions bool, path *field.Path) field.ErrorList {
-	errs := requiredName(path.Child("name"), image.Name, unprefixedQualifiedName)
-	if len(image.Versions) == 0 && !allowEmptyVersions {
-		errs = append(errs, field.Required(path.Child("versions"), "must have at least one version"))
-	}
-	if image.UpdateStrategy != nil {
-		errs = append(errs, supported(path.Child("updateStrategy"), *image.UpdateStrategy,
-			gardencore.UpdateStrategyMajor, gardencore.UpdateStrategyMinor, gardencore.UpdateStrategyPatch)...)
-	}
-	return errs
+	return slices.Concat(
+		requiredName(path.Child("name"), image.Name, unprefixedQualifiedName),
+		RequiredIf(len(image.Versions) == 0 && !allowEmptyVersions, path.Child("versions"), "must have at least one version"),
+		SupportedIfSet(path.Child("updateStrategy"), image.UpdateStrategy, gardencore.UpdateStrategyMajor,
+			gardencore.UpdateStrategyMinor, gardencore.UpdateStrategyPatch),
+	)
 }
 
 func validateMachineImageVersion(version gardencore.MachineImageVersion, capabilities gardencore.Capabilities,
 	path *field.Path) field.ErrorList {
-	errs := required(path.Child("version"), version.Version)
+	errs := Required(path.Child("version"), version.Version)
 	errs = append(errs, validateSemver(version.Version, path.Child("version"))...)
 	if updates := version.InPlaceUpdates; updates != nil && updates.MinVersionForUpdate != nil {
 		errs = append(errs, validateSemver(*updates.MinVersionForUpdate, path.Child("minVersionForInPlaceUpdate"))...)
@@ -103,20 +98,17 @@ func validateMachineImageVersion(version gardencore.MachineImageVersion, capabil
 			errs = append(errs, validateCapabilities(flavor.Capabilities, capabilities, path.Child("capabilityFlavors").Index(i))...)
 		}
 	}
-	if constraint := version.KubeletVersionConstraint; constraint != nil {
-		if _, err := semver.NewConstraint(*constraint); err != nil {
-			errs = append(errs, field.Invalid(path.Child("kubeletVersionConstraint"), *constraint,
-				fmt.Sprintf("must be a version constraint: %v", err)))
-		}
-	}
-	return errs
+	return append(errs, Optional(version.KubeletVersionConstraint, path.Child("kubeletVersionConstraint"), validateConstraint)...)
+}
+
+func validateConstraint(constraint string, path *field.Path) field.ErrorList {
+	_, err := semver.NewConstraint(constraint)
+	return InvalidIf(err != nil, path, constraint, fmt.Sprintf("must be a version constraint: %v", err))
 }
 
 func validateSemver(version string, path *field.Path) field.ErrorList {
-	if _, err := semver.NewVersion(version); err != nil {
-		return field.ErrorList{field.Invalid(path, version, "must be a semantic version; the provider can map it to the image's own version")}
-	}
-	return nil
+	_, err := semver.NewVersion(version)
+	return InvalidIf(err != nil, path, version, "must be a semantic version; the provider can map it to the image's own version")
 }
 
 // validateImageArchitectures checks the architectures of an image version: the list of the version itself or, if the
@@ -149,7 +141,7 @@ func validateImageArchitectures(version gardencore.MachineImageVersion, capabili
 		}
 	}
 	for i, architecture := range version.Architectures {
-		errs = append(errs, supported(path.Child("architectures").Index(i), architecture, allowed...)...)
+		errs = append(errs, Supported(path.Child("architectures").Index(i), architecture, allowed...)...)
 	}
 	return errs
 }
@@ -196,10 +188,7 @@ func validateMachineType(machineType gardencore.MachineType, capabilities garden
 	if len(capabilities) > 0 {
 		errs = append(errs, validateCapabilities(machineType.Capabilities, capabilities, path.Child("capabilities"))...)
 	}
-	if machineType.Storage != nil {
-		errs = append(errs, validateMachineTypeStorage(*machineType.Storage, path.Child("storage"))...)
-	}
-	return errs
+	return append(errs, Optional(machineType.Storage, path.Child("storage"), validateMachineTypeStorage)...)
 }
 
 func validateMachineTypeArchitecture(machineType gardencore.MachineType, capabilities gardencore.Capabilities,
@@ -210,16 +199,15 @@ func validateMachineTypeArchitecture(machineType gardencore.MachineType, capabil
 	)
 	if len(capabilities) > 0 {
 		capable := machineType.Capabilities[constants.ArchitectureName]
-		if len(capable) > 1 {
-			errs = append(errs, field.Invalid(path.Child("capabilities", constants.ArchitectureName), capable, "must name only one architecture"))
-		}
+		errs = append(errs, InvalidIf(len(capable) > 1, path.Child("capabilities", constants.ArchitectureName), capable,
+			"must name only one architecture")...)
 		if len(capable) == 1 && architecture != "" && architecture != capable[0] {
 			errs = append(errs, field.Invalid(path.Child("architecture"), architecture,
 				fmt.Sprintf("must agree with the architecture among the capabilities, %s", capable[0])))
 		}
 	}
 	if architecture != "" {
-		errs = append(errs, supported(path.Child("architecture"), architecture, constants.ValidArchitectures...)...)
+		errs = append(errs, Supported(path.Child("architecture"), architecture, constants.ValidArchitectures...)...)
 	}
 	return errs
 }
@@ -266,17 +254,13 @@ func validateCRIs(cris []gardencore.CRI, path *field.Path) field.ErrorList {
 	names := sets.New[gardencore.CRIName]()
 	for i, cri := range cris {
 		idxPath := path.Index(i)
-		if !firstSight(names, cri.Name) {
-			errs = append(errs, field.Duplicate(idxPath, cri.Name))
-		}
-		errs = append(errs, supported(idxPath.Child("name"), cri.Name, gardencore.CRINameContainerD)...)
+		errs = append(errs, Distinct(idxPath, names, cri.Name)...)
+		errs = append(errs, Supported(idxPath.Child("name"), cri.Name, gardencore.CRINameContainerD)...)
 		types := sets.New[string]()
 		for j, runtime := range cri.ContainerRuntimes {
 			typePath := idxPath.Child("containerRuntimes").Index(j).Child("type")
 			errs = append(errs, validateUnprefixedQualifiedName(runtime.Type, typePath)...)
-			if !firstSight(types, runtime.Type) {
-				errs = append(errs, field.Duplicate(typePath, runtime.Type))
-			}
+			errs = append(errs, Distinct(typePath, types, runtime.Type)...)
 		}
 	}
 	return errs

@@ -15,14 +15,14 @@ import (
 func ValidateNamespacedCloudProfile(profile *gardencore.NamespacedCloudProfile) field.ErrorList {
 	spec, path := &profile.Spec, field.NewPath("spec")
 	return slices.Concat(
-		apivalidation.ValidateObjectMeta(&profile.ObjectMeta, true, ValidateName, field.NewPath("metadata")),
-		supported(path.Child("parent", "kind"), spec.Parent.Kind, constants.CloudProfileReferenceKindCloudProfile),
-		required(path.Child("parent", "name"), spec.Parent.Name),
-		validateOwnKubernetesVersions(spec.Kubernetes, path.Child("kubernetes")),
+		apivalidation.ValidateObjectMeta(&profile.ObjectMeta, true, apivalidation.NameIsDNSSubdomain, field.NewPath("metadata")),
+		Supported(path.Child("parent", "kind"), spec.Parent.Kind, constants.CloudProfileReferenceKindCloudProfile),
+		Required(path.Child("parent", "name"), spec.Parent.Name),
+		Optional(spec.Kubernetes, path.Child("kubernetes"), validateOwnKubernetesVersions),
 		ValidateMachineImages(spec.MachineImages, nil, path.Child("machineImages"), true),
 		validateVolumeTypes(spec.VolumeTypes, path.Child("volumeTypes")),
 		validateMachineTypes(spec.MachineTypes, nil, path.Child("machineTypes")),
-		validateCABundle(spec.CABundle, path.Child("caBundle")),
+		Optional(spec.CABundle, path.Child("caBundle"), validateCABundle),
 		validateLimits(spec.Limits, path.Child("limits")),
 	)
 }
@@ -31,15 +31,9 @@ func ValidateNamespacedCloudProfile(profile *gardencore.NamespacedCloudProfile) 
 func ValidateNamespacedCloudProfileUpdate(newProfile, oldProfile *gardencore.NamespacedCloudProfile) field.ErrorList {
 	return slices.Concat(
 		apivalidation.ValidateObjectMetaUpdate(&newProfile.ObjectMeta, &oldProfile.ObjectMeta, field.NewPath("metadata")),
-		apivalidation.ValidateImmutableField(newProfile.Spec.Parent, oldProfile.Spec.Parent, field.NewPath("spec", "parent")),
+		immutable(newProfile.Spec.Parent, oldProfile.Spec.Parent, field.NewPath("spec", "parent")),
 		ValidateNamespacedCloudProfile(newProfile),
 	)
-}
-
-// ValidateNamespacedCloudProfileStatusUpdate accepts any status: only Gardener's controller may write the status, and
-// it computes the status from valid specifications.
-func ValidateNamespacedCloudProfileStatusUpdate(_, _ *gardencore.NamespacedCloudProfile) field.ErrorList {
-	return nil
 }
 
 // ValidateNamespacedCloudProfileStatus checks the complete profile in the status. It checks only the parts that a
@@ -58,16 +52,11 @@ func ValidateNamespacedCloudProfileStatus(spec *gardencore.CloudProfileSpec, pat
 
 // validateOwnKubernetesVersions checks the Kubernetes versions of a namespaced cloud profile. They may extend
 // versions of the parent, but not reclassify them.
-func validateOwnKubernetesVersions(settings *gardencore.KubernetesSettings, path *field.Path) field.ErrorList {
-	if settings == nil {
-		return nil
-	}
+func validateOwnKubernetesVersions(settings gardencore.KubernetesSettings, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	for i, version := range settings.Versions {
-		if version.Classification != nil {
-			errs = append(errs, field.Forbidden(path.Child("versions").Index(i).Child("classification"),
-				"must not be set in a NamespacedCloudProfile"))
-		}
+		errs = append(errs, ForbiddenIf(version.Classification != nil,
+			path.Child("versions").Index(i).Child("classification"), "must not be set in a NamespacedCloudProfile")...)
 	}
 	return append(errs, validateKubernetesVersions(settings.Versions, path)...)
 }

@@ -47,35 +47,26 @@ func ValidateProject(project *gardencore.Project) field.ErrorList {
 // any more.
 func ValidateProjectUpdate(newProject, oldProject *gardencore.Project) field.ErrorList {
 	newSpec, oldSpec, fldPath := &newProject.Spec, &oldProject.Spec, field.NewPath("spec")
-	errs := slices.Concat(
+	return slices.Concat(
 		apivalidation.ValidateObjectMetaUpdate(&newProject.ObjectMeta, &oldProject.ObjectMeta, field.NewPath("metadata")),
 		validateProject(newProject,
 			!apiequality.Semantic.DeepEqual(newSpec.Description, oldSpec.Description),
 			!apiequality.Semantic.DeepEqual(newSpec.Purpose, oldSpec.Purpose)),
+		immutableOnceSet(newSpec.CreatedBy, oldSpec.CreatedBy, fldPath.Child("createdBy")),
+		immutableOnceSet(newSpec.Namespace, oldSpec.Namespace, fldPath.Child("namespace")),
+		InvalidIf(oldSpec.Owner != nil && newSpec.Owner == nil, fldPath.Child("owner"), nil, "must not be removed"),
 	)
-	if oldSpec.CreatedBy != nil {
-		errs = append(errs, apivalidation.ValidateImmutableField(newSpec.CreatedBy, oldSpec.CreatedBy, fldPath.Child("createdBy"))...)
-	}
-	if oldSpec.Namespace != nil {
-		errs = append(errs, apivalidation.ValidateImmutableField(newSpec.Namespace, oldSpec.Namespace, fldPath.Child("namespace"))...)
-	}
-	if oldSpec.Owner != nil && newSpec.Owner == nil {
-		errs = append(errs, field.Invalid(fldPath.Child("owner"), nil, "must not be removed"))
-	}
-	return errs
 }
 
 // ValidateProjectStatusUpdate refuses to remove the phase of a project.
 func ValidateProjectStatusUpdate(newProject, oldProject *gardencore.Project) field.ErrorList {
-	if oldProject.Status.Phase == "" || newProject.Status.Phase != "" {
-		return nil
-	}
-	return field.ErrorList{field.Invalid(field.NewPath("status", "phase"), newProject.Status.Phase, "must not be removed")}
+	return InvalidIf(oldProject.Status.Phase != "" && newProject.Status.Phase == "", field.NewPath("status", "phase"),
+		newProject.Status.Phase, "must not be removed")
 }
 
 func validateProject(project *gardencore.Project, checkDescription, checkPurpose bool) field.ErrorList {
 	namePath, fldPath, spec := field.NewPath("metadata", "name"), field.NewPath("spec"), &project.Spec
-	errs := apivalidation.ValidateObjectMeta(&project.ObjectMeta, false, ValidateName, field.NewPath("metadata"))
+	errs := apivalidation.ValidateObjectMeta(&project.ObjectMeta, false, apivalidation.NameIsDNSSubdomain, field.NewPath("metadata"))
 	if len(project.Name) > maxProjectNameLength {
 		errs = append(errs, field.TooLong(namePath, project.Name, maxProjectNameLength))
 	}
@@ -87,12 +78,8 @@ func validateProject(project *gardencore.Project, checkDescription, checkPurpose
 	}
 	errs = append(errs, validateProjectNamespace(spec.Namespace, fldPath.Child("namespace"))...)
 	errs = append(errs, validateProjectMembers(spec.Members, fldPath.Child("members"))...)
-	if spec.CreatedBy != nil {
-		errs = append(errs, ValidateSubject(*spec.CreatedBy, fldPath.Child("createdBy"))...)
-	}
-	if spec.Owner != nil {
-		errs = append(errs, ValidateSubject(*spec.Owner, fldPath.Child("owner"))...)
-	}
+	errs = append(errs, Optional(spec.CreatedBy, fldPath.Child("createdBy"), ValidateSubject)...)
+	errs = append(errs, Optional(spec.Owner, fldPath.Child("owner"), ValidateSubject)...)
 	errs = append(errs, validateProjectText(spec.Description, checkDescription, fldPath.Child("description"))...)
 	errs = append(errs, validateProjectText(spec.Purpose, checkPurpose, fldPath.Child("purpose"))...)
 	if tolerations := spec.Tolerations; tolerations != nil {
@@ -113,14 +100,14 @@ func validateProjectNamespace(namespace *string, fldPath *field.Path) field.Erro
 		errs = append(errs, field.Invalid(
 			fldPath, *namespace, fmt.Sprintf("must be %s or start with %s", constants.GardenNamespace, projectNamespacePrefix)))
 	}
-	return append(errs, invalidEach(fldPath, *namespace, namespaceName(*namespace))...)
+	return append(errs, InvalidEach(fldPath, *namespace, namespaceName(*namespace))...)
 }
 
 func validateProjectText(text *string, checkCharacters bool, fldPath *field.Path) field.ErrorList {
 	if text == nil {
 		return nil
 	}
-	errs := required(fldPath, *text)
+	errs := Required(fldPath, *text)
 	if checkCharacters {
 		errs = append(errs, ValidateFreeFormText(*text, fldPath)...)
 	}
@@ -148,9 +135,8 @@ func validateProjectMembers(members []gardencore.ProjectMember, fldPath *field.P
 		}
 		errs = append(errs, validateProjectMember(member, idxPath)...)
 		for j, role := range member.Roles {
-			if role == gardencore.ProjectMemberOwner && ownerFound {
-				errs = append(errs, field.Forbidden(idxPath.Child("roles").Index(j), "must not be given to a second member"))
-			}
+			errs = append(errs, ForbiddenIf(role == gardencore.ProjectMemberOwner && ownerFound,
+				idxPath.Child("roles").Index(j), "must not be given to a second member")...)
 			ownerFound = ownerFound || role == gardencore.ProjectMemberOwner
 		}
 	}
@@ -178,9 +164,7 @@ func validateProjectMember(member gardencore.ProjectMember, fldPath *field.Path)
 	seen := sets.New[string]()
 	for i, role := range member.Roles {
 		rolePath := fldPath.Child("roles").Index(i)
-		if !firstSight(seen, role) {
-			errs = append(errs, field.Duplicate(rolePath, role))
-		}
+		errs = append(errs, Distinct(rolePath, seen, role)...)
 		extension, ofExtension := strings.CutPrefix(role, gardencore.ProjectMemberExtensionPrefix)
 		if !ofExtension {
 			if !slices.Contains(projectRoles, role) {
@@ -201,19 +185,17 @@ func validateProjectMember(member gardencore.ProjectMember, fldPath *field.Path)
 // ValidateSubject checks a subject as RBAC does.
 func ValidateSubject(subject rbacv1.Subject, fldPath *field.Path) field.ErrorList {
 	namePath, groupPath, namespacePath := fldPath.Child("name"), fldPath.Child("apiGroup"), fldPath.Child("namespace")
-	errs := required(namePath, subject.Name)
+	errs := Required(namePath, subject.Name)
 	switch subject.Kind {
 	case rbacv1.ServiceAccountKind:
 		if subject.Name != "" {
-			errs = append(errs, invalidEach(namePath, subject.Name, apivalidation.ValidateServiceAccountName(subject.Name, false))...)
+			errs = append(errs, InvalidEach(namePath, subject.Name, apivalidation.ValidateServiceAccountName(subject.Name, false))...)
 		}
-		errs = append(errs, supported(groupPath, subject.APIGroup, "")...)
+		errs = append(errs, Supported(groupPath, subject.APIGroup, "")...)
 		errs = append(errs, requiredName(namespacePath, subject.Namespace, namespaceName)...)
 	case rbacv1.UserKind, rbacv1.GroupKind:
-		errs = append(errs, supported(groupPath, subject.APIGroup, rbacv1.GroupName)...)
-		if subject.Namespace != "" {
-			errs = append(errs, field.Forbidden(namespacePath, "must not be set for users and groups"))
-		}
+		errs = append(errs, Supported(groupPath, subject.APIGroup, rbacv1.GroupName)...)
+		errs = append(errs, ForbiddenIf(subject.Namespace != "", namespacePath, "must not be set for users and groups")...)
 	default:
 		errs = append(errs, field.NotSupported(fldPath.Child("kind"), subject.Kind,
 			[]string{rbacv1.ServiceAccountKind, rbacv1.UserKind, rbacv1.GroupKind}))
@@ -229,9 +211,9 @@ func validateDualApproval(configs []gardencore.DualApprovalForDeletion, fldPath 
 		idxPath := fldPath.Index(i)
 		resourcePath := idxPath.Child("resource")
 		if config.Resource == "" {
-			errs = append(errs, required(resourcePath, config.Resource)...)
+			errs = append(errs, Required(resourcePath, config.Resource)...)
 		} else {
-			errs = append(errs, supported(resourcePath, config.Resource, "shoots")...)
+			errs = append(errs, Supported(resourcePath, config.Resource, "shoots")...)
 			errs = append(errs, distinctName(resourcePath, seen, config.Resource)...)
 		}
 		errs = append(errs, metav1validation.ValidateLabelSelector(

@@ -20,16 +20,15 @@ var quotaMetrics = []corev1.ResourceName{
 // ValidateQuota checks a new quota.
 func ValidateQuota(quota *gardencore.Quota) field.ErrorList {
 	spec, path := &quota.Spec, field.NewPath("spec")
-	errs := apivalidation.ValidateObjectMeta(&quota.ObjectMeta, true, ValidateName, field.NewPath("metadata"))
+	errs := apivalidation.ValidateObjectMeta(&quota.ObjectMeta, true, apivalidation.NameIsDNSSubdomain, field.NewPath("metadata"))
 	if days := spec.ClusterLifetimeDays; days != nil && *days < 1 {
 		errs = append(errs, field.Invalid(path.Child("clusterLifetimeDays"), *days, "must be greater than 0"))
 	}
 	errs = append(errs, validateGVK(spec.Scope.GroupVersionKind(), path.Child("scope"), projectGVK, secretGVK, workloadIdentityGVK)...)
 	for _, metric := range slices.Sorted(maps.Keys(spec.Metrics)) {
 		value, metricPath := spec.Metrics[metric], path.Child("metrics").Key(string(metric))
-		if !slices.Contains(quotaMetrics, metric) {
-			errs = append(errs, field.Invalid(metricPath, value.String(), fmt.Sprintf("must be one of the metrics %v", quotaMetrics)))
-		}
+		errs = append(errs, InvalidIf(!slices.Contains(quotaMetrics, metric), metricPath, value.String(),
+			fmt.Sprintf("must be one of the metrics %v", quotaMetrics))...)
 		errs = append(errs, validateQuantity(metric, value, metricPath)...)
 	}
 	return errs
@@ -39,7 +38,7 @@ func ValidateQuota(quota *gardencore.Quota) field.ErrorList {
 func ValidateQuotaUpdate(newQuota, oldQuota *gardencore.Quota) field.ErrorList {
 	return slices.Concat(
 		apivalidation.ValidateObjectMetaUpdate(&newQuota.ObjectMeta, &oldQuota.ObjectMeta, field.NewPath("metadata")),
-		apivalidation.ValidateImmutableField(newQuota.Spec.Scope, oldQuota.Spec.Scope, field.NewPath("spec", "scope")),
+		immutable(newQuota.Spec.Scope, oldQuota.Spec.Scope, field.NewPath("spec", "scope")),
 		ValidateQuota(newQuota),
 	)
 }

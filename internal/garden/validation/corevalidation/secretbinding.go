@@ -16,7 +16,7 @@ func ValidateSecretBinding(binding *gardencore.SecretBinding) field.ErrorList {
 }
 
 func validateSecretBinding(binding *gardencore.SecretBinding) field.ErrorList {
-	errs := apivalidation.ValidateObjectMeta(&binding.ObjectMeta, true, ValidateName, field.NewPath("metadata"))
+	errs := apivalidation.ValidateObjectMeta(&binding.ObjectMeta, true, apivalidation.NameIsDNSSubdomain, field.NewPath("metadata"))
 	secret := corev1.ObjectReference{Namespace: binding.SecretRef.Namespace, Name: binding.SecretRef.Name}
 	errs = append(errs, ValidateObjectReferenceNameAndNamespace(secret, field.NewPath("secretRef"), false)...)
 	for i, quota := range binding.Quotas {
@@ -32,19 +32,17 @@ func validateSecretBindingProvider(provider *gardencore.SecretBindingProvider) f
 	if provider == nil {
 		return field.ErrorList{field.Required(path, "must not be empty")}
 	}
-	return required(path.Child("type"), provider.Type)
+	return Required(path.Child("type"), provider.Type)
 }
 
 // ValidateSecretBindingUpdate checks a changed secret binding: only the metadata may change, and a missing provider
 // may be added.
 func ValidateSecretBindingUpdate(newBinding, oldBinding *gardencore.SecretBinding) field.ErrorList {
-	errs := slices.Concat(
+	return slices.Concat(
 		apivalidation.ValidateObjectMetaUpdate(&newBinding.ObjectMeta, &oldBinding.ObjectMeta, field.NewPath("metadata")),
-		apivalidation.ValidateImmutableField(newBinding.SecretRef, oldBinding.SecretRef, field.NewPath("secretRef")),
-		apivalidation.ValidateImmutableField(newBinding.Quotas, oldBinding.Quotas, field.NewPath("quotas")),
+		immutable(newBinding.SecretRef, oldBinding.SecretRef, field.NewPath("secretRef")),
+		immutable(newBinding.Quotas, oldBinding.Quotas, field.NewPath("quotas")),
+		immutableOnceSet(newBinding.Provider, oldBinding.Provider, field.NewPath("provider")),
+		validateSecretBinding(newBinding),
 	)
-	if oldBinding.Provider != nil {
-		errs = append(errs, apivalidation.ValidateImmutableField(newBinding.Provider, oldBinding.Provider, field.NewPath("provider"))...)
-	}
-	return append(errs, validateSecretBinding(newBinding)...)
 }

@@ -1,7 +1,6 @@
 package corevalidation
 
 import (
-	"fmt"
 	"slices"
 
 	apivalidation "k8s.io/apimachinery/pkg/api/validation"
@@ -21,29 +20,26 @@ import (
 func ValidateSeed(seed *gardencore.Seed) field.ErrorList {
 	return slices.Concat(
 		apivalidation.ValidateObjectMeta(&seed.ObjectMeta, false, apivalidation.NameIsDNSLabel, field.NewPath("metadata")),
-		validateSeedOperation(seed.Annotations[constants.GardenerOperation], operationPath()),
+		ValidateOperation(seed.Annotations,
+			constants.GardenerOperationReconcile, constants.SeedOperationRenewGardenAccessSecrets,
+			constants.GardenerOperationRenewKubeconfig, constants.SeedOperationRenewWorkloadIdentityTokens),
 		ValidateSeedSpec(&seed.Spec, field.NewPath("spec"), false),
 	)
 }
 
 // ValidateSeedUpdate checks a changed seed.
 func ValidateSeedUpdate(newSeed, oldSeed *gardencore.Seed) field.ErrorList {
-	errs := apivalidation.ValidateObjectMetaUpdate(&newSeed.ObjectMeta, &oldSeed.ObjectMeta, field.NewPath("metadata"))
-	newOperation, oldOperation := newSeed.Annotations[constants.GardenerOperation], oldSeed.Annotations[constants.GardenerOperation]
-	if newOperation != "" && oldOperation != "" && newOperation != oldOperation {
-		errs = append(errs, field.Forbidden(
-			operationPath(), fmt.Sprintf("must not be %q before the operation %q is done", newOperation, oldOperation)))
-	}
-	errs = append(errs, ValidateSeedSpecUpdate(&newSeed.Spec, &oldSeed.Spec, field.NewPath("spec"))...)
-	return append(errs, ValidateSeed(newSeed)...)
+	return slices.Concat(
+		apivalidation.ValidateObjectMetaUpdate(&newSeed.ObjectMeta, &oldSeed.ObjectMeta, field.NewPath("metadata")),
+		ValidateOperationUpdate(newSeed.Annotations, oldSeed.Annotations),
+		ValidateSeedSpecUpdate(&newSeed.Spec, &oldSeed.Spec, field.NewPath("spec")),
+		ValidateSeed(newSeed),
+	)
 }
 
 // ValidateSeedStatusUpdate refuses to change the cluster identity once it is set.
 func ValidateSeedStatusUpdate(newSeed, oldSeed *gardencore.Seed) field.ErrorList {
-	if oldSeed.Status.ClusterIdentity == nil {
-		return nil
-	}
-	return apivalidation.ValidateImmutableField(newSeed.Status.ClusterIdentity, oldSeed.Status.ClusterIdentity,
+	return immutableOnceSet(newSeed.Status.ClusterIdentity, oldSeed.Status.ClusterIdentity,
 		field.NewPath("status", "clusterIdentity"))
 }
 
@@ -62,69 +58,61 @@ func ValidateSeedTemplateUpdate(newTemplate, oldTemplate *gardencore.SeedTemplat
 	return ValidateSeedSpecUpdate(&newTemplate.Spec, &oldTemplate.Spec, path.Child("spec"))
 }
 
-func operationPath() *field.Path {
-	return field.NewPath("metadata", "annotations").Key(constants.GardenerOperation)
-}
-
-func validateSeedOperation(operation string, path *field.Path) field.ErrorList {
-	if operation == "" {
-		return nil
-	}
-	return supported(path, operation, constants.GardenerOperationReconcile, constants.SeedOperationRenewGardenAccessSecrets,
-		constants.GardenerOperationRenewKubeconfig, constants.SeedOperationRenewWorkloadIdentityTokens)
-}
-
 // ---- specification ----
 
 // ValidateSeedSpec checks the specification of a seed or, with fewer required
 // fields, of a template for seeds.
 func ValidateSeedSpec(spec *gardencore.SeedSpec, path *field.Path, inTemplate bool) field.ErrorList {
-	errs := slices.Concat(
+	return slices.Concat(
 		validateSeedProvider(spec.Provider, path.Child("provider"), inTemplate),
 		validateSeedNetworks(spec.Networks, path.Child("networks"), inTemplate),
 		validateSeedBackup(spec.Backup, spec.Provider.Type, path.Child("backup")),
 		validateSeedTaints(spec.Taints, path.Child("taints")),
-		validateSeedVolume(spec.Volume, path.Child("volume")),
+		Optional(spec.Volume, path.Child("volume"), validateSeedVolume),
 		validateSeedSettings(spec.Settings, spec.Provider.Zones, path.Child("settings")),
 		validateSeedIngress(spec.Ingress, path.Child("ingress"), inTemplate),
 		validateSeedDNS(spec.DNS, path.Child("dns")),
 		validateExtensions(spec.Extensions, path.Child("extensions")),
 		ValidateResources(spec.Resources, path.Child("resources"), true),
+		RequiredIf(spec.Ingress != nil && spec.DNS.Provider == nil, path.Child("dns", "provider"),
+			"must be set for the ingress"),
 	)
-	if spec.Ingress != nil && spec.DNS.Provider == nil {
-		errs = append(errs, field.Required(path.Child("dns", "provider"), "must be set for the ingress"))
-	}
-	return errs
 }
 
 // ValidateSeedSpecUpdate refuses to change what control planes on the seed depend on: its networks, its ingress
 // domain, and the provider and region of its backups. It also refuses to remove all default domains.
 func ValidateSeedSpecUpdate(newSpec, oldSpec *gardencore.SeedSpec, path *field.Path) field.ErrorList {
-	errs := validateSeedNetworksUpdate(newSpec.Networks, oldSpec.Networks, path.Child("networks"))
+	var newDomain, oldDomain *string
 	if newSpec.Ingress != nil && oldSpec.Ingress != nil {
-		errs = append(errs, apivalidation.ValidateImmutableField(newSpec.Ingress.Domain, oldSpec.Ingress.Domain,
-			path.Child("ingress", "domain"))...)
+		newDomain, oldDomain = &newSpec.Ingress.Domain, &oldSpec.Ingress.Domain
 	}
-	backupPath := path.Child("backup")
-	switch newBackup, oldBackup := newSpec.Backup, oldSpec.Backup; {
+	return slices.Concat(
+		validateSeedNetworksUpdate(newSpec.Networks, oldSpec.Networks, path.Child("networks")),
+		immutableOnceSet(newDomain, oldDomain, path.Child("ingress", "domain")),
+		validateBackupUpdate(newSpec.Backup, oldSpec.Backup, path.Child("backup")),
+		ForbiddenIf(len(oldSpec.DNS.Defaults) > 0 && len(newSpec.DNS.Defaults) == 0, path.Child("dns", "defaults"), "must not be removed"),
+	)
+}
+
+// validateBackupUpdate refuses to remove backups, and to change their provider and their region.
+func validateBackupUpdate(newBackup, oldBackup *gardencore.Backup, path *field.Path) field.ErrorList {
+	switch {
 	case oldBackup == nil:
+		return nil
 	case newBackup == nil:
-		errs = append(errs, apivalidation.ValidateImmutableField(newBackup, oldBackup, backupPath)...)
-	default:
-		errs = append(errs, apivalidation.ValidateImmutableField(newBackup.Provider, oldBackup.Provider, backupPath.Child("provider"))...)
-		errs = append(errs, apivalidation.ValidateImmutableField(newBackup.Region, oldBackup.Region, backupPath.Child("region"))...)
+		return immutable(newBackup, oldBackup, path)
 	}
-	if len(oldSpec.DNS.Defaults) > 0 && len(newSpec.DNS.Defaults) == 0 {
-		errs = append(errs, field.Forbidden(path.Child("dns", "defaults"), "must not be removed"))
-	}
-	return errs
+	return append(
+		immutable(newBackup.Provider, oldBackup.Provider, path.Child("provider")),
+		immutable(newBackup.Region, oldBackup.Region, path.Child("region"))...,
+	)
 }
 
 func validateSeedProvider(provider gardencore.SeedProvider, path *field.Path, inTemplate bool) field.ErrorList {
 	var errs field.ErrorList
 	if !inTemplate {
-		errs = append(errs, required(path.Child("type"), provider.Type)...)
-		errs = append(errs, required(path.Child("region"), provider.Region)...)
+		errs = append(errs, Required(path.Child("type"), provider.Type)...)
+		errs = append(errs, Required(path.Child("region"), provider.Region)...)
 	}
 	zones := sets.New[string]()
 	for i, zone := range provider.Zones {
@@ -139,29 +127,25 @@ func validateSeedBackup(backup *gardencore.Backup, seedProvider string, path *fi
 	if backup == nil {
 		return nil
 	}
-	errs := required(path.Child("provider"), backup.Provider)
-	if backup.Provider != seedProvider && ptr.Deref(backup.Region, "") == "" {
-		errs = append(errs, field.Invalid(path.Child("region"), "", "must be set if the provider of the backups is not that of the seed"))
-	}
-	return append(errs, validateRequiredCredentialsRef(backup.CredentialsRef, path.Child("credentialsRef"))...)
+	return slices.Concat(
+		Required(path.Child("provider"), backup.Provider),
+		InvalidIf(backup.Provider != seedProvider && ptr.Deref(backup.Region, "") == "", path.Child("region"), "",
+			"must be set if the provider of the backups is not that of the seed"),
+		validateRequiredCredentialsRef(backup.CredentialsRef, path.Child("credentialsRef")),
+	)
 }
 
 func validateSeedTaints(taints []gardencore.SeedTaint, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	seen := sets.New[string]()
 	for i, taint := range taints {
-		errs = append(errs, required(path.Index(i).Child("key"), taint.Key)...)
-		if id := keyValueID(taint.Key, taint.Value); !firstSight(seen, id) {
-			errs = append(errs, field.Duplicate(path.Index(i), id))
-		}
+		errs = append(errs, Required(path.Index(i).Child("key"), taint.Key)...)
+		errs = append(errs, Distinct(path.Index(i), seen, keyValueID(taint.Key, taint.Value))...)
 	}
 	return errs
 }
 
-func validateSeedVolume(volume *gardencore.SeedVolume, path *field.Path) field.ErrorList {
-	if volume == nil {
-		return nil
-	}
+func validateSeedVolume(volume gardencore.SeedVolume, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	if volume.MinimumSize != nil {
 		errs = append(errs, validateQuantity("minimumSize", *volume.MinimumSize, path.Child("minimumSize"))...)
@@ -169,11 +153,9 @@ func validateSeedVolume(volume *gardencore.SeedVolume, path *field.Path) field.E
 	purposes := sets.New[string]()
 	for i, provider := range volume.Providers {
 		idxPath := path.Child("providers").Index(i)
-		errs = append(errs, required(idxPath.Child("purpose"), provider.Purpose)...)
-		errs = append(errs, required(idxPath.Child("name"), provider.Name)...)
-		if !firstSight(purposes, provider.Purpose) {
-			errs = append(errs, field.Duplicate(idxPath.Child("purpose"), provider.Purpose))
-		}
+		errs = append(errs, Required(idxPath.Child("purpose"), provider.Purpose)...)
+		errs = append(errs, Required(idxPath.Child("name"), provider.Name)...)
+		errs = append(errs, Distinct(idxPath.Child("purpose"), purposes, provider.Purpose)...)
 	}
 	return errs
 }
@@ -187,14 +169,14 @@ func validateSeedIngress(ingress *gardencore.Ingress, path *field.Path, inTempla
 	}
 	return append(
 		requiredName(path.Child("domain"), ingress.Domain, validation.IsDNS1123Subdomain),
-		supported(path.Child("controller", "kind"), ingress.Controller.Kind, constants.IngressKindNginx)...,
+		Supported(path.Child("controller", "kind"), ingress.Controller.Kind, constants.IngressKindNginx)...,
 	)
 }
 
 func validateSeedDNS(dns gardencore.SeedDNS, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	if provider := dns.Provider; provider != nil {
-		errs = append(errs, required(path.Child("provider", "type"), provider.Type)...)
+		errs = append(errs, Required(path.Child("provider", "type"), provider.Type)...)
 		errs = append(errs, validateRequiredCredentialsRef(provider.CredentialsRef, path.Child("provider", "credentialsRef"))...)
 	}
 	if dns.Internal == nil {
@@ -206,9 +188,7 @@ func validateSeedDNS(dns gardencore.SeedDNS, path *field.Path) field.ErrorList {
 	for i, config := range dns.Defaults {
 		idxPath := path.Child("defaults").Index(i)
 		errs = append(errs, validateSeedDNSProviderConfig(config, idxPath)...)
-		if !firstSight(domains, config.Domain) {
-			errs = append(errs, field.Duplicate(idxPath.Child("domain"), config.Domain))
-		}
+		errs = append(errs, Distinct(idxPath.Child("domain"), domains, config.Domain)...)
 	}
 	return errs
 }
@@ -216,7 +196,7 @@ func validateSeedDNS(dns gardencore.SeedDNS, path *field.Path) field.ErrorList {
 func validateSeedDNSProviderConfig(config gardencore.SeedDNSProviderConfig, path *field.Path) field.ErrorList {
 	return slices.Concat(
 		requiredName(path.Child("domain"), config.Domain, validation.IsDNS1123Subdomain),
-		required(path.Child("type"), config.Type),
+		Required(path.Child("type"), config.Type),
 		ValidateCredentialsRef(config.CredentialsRef, path.Child("credentialsRef")),
 	)
 }
@@ -235,20 +215,14 @@ func newSeedNetworks(networks gardencore.SeedNetworks, path *field.Path, inTempl
 		}
 		return NewCIDR(text, path.Child(name))
 	}
-	unlessNil := func(text *string, path *field.Path) *CIDR {
-		if text == nil {
-			return nil
-		}
-		return NewCIDR(*text, path)
-	}
 	parsed := seedNetworks{
 		pods:     unlessEmpty(networks.Pods, "pods"),
 		services: unlessEmpty(networks.Services, "services"),
-		nodes:    unlessNil(networks.Nodes, path.Child("nodes")),
+		nodes:    optionalCIDR(networks.Nodes, path.Child("nodes")),
 	}
 	if defaults := networks.ShootDefaults; defaults != nil {
-		parsed.shootPods = unlessNil(defaults.Pods, path.Child("shootDefaults", "pods"))
-		parsed.shootServices = unlessNil(defaults.Services, path.Child("shootDefaults", "services"))
+		parsed.shootPods = optionalCIDR(defaults.Pods, path.Child("shootDefaults", "pods"))
+		parsed.shootServices = optionalCIDR(defaults.Services, path.Child("shootDefaults", "services"))
 	}
 	return parsed
 }
@@ -296,13 +270,10 @@ func validateSeedNetworks(networks gardencore.SeedNetworks, path *field.Path, in
 }
 
 func validateSeedNetworksUpdate(newNetworks, oldNetworks gardencore.SeedNetworks, path *field.Path) field.ErrorList {
-	errs := slices.Concat(
-		apivalidation.ValidateImmutableField(newNetworks.IPFamilies, oldNetworks.IPFamilies, path.Child("ipFamilies")),
-		apivalidation.ValidateImmutableField(newNetworks.Pods, oldNetworks.Pods, path.Child("pods")),
-		apivalidation.ValidateImmutableField(newNetworks.Services, oldNetworks.Services, path.Child("services")),
+	return slices.Concat(
+		immutable(newNetworks.IPFamilies, oldNetworks.IPFamilies, path.Child("ipFamilies")),
+		immutable(newNetworks.Pods, oldNetworks.Pods, path.Child("pods")),
+		immutable(newNetworks.Services, oldNetworks.Services, path.Child("services")),
+		immutableOnceSet(newNetworks.Nodes, oldNetworks.Nodes, path.Child("nodes")),
 	)
-	if oldNetworks.Nodes != nil {
-		errs = append(errs, apivalidation.ValidateImmutableField(newNetworks.Nodes, oldNetworks.Nodes, path.Child("nodes"))...)
-	}
-	return errs
 }

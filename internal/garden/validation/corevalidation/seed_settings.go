@@ -29,15 +29,14 @@ func validateSeedSettings(settings *gardencore.SeedSettings, zones []string, pat
 	}
 	if autoscaler := settings.VerticalPodAutoscaler; autoscaler != nil {
 		autoscalerPath := path.Child("verticalPodAutoscaler")
-		errs = append(errs, ValidateVerticalPodAutoscalerMaxAllowed(autoscaler.MaxAllowed, autoscalerPath)...)
-		errs = append(errs, ValidateVPAFeatureGates(autoscaler.FeatureGates, autoscalerPath.Child("featureGates"))...)
+		errs = append(errs, validateScaledResources(autoscaler.MaxAllowed, nil, autoscalerPath.Child("maxAllowed"))...)
+		errs = append(errs, validateVPAFeatureGates(autoscaler.FeatureGates, autoscalerPath.Child("featureGates"),
+			"must be one of the feature gates "+strings.Join(vpaFeatureGates, ", "))...)
 	}
 	if selection := settings.ZoneSelection; selection != nil {
 		selectionPath := path.Child("zoneSelection")
-		if len(zones) == 0 {
-			errs = append(errs, field.Forbidden(selectionPath, "must not be set unless spec.provider.zones is"))
-		}
-		errs = append(errs, supported(selectionPath.Child("mode"), selection.Mode, gardencore.ZoneSelectionModePrefer,
+		errs = append(errs, ForbiddenIf(len(zones) == 0, selectionPath, "must not be set unless spec.provider.zones is")...)
+		errs = append(errs, Supported(selectionPath.Child("mode"), selection.Mode, gardencore.ZoneSelectionModePrefer,
 			gardencore.ZoneSelectionModeEnforce)...)
 	}
 	if routing := settings.TopologyAwareRouting; routing != nil && routing.Enabled && len(zones) <= 1 {
@@ -51,9 +50,7 @@ func validateExcessCapacity(configs []gardencore.SeedSettingExcessCapacityReserv
 	var errs field.ErrorList
 	for i, config := range configs {
 		resourcesPath := path.Index(i).Child("resources")
-		if len(config.Resources) == 0 {
-			errs = append(errs, field.Required(resourcesPath, "must not be empty"))
-		}
+		errs = append(errs, RequiredIf(len(config.Resources) == 0, resourcesPath, "must not be empty")...)
 		for _, name := range slices.Sorted(maps.Keys(config.Resources)) {
 			errs = append(errs, validateQuantity(name, config.Resources[name], resourcesPath.Child(string(name)))...)
 		}
@@ -69,61 +66,32 @@ func validateExcessCapacity(configs []gardencore.SeedSettingExcessCapacityReserv
 func validateLoadBalancerServices(services *gardencore.SeedSettingLoadBalancerServices, zones []string, path *field.Path) field.ErrorList {
 	errs := validateLoadBalancer(services.Annotations, services.ExternalTrafficPolicy, path)
 	if services.Class != nil {
-		errs = append(errs, invalidEach(path.Child("class"), *services.Class, validation.IsQualifiedName(*services.Class))...)
+		errs = append(errs, InvalidEach(path.Child("class"), *services.Class, validation.IsQualifiedName(*services.Class))...)
 	}
 	zonesPath := path.Child("zones")
-	if len(services.Zones) > 0 && len(zones) <= 1 {
-		errs = append(errs, field.Forbidden(zonesPath, "must not be set unless spec.provider.zones has two or more entries"))
-	}
+	errs = append(errs, ForbiddenIf(len(services.Zones) > 0 && len(zones) <= 1, zonesPath,
+		"must not be set unless spec.provider.zones has two or more entries")...)
 	seen := sets.New[string]()
 	for i, zone := range services.Zones {
 		namePath := zonesPath.Index(i).Child("name")
 		if !slices.Contains(zones, zone.Name) {
 			errs = append(errs, field.NotFound(namePath, zone.Name))
 		}
-		if !firstSight(seen, zone.Name) {
-			errs = append(errs, field.Duplicate(namePath, zone.Name))
-		}
+		errs = append(errs, Distinct(namePath, seen, zone.Name)...)
 		errs = append(errs, validateLoadBalancer(zone.Annotations, zone.ExternalTrafficPolicy, zonesPath.Index(i))...)
 	}
 	return errs
 }
 
 func validateLoadBalancer(annotations map[string]string, policy *corev1.ServiceExternalTrafficPolicy, path *field.Path) field.ErrorList {
-	errs := apivalidation.ValidateAnnotations(annotations, path.Child("annotations"))
-	if policy != nil {
-		errs = append(errs, supported(path.Child("externalTrafficPolicy"), *policy, corev1.ServiceExternalTrafficPolicyCluster,
-			corev1.ServiceExternalTrafficPolicyLocal)...)
-	}
-	return errs
+	return append(
+		apivalidation.ValidateAnnotations(annotations, path.Child("annotations")),
+		validateExternalTrafficPolicy(policy, path.Child("externalTrafficPolicy"))...,
+	)
 }
 
-// ---- vertical pod autoscaler ----
-
-// vpaFeatureGates are the feature gates of the vertical pod autoscaler v1.7.
-var vpaFeatureGates = []string{"CPUStartupBoost", "InPlace", "PerVPAConfig"}
-
-// ValidateVPAFeatureGates refuses feature gates that the vertical pod autoscaler does not have. It reports only the
-// first one, as Gardener does.
-func ValidateVPAFeatureGates(gates map[string]bool, path *field.Path) field.ErrorList {
-	for _, gate := range slices.Sorted(maps.Keys(gates)) {
-		if !slices.Contains(vpaFeatureGates, gate) {
-			return field.ErrorList{field.Invalid(path.Child(gate), gate, "must be one of the feature gates "+strings.Join(vpaFeatureGates, ", "))}
-		}
-	}
-	return nil
-}
-
-// ValidateVerticalPodAutoscalerMaxAllowed checks path.maxAllowed. Only CPU and memory are allowed, because there are
-// no recommendations for other resources.
-func ValidateVerticalPodAutoscalerMaxAllowed(maxAllowed corev1.ResourceList, path *field.Path) field.ErrorList {
-	var errs field.ErrorList
-	for _, name := range slices.Sorted(maps.Keys(maxAllowed)) {
-		namePath := path.Child("maxAllowed", string(name))
-		errs = append(errs, supported(namePath, name, corev1.ResourceCPU, corev1.ResourceMemory)...)
-		errs = append(errs, validateQuantity(name, maxAllowed[name], namePath)...)
-	}
-	return errs
+func validateExternalTrafficPolicy(policy *corev1.ServiceExternalTrafficPolicy, path *field.Path) field.ErrorList {
+	return SupportedIfSet(path, policy, corev1.ServiceExternalTrafficPolicyCluster, corev1.ServiceExternalTrafficPolicyLocal)
 }
 
 // ---- tolerations of pods ----
@@ -148,15 +116,14 @@ func validatePodTolerations(tolerations []corev1.Toleration, path *field.Path) f
 				errs = append(errs, field.Invalid(operatorPath, toleration.Value, strings.Join(messages, "; ")))
 			}
 		case corev1.TolerationOpExists:
-			if toleration.Value != "" {
-				errs = append(errs, field.Invalid(operatorPath, toleration.Value, "must not be Exists if there is a value"))
-			}
+			errs = append(errs, InvalidIf(toleration.Value != "", operatorPath, toleration.Value,
+				"must not be Exists if there is a value")...)
 		default:
 			errs = append(errs, field.NotSupported(operatorPath, toleration.Operator,
 				[]corev1.TolerationOperator{corev1.TolerationOpEqual, corev1.TolerationOpExists}))
 		}
 		if toleration.Effect != "" {
-			errs = append(errs, supported(effectPath, toleration.Effect, corev1.TaintEffectNoExecute, corev1.TaintEffectNoSchedule,
+			errs = append(errs, Supported(effectPath, toleration.Effect, corev1.TaintEffectNoExecute, corev1.TaintEffectNoSchedule,
 				corev1.TaintEffectPreferNoSchedule)...)
 		}
 	}

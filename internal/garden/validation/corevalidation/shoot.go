@@ -38,16 +38,14 @@ func ValidateShoot(shoot *gardencore.Shoot) field.ErrorList {
 }
 
 func validateShoot(shoot *gardencore.Shoot, options shootOptions) field.ErrorList {
-	errs := slices.Concat(
+	return slices.Concat(
 		apivalidation.ValidateObjectMeta(&shoot.ObjectMeta, true, apivalidation.NameIsDNSLabel, field.NewPath("metadata")),
 		validateNameConsecutiveHyphens(shoot.Name, field.NewPath("metadata", "name")),
 		validateShootOperations(shoot, field.NewPath("metadata", "annotations")),
 		validateShootSpec(shoot.Namespace, shoot.Annotations, &shoot.Spec, options, field.NewPath("spec")),
+		SupportedIfSet(failureToleranceTypePath(), failureToleranceType(&shoot.Spec),
+			gardencore.FailureToleranceTypeNode, gardencore.FailureToleranceTypeZone),
 	)
-	if failureTolerance := failureToleranceType(&shoot.Spec); failureTolerance != nil {
-		errs = append(errs, ValidateFailureToleranceTypeValue(*failureTolerance, failureToleranceTypePath())...)
-	}
-	return errs
 }
 
 // ValidateShootUpdate checks a changed shoot. Some rules depend on its status, but the status itself is not checked.
@@ -98,7 +96,7 @@ func ValidateShootTemplateUpdate(newTemplate, oldTemplate *gardencore.ShootTempl
 		if newTemplate.Spec.Networking != nil {
 			nodes = newTemplate.Spec.Networking.Nodes
 		}
-		errs = append(errs, apivalidation.ValidateImmutableField(nodes, old.Nodes, specPath.Child("networking", "nodes"))...)
+		errs = append(errs, immutable(nodes, old.Nodes, specPath.Child("networking", "nodes"))...)
 	}
 	return errs
 }
@@ -127,7 +125,7 @@ func ValidateInPlaceUpdateStrategyOnCreation(shoot *gardencore.Shoot) field.Erro
 }
 
 func validateInPlaceUpdatesEnabled(worker gardencore.Worker, path *field.Path) field.ErrorList {
-	if !updatesInPlace(worker.UpdateStrategy) || FeatureGate.Enabled(InPlaceNodeUpdates) {
+	if !UpdatesInPlace(worker.UpdateStrategy) || FeatureGate.Enabled(InPlaceNodeUpdates) {
 		return nil
 	}
 	return field.ErrorList{field.Invalid(path.Child("updateStrategy"), *worker.UpdateStrategy,
@@ -154,10 +152,8 @@ func ValidateForceDeletion(newShoot, oldShoot *gardencore.Shoot) field.ErrorList
 	case before || !after:
 		return nil
 	}
-	var errs field.ErrorList
-	if newShoot.DeletionTimestamp == nil {
-		errs = append(errs, field.Forbidden(path, "must not be set before the Shoot is deleted"))
-	}
+	errs := ForbiddenIf(newShoot.DeletionTimestamp == nil, path,
+		"must not be set before the Shoot is deleted")
 	if !slices.ContainsFunc(newShoot.Status.LastErrors, func(last gardencore.LastError) bool {
 		return errorCodesForForceDeletion.HasAny(last.Codes...)
 	}) {

@@ -28,11 +28,24 @@ func controlPlanePool(workers []gardencore.Worker) int {
 	return slices.IndexFunc(workers, func(worker gardencore.Worker) bool { return worker.ControlPlane != nil })
 }
 
-func workerNamed(workers []gardencore.Worker, name string) *gardencore.Worker {
-	if i := slices.IndexFunc(workers, func(worker gardencore.Worker) bool { return worker.Name == name }); i >= 0 {
-		return &workers[i]
+// Find returns a pointer to the first matching item of the slice, and nil if there is none.
+func Find[T any](items []T, matches func(*T) bool) *T {
+	for i := range items {
+		if matches(&items[i]) {
+			return &items[i]
+		}
 	}
 	return nil
+}
+
+// WorkerNamed returns the worker pool with the given name, and nil if there is none.
+func WorkerNamed(workers []gardencore.Worker, name string) *gardencore.Worker {
+	return Find(workers, func(worker *gardencore.Worker) bool { return worker.Name == name })
+}
+
+// PrimaryDNSProvider returns the first provider that is marked as primary, and nil if none is.
+func PrimaryDNSProvider(providers []gardencore.DNSProvider) *gardencore.DNSProvider {
+	return Find(providers, func(provider *gardencore.DNSProvider) bool { return ptr.Deref(provider.Primary, false) })
 }
 
 // workerVersion returns the Kubernetes version of a worker pool, which is the control plane's unless it has its own.
@@ -59,7 +72,13 @@ func workerKubelet(worker gardencore.Worker, shoot *gardencore.KubeletConfig) *g
 	return shoot
 }
 
-func updatesInPlace(strategy *gardencore.MachineUpdateStrategy) bool {
+func controlPlaneBackup(worker gardencore.Worker) *gardencore.Backup {
+	return ptr.Deref(worker.ControlPlane, gardencore.WorkerControlPlane{}).Backup
+}
+
+// UpdatesInPlace reports whether the nodes of a worker pool are updated in place when their machine image or Kubernetes
+// version changes.
+func UpdatesInPlace(strategy *gardencore.MachineUpdateStrategy) bool {
 	value := ptr.Deref(strategy, "")
 	return value == gardencore.AutoInPlaceUpdate || value == gardencore.ManualInPlaceUpdate
 }
@@ -68,16 +87,18 @@ func systemComponentsAllowed(worker gardencore.Worker) bool {
 	return worker.SystemComponents == nil || worker.SystemComponents.Allow
 }
 
-func hibernationWanted(hibernation *gardencore.Hibernation) bool {
+// HibernationEnabled reports whether the specification enables hibernation.
+func HibernationEnabled(hibernation *gardencore.Hibernation) bool {
 	return hibernation != nil && ptr.Deref(hibernation.Enabled, false)
 }
 
 // inHibernation reports whether the shoot is hibernated, is being hibernated, or is waking up.
 func inHibernation(shoot *gardencore.Shoot) bool {
-	return hibernationWanted(shoot.Spec.Hibernation) || shoot.Status.IsHibernated
+	return HibernationEnabled(shoot.Spec.Hibernation) || shoot.Status.IsHibernated
 }
 
-func nginxIngressEnabled(addons *gardencore.Addons) bool {
+// NginxIngressEnabled reports whether the nginx ingress add-on is enabled.
+func NginxIngressEnabled(addons *gardencore.Addons) bool {
 	return addons != nil && addons.NginxIngress != nil && addons.NginxIngress.Enabled
 }
 
@@ -123,21 +144,15 @@ type rotations struct {
 }
 
 func rotationsOf(status *gardencore.ShootStatus) rotations {
-	var phases rotations
 	if status.Credentials == nil || status.Credentials.Rotation == nil {
-		return phases
+		return rotations{}
 	}
 	rotation := status.Credentials.Rotation
-	if rotation.CertificateAuthorities != nil {
-		phases.certificateAuthorities = rotation.CertificateAuthorities.Phase
+	return rotations{
+		certificateAuthorities: ptr.Deref(rotation.CertificateAuthorities, gardencore.CARotation{}).Phase,
+		serviceAccountKey:      ptr.Deref(rotation.ServiceAccountKey, gardencore.ServiceAccountKeyRotation{}).Phase,
+		etcdEncryptionKey:      ptr.Deref(rotation.ETCDEncryptionKey, gardencore.ETCDEncryptionKeyRotation{}).Phase,
 	}
-	if rotation.ServiceAccountKey != nil {
-		phases.serviceAccountKey = rotation.ServiceAccountKey.Phase
-	}
-	if rotation.ETCDEncryptionKey != nil {
-		phases.etcdEncryptionKey = rotation.ETCDEncryptionKey.Phase
-	}
-	return phases
 }
 
 // rotationUnderway reports whether a rotation has begun and is not completed.
@@ -148,7 +163,7 @@ func rotationUnderway(phase gardencore.CredentialsRotationPhase) bool {
 // ---- values ----
 
 func validateDNSLabel(value string, path *field.Path) field.ErrorList {
-	return invalidEach(path, value, validation.IsDNS1123Label(value))
+	return InvalidEach(path, value, validation.IsDNS1123Label(value))
 }
 
 func validateNotNegativeDuration(duration *metav1.Duration, path *field.Path) field.ErrorList {
@@ -181,8 +196,8 @@ func isZero(value *intstr.IntOrString) bool {
 
 // ---- versions ----
 
-// compareVersions reports whether version is <, > or >= other. It ignores pre-releases and build metadata.
-func compareVersions(version, operator, other string) (bool, error) {
+// CompareVersions reports whether version is <, <=, > or >= other. It ignores pre-releases and build metadata.
+func CompareVersions(version, operator, other string) (bool, error) {
 	parsed, err := semver.NewVersion(releaseOf(version))
 	if err != nil {
 		return false, fmt.Errorf("version %q: %w", version, err)
@@ -195,9 +210,11 @@ func compareVersions(version, operator, other string) (bool, error) {
 }
 
 func releaseOf(version string) string {
-	release, _, _ := strings.Cut(strings.TrimPrefix(version, "v"), "+")
-	release, _, _ = strings.Cut(release, "-")
-	return release
+	version = strings.ReplaceAll(version, "v", "")
+	if i := strings.IndexAny(version, "-+~"); i >= 0 {
+		version = version[:i]
+	}
+	return version
 }
 
 // minorsAhead returns the first patch version of the minor version that is this many minor versions ahead.
@@ -207,11 +224,4 @@ func minorsAhead(version string, minors int) (string, error) {
 		return "", fmt.Errorf("version %q: %w", version, err)
 	}
 	return semver.New(parsed.Major(), parsed.Minor()+uint64(minors), 0, "", "").String(), nil
-}
-
-// versionBelow reports whether the version is older than the minor version. It returns false if the version cannot be
-// parsed.
-func versionBelow(version, minor string) bool {
-	older, err := compareVersions(version, "<", minor)
-	return err == nil && older
 }

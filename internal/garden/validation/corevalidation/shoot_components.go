@@ -2,14 +2,12 @@ package corevalidation
 
 import (
 	"fmt"
-	"maps"
 	"regexp"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/robfig/cron/v3"
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -25,7 +23,7 @@ import (
 // mayEnableNginxIngress reports whether the operator allows the add-on. A shoot that has it enabled already may keep
 // it.
 func mayEnableNginxIngress(old *gardencore.Addons) bool {
-	return !FeatureGate.Enabled(DisableNginxIngressInShoot) || nginxIngressEnabled(old)
+	return !FeatureGate.Enabled(DisableNginxIngressInShoot) || NginxIngressEnabled(old)
 }
 
 func validateAddons(spec *gardencore.ShootSpec, workerless, allowNginxIngress bool, path *field.Path) field.ErrorList {
@@ -41,20 +39,19 @@ func validateAddons(spec *gardencore.ShootSpec, workerless, allowNginxIngress bo
 	var (
 		errs      field.ErrorList
 		dashboard = addons.KubernetesDashboard != nil && addons.KubernetesDashboard.Enabled
-		nginx     = nginxIngressEnabled(addons)
+		nginx     = NginxIngressEnabled(addons)
 	)
 	if (nginx || dashboard) && ptr.Deref(spec.Purpose, gardencore.ShootPurposeEvaluation) != gardencore.ShootPurposeEvaluation {
 		errs = append(errs, field.Forbidden(path, "must not be enabled unless spec.purpose is evaluation"))
 	}
 	if nginx {
-		if !allowNginxIngress {
-			errs = append(errs, field.Forbidden(path.Child("nginxIngress", "enabled"), "must not be enabled in this landscape"))
-		}
+		errs = append(errs, ForbiddenIf(!allowNginxIngress, path.Child("nginxIngress", "enabled"),
+			"must not be enabled in this landscape")...)
 		errs = append(errs, validateNginxIngress(addons.NginxIngress, path.Child("nginxIngress"))...)
 	}
-	if dashboard && addons.KubernetesDashboard.AuthenticationMode != nil {
-		errs = append(errs, supported(path.Child("kubernetesDashboard", "authenticationMode"), *addons.KubernetesDashboard.AuthenticationMode,
-			gardencore.KubernetesDashboardAuthModeToken)...)
+	if dashboard {
+		errs = append(errs, SupportedIfSet(path.Child("kubernetesDashboard", "authenticationMode"),
+			addons.KubernetesDashboard.AuthenticationMode, gardencore.KubernetesDashboardAuthModeToken)...)
 	}
 	return errs
 }
@@ -64,19 +61,8 @@ func validateNginxIngress(nginx *gardencore.NginxIngress, path *field.Path) fiel
 	for i, cidr := range nginx.LoadBalancerSourceRanges {
 		errs = append(errs, validation.IsValidCIDR(path.Child("loadBalancerSourceRanges").Index(i), cidr)...)
 	}
-	size, configPath := 0, path.Child("config")
-	for _, key := range slices.Sorted(maps.Keys(nginx.Config)) {
-		errs = append(errs, invalidEach(configPath.Key(key), key, validation.IsConfigMapKey(key))...)
-		size += len(nginx.Config[key])
-	}
-	if size > corev1.MaxSecretSize {
-		errs = append(errs, field.TooLong(configPath, "", corev1.MaxSecretSize))
-	}
-	if policy := nginx.ExternalTrafficPolicy; policy != nil {
-		errs = append(errs, supported(path.Child("externalTrafficPolicy"), *policy, corev1.ServiceExternalTrafficPolicyCluster,
-			corev1.ServiceExternalTrafficPolicyLocal)...)
-	}
-	return errs
+	errs = append(errs, validateData(nginx.Config, path.Child("config"))...)
+	return append(errs, validateExternalTrafficPolicy(nginx.ExternalTrafficPolicy, path.Child("externalTrafficPolicy"))...)
 }
 
 // ---- maintenance ----
@@ -119,11 +105,9 @@ func validateRotationPeriod(config *gardencore.MaintenanceRotationConfig, path *
 	if config == nil || config.RotationPeriod == nil {
 		return nil
 	}
-	if period := config.RotationPeriod.Duration; period != 0 && (period < minimum || period > maximum) {
-		return field.ErrorList{
-			field.Invalid(path.Child("rotationPeriod"), period.String(), "must be 0, which turns the rotation off, or between 30m and 2160h")}
-	}
-	return nil
+	period := config.RotationPeriod.Duration
+	return InvalidIf(period != 0 && (period < minimum || period > maximum), path.Child("rotationPeriod"), period.String(),
+		"must be 0, which turns the rotation off, or between 30m and 2160h")
 }
 
 func validateTimeWindow(window *gardencore.MaintenanceTimeWindow, path *field.Path) field.ErrorList {
@@ -132,10 +116,9 @@ func validateTimeWindow(window *gardencore.MaintenanceTimeWindow, path *field.Pa
 		return field.ErrorList{field.Invalid(path.Child("begin/end"), window, fmt.Sprintf("must be times like 220000+0100: %v", err))}
 	}
 	const minimum, maximum = gardencore.MaintenanceTimeWindowDurationMinimum, gardencore.MaintenanceTimeWindowDurationMaximum
-	if duration := parsed.Duration(); duration < minimum || duration > maximum {
-		return field.ErrorList{field.Invalid(path, duration.String(), fmt.Sprintf("must be between %s and %s long", minimum, maximum))}
-	}
-	return nil
+	duration := parsed.Duration()
+	return InvalidIf(duration < minimum || duration > maximum, path, duration.String(),
+		fmt.Sprintf("must be between %s and %s long", minimum, maximum))
 }
 
 // ---- monitoring ----
@@ -150,12 +133,8 @@ func validateMonitoring(monitoring *gardencore.Monitoring, path *field.Path) fie
 	seen := sets.New[string]()
 	for i, email := range monitoring.Alerting.EmailReceivers {
 		idxPath := path.Child("alerting", "emailReceivers").Index(i)
-		if !emailPattern.MatchString(email) {
-			errs = append(errs, field.Invalid(idxPath, email, "must be an e-mail address"))
-		}
-		if !firstSight(seen, email) {
-			errs = append(errs, field.Duplicate(idxPath, email))
-		}
+		errs = append(errs, InvalidIf(!emailPattern.MatchString(email), idxPath, email, "must be an e-mail address")...)
+		errs = append(errs, Distinct(idxPath, seen, email)...)
 	}
 	return errs
 }
@@ -172,7 +151,7 @@ func validateHibernation(hibernation *gardencore.Hibernation, annotations map[st
 	}
 	var errs field.ErrorList
 	for _, operation := range splitOperations(annotations[constants.GardenerMaintenanceOperation]) {
-		if hibernationWanted(hibernation) && operationsOfTheAwake.Has(operation) {
+		if HibernationEnabled(hibernation) && operationsOfTheAwake.Has(operation) {
 			errs = append(errs, field.Forbidden(path.Child("enabled"),
 				fmt.Sprintf("must not be true while the annotation %s asks for %s", constants.GardenerMaintenanceOperation, operation)))
 		}
@@ -187,10 +166,8 @@ func validateHibernation(hibernation *gardencore.Hibernation, annotations map[st
 // validateHibernationSchedule checks one schedule. The starts and ends of all schedules must be distinct; seen
 // contains the previous ones.
 func validateHibernationSchedule(schedule gardencore.HibernationSchedule, seen sets.Set[string], path *field.Path) field.ErrorList {
-	var errs field.ErrorList
-	if schedule.Start == nil && schedule.End == nil {
-		errs = append(errs, field.Required(path.Child("start/end"), "must have a start or an end"))
-	}
+	errs := RequiredIf(schedule.Start == nil && schedule.End == nil, path.Child("start/end"),
+		"must have a start or an end")
 	for _, at := range []struct {
 		name string
 		spec *string
@@ -239,7 +216,7 @@ func validateSystemComponents(components *gardencore.SystemComponents, workerles
 		coreDNSPath = path.Child("coreDNS")
 	)
 	if autoscaling := components.CoreDNS.Autoscaling; autoscaling != nil {
-		errs = append(errs, supported(coreDNSPath.Child("autoscaling", "mode"), autoscaling.Mode,
+		errs = append(errs, Supported(coreDNSPath.Child("autoscaling", "mode"), autoscaling.Mode,
 			gardencore.CoreDNSAutoscalingModeClusterProportional, gardencore.CoreDNSAutoscalingModeHorizontal)...)
 	}
 	if rewriting := components.CoreDNS.Rewriting; rewriting != nil {
@@ -255,15 +232,11 @@ func validateCommonSuffixes(suffixes []string, path *field.Path) field.ErrorList
 	seen := sets.New[string]()
 	for i, suffix := range suffixes {
 		idxPath, domain := path.Index(i), strings.TrimPrefix(suffix, ".")
-		if !strings.Contains(domain, ".") {
-			errs = append(errs, field.Invalid(idxPath, suffix, "must contain a dot that is not the first character"))
-		}
-		if !firstSight(seen, domain) {
-			errs = append(errs, field.Duplicate(idxPath, domain))
-		}
-		if len(validation.IsDNS1123Subdomain(strings.TrimSuffix(domain, "."))) > 0 {
-			errs = append(errs, field.Invalid(idxPath, domain, "must be a DNS subdomain"))
-		}
+		errs = append(errs, InvalidIf(!strings.Contains(domain, "."), idxPath, suffix,
+			"must contain a dot that is not the first character")...)
+		errs = append(errs, Distinct(idxPath, seen, domain)...)
+		errs = append(errs, InvalidIf(len(validation.IsDNS1123Subdomain(strings.TrimSuffix(domain, "."))) > 0, idxPath,
+			domain, "must be a DNS subdomain")...)
 	}
 	return errs
 }

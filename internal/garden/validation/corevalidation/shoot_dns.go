@@ -2,10 +2,8 @@ package corevalidation
 
 import (
 	"fmt"
-	"slices"
 
 	autoscalingv1 "k8s.io/api/autoscaling/v1"
-	apivalidation "k8s.io/apimachinery/pkg/api/validation"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/utils/ptr"
@@ -20,7 +18,7 @@ func validateDNS(dns *gardencore.DNS, kubernetesVersion string, path *field.Path
 	var errs field.ErrorList
 	if dns.Domain != nil {
 		errs = append(errs, ValidateDNS1123Subdomain(*dns.Domain, path.Child("domain"))...)
-	} else if primary := primaryDNSProvider(dns); primary != nil &&
+	} else if primary := PrimaryDNSProvider(dns.Providers); primary != nil &&
 		ptr.Deref(primary.Type, gardencore.DNSUnmanaged) != gardencore.DNSUnmanaged {
 		errs = append(errs, field.Required(
 			path.Child("domain"), fmt.Sprintf("must be set unless the primary provider's type is %q", gardencore.DNSUnmanaged)))
@@ -80,34 +78,21 @@ func validateDNSCredentials(provider *gardencore.DNSProvider, kubernetesVersion 
 		secretPath = path.Child("secretName")
 		secretName = provider.SecretName
 		ref        = provider.CredentialsRef
-		synced     = versionBelow(kubernetesVersion, "1.35")
+		synced     = versionBefore(kubernetesVersion, "1.35")
 	)
-	if secretName != nil && versionAtLeast(kubernetesVersion, "1.35") {
-		errs = append(errs, field.Forbidden(secretPath, "must not be set from Kubernetes 1.35 on; use credentialsRef"))
-	}
+	errs = append(errs, ForbiddenIf(secretName != nil && versionAtLeast(kubernetesVersion, "1.35"), secretPath,
+		"must not be set from Kubernetes 1.35 on; use credentialsRef")...)
 	if ref == nil {
-		if secretName != nil && synced {
-			errs = append(errs, field.Forbidden(secretPath, "must not be set without credentialsRef"))
-		}
-		return errs
+		return append(errs, ForbiddenIf(secretName != nil && synced, secretPath, "must not be set without credentialsRef")...)
 	}
 	errs = append(errs, ValidateLocalCredentialsRef(*ref, path.Child("credentialsRef"))...)
 	if ref.APIVersion == secretGVK.GroupVersion().String() && ref.Kind == secretGVK.Kind {
-		if synced && (secretName == nil || *secretName != ref.Name) {
-			errs = append(errs, field.Forbidden(secretPath, "must name the same Secret as credentialsRef"))
-		}
+		errs = append(errs, ForbiddenIf(synced && (secretName == nil || *secretName != ref.Name), secretPath,
+			"must name the same Secret as credentialsRef")...)
 	} else if ptr.Deref(secretName, "") != "" {
 		errs = append(errs, field.Forbidden(secretPath, "must not be set if credentialsRef is not to a Secret"))
 	}
 	return errs
-}
-
-// primaryDNSProvider returns the first provider that is marked as primary, or nil if there is none.
-func primaryDNSProvider(dns *gardencore.DNS) *gardencore.DNSProvider {
-	if i := slices.IndexFunc(dns.Providers, func(provider gardencore.DNSProvider) bool { return ptr.Deref(provider.Primary, false) }); i >= 0 {
-		return &dns.Providers[i]
-	}
-	return nil
 }
 
 // validateDNSUpdate refuses to change the domain once it is set and, once the shoot has a seed, to remove the primary
@@ -117,13 +102,13 @@ func validateDNSUpdate(newDNS, oldDNS *gardencore.DNS, scheduled bool, path *fie
 	case oldDNS == nil:
 		return nil
 	case newDNS == nil:
-		return apivalidation.ValidateImmutableField(newDNS, oldDNS, path)
+		return immutable(newDNS, oldDNS, path)
 	}
 	var errs field.ErrorList
 	if oldDNS.Domain != nil && ptr.Deref(newDNS.Domain, "") != *oldDNS.Domain {
-		errs = append(errs, apivalidation.ValidateImmutableField(newDNS.Domain, oldDNS.Domain, path.Child("domain"))...)
+		errs = append(errs, immutable(newDNS.Domain, oldDNS.Domain, path.Child("domain"))...)
 	}
-	oldPrimary, newPrimary, providersPath := primaryDNSProvider(oldDNS), primaryDNSProvider(newDNS), path.Child("providers")
+	oldPrimary, newPrimary, providersPath := PrimaryDNSProvider(oldDNS.Providers), PrimaryDNSProvider(newDNS.Providers), path.Child("providers")
 	switch {
 	case !scheduled || oldPrimary == nil:
 	case newPrimary == nil:

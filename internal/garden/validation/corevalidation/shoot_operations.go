@@ -194,20 +194,17 @@ func validateRequestedOperations(asked requestedOperations, shoot *gardencore.Sh
 		reencrypted = !encryptedResources(&shoot.Status).Equal(resourcesToEncrypt(&shoot.Spec))
 	)
 	for _, operation := range asked.list {
-		if operationsInTwoSteps.Has(operation) && !versionBelow(shoot.Spec.Kubernetes.Version, "1.34") {
+		if operationsInTwoSteps.Has(operation) && !versionBefore(shoot.Spec.Kubernetes.Version, "1.34") {
 			errs = append(errs, field.Forbidden(twoStepsPath,
 				fmt.Sprintf("%s does not exist from Kubernetes 1.34 on; use %s", operation, constants.OperationRotateETCDEncryptionKey)))
 		}
 		if others := operationsIncompatible[operation]; asked.hasAny(others) {
 			errs = append(errs, field.Forbidden(asked.path, fmt.Sprintf("%s must not be asked for together with any of %v", operation, others)))
 		}
-		if asleep && (operationsOfTheAwake.Has(operation) || concernsPools(operation)) {
-			errs = append(errs, field.Forbidden(asked.path, fmt.Sprintf("%s is not possible while the Shoot is hibernated or wakes up", operation)))
-		}
-		if reencrypted && operationsWithoutReencryption.Has(operation) {
-			errs = append(errs, field.Forbidden(asked.path,
-				fmt.Sprintf("%s is not possible while a change of the encryption configuration is rolled out", operation)))
-		}
+		errs = append(errs, ForbiddenIf(asleep && (operationsOfTheAwake.Has(operation) || concernsPools(operation)),
+			asked.path, fmt.Sprintf("%s is not possible while the Shoot is hibernated or wakes up", operation))...)
+		errs = append(errs, ForbiddenIf(reencrypted && operationsWithoutReencryption.Has(operation), asked.path,
+			fmt.Sprintf("%s is not possible while a change of the encryption configuration is rolled out", operation))...)
 	}
 	return errs
 }
@@ -256,7 +253,7 @@ func validateOperationContext(operation string, shoot *gardencore.Shoot, path *f
 	if !ok {
 		return nil
 	}
-	if operation == constants.OperationRotateCredentialsComplete && !versionBelow(shoot.Spec.Kubernetes.Version, "1.34") {
+	if operation == constants.OperationRotateCredentialsComplete && !versionBefore(shoot.Spec.Kubernetes.Version, "1.34") {
 		step.etcdEncryptionKey = false // this rotation completes automatically
 	}
 	var errs field.ErrorList
@@ -333,13 +330,10 @@ func validateRollout(operation string, workers []gardencore.Worker, path *field.
 			names = append(names, worker.Name)
 		}
 	}
-	var errs field.ErrorList
-	if slices.Contains(names, "*") {
-		errs = append(errs, field.Forbidden(path, "* must be the only name"))
-	}
+	errs := ForbiddenIf(slices.Contains(names, "*"), path, "* must be the only name")
 	errs = append(errs, validatePoolNames(names, workers, path)...)
 	for _, name := range names {
-		if worker := workerNamed(workers, name); worker != nil && updatesInPlace(worker.UpdateStrategy) {
+		if worker := WorkerNamed(workers, name); worker != nil && UpdatesInPlace(worker.UpdateStrategy) {
 			errs = append(errs, field.Invalid(path, name, "must not be a worker pool that is updated in place"))
 		}
 	}
@@ -351,18 +345,13 @@ func poolNames(operation, prefix string) []string {
 }
 
 func validatePoolNames(names []string, workers []gardencore.Worker, path *field.Path) field.ErrorList {
-	var errs field.ErrorList
-	if slices.Contains(names, "") {
-		errs = append(errs, field.Required(path, "must name worker pools, separated by commas, after ="))
-	}
+	errs := RequiredIf(slices.Contains(names, ""), path,
+		"must name worker pools, separated by commas, after =")
 	seen := sets.New[string]()
 	for _, name := range names {
-		if !firstSight(seen, name) {
-			errs = append(errs, field.Duplicate(path, name))
-		}
-		if workerNamed(workers, name) == nil {
-			errs = append(errs, field.Invalid(path, name, "must be the name of one of spec.provider.workers"))
-		}
+		errs = append(errs, Distinct(path, seen, name)...)
+		errs = append(errs, InvalidIf(WorkerNamed(workers, name) == nil, path, name,
+			"must be the name of one of spec.provider.workers")...)
 	}
 	return errs
 }

@@ -43,17 +43,11 @@ func validateShootProvider(namespace string, spec *gardencore.ShootSpec, inTempl
 }
 
 func validateWorkerlessProvider(provider *gardencore.Provider, path *field.Path) field.ErrorList {
-	var errs field.ErrorList
-	if provider.InfrastructureConfig != nil {
-		errs = append(errs, field.Forbidden(path.Child("infrastructureConfig"), notForWorkerlessShoots))
-	}
-	if provider.ControlPlaneConfig != nil {
-		errs = append(errs, field.Forbidden(path.Child("controlPlaneConfig"), notForWorkerlessShoots))
-	}
-	if provider.WorkersSettings != nil {
-		errs = append(errs, field.Forbidden(path.Child("workersSettings"), notForWorkerlessShoots))
-	}
-	return errs
+	return slices.Concat(
+		ForbiddenIf(provider.InfrastructureConfig != nil, path.Child("infrastructureConfig"), notForWorkerlessShoots),
+		ForbiddenIf(provider.ControlPlaneConfig != nil, path.Child("controlPlaneConfig"), notForWorkerlessShoots),
+		ForbiddenIf(provider.WorkersSettings != nil, path.Child("workersSettings"), notForWorkerlessShoots),
+	)
 }
 
 // maxPods returns the largest number of pods that a node may run.
@@ -82,12 +76,10 @@ func validatePodsFitNodes(maxPods, maskSize int32, families []gardencore.IPFamil
 	}
 	bits -= int64(maskSize)
 	addresses := int64(1)<<min(max(bits, 0), 40) - 2 // 40 bits are more than any int32 needs
-	if addresses >= int64(maxPods) {
-		return nil
-	}
-	return field.ErrorList{field.Invalid(field.NewPath("spec", "kubernetes", "kubeControllerManager", "nodeCIDRMaskSize"), maskSize,
+	path := field.NewPath("spec", "kubernetes", "kubeControllerManager", "nodeCIDRMaskSize")
+	return InvalidIf(addresses < int64(maxPods), path, maskSize,
 		fmt.Sprintf("leaves %d addresses for the up to %d pods of a node; choose a smaller mask size, or a smaller maxPods of the kubelets",
-			max(addresses, 0), maxPods))}
+			max(addresses, 0), maxPods))
 }
 
 // ---- worker pools among themselves ----
@@ -100,12 +92,9 @@ func validateWorkers(workers []gardencore.Worker, path *field.Path) field.ErrorL
 		first = controlPlanePool(workers)
 	)
 	for i, worker := range workers {
-		if !firstSight(names, worker.Name) {
-			errs = append(errs, field.Duplicate(path.Index(i).Child("name"), worker.Name))
-		}
-		if worker.ControlPlane != nil && i > first {
-			errs = append(errs, field.Invalid(path.Index(i).Child("controlPlane"), worker.Name, "must not be set for more than one worker pool"))
-		}
+		errs = append(errs, Distinct(path.Index(i).Child("name"), names, worker.Name)...)
+		errs = append(errs, InvalidIf(worker.ControlPlane != nil && i > first, path.Index(i).Child("controlPlane"),
+			worker.Name, "must not be set for more than one worker pool")...)
 	}
 	return errs
 }
@@ -136,9 +125,8 @@ func validateSystemComponentPools(workers []gardencore.Worker, path *field.Path)
 			errs = append(errs, field.Forbidden(path.Index(tooSmall[zones]).Child("maximum"), "must not be less than the number of zones"))
 		}
 	}
-	if !active {
-		errs = append(errs, field.Forbidden(path, "at least one worker pool must have a maximum above 0 and allow system components"))
-	}
+	errs = append(errs, ForbiddenIf(!active, path,
+		"at least one worker pool must have a maximum above 0 and allow system components")...)
 	if i := controlPlanePool(workers); i >= 0 {
 		errs = append(errs, validateSelfHostedSystemComponents(workers, path)...)
 	}
@@ -156,10 +144,9 @@ func validateSelfHostedSystemComponents(workers []gardencore.Worker, path *field
 		}
 	}
 	for i, worker := range workers {
-		if worker.ControlPlane == nil && systemComponentsAllowed(worker) && !zones.HasAll(worker.Zones...) {
-			errs = append(errs, field.Invalid(path.Index(i).Child("systemComponents"), worker.Zones,
-				"must not allow system components outside of the control plane's zones"))
-		}
+		outside := worker.ControlPlane == nil && systemComponentsAllowed(worker) && !zones.HasAll(worker.Zones...)
+		errs = append(errs, InvalidIf(outside, path.Index(i).Child("systemComponents"), worker.Zones,
+			"must not allow system components outside of the control plane's zones")...)
 	}
 	return errs
 }

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"slices"
 
-	metav1validation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/utils/ptr"
@@ -39,13 +38,9 @@ func validateShootSpec(namespace string, annotations map[string]string, spec *ga
 		validatePurpose(spec.Purpose, options.inTemplate || namespace == constants.GardenNamespace, path.Child("purpose")),
 		ValidateTolerations(spec.Tolerations, path.Child("tolerations")),
 		validateSystemComponents(spec.SystemComponents, workerless, path.Child("systemComponents")),
+		RequiredIf(spec.Region == "", path.Child("region"), "must name a region"),
+		Optional(spec.ExposureClassName, path.Child("exposureClassName"), ValidateDNS1123Subdomain),
 	)
-	if spec.Region == "" {
-		errs = append(errs, field.Required(path.Child("region"), "must name a region"))
-	}
-	if spec.ExposureClassName != nil {
-		errs = append(errs, ValidateDNS1123Subdomain(*spec.ExposureClassName, path.Child("exposureClassName"))...)
-	}
 	if selfHosted {
 		errs = append(errs, validateSelfHosted(namespace, spec, path)...)
 	}
@@ -62,17 +57,15 @@ func validateCloudProfileReference(spec *gardencore.ShootSpec, path *field.Path)
 		name = ptr.Deref(spec.CloudProfileName, "")
 		ref  = spec.CloudProfile
 	)
-	if name != "" && versionAtLeast(spec.Kubernetes.Version, "1.34") {
-		errs = append(errs, field.Forbidden(
-			path.Child("cloudProfileName"), "must not be set from Kubernetes 1.34 on; use spec.cloudProfile.name"))
-	}
+	errs = append(errs, ForbiddenIf(name != "" && versionAtLeast(spec.Kubernetes.Version, "1.34"),
+		path.Child("cloudProfileName"), "must not be set from Kubernetes 1.34 on; use spec.cloudProfile.name")...)
 	if ref == nil && spec.CloudProfileName != nil {
 		ref = &gardencore.CloudProfileReference{Kind: constants.CloudProfileReferenceKindCloudProfile, Name: name}
 	}
 	if ref == nil || ref.Name == "" {
 		return append(errs, field.Required(path.Child("cloudProfile", "name"), "must name a cloud profile"))
 	}
-	return append(errs, supported(path.Child("cloudProfile", "kind"), ref.Kind,
+	return append(errs, Supported(path.Child("cloudProfile", "kind"), ref.Kind,
 		constants.CloudProfileReferenceKindCloudProfile, constants.CloudProfileReferenceKindNamespacedCloudProfile)...)
 }
 
@@ -86,13 +79,10 @@ func validateBindingNames(spec *gardencore.ShootSpec, workerless, selfHosted boo
 	)
 	switch {
 	case workerless:
-		if spec.SecretBindingName != nil {
-			errs = append(errs, field.Forbidden(secretPath, notForWorkerlessShoots))
-		}
-		if spec.CredentialsBindingName != nil {
-			errs = append(errs, field.Forbidden(credentialsPath, notForWorkerlessShoots))
-		}
-		return errs
+		return append(
+			ForbiddenIf(spec.SecretBindingName != nil, secretPath, notForWorkerlessShoots),
+			ForbiddenIf(spec.CredentialsBindingName != nil, credentialsPath, notForWorkerlessShoots)...,
+		)
 	case selfHosted:
 		return nil
 	case secretBindingName == "" && credentialsBinding == "":
@@ -100,25 +90,17 @@ func validateBindingNames(spec *gardencore.ShootSpec, workerless, selfHosted boo
 	case secretBindingName != "" && credentialsBinding != "":
 		errs = append(errs, field.Forbidden(secretPath, "must not be set together with credentialsBindingName"))
 	}
-	if secretBindingName != "" && versionAtLeast(spec.Kubernetes.Version, "1.34") {
-		errs = append(errs, field.Forbidden(secretPath, "must not be set from Kubernetes 1.34 on; use spec.credentialsBindingName"))
-	}
-	return errs
+	return append(errs, ForbiddenIf(secretBindingName != "" && versionAtLeast(spec.Kubernetes.Version, "1.34"),
+		secretPath, "must not be set from Kubernetes 1.34 on; use spec.credentialsBindingName")...)
 }
 
 func validateSchedulingFields(spec *gardencore.ShootSpec, path *field.Path) field.ErrorList {
-	var errs field.ErrorList
-	if spec.SeedName != nil && *spec.SeedName == "" {
-		errs = append(errs, field.Invalid(path.Child("seedName"), *spec.SeedName, "must not be empty; leave it out to have the Shoot scheduled"))
-	}
-	if spec.SeedSelector != nil {
-		errs = append(errs, metav1validation.ValidateLabelSelector(
-			&spec.SeedSelector.LabelSelector, metav1validation.LabelSelectorValidationOptions{}, path.Child("seedSelector"))...)
-	}
-	if spec.SchedulerName != nil {
-		errs = append(errs, validateDNSLabel(*spec.SchedulerName, path.Child("schedulerName"))...)
-	}
-	return errs
+	return slices.Concat(
+		InvalidIf(spec.SeedName != nil && *spec.SeedName == "", path.Child("seedName"), "",
+			"must not be empty; leave it out to have the Shoot scheduled"),
+		Optional(spec.SeedSelector, path.Child("seedSelector"), validateSeedSelector),
+		Optional(spec.SchedulerName, path.Child("schedulerName"), validateDNSLabel),
+	)
 }
 
 func validatePurpose(purpose *gardencore.ShootPurpose, mayBeInfrastructure bool, path *field.Path) field.ErrorList {
@@ -130,7 +112,7 @@ func validatePurpose(purpose *gardencore.ShootPurpose, mayBeInfrastructure bool,
 	if mayBeInfrastructure {
 		allowed = append(allowed, gardencore.ShootPurposeInfrastructure)
 	}
-	return supported(path, *purpose, allowed...)
+	return Supported(path, *purpose, allowed...)
 }
 
 // ---- self-hosted shoots ----
@@ -138,17 +120,13 @@ func validatePurpose(purpose *gardencore.ShootPurpose, mayBeInfrastructure bool,
 // validateSelfHosted checks the rules for shoots that run their own control plane. They must be in the garden
 // namespace, so that a shoot that is also a seed is found by the seed's name.
 func validateSelfHosted(namespace string, spec *gardencore.ShootSpec, path *field.Path) field.ErrorList {
-	var errs field.ErrorList
-	if spec.SeedName != nil {
-		errs = append(errs, field.Invalid(path.Child("seedName"), *spec.SeedName, "must not be set for a self-hosted Shoot"))
-	}
-	if namespace != constants.GardenNamespace {
-		errs = append(errs, field.Invalid(field.NewPath("metadata", "namespace"), namespace,
-			fmt.Sprintf("must be %q for a self-hosted Shoot", constants.GardenNamespace)))
-	}
 	i := controlPlanePool(spec.Provider.Workers)
-	return append(errs, validateControlPlanePool(&spec.Provider.Workers[i], failureToleranceType(spec),
-		path.Child("provider", "workers").Index(i))...)
+	return slices.Concat(
+		InvalidIf(spec.SeedName != nil, path.Child("seedName"), ptr.Deref(spec.SeedName, ""), "must not be set for a self-hosted Shoot"),
+		InvalidIf(namespace != constants.GardenNamespace, field.NewPath("metadata", "namespace"),
+			namespace, fmt.Sprintf("must be %q for a self-hosted Shoot", constants.GardenNamespace)),
+		validateControlPlanePool(&spec.Provider.Workers[i], failureToleranceType(spec), path.Child("provider", "workers").Index(i)),
+	)
 }
 
 // validateControlPlanePool checks that the worker pool has as many machines as the control plane has replicas. As in
@@ -156,30 +134,21 @@ func validateSelfHosted(namespace string, spec *gardencore.ShootSpec, path *fiel
 // machines at the same time.
 func validateControlPlanePool(pool *gardencore.Worker, failureTolerance *gardencore.FailureToleranceType,
 	path *field.Path) field.ErrorList {
-	var errs field.ErrorList
-	if pool.Minimum != 1 || pool.Maximum != 1 {
-		errs = append(errs, field.Invalid(path.Child("minimum"), pool.Minimum,
-			"minimum and maximum of the control plane's worker pool must both be 1"))
-	}
+	errs := InvalidIf(pool.Minimum != 1 || pool.Maximum != 1, path.Child("minimum"), pool.Minimum,
+		"minimum and maximum of the control plane's worker pool must both be 1")
 	if failureTolerance == nil {
-		if pool.Maximum != 1 {
-			errs = append(errs, field.Invalid(path.Child("maximum"), pool.Maximum, "must be 1 for a control plane without high availability"))
-		}
-		return errs
+		return append(errs, InvalidIf(pool.Maximum != 1, path.Child("maximum"), pool.Maximum,
+			"must be 1 for a control plane without high availability")...)
 	}
-	if pool.Maximum != 3 {
-		errs = append(errs, field.Invalid(path.Child("maximum"), pool.Maximum, "must be 3 for a highly available control plane"))
-	}
-	if pool.MaxSurge == nil || pool.MaxSurge.IntValue() != 1 {
-		errs = append(errs, field.Invalid(path.Child("maxSurge"), pool.MaxSurge, "must be 1 for a highly available control plane"))
-	}
-	if pool.MaxUnavailable == nil || pool.MaxUnavailable.IntValue() != 1 {
-		errs = append(errs, field.Invalid(path.Child("maxUnavailable"), pool.MaxUnavailable, "must be 1 for a highly available control plane"))
-	}
-	if *failureTolerance == gardencore.FailureToleranceTypeZone && len(pool.Zones) != 3 {
-		errs = append(errs, field.Invalid(path.Child("zones"), pool.Zones, "must be three zones to tolerate the failure of one"))
-	}
-	return errs
+	return slices.Concat(errs,
+		InvalidIf(pool.Maximum != 3, path.Child("maximum"), pool.Maximum, "must be 3 for a highly available control plane"),
+		InvalidIf(pool.MaxSurge == nil || pool.MaxSurge.IntValue() != 1, path.Child("maxSurge"), pool.MaxSurge,
+			"must be 1 for a highly available control plane"),
+		InvalidIf(pool.MaxUnavailable == nil || pool.MaxUnavailable.IntValue() != 1, path.Child("maxUnavailable"),
+			pool.MaxUnavailable, "must be 1 for a highly available control plane"),
+		InvalidIf(*failureTolerance == gardencore.FailureToleranceTypeZone && len(pool.Zones) != 3, path.Child("zones"),
+			pool.Zones, "must be three zones to tolerate the failure of one"),
+	)
 }
 
 // ---- networking ----
@@ -204,10 +173,7 @@ func validateNetworking(networking *gardencore.Networking, workerless bool, path
 		name string
 		cidr *string
 	}{{"nodes", networking.Nodes}, {"pods", networking.Pods}, {"services", networking.Services}} {
-		if network.cidr == nil {
-			continue
-		}
-		cidr := NewCIDR(*network.cidr, path.Child(network.name))
+		cidr := optionalCIDR(network.cidr, path.Child(network.name))
 		errs = append(errs, cidr.ValidateParse()...)
 		if len(networking.IPFamilies) < 2 {
 			errs = append(errs, cidr.ValidateIPFamily(primaryIPFamily(networking.IPFamilies))...)
@@ -218,21 +184,12 @@ func validateNetworking(networking *gardencore.Networking, workerless bool, path
 }
 
 func validateWorkerlessNetworking(networking *gardencore.Networking, path *field.Path) field.ErrorList {
-	var errs field.ErrorList
-	for _, unused := range []struct {
-		name string
-		set  bool
-	}{
-		{"type", networking.Type != nil},
-		{"providerConfig", networking.ProviderConfig != nil},
-		{"pods", networking.Pods != nil},
-		{"nodes", networking.Nodes != nil},
-	} {
-		if unused.set {
-			errs = append(errs, field.Forbidden(path.Child(unused.name), notForWorkerlessShoots))
-		}
-	}
-	return errs
+	return slices.Concat(
+		ForbiddenIf(networking.Type != nil, path.Child("type"), notForWorkerlessShoots),
+		ForbiddenIf(networking.ProviderConfig != nil, path.Child("providerConfig"), notForWorkerlessShoots),
+		ForbiddenIf(networking.Pods != nil, path.Child("pods"), notForWorkerlessShoots),
+		ForbiddenIf(networking.Nodes != nil, path.Child("nodes"), notForWorkerlessShoots),
+	)
 }
 
 // validateNetworkingType checks that the type can be a part of a label.
@@ -240,8 +197,6 @@ func validateNetworkingType(networkingType string, path *field.Path) field.Error
 	if networkingType == "" {
 		return field.ErrorList{field.Required(path, "must name the network plugin")}
 	}
-	if len(validation.IsQualifiedName(constants.LabelExtensionNetworkingTypePrefix+networkingType)) > 0 {
-		return field.ErrorList{field.Invalid(path, networkingType, "must be a valid label name")}
-	}
-	return nil
+	return InvalidIf(len(validation.IsQualifiedName(constants.LabelExtensionNetworkingTypePrefix+networkingType)) > 0,
+		path, networkingType, "must be a valid label name")
 }

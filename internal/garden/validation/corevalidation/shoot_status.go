@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"net/url"
 
-	apivalidation "k8s.io/apimachinery/pkg/api/validation"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
@@ -19,15 +18,12 @@ func ValidateShootStatusUpdate(newStatus, oldStatus gardencore.ShootStatus) fiel
 		path = field.NewPath("status")
 	)
 	if oldStatus.UID != "" {
-		errs = append(errs, apivalidation.ValidateImmutableField(newStatus.UID, oldStatus.UID, path.Child("uid"))...)
+		errs = append(errs, immutable(newStatus.UID, oldStatus.UID, path.Child("uid"))...)
 	}
 	if oldStatus.TechnicalID != "" {
-		errs = append(errs, apivalidation.ValidateImmutableField(newStatus.TechnicalID, oldStatus.TechnicalID, path.Child("technicalID"))...)
+		errs = append(errs, immutable(newStatus.TechnicalID, oldStatus.TechnicalID, path.Child("technicalID"))...)
 	}
-	if oldStatus.ClusterIdentity != nil {
-		errs = append(errs, apivalidation.ValidateImmutableField(newStatus.ClusterIdentity, oldStatus.ClusterIdentity,
-			path.Child("clusterIdentity"))...)
-	}
+	errs = append(errs, immutableOnceSet(newStatus.ClusterIdentity, oldStatus.ClusterIdentity, path.Child("clusterIdentity"))...)
 	errs = append(errs, validateAdvertisedAddresses(newStatus.AdvertisedAddresses, path.Child("advertisedAddresses"))...)
 	if networking := newStatus.Networking; networking != nil {
 		networkingPath := path.Child("networking")
@@ -56,7 +52,7 @@ func validateAdvertisedAddresses(addresses []gardencore.ShootAdvertisedAddress, 
 		namePath := path.Index(i).Child("name")
 		switch {
 		case address.Name == "":
-			errs = append(errs, required(namePath, address.Name)...)
+			errs = append(errs, Required(namePath, address.Name)...)
 		case !firstSight(names, address.Name):
 			errs = append(errs, field.Duplicate(namePath, address.Name))
 		default:
@@ -85,9 +81,7 @@ func validateAdvertisedURL(text string, path *field.Path) field.ErrorList {
 		{parsed.Fragment != "", parsed.Fragment, "there must be no fragment"},
 		{parsed.RawQuery != "", parsed.RawQuery, "there must be no query"},
 	} {
-		if part.broken {
-			errs = append(errs, field.Invalid(path, part.value, form+": "+part.detail))
-		}
+		errs = append(errs, InvalidIf(part.broken, path, part.value, form+": "+part.detail)...)
 	}
 	return errs
 }

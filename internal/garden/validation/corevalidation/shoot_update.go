@@ -23,7 +23,7 @@ func validateShootSpecUpdate(newSpec, oldSpec *gardencore.ShootSpec, inDeletion 
 		return field.ErrorList{field.Forbidden(path, "must not be changed while the Shoot is being deleted")}
 	}
 	errs := slices.Concat(
-		apivalidation.ValidateImmutableField(newSpec.Region, oldSpec.Region, path.Child("region")),
+		immutable(newSpec.Region, oldSpec.Region, path.Child("region")),
 		validateCloudProfileReference(newSpec, path),
 		validateBindingNamesUpdate(newSpec, oldSpec, path),
 		validateDNSUpdate(newSpec.DNS, oldSpec.DNS, newSpec.SeedName != nil, path.Child("dns")),
@@ -36,10 +36,12 @@ func validateShootSpecUpdate(newSpec, oldSpec *gardencore.ShootSpec, inDeletion 
 	case hasWorkers && !hadWorkers:
 		return append(errs, field.Forbidden(workersPath, "must be empty in a Shoot without workers"))
 	}
-	errs = append(errs, apivalidation.ValidateImmutableField(newSpec.Provider.Type, oldSpec.Provider.Type, path.Child("provider", "type"))...)
-	errs = append(errs, validateWorkersUpdate(newSpec, oldSpec, workersPath)...)
-	errs = append(errs, validateNetworkingUpdate(newSpec.Networking, oldSpec.Networking, path.Child("networking"))...)
-	return append(errs, validateSchedulerNameUpdate(newSpec.SchedulerName, oldSpec.SchedulerName, path.Child("schedulerName"))...)
+	return slices.Concat(errs,
+		immutable(newSpec.Provider.Type, oldSpec.Provider.Type, path.Child("provider", "type")),
+		validateWorkersUpdate(newSpec, oldSpec, workersPath),
+		validateNetworkingUpdate(newSpec.Networking, oldSpec.Networking, path.Child("networking")),
+		validateSchedulerNameUpdate(newSpec.SchedulerName, oldSpec.SchedulerName, path.Child("schedulerName")),
+	)
 }
 
 // validateBindingNamesUpdate refuses to change a secret binding, unless a credentials binding replaces it, and to
@@ -50,11 +52,10 @@ func validateBindingNamesUpdate(newSpec, oldSpec *gardencore.ShootSpec, path *fi
 		hasBinding = ptr.Deref(newSpec.CredentialsBindingName, "") != ""
 		migrates   = oldSpec.SecretBindingName != nil && newSpec.SecretBindingName == nil && hasBinding
 	)
-	if oldSpec.CredentialsBindingName != nil && !hasBinding {
-		errs = append(errs, field.Forbidden(path.Child("credentialsBindingName"), "must not be unset"))
-	}
+	errs = append(errs, ForbiddenIf(oldSpec.CredentialsBindingName != nil && !hasBinding,
+		path.Child("credentialsBindingName"), "must not be unset")...)
 	if !migrates {
-		errs = append(errs, apivalidation.ValidateImmutableField(newSpec.SecretBindingName, oldSpec.SecretBindingName,
+		errs = append(errs, immutable(newSpec.SecretBindingName, oldSpec.SecretBindingName,
 			path.Child("secretBindingName"))...)
 	}
 	return errs
@@ -77,13 +78,11 @@ func validateNetworkingUpdate(newNetworking, oldNetworking *gardencore.Networkin
 	case newNetworking == nil:
 		return field.ErrorList{field.Forbidden(path, "must not be unset")}
 	}
-	errs := apivalidation.ValidateImmutableField(newNetworking.Type, oldNetworking.Type, path.Child("type"))
-	if oldNetworking.Pods != nil {
-		errs = append(errs, apivalidation.ValidateImmutableField(newNetworking.Pods, oldNetworking.Pods, path.Child("pods"))...)
-	}
-	if oldNetworking.Services != nil {
-		errs = append(errs, apivalidation.ValidateImmutableField(newNetworking.Services, oldNetworking.Services, path.Child("services"))...)
-	}
+	errs := slices.Concat(
+		immutable(newNetworking.Type, oldNetworking.Type, path.Child("type")),
+		immutableOnceSet(newNetworking.Pods, oldNetworking.Pods, path.Child("pods")),
+		immutableOnceSet(newNetworking.Services, oldNetworking.Services, path.Child("services")),
+	)
 	var (
 		ipv4      = []gardencore.IPFamily{gardencore.IPFamilyIPv4}
 		dualStack = []gardencore.IPFamily{gardencore.IPFamilyIPv4, gardencore.IPFamilyIPv6}
@@ -108,11 +107,12 @@ func validateWorkersUpdate(newSpec, oldSpec *gardencore.ShootSpec, path *field.P
 	)
 	for i, worker := range newWorkers {
 		idxPath := path.Index(i)
-		if old := workerNamed(oldWorkers, worker.Name); old == nil {
+		if old := WorkerNamed(oldWorkers, worker.Name); old == nil {
 			errs = append(errs, validateInPlaceUpdatesEnabled(worker, idxPath)...)
 		} else {
 			errs = append(errs, validateUpdateStrategyUpdate(worker, *old, idxPath)...)
-			errs = append(errs, validateControlPlaneBackupUpdate(worker.ControlPlane, old.ControlPlane, idxPath.Child("controlPlane", "backup"))...)
+			errs = append(errs, validateBackupUpdate(controlPlaneBackup(worker), controlPlaneBackup(*old),
+				idxPath.Child("controlPlane", "backup"))...)
 		}
 		errs = append(errs, validateWorkerVersionsUpdate(worker, newSpec, oldSpec, idxPath)...)
 	}
@@ -129,43 +129,22 @@ func validateWorkersUpdate(newSpec, oldSpec *gardencore.ShootSpec, path *field.P
 // validateUpdateStrategyUpdate refuses to change a worker pool between in-place and rolling updates, and changes that
 // cannot be made in place.
 func validateUpdateStrategyUpdate(worker, old gardencore.Worker, path *field.Path) field.ErrorList {
-	if updatesInPlace(worker.UpdateStrategy) != updatesInPlace(old.UpdateStrategy) {
+	if UpdatesInPlace(worker.UpdateStrategy) != UpdatesInPlace(old.UpdateStrategy) {
 		return field.ErrorList{
 			field.Invalid(path.Child("updateStrategy"), worker.UpdateStrategy, "must not be changed between in-place and rolling updates")}
 	}
-	if !updatesInPlace(worker.UpdateStrategy) || !ptr.Equal(worker.UpdateStrategy, old.UpdateStrategy) {
+	if !UpdatesInPlace(worker.UpdateStrategy) || !ptr.Equal(worker.UpdateStrategy, old.UpdateStrategy) {
 		return nil
 	}
 	const notInPlace = "must not be changed in a worker pool that is updated in place"
-	var errs field.ErrorList
-	if worker.Machine.Type != old.Machine.Type {
-		errs = append(errs, field.Invalid(path.Child("machine", "type"), worker.Machine.Type, notInPlace))
-	}
+	errs := InvalidIf(worker.Machine.Type != old.Machine.Type, path.Child("machine", "type"), worker.Machine.Type, notInPlace)
 	if image, oldImage := worker.Machine.Image, old.Machine.Image; image != nil && oldImage != nil && image.Name != oldImage.Name {
 		errs = append(errs, field.Invalid(path.Child("machine", "image", "name"), image.Name, notInPlace))
 	}
 	if worker.CRI != nil && old.CRI != nil && worker.CRI.Name != old.CRI.Name {
 		errs = append(errs, field.Invalid(path.Child("cri", "name"), worker.CRI.Name, notInPlace))
 	}
-	if !sameValue(worker.Volume, old.Volume) {
-		errs = append(errs, field.Invalid(path.Child("volume"), worker.Volume, notInPlace))
-	}
-	return errs
-}
-
-// validateControlPlaneBackupUpdate refuses to change the provider and the region of the backups.
-func validateControlPlaneBackupUpdate(newControlPlane, oldControlPlane *gardencore.WorkerControlPlane, path *field.Path) field.ErrorList {
-	if oldControlPlane == nil || oldControlPlane.Backup == nil {
-		return nil
-	}
-	if newControlPlane == nil || newControlPlane.Backup == nil {
-		return field.ErrorList{field.Invalid(path, nil, apivalidation.FieldImmutableErrorMsg)}
-	}
-	newBackup, oldBackup := newControlPlane.Backup, oldControlPlane.Backup
-	return append(
-		apivalidation.ValidateImmutableField(newBackup.Provider, oldBackup.Provider, path.Child("provider")),
-		apivalidation.ValidateImmutableField(newBackup.Region, oldBackup.Region, path.Child("region"))...,
-	)
+	return append(errs, InvalidIf(!sameValue(worker.Volume, old.Volume), path.Child("volume"), worker.Volume, notInPlace)...)
 }
 
 // validateWorkerVersionsUpdate refuses to downgrade the Kubernetes version of a worker pool and, if the pool is
@@ -173,10 +152,10 @@ func validateControlPlaneBackupUpdate(newControlPlane, oldControlPlane *gardenco
 // compared with its own machine image.
 func validateWorkerVersionsUpdate(worker gardencore.Worker, newSpec, oldSpec *gardencore.ShootSpec, path *field.Path) field.ErrorList {
 	old := worker
-	if found := workerNamed(oldSpec.Provider.Workers, worker.Name); found != nil {
+	if found := WorkerNamed(oldSpec.Provider.Workers, worker.Name); found != nil {
 		old = *found
 	}
-	inPlace := updatesInPlace(worker.UpdateStrategy)
+	inPlace := UpdatesInPlace(worker.UpdateStrategy)
 	errs := validateShootVersionUpdate(workerVersion(worker, newSpec.Kubernetes.Version),
 		workerVersion(old, oldSpec.Kubernetes.Version), !inPlace, path.Child("kubernetes", "version"))
 	if inPlace {
@@ -190,7 +169,7 @@ func validateImageVersionUpdate(newImage, oldImage *gardencore.ShootMachineImage
 	if image.Version == "" {
 		return field.ErrorList{field.Invalid(path, "", "must not be empty in a worker pool that is updated in place")}
 	}
-	older, err := compareVersions(image.Version, "<", old.Version)
+	older, err := CompareVersions(image.Version, "<", old.Version)
 	switch {
 	case err != nil:
 		return field.ErrorList{field.Invalid(path, image.Version, fmt.Sprintf("cannot be compared with the old one: %v", err))}
@@ -206,7 +185,7 @@ func validateShootVersionUpdate(newVersion, oldVersion string, maySkipMinor bool
 	if newVersion == "" {
 		return field.ErrorList{field.Invalid(path, newVersion, "must not be empty")}
 	}
-	older, err := compareVersions(newVersion, "<", oldVersion)
+	older, err := CompareVersions(newVersion, "<", oldVersion)
 	if err != nil {
 		return field.ErrorList{field.Invalid(path, newVersion, fmt.Sprintf("cannot be compared with the old one: %v", err))}
 	}
@@ -220,10 +199,8 @@ func validateShootVersionUpdate(newVersion, oldVersion string, maySkipMinor bool
 	if err != nil {
 		return field.ErrorList{field.Invalid(path, oldVersion, err.Error())}
 	}
-	if skips, err := compareVersions(newVersion, ">=", tooNew); err == nil && skips {
-		return field.ErrorList{field.Forbidden(path, "must not skip a minor version")}
-	}
-	return nil
+	skips, err := CompareVersions(newVersion, ">=", tooNew)
+	return ForbiddenIf(err == nil && skips, path, "must not skip a minor version")
 }
 
 // ---- updates in place ----
@@ -248,8 +225,8 @@ func validateInPlaceUpdates(newShoot, oldShoot *gardencore.Shoot) field.ErrorLis
 		pending = slices.Concat(updates.PendingWorkerUpdates.AutoInPlaceUpdate, updates.PendingWorkerUpdates.ManualInPlaceUpdate)
 	)
 	for i, worker := range newShoot.Spec.Provider.Workers {
-		old := workerNamed(oldShoot.Spec.Provider.Workers, worker.Name)
-		if old == nil || !updatesInPlace(worker.UpdateStrategy) || !slices.Contains(pending, worker.Name) {
+		old := WorkerNamed(oldShoot.Spec.Provider.Workers, worker.Name)
+		if old == nil || !UpdatesInPlace(worker.UpdateStrategy) || !slices.Contains(pending, worker.Name) {
 			continue
 		}
 		newPoolVersion, newErr := parseWorkerVersion(worker, newVersion)
@@ -277,7 +254,7 @@ func validateNodeLocalDNSUpdate(newSpec, oldSpec *gardencore.ShootSpec, path *fi
 	proxy := oldSpec.Kubernetes.KubeProxy
 	ipvs := proxy != nil && ptr.Deref(proxy.Enabled, false) && ptr.Deref(proxy.Mode, "") == gardencore.ProxyModeIPVS
 	if slices.ContainsFunc(oldSpec.Provider.Workers, func(worker gardencore.Worker) bool {
-		return updatesInPlace(worker.UpdateStrategy) && (ipvs || versionBelow(workerVersion(worker, oldSpec.Kubernetes.Version), "1.34"))
+		return UpdatesInPlace(worker.UpdateStrategy) && (ipvs || versionBefore(workerVersion(worker, oldSpec.Kubernetes.Version), "1.34"))
 	}) {
 		return field.ErrorList{field.Forbidden(path.Child("systemComponents", "nodeLocalDNS"),
 			"must not be switched on or off if worker pools are updated in place and run Kubernetes before 1.34, or kube-proxy runs in IPVS mode")}
@@ -300,11 +277,10 @@ func validateFailureToleranceUpdate(newShoot, oldShoot *gardencore.Shoot) field.
 		newType, oldType = failureToleranceType(&newShoot.Spec), failureToleranceType(&oldShoot.Spec)
 	)
 	if oldType == nil {
-		if newType != nil && inHibernation(newShoot) {
-			errs = append(errs, field.Forbidden(path, "must not be set while the Shoot is hibernated or wakes up"))
-		}
+		errs = append(errs, ForbiddenIf(newType != nil && inHibernation(newShoot), path,
+			"must not be set while the Shoot is hibernated or wakes up")...)
 	} else if newShoot.Spec.SeedName != nil {
-		errs = append(errs, apivalidation.ValidateImmutableField(ptr.Deref(newType, ""), *oldType, path)...)
+		errs = append(errs, immutable(ptr.Deref(newType, ""), *oldType, path)...)
 	}
 	return errs
 }
@@ -312,7 +288,7 @@ func validateFailureToleranceUpdate(newShoot, oldShoot *gardencore.Shoot) field.
 // validateHibernationUpdate refuses to hibernate a shoot while the data in etcd is being re-encrypted, or a key is
 // being rotated.
 func validateHibernationUpdate(newShoot, oldShoot *gardencore.Shoot) field.ErrorList {
-	if hibernationWanted(oldShoot.Spec.Hibernation) || !hibernationWanted(newShoot.Spec.Hibernation) {
+	if HibernationEnabled(oldShoot.Spec.Hibernation) || !HibernationEnabled(newShoot.Spec.Hibernation) {
 		return nil
 	}
 	var (
@@ -330,8 +306,6 @@ func validateHibernationUpdate(newShoot, oldShoot *gardencore.Shoot) field.Error
 		errs = append(errs, field.Forbidden(
 			path, fmt.Sprintf("must not be true while status.credentials.rotation.serviceAccountKey.phase is %s", phase)))
 	}
-	if !resourcesToEncrypt(&oldShoot.Spec).Equal(encryptedResources(&oldShoot.Status)) {
-		errs = append(errs, field.Forbidden(path, "must not be true while a change of the encryption configuration is rolled out"))
-	}
-	return errs
+	return append(errs, ForbiddenIf(!resourcesToEncrypt(&oldShoot.Spec).Equal(encryptedResources(&oldShoot.Status)),
+		path, "must not be true while a change of the encryption configuration is rolled out")...)
 }

@@ -38,9 +38,9 @@ func validateWorker(worker *gardencore.Worker, shoot poolContext, path *field.Pa
 		apivalidation.ValidateAnnotations(worker.Annotations, path.Child("annotations")),
 		validateNodeTaints(worker.Taints, path.Child("taints")),
 		validateWorkerKubernetes(worker.Kubernetes, shoot.kubernetes, path.Child("kubernetes")),
-		validateCABundle(worker.CABundle, path.Child("caBundle")),
+		Optional(worker.CABundle, path.Child("caBundle"), validateCABundle),
 		validateVolumes(worker, path),
-		validateWorkerCRI(worker.CRI, path.Child("cri")),
+		Optional(worker.CRI, path.Child("cri"), validateWorkerCRI),
 		validateMachineControllerManager(worker, path.Child("machineControllerManagerSettings")),
 		validateWorkerControlPlane(worker.ControlPlane, shoot, path.Child("controlPlane")),
 		validateSysctls(worker.Sysctls, path.Child("sysctls")),
@@ -48,10 +48,8 @@ func validateWorker(worker *gardencore.Worker, shoot poolContext, path *field.Pa
 	if worker.ClusterAutoscaler != nil {
 		errs = append(errs, ValidateClusterAutoscalerOptionsForWorker(worker.ClusterAutoscaler, path.Child("autoscaler"))...)
 	}
-	if worker.UpdateStrategy != nil {
-		errs = append(errs, supported(path.Child("updateStrategy"), *worker.UpdateStrategy,
-			gardencore.AutoInPlaceUpdate, gardencore.AutoRollingUpdate, gardencore.ManualInPlaceUpdate)...)
-	}
+	errs = append(errs, SupportedIfSet(path.Child("updateStrategy"), worker.UpdateStrategy, gardencore.AutoInPlaceUpdate,
+		gardencore.AutoRollingUpdate, gardencore.ManualInPlaceUpdate)...)
 	if worker.Priority != nil && *worker.Priority < -1 {
 		errs = append(errs, field.Invalid(path.Child("priority"), *worker.Priority, "must not be less than -1"))
 	}
@@ -72,28 +70,18 @@ func validateShortName(name string, path *field.Path) field.ErrorList {
 // ---- machines and their number ----
 
 func validateMachine(machine *gardencore.Machine, shoot poolContext, path *field.Path) field.ErrorList {
-	var errs field.ErrorList
-	if machine.Type == "" {
-		errs = append(errs, field.Required(path.Child("type"), "must name a machine type"))
-	}
+	errs := RequiredIf(machine.Type == "", path.Child("type"), "must name a machine type")
 	imagePath := path.Child("image")
 	switch image := machine.Image; {
 	case image == nil:
-		if !shoot.inTemplate {
-			errs = append(errs, field.Required(imagePath, "must name a machine image"))
-		}
+		errs = append(errs, RequiredIf(!shoot.inTemplate, imagePath, "must name a machine image")...)
 	default:
-		if image.Name == "" {
-			errs = append(errs, field.Required(imagePath.Child("name"), "must name a machine image"))
-		}
-		if image.Version == "" && !shoot.inTemplate {
-			errs = append(errs, field.Required(imagePath.Child("version"), "must name a version of the machine image"))
-		}
+		errs = append(errs, RequiredIf(image.Name == "", imagePath.Child("name"), "must name a machine image")...)
+		errs = append(errs, RequiredIf(image.Version == "" && !shoot.inTemplate, imagePath.Child("version"),
+			"must name a version of the machine image")...)
 	}
-	if machine.Architecture != nil {
-		errs = append(errs, supported(path.Child("architecture"), *machine.Architecture, constants.ValidArchitectures...)...)
-	}
-	return errs
+	return append(errs, SupportedIfSet(path.Child("architecture"), machine.Architecture,
+		constants.ValidArchitectures...)...)
 }
 
 func validateWorkerSize(worker *gardencore.Worker, path *field.Path) field.ErrorList {
@@ -101,17 +89,13 @@ func validateWorkerSize(worker *gardencore.Worker, path *field.Path) field.Error
 		errs                       field.ErrorList
 		surgePath, unavailablePath = path.Child("maxSurge"), path.Child("maxUnavailable")
 	)
-	if worker.Minimum < 0 {
-		errs = append(errs, field.Invalid(path.Child("minimum"), worker.Minimum, apivalidation.IsNegativeErrorMsg))
-	}
-	if worker.Maximum < 0 {
-		errs = append(errs, field.Invalid(path.Child("maximum"), worker.Maximum, apivalidation.IsNegativeErrorMsg))
-	}
-	if worker.Maximum < worker.Minimum {
-		errs = append(errs, field.Forbidden(path.Child("maximum"), "must not be less than the minimum"))
-	}
-	errs = append(errs, validateNumberOrPercentage(worker.MaxSurge, surgePath)...)
-	errs = append(errs, validateNumberOrPercentage(worker.MaxUnavailable, unavailablePath)...)
+	errs = slices.Concat(errs,
+		InvalidIf(worker.Minimum < 0, path.Child("minimum"), worker.Minimum, apivalidation.IsNegativeErrorMsg),
+		InvalidIf(worker.Maximum < 0, path.Child("maximum"), worker.Maximum, apivalidation.IsNegativeErrorMsg),
+		ForbiddenIf(worker.Maximum < worker.Minimum, path.Child("maximum"), "must not be less than the minimum"),
+		validateNumberOrPercentage(worker.MaxSurge, surgePath),
+		validateNumberOrPercentage(worker.MaxUnavailable, unavailablePath),
+	)
 	if worker.MaxUnavailable != nil {
 		if percent, _ := percentage(*worker.MaxUnavailable); percent > 100 {
 			errs = append(errs, field.Invalid(unavailablePath, worker.MaxUnavailable, "must not be more than 100%"))
@@ -119,12 +103,8 @@ func validateWorkerSize(worker *gardencore.Worker, path *field.Path) field.Error
 	}
 	if ptr.Deref(worker.UpdateStrategy, "") == gardencore.ManualInPlaceUpdate {
 		notManual := fmt.Sprintf("must not be set with the update strategy %s", gardencore.ManualInPlaceUpdate)
-		if worker.MaxSurge != nil {
-			errs = append(errs, field.Invalid(surgePath, worker.MaxSurge, notManual))
-		}
-		if worker.MaxUnavailable != nil {
-			errs = append(errs, field.Invalid(unavailablePath, worker.MaxUnavailable, notManual))
-		}
+		errs = append(errs, InvalidIf(worker.MaxSurge != nil, surgePath, worker.MaxSurge, notManual)...)
+		errs = append(errs, InvalidIf(worker.MaxUnavailable != nil, unavailablePath, worker.MaxUnavailable, notManual)...)
 	} else if isZero(worker.MaxSurge) && isZero(worker.MaxUnavailable) {
 		errs = append(errs, field.Invalid(unavailablePath, worker.MaxUnavailable, "must not be 0 if maxSurge is"))
 	}
@@ -138,10 +118,8 @@ func validateNumberOrPercentage(value *intstr.IntOrString, path *field.Path) fie
 	case value.Type == intstr.Int:
 		return apivalidation.ValidateNonnegativeField(int64(value.IntVal), path)
 	}
-	if _, ok := percentage(*value); !ok {
-		return field.ErrorList{field.Invalid(path, value, "must be a number or a percentage like 5%")}
-	}
-	return nil
+	_, ok := percentage(*value)
+	return InvalidIf(!ok, path, value, "must be a number or a percentage like 5%")
 }
 
 func validateMachineControllerManager(worker *gardencore.Worker, path *field.Path) field.ErrorList {
@@ -156,16 +134,13 @@ func validateMachineControllerManager(worker *gardencore.Worker, path *field.Pat
 		validateNotNegativeDuration(settings.MachinePreserveTimeout, path.Child("machinePreserveTimeout")),
 		apivalidation.ValidateNonnegativeField(int64(ptr.Deref(settings.MaxEvictRetries, 0)), path.Child("maxEvictRetries")),
 	)
-	if timeoutPath := path.Child("inPlaceUpdateTimeout"); updatesInPlace(worker.UpdateStrategy) {
+	if timeoutPath := path.Child("inPlaceUpdateTimeout"); UpdatesInPlace(worker.UpdateStrategy) {
 		errs = append(errs, validateNotNegativeDuration(settings.MachineInPlaceUpdateTimeout, timeoutPath)...)
 	} else {
 		const notInPlace = "must not be set unless the update strategy is in place"
-		if settings.MachineInPlaceUpdateTimeout != nil {
-			errs = append(errs, field.Forbidden(timeoutPath, notInPlace))
-		}
-		if ptr.Deref(settings.DisableHealthTimeout, false) {
-			errs = append(errs, field.Forbidden(path.Child("disableHealthTimeout"), notInPlace))
-		}
+		errs = append(errs, ForbiddenIf(settings.MachineInPlaceUpdateTimeout != nil, timeoutPath, notInPlace)...)
+		errs = append(errs, ForbiddenIf(ptr.Deref(settings.DisableHealthTimeout, false), path.Child("disableHealthTimeout"),
+			notInPlace)...)
 	}
 	if preserved := settings.AutoPreserveFailedMachineMax; preserved != nil {
 		errs = append(errs, validatePreservedMachines(*preserved, worker, path.Child("autoPreserveFailedMachineMax"))...)
@@ -211,18 +186,15 @@ func validateWorkerKubernetes(worker *gardencore.WorkerKubernetes, shoot *garden
 
 func validateVersionSkew(worker, controlPlane string, path *field.Path) field.ErrorList {
 	const maxSkew = 3
-	newer, err := compareVersions(worker, ">", controlPlane)
+	newer, err := CompareVersions(worker, ">", controlPlane)
 	if err != nil {
 		return field.ErrorList{field.Invalid(path, worker, fmt.Sprintf("cannot be compared with the control plane's: %v", err))}
 	}
-	var errs field.ErrorList
-	if newer {
-		errs = append(errs, field.Forbidden(path, "must not be newer than the control plane's"))
-	}
+	errs := ForbiddenIf(newer, path, "must not be newer than the control plane's")
 	tooNew, err := minorsAhead(worker, maxSkew+1)
 	if err == nil {
 		var behind bool
-		if behind, err = compareVersions(controlPlane, ">=", tooNew); behind {
+		if behind, err = CompareVersions(controlPlane, ">=", tooNew); behind {
 			errs = append(errs, field.Forbidden(path, fmt.Sprintf("must be at most %d minor versions behind the control plane's", maxSkew)))
 		}
 	}
@@ -232,18 +204,13 @@ func validateVersionSkew(worker, controlPlane string, path *field.Path) field.Er
 	return errs
 }
 
-func validateWorkerCRI(cri *gardencore.CRI, path *field.Path) field.ErrorList {
-	if cri == nil {
-		return nil
-	}
-	errs := supported(path.Child("name"), cri.Name, gardencore.CRINameContainerD)
+func validateWorkerCRI(cri gardencore.CRI, path *field.Path) field.ErrorList {
+	errs := Supported(path.Child("name"), cri.Name, gardencore.CRINameContainerD)
 	types := sets.New[string]()
 	for i, runtime := range cri.ContainerRuntimes {
 		typePath := path.Child("containerruntimes").Index(i).Child("type") // as in Gardener's errors
-		errs = append(errs, required(typePath, runtime.Type)...)
-		if !firstSight(types, runtime.Type) {
-			errs = append(errs, field.Duplicate(typePath, runtime.Type))
-		}
+		errs = append(errs, Required(typePath, runtime.Type)...)
+		errs = append(errs, Distinct(typePath, types, runtime.Type)...)
 	}
 	return errs
 }
@@ -255,9 +222,7 @@ var volumeSizePattern = regexp.MustCompile(`^[0-9]+Gi$`)
 func validateVolumes(worker *gardencore.Worker, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	if volume := worker.Volume; volume != nil {
-		if volume.Name != nil {
-			errs = append(errs, validateVolumeName(*volume.Name, path.Child("volume", "name"))...)
-		}
+		errs = append(errs, Optional(volume.Name, path.Child("volume", "name"), validateVolumeName)...)
 		errs = append(errs, validateVolumeSize(volume.VolumeSize, path.Child("volume", "size"))...)
 	} else if len(worker.DataVolumes) > 0 {
 		errs = append(errs, field.Required(path.Child("volume"), "must be set if there are data volumes"))
@@ -266,9 +231,7 @@ func validateVolumes(worker *gardencore.Worker, path *field.Path) field.ErrorLis
 	for i, volume := range worker.DataVolumes {
 		idxPath := path.Child("dataVolumes").Index(i)
 		errs = append(errs, validateVolumeName(volume.Name, idxPath.Child("name"))...)
-		if !firstSight(names, volume.Name) {
-			errs = append(errs, field.Duplicate(idxPath.Child("name"), volume.Name))
-		}
+		errs = append(errs, Distinct(idxPath.Child("name"), names, volume.Name)...)
 		errs = append(errs, validateVolumeSize(volume.VolumeSize, idxPath.Child("size"))...)
 	}
 	if name := worker.KubeletDataVolumeName; name != nil && !names.Has(*name) {
@@ -279,16 +242,13 @@ func validateVolumes(worker *gardencore.Worker, path *field.Path) field.ErrorLis
 
 func validateVolumeName(name string, path *field.Path) field.ErrorList {
 	if name == "" {
-		return required(path, name)
+		return Required(path, name)
 	}
 	return validateShortName(name, path)
 }
 
 func validateVolumeSize(size string, path *field.Path) field.ErrorList {
-	if volumeSizePattern.MatchString(size) {
-		return nil
-	}
-	return field.ErrorList{field.Invalid(path, size, "must be in whole Gi, like 50Gi")}
+	return InvalidIf(!volumeSizePattern.MatchString(size), path, size, "must be in whole Gi, like 50Gi")
 }
 
 // ---- nodes ----
@@ -305,16 +265,15 @@ func validateNodeTaints(taints []corev1.Taint, path *field.Path) field.ErrorList
 	for i, taint := range taints {
 		idxPath := path.Index(i)
 		errs = append(errs, metav1validation.ValidateLabelName(taint.Key, idxPath.Child("key"))...)
-		if taint.Key == constants.TaintNodeCriticalComponentsNotReady {
-			errs = append(errs, field.Forbidden(idxPath.Child("key"), "is reserved for Gardener"))
-		}
+		errs = append(errs, ForbiddenIf(taint.Key == constants.TaintNodeCriticalComponentsNotReady, idxPath.Child("key"),
+			"is reserved for Gardener")...)
 		if messages := validation.IsValidLabelValue(taint.Value); len(messages) > 0 {
 			errs = append(errs, field.Invalid(idxPath.Child("value"), taint.Value, strings.Join(messages, "; ")))
 		}
 		if taint.Effect == "" {
 			errs = append(errs, field.Required(idxPath.Child("effect"), "must not be empty"))
 		} else {
-			errs = append(errs, supported(idxPath.Child("effect"), taint.Effect,
+			errs = append(errs, Supported(idxPath.Child("effect"), taint.Effect,
 				corev1.TaintEffectNoSchedule, corev1.TaintEffectPreferNoSchedule, corev1.TaintEffectNoExecute)...)
 		}
 		if !firstSight(seen, identity{taint.Key, taint.Effect}) {
@@ -335,18 +294,16 @@ func validateSysctls(sysctls map[string]string, path *field.Path) field.ErrorLis
 	var errs field.ErrorList
 	for _, key := range slices.Sorted(maps.Keys(sysctls)) {
 		keyPath := path.Child(key)
-		if !sysctlPattern.MatchString(key) {
-			errs = append(errs, field.Invalid(keyPath, key, "must be a sysctl key like net.ipv4.ip_forward"))
-		}
+		errs = append(errs, InvalidIf(!sysctlPattern.MatchString(key), keyPath, key,
+			"must be a sysctl key like net.ipv4.ip_forward")...)
 		if len(key) > maxKeyLength {
 			errs = append(errs, field.TooLong(keyPath, key, maxKeyLength))
 		}
 		for name := range strings.SplitSeq(key, ".") {
-			if len(name) > maxNameLength {
-				errs = append(errs, field.Invalid(keyPath, name, fmt.Sprintf("must not be longer than %d between dots", maxNameLength)))
-			}
+			errs = append(errs, InvalidIf(len(name) > maxNameLength, keyPath, name,
+				fmt.Sprintf("must not be longer than %d between dots", maxNameLength))...)
 		}
-		errs = append(errs, required(keyPath, sysctls[key])...)
+		errs = append(errs, Required(keyPath, sysctls[key])...)
 	}
 	return errs
 }
@@ -363,28 +320,24 @@ func validateWorkerControlPlane(controlPlane *gardencore.WorkerControlPlane, sho
 	}
 	if exposure := controlPlane.Exposure; exposure != nil && exposure.Extension != nil {
 		exposurePath := path.Child("exposure")
-		if exposure.DNS != nil {
-			errs = append(errs, field.Invalid(exposurePath, "", "must not have both dns and extension"))
-		}
+		errs = append(errs, InvalidIf(exposure.DNS != nil, exposurePath, "", "must not have both dns and extension")...)
 		errs = append(errs, requiredName(exposurePath.Child("type"), ptr.Deref(exposure.Extension.Type, ""), validation.IsDNS1123Label)...)
 	}
 	return errs
 }
 
 func validateControlPlaneBackup(backup *gardencore.Backup, shoot poolContext, path *field.Path) field.ErrorList {
-	errs := required(path.Child("provider"), backup.Provider)
-	if backup.Provider != shoot.provider && ptr.Deref(backup.Region, "") == "" {
-		errs = append(errs, field.Required(path.Child("region"), "must be set if the provider of the backups is not spec.provider.type"))
-	}
+	errs := Required(path.Child("provider"), backup.Provider)
+	errs = append(errs, RequiredIf(backup.Provider != shoot.provider && ptr.Deref(backup.Region, "") == "",
+		path.Child("region"), "must be set if the provider of the backups is not spec.provider.type")...)
 	refPath := path.Child("credentialsRef")
 	if backup.CredentialsRef == nil {
 		return append(errs, field.Required(refPath, "must refer to a Secret"))
 	}
 	ref := *backup.CredentialsRef
 	errs = append(errs, ValidateCredentialsRef(ref, refPath)...)
-	if ref.Namespace != shoot.namespace {
-		errs = append(errs, field.Forbidden(refPath.Child("namespace"), "must be the namespace of the Shoot"))
-	}
+	errs = append(errs, ForbiddenIf(ref.Namespace != shoot.namespace, refPath.Child("namespace"),
+		"must be the namespace of the Shoot")...)
 	if ref.APIVersion == securityv1alpha1.SchemeGroupVersion.String() && ref.Kind == workloadIdentityGVK.Kind {
 		errs = append(errs, field.Forbidden(refPath, "must not be a WorkloadIdentity: backups do not support it yet"))
 	}

@@ -114,7 +114,7 @@ func validateExpirableVersion(version gardencore.ExpirableVersion, path *field.P
 	var errs field.ErrorList
 	if version.Classification != nil {
 		classificationPath := path.Child("classification")
-		errs = append(errs, supported(classificationPath, *version.Classification, classifications...)...)
+		errs = append(errs, Supported(classificationPath, *version.Classification, classifications...)...)
 		if *version.Classification == gardencore.ClassificationExpired && version.Lifecycle == nil {
 			errs = append(errs, field.Forbidden(classificationPath, "must not be expired; set the expirationDate instead"))
 		}
@@ -135,10 +135,8 @@ func validateLifecycle(stages []gardencore.LifecycleStage, path *field.Path) fie
 	)
 	for i, stage := range stages {
 		idxPath, classificationPath := path.Index(i), path.Index(i).Child("classification")
-		errs = append(errs, supported(classificationPath, stage.Classification, classifications...)...)
-		if !firstSight(seen, stage.Classification) {
-			errs = append(errs, field.Duplicate(classificationPath, stage.Classification))
-		}
+		errs = append(errs, Supported(classificationPath, stage.Classification, classifications...)...)
+		errs = append(errs, Distinct(classificationPath, seen, stage.Classification)...)
 		if i > 0 && stages[i-1].Classification.Compare(stage.Classification) > 0 {
 			errs = append(errs, field.Invalid(classificationPath, stage.Classification,
 				fmt.Sprintf("must come before %s", stages[i-1].Classification)))
@@ -178,10 +176,8 @@ func validateSupportedVersionsConfiguration(version gardencore.ExpirableVersion,
 			return nil
 		}
 		sameMinor := otherParsed.Major() == parsed.Major() && otherParsed.Minor() == parsed.Minor()
-		if sameMinor && !otherParsed.Equal(parsed) {
-			errs = append(errs, field.Forbidden(path,
-				fmt.Sprintf("must not be classified as supported together with version %s of the same minor version", other.Version)))
-		}
+		errs = append(errs, ForbiddenIf(sameMinor && !otherParsed.Equal(parsed), path,
+			fmt.Sprintf("must not be classified as supported together with version %s of the same minor version", other.Version))...)
 	}
 	return errs
 }

@@ -14,7 +14,7 @@ import (
 // ValidateCredentialsBinding checks a credentials binding without comparing it to an old one.
 func ValidateCredentialsBinding(binding *gardensecurity.CredentialsBinding) field.ErrorList {
 	errs := slices.Concat(
-		apivalidation.ValidateObjectMeta(&binding.ObjectMeta, true, corevalidation.ValidateName, field.NewPath("metadata")),
+		apivalidation.ValidateObjectMeta(&binding.ObjectMeta, true, apivalidation.NameIsDNSSubdomain, field.NewPath("metadata")),
 		corevalidation.ValidateCredentialsRef(binding.CredentialsRef, field.NewPath("credentialsRef")),
 		validateType(binding.Provider.Type, field.NewPath("provider", "type")),
 	)

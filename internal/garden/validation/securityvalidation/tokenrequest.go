@@ -4,10 +4,11 @@ import (
 	"fmt"
 	"slices"
 
-	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	gardensecurity "github.com/gardener/gardener/pkg/apis/security"
+
+	"github.com/gardenlite/gardenlite/internal/garden/validation/corevalidation"
 )
 
 // The limits of the requested validity of a token, in seconds.
@@ -26,39 +27,22 @@ func ValidateTokenRequest(request *gardensecurity.TokenRequest) field.ErrorList 
 		errs = append(errs, field.Invalid(spec.Child("expirationSeconds"), seconds,
 			fmt.Sprintf("must be from %d to %d", minTokenExpiration, int64(maxTokenExpiration))))
 	}
-	if object := request.Spec.ContextObject; object != nil {
-		errs = append(errs, validateContextObject(object, spec.Child("contextObject"))...)
-	}
-	return errs
+	return append(errs, corevalidation.Optional(request.Spec.ContextObject, spec.Child("contextObject"), validateContextObject)...)
 }
 
 // validateContextObject checks that the reference is complete. Only the namespace may be missing, for a
 // cluster-scoped object.
-func validateContextObject(object *gardensecurity.ContextObject, path *field.Path) field.ErrorList {
-	errs := slices.Concat(
-		required(object.APIVersion, path.Child("apiVersion")),
-		required(object.Kind, path.Child("kind")),
+func validateContextObject(object gardensecurity.ContextObject, path *field.Path) field.ErrorList {
+	return slices.Concat(
+		corevalidation.Required(path.Child("apiVersion"), object.APIVersion),
+		corevalidation.Required(path.Child("kind"), object.Kind),
 		requiredSubdomain(object.Name, path.Child("name")),
+		corevalidation.Optional(object.Namespace, path.Child("namespace"), requiredSubdomain),
 	)
-	if object.Namespace != nil {
-		errs = append(errs, requiredSubdomain(*object.Namespace, path.Child("namespace"))...)
-	}
-	return errs
-}
-
-func required(value string, path *field.Path) field.ErrorList {
-	if value != "" {
-		return nil
-	}
-	return field.ErrorList{field.Required(path, "must not be empty")}
 }
 
 // requiredSubdomain refuses a name that is not a DNS subdomain. As in Gardener, an empty name is reported as both
 // missing and invalid.
 func requiredSubdomain(name string, path *field.Path) field.ErrorList {
-	errs := required(name, path)
-	for _, message := range validation.IsDNS1123Subdomain(name) {
-		errs = append(errs, field.Invalid(path, name, message))
-	}
-	return errs
+	return append(corevalidation.Required(path, name), corevalidation.ValidateDNS1123Subdomain(name, path)...)
 }

@@ -29,7 +29,7 @@ func SubClaim(identity *gardensecurity.WorkloadIdentity) string {
 func ValidateWorkloadIdentity(identity *gardensecurity.WorkloadIdentity) field.ErrorList {
 	spec := field.NewPath("spec")
 	return slices.Concat(
-		apivalidation.ValidateObjectMeta(&identity.ObjectMeta, true, corevalidation.ValidateName, field.NewPath("metadata")),
+		apivalidation.ValidateObjectMeta(&identity.ObjectMeta, true, apivalidation.NameIsDNSSubdomain, field.NewPath("metadata")),
 		validateAudiences(identity.Spec.Audiences, spec.Child("audiences")),
 		validateType(identity.Spec.TargetSystem.Type, spec.Child("targetSystem", "type")),
 		validateSubClaim(identity.Status.Sub, SubClaim(identity), subClaimPath()),
@@ -60,32 +60,21 @@ func validateAudiences(audiences []string, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	seen := sets.New[string]()
 	for i, audience := range audiences {
-		if audience == "" {
-			errs = append(errs, field.Required(path.Index(i), "must not be empty"))
-		}
-		if seen.Has(audience) {
-			errs = append(errs, field.Duplicate(path.Index(i), audience))
-		}
-		seen.Insert(audience)
+		errs = append(errs, corevalidation.Required(path.Index(i), audience)...)
+		errs = append(errs, corevalidation.Distinct(path.Index(i), seen, audience)...)
 	}
 	return errs
 }
 
 // validateSubClaim checks that claim is the expected one, and that the expected one is allowed in a token.
 func validateSubClaim(claim, expected string, path *field.Path) field.ErrorList {
-	var errs field.ErrorList
-	if claim == "" {
-		errs = append(errs, field.Required(path, "must be set"))
-	}
-	if claim != expected {
-		errs = append(errs, field.Invalid(path, claim, fmt.Sprintf("must be %q", expected)))
-	}
-	if i := strings.IndexFunc(expected, func(r rune) bool { return r > unicode.MaxASCII }); i >= 0 {
-		errs = append(errs, field.Invalid(path, expected, fmt.Sprintf("must consist of ASCII characters, unlike the one at %d", i)))
-	}
-	if len(expected) > maxSubClaimLength {
-		errs = append(errs, field.Invalid(path, expected,
-			fmt.Sprintf("must have at most %d characters, not %d: a shorter name helps", maxSubClaimLength, len(expected))))
-	}
-	return errs
+	nonASCII := strings.IndexFunc(expected, func(r rune) bool { return r > unicode.MaxASCII })
+	return slices.Concat(
+		corevalidation.RequiredIf(claim == "", path, "must be set"),
+		corevalidation.InvalidIf(claim != expected, path, claim, fmt.Sprintf("must be %q", expected)),
+		corevalidation.InvalidIf(nonASCII >= 0, path, expected,
+			fmt.Sprintf("must consist of ASCII characters, unlike the one at %d", nonASCII)),
+		corevalidation.InvalidIf(len(expected) > maxSubClaimLength, path, expected,
+			fmt.Sprintf("must have at most %d characters, not %d: a shorter name helps", maxSubClaimLength, len(expected))),
+	)
 }

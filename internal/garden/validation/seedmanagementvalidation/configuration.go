@@ -7,8 +7,9 @@ import (
 	"slices"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/util/validation"
+	utilvalidation "k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	componentbaseconfig "k8s.io/component-base/config"
 	componentbasev1alpha1 "k8s.io/component-base/config/v1alpha1"
@@ -21,7 +22,7 @@ import (
 	gardenseedmanagement "github.com/gardener/gardener/pkg/apis/seedmanagement"
 
 	"github.com/gardenlite/gardenlite/internal/garden/scheme"
-	"github.com/gardenlite/gardenlite/internal/garden/validation/corevalidation"
+	validation "github.com/gardenlite/gardenlite/internal/garden/validation/corevalidation"
 )
 
 // connectionRules are the way in which a gardenlet gets its kubeconfig for the garden. The allowed settings for the
@@ -52,26 +53,26 @@ func validateConfiguration(object runtime.Object, rules connectionRules, path *f
 		return errs
 	}
 	return slices.Concat(
-		optional(configuration.GardenClientConnection, path.Child("gardenClientConnection"), validateGardenClientConnection),
-		optional(configuration.GardenClientConnection, path.Child("gardenClientConnection"), rules.validate),
-		optional(configuration.SeedClientConnection, path.Child("seedClientConnection"),
-			func(c *gardenletv1alpha1.SeedClientConnection, path *field.Path) field.ErrorList {
+		validation.Optional(configuration.GardenClientConnection, path.Child("gardenClientConnection"), validateGardenClientConnection),
+		validation.Optional(configuration.GardenClientConnection, path.Child("gardenClientConnection"), rules.validate),
+		validation.Optional(configuration.SeedClientConnection, path.Child("seedClientConnection"),
+			func(c gardenletv1alpha1.SeedClientConnection, path *field.Path) field.ErrorList {
 				return validateClientConnection(&c.ClientConnectionConfiguration, path)
 			}),
-		optional(configuration.ShootClientConnection, path.Child("shootClientConnection"),
-			func(c *gardenletv1alpha1.ShootClientConnection, path *field.Path) field.ErrorList {
+		validation.Optional(configuration.ShootClientConnection, path.Child("shootClientConnection"),
+			func(c gardenletv1alpha1.ShootClientConnection, path *field.Path) field.ErrorList {
 				return validateClientConnection(&c.ClientConnectionConfiguration, path)
 			}),
 		// In the errors for these three, Gardener uses the path within the configuration.
-		optional(configuration.LeaderElection, field.NewPath("leaderElection"), validateLeaderElection),
+		validation.Optional(configuration.LeaderElection, field.NewPath("leaderElection"), validateLeaderElection),
 		oneOf(configuration.LogLevel, field.NewPath("logLevel"), config.LogLevelDebug, config.LogLevelInfo, config.LogLevelError),
 		oneOf(configuration.LogFormat, field.NewPath("logFormat"), config.LogFormatJSON, config.LogFormatText),
-		optional(configuration.Controllers, path.Child("controllers"), validateControllers),
-		optional(configuration.SeedConfig, path.Child("seedConfig"), validateSeedConfig),
-		optional(configuration.Resources, path.Child("resources"), validateResources),
-		optional(configuration.SNI, path.Child("sni"), validateSNI),
+		validation.Optional(configuration.Controllers, path.Child("controllers"), validateControllers),
+		validation.Optional(configuration.SeedConfig, path.Child("seedConfig"), validateSeedConfig),
+		validation.Optional(configuration.Resources, path.Child("resources"), validateResources),
+		validation.Optional(configuration.SNI, path.Child("sni"), validateSNI),
 		validateExposureClassHandlers(configuration.ExposureClassHandlers, path.Child("exposureClassHandlers")),
-		optional(configuration.NodeToleration, path.Child("nodeToleration"), validateNodeToleration),
+		validation.Optional(configuration.NodeToleration, path.Child("nodeToleration"), validateNodeToleration),
 	)
 }
 
@@ -94,7 +95,7 @@ func validateConfigurationUpdate(newObject, oldObject runtime.Object, path *fiel
 	if newTemplate == nil || oldTemplate == nil {
 		return append(errs, oldErrs...)
 	}
-	return corevalidation.ValidateSeedTemplateUpdate(newTemplate, oldTemplate, seedPath)
+	return validation.ValidateSeedTemplateUpdate(newTemplate, oldTemplate, seedPath)
 }
 
 // oneOf refuses a value that is neither empty nor one of the allowed ones.
@@ -102,38 +103,40 @@ func oneOf(value string, path *field.Path, allowed ...string) field.ErrorList {
 	if value == "" {
 		return nil
 	}
-	return supported(value, path, allowed...)
+	return validation.Supported(path, value, allowed...)
+}
+
+func nonNegativeDuration(value *metav1.Duration, path *field.Path) field.ErrorList {
+	if value == nil {
+		return nil
+	}
+	return validation.NotNegative(&value.Duration, path)
 }
 
 // ---- connections ----
 
 // validate checks that the connection has the kubeconfigs that it needs, and no others, for the kind of
 // bootstrapping.
-func (r connectionRules) validate(connection *gardenletv1alpha1.GardenClientConnection, path *field.Path) field.ErrorList {
+func (r connectionRules) validate(connection gardenletv1alpha1.GardenClientConnection, path *field.Path) field.ErrorList {
+	const notBootstrapped = "must not be set without bootstrapping"
 	var errs field.ErrorList
 	switch kubeconfig := path.Child("kubeconfig"); r.bootstrap {
 	case gardenseedmanagement.BootstrapServiceAccount, gardenseedmanagement.BootstrapToken:
-		if connection.Kubeconfig != "" {
-			errs = append(errs, field.Forbidden(kubeconfig, "must not be set: the gardenlet is bootstrapped"))
-		}
+		return validation.ForbiddenIf(connection.Kubeconfig != "", kubeconfig, "must not be set: the gardenlet is bootstrapped")
 	case gardenseedmanagement.BootstrapNone:
 		if connection.Kubeconfig == "" && !r.mergeWithParent {
 			errs = append(errs, field.Required(kubeconfig, "must be set without bootstrapping and merging with the parent's configuration"))
 		}
-		if connection.BootstrapKubeconfig != nil {
-			errs = append(errs, field.Forbidden(path.Child("bootstrapKubeconfig"), "must not be set without bootstrapping"))
-		}
-		if connection.KubeconfigSecret != nil {
-			errs = append(errs, field.Forbidden(path.Child("kubeconfigSecret"), "must not be set without bootstrapping"))
-		}
+		errs = append(errs, validation.ForbiddenIf(connection.BootstrapKubeconfig != nil, path.Child("bootstrapKubeconfig"), notBootstrapped)...)
+		errs = append(errs, validation.ForbiddenIf(connection.KubeconfigSecret != nil, path.Child("kubeconfigSecret"), notBootstrapped)...)
 	}
 	return errs
 }
 
-func validateGardenClientConnection(connection *gardenletv1alpha1.GardenClientConnection, path *field.Path) field.ErrorList {
+func validateGardenClientConnection(connection gardenletv1alpha1.GardenClientConnection, path *field.Path) field.ErrorList {
 	return append(
 		validateClientConnection(&connection.ClientConnectionConfiguration, path),
-		optional(connection.KubeconfigValidity, path.Child("kubeconfigValidity"), validateKubeconfigValidity)...,
+		validation.Optional(connection.KubeconfigValidity, path.Child("kubeconfigValidity"), validateKubeconfigValidity)...,
 	)
 }
 
@@ -142,27 +145,23 @@ func validateClientConnection(connection *componentbasev1alpha1.ClientConnection
 		&componentbaseconfig.ClientConnectionConfiguration{Burst: connection.Burst}, path)
 }
 
-func validateKubeconfigValidity(validity *gardenletv1alpha1.KubeconfigValidity, path *field.Path) field.ErrorList {
+func validateKubeconfigValidity(validity gardenletv1alpha1.KubeconfigValidity, path *field.Path) field.ErrorList {
 	const shortest = 10 * time.Minute
 	var errs field.ErrorList
 	if v := validity.Validity; v != nil && v.Duration < shortest {
 		errs = append(errs, field.Invalid(path.Child("validity"), v.Duration.String(), fmt.Sprintf("must be at least %s", shortest)))
 	}
-	least, most, leastPath := validity.AutoRotationJitterPercentageMin, validity.AutoRotationJitterPercentageMax,
-		path.Child("autoRotationJitterPercentageMin")
-	if least != nil && *least < 1 {
-		errs = append(errs, field.Invalid(leastPath, *least, "must be at least 1"))
-	}
-	if most != nil && *most > 100 {
-		errs = append(errs, field.Invalid(path.Child("autoRotationJitterPercentageMax"), *most, "must be at most 100"))
-	}
-	if least != nil && most != nil && *least >= *most {
-		errs = append(errs, field.Invalid(leastPath, *least, "must be less than autoRotationJitterPercentageMax"))
-	}
-	return errs
+	least, most := ptr.Deref(validity.AutoRotationJitterPercentageMin, 1), ptr.Deref(validity.AutoRotationJitterPercentageMax, 100)
+	bothSet := validity.AutoRotationJitterPercentageMin != nil && validity.AutoRotationJitterPercentageMax != nil
+	leastPath := path.Child("autoRotationJitterPercentageMin")
+	return slices.Concat(errs,
+		validation.InvalidIf(least < 1, leastPath, least, "must be at least 1"),
+		validation.InvalidIf(most > 100, path.Child("autoRotationJitterPercentageMax"), most, "must be at most 100"),
+		validation.InvalidIf(bothSet && least >= most, leastPath, least, "must be less than autoRotationJitterPercentageMax"),
+	)
 }
 
-func validateLeaderElection(election *componentbasev1alpha1.LeaderElectionConfiguration, path *field.Path) field.ErrorList {
+func validateLeaderElection(election componentbasev1alpha1.LeaderElectionConfiguration, path *field.Path) field.ErrorList {
 	return componentbasevalidation.ValidateLeaderElectionConfiguration(&componentbaseconfig.LeaderElectionConfiguration{
 		LeaderElect:       ptr.Deref(election.LeaderElect, false),
 		LeaseDuration:     election.LeaseDuration,
@@ -177,16 +176,16 @@ func validateLeaderElection(election *componentbasev1alpha1.LeaderElectionConfig
 // ---- the seed ----
 
 // validateSeedConfig checks the seed that the gardenlet registers. The configuration must not set its name.
-func validateSeedConfig(seed *gardenletv1alpha1.SeedConfig, path *field.Path) field.ErrorList {
+func validateSeedConfig(seed gardenletv1alpha1.SeedConfig, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	if seed.Name != "" {
 		errs = append(errs, field.Forbidden(path.Child("metadata", "name"), "must not be set: the seed gets the name of this object"))
 	}
-	template, conversionErrs := seedTemplate(seed, path)
+	template, conversionErrs := seedTemplate(&seed, path)
 	if template == nil {
 		return append(errs, conversionErrs...)
 	}
-	return append(errs, corevalidation.ValidateSeedTemplate(template, path)...)
+	return append(errs, validation.ValidateSeedTemplate(template, path)...)
 }
 
 // seedTemplate converts the template of a seed to the internal version.
@@ -198,7 +197,7 @@ func seedTemplate(seed *gardenletv1alpha1.SeedConfig, path *field.Path) (*garden
 	return template, nil
 }
 
-func validateResources(resources *gardenletv1alpha1.ResourcesConfiguration, path *field.Path) field.ErrorList {
+func validateResources(resources gardenletv1alpha1.ResourcesConfiguration, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	for _, name := range slices.Sorted(maps.Keys(resources.Reserved)) {
 		reserved, reservedPath := resources.Reserved[name], path.Child("reserved", string(name))
@@ -211,25 +210,22 @@ func validateResources(resources *gardenletv1alpha1.ResourcesConfiguration, path
 	return errs
 }
 
-func validateNodeToleration(toleration *gardenletv1alpha1.NodeToleration, path *field.Path) field.ErrorList {
+func validateNodeToleration(toleration gardenletv1alpha1.NodeToleration, path *field.Path) field.ErrorList {
 	return append(
-		nonNegative(toleration.DefaultNotReadyTolerationSeconds, path.Child("defaultNotReadyTolerationSeconds")),
-		nonNegative(toleration.DefaultUnreachableTolerationSeconds, path.Child("defaultUnreachableTolerationSeconds"))...,
+		validation.NotNegative(toleration.DefaultNotReadyTolerationSeconds, path.Child("defaultNotReadyTolerationSeconds")),
+		validation.NotNegative(toleration.DefaultUnreachableTolerationSeconds, path.Child("defaultUnreachableTolerationSeconds"))...,
 	)
 }
 
 // ---- exposure ----
 
-func validateSNI(sni *gardenletv1alpha1.SNI, path *field.Path) field.ErrorList {
+func validateSNI(sni gardenletv1alpha1.SNI, path *field.Path) field.ErrorList {
 	if sni.Ingress == nil {
 		return nil
 	}
-	return optional(sni.Ingress.ServiceExternalIP, path.Child("ingress", "serviceExternalIP"),
-		func(ip *string, path *field.Path) field.ErrorList {
-			if net.ParseIP(*ip) != nil {
-				return nil
-			}
-			return field.ErrorList{field.Invalid(path, *ip, "must be an IP address")}
+	return validation.Optional(sni.Ingress.ServiceExternalIP, path.Child("ingress", "serviceExternalIP"),
+		func(ip string, path *field.Path) field.ErrorList {
+			return validation.InvalidIf(net.ParseIP(ip) == nil, path, ip, "must be an IP address")
 		})
 }
 
@@ -237,15 +233,15 @@ func validateExposureClassHandlers(handlers []gardenletv1alpha1.ExposureClassHan
 	var errs field.ErrorList
 	for i, handler := range handlers {
 		idxPath := path.Index(i)
-		for _, message := range validation.IsDNS1123Label(handler.Name) {
-			errs = append(errs, field.Invalid(idxPath.Child("name"), handler.Name, message))
-		}
-		if class := handler.LoadBalancerService.Class; class != nil {
-			for _, message := range validation.IsQualifiedName(*class) {
-				errs = append(errs, field.Invalid(idxPath.Child("loadBalancerService", "class"), *class, message))
-			}
-		}
-		errs = append(errs, optional(handler.SNI, idxPath.Child("sni"), validateSNI)...)
+		errs = slices.Concat(errs,
+			validation.InvalidEach(idxPath.Child("name"), handler.Name, utilvalidation.IsDNS1123Label(handler.Name)),
+			validation.Optional(handler.LoadBalancerService.Class, idxPath.Child("loadBalancerService", "class"), validateLoadBalancerClass),
+			validation.Optional(handler.SNI, idxPath.Child("sni"), validateSNI),
+		)
 	}
 	return errs
+}
+
+func validateLoadBalancerClass(class string, path *field.Path) field.ErrorList {
+	return validation.InvalidEach(path, class, utilvalidation.IsQualifiedName(class))
 }

@@ -9,49 +9,42 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	gardenseedmanagement "github.com/gardener/gardener/pkg/apis/seedmanagement"
+
+	validation "github.com/gardenlite/gardenlite/internal/garden/validation/corevalidation"
 )
 
 // validateDeployment checks the deployment of a gardenlet. The fields that are copied into the pod (resources,
 // volumes, environment, tolerations) are validated only by the cluster in which the pod runs.
-func validateDeployment(deployment *gardenseedmanagement.GardenletDeployment, path *field.Path) field.ErrorList {
+func validateDeployment(deployment gardenseedmanagement.GardenletDeployment, path *field.Path) field.ErrorList {
 	return slices.Concat(
-		nonNegative(deployment.ReplicaCount, path.Child("replicaCount")),
-		nonNegative(deployment.RevisionHistoryLimit, path.Child("revisionHistoryLimit")),
-		optional(deployment.ServiceAccountName, path.Child("serviceAccountName"), validateServiceAccountName),
-		optional(deployment.Image, path.Child("image"), validateImage),
+		validation.NotNegative(deployment.ReplicaCount, path.Child("replicaCount")),
+		validation.NotNegative(deployment.RevisionHistoryLimit, path.Child("revisionHistoryLimit")),
+		validation.Optional(deployment.ServiceAccountName, path.Child("serviceAccountName"), validateServiceAccountName),
+		validation.Optional(deployment.Image, path.Child("image"), validateImage),
 		metav1validation.ValidateLabels(deployment.PodLabels, path.Child("podLabels")),
 		apivalidation.ValidateAnnotations(deployment.PodAnnotations, path.Child("podAnnotations")),
 	)
 }
 
-func validateServiceAccountName(name *string, path *field.Path) (errs field.ErrorList) {
-	for _, message := range apivalidation.ValidateServiceAccountName(*name, false) {
-		errs = append(errs, field.Invalid(path, *name, message))
-	}
-	return errs
+func validateServiceAccountName(name string, path *field.Path) field.ErrorList {
+	return validation.InvalidEach(path, name, apivalidation.ValidateServiceAccountName(name, false))
 }
 
 // validateImage checks that an image is identified either by a complete reference or by its parts.
-func validateImage(image *gardenseedmanagement.Image, path *field.Path) field.ErrorList {
+func validateImage(image gardenseedmanagement.Image, path *field.Path) field.ErrorList {
 	errs := slices.Concat(
-		optional(image.Ref, path.Child("ref"), notEmpty),
-		optional(image.Repository, path.Child("repository"), notEmpty),
-		optional(image.Tag, path.Child("tag"), notEmpty),
+		validation.Optional(image.Ref, path.Child("ref"), notEmpty),
+		validation.Optional(image.Repository, path.Child("repository"), notEmpty),
+		validation.Optional(image.Tag, path.Child("tag"), notEmpty),
 	)
 	if image.Ref != nil && (image.Repository != nil || image.Tag != nil) {
 		errs = append(errs, field.Forbidden(path, "must have either a ref or a repository and a tag, not both"))
 	}
-	if image.PullPolicy != nil {
-		errs = append(errs, supported(*image.PullPolicy, path.Child("pullPolicy"), corev1.PullAlways,
-			corev1.PullIfNotPresent, corev1.PullNever)...)
-	}
-	return errs
+	return append(errs, validation.SupportedIfSet(path.Child("pullPolicy"), image.PullPolicy,
+		corev1.PullAlways, corev1.PullIfNotPresent, corev1.PullNever)...)
 }
 
 // notEmpty refuses an empty value. The error is Invalid instead of Required, because the field is optional.
-func notEmpty(value *string, path *field.Path) field.ErrorList {
-	if *value != "" {
-		return nil
-	}
-	return field.ErrorList{field.Invalid(path, *value, "must not be empty if it is set")}
+func notEmpty(value string, path *field.Path) field.ErrorList {
+	return validation.InvalidIf(value == "", path, value, "must not be empty if it is set")
 }

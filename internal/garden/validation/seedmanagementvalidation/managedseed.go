@@ -10,13 +10,15 @@ import (
 
 	"github.com/gardener/gardener/pkg/apis/core/v1beta1/constants"
 	gardenseedmanagement "github.com/gardener/gardener/pkg/apis/seedmanagement"
+
+	validation "github.com/gardenlite/gardenlite/internal/garden/validation/corevalidation"
 )
 
 // ValidateManagedSeed checks a managed seed without comparing it to an old one.
 func ValidateManagedSeed(seed *gardenseedmanagement.ManagedSeed) field.ErrorList {
 	return slices.Concat(
 		apivalidation.ValidateObjectMeta(&seed.ObjectMeta, true, apivalidation.NameIsDNSLabel, field.NewPath("metadata")),
-		validateOperation(seed.Annotations, constants.GardenerOperationReconcile, constants.GardenerOperationRenewKubeconfig),
+		validation.ValidateOperation(seed.Annotations, constants.GardenerOperationReconcile, constants.GardenerOperationRenewKubeconfig),
 		validateManagedSeedSpec(&seed.Spec, field.NewPath("spec"), false),
 	)
 }
@@ -25,7 +27,7 @@ func ValidateManagedSeed(seed *gardenseedmanagement.ManagedSeed) field.ErrorList
 func ValidateManagedSeedUpdate(newSeed, oldSeed *gardenseedmanagement.ManagedSeed) field.ErrorList {
 	return slices.Concat(
 		apivalidation.ValidateObjectMetaUpdate(&newSeed.ObjectMeta, &oldSeed.ObjectMeta, field.NewPath("metadata")),
-		validateOperationUpdate(newSeed.Annotations, oldSeed.Annotations),
+		validation.ValidateOperationUpdate(newSeed.Annotations, oldSeed.Annotations),
 		validateManagedSeedSpecUpdate(&newSeed.Spec, &oldSeed.Spec, field.NewPath("spec")),
 		ValidateManagedSeed(newSeed),
 	)
@@ -35,7 +37,7 @@ func ValidateManagedSeedUpdate(newSeed, oldSeed *gardenseedmanagement.ManagedSee
 func ValidateManagedSeedStatusUpdate(newSeed, oldSeed *gardenseedmanagement.ManagedSeed) field.ErrorList {
 	return slices.Concat(
 		apivalidation.ValidateObjectMetaUpdate(&newSeed.ObjectMeta, &oldSeed.ObjectMeta, field.NewPath("metadata")),
-		nonNegative(&newSeed.Status.ObservedGeneration, field.NewPath("status", "observedGeneration")),
+		validation.NotNegative(&newSeed.Status.ObservedGeneration, field.NewPath("status", "observedGeneration")),
 	)
 }
 
@@ -78,9 +80,9 @@ func validateGardenlet(gardenlet *gardenseedmanagement.GardenletConfig, path *fi
 		mergeWithParent: ptr.Deref(gardenlet.MergeWithParent, false),
 	}
 	return slices.Concat(
-		optional(gardenlet.Deployment, path.Child("deployment"), validateDeployment),
+		validation.Optional(gardenlet.Deployment, path.Child("deployment"), validateDeployment),
 		validateConfiguration(gardenlet.Config, connection, path.Child("config")),
-		supported(connection.bootstrap, path.Child("bootstrap"),
+		validation.Supported(path.Child("bootstrap"), connection.bootstrap,
 			gardenseedmanagement.BootstrapServiceAccount, gardenseedmanagement.BootstrapToken, gardenseedmanagement.BootstrapNone),
 	)
 }

@@ -16,7 +16,7 @@ import (
 	"github.com/gardener/gardener/pkg/apis/core/v1beta1/constants"
 	gardenseedmanagement "github.com/gardener/gardener/pkg/apis/seedmanagement"
 
-	"github.com/gardenlite/gardenlite/internal/garden/validation/corevalidation"
+	validation "github.com/gardenlite/gardenlite/internal/garden/validation/corevalidation"
 )
 
 // shootTemplateRule checks the template for shoots, either as a new or as a changed one.
@@ -26,7 +26,7 @@ type shootTemplateRule func(*gardencore.ShootTemplate, *field.Path) field.ErrorL
 
 // ValidateManagedSeedSet checks a new set of managed seeds.
 func ValidateManagedSeedSet(set *gardenseedmanagement.ManagedSeedSet) field.ErrorList {
-	return validateManagedSeedSet(set, corevalidation.ValidateShootTemplate)
+	return validateManagedSeedSet(set, validation.ValidateShootTemplate)
 }
 
 // ValidateManagedSeedSetUpdate checks a changed set of managed seeds.
@@ -37,9 +37,9 @@ func ValidateManagedSeedSetUpdate(newSet, oldSet *gardenseedmanagement.ManagedSe
 		apivalidation.ValidateImmutableField(newSpec.Selector, oldSpec.Selector, path.Child("selector")),
 		apivalidation.ValidateImmutableField(newSpec.RevisionHistoryLimit, oldSpec.RevisionHistoryLimit, path.Child("revisionHistoryLimit")),
 		validateManagedSeedSpecUpdate(&newSpec.Template.Spec, &oldSpec.Template.Spec, path.Child("template", "spec")),
-		corevalidation.ValidateShootTemplateUpdate(&newSpec.ShootTemplate, &oldSpec.ShootTemplate, path.Child("shootTemplate")),
+		validation.ValidateShootTemplateUpdate(&newSpec.ShootTemplate, &oldSpec.ShootTemplate, path.Child("shootTemplate")),
 		validateManagedSeedSet(newSet, func(template *gardencore.ShootTemplate, path *field.Path) field.ErrorList {
-			return corevalidation.ValidateChangedShootTemplate(template, &oldSpec.ShootTemplate, path)
+			return validation.ValidateChangedShootTemplate(template, &oldSpec.ShootTemplate, path)
 		}),
 	)
 }
@@ -47,13 +47,11 @@ func ValidateManagedSeedSetUpdate(newSet, oldSet *gardenseedmanagement.ManagedSe
 func validateManagedSeedSet(set *gardenseedmanagement.ManagedSeedSet, shootTemplate shootTemplateRule) field.ErrorList {
 	metadata := field.NewPath("metadata")
 	errs := append(
-		apivalidation.ValidateObjectMeta(&set.ObjectMeta, true, corevalidation.ValidateName, metadata),
+		apivalidation.ValidateObjectMeta(&set.ObjectMeta, true, apivalidation.NameIsDNSSubdomain, metadata),
 		validateManagedSeedSetSpec(&set.Spec, shootTemplate, field.NewPath("spec"))...,
 	)
-	if set.Namespace != constants.GardenNamespace {
-		errs = append(errs, field.Invalid(metadata.Child("namespace"), set.Namespace, "must be "+constants.GardenNamespace))
-	}
-	return errs
+	return append(errs, validation.InvalidIf(set.Namespace != constants.GardenNamespace, metadata.Child("namespace"), set.Namespace,
+		"must be "+constants.GardenNamespace)...)
 }
 
 // ---- specification ----
@@ -63,11 +61,11 @@ func validateManagedSeedSetSpec(spec *gardenseedmanagement.ManagedSeedSetSpec, s
 	selector, errs := validateSelector(&spec.Selector, path.Child("selector"))
 	return slices.Concat(
 		errs,
-		nonNegative(spec.Replicas, path.Child("replicas")),
-		nonNegative(spec.RevisionHistoryLimit, path.Child("revisionHistoryLimit")),
+		validation.NotNegative(spec.Replicas, path.Child("replicas")),
+		validation.NotNegative(spec.RevisionHistoryLimit, path.Child("revisionHistoryLimit")),
 		validateSeedTemplateOfSet(&spec.Template, selector, path.Child("template")),
 		validateShootTemplateOfSet(&spec.ShootTemplate, selector, shootTemplate, path.Child("shootTemplate")),
-		optional(spec.UpdateStrategy, path.Child("updateStrategy"), validateUpdateStrategy),
+		validation.Optional(spec.UpdateStrategy, path.Child("updateStrategy"), validateUpdateStrategy),
 	)
 }
 
@@ -128,7 +126,7 @@ func validateShootTemplateOfSet(template *gardencore.ShootTemplate, selector lab
 	return errs
 }
 
-func validateUpdateStrategy(strategy *gardenseedmanagement.UpdateStrategy, path *field.Path) field.ErrorList {
+func validateUpdateStrategy(strategy gardenseedmanagement.UpdateStrategy, path *field.Path) field.ErrorList {
 	if strategy.Type == nil {
 		return nil
 	}
@@ -139,9 +137,9 @@ func validateUpdateStrategy(strategy *gardenseedmanagement.UpdateStrategy, path 
 		if strategy.RollingUpdate == nil {
 			return nil
 		}
-		return nonNegative(strategy.RollingUpdate.Partition, path.Child("rollingUpdate", "partition"))
+		return validation.NotNegative(strategy.RollingUpdate.Partition, path.Child("rollingUpdate", "partition"))
 	default:
-		return supported(*strategy.Type, typePath, gardenseedmanagement.RollingUpdateStrategyType)
+		return validation.Supported(typePath, *strategy.Type, gardenseedmanagement.RollingUpdateStrategyType)
 	}
 }
 
@@ -155,9 +153,8 @@ func ValidateManagedSeedSetStatusUpdate(newSet, oldSet *gardenseedmanagement.Man
 		apivalidation.ValidateObjectMetaUpdate(&newSet.ObjectMeta, &oldSet.ObjectMeta, field.NewPath("metadata")),
 		validateManagedSeedSetStatus(newStatus, newSet.Name, path)...,
 	)
-	if newStatus.NextReplicaNumber < oldStatus.NextReplicaNumber {
-		errs = append(errs, field.Invalid(path.Child("nextReplicaNumber"), newStatus.NextReplicaNumber, "must not decrease"))
-	}
+	errs = append(errs, validation.InvalidIf(newStatus.NextReplicaNumber < oldStatus.NextReplicaNumber,
+		path.Child("nextReplicaNumber"), newStatus.NextReplicaNumber, "must not decrease")...)
 	if before, now := oldStatus.CollisionCount, newStatus.CollisionCount; before != nil && (now == nil || *now < *before) {
 		errs = append(errs, field.Invalid(path.Child("collisionCount"), ptr.Deref(now, 0), "must not decrease"))
 	}
@@ -166,19 +163,18 @@ func ValidateManagedSeedSetStatusUpdate(newSet, oldSet *gardenseedmanagement.Man
 
 func validateManagedSeedSetStatus(status *gardenseedmanagement.ManagedSeedSetStatus, name string, path *field.Path) field.ErrorList {
 	errs := slices.Concat(
-		nonNegative(&status.ObservedGeneration, path.Child("observedGeneration")),
-		nonNegative(&status.Replicas, path.Child("replicas")),
-		nonNegative(&status.NextReplicaNumber, path.Child("nextReplicaNumber")),
-		nonNegative(status.CollisionCount, path.Child("collisionCount")),
+		validation.NotNegative(&status.ObservedGeneration, path.Child("observedGeneration")),
+		validation.NotNegative(&status.Replicas, path.Child("replicas")),
+		validation.NotNegative(&status.NextReplicaNumber, path.Child("nextReplicaNumber")),
+		validation.NotNegative(status.CollisionCount, path.Child("collisionCount")),
 	)
 	for _, part := range []struct {
 		name     string
 		replicas int32
 	}{{"readyReplicas", status.ReadyReplicas}, {"currentReplicas", status.CurrentReplicas}, {"updatedReplicas", status.UpdatedReplicas}} {
-		errs = append(errs, nonNegative(&part.replicas, path.Child(part.name))...)
-		if part.replicas > status.Replicas {
-			errs = append(errs, field.Invalid(path.Child(part.name), part.replicas, "must not be more than status.replicas"))
-		}
+		errs = append(errs, validation.NotNegative(&part.replicas, path.Child(part.name))...)
+		errs = append(errs, validation.InvalidIf(part.replicas > status.Replicas, path.Child(part.name), part.replicas,
+			"must not be more than status.replicas")...)
 	}
 	if pending := status.PendingReplica; pending != nil {
 		errs = append(errs, validatePendingReplica(pending, name, path.Child("pendingReplica"))...)
@@ -188,17 +184,15 @@ func validateManagedSeedSetStatus(status *gardenseedmanagement.ManagedSeedSetSta
 
 func validatePendingReplica(pending *gardenseedmanagement.PendingReplica, set string, path *field.Path) field.ErrorList {
 	errs := append(
-		supported(pending.Reason, path.Child("reason"),
+		validation.Supported(path.Child("reason"), pending.Reason,
 			gardenseedmanagement.ShootReconcilingReason, gardenseedmanagement.ShootDeletingReason,
 			gardenseedmanagement.ShootReconcileFailedReason, gardenseedmanagement.ShootDeleteFailedReason,
 			gardenseedmanagement.ManagedSeedPreparingReason, gardenseedmanagement.ManagedSeedDeletingReason,
 			gardenseedmanagement.SeedNotReadyReason, gardenseedmanagement.ShootNotHealthyReason),
-		nonNegative(pending.Retries, path.Child("retries"))...,
+		validation.NotNegative(pending.Retries, path.Child("retries"))...,
 	)
-	if !isReplicaOf(pending.Name, set) {
-		errs = append(errs, field.Invalid(path.Child("name"), pending.Name, "must be the name of the set, a hyphen and a number"))
-	}
-	return errs
+	return append(errs, validation.InvalidIf(!isReplicaOf(pending.Name, set), path.Child("name"), pending.Name,
+		"must be the name of the set, a hyphen and a number")...)
 }
 
 var replicaName = regexp.MustCompile(`(.*)-([0-9]+)$`)

@@ -28,14 +28,35 @@ func ValidateBackupBucketUpdate(newBucket, oldBucket *gardencore.BackupBucket) f
 	path := field.NewPath("spec")
 	return slices.Concat(
 		apivalidation.ValidateObjectMetaUpdate(&newBucket.ObjectMeta, &oldBucket.ObjectMeta, field.NewPath("metadata")),
-		apivalidation.ValidateImmutableField(newBucket.Spec.Provider, oldBucket.Spec.Provider, path.Child("provider")),
-		apivalidation.ValidateImmutableField(newBucket.Spec.SeedName, oldBucket.Spec.SeedName, path.Child("seedName")),
+		immutable(newBucket.Spec.Provider, oldBucket.Spec.Provider, path.Child("provider")),
+		immutable(newBucket.Spec.SeedName, oldBucket.Spec.SeedName, path.Child("seedName")),
 		ValidateBackupBucket(newBucket),
 	)
 }
 
-// ValidateBackupBucketStatusUpdate accepts any status.
-func ValidateBackupBucketStatusUpdate(_, _ *gardencore.BackupBucket) field.ErrorList { return nil }
+// ValidateBackupEntry checks a new backup entry. It accepts any name, which consists of a technical ID and a UID.
+func ValidateBackupEntry(entry *gardencore.BackupEntry) field.ErrorList {
+	spec, path := &entry.Spec, field.NewPath("spec")
+	anyName := func(string, bool) []string { return nil }
+	errs := slices.Concat(
+		apivalidation.ValidateObjectMeta(&entry.ObjectMeta, true, anyName, field.NewPath("metadata")),
+		notEmpty(path.Child("bucketName"), spec.BucketName),
+		validateSeedOrShoot(spec.SeedName, spec.ShootRef, path),
+	)
+	if shoot := spec.ShootRef; spec.SeedName == nil && shoot != nil && shoot.Namespace != "" && shoot.Namespace != entry.Namespace {
+		errs = append(errs, field.Forbidden(path.Child("shootRef", "namespace"), "must be the namespace of the BackupEntry"))
+	}
+	return errs
+}
+
+// ValidateBackupEntryUpdate checks a changed backup entry. All of its specification may change, because a control
+// plane migration moves it.
+func ValidateBackupEntryUpdate(newEntry, oldEntry *gardencore.BackupEntry) field.ErrorList {
+	return append(
+		apivalidation.ValidateObjectMetaUpdate(&newEntry.ObjectMeta, &oldEntry.ObjectMeta, field.NewPath("metadata")),
+		ValidateBackupEntry(newEntry)...,
+	)
+}
 
 // validateSeedOrShoot checks that exactly one is set: the name of a seed, or a complete reference to a shoot. Backups
 // are made in either of them.
@@ -53,9 +74,7 @@ func validateSeedOrShoot(seedName *string, shootRef *corev1.ObjectReference, pat
 	if version := gardencorev1beta1.SchemeGroupVersion.String(); shootRef.APIVersion != version {
 		errs = append(errs, field.Forbidden(shootPath.Child("apiVersion"), "must be "+version))
 	}
-	if shootRef.Kind != "Shoot" {
-		errs = append(errs, field.Forbidden(shootPath.Child("kind"), "must be Shoot"))
-	}
+	errs = append(errs, ForbiddenIf(shootRef.Kind != "Shoot", shootPath.Child("kind"), "must be Shoot")...)
 	errs = append(errs, notEmpty(shootPath.Child("name"), shootRef.Name)...)
 	return append(errs, notEmpty(shootPath.Child("namespace"), shootRef.Namespace)...)
 }

@@ -1,5 +1,6 @@
 // Package admission lists the garden's in-process admission plugins, in the order in which Gardener runs them. Each
-// plugin has a folder.
+// plugin has a folder. It may import plugin, request, what several plugins share (cloudprofile, seedcommon and
+// shootcommon), the validation and the scheme, nothing else of this module.
 package admission
 
 import (

@@ -1,5 +1,5 @@
 // Package backupbucketvalidator contains the admission plugin BackupBucketValidator, which requires the credentials of
-// a BackupBucket to have the type of its provider. It may import the plugin and seedcommon packages.
+// a BackupBucket to have the type of its provider.
 package backupbucketvalidator
 
 import (

@@ -1,8 +1,8 @@
 // Package bastionvalidator contains the admission plugin Bastion. It sets the fields of a Bastion that derive from its
 // Shoot, its creator, and the owner reference to the Shoot. Only the creator may change the ingress of a Bastion.
 //
-// It may import the plugin and shootcommon packages. As in Gardener, a Bastion that does not fit its Shoot is
-// refused as Invalid; a change of its ingress by another user is refused as Forbidden.
+// As in Gardener, a Bastion that does not fit its Shoot is refused as Invalid; a change of its ingress by another user
+// is refused as Forbidden.
 package bastionvalidator
 
 import (

@@ -1,6 +1,5 @@
 // Package controllerregistrationresources contains the admission plugin ControllerRegistrationResources: for each kind
-// and type of extension resource, at most one ControllerRegistration may be primarily responsible. It may import the
-// plugin and request packages.
+// and type of extension resource, at most one ControllerRegistration may be primarily responsible.
 package controllerregistrationresources
 
 import (

@@ -1,6 +1,5 @@
 // Package customverbauthorizer contains the admission plugin CustomVerbAuthorizer: to change certain fields, the user
-// needs a custom verb on the object in addition to create and update. It may import the plugin, request and
-// shootcommon packages.
+// needs a custom verb on the object in addition to create and update.
 package customverbauthorizer
 
 import (

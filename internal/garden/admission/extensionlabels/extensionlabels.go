@@ -1,6 +1,5 @@
 // Package extensionlabels contains the admission plugin ExtensionLabels. It labels every object with the extensions
-// that it uses, so that extensions can select their objects. It overwrites such labels of the user. It may import the
-// plugin, request and shootcommon packages.
+// that it uses, so that extensions can select their objects. It overwrites such labels of the user.
 package extensionlabels
 
 import (

@@ -1,6 +1,5 @@
 // Package finalizerremoval contains the admission plugin FinalizerRemoval, which refuses to remove Gardener's finalizer
-// from a binding that a Shoot uses, or from a Shoot whose deletion is not complete. It may import the plugin, request
-// and shootcommon packages.
+// from a binding that a Shoot uses, or from a Shoot whose deletion is not complete.
 package finalizerremoval
 
 import (

@@ -1,7 +1,5 @@
 // Package managedseedshoot contains the admission plugin ManagedSeedShoot, which refuses to delete a ManagedSeed while
 // its seed has Shoots.
-//
-// It may import the plugin, request and seedcommon packages.
 package managedseedshoot
 
 import (

@@ -2,9 +2,8 @@
 // ManagedSeed from the Shoot that becomes a seed, and validates that the template agrees with the Shoot.
 //
 // managedseed.go has the plugin and reads the Shoot, defaults.go defaults the template, dns.go finds the DNS provider
-// for it, and validate.go compares it with the Shoot. The package may import the plugin, request, seedcommon and
-// shootcommon packages and the scheme. As in Gardener, it refuses a ManagedSeed as Invalid, not as Forbidden; this
-// includes what makes Gardener's plugin fail, like a Shoot without networks.
+// for it, and validate.go compares it with the Shoot. As in Gardener, it refuses a ManagedSeed as Invalid, not as
+// Forbidden; this includes what makes Gardener's plugin fail, like a Shoot without networks.
 package managedseedvalidator
 
 import (

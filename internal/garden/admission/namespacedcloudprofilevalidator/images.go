@@ -82,10 +82,8 @@ func (f *fit) validateOverride(image string, version gardencore.MachineImageVers
 	} else {
 		same := *before
 		same.ExpirationDate = version.ExpirationDate
-		if !reflect.DeepEqual(same, version) {
-			errs = append(errs, field.Forbidden(
-				path, "must not change, but for the expiration date, now that the parent CloudProfile has the version, too"))
-		}
+		errs = append(errs, validation.ForbiddenIf(!reflect.DeepEqual(same, version), path,
+			"must not change, but for the expiration date, now that the parent CloudProfile has the version, too")...)
 	}
 	var holds *gardencore.ExpirableVersion
 	if merged := cloudprofile.ImageVersion(f.merged.MachineImages, image, version.Version); merged != nil {
@@ -107,13 +105,9 @@ func validateOnlyExpiration(version gardencore.MachineImageVersion, path *field.
 		{"kubeletVersionConstraint", ptr.Deref(version.KubeletVersionConstraint, "") != ""},
 		{"inPlaceUpdates", version.InPlaceUpdates != nil},
 	} {
-		if other.set {
-			errs = append(errs, field.Forbidden(path.Child(other.name), "must not be set: the version is the parent CloudProfile's"))
-		}
+		errs = append(errs, validation.ForbiddenIf(other.set, path.Child(other.name),
+			"must not be set: the version is the parent CloudProfile's")...)
 	}
-	if version.ExpirationDate == nil {
-		errs = append(errs, field.Invalid(path.Child("expirationDate"), nil,
-			"must be set: it is all that can be said about the parent CloudProfile's version"))
-	}
-	return errs
+	return append(errs, validation.InvalidIf(version.ExpirationDate == nil, path.Child("expirationDate"), nil,
+		"must be set: it is all that can be said about the parent CloudProfile's version")...)
 }

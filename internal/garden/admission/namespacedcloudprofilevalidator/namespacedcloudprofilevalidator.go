@@ -1,7 +1,5 @@
 // Package namespacedcloudprofilevalidator contains the admission plugin NamespacedCloudProfileValidator, which checks
 // that a NamespacedCloudProfile fits its parent and that both together are a valid profile. It also merges the two.
-//
-// It may import the plugin, request and cloudprofile packages and the validation of the core group.
 package namespacedcloudprofilevalidator
 
 import (
@@ -85,9 +83,8 @@ func (f *fit) validateKubernetes() field.ErrorList {
 		if cloudprofile.KubernetesVersion(f.parent.Kubernetes.Versions, version.Version) == nil {
 			errs = append(errs, field.Invalid(path.Child("version"), version.Version, "must be a version of the parent CloudProfile"))
 		}
-		if version.ExpirationDate == nil {
-			errs = append(errs, field.Required(path.Child("expirationDate"), "is all that can be said about a version here"))
-		}
+		errs = append(errs, validation.RequiredIf(version.ExpirationDate == nil, path.Child("expirationDate"),
+			"is all that can be said about a version here")...)
 		before := cloudprofile.KubernetesVersion(f.merged.Kubernetes.Versions, version.Version)
 		errs = append(errs, f.validateExpiration(version, before, path)...)
 	}

@@ -1,8 +1,7 @@
 // Package plugin contains what the garden's admission plugins have in common: their factories and their dependencies.
 //
 // Plugins read Gardener objects through Reader, which reads from the API server's own storage: an object is visible as
-// soon as it is created, while an informer could lag behind. Plugins may import nothing of the garden but this package,
-// request, the validation helpers and the scheme.
+// soon as it is created, while an informer could lag behind. The package may import request.
 package plugin
 
 import (

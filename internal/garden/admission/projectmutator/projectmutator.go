@@ -1,5 +1,5 @@
 // Package projectmutator contains the admission plugin ProjectMutator, which sets the creator and the owner of a
-// Project and makes the owner a member. It may import the plugin and request packages.
+// Project and makes the owner a member.
 package projectmutator
 
 import (

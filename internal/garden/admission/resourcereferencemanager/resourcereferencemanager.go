@@ -1,6 +1,5 @@
 // Package resourcereferencemanager contains the admission plugin ResourceReferenceManager. It checks that the objects
-// that an object refers to exist and that the user may read them, and refuses to remove what other objects refer to. It
-// may import the plugin, request, shootcommon and cloudprofile packages.
+// that an object refers to exist and that the user may read them, and refuses to remove what other objects refer to.
 //
 // It answers every refused request with a 403 that names the field.
 package resourcereferencemanager

@@ -1,6 +1,5 @@
 // Package seedmutator contains the admission plugin SeedMutator, which labels a Seed with its own name and, if it is a
-// managed seed, with the name of the seed that the Shoot runs on. It may import the plugin, request and
-// seedcommon packages.
+// managed seed, with the name of the seed that the Shoot runs on.
 package seedmutator
 
 import (

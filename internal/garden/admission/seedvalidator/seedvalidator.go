@@ -1,6 +1,5 @@
 // Package seedvalidator contains the admission plugin SeedValidator: it refuses changes and the deletion of a Seed that
-// would break its Shoots, and checks that the backup credentials have the type of the backup provider. It may import
-// the plugin, request, seedcommon and shootcommon packages.
+// would break its Shoots, and checks that the backup credentials have the type of the backup provider.
 package seedvalidator
 
 import (

@@ -1,7 +1,8 @@
 // Package shootcommon is shared by the admission plugins for Shoots: it reads the objects that a Shoot refers to,
 // and answers simple questions about a Shoot.
 //
-// It may import the plugin package and the Gardener API types. Its functions do not change their arguments.
+// It may import the plugin package, the validation helpers and the Gardener API types. Its functions do not change
+// their arguments.
 package shootcommon
 
 import (

@@ -1,7 +1,5 @@
 // Package shootexposureclass contains the admission plugin ShootExposureClass, which merges the seed selector and
 // tolerations of the ExposureClass of a new Shoot into those of the Shoot.
-//
-// It may import the plugin package and shootcommon.
 package shootexposureclass
 
 import (

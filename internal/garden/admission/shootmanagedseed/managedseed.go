@@ -1,7 +1,5 @@
 // Package shootmanagedseed contains the admission plugin ShootManagedSeed. While a ManagedSeed refers to a Shoot, it
 // refuses to delete the Shoot, and to change it in a way that breaks the seed.
-//
-// It may import the plugin package and shootcommon.
 package shootmanagedseed
 
 import (
@@ -81,9 +79,8 @@ func managedSeedsOf(ctx context.Context, r plugin.Reader, namespace, shoot strin
 func validateUpdate(shoot, old *gardencore.Shoot, seed *seedmanagement.ManagedSeed) field.ErrorList {
 	var errs field.ErrorList
 	spec := field.NewPath("spec")
-	if validation.NginxIngressEnabled(shoot.Spec.Addons) {
-		errs = append(errs, field.Invalid(spec.Child("addons", "nginxIngress", "enabled"), true, "a seed has an ingress controller of its own"))
-	}
+	errs = append(errs, validation.InvalidIf(validation.NginxIngressEnabled(shoot.Spec.Addons),
+		spec.Child("addons", "nginxIngress", "enabled"), true, "a seed has an ingress controller of its own")...)
 	if vpa := shoot.Spec.Kubernetes.VerticalPodAutoscaler; vpa == nil || !vpa.Enabled {
 		errs = append(errs, field.Invalid(spec.Child("kubernetes", "verticalPodAutoscaler", "enabled"), false,
 			"a seed needs the vertical pod autoscaler"))

@@ -1,8 +1,7 @@
 // Package shootmutator contains the admission plugin ShootMutator. It defaults fields of a Shoot, also from its
 // CloudProfile and its Seed, sets the annotation with the creator, and adds the gardenlet tasks that a change needs.
 //
-// It may import the plugin package, shootcommon and cloudprofile. It refuses a request only if a default cannot be
-// determined; ShootValidator validates the result.
+// It refuses a request only if a default cannot be determined; ShootValidator validates the result.
 package shootmutator
 
 import (

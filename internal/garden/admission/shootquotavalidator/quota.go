@@ -1,8 +1,6 @@
 // Package shootquotavalidator contains the admission plugin ShootQuotaValidator. The credentials binding of a Shoot
 // refers to Quotas, which limit the sum of the resources of all Shoots that use the binding, and the lifetime of each
 // of them.
-//
-// It may import the plugin package, shootcommon and cloudprofile.
 package shootquotavalidator
 
 import (

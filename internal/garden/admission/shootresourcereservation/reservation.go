@@ -1,8 +1,6 @@
 // Package shootresourcereservation contains the admission plugin ShootResourceReservation, which defaults the resources
 // that the kubelet reserves on each node (kubeReserved). The amounts are those that Gardener uses unless it is
 // configured to derive them from machine types.
-//
-// It may import the plugin package and shootcommon.
 package shootresourcereservation
 
 import (

@@ -1,7 +1,5 @@
 // Package shoottolerationrestriction contains the admission plugin ShootTolerationRestriction: new Shoots get the
 // default tolerations of their Project, and may have others only if the Project's whitelist has them.
-//
-// It may import the plugin package, shootcommon and the validation helpers.
 package shoottolerationrestriction
 
 import (

@@ -67,9 +67,8 @@ func (r *request) validateNetworks() field.ErrorList {
 	if r.seed == nil {
 		return errs
 	}
-	if networking.Pods == nil && ipv4 && !workerless {
-		errs = append(errs, field.Required(path.Child("pods"), "the Shoot has a seed, which offers no default"))
-	}
+	errs = append(errs, validation.RequiredIf(networking.Pods == nil && ipv4 && !workerless, path.Child("pods"),
+		"the Shoot has a seed, which offers no default")...)
 	if networking.Services == nil && (ipv4 || workerless && shootcommon.HasIPFamily(r.shoot, gardencore.IPFamilyIPv6)) {
 		errs = append(errs, field.Required(path.Child("services"), "the Shoot has a seed, which offers no default"))
 	}

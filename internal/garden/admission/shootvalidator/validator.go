@@ -3,9 +3,8 @@
 // Shoot has its domain. In updates it validates only what has changed, so that a Shoot can still be changed if its
 // CloudProfile does not offer all of it any more.
 //
-// It may import the plugin package, shootcommon, cloudprofile and the validation helpers. It does not change its
-// arguments. If a referenced object does not exist, it returns an error about the referring field, not an internal
-// error.
+// It does not change its arguments. If a referenced object does not exist, it returns an error about the referring
+// field, not an internal error.
 package shootvalidator
 
 import (

@@ -1,7 +1,5 @@
 // Package shootvpa contains the admission plugin ShootVPAEnabledByDefault, which enables the vertical pod autoscaler
 // for new Shoots with workers that do not configure it.
-//
-// It may import the plugin package and shootcommon.
 package shootvpa
 
 import (

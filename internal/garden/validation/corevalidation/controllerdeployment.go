@@ -60,13 +60,12 @@ func ValidateOCIRepository(oci *gardencore.OCIRepository, path *field.Path) fiel
 	case ptr.Deref(oci.Ref, "") == "" && ptr.Deref(oci.Repository, "") == "":
 		errs = append(errs, field.Required(path, "must have either a ref or a repository"))
 	case oci.Ref != nil:
-		for _, other := range []struct {
-			name  string
-			value *string
-		}{{"repository", oci.Repository}, {"tag", oci.Tag}, {"digest", oci.Digest}} {
-			errs = append(errs, ForbiddenIf(ptr.Deref(other.value, "") != "", path.Child(other.name),
-				"must not be set together with ref")...)
-		}
+		const alone = "must not be set together with ref"
+		return slices.Concat(
+			ForbiddenIf(ptr.Deref(oci.Repository, "") != "", path.Child("repository"), alone),
+			ForbiddenIf(ptr.Deref(oci.Tag, "") != "", path.Child("tag"), alone),
+			ForbiddenIf(ptr.Deref(oci.Digest, "") != "", path.Child("digest"), alone),
+		)
 	default:
 		errs = append(errs, RequiredIf(ptr.Deref(oci.Tag, "") == "" && ptr.Deref(oci.Digest, "") == "", path,
 			"must have a tag or a digest")...)

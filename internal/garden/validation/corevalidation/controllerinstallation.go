@@ -43,8 +43,7 @@ func validateControllerInstallationSpecUpdate(newInstallation, oldInstallation *
 	if newInstallation.DeletionTimestamp != nil && !apiequality.Semantic.DeepEqual(newSpec, oldSpec) {
 		return forbiddenInDeletion(path)
 	}
-	errs := immutable(newSpec.RegistrationRef.Name, oldSpec.RegistrationRef.Name,
-		path.Child("registrationRef", "name"))
+	errs := immutable(newSpec.RegistrationRef.Name, oldSpec.RegistrationRef.Name, path.Child("registrationRef", "name"))
 	if newSpec.SeedRef != nil && oldSpec.SeedRef != nil {
 		errs = append(errs, immutable(newSpec.SeedRef.Name, oldSpec.SeedRef.Name, path.Child("seedRef", "name"))...)
 	}

@@ -60,10 +60,9 @@ func validateControllerRegistrationSpecUpdate(newRegistration, oldRegistration *
 
 func validateRegistrationDeployment(deployment *gardencore.ControllerRegistrationDeployment,
 	resources []gardencore.ControllerResource, path *field.Path) field.ErrorList {
-	var errs field.ErrorList
-	errs = append(errs, SupportedIfSet(path.Child("policy"), deployment.Policy,
+	errs := SupportedIfSet(path.Child("policy"), deployment.Policy,
 		gardencore.ControllerDeploymentPolicyAlways, gardencore.ControllerDeploymentPolicyAlwaysExceptNoShoots,
-		gardencore.ControllerDeploymentPolicyOnDemand)...)
+		gardencore.ControllerDeploymentPolicyOnDemand)
 	if deployment.SeedSelector != nil {
 		selectorPath := path.Child("seedSelector")
 		if slices.ContainsFunc(resources, func(r gardencore.ControllerResource) bool { return ptr.Deref(r.Primary, true) }) {
@@ -120,10 +119,7 @@ func validateKindSpecificFields(resource gardencore.ControllerResource, path *fi
 		return errs
 	}
 	errs = append(errs, validateClusterTypes(resource, path)...)
-	if resource.Lifecycle != nil {
-		errs = append(errs, validateExtensionLifecycle(resource.Lifecycle, path.Child("lifecycle"))...)
-	}
-	return errs
+	return append(errs, Optional(resource.Lifecycle, path.Child("lifecycle"), validateExtensionLifecycle)...)
 }
 
 // validateClusterTypes checks that the cluster types are known and distinct, and that the extension is enabled
@@ -149,17 +145,12 @@ func validateClusterTypes(resource gardencore.ControllerResource, path *field.Pa
 
 // validateExtensionLifecycle allows any strategy for the reconciliation. The strategies for deletion and migration
 // must be relative to the kube-apiserver, because there may be no workers any more.
-func validateExtensionLifecycle(lifecycle *gardencore.ControllerResourceLifecycle, path *field.Path) field.ErrorList {
-	var errs field.ErrorList
+func validateExtensionLifecycle(lifecycle gardencore.ControllerResourceLifecycle, path *field.Path) field.ErrorList {
 	aroundAPIServer := []gardencore.ControllerResourceLifecycleStrategy{gardencore.AfterKubeAPIServer, gardencore.BeforeKubeAPIServer}
 	anyTime := append(slices.Clone(aroundAPIServer), gardencore.AfterWorker)
-	for _, f := range []struct {
-		name    string
-		value   *gardencore.ControllerResourceLifecycleStrategy
-		allowed []gardencore.ControllerResourceLifecycleStrategy
-	}{{"reconcile", lifecycle.Reconcile, anyTime}, {"delete", lifecycle.Delete, aroundAPIServer},
-		{"migrate", lifecycle.Migrate, aroundAPIServer}} {
-		errs = append(errs, SupportedIfSet(path.Child(f.name), f.value, f.allowed...)...)
-	}
-	return errs
+	return slices.Concat(
+		SupportedIfSet(path.Child("reconcile"), lifecycle.Reconcile, anyTime...),
+		SupportedIfSet(path.Child("delete"), lifecycle.Delete, aroundAPIServer...),
+		SupportedIfSet(path.Child("migrate"), lifecycle.Migrate, aroundAPIServer...),
+	)
 }

@@ -121,11 +121,13 @@ func validateKubernetesUpdate(newSpec, oldSpec *gardencore.ShootSpec, path *fiel
 func validateEncryptionConfigUpdate(newShoot, oldShoot *gardencore.Shoot, path *field.Path) field.ErrorList {
 	var (
 		resources, oldResources = resourcesToEncrypt(&newShoot.Spec), resourcesToEncrypt(&oldShoot.Spec)
-		provider, oldProvider   = encryptionProvider(&newShoot.Spec), encryptionProvider(&oldShoot.Spec)
+		provider                = ptr.Deref(encryptionConfig(&newShoot.Spec).Provider.Type, "")
+		oldProvider             = ptr.Deref(encryptionConfig(&oldShoot.Spec).Provider.Type, "")
+		current                 = encryptionAtRest(&newShoot.Status).Provider.Type
 
 		resourcesChange, providerChanges = !resources.Equal(oldResources), provider != oldProvider
 
-		rollingOut   = !oldResources.Equal(encryptedResources(&newShoot.Status)) || oldProvider != currentEncryptionProvider(&newShoot.Status)
+		rollingOut   = !oldResources.Equal(encryptedResources(&newShoot.Status)) || oldProvider != current
 		providerPath = path.Child("provider", "type")
 		errs         field.ErrorList
 	)
@@ -149,22 +151,6 @@ func validateEncryptionConfigUpdate(newShoot, oldShoot *gardencore.Shoot, path *
 		errs = append(errs, ForbiddenIf(resourcesChange, providerPath, "must not be changed together with the resources")...)
 	}
 	return errs
-}
-
-// encryptionProvider returns the encryption provider of the specification, currentEncryptionProvider the one of the
-// status.
-func encryptionProvider(spec *gardencore.ShootSpec) gardencore.EncryptionProviderType {
-	if server := spec.Kubernetes.KubeAPIServer; server != nil && server.EncryptionConfig != nil {
-		return ptr.Deref(server.EncryptionConfig.Provider.Type, "")
-	}
-	return ""
-}
-
-func currentEncryptionProvider(status *gardencore.ShootStatus) gardencore.EncryptionProviderType {
-	if credentials := status.Credentials; credentials != nil && credentials.EncryptionAtRest != nil {
-		return credentials.EncryptionAtRest.Provider.Type
-	}
-	return ""
 }
 
 // ---- what the components have in common ----

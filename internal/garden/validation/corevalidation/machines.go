@@ -67,9 +67,7 @@ func ValidateMachineImages(images []gardencore.MachineImage, capabilities garden
 		errs = append(errs, validateMachineImage(image, allowEmptyVersions, idxPath)...)
 		for j, version := range image.Versions {
 			versionPath := idxPath.Child("versions").Index(j)
-			if id := image.Name + "-" + version.Version; !firstSight(nameVersions, id) {
-				errs = append(errs, field.Duplicate(versionPath, id))
-			}
+			errs = append(errs, Distinct(versionPath, nameVersions, image.Name+"-"+version.Version)...)
 			errs = append(errs, validateMachineImageVersion(version, capabilities, versionPath)...)
 		}
 	}
@@ -213,14 +211,10 @@ func validateMachineTypeArchitecture(machineType gardencore.MachineType, capabil
 }
 
 func validateMachineTypeStorage(storage gardencore.MachineTypeStorage, path *field.Path) field.ErrorList {
-	switch {
-	case (storage.StorageSize == nil) == (storage.MinSize == nil):
+	if (storage.StorageSize == nil) == (storage.MinSize == nil) {
 		return field.ErrorList{field.Invalid(path, storage.Type, "must have either a size or a minSize")}
-	case storage.StorageSize != nil:
-		return validateQuantity("size", *storage.StorageSize, path.Child("size"))
-	default:
-		return validateQuantity("minSize", *storage.MinSize, path.Child("minSize"))
 	}
+	return append(optionalQuantity(storage.StorageSize, path.Child("size")), optionalQuantity(storage.MinSize, path.Child("minSize"))...)
 }
 
 // ---- volume types ----
@@ -236,9 +230,7 @@ func validateVolumeTypes(types []gardencore.VolumeType, path *field.Path) field.
 			return append(errs, field.Duplicate(idxPath.Child("name"), volumeType.Name))
 		}
 		errs = append(errs, requiredName(idxPath.Child("class"), volumeType.Class, unprefixedQualifiedName)...)
-		if volumeType.MinSize != nil {
-			errs = append(errs, validateQuantity("minSize", *volumeType.MinSize, idxPath.Child("minSize"))...)
-		}
+		errs = append(errs, optionalQuantity(volumeType.MinSize, idxPath.Child("minSize"))...)
 	}
 	return errs
 }

@@ -76,7 +76,7 @@ func validateProject(project *gardencore.Project, checkDescription, checkPurpose
 		return append(errs, field.Invalid(fldPath.Child("namespace"), *spec.Namespace,
 			fmt.Sprintf("must not be one of Gardener's own namespaces %v", reservedProjectNamespaces)))
 	}
-	errs = append(errs, validateProjectNamespace(spec.Namespace, fldPath.Child("namespace"))...)
+	errs = append(errs, Optional(spec.Namespace, fldPath.Child("namespace"), validateProjectNamespace)...)
 	errs = append(errs, validateProjectMembers(spec.Members, fldPath.Child("members"))...)
 	errs = append(errs, Optional(spec.CreatedBy, fldPath.Child("createdBy"), ValidateSubject)...)
 	errs = append(errs, Optional(spec.Owner, fldPath.Child("owner"), ValidateSubject)...)
@@ -91,16 +91,12 @@ func validateProject(project *gardencore.Project, checkDescription, checkPurpose
 	return append(errs, validateDualApproval(spec.DualApprovalForDeletion, fldPath.Child("dualApprovalForDeletion"))...)
 }
 
-func validateProjectNamespace(namespace *string, fldPath *field.Path) field.ErrorList {
-	if namespace == nil {
-		return nil
-	}
-	var errs field.ErrorList
-	if *namespace != constants.GardenNamespace && !strings.HasPrefix(*namespace, projectNamespacePrefix) {
-		errs = append(errs, field.Invalid(
-			fldPath, *namespace, fmt.Sprintf("must be %s or start with %s", constants.GardenNamespace, projectNamespacePrefix)))
-	}
-	return append(errs, InvalidEach(fldPath, *namespace, namespaceName(*namespace))...)
+func validateProjectNamespace(namespace string, fldPath *field.Path) field.ErrorList {
+	allowed := namespace == constants.GardenNamespace || strings.HasPrefix(namespace, projectNamespacePrefix)
+	return append(
+		InvalidIf(!allowed, fldPath, namespace, fmt.Sprintf("must be %s or start with %s", constants.GardenNamespace, projectNamespacePrefix)),
+		InvalidEach(fldPath, namespace, namespaceName(namespace))...,
+	)
 }
 
 func validateProjectText(text *string, checkCharacters bool, fldPath *field.Path) field.ErrorList {
@@ -210,12 +206,10 @@ func validateDualApproval(configs []gardencore.DualApprovalForDeletion, fldPath 
 	for i, config := range configs {
 		idxPath := fldPath.Index(i)
 		resourcePath := idxPath.Child("resource")
-		if config.Resource == "" {
-			errs = append(errs, Required(resourcePath, config.Resource)...)
-		} else {
+		if config.Resource != "" {
 			errs = append(errs, Supported(resourcePath, config.Resource, "shoots")...)
-			errs = append(errs, distinctName(resourcePath, seen, config.Resource)...)
 		}
+		errs = append(errs, distinctName(resourcePath, seen, config.Resource)...)
 		errs = append(errs, metav1validation.ValidateLabelSelector(
 			ptr.To(config.Selector), metav1validation.LabelSelectorValidationOptions{}, idxPath.Child("selector"))...)
 	}

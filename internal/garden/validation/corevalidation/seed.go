@@ -146,10 +146,7 @@ func validateSeedTaints(taints []gardencore.SeedTaint, path *field.Path) field.E
 }
 
 func validateSeedVolume(volume gardencore.SeedVolume, path *field.Path) field.ErrorList {
-	var errs field.ErrorList
-	if volume.MinimumSize != nil {
-		errs = append(errs, validateQuantity("minimumSize", *volume.MinimumSize, path.Child("minimumSize"))...)
-	}
+	errs := optionalQuantity(volume.MinimumSize, path.Child("minimumSize"))
 	purposes := sets.New[string]()
 	for i, provider := range volume.Providers {
 		idxPath := path.Child("providers").Index(i)

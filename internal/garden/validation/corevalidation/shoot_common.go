@@ -114,20 +114,25 @@ func failureToleranceTypePath() *field.Path {
 	return field.NewPath("spec", "controlPlane", "highAvailability", "failureTolerance", "type")
 }
 
-// resourcesToEncrypt returns the encrypted resources in the specification, besides those that are always encrypted.
-func resourcesToEncrypt(spec *gardencore.ShootSpec) sets.Set[schema.GroupResource] {
-	if server := spec.Kubernetes.KubeAPIServer; server != nil && server.EncryptionConfig != nil {
-		return parseGroupResources(server.EncryptionConfig.Resources)
-	}
-	return nil
+// encryptionConfig returns the encryption of etcd in the specification, encryptionAtRest the one in the status.
+func encryptionConfig(spec *gardencore.ShootSpec) gardencore.EncryptionConfig {
+	server := ptr.Deref(spec.Kubernetes.KubeAPIServer, gardencore.KubeAPIServerConfig{})
+	return ptr.Deref(server.EncryptionConfig, gardencore.EncryptionConfig{})
 }
 
-// encryptedResources returns the encrypted resources in the status.
+func encryptionAtRest(status *gardencore.ShootStatus) gardencore.EncryptionAtRest {
+	credentials := ptr.Deref(status.Credentials, gardencore.ShootCredentials{})
+	return ptr.Deref(credentials.EncryptionAtRest, gardencore.EncryptionAtRest{})
+}
+
+// resourcesToEncrypt returns the encrypted resources in the specification, encryptedResources those in the status. Both
+// leave out the resources that are always encrypted.
+func resourcesToEncrypt(spec *gardencore.ShootSpec) sets.Set[schema.GroupResource] {
+	return parseGroupResources(encryptionConfig(spec).Resources)
+}
+
 func encryptedResources(status *gardencore.ShootStatus) sets.Set[schema.GroupResource] {
-	if credentials := status.Credentials; credentials != nil && credentials.EncryptionAtRest != nil {
-		return parseGroupResources(credentials.EncryptionAtRest.Resources)
-	}
-	return nil
+	return parseGroupResources(encryptionAtRest(status).Resources)
 }
 
 func parseGroupResources(names []string) sets.Set[schema.GroupResource] {

@@ -10,15 +10,14 @@ import (
 	"strings"
 
 	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/gardenlite/gardenlite/internal/garden/validation/corevalidation"
 )
 
 // validateType checks that value is a single type of a provider or target system, not a list.
 func validateType(value string, path *field.Path) field.ErrorList {
-	switch {
-	case value == "":
-		return field.ErrorList{field.Required(path, "must be set")}
-	case strings.Contains(value, ","):
-		return field.ErrorList{field.Invalid(path, value, "must be a single type, not a list")}
-	}
-	return nil
+	return append(
+		corevalidation.RequiredIf(value == "", path, "must be set"),
+		corevalidation.InvalidIf(strings.Contains(value, ","), path, value, "must be a single type, not a list")...,
+	)
 }

@@ -19,15 +19,12 @@ const (
 
 // ValidateTokenRequest checks a request for a token of a workload identity.
 func ValidateTokenRequest(request *gardensecurity.TokenRequest) field.ErrorList {
-	var (
-		errs field.ErrorList
-		spec = field.NewPath("spec")
+	spec, seconds := field.NewPath("spec"), request.Spec.ExpirationSeconds
+	return append(
+		corevalidation.InvalidIf(seconds < minTokenExpiration || seconds > maxTokenExpiration, spec.Child("expirationSeconds"), seconds,
+			fmt.Sprintf("must be from %d to %d", minTokenExpiration, int64(maxTokenExpiration))),
+		corevalidation.Optional(request.Spec.ContextObject, spec.Child("contextObject"), validateContextObject)...,
 	)
-	if seconds := request.Spec.ExpirationSeconds; seconds < minTokenExpiration || seconds > maxTokenExpiration {
-		errs = append(errs, field.Invalid(spec.Child("expirationSeconds"), seconds,
-			fmt.Sprintf("must be from %d to %d", minTokenExpiration, int64(maxTokenExpiration))))
-	}
-	return append(errs, corevalidation.Optional(request.Spec.ContextObject, spec.Child("contextObject"), validateContextObject)...)
 }
 
 // validateContextObject checks that the reference is complete. Only the namespace may be missing, for a

@@ -32,16 +32,15 @@ func validateServiceAccountName(name string, path *field.Path) field.ErrorList {
 
 // validateImage checks that an image is identified either by a complete reference or by its parts.
 func validateImage(image gardenseedmanagement.Image, path *field.Path) field.ErrorList {
-	errs := slices.Concat(
+	return slices.Concat(
 		validation.Optional(image.Ref, path.Child("ref"), notEmpty),
 		validation.Optional(image.Repository, path.Child("repository"), notEmpty),
 		validation.Optional(image.Tag, path.Child("tag"), notEmpty),
+		validation.ForbiddenIf(image.Ref != nil && (image.Repository != nil || image.Tag != nil), path,
+			"must have either a ref or a repository and a tag, not both"),
+		validation.SupportedIfSet(path.Child("pullPolicy"), image.PullPolicy,
+			corev1.PullAlways, corev1.PullIfNotPresent, corev1.PullNever),
 	)
-	if image.Ref != nil && (image.Repository != nil || image.Tag != nil) {
-		errs = append(errs, field.Forbidden(path, "must have either a ref or a repository and a tag, not both"))
-	}
-	return append(errs, validation.SupportedIfSet(path.Child("pullPolicy"), image.PullPolicy,
-		corev1.PullAlways, corev1.PullIfNotPresent, corev1.PullNever)...)
 }
 
 // notEmpty refuses an empty value. The error is Invalid instead of Required, because the field is optional.

@@ -99,9 +99,8 @@ func validateSeedTemplateOfSet(template *gardenseedmanagement.ManagedSeedTemplat
 		validateSelected(template.Labels, selector, path.Child("metadata", "labels")),
 		validateManagedSeedTemplate(template, path)...,
 	)
-	if template.Spec.Shoot != nil {
-		errs = append(errs, field.Forbidden(path.Child("spec", "shoot"), "must not be set: each seed has a shoot made from shootTemplate"))
-	}
+	errs = append(errs, validation.ForbiddenIf(template.Spec.Shoot != nil, path.Child("spec", "shoot"),
+		"must not be set: each seed has a shoot made from shootTemplate")...)
 	configPath := path.Child("spec", "gardenlet", "config")
 	configuration, _ := asConfiguration(template.Spec.Gardenlet.Config, configPath) // validateManagedSeedTemplate reports the errors
 	switch seedPath := configPath.Child("seedConfig"); {
@@ -120,10 +119,9 @@ func validateShootTemplateOfSet(template *gardencore.ShootTemplate, selector lab
 		validateSelected(template.Labels, selector, path.Child("metadata", "labels")),
 		rule(template, path)...,
 	)
-	if workers := template.Spec.Provider.Workers; len(workers) == 0 {
-		errs = append(errs, field.Invalid(path.Child("spec", "provider", "workers"), workers, "must not be empty: a seed needs nodes"))
-	}
-	return errs
+	workers := template.Spec.Provider.Workers
+	return append(errs, validation.InvalidIf(len(workers) == 0, path.Child("spec", "provider", "workers"), workers,
+		"must not be empty: a seed needs nodes")...)
 }
 
 func validateUpdateStrategy(strategy gardenseedmanagement.UpdateStrategy, path *field.Path) field.ErrorList {

@@ -8,6 +8,7 @@ import (
 	"context"
 	"flag"
 	"fmt"
+	"os/exec"
 	"time"
 
 	"github.com/gardenlite/gardenlite/bench/internal/harness"
@@ -18,6 +19,8 @@ const (
 	// nodes is the number of nodes of the Shoot: 250 Pods fit on each, in a range of 256 addresses.
 	nodes       = 20
 	podsPerNode = 250
+	// processes is the number of Pods whose container is a process.
+	processes = 20
 )
 
 // sizes are the numbers of Pods that are measured. Few Pods take so short a time that the median of several rounds is
@@ -38,7 +41,12 @@ func (s size) String() string {
 
 func main() {
 	baseline := flag.String("baseline", "../bin/baseline", "folder with kube-apiserver, etcd and kwok")
-	harness.Main(func(ctx context.Context) error { return bench(ctx, *baseline) })
+	harness.Main(func(ctx context.Context) error {
+		if err := bench(ctx, *baseline); err != nil {
+			return err
+		}
+		return benchProcesses(ctx)
+	})
 }
 
 func bench(ctx context.Context, baseline string) error {
@@ -92,5 +100,47 @@ func bench(ctx context.Context, baseline string) error {
 		}
 	}
 	fmt.Println("To be: 100 Pods at most 25 MB more and 1 call a Pod and minute, 5000 Pods within 60000 ms")
+	return nil
+}
+
+// benchProcesses measures Pods whose container is a process. The memory is that of the landscape without the processes, and
+// before them there is a simulated Pod, so that what runs Pods at all does not count.
+func benchProcesses(ctx context.Context) error {
+	l, err := harness.StartLandscape(ctx)
+	if err != nil {
+		return err
+	}
+	defer l.Remove()
+	client, err := createShoot(ctx, l)
+	if err != nil {
+		return err
+	}
+	if _, err := harness.Deploy(ctx, client, 1); err != nil {
+		return err
+	}
+	before, err := l.Memory(ctx)
+	if err != nil {
+		return err
+	}
+	program, err := exec.LookPath("sleep")
+	if err != nil {
+		return err
+	}
+	if _, err := l.Run(ctx, "image", "run", harness.DeploymentImage, program); err != nil {
+		return err
+	}
+	if err := harness.RemoveDeployment(ctx, client); err != nil {
+		return err
+	}
+	took, err := harness.Deploy(ctx, client, processes)
+	if err != nil {
+		return err
+	}
+	after, err := l.Memory(ctx)
+	if err != nil {
+		return err
+	}
+	fmt.Printf("%-70s %9s\n", fmt.Sprintf("Deployment of %d processes until Ready", processes), harness.MS(took))
+	fmt.Printf("%-70s %6d kB more each\n", "", (int64(after)-int64(before))/processes/1e3)
 	return nil
 }

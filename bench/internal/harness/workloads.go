@@ -15,19 +15,21 @@ import (
 )
 
 const (
-	deploymentName = "bench"
-	podTimeout     = 10 * time.Minute
-	idle           = time.Minute
+	// DeploymentImage is the image of the Pods that Deploy creates.
+	DeploymentImage = "nginx"
+	deploymentName  = "bench"
+	podTimeout      = 10 * time.Minute
+	idle            = time.Minute
 )
 
-// Deploy creates a Deployment of simulated Pods, or scales it, and returns how long it takes until all are available.
+// Deploy creates a Deployment, or scales it, and returns how long it takes until all are available.
 func Deploy(ctx context.Context, client kubernetes.Interface, replicas int32) (time.Duration, error) {
 	labels := map[string]string{"app": deploymentName}
 	begin, deployments := time.Now(), client.AppsV1().Deployments(corev1.NamespaceDefault)
 	_, err := deployments.Create(ctx, &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Name: deploymentName}, Spec: appsv1.DeploymentSpec{
 		Replicas: &replicas, Selector: &metav1.LabelSelector{MatchLabels: labels},
 		Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: labels},
-			Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "web", Image: "nginx"}}}},
+			Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "web", Image: DeploymentImage, Args: []string{"3600"}}}}},
 	}}, metav1.CreateOptions{})
 	if apierrors.IsAlreadyExists(err) {
 		patch := fmt.Appendf(nil, `{"spec":{"replicas":%d}}`, replicas)

@@ -1,4 +1,4 @@
-// Package bastionsim is the Bastion controller of the simulated provider. Its subpackages are the simulated cloud
+// Package bastionsim is what the simulated provider does for a Bastion. Its subpackages are the simulated cloud
 // (cloud), with networks, instances, public addresses and their firewall, and the machines of the instances (machine).
 // It may import its subpackages, internal/bastionspec, internal/fsutil, internal/garbage and internal/component.
 //

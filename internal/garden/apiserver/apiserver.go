@@ -142,7 +142,6 @@ func (e Extension) admissionPlugins(in controlplane.ExtensionInput, reader plugi
 	return gardenadmission.New(plugin.Dependencies{
 		Reader:     reader,
 		Kube:       kube,
-		Namespaces: in.Informers.Core().V1().Namespaces().Lister(),
 		Authorizer: in.Generic.Authorization.Authorizer,
 		Clock:      e.Clock,
 	})

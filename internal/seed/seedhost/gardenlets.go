@@ -2,10 +2,13 @@ package seedhost
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"maps"
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	gardenletconfigv1alpha1 "github.com/gardener/gardener/pkg/apis/config/gardenlet/v1alpha1"
@@ -33,6 +36,67 @@ const (
 	providerName    = "provider-local"
 	resourceManager = "resource-manager"
 )
+
+// StartGardenlets starts the components of each seed, and the gardenlets that were deployed.
+func (h *Host) StartGardenlets(ctx context.Context, garden Garden) error {
+	if err := h.openGarden(garden); err != nil {
+		return err
+	}
+	for _, name := range h.seedNames() {
+		if err := PrepareSeed(ctx, garden.Admin, name); err != nil {
+			return err
+		}
+		if err := h.deployer.adopt(h.seeds.running[name], gardenletConfiguration(name)); err != nil {
+			return err
+		}
+	}
+	if err := h.deployer.resume(); err != nil {
+		return err
+	}
+	return h.reportStoppedSeeds(ctx)
+}
+
+// openGarden opens the cloud, and creates the deployer of gardenlets for a garden.
+func (h *Host) openGarden(garden Garden) error {
+	h.garden = garden
+	if err := h.openCloud(); err != nil {
+		return err
+	}
+	h.shoots = h.newShoots()
+	h.deployer = &deployer{h: h, units: map[string]*unit{}}
+	return nil
+}
+
+// seedNames returns the names of the seeds whose clusters run.
+func (h *Host) seedNames() []string { return slices.Sorted(maps.Keys(h.seeds.running)) }
+
+// WaitReady waits until every Seed is ready, with a gardenlet that has renewed its Lease since the given time.
+func (h *Host) WaitReady(ctx context.Context, since time.Time) error {
+	names := h.seedNames()
+	var waiting sync.WaitGroup
+	errs := make([]error, len(names))
+	for i, name := range names {
+		waiting.Go(func() {
+			if errs[i] = h.waitSeedReady(ctx, name, since); errs[i] == nil {
+				h.cfg.Status.RecordStep("seed "+name+" ready", h.cfg.Clock.Since(since))
+			}
+		})
+	}
+	waiting.Wait()
+	return errors.Join(errs...)
+}
+
+// StopGardenlets stops what StartGardenlets has started, and the clusters that gardenlets have deployed.
+func (h *Host) StopGardenlets() error {
+	var errs []error
+	if h.deployer != nil {
+		errs = append(errs, h.deployer.stop())
+	}
+	if h.cloud != nil {
+		errs = append(errs, h.cloud.Close())
+	}
+	return errors.Join(errs...)
+}
 
 // inSeed starts a component that works in a seed with a user name of its own, if the component is selected.
 func (h *Host) inSeed(component, user string, cluster *seed.Cluster,
@@ -144,7 +208,9 @@ func (h *Host) reportStoppedSeeds(ctx context.Context) error {
 	return nil
 }
 
-// readiness are the conditions that make a Seed ready.
+// readiness are the conditions that make a Seed ready. The gardenlet's controllers seedlease and seedcare write the first two,
+// the controller-manager's seedbackupbucketscheck and seedextensionscheck the others. The last one needs the
+// ControllerInstallation of provider-local (manifests/landscape).
 var readiness = []gardencorev1beta1.ConditionType{
 	gardencorev1beta1.GardenletReady, gardencorev1beta1.SeedSystemComponentsHealthy,
 	gardencorev1beta1.SeedBackupBucketsReady, gardencorev1beta1.SeedExtensionsReady,

@@ -10,13 +10,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
-	"sync"
-	"time"
 
 	gardencorev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -100,67 +96,6 @@ func (h *Host) Images() *process.Images { return h.images }
 
 // Processes returns the runner of containers as processes.
 func (h *Host) Processes() *process.Runner { return h.processes }
-
-// StartGardenlets starts the components of each seed, and the gardenlets that were deployed.
-func (h *Host) StartGardenlets(ctx context.Context, garden Garden) error {
-	if err := h.openGarden(garden); err != nil {
-		return err
-	}
-	for _, name := range h.seedNames() {
-		if err := PrepareSeed(ctx, garden.Admin, name); err != nil {
-			return err
-		}
-		if err := h.deployer.adopt(h.seeds.running[name], gardenletConfiguration(name)); err != nil {
-			return err
-		}
-	}
-	if err := h.deployer.resume(); err != nil {
-		return err
-	}
-	return h.reportStoppedSeeds(ctx)
-}
-
-// openGarden opens the cloud, and creates the deployer of gardenlets for a garden.
-func (h *Host) openGarden(garden Garden) error {
-	h.garden = garden
-	if err := h.openCloud(); err != nil {
-		return err
-	}
-	h.shoots = h.newShoots()
-	h.deployer = &deployer{h: h, units: map[string]*unit{}}
-	return nil
-}
-
-// seedNames returns the names of the seeds whose clusters run.
-func (h *Host) seedNames() []string { return slices.Sorted(maps.Keys(h.seeds.running)) }
-
-// WaitReady waits until every Seed is ready, with a gardenlet that has renewed its Lease since the given time.
-func (h *Host) WaitReady(ctx context.Context, since time.Time) error {
-	names := h.seedNames()
-	var waiting sync.WaitGroup
-	errs := make([]error, len(names))
-	for i, name := range names {
-		waiting.Go(func() {
-			if errs[i] = h.waitSeedReady(ctx, name, since); errs[i] == nil {
-				h.cfg.Status.RecordStep("seed "+name+" ready", h.cfg.Clock.Since(since))
-			}
-		})
-	}
-	waiting.Wait()
-	return errors.Join(errs...)
-}
-
-// StopGardenlets stops what StartGardenlets has started, and the clusters that gardenlets have deployed.
-func (h *Host) StopGardenlets() error {
-	var errs []error
-	if h.deployer != nil {
-		errs = append(errs, h.deployer.stop())
-	}
-	if h.cloud != nil {
-		errs = append(errs, h.cloud.Close())
-	}
-	return errors.Join(errs...)
-}
 
 // shared reports whether other processes may run the same landscape on the same datastore.
 func (h *Host) shared() bool { return datastore.Config{Endpoint: h.cfg.Datastore}.Shared() }

@@ -22,6 +22,24 @@ type login struct {
 // errNotAuthorized is the error for every refused login, whatever the reason is.
 var errNotAuthorized = errors.New("not authorized")
 
+// loginKey is the key of the login in the Permissions of a connection.
+type loginKey struct{}
+
+func (s *Server) authorize(meta ssh.ConnMetadata, key ssh.PublicKey) (*ssh.Permissions, error) {
+	allowed, err := authorize(s.cfg.Host, meta.User(), key)
+	if err != nil {
+		return nil, err
+	}
+	return &ssh.Permissions{ExtraData: map[any]any{loginKey{}: allowed}}, nil
+}
+
+// accepted records a login in the machine's journal.
+func (s *Server) accepted(meta ssh.ConnMetadata, key ssh.PublicKey, permissions *ssh.Permissions, _ string) (*ssh.Permissions, error) {
+	s.cfg.Host.Journal(fmt.Sprintf("Accepted publickey for %s from %s: %s %s",
+		meta.User(), meta.RemoteAddr(), key.Type(), ssh.FingerprintSHA256(key)))
+	return permissions, nil
+}
+
 // authorize returns what a key allows, according to the user's authorized_keys file.
 func authorize(host Host, name string, key ssh.PublicKey) (login, error) {
 	user, known := host.User(name)

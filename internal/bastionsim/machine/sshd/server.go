@@ -190,21 +190,3 @@ func (s *Server) handshake(ctx context.Context, raw net.Conn, waited func()) (*s
 	watch.Wait()
 	return conn, channels, requests, err
 }
-
-// loginKey is the key of the login in the Permissions of a connection.
-type loginKey struct{}
-
-func (s *Server) authorize(meta ssh.ConnMetadata, key ssh.PublicKey) (*ssh.Permissions, error) {
-	allowed, err := authorize(s.cfg.Host, meta.User(), key)
-	if err != nil {
-		return nil, err
-	}
-	return &ssh.Permissions{ExtraData: map[any]any{loginKey{}: allowed}}, nil
-}
-
-// accepted records a login in the machine's journal.
-func (s *Server) accepted(meta ssh.ConnMetadata, key ssh.PublicKey, permissions *ssh.Permissions, _ string) (*ssh.Permissions, error) {
-	s.cfg.Host.Journal(fmt.Sprintf("Accepted publickey for %s from %s: %s %s",
-		meta.User(), meta.RemoteAddr(), key.Type(), ssh.FingerprintSHA256(key)))
-	return permissions, nil
-}

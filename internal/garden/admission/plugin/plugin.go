@@ -17,7 +17,6 @@ import (
 	"k8s.io/apiserver/pkg/admission"
 	"k8s.io/apiserver/pkg/authorization/authorizer"
 	"k8s.io/client-go/kubernetes"
-	corev1listers "k8s.io/client-go/listers/core/v1"
 	"k8s.io/utils/clock"
 
 	"github.com/gardenlite/gardenlite/internal/garden/admission/request"
@@ -86,8 +85,6 @@ type Dependencies struct {
 	Reader Reader
 	// Kube reads and writes Kubernetes objects of the garden (Secrets, ConfigMaps, RBAC) without an informer cache.
 	Kube kubernetes.Interface
-	// Namespaces reads from the cache of the API server's Namespace informer; a miss should be confirmed with Kube.
-	Namespaces corev1listers.NamespaceLister
 	// Authorizer is the garden's authorizer, for plugins that check additional verbs.
 	Authorizer authorizer.Authorizer
 	// Clock is the landscape's clock.

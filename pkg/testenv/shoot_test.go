@@ -108,7 +108,10 @@ func TestShoots(t *testing.T) {
 		}
 		short, cancel := context.WithTimeout(ctx, time.Second)
 		defer cancel()
-		if _, err := env.NewShoot(short, "none", testenv.WithWorkers(0)); err == nil || !strings.Contains(err.Error(), "dev/none") {
+		noSeed := testenv.WithChange(func(shoot *corev1beta1.Shoot) {
+			shoot.Spec.SeedSelector = &corev1beta1.SeedSelector{LabelSelector: metav1.LabelSelector{MatchLabels: map[string]string{"no": "seed"}}}
+		})
+		if _, err := env.NewShoot(short, "none", noSeed); err == nil || !strings.Contains(err.Error(), "dev/none") {
 			t.Errorf("a Shoot that there is no time for: %v", err)
 		}
 	})

@@ -68,7 +68,8 @@ func (u *user) createRights(ctx context.Context) error {
 
 func (u *user) createSeed(ctx context.Context, name string) error {
 	return u.create(ctx, core+"/seeds", fmt.Appendf(nil, `{"apiVersion":"core.gardener.cloud/v1beta1","kind":"Seed",
-		"metadata":{"name":%q},"spec":{"provider":{"type":"local","region":"local"},"ingress":{"domain":"ingress.%s.example.com","controller":{"kind":"nginx"}},
+		"metadata":{"name":%q},"spec":{"provider":{"type":"local","region":"local"},"ingress":
+			{"domain":"ingress.%s.example.com","controller":{"kind":"nginx"}},
 		"networks":{"nodes":"10.240.0.0/16","pods":"10.241.0.0/16","services":"10.242.0.0/16"},
 		"dns":{"provider":{"type":"local","credentialsRef":{"apiVersion":"v1","kind":"Secret","name":"bench-dns","namespace":"garden"}},
 			"internal":{"type":"local","domain":"internal.bench.example.com",

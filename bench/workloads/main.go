@@ -60,15 +60,11 @@ func bench(ctx context.Context, baseline string) error {
 		fmt.Printf("%-70s %9s %8s\n", fmt.Sprintf("KWOK and a bare kube-apiserver with etcd, %s until Running", size),
 			harness.MS(took), "1.00")
 	}
-	l, err := harness.StartLandscape(ctx)
+	l, client, err := startWithShoot(ctx)
 	if err != nil {
 		return err
 	}
 	defer l.Remove()
-	client, err := createShoot(ctx, l)
-	if err != nil {
-		return err
-	}
 	empty, err := l.Memory(ctx)
 	if err != nil {
 		return err
@@ -107,15 +103,11 @@ func bench(ctx context.Context, baseline string) error {
 // benchProcesses measures Pods whose container is a process. The memory is that of the landscape without the processes, and
 // before them there is a simulated Pod, so that what runs Pods at all does not count.
 func benchProcesses(ctx context.Context) error {
-	l, err := harness.StartLandscape(ctx)
+	l, client, err := startWithShoot(ctx)
 	if err != nil {
 		return err
 	}
 	defer l.Remove()
-	client, err := createShoot(ctx, l)
-	if err != nil {
-		return err
-	}
 	if _, err := harness.Deploy(ctx, client, 1); err != nil {
 		return err
 	}

@@ -13,6 +13,20 @@ import (
 
 const shootTimeout = 10 * time.Minute
 
+// startWithShoot starts a landscape with a Shoot, and returns a client for the Shoot.
+func startWithShoot(ctx context.Context) (*harness.Landscape, kubernetes.Interface, error) {
+	l, err := harness.StartLandscape(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	client, err := createShoot(ctx, l)
+	if err != nil {
+		l.Remove()
+		return nil, nil, err
+	}
+	return l, client, nil
+}
+
 // createShoot creates a Shoot with room for all Pods, waits until its nodes are ready, and returns a client for it.
 func createShoot(ctx context.Context, l *harness.Landscape) (kubernetes.Interface, error) {
 	garden, err := l.Client(ctx)

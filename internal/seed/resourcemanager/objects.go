@@ -97,7 +97,8 @@ func (r *Reconciler) prepare(resource *resourcesv1alpha1.ManagedResource, obj *u
 		labels.Set{resourcesv1alpha1.ManagedBy: resourcesv1alpha1.GardenerManager}))
 	if template, ok, _ := unstructured.NestedMap(obj.Object, "spec", "template", "metadata"); ok {
 		before, _, _ := unstructured.NestedStringMap(template, "labels")
-		_ = unstructured.SetNestedStringMap(obj.Object, labels.Merge(before, resource.Spec.InjectLabels), "spec", "template", "metadata", "labels")
+		_ = unstructured.SetNestedStringMap(obj.Object, labels.Merge(before, resource.Spec.InjectLabels),
+			"spec", "template", "metadata", "labels")
 	}
 	obj.SetAnnotations(labels.Merge(obj.GetAnnotations(), map[string]string{
 		resourcesv1alpha1.OriginAnnotation:     resource.Namespace + "/" + resource.Name,

@@ -27,7 +27,8 @@ func validateShoot(shoot *gardencore.Shoot) field.ErrorList {
 	}
 	vpa := shoot.Spec.Kubernetes.VerticalPodAutoscaler
 	refuse(shoot.Spec.DNS == nil || ptr.Deref(shoot.Spec.DNS.Domain, "") == "", "is a Shoot without a domain")
-	refuse(validation.NginxIngressEnabled(shoot.Spec.Addons), "is a Shoot with the ingress add-on; a seed has an ingress controller of its own")
+	refuse(validation.NginxIngressEnabled(shoot.Spec.Addons),
+		"is a Shoot with the ingress add-on; a seed has an ingress controller of its own")
 	refuse(vpa == nil || !vpa.Enabled, "is a Shoot without the vertical pod autoscaler, which a seed needs")
 	refuse(shootcommon.Workerless(shoot), "is a Shoot without workers; a seed needs nodes")
 	refuse(shoot.Spec.Networking == nil, "is a Shoot without networks")

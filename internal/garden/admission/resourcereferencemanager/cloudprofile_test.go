@@ -143,7 +143,8 @@ func TestNamespacedCloudProfile(t *testing.T) {
 		"no parent": {func(s *spec) { s.Parent.Name = "gone" }, parentOf(time.Hour), shoot, "spec.parent.name"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			wantField(t, runValidate(t, world(tc.parent, tc.shoot), admission.Update, profileOf(tc.change), profileOf(func(*spec) {}), ann), tc.field)
+			err := runValidate(t, world(tc.parent, tc.shoot), admission.Update, profileOf(tc.change), profileOf(func(*spec) {}), ann)
+			wantField(t, err, tc.field)
 		})
 	}
 }

@@ -177,7 +177,8 @@ func TestRetry(t *testing.T) {
 			s.Spec.Maintenance = &gardencore.Maintenance{ConfineSpecUpdateRollout: &test.confined}
 		}
 		shoot := newShoot(base, func(s *gardencore.Shoot) { s.Spec.Region = test.region })
-		if err := runAdmit(t, shoot, newShoot(base)); err != nil || shoot.Annotations[v1beta1constants.FailedShootNeedsRetryOperation] != test.want {
+		err := runAdmit(t, shoot, newShoot(base))
+		if err != nil || shoot.Annotations[v1beta1constants.FailedShootNeedsRetryOperation] != test.want {
 			t.Errorf("%s: error %v, annotations %v", name, err, shoot.Annotations)
 		}
 	}

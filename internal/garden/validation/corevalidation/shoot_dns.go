@@ -108,7 +108,8 @@ func validateDNSUpdate(newDNS, oldDNS *gardencore.DNS, scheduled bool, path *fie
 	if oldDNS.Domain != nil && ptr.Deref(newDNS.Domain, "") != *oldDNS.Domain {
 		errs = append(errs, immutable(newDNS.Domain, oldDNS.Domain, path.Child("domain"))...)
 	}
-	oldPrimary, newPrimary, providersPath := PrimaryDNSProvider(oldDNS.Providers), PrimaryDNSProvider(newDNS.Providers), path.Child("providers")
+	oldPrimary, newPrimary := PrimaryDNSProvider(oldDNS.Providers), PrimaryDNSProvider(newDNS.Providers)
+	providersPath := path.Child("providers")
 	switch {
 	case !scheduled || oldPrimary == nil:
 	case newPrimary == nil:

@@ -48,7 +48,8 @@ func (e Extensions) CredentialsRef(name string) corev1.SecretReference {
 
 // CopyCredentials copies credentials for an object of the garden into a Secret of the seed. It returns whether they have changed, and
 // when they were written last.
-func (e Extensions) CopyCredentials(ctx context.Context, name string, credentials, user client.Object) (changed bool, since time.Time, err error) {
+func (e Extensions) CopyCredentials(ctx context.Context, name string, credentials, user client.Object) (changed bool,
+	since time.Time, err error) {
 	secret := &corev1.Secret{}
 	err = e.SeedClient.Get(ctx, client.ObjectKey{Namespace: e.Namespace, Name: name}, secret)
 	if client.IgnoreNotFound(err) != nil {

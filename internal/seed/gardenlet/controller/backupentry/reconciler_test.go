@@ -245,7 +245,8 @@ func TestGrace(t *testing.T) {
 		"other purpose": {map[string]string{"shoot.gardener.cloud/purpose": "testing"}, []corev1beta1.ShootPurpose{"production"}, false},
 		"no purpose":    {nil, []corev1beta1.ShootPurpose{"production"}, true},
 	} {
-		r := &Reconciler{Base: controllerutils.Base{Clock: clocktesting.NewFakeClock(now)}, DeletionGracePeriod: time.Hour, DeletionGracePeriodShootPurposes: test.purposes}
+		r := &Reconciler{Base: controllerutils.Base{Clock: clocktesting.NewFakeClock(now)},
+			DeletionGracePeriod: time.Hour, DeletionGracePeriodShootPurposes: test.purposes}
 		entry := &corev1beta1.BackupEntry{
 			ObjectMeta: metav1.ObjectMeta{Annotations: test.annotations, DeletionTimestamp: &metav1.Time{Time: now}}}
 		if stays := r.grace(entry) > 0; stays != test.stays {

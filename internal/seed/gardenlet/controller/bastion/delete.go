@@ -42,7 +42,8 @@ func (r *Reconciler) delete(ctx context.Context, bastion *operationsv1alpha1.Bas
 
 // cleanUpForeign deletes what the seed has of a Bastion whose Shoot is not on this seed. The Bastion itself is deleted
 // by the Bastion controller of the controller-manager.
-func (r *Reconciler) cleanUpForeign(ctx context.Context, bastion *operationsv1alpha1.Bastion, shoot *corev1beta1.Shoot) (reconcile.Result, error) {
+func (r *Reconciler) cleanUpForeign(ctx context.Context, bastion *operationsv1alpha1.Bastion,
+	shoot *corev1beta1.Shoot) (reconcile.Result, error) {
 	_, gone, err := r.clean(ctx, bastion, nil)
 	if err != nil {
 		return reconcile.Result{}, err

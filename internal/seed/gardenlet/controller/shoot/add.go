@@ -49,13 +49,15 @@ func (r *Reconciler) AddToManager(mgr manager.Manager, garden cluster.Cluster) e
 			&handler.EnqueueRequestForObject{}, predicate.NewPredicateFuncs(r.isResponsibleFor),
 			predicate.Or(predicate.GenerationChangedPredicate{}, operationRequested()))).
 		WatchesRawSource(source.Kind[client.Object](mgr.GetCache(), &corev1.Namespace{},
-			handler.EnqueueRequestsFromMapFunc(r.ofNamespace), predicate.And(predicate.NewPredicateFuncs(isShootNamespace), predicate.Predicate(controllerutils.Deletions())))).
+			handler.EnqueueRequestsFromMapFunc(r.ofNamespace),
+			predicate.And(predicate.NewPredicateFuncs(isShootNamespace), predicate.Predicate(controllerutils.Deletions())))).
 		WatchesRawSource(source.Kind[client.Object](mgr.GetCache(), &appsv1.Deployment{},
 			handler.EnqueueRequestsFromMapFunc(r.shootOfNamespace), isPlane(), statusChanged())).
 		WatchesRawSource(source.Kind[client.Object](mgr.GetCache(), &corev1.Service{},
 			handler.EnqueueRequestsFromMapFunc(r.shootOfNamespace), isPlane(), statusChanged())).
 		WatchesRawSource(source.Kind[client.Object](garden.GetCache(), &corev1beta1.BackupEntry{},
-			handler.EnqueueRequestsFromMapFunc(r.ofEntry), predicate.Or(operation.OperationEndedPredicate(ofEntry), predicate.Predicate(controllerutils.Deletions()))))
+			handler.EnqueueRequestsFromMapFunc(r.ofEntry),
+			predicate.Or(operation.OperationEndedPredicate(ofEntry), predicate.Predicate(controllerutils.Deletions()))))
 	for _, k := range controllerutils.ShootExtensionKinds {
 		b = b.WatchesRawSource(source.Kind[client.Object](mgr.GetCache(), k.Object,
 			handler.EnqueueRequestsFromMapFunc(r.shootOfNamespace), operation.OperationEndedPredicate(operation.OfExtension)))

@@ -47,7 +47,8 @@ func (b *botanist) migrateTasks() []flow.Task {
 		b.task(entry, b.migrateEntry, server),
 		b.task(extensions, b.destroyAll(), server),
 		b.task(namespace, removal(b.SeedClient, b.SeedReader, &corev1.Namespace{ObjectMeta: id}), extensions, entry),
-		b.task("Deleting Cluster resource from Seed", removal(b.SeedClient, b.SeedReader, &extensionsv1alpha1.Cluster{ObjectMeta: id}), namespace),
+		b.task("Deleting Cluster resource from Seed",
+			removal(b.SeedClient, b.SeedReader, &extensionsv1alpha1.Cluster{ObjectMeta: id}), namespace),
 	}
 }
 
@@ -73,7 +74,9 @@ func (b *botanist) bastions(ctx context.Context) ([]operationsv1alpha1.Bastion, 
 	if err := b.GardenClient.List(ctx, all, client.InNamespace(b.shoot.Namespace)); err != nil {
 		return nil, fmt.Errorf("listing the Bastions of namespace %s: %w", b.shoot.Namespace, err)
 	}
-	return slices.DeleteFunc(all.Items, func(bastion operationsv1alpha1.Bastion) bool { return bastion.Spec.ShootRef.Name != b.shoot.Name }), nil
+	return slices.DeleteFunc(all.Items, func(bastion operationsv1alpha1.Bastion) bool {
+		return bastion.Spec.ShootRef.Name != b.shoot.Name
+	}), nil
 }
 
 // migrationBlocker returns why the migration of a Shoot cannot begin, empty if it can or has already begun.

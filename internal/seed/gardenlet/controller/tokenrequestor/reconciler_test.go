@@ -46,7 +46,8 @@ func newWorld(t *testing.T, secrets ...client.Object) *world {
 		},
 	}).Build()
 	w.seed = fake.NewClientBuilder().WithScheme(clientgoscheme.Scheme).WithObjects(secrets...).Build()
-	w.Reconciler = &Reconciler{Base: controllerutils.Base{GardenClient: w.garden, GardenReader: w.garden, SeedClient: w.seed, SeedReader: w.seed,
+	w.Reconciler = &Reconciler{Base: controllerutils.Base{
+		GardenClient: w.garden, GardenReader: w.garden, SeedClient: w.seed, SeedReader: w.seed,
 		Clock: w.clock, SeedName: "local"},
 		GardenConfig: &rest.Config{Host: "https://garden", TLSClientConfig: rest.TLSClientConfig{CAData: []byte("ca")}},
 		Jitter:       func(d time.Duration, _ float64) time.Duration { return d },

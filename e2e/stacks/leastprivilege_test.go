@@ -3,7 +3,9 @@ package stacks
 import (
 	"bufio"
 	"bytes"
+	"context"
 	"encoding/json"
+	"errors"
 	"os"
 	"path/filepath"
 	"slices"
@@ -14,6 +16,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	auditv1 "k8s.io/apiserver/pkg/apis/audit/v1"
+
+	"github.com/gardenlite/gardenlite/e2e/internal/suite"
 )
 
 // jobStack returns a stack whose controller is a Job.
@@ -40,6 +44,8 @@ func TestLeastPrivilegeOfTheStackManager(t *testing.T) {
 	l.namespace(t, "least")
 	l.install(t, namespaceInstall, "least", "job", l.write(t, "job", jobStack(t, "job.least.example.org")))
 	l.ready(t, namespaceInstall, "least", "job", "0.1")
+	l.changeJob(t, jobs[0])
+	l.completes(t, "least", "job")
 	l.changeJob(t, jobs[0])
 	for kind, scope := range scopes {
 		namespace := "least-" + strings.ToLower(scope)
@@ -81,6 +87,18 @@ func (l *landscape) changeJob(t *testing.T, job place) {
 		[]byte(`{"metadata":{"labels":{"stacks.crossplane.io/stack":null}}}`), metav1.PatchOptions{})
 	must(t, err)
 	l.isAgain(t, job, before)
+}
+
+// completes waits until the Job of a stack has completed and the Stack Manager has recorded it.
+func (l *landscape) completes(t *testing.T, namespace, name string) {
+	t.Helper()
+	eventually(t, suite.Timeout, func(ctx context.Context) error {
+		stack, err := l.dyn.Resource(stacks).Namespace(namespace).Get(ctx, name, metav1.GetOptions{})
+		if err == nil && stack.GetAnnotations()["stacks.crossplane.io/completed-digest"] == "" {
+			err = errors.New("its Job has not completed")
+		}
+		return err
+	})
 }
 
 // usedRights returns the rights that the Stack Manager has used, from the audit log. A watch counts as a list, too:

@@ -227,10 +227,25 @@ func (r *Reconciler) apply(ctx context.Context, install v1alpha1.Install, p *sta
 			return err
 		}
 	}
-	if wanted == nil || planned.stack.Annotations[completedAnnotation] == p.Digest {
+	switch {
+	case wanted == nil:
 		return nil
+	case planned.stack.Annotations[completedAnnotation] == p.Digest:
+		return r.restoreCompleted(ctx, planned.stack, wanted)
 	}
 	return r.ensure(ctx, planned.stack, wanted)
+}
+
+// restoreCompleted restores the Job that has completed to its desired state if it exists. It does not create the Job:
+// it would run again.
+func (r *Reconciler) restoreCompleted(ctx context.Context, stack *v1alpha1.Stack, wanted client.Object) error {
+	current := &batchv1.Job{}
+	err := r.Live.Get(ctx, client.ObjectKeyFromObject(wanted), current) // without its label it is not in the cache
+	if err == nil && metav1.IsControlledBy(current, stack) {
+		wanted.SetLabels(labels.Merge(wanted.GetLabels(), stackLabels(client.ObjectKeyFromObject(stack))))
+		err = r.repair(ctx, current, wanted)
+	}
+	return client.IgnoreNotFound(err)
 }
 
 // ensureCRDs writes the CRDs. It returns a waiting error until the API server serves all of them.

@@ -327,8 +327,8 @@ func TestKilledBeforeEachWrite(t *testing.T) {
 	}
 }
 
-// TestJobRunsOnce checks that a Job that has completed, and is deleted as after its time to live, does not run again until
-// the package changes.
+// TestJobRunsOnce checks that a Job that has completed gets its label back, and that it does not run again after its
+// deletion, as after its time to live, until the package changes.
 func TestJobRunsOnce(t *testing.T) {
 	w := newKillWorld(t, &v1alpha1.StackInstall{})
 	for _, version := range []string{"0.1", "0.2"} {
@@ -343,6 +343,14 @@ func TestJobRunsOnce(t *testing.T) {
 		job.Status.Succeeded = 1
 		w.must(w.client.Status().Update(t.Context(), job))
 		w.settle()
+		w.must(w.client.Get(t.Context(), key, job))
+		delete(job.Labels, stackLabel)
+		w.must(w.client.Update(t.Context(), job))
+		w.settle()
+		w.must(w.client.Get(t.Context(), key, job))
+		if job.Labels[stackLabel] != stackKey.Name {
+			t.Errorf("the Job of version %s has the labels %v after it has completed", version, job.Labels)
+		}
 		w.must(w.client.Delete(t.Context(), job))
 		w.settle()
 		if err := w.client.Get(t.Context(), key, job); !apierrors.IsNotFound(err) {

@@ -89,6 +89,10 @@ func (c *cluster) runControllers(t *testing.T, workloads bool) (stop func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	pki := c.server.PKI()
 	var controllers *kubecontrollers.Controllers
+	var idle func(schema.GroupResource, func()) bool
+	if workloads { // until it stops, the server keeps a reference to all controllers that wait for objects
+		idle = c.server.Idle
+	}
 	var err error
 	pprof.Do(ctx, controllerGoroutines, func(ctx context.Context) {
 		controllers, err = kubecontrollers.New(ctx, kubecontrollers.Config{
@@ -97,6 +101,7 @@ func (c *cluster) runControllers(t *testing.T, workloads bool) (stop func()) {
 			SigningCertFile:       pki.SigningCertFile(),
 			SigningKeyFile:        pki.SigningKeyFile(),
 			ServiceAccountKeyFile: pki.ServiceAccountKeyFile(),
+			Idle:                  idle,
 			Workloads:             workloads,
 		})
 	})
@@ -183,6 +188,7 @@ func TestControllers(t *testing.T) {
 	stop := c.runControllers(t, true)
 	t.Cleanup(stop)
 	c.serveWidgets(t)
+	t.Run("endpointslice-controller", func(t *testing.T) { testServiceWithoutPods(t, c) }) // other tests create Pods
 
 	for name, test := range map[string]func(*testing.T, *cluster){
 		"namespace-controller":                         testNamespaceDeletion,
@@ -444,6 +450,26 @@ func testProtection(t *testing.T, c *cluster) {
 			return nil
 		})
 	}
+}
+
+// testServiceWithoutPods checks that a Service with a selector has Endpoints and an EndpointSlice without addresses in a
+// cluster that has never had a Pod.
+func testServiceWithoutPods(t *testing.T, c *cluster) {
+	c.createNamespace(t, "services")
+	service := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: "x"},
+		Spec: corev1.ServiceSpec{Selector: map[string]string{"app": "x"}, Ports: []corev1.ServicePort{{Port: 80}}}}
+	if _, err := c.client.CoreV1().Services("services").Create(t.Context(), service, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	testutil.EventuallyTrue(t, "there are empty Endpoints and an empty EndpointSlice", func() bool {
+		slices, err := c.client.DiscoveryV1().EndpointSlices("services").List(t.Context(),
+			metav1.ListOptions{LabelSelector: "kubernetes.io/service-name=x"})
+		if err != nil || len(slices.Items) != 1 || len(slices.Items[0].Endpoints) != 0 {
+			return false
+		}
+		endpoints, err := c.client.CoreV1().Endpoints("services").Get(t.Context(), "x", metav1.GetOptions{})
+		return err == nil && len(endpoints.Subsets) == 0
+	})
 }
 
 // testMirroring checks that Endpoints that no controller manages have EndpointSlices, too.

@@ -51,7 +51,8 @@ const (
 	nodeMaskIPv6          = 64
 )
 
-// workloads are the controllers that run only in clusters with Pods.
+// workloads are the controllers that start with the first object of one of their resources. Each cluster has a Service, so
+// those of Services start with the cluster.
 var workloads = []definition{
 	{names.DeploymentController, "deployment-controller", 0, apps("deployments"), newDeployments},
 	{names.ReplicaSetController, "replicaset-controller", 5, apps("replicasets"), newReplicaSets},
@@ -62,8 +63,8 @@ var workloads = []definition{
 	{names.CronJobController, "cronjob-controller", 5, batch("cronjobs"), newCronJobs},
 	{names.TTLAfterFinishedController, "ttl-after-finished-controller", 5, batch("jobs"), newTTLAfterFinished},
 	{names.DisruptionController, "disruption-controller", 0, of("policy", "poddisruptionbudgets"), newDisruption},
-	{names.EndpointSliceController, "endpointslice-controller", 5, core("pods"), newEndpointSlices},
-	{names.EndpointsController, "endpoint-controller", 5, core("pods"), newEndpoints},
+	{names.EndpointSliceController, "endpointslice-controller", 5, core("services"), newEndpointSlices},
+	{names.EndpointsController, "endpoint-controller", 5, core("services"), newEndpoints},
 	{names.EndpointSliceMirroringController, "endpointslicemirroring-controller", 5, core("endpoints"), newEndpointSliceMirroring},
 	{names.HorizontalPodAutoscalerController, "horizontal-pod-autoscaler", 0,
 		of("autoscaling", "horizontalpodautoscalers"), newHorizontalPodAutoscalers},

@@ -38,7 +38,7 @@ sort -t '	' -u -k 2 "$dir/left" | cut -f 1 | sort | uniq -c
 # A Shoot has no node that is reached through the network, and no container whose log could be read when a test fails.
 status=0
 "$tests" --provider=skeleton --kubeconfig="$dir/kubeconfig" --kubectl-path="$kubectl" \
-  --ginkgo.focus="$focus.*\[Conformance\]" --ginkgo.skip="$(grep -v '^#' "$left_out" | paste -s -d '|')" \
+  --ginkgo.focus="($focus).*\[Conformance\]" --ginkgo.skip="$(grep -v '^#' "$left_out" | paste -s -d '|')" \
   --ginkgo.no-color --ginkgo.silence-skips --ginkgo.timeout="${TIMEOUT:-3h}" --ginkgo.v --dump-logs-on-failure=false \
   >"$log" 2>&1 || status=$?
 grep -E '^(Ran|FAIL!|SUCCESS!)|^ *\[FAIL\]|^ *\[TIMEDOUT\]' "$log" | sort -u || tail -n 50 "$log"

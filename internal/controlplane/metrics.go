@@ -248,6 +248,9 @@ func (m *nodeMetrics) Get(ctx context.Context, name string, _ *metav1.GetOptions
 	if err != nil {
 		return nil, err
 	}
+	if len(all) == 0 {
+		return nil, apierrors.NewNotFound(metrics.Resource("nodemetrics"), name)
+	}
 	return &all[0], nil
 }
 

@@ -2,12 +2,15 @@ package pki
 
 import (
 	"crypto/x509"
+	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
+	"golang.org/x/sync/errgroup"
 	testingclock "k8s.io/utils/clock/testing"
 )
 
@@ -112,6 +115,37 @@ func TestAuthorityIsRenewedWithItsKey(t *testing.T) {
 	// A client that trusts the old certificate while it is valid accepts certificates that were signed after the
 	// renewal.
 	verify(t, before["ca.crt"], dir+"/apiserver.crt", clock.Now())
+}
+
+// TestRenewalWhileCertificatesAreIssued is for the race detector: the authority is renewed while others use it.
+func TestRenewalWhileCertificatesAreIssued(t *testing.T) {
+	dir := t.TempDir()
+	clock := testingclock.NewFakePassiveClock(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC))
+	p := load(t, dir, clock)
+	before := read(t, dir+"/ca.crt")
+	var issuing errgroup.Group
+	for i := range 4 {
+		issuing.Go(func() error {
+			name := fmt.Sprintf("user-%d", i)
+			if _, err := p.Client(name, name); err != nil {
+				return err
+			}
+			if _, _, err := p.Issue(name, nil, time.Hour); err != nil {
+				return err
+			}
+			if len(p.CAPEM()) == 0 {
+				return errors.New("there is no authority")
+			}
+			return nil
+		})
+	}
+	clock.SetTime(clock.Now().Add(9 * 365 * 24 * time.Hour))
+	if err := errors.Join(p.Renew(), issuing.Wait()); err != nil {
+		t.Fatal(err)
+	}
+	for i := range 4 {
+		verify(t, before, fmt.Sprintf("%s/clients/user-%d.crt", dir, i), clock.Now())
+	}
 }
 
 func verify(t *testing.T, caPEM, certFile string, at time.Time) {

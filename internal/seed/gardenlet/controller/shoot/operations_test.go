@@ -87,8 +87,8 @@ func TestControlPlane(t *testing.T) {
 	}
 }
 
-// TestInside checks what the gardenlet writes into the shoot.
-// The DNS provider's credentials are copied, whether they are a Secret or a WorkloadIdentity.
+// TestDNSCredentials checks that the credentials of the primary DNS provider are copied, whether they are a Secret or a
+// WorkloadIdentity.
 func TestDNSCredentials(t *testing.T) {
 	identity := &securityv1alpha1.WorkloadIdentity{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: "dns"},
 		Spec: securityv1alpha1.WorkloadIdentitySpec{TargetSystem: securityv1alpha1.TargetSystem{Type: "t"}}}
@@ -98,7 +98,10 @@ func TestDNSCredentials(t *testing.T) {
 	} {
 		w := newWorld(t, identity.DeepCopy(), aSeed(), aShoot(func(shoot *corev1beta1.Shoot) {
 			shoot.Spec.DNS = &corev1beta1.DNS{Domain: ptr.To("y.example.com"),
-				Providers: []corev1beta1.DNSProvider{{Type: ptr.To("t"), Primary: ptr.To(true), CredentialsRef: &ref}}}
+				Providers: []corev1beta1.DNSProvider{
+					{Type: ptr.To("other"), SecretName: ptr.To("of-another-provider")},
+					{Type: ptr.To("t"), Primary: ptr.To(true), CredentialsRef: &ref},
+				}}
 		}))
 		w.settle()
 		secret := get(w, w.seed, id, "dnsrecord-y-external", &corev1.Secret{})
@@ -109,6 +112,7 @@ func TestDNSCredentials(t *testing.T) {
 	}
 }
 
+// TestInside checks what the gardenlet writes into the shoot.
 func TestInside(t *testing.T) {
 	w := newWorld(t, aShoot(), aSeed())
 	w.settle()

@@ -12,6 +12,7 @@ import (
 	autoscalingv1 "k8s.io/api/autoscaling/v1"
 	certificatesv1 "k8s.io/api/certificates/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/utils/ptr"
 )
 
 // Objects has the other objects and the time on which the edges of some objects depend.
@@ -99,20 +100,11 @@ func (b *edgeBuilder) to(kind Kind, namespace, name string) {
 	}
 }
 
-// between adds an edge between two other objects, unless one has no name.
-func (b *edgeBuilder) between(from, to Vertex) {
-	if from.Name != "" && to.Name != "" {
-		b.edges = append(b.edges, Edge{From: from, To: to})
-	}
-}
-
 // toSeeds adds edges to the Seeds in spec and status. They may not be set yet, and are usually the same.
 func (b *edgeBuilder) toSeeds(spec, status *string) {
-	if spec != nil {
-		b.to(KindSeed, "", *spec)
-	}
-	if status != nil && (spec == nil || *spec != *status) {
-		b.to(KindSeed, "", *status)
+	b.to(KindSeed, "", ptr.Deref(spec, ""))
+	if !ptr.Equal(spec, status) {
+		b.to(KindSeed, "", ptr.Deref(status, ""))
 	}
 }
 

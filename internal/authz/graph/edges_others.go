@@ -10,6 +10,7 @@ import (
 	securityv1alpha1 "github.com/gardener/gardener/pkg/apis/security/v1alpha1"
 	certificatesv1 "k8s.io/api/certificates/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/utils/ptr"
 
 	"github.com/gardenlite/gardenlite/internal/authz/bootstraprules"
 )
@@ -29,8 +30,8 @@ func backupBucketEdges(bucket *gardencorev1beta1.BackupBucket) *edgeBuilder {
 // while the bucket is already that of the destination seed.
 func backupEntryEdges(entry *gardencorev1beta1.BackupEntry) *edgeBuilder {
 	b := edgesFor(KindBackupEntry, entry.Namespace, entry.Name)
-	if seed := entry.Spec.SeedName; seed != nil {
-		b.between(Vertex{Kind: KindBackupBucket, Name: entry.Spec.BucketName}, Vertex{Kind: KindSeed, Name: *seed})
+	if bucket, seed := entry.Spec.BucketName, ptr.Deref(entry.Spec.SeedName, ""); bucket != "" && seed != "" {
+		b.edges = append(b.edges, Edge{From: Vertex{Kind: KindBackupBucket, Name: bucket}, To: Vertex{Kind: KindSeed, Name: seed}})
 	}
 	b.toSeeds(entry.Spec.SeedName, entry.Status.SeedName)
 	for _, owner := range entry.OwnerReferences {
@@ -81,9 +82,7 @@ func controllerDeploymentEdges(deployment *gardencorev1.ControllerDeployment) *e
 
 func projectEdges(project *gardencorev1beta1.Project) *edgeBuilder {
 	b := edgesFor(KindProject, "", project.Name)
-	if project.Spec.Namespace != nil {
-		b.to(KindNamespace, "", *project.Spec.Namespace)
-	}
+	b.to(KindNamespace, "", ptr.Deref(project.Spec.Namespace, ""))
 	return b
 }
 

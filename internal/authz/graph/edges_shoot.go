@@ -5,6 +5,7 @@ import (
 
 	gardencorev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
 	v1beta1constants "github.com/gardener/gardener/pkg/apis/core/v1beta1/constants"
+	"k8s.io/utils/ptr"
 )
 
 // keptForShoots are the objects that a gardenlet writes for a shoot to the project's namespace. Their names begin with
@@ -35,9 +36,9 @@ func shootEdges(shoot *gardencorev1beta1.Shoot) *edgeBuilder {
 	b.toSeeds(shoot.Spec.SeedName, shoot.Status.SeedName)
 	b.from(KindNamespace, "", shoot.Namespace)
 	b.fromCloudProfile(shoot)
-	b.fromOptional(KindSecretBinding, shoot.Namespace, shoot.Spec.SecretBindingName)
-	b.fromOptional(KindCredentialsBinding, shoot.Namespace, shoot.Spec.CredentialsBindingName)
-	b.fromOptional(KindExposureClass, "", shoot.Spec.ExposureClassName)
+	b.from(KindSecretBinding, shoot.Namespace, ptr.Deref(shoot.Spec.SecretBindingName, ""))
+	b.from(KindCredentialsBinding, shoot.Namespace, ptr.Deref(shoot.Spec.CredentialsBindingName, ""))
+	b.from(KindExposureClass, "", ptr.Deref(shoot.Spec.ExposureClassName, ""))
 	b.fromKubeAPIServer(shoot.Namespace, shoot.Spec.Kubernetes.KubeAPIServer)
 	b.fromShootReferences(shoot)
 	for _, kept := range keptForShoots {
@@ -50,16 +51,10 @@ func shootEdges(shoot *gardencorev1beta1.Shoot) *edgeBuilder {
 	return b
 }
 
-func (b *edgeBuilder) fromOptional(kind Kind, namespace string, name *string) {
-	if name != nil {
-		b.from(kind, namespace, *name)
-	}
-}
-
 func (b *edgeBuilder) fromCloudProfile(shoot *gardencorev1beta1.Shoot) {
 	ref := shoot.Spec.CloudProfile
 	if ref == nil {
-		b.fromOptional(KindCloudProfile, "", shoot.Spec.CloudProfileName)
+		b.from(KindCloudProfile, "", ptr.Deref(shoot.Spec.CloudProfileName, ""))
 		return
 	}
 	switch ref.Kind {

@@ -33,7 +33,7 @@ func New(g Graph) *Authorizer { return &Authorizer{graph: g} }
 // missing. It never returns deny or an error: if it cannot decide, it has no opinion.
 func (a *Authorizer) Authorize(_ context.Context, attrs authorizer.Attributes) (authorizer.Decision, string, error) {
 	v := a.decide(attrs)
-	return v.decision(), a.reason(attrs, &v), nil
+	return v.decision(), reason(attrs, &v), nil
 }
 
 // verdict is a decision with everything that led to it, from which the reason is derived.

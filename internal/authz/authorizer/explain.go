@@ -23,7 +23,7 @@ type Explanation struct {
 // Explain decides like Authorize, and explains the decision. It may be slow.
 func (a *Authorizer) Explain(attrs authorizer.Attributes) Explanation {
 	v := a.decide(attrs)
-	e := Explanation{Allowed: v.decision() == authorizer.DecisionAllow, Reason: a.reason(attrs, &v)}
+	e := Explanation{Allowed: v.decision() == authorizer.DecisionAllow, Reason: reason(attrs, &v)}
 	if rule := v.nearest(); rule != nil {
 		e.Rule = rule.OfSeed(v.asks.Seed).Objects() + ": " + rule.For(v.asks.Type).String()
 	}

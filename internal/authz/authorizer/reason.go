@@ -17,7 +17,7 @@ const maxWord = 64
 
 // reason returns one line with the rule that allows the request, or with the missing rule or path. The user sees it, so
 // it is the same for an object of another seed and for one that does not exist.
-func (a *Authorizer) reason(attrs authorizer.Attributes, v *verdict) string {
+func reason(attrs authorizer.Attributes, v *verdict) string {
 	switch v.cause {
 	case allowedFree:
 		return v.rule.free
@@ -40,7 +40,7 @@ func (a *Authorizer) reason(attrs authorizer.Attributes, v *verdict) string {
 		return fmt.Sprintf("no path from Namespace %s to Seed %s, which the rule for %s asks for", quoted(attrs.GetNamespace()),
 			v.asks.Seed, v.rule.Objects())
 	default:
-		return a.whyNoPath(attrs, v)
+		return whyNoPath(attrs, v)
 	}
 }
 
@@ -103,24 +103,24 @@ func grantedElsewhere(verb, subresource string, v *verdict) string {
 }
 
 // whyNoPath returns the reason for a request that would be allowed if the graph had a path.
-func (a *Authorizer) whyNoPath(attrs authorizer.Attributes, v *verdict) string {
-	verb, resource := attrs.GetVerb(), attrs.GetResource()
-	switch v.on.cause {
-	case unnamed:
-		text := verb + " " + resource + " is allowed for one object that leads to the seed, and the request names none"
-		if verb == "list" || verb == "watch" {
-			text += ": add the field selector " + nameField + "=<name>"
-		}
-		return text
-	case malformedSelector:
-		return verb + " " + resource + " is allowed for one object that leads to the seed, and the field selector cannot be read"
-	case contradictingNames:
-		return verb + " " + resource + " is allowed for one object that leads to the seed, and the request names several or an empty one"
-	case anyNamespace:
-		return verb + " " + resource + " is allowed for one object that leads to the seed, and the request names no namespace"
+func whyNoPath(attrs authorizer.Attributes, v *verdict) string {
+	if v.on.cause == 0 {
+		return "no path from " + v.on.vertex(v.rule.Kind).String() + " to Seed " + v.asks.Seed
 	}
-	vertex := v.on.vertex(v.rule.Kind)
-	return "no path from " + vertex.String() + " to Seed " + v.asks.Seed
+	text := attrs.GetVerb() + " " + attrs.GetResource() + " is allowed for one object that leads to the seed, and the "
+	switch v.on.cause {
+	case malformedSelector:
+		return text + "field selector cannot be read"
+	case contradictingNames:
+		return text + "request names several or an empty one"
+	case anyNamespace:
+		return text + "request names no namespace"
+	}
+	text += "request names none"
+	if verb := attrs.GetVerb(); verb == "list" || verb == "watch" {
+		text += ": add the field selector " + nameField + "=<name>"
+	}
+	return text
 }
 
 // word returns a word of the request for a reason: unchanged if it is plain, else quoted and truncated.

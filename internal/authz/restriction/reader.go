@@ -79,14 +79,11 @@ func (r *request) get(ctx context.Context, resource schema.GroupVersionResource,
 	if name == "" {
 		return forbidden("no %s is named, on which the answer depends", resource.Resource)
 	}
-	err := r.reader.Get(ctx, resource, namespace, name, obj)
-	switch {
-	case err == nil:
-		return nil
-	case apierrors.IsNotFound(err):
+	found, err := r.find(ctx, resource, namespace, name, obj)
+	if err == nil && !found {
 		return forbidden("%s: there is no %s %s, on which the answer depends", foreign(r.seed), resource.Resource, key(namespace, name))
 	}
-	return fmt.Errorf("reading %s %s, on which the answer depends: %w", resource.Resource, key(namespace, name), err)
+	return err
 }
 
 // find is like get for objects that may be missing.

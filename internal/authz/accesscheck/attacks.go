@@ -226,11 +226,7 @@ func bootstrapToken(w *world) *request {
 // certificateFor returns a request for the client certificate of a seed's gardenlet. The key is discarded.
 func certificateFor(seed func(*world) string) func(*world) *request {
 	return func(w *world) *request {
-		key, err := newKey()
-		if err != nil {
-			return nil
-		}
-		o, err := csrObject(w.seed+"-attack", seed(w), key)
+		o, _, err := csrObject(w.seed+"-attack", seed(w))
 		if err != nil {
 			return nil
 		}

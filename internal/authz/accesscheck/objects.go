@@ -95,13 +95,12 @@ func (w *world) accountObject() object {
 }
 
 func tokenObject(name, gardenlet string) object {
-	o := meta("v1", "Secret", "kube-system", name, object{"type": "bootstrap.kubernetes.io/token", "stringData": object{
+	return meta("v1", "Secret", "kube-system", name, object{"type": "bootstrap.kubernetes.io/token", "stringData": object{
 		"token-id": name[len("bootstrap-token-"):], "token-secret": "0123456789abcdef",
 		"usage-bootstrap-authentication": "true", "usage-bootstrap-signing": "true",
 		"description": "A bootstrap token for the Gardenlet for " +
 			"seedmanagement.gardener.cloud/v1alpha1.Gardenlet resource garden/" + gardenlet + ".",
 	}})
-	return o
 }
 
 // identityToken requests a token of the attacker's WorkloadIdentity with the given context object.
@@ -114,20 +113,22 @@ func (w *world) identityToken(kind string, about place, uid string) *request {
 		meta("security.gardener.cloud/v1alpha1", "TokenRequest", garden, w.seed, object{"spec": object{"contextObject": of}}))
 }
 
-// csrObject returns a CertificateSigningRequest for the client certificate of a seed's gardenlet.
-func csrObject(name, seed string, key *ecdsa.PrivateKey) (object, error) {
+// csrObject returns a CertificateSigningRequest for the client certificate of a seed's gardenlet, and the new key.
+func csrObject(name, seed string) (object, *ecdsa.PrivateKey, error) {
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		return nil, nil, err
+	}
 	subject := pkix.Name{Organization: []string{constants.SeedsGroup}, CommonName: constants.SeedUserNamePrefix + seed}
 	request, err := cert.MakeCSR(key, &subject, nil, nil)
 	if err != nil {
-		return nil, fmt.Errorf("making a certificate request: %w", err)
+		return nil, nil, fmt.Errorf("making a certificate request: %w", err)
 	}
 	return meta("certificates.k8s.io/v1", "CertificateSigningRequest", "", name, object{"spec": object{
 		"request":    request,
 		"signerName": "kubernetes.io/kube-apiserver-client", "expirationSeconds": 3600,
-		"usages": []any{"key encipherment", "digital signature", "client auth"}}}), nil
+		"usages": []any{"key encipherment", "digital signature", "client auth"}}}), key, nil
 }
-
-func newKey() (*ecdsa.PrivateKey, error) { return ecdsa.GenerateKey(elliptic.P256(), rand.Reader) }
 
 func review(verb, group, resource, subresource, namespace, name string) *request {
 	attributes := object{"verb": verb, "group": group, "resource": resource, "subresource": subresource,

@@ -304,11 +304,7 @@ func outliveSeed(ctx context.Context, r *runner) (Result, error) {
 // certify requests the client certificate of the throwaway seed's gardenlet. It returns no client, and the reason, if
 // the garden does not sign it in time.
 func (r *runner) certify(ctx context.Context) (c *client, why string, err error) {
-	key, err := newKey()
-	if err != nil {
-		return nil, "", err
-	}
-	o, err := csrObject(r.seed, r.seed, key)
+	o, key, err := csrObject(r.seed, r.seed)
 	if err != nil {
 		return nil, "", err
 	}

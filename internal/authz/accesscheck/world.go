@@ -47,8 +47,6 @@ const (
 
 type place struct{ namespace, name string }
 
-func (p place) String() string { return strings.TrimPrefix(p.namespace+"/"+p.name, "/") }
-
 // world has the objects that the attacks use. Missing ones are empty.
 type world struct {
 	admin *client

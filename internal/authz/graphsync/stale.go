@@ -10,10 +10,10 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// DefaultStaleAfter is how long the graph counts as current without a watch of one of its kinds. A restart of the API
+// staleAfter is how long the graph counts as current without a watch of one of its kinds. A restart of the API
 // server, or the end of a watch, takes a few seconds; after a longer time the graph may still have edges that were
 // removed.
-const DefaultStaleAfter = 30 * time.Second
+const staleAfter = 30 * time.Second
 
 // followed wraps a ListerWatcher to record since when there has been no watch: from the first attempt to watch or list
 // until a list has been stored, or a watch continues from the last state. A watch on a dead connection ends by itself,
@@ -45,13 +45,13 @@ func (st *store) lose() {
 
 func (st *store) found() { st.lost.Store(nil) }
 
-// stale returns for how long there has been no watch, 0 if that is at most StaleAfter.
+// stale returns for how long there has been no watch, 0 if that is at most staleAfter.
 func (st *store) stale() time.Duration {
 	lost := st.lost.Load()
 	if lost == nil {
 		return 0
 	}
-	if since := st.syncer.config.Clock.Since(*lost); since > st.syncer.config.StaleAfter {
+	if since := st.syncer.config.Clock.Since(*lost); since > staleAfter {
 		return since
 	}
 	return 0

@@ -115,7 +115,7 @@ func TestStale(t *testing.T) {
 			}
 			shoots.set(fails[0], fails[1])
 			testutil.EventuallyTrue(g, "watches are asked for", func() bool { return shoots.attempts() > 2 })
-			g.clock.Step(DefaultStaleAfter)
+			g.clock.Step(staleAfter)
 			if !g.syncer.Current() {
 				t.Error("not current just at the limit")
 			}
@@ -164,7 +164,7 @@ func TestStreamedListsAreNoWatches(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer w.Stop()
-	g.clock.Step(DefaultStaleAfter + time.Second)
+	g.clock.Step(staleAfter + time.Second)
 	if st.stale() == 0 {
 		t.Error("a list that has told nothing yet counts as a watch")
 	}

@@ -21,23 +21,15 @@ import (
 	"github.com/gardenlite/gardenlite/internal/authz/graph"
 )
 
-// Graph is the graph to which a Syncer writes, such as *graph.Graph.
-type Graph interface {
-	Set(owner graph.Vertex, edges []graph.Edge)
-	Delete(owner graph.Vertex)
-}
-
 // Config is the configuration of a Syncer.
 type Config struct {
 	// REST is the client configuration for the garden. The user must be allowed to list and watch all Resources.
 	REST *rest.Config
 	// Graph is the graph. No other Syncer may write to it.
-	Graph Graph
+	Graph *graph.Graph
 	// Clock is the clock by which client certificates expire; the wall clock if nil.
 	Clock clock.Clock
 	Log   logr.Logger
-	// StaleAfter is how long a kind may be without a watch until Current returns false; DefaultStaleAfter if 0.
-	StaleAfter time.Duration
 	// ObserveUpdate, if set, is called with the duration of each update of the graph (operation: Set or Delete).
 	ObserveUpdate func(kind graph.Kind, operation string, took time.Duration)
 	// ListerWatcher, if set, replaces lists and watches over REST.
@@ -64,7 +56,6 @@ func New(config Config) (*Syncer, error) {
 	if config.ObserveUpdate == nil {
 		config.ObserveUpdate = func(graph.Kind, string, time.Duration) {}
 	}
-	config.StaleAfter = cmp.Or(config.StaleAfter, DefaultStaleAfter)
 	resources := Resources()
 	var watchers []cache.ListerWatcher
 	if config.ListerWatcher != nil {

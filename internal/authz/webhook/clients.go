@@ -53,7 +53,7 @@ func (s *Server) shown(next http.HandlerFunc) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		query := r.URL.Query()
 		if query.Has(TokenParameter) {
-			key.exchange(w, r, query)
+			key.exchange(w, query)
 			return
 		}
 		if key.opens(r) {
@@ -133,7 +133,7 @@ func (k *debugKey) isBorne(r *http.Request) bool {
 }
 
 // exchange sets the cookie for the token in the address, and redirects the browser to the address without the token.
-func (k *debugKey) exchange(w http.ResponseWriter, r *http.Request, query url.Values) {
+func (k *debugKey) exchange(w http.ResponseWriter, query url.Values) {
 	header := w.Header()
 	header.Set("Cache-Control", "no-store")
 	header.Set("Referrer-Policy", "no-referrer")

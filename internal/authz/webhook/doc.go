@@ -10,7 +10,6 @@
 // an authorization, a rejection for an admission. Until the graph has synced, and while it is stale, authorizations get
 // 503; beyond the limit on concurrent requests, they get 429.
 //
-// The files: server.go (routes, life cycle, limit on concurrent requests), certificate.go (TLS), clients.go (accepted
-// clients), decode.go (bodies), authorization.go and admission.go (the two webhooks), metrics.go, and debug.go (the
-// debug page).
+// The files: server.go (routes, life cycle, TLS, limit on concurrent requests), clients.go (accepted clients), decode.go
+// (bodies), authorization.go and admission.go (the two webhooks), metrics.go, and debug.go (the debug page).
 package webhook

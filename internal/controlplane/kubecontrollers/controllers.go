@@ -97,6 +97,14 @@ type runFunc func(context.Context)
 
 func (f runFunc) Run(ctx context.Context, _ int) { f(ctx) }
 
+// runnerOf returns the runner of a controller that has its number of workers itself, or the error of its constructor.
+func runnerOf(controller interface{ Run(context.Context) }, err error) (runner, error) {
+	if err != nil {
+		return nil, err
+	}
+	return runFunc(controller.Run), nil
+}
+
 // together returns a runner of several functions, which ends when all of them have ended.
 func together(parts ...func(context.Context)) runFunc {
 	return func(ctx context.Context) {
@@ -160,7 +168,7 @@ func New(ctx context.Context, cfg Config) (_ *Controllers, err error) {
 		return nil, err
 	}
 	c.informers = newSharedInformers(c.shared, cfg.Idle)
-	c.discovery = &freshDiscovery{client: c.shared.Discovery(), http: c.shared.http}
+	c.discovery = &freshDiscovery{DiscoveryInterface: c.shared.Discovery(), http: c.shared.http}
 	c.mapper = restmapper.NewDeferredDiscoveryRESTMapper(memory.NewMemCacheClient(c.shared.Discovery()))
 	// The constructor of the namespace controller ends the process if it finds no resources: check this before.
 	if _, err := c.discovery.ServerPreferredResources(); err != nil && !discovery.IsGroupDiscoveryFailedError(err) {

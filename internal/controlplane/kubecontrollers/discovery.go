@@ -19,8 +19,8 @@ const discoveryTimeout = 30 * time.Second
 // freshDiscovery is a discovery client that is never stale and cheap: it asks the server whether something has changed,
 // and reads the resources only then. So controllers can call it often, and soon know a new custom resource.
 type freshDiscovery struct {
-	client discovery.DiscoveryInterface
-	http   *http.Client
+	discovery.DiscoveryInterface
+	http *http.Client
 
 	lock sync.Mutex
 	tags map[string]string
@@ -40,7 +40,7 @@ func (d *freshDiscovery) ServerPreferredResources() ([]*metav1.APIResourceList, 
 	if tags != nil && maps.Equal(tags, d.tags) {
 		return d.resources, nil
 	}
-	resources, err := d.client.ServerPreferredResources()
+	resources, err := d.DiscoveryInterface.ServerPreferredResources()
 	if err != nil {
 		d.tags = nil
 		return resources, err
@@ -74,7 +74,7 @@ func (d *freshDiscovery) currentTags() (map[string]string, error) {
 }
 
 func (d *freshDiscovery) tag(ctx context.Context, path string) (_ string, err error) {
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, d.client.RESTClient().Get().AbsPath(path).URL().String(), nil)
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, d.RESTClient().Get().AbsPath(path).URL().String(), nil)
 	if err != nil {
 		return "", err
 	}
@@ -99,16 +99,4 @@ func (d *freshDiscovery) tag(ctx context.Context, path string) (_ string, err er
 	default:
 		return "", fmt.Errorf("the answer is %s", response.Status)
 	}
-}
-
-// The methods below implement discovery.ServerResourcesInterface. They return the result of the plain client.
-
-// ServerResourcesForGroupVersion calls the plain client.
-func (d *freshDiscovery) ServerResourcesForGroupVersion(gv string) (*metav1.APIResourceList, error) {
-	return d.client.ServerResourcesForGroupVersion(gv)
-}
-
-// ServerGroupsAndResources calls the plain client.
-func (d *freshDiscovery) ServerGroupsAndResources() ([]*metav1.APIGroup, []*metav1.APIResourceList, error) {
-	return d.client.ServerGroupsAndResources()
 }

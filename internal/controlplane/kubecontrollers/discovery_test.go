@@ -52,7 +52,7 @@ func TestFreshDiscovery(t *testing.T) {
 	listener := httptest.NewServer(server)
 	t.Cleanup(listener.Close)
 	client := kubernetes.NewForConfigOrDie(&rest.Config{Host: listener.URL})
-	d := &freshDiscovery{client: client.Discovery(), http: listener.Client()}
+	d := &freshDiscovery{DiscoveryInterface: client.Discovery(), http: listener.Client()}
 
 	describe := func(lists []*metav1.APIResourceList, err error) string {
 		if err != nil {

@@ -47,14 +47,10 @@ const (
 
 func newNodeLifecycle(ctx context.Context, c *Controllers, client *client, h *handlers) (runner, error) {
 	all := c.informers.all
-	n, err := nodelifecycle.NewNodeLifecycleController(ctx, hold(h, all.Coordination().V1().Leases()),
+	return runnerOf(nodelifecycle.NewNodeLifecycleController(ctx, hold(h, all.Coordination().V1().Leases()),
 		hold(h, all.Core().V1().Pods()), hold(h, all.Core().V1().Nodes()),
 		hold(h, all.Apps().V1().DaemonSets()), client, nodeMonitorPeriod, nodeStartupGracePeriod, nodeMonitorGracePeriod,
-		evictionRate, secondaryEvictionRate, largeCluster, unhealthyZoneThreshold)
-	if err != nil {
-		return nil, err
-	}
-	return runFunc(n.Run), nil
+		evictionRate, secondaryEvictionRate, largeCluster, unhealthyZoneThreshold))
 }
 
 func newCSRApprover(ctx context.Context, c *Controllers, client *client, _ *handlers) (runner, error) {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/google/uuid"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/tools/leaderelection"
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
 	"k8s.io/klog/v2"
@@ -60,15 +61,11 @@ func (r *Running) Stop() {
 // elected runs controllers whenever this process is the leader.
 func elected(ctx context.Context, cfg Config) {
 	log := klog.FromContext(ctx).WithName("kubecontrollers")
-	for ctx.Err() == nil {
+	wait.UntilWithContext(ctx, func(ctx context.Context) {
 		if err := lead(ctx, cfg); err != nil {
 			log.Error(err, "Cannot take part in the election of who runs the controllers; trying again")
 		}
-		select {
-		case <-ctx.Done():
-		case <-time.After(retryPeriod):
-		}
-	}
+	}, retryPeriod)
 }
 
 // lead waits until this process is the leader, runs the controllers, and returns when it no longer is.

@@ -130,20 +130,13 @@ func newCSRCleaner(_ context.Context, c *Controllers, client *client, _ *handler
 }
 
 func newBootstrapSigner(_ context.Context, c *Controllers, client *client, _ *handlers) (runner, error) {
-	s, err := bootstrap.NewSigner(client, c.informers.bootstrapTokens.Core().V1().Secrets(),
-		c.informers.public.Core().V1().ConfigMaps(), bootstrap.DefaultSignerOptions())
-	if err != nil {
-		return nil, err
-	}
-	return runFunc(s.Run), nil
+	return runnerOf(bootstrap.NewSigner(client, c.informers.bootstrapTokens.Core().V1().Secrets(),
+		c.informers.public.Core().V1().ConfigMaps(), bootstrap.DefaultSignerOptions()))
 }
 
 func newTokenCleaner(_ context.Context, c *Controllers, client *client, _ *handlers) (runner, error) {
-	t, err := bootstrap.NewTokenCleaner(client, c.informers.bootstrapTokens.Core().V1().Secrets(), bootstrap.DefaultTokenCleanerOptions())
-	if err != nil {
-		return nil, err
-	}
-	return runFunc(t.Run), nil
+	return runnerOf(bootstrap.NewTokenCleaner(client, c.informers.bootstrapTokens.Core().V1().Secrets(),
+		bootstrap.DefaultTokenCleanerOptions()))
 }
 
 func newQuota(ctx context.Context, c *Controllers, client *client, _ *handlers) (runner, error) {

@@ -27,17 +27,13 @@ const (
 // StorageClass itself; volumes of other classes are left to their provisioners.
 func newVolumeBinder(ctx context.Context, c *Controllers, client *client, h *handlers) (runner, error) {
 	all := c.informers.all
-	b, err := persistentvolume.NewController(ctx, persistentvolume.ControllerParameters{
+	return runnerOf(persistentvolume.NewController(ctx, persistentvolume.ControllerParameters{
 		KubeClient: client, SyncPeriod: volumeSyncPeriod, EnableDynamicProvisioning: true,
 		VolumePlugins:  []volume.VolumePlugin{&volumePlugin{delete: c.cfg.DeleteVolume}},
 		VolumeInformer: hold(h, all.Core().V1().PersistentVolumes()), ClaimInformer: hold(h, all.Core().V1().PersistentVolumeClaims()),
 		ClassInformer: hold(h, all.Storage().V1().StorageClasses()), PodInformer: hold(h, all.Core().V1().Pods()),
 		NodeInformer: hold(h, all.Core().V1().Nodes()),
-	})
-	if err != nil {
-		return nil, err
-	}
-	return runFunc(b.Run), nil
+	}))
 }
 
 // volumePlugin provisions volumes that any Node can mount. For the controller it is an in-tree plugin, so that no external

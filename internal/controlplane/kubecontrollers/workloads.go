@@ -243,11 +243,7 @@ func newVACProtection(ctx context.Context, c *Controllers, client *client, h *ha
 
 func newTaintEviction(ctx context.Context, c *Controllers, client *client, h *handlers) (runner, error) {
 	all := c.informers.all.Core().V1()
-	t, err := tainteviction.New(ctx, client, hold(h, all.Pods()), hold(h, all.Nodes()), names.TaintEvictionController)
-	if err != nil {
-		return nil, err
-	}
-	return runFunc(t.Run), nil
+	return runnerOf(tainteviction.New(ctx, client, hold(h, all.Pods()), hold(h, all.Nodes()), names.TaintEvictionController))
 }
 
 // newNodeIPAM returns the controller that assigns each Node a range of the Pod network. It does nothing if the network
@@ -261,12 +257,8 @@ func newNodeIPAM(ctx context.Context, c *Controllers, client *client, h *handler
 		return together(), nil
 	}
 	cidr := &net.IPNet{IP: pods.Masked().Addr().AsSlice(), Mask: net.CIDRMask(pods.Bits(), pods.Addr().BitLen())}
-	n, err := nodeipam.NewNodeIpamController(ctx, hold(h, c.informers.all.Core().V1().Nodes()), nil, client,
-		[]*net.IPNet{cidr}, nil, nil, []int{mask}, ipam.RangeAllocatorType)
-	if err != nil {
-		return nil, err
-	}
-	return runFunc(n.Run), nil
+	return runnerOf(nodeipam.NewNodeIpamController(ctx, hold(h, c.informers.all.Core().V1().Nodes()), nil, client,
+		[]*net.IPNet{cidr}, nil, nil, []int{mask}, ipam.RangeAllocatorType))
 }
 
 // newScheduler returns the scheduler. It has its own informers: those of Pods leave out Pods that have ended.

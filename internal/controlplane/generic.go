@@ -4,9 +4,6 @@ import (
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
-	"crypto/x509"
-	"crypto/x509/pkix"
-	"encoding/pem"
 	"fmt"
 	"time"
 
@@ -23,6 +20,7 @@ import (
 	"k8s.io/apiserver/pkg/util/openapi"
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/util/cert"
 	"k8s.io/client-go/util/keyutil"
 	openapicommon "k8s.io/kube-openapi/pkg/common"
 	"k8s.io/kubernetes/pkg/api/legacyscheme"
@@ -33,12 +31,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 )
 
-const (
-	informerResync = 10 * time.Minute
-	// loopbackLife is the lifetime of the certificate for the server's connections to itself. Each start creates a new
-	// one.
-	loopbackLife = 3 * 366 * 24 * time.Hour
-)
+const informerResync = 10 * time.Minute
 
 // generic is the configuration that the servers of the chain share.
 type generic struct {
@@ -157,27 +150,20 @@ func addLoopback(c *genericapiserver.Config) error {
 	return nil
 }
 
-// selfSigned returns a serving certificate that only this process trusts.
+// selfSigned returns a serving certificate that only this process trusts. Each start creates a new one.
 func selfSigned(name string) (certPEM, keyPEM []byte, err error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
 		return nil, nil, err
 	}
-	now := time.Now()
-	template := &x509.Certificate{
-		Subject:               pkix.Name{CommonName: name},
-		DNSNames:              []string{name},
-		NotBefore:             now.Add(-time.Hour),
-		NotAfter:              now.Add(loopbackLife),
-		KeyUsage:              x509.KeyUsageDigitalSignature | x509.KeyUsageCertSign,
-		ExtKeyUsage:           []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
-		BasicConstraintsValid: true,
-		IsCA:                  true,
+	self, err := cert.NewSelfSignedCACert(cert.Config{CommonName: name, NotBefore: time.Now().Add(-time.Hour)}, key)
+	if err != nil {
+		return nil, nil, err
 	}
-	cert, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
+	certPEM, err = cert.EncodeCertificates(self)
 	if err != nil {
 		return nil, nil, err
 	}
 	keyPEM, err = keyutil.MarshalPrivateKeyToPEM(key)
-	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: cert}), keyPEM, err
+	return certPEM, keyPEM, err
 }

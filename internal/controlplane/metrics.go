@@ -20,6 +20,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/runtime/serializer"
 	"k8s.io/apimachinery/pkg/types"
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	"k8s.io/apimachinery/pkg/util/sets"
 	genericapirequest "k8s.io/apiserver/pkg/endpoints/request"
 	"k8s.io/apiserver/pkg/registry/rest"
@@ -51,13 +52,9 @@ var metricsScheme = newMetricsScheme()
 
 func newMetricsScheme() *runtime.Scheme {
 	scheme := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{metrics.AddToScheme, metricsv1beta1.AddToScheme, func(s *runtime.Scheme) error {
-		return s.SetVersionPriority(metricsv1beta1.SchemeGroupVersion)
-	}} {
-		if err := add(scheme); err != nil {
-			panic(err) // the types do not fit together
-		}
-	}
+	utilruntime.Must(metrics.AddToScheme(scheme))
+	utilruntime.Must(metricsv1beta1.AddToScheme(scheme))
+	utilruntime.Must(scheme.SetVersionPriority(metricsv1beta1.SchemeGroupVersion))
 	metav1.AddToGroupVersion(scheme, schema.GroupVersion{Version: "v1"})
 	return scheme
 }

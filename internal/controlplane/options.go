@@ -3,7 +3,6 @@ package controlplane
 import (
 	"context"
 	"crypto/x509"
-	"errors"
 	"fmt"
 	"net"
 	"net/netip"
@@ -80,7 +79,7 @@ func serverOptions(ctx context.Context, s *Server, listener net.Listener) (optio
 		return none, fmt.Errorf("setting up the API server: %w", err)
 	}
 	if errs := completed.Validate(); len(errs) != 0 {
-		return none, fmt.Errorf("setting up the API server: %w", errors.Join(utilerrors.NewAggregate(errs)))
+		return none, fmt.Errorf("setting up the API server: %w", utilerrors.NewAggregate(errs))
 	}
 	return completed, nil
 }

@@ -6,6 +6,7 @@
 package datastore
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -160,11 +161,7 @@ func hostsOf(rawURL string) ([]string, error) {
 		if err != nil || u.Host == "" {
 			return nil, errors.New("the datastore's URL cannot be parsed: write it as scheme://user:password@host:port/database")
 		}
-		port := u.Port()
-		if port == "" {
-			port = defaultPorts[u.Scheme]
-		}
-		hosts = append(hosts, net.JoinHostPort(u.Hostname(), port))
+		hosts = append(hosts, net.JoinHostPort(u.Hostname(), cmp.Or(u.Port(), defaultPorts[u.Scheme])))
 	}
 	return hosts, nil
 }

@@ -33,13 +33,10 @@ func prepareFile(file string) error {
 		return fmt.Errorf("reading the datastore's file: %w", err)
 	}
 	if n > 0 && !bytes.Equal(head[:n], sqliteMagic) {
-		return corrupt(file, errors.New("it does not start as a sqlite file does"))
+		return fmt.Errorf("%w: %s: it does not start as a sqlite file does; put a copy back, or start anew with \"gardenlite reset\"",
+			ErrCorrupt, file)
 	}
 	return nil
-}
-
-func corrupt(file string, err error) error {
-	return fmt.Errorf("%w: %s: %v; put a copy back, or start anew with \"gardenlite reset\"", ErrCorrupt, file, err)
 }
 
 // explain adds to an error of the datastore what a user can do about it.

@@ -3,6 +3,7 @@
 package fsutil
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -18,13 +19,7 @@ func WriteFile(name string, data []byte, mode os.FileMode) error {
 	}
 	defer os.Remove(tmp.Name()) // fails after the rename, as it should
 	_, err = tmp.Write(data)
-	if chmodErr := tmp.Chmod(mode); err == nil {
-		err = chmodErr
-	}
-	if closeErr := tmp.Close(); err == nil {
-		err = closeErr
-	}
-	if err == nil {
+	if err = errors.Join(err, tmp.Chmod(mode), tmp.Close()); err == nil {
 		err = os.Rename(tmp.Name(), name)
 	}
 	if err != nil {

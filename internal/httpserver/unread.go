@@ -39,7 +39,6 @@ type trackedBody struct {
 	read atomic.Bool
 }
 
-// Read implements io.Reader.
 func (b *trackedBody) Read(p []byte) (int, error) {
 	b.read.Store(true)
 	return b.ReadCloser.Read(p)
@@ -55,7 +54,6 @@ type trackedWriter struct {
 // Unwrap implements responsewriter.UserProvidedDecorator.
 func (w *trackedWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 
-// WriteHeader implements http.ResponseWriter.
 func (w *trackedWriter) WriteHeader(status int) {
 	if status >= http.StatusOK {
 		w.begin()
@@ -63,7 +61,6 @@ func (w *trackedWriter) WriteHeader(status int) {
 	w.ResponseWriter.WriteHeader(status)
 }
 
-// Write implements http.ResponseWriter.
 func (w *trackedWriter) Write(p []byte) (int, error) {
 	w.begin()
 	return w.ResponseWriter.Write(p)

@@ -12,10 +12,10 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/gardener/gardener/pkg/apis/core/v1beta1"
+	"golang.org/x/sync/errgroup"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/rest"
@@ -159,30 +159,21 @@ func (a *Standalone) Run(parent context.Context) error {
 	if err != nil {
 		return errors.Join(err, listener.Close())
 	}
-	ctx, cancel := context.WithCancel(parent)
-	defer cancel()
-	var group sync.WaitGroup
-	var runErr error
-	group.Go(func() {
-		defer cancel()
-		runErr = controller.Run(ctx)
+	group, ctx := errgroup.WithContext(parent)
+	group.Go(func() error { return controller.Run(ctx) })
+	group.Go(func() error { return a.renew(ctx) })
+	group.Go(func() error {
+		err := controller.WaitSynced(ctx, a.cfg.OnWait)
+		if err == nil {
+			status.Vertices, status.Edges = controller.graph.Len()
+			a.cfg.OnReady(status)
+		}
+		return err
 	})
-	group.Go(func() { a.renew(ctx) })
-	err = controller.WaitSynced(ctx, a.cfg.OnWait)
-	if err == nil {
-		status.Vertices, status.Edges = controller.graph.Len()
-		a.cfg.OnReady(status)
-		<-ctx.Done()
+	if err := group.Wait(); parent.Err() == nil {
+		return err
 	}
-	cancel()
-	group.Wait()
-	switch {
-	case parent.Err() != nil:
-		return nil // stopped by the caller
-	case runErr != nil:
-		return runErr // err is a consequence of runErr
-	}
-	return err
+	return nil // stopped by the caller
 }
 
 // prepare writes the API server's files, creates the controller, and installs the admission webhook.
@@ -336,12 +327,12 @@ func (a *Standalone) copyClient() error {
 	return nil
 }
 
-// renew renews the controller's own certificates. Both sides reload them from the files.
-func (a *Standalone) renew(ctx context.Context) {
+// renew renews the controller's own certificates until the context ends. Both sides reload them from the files.
+func (a *Standalone) renew(ctx context.Context) error {
 	if a.own == nil {
-		return
+		return nil
 	}
-	_ = wait.PollUntilContextCancel(ctx, renewalPeriod, false, func(context.Context) (bool, error) {
+	return wait.PollUntilContextCancel(ctx, renewalPeriod, false, func(context.Context) (bool, error) {
 		err := a.own.Renew()
 		if err == nil && a.cfg.WriteConfig != "" && a.client.CertFile != "" {
 			err = a.copyClient()

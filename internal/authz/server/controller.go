@@ -5,15 +5,14 @@ import (
 	"context"
 	"crypto/rand"
 	"crypto/x509"
-	"errors"
 	"fmt"
 	"net"
 	"net/url"
 	"strconv"
-	"sync"
 	"time"
 
 	"github.com/go-logr/logr"
+	"golang.org/x/sync/errgroup"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/rest"
@@ -103,20 +102,10 @@ func New(cfg Config) (*Controller, error) {
 
 // Run syncs the graph and serves the webhooks until the context ends.
 func (c *Controller) Run(parent context.Context) error {
-	ctx, cancel := context.WithCancel(parent)
-	defer cancel()
-	var group sync.WaitGroup
-	var synced, served error
-	group.Go(func() {
-		defer cancel()
-		synced = c.syncer.Run(ctx)
-	})
-	group.Go(func() {
-		defer cancel()
-		served = c.server.Run(ctx)
-	})
-	group.Wait()
-	return errors.Join(synced, served)
+	group, ctx := errgroup.WithContext(parent)
+	group.Go(func() error { return c.syncer.Run(ctx) })
+	group.Go(func() error { return c.server.Run(ctx) })
+	return group.Wait()
 }
 
 // WaitSynced waits until the graph has synced. It periodically calls onWait with the resources for which it waits.

@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -219,8 +220,5 @@ func (a *Agent) report(ctx context.Context, client *apiclient.Client, secret *co
 
 // checksum returns the checksum in the Secret's annotation, or else that of its content.
 func checksum(secret *corev1.Secret) string {
-	if said := secret.Annotations[node.AnnotationChecksumSecret]; said != "" {
-		return said
-	}
-	return node.Checksum(secret.Data[node.DataKeyOSC])
+	return cmp.Or(secret.Annotations[node.AnnotationChecksumSecret], node.Checksum(secret.Data[node.DataKeyOSC]))
 }

@@ -162,13 +162,24 @@ const leasesPath = "/apis/coordination.k8s.io/v1/namespaces/" + corev1.Namespace
 func (k *Kubelet) ensureLease(ctx context.Context, client *apiclient.Client) error {
 	lease := &coordinationv1.Lease{}
 	err := client.Get(ctx, leasesPath+"/"+k.host.Hostname, lease)
-	if apierrors.IsNotFound(err) {
-		return k.createLease(ctx, client)
-	} else if err != nil {
+	if err == nil {
+		k.lease = lease
+		return k.renewLease(ctx, client)
+	}
+	if !apierrors.IsNotFound(err) {
 		return fmt.Errorf("reading the Lease of the node: %w", err)
 	}
+	lease = &coordinationv1.Lease{
+		TypeMeta:   metav1.TypeMeta{APIVersion: coordinationv1.SchemeGroupVersion.String(), Kind: "Lease"},
+		ObjectMeta: metav1.ObjectMeta{Name: k.host.Hostname, Namespace: corev1.NamespaceNodeLease},
+	}
+	k.fill(lease)
+	if err := client.Create(ctx, leasesPath, lease, lease); err != nil {
+		return fmt.Errorf("making the Lease of the node: %w", err)
+	}
+	lease.ManagedFields = nil
 	k.lease = lease
-	return k.renewLease(ctx, client)
+	return nil
 }
 
 // renewLease renews the Lease of the node. After an error it forgets the known Lease, which may be outdated.
@@ -182,20 +193,6 @@ func (k *Kubelet) renewLease(ctx context.Context, client *apiclient.Client) erro
 	}
 	written.ManagedFields = nil
 	k.lease = written
-	return nil
-}
-
-func (k *Kubelet) createLease(ctx context.Context, client *apiclient.Client) error {
-	lease := &coordinationv1.Lease{
-		TypeMeta:   metav1.TypeMeta{APIVersion: coordinationv1.SchemeGroupVersion.String(), Kind: "Lease"},
-		ObjectMeta: metav1.ObjectMeta{Name: k.host.Hostname, Namespace: corev1.NamespaceNodeLease},
-	}
-	k.fill(lease)
-	if err := client.Create(ctx, leasesPath, lease, lease); err != nil {
-		return fmt.Errorf("making the Lease of the node: %w", err)
-	}
-	lease.ManagedFields = nil
-	k.lease = lease
 	return nil
 }
 

@@ -17,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apimachinery/pkg/watch"
+	podutil "k8s.io/kubernetes/pkg/api/v1/pod"
 	"k8s.io/utils/ptr"
 
 	"github.com/gardenlite/gardenlite/internal/node"
@@ -184,7 +185,7 @@ func keyOf(pod *corev1.Pod) types.NamespacedName {
 
 // remember records the addresses of a Pod.
 func (r *podRunner) remember(pod *corev1.Pod) {
-	if pod.Spec.HostNetwork || hasEnded(pod) {
+	if pod.Spec.HostNetwork || podutil.IsPodTerminal(pod) {
 		return
 	}
 	for _, address := range addressesIn(pod) {
@@ -289,7 +290,7 @@ func (r *podRunner) trySync(ctx context.Context, key types.NamespacedName, pod *
 			return err
 		}
 	}
-	if step.status.Phase == corev1.PodSucceeded || step.status.Phase == corev1.PodFailed {
+	if podutil.IsPodPhaseTerminal(step.status.Phase) {
 		r.release(pod)
 	}
 	if !step.next.IsZero() {
@@ -311,7 +312,7 @@ func (r *podRunner) addressesOf(ctx context.Context, pod *corev1.Pod) ([]netip.A
 	if pod.Spec.HostNetwork {
 		return r.host.Addresses, nil
 	}
-	if hasEnded(pod) || pod.DeletionTimestamp != nil {
+	if podutil.IsPodTerminal(pod) || pod.DeletionTimestamp != nil {
 		return nil, nil
 	}
 	var own []netip.Addr
@@ -348,7 +349,7 @@ func (r *podRunner) addressesOf(ctx context.Context, pod *corev1.Pod) ([]netip.A
 func (r *podRunner) record(ctx context.Context, pod *corev1.Pod, phase corev1.PodPhase) {
 	reason, message := "Started", "Started container "
 	switch {
-	case pod.DeletionTimestamp != nil && !hasEnded(pod):
+	case pod.DeletionTimestamp != nil && !podutil.IsPodTerminal(pod):
 		reason, message = "Killing", "Stopping container "
 	case phase != corev1.PodRunning || pod.Status.Phase == corev1.PodRunning:
 		return

@@ -10,6 +10,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	podutil "k8s.io/kubernetes/pkg/api/v1/pod"
 	"k8s.io/utils/ptr"
 
 	"github.com/gardenlite/gardenlite/internal/node/process"
@@ -35,7 +36,7 @@ type podStep struct {
 // succeed after process.CompletionTime, other Pods run until they are deleted. hostIPs are the addresses of the node.
 func stepOf(pod *corev1.Pod, now time.Time, hostIPs, podIPs []netip.Addr) podStep {
 	step := podStep{status: *pod.Status.DeepCopy()}
-	ended := hasEnded(pod)
+	ended := podutil.IsPodTerminal(pod)
 	if pod.DeletionTimestamp != nil {
 		if stop := stopOf(pod); pod.Status.Phase == corev1.PodRunning && now.Before(stop) {
 			step.next = stop
@@ -83,10 +84,6 @@ func stopOf(pod *corev1.Pod) time.Time {
 	}
 	grace := time.Duration(ptr.Deref(pod.DeletionGracePeriodSeconds, 0)) * time.Second
 	return pod.DeletionTimestamp.Add(min(sleep, grace) - grace)
-}
-
-func hasEnded(pod *corev1.Pod) bool {
-	return pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed
 }
 
 // start sets the status of a Pod whose containers all run.
@@ -181,7 +178,7 @@ func containerStatuses(pod *corev1.Pod, containers []corev1.Container, before []
 			status.Resources = &corev1.ResourceRequirements{Requests: c.Resources.Requests, Limits: c.Resources.Limits}
 		}
 		switch at := metav1.NewTime(now); {
-		case isInit && ptr.Deref(c.RestartPolicy, "") != corev1.ContainerRestartPolicyAlways:
+		case isInit && !podutil.IsRestartableInitContainer(&c):
 			status.Started = ptr.To(false)
 			if status.State.Terminated == nil {
 				status.State = corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{

@@ -12,6 +12,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	podutil "k8s.io/kubernetes/pkg/api/v1/pod"
 
 	"github.com/gardenlite/gardenlite/internal/node"
 	"github.com/gardenlite/gardenlite/internal/node/apiclient"
@@ -79,7 +80,7 @@ func (p *processes) ensure(pod *corev1.Pod, h host.Host, config node.KubeletConf
 	if known := p.pods[key]; known != nil && known.UID() == string(pod.UID) {
 		return known
 	}
-	if p.simulated[pod.UID] || hasEnded(pod) {
+	if p.simulated[pod.UID] || podutil.IsPodTerminal(pod) {
 		return nil
 	}
 	if !p.runner.HasMappedImage(pod) {

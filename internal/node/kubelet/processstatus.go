@@ -6,6 +6,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	podutil "k8s.io/kubernetes/pkg/api/v1/pod"
 	"k8s.io/utils/ptr"
 
 	"github.com/gardenlite/gardenlite/internal/node/process"
@@ -27,7 +28,7 @@ func processStep(pod *corev1.Pod, processes *process.Pod, now time.Time, hostIPs
 	default:
 	}
 	step := podStep{status: *pod.Status.DeepCopy()}
-	if !hasEnded(pod) {
+	if !podutil.IsPodTerminal(pod) {
 		if pod.DeletionTimestamp == nil {
 			setAddresses(&step.status, pod, now, hostIPs, podIPs)
 		}
@@ -73,7 +74,7 @@ func setContainers(status *corev1.PodStatus, pod *corev1.Pod, now time.Time, ini
 	status.Phase = phaseOf(main, ended)
 	initialized, ready := true, status.Phase == corev1.PodRunning
 	for i, c := range pod.Spec.InitContainers {
-		if ptr.Deref(c.RestartPolicy, "") == corev1.ContainerRestartPolicyAlways {
+		if podutil.IsRestartableInitContainer(&c) {
 			initialized = initialized && ptr.Deref(init[i].Started, false)
 			ready = ready && init[i].Ready
 			continue

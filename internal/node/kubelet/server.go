@@ -182,13 +182,10 @@ type flushed struct {
 	begun bool
 }
 
-// Write implements io.Writer.
 func (f *flushed) Write(data []byte) (int, error) {
 	f.begun = true
 	n, err := f.w.Write(data)
-	if flusher, ok := f.w.(http.Flusher); ok {
-		flusher.Flush()
-	}
+	_ = http.NewResponseController(f.w).Flush()
 	return n, err
 }
 

@@ -79,8 +79,7 @@ func (k *Kubelet) awaitChange(ctx context.Context, client *apiclient.Client, pat
 		return fmt.Errorf("watching for Stages: %w", err)
 	}
 	defer w.Close()
-	stop := context.AfterFunc(ctx, w.Close)
-	defer stop()
+	defer context.AfterFunc(ctx, w.Close)()
 	if _, err := w.Next(&metav1.PartialObjectMetadata{}); err != nil {
 		return err
 	}

@@ -12,6 +12,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	podutil "k8s.io/kubernetes/pkg/api/v1/pod"
 	"k8s.io/utils/ptr"
 
 	"github.com/gardenlite/gardenlite/internal/node/host"
@@ -88,7 +89,7 @@ func (p *Pod) newContainer(spec *corev1.Container, before []corev1.ContainerStat
 }
 
 func (c *container) isSidecar() bool {
-	return c.isInit && ptr.Deref(c.spec.RestartPolicy, "") == corev1.ContainerRestartPolicyAlways
+	return c.isInit && podutil.IsRestartableInitContainer(c.spec)
 }
 
 func (c *container) isProcess() bool { return c.image.Program != "" }

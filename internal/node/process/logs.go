@@ -111,7 +111,6 @@ type stream struct {
 	name string
 }
 
-// Write implements io.Writer.
 func (s *stream) Write(line []byte) (int, error) { return len(line), s.log.write(s.name, line) }
 
 // Logs writes the log of a container according to the options.

@@ -211,7 +211,6 @@ type limited struct {
 	data []byte
 }
 
-// Write implements io.Writer.
 func (l *limited) Write(data []byte) (int, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

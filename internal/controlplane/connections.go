@@ -24,7 +24,6 @@ func newConnections(listener net.Listener) *connections {
 	return &connections{Listener: listener, open: map[*accepted]struct{}{}}
 }
 
-// Accept waits for the next connection.
 func (c *connections) Accept() (net.Conn, error) {
 	raw, err := c.Listener.Accept()
 	if err != nil {

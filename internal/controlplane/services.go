@@ -46,7 +46,6 @@ func newServices(c *genericapiserver.Config, shared informers.SharedInformerFact
 	return &services{local, client, servesPod, aggregatorapiserver.NewLoopbackServiceResolver(others, loopback)}, nil
 }
 
-// ResolveEndpoint returns the URL of a Service.
 func (s *services) ResolveEndpoint(namespace, name string, port int32) (*url.URL, error) {
 	if at, ok := s.local[namespace+"/"+name]; ok && port == servicePort {
 		return at, nil

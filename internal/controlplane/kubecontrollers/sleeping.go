@@ -146,8 +146,5 @@ func (s *sleeper) GetController() cache.Controller { return sleepingController{s
 // sleepingController is a controller that callers cannot run, like that of every shared informer.
 type sleepingController struct{ *sleeper }
 
-// Run does nothing.
-func (sleepingController) Run(<-chan struct{}) {}
-
-// RunWithContext does nothing.
+func (sleepingController) Run(<-chan struct{})            {}
 func (sleepingController) RunWithContext(context.Context) {}

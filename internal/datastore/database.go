@@ -29,9 +29,11 @@ const (
 // openRetry is the backoff for opening a database again: another process may create the tables at the same time.
 var openRetry = wait.Backoff{Steps: 5, Duration: 200 * time.Millisecond}
 
-// driverConfig compacts as a kube-apiserver compacts etcd: what is older than five minutes, also if little is written
-// (CompactMinRetain is 0). Otherwise the pages of a list would not expire in a small cluster.
+// driverConfig compacts as a kube-apiserver compacts etcd: what is older than five minutes, also if little is written.
+// Otherwise the pages of a list would not expire in a small cluster. The last revision is retained, because kine's
+// compaction stops for good once it has reached the current revision.
 var driverConfig = drivers.Config{
+	CompactMinRetain: 1,
 	CompactInterval:  5 * time.Minute,
 	CompactTimeout:   5 * time.Second,
 	CompactBatchSize: 1000,

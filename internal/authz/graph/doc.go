@@ -8,5 +8,5 @@
 // kinds.go and edges*.go are the tables: the kinds of objects and the edges of each. graph.go has vertices, edges, the
 // graph, and the index for path checks; view.go has explanations and snapshots.
 //
-// The package imports the standard library, API types and bootstraprules, and no client.
+// The package imports the standard library, API types and machinery, k8s.io/utils and bootstraprules, and no client.
 package graph

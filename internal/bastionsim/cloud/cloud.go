@@ -3,9 +3,11 @@ package cloud
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
-	"net/netip"
+	"os"
+	"path/filepath"
 	"sync"
 	"sync/atomic"
 
@@ -41,6 +43,15 @@ var (
 	ErrClosed    = errors.New("the cloud is closed")
 )
 
+const (
+	instanceFile = "instance.json"
+	stoppedFile  = "stopped"
+	machineDir   = "machine"
+	jsonSuffix   = ".json"
+	// Folders with this prefix are half made or half deleted; no ID begins with it.
+	unfinished = "."
+)
+
 // Config is the configuration of a Cloud.
 type Config struct {
 	Dir      string                     // the folder of the cloud, created if it is missing (0700)
@@ -64,51 +75,6 @@ type Cloud struct {
 	mu        sync.Mutex
 	networks  map[string]*network
 	instances map[string]*instance
-}
-
-// State is the state of an instance.
-type State string
-
-const (
-	// Pending is the state of an instance that has an address, and boots, waits for its turn to boot, or waits for its
-	// public address because another program on the host uses it, which Message says.
-	Pending State = "Pending"
-	// Running is the state of an instance that has booted: its user data has run, and its units have been started.
-	Running State = "Running"
-	// Stopped is the state of an instance that was powered off from within. It stays stopped.
-	Stopped State = "Stopped"
-	// Failed is the state of an instance that could not boot; Message says why. The next Open tries again.
-	Failed State = "Failed"
-)
-
-// TagMachine is the tag of the instance of a Machine. Its value is the namespace of the Machine.
-const TagMachine = "machine.sapcloud.io/namespace"
-
-// InstanceSpec is the desired state of an instance.
-type InstanceSpec struct {
-	// ID is the instance's name in the whole cloud: at most 128 of a-z, 0-9, '-' and '.', a letter or digit first.
-	ID       string `json:"id"`
-	Network  string `json:"network"`  // where it gets an address
-	Hostname string `json:"hostname"` // the ID if it is empty
-	Zone     string `json:"zone,omitempty"`
-	Type     string `json:"type,omitempty"`
-	Image    string `json:"image,omitempty"`
-	// UserData is what cloud-init runs at the first boot, at most 64 KiB.
-	UserData []byte            `json:"userData,omitempty"`
-	Tags     map[string]string `json:"tags,omitempty"`
-	// Public makes the instance a bastion. It is nil for all other instances, which the host cannot reach.
-	Public *PublicSpec `json:"public,omitempty"`
-}
-
-// Instance is the observed state of an instance.
-type Instance struct {
-	ID, Network, Hostname, Zone, Type, Image string
-	Address                                  netip.Addr     // in the network, the same for its life
-	PublicAddress                            netip.AddrPort // of a bastion on the host, the same for its life
-	State                                    State
-	Message                                  string // why it failed, or what went wrong with its user data
-	Tags                                     map[string]string
-	ProviderID                               string // the spec.providerID of its Node: "local:///<zone>/<ID>"
 }
 
 // Open opens the cloud in a folder. Instances that ran are started again, in the background.
@@ -136,6 +102,39 @@ func (c *Cloud) Close() error {
 	c.cancel()
 	c.mu.Unlock()
 	c.group.Wait()
+	return nil
+}
+
+func (c *Cloud) networksDir() string          { return filepath.Join(c.cfg.Dir, "networks") }
+func (c *Cloud) instancesDir() string         { return filepath.Join(c.cfg.Dir, "instances") }
+func (c *Cloud) networkFile(id string) string { return filepath.Join(c.networksDir(), id+jsonSuffix) }
+func (c *Cloud) instanceDir(id string) string { return filepath.Join(c.instancesDir(), id) }
+func (c *Cloud) recordFile(id string) string  { return filepath.Join(c.instanceDir(id), instanceFile) }
+func (c *Cloud) stoppedMark(id string) string { return filepath.Join(c.instanceDir(id), stoppedFile) }
+func (c *Cloud) machineDir(id string) string  { return filepath.Join(c.instanceDir(id), machineDir) }
+func (c *Cloud) unfinished(id string) string  { return filepath.Join(c.instancesDir(), unfinished+id) }
+
+// load reads the folder, and removes what a kill left unfinished.
+func (c *Cloud) load() error {
+	for _, dir := range []string{c.networksDir(), c.instancesDir()} {
+		if err := os.MkdirAll(dir, 0o700); err != nil {
+			return err
+		}
+	}
+	if err := c.loadNetworks(); err != nil {
+		return err
+	}
+	return c.loadInstances()
+}
+
+func readJSON(file string, value any) error {
+	data, err := os.ReadFile(file)
+	if err == nil {
+		err = json.Unmarshal(data, value)
+	}
+	if err != nil {
+		return fmt.Errorf("reading %s: %w", file, err)
+	}
 	return nil
 }
 

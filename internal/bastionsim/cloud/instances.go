@@ -3,11 +3,15 @@ package cloud
 import (
 	"cmp"
 	"context"
+	"encoding/json"
+	"errors"
 	"fmt"
+	"io/fs"
 	"maps"
 	"net"
 	"net/netip"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -15,6 +19,59 @@ import (
 	"github.com/gardenlite/gardenlite/internal/bastionsim/cloud/memnet"
 	"github.com/gardenlite/gardenlite/internal/bastionsim/machine"
 )
+
+// State is the state of an instance.
+type State string
+
+const (
+	// Pending is the state of an instance that has an address, and boots, waits for its turn to boot, or waits for its
+	// public address because another program on the host uses it, which Message says.
+	Pending State = "Pending"
+	// Running is the state of an instance that has booted: its user data has run, and its units have been started.
+	Running State = "Running"
+	// Stopped is the state of an instance that was powered off from within. It stays stopped.
+	Stopped State = "Stopped"
+	// Failed is the state of an instance that could not boot; Message says why. The next Open tries again.
+	Failed State = "Failed"
+)
+
+// TagMachine is the tag of the instance of a Machine. Its value is the namespace of the Machine.
+const TagMachine = "machine.sapcloud.io/namespace"
+
+// InstanceSpec is the desired state of an instance.
+type InstanceSpec struct {
+	// ID is the instance's name in the whole cloud: at most 128 of a-z, 0-9, '-' and '.', a letter or digit first.
+	ID       string `json:"id"`
+	Network  string `json:"network"`  // where it gets an address
+	Hostname string `json:"hostname"` // the ID if it is empty
+	Zone     string `json:"zone,omitempty"`
+	Type     string `json:"type,omitempty"`
+	Image    string `json:"image,omitempty"`
+	// UserData is what cloud-init runs at the first boot, at most 64 KiB.
+	UserData []byte            `json:"userData,omitempty"`
+	Tags     map[string]string `json:"tags,omitempty"`
+	// Public makes the instance a bastion. It is nil for all other instances, which the host cannot reach.
+	Public *PublicSpec `json:"public,omitempty"`
+}
+
+// Instance is the observed state of an instance.
+type Instance struct {
+	ID, Network, Hostname, Zone, Type, Image string
+	Address                                  netip.Addr     // in the network, the same for its life
+	PublicAddress                            netip.AddrPort // of a bastion on the host, the same for its life
+	State                                    State
+	Message                                  string // why it failed, or what went wrong with its user data
+	Tags                                     map[string]string
+	ProviderID                               string // the spec.providerID of its Node: "local:///<zone>/<ID>"
+}
+
+// record is the stored form of an instance.
+type record struct {
+	InstanceSpec
+	Address netip.Addr `json:"address"`
+	// PublicAddress is valid if and only if Public is set.
+	PublicAddress netip.AddrPort `json:"publicAddress,omitzero"`
+}
 
 // The fields of an instance are guarded by Cloud.mu.
 type instance struct {
@@ -148,6 +205,71 @@ func (s InstanceSpec) check() error {
 		if len(key)+len(value) > maxTagSize {
 			return fmt.Errorf("%s: a tag has %d bytes, more than the %d that it may have", s.ID, len(key)+len(value), maxTagSize)
 		}
+	}
+	return nil
+}
+
+// saveInstance creates the folder of an instance atomically.
+func (c *Cloud) saveInstance(r record) error {
+	data, err := json.Marshal(r)
+	if err != nil {
+		return err
+	}
+	dir := c.unfinished(r.ID)
+	if err := os.RemoveAll(dir); err != nil {
+		return err
+	}
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		return err
+	}
+	if err = os.WriteFile(filepath.Join(dir, instanceFile), data, 0o600); err == nil {
+		err = os.Rename(dir, c.instanceDir(r.ID))
+	}
+	if err != nil {
+		return errors.Join(err, os.RemoveAll(dir))
+	}
+	return nil
+}
+
+func (c *Cloud) readRecord(id string) (r record, err error) {
+	if err := readJSON(c.recordFile(id), &r); err != nil {
+		return r, err
+	}
+	if r.ID != id {
+		return r, fmt.Errorf("reading %s: it is of instance %q", c.recordFile(id), r.ID)
+	}
+	if (r.Public != nil) != r.PublicAddress.IsValid() {
+		return r, fmt.Errorf("reading %s: only a bastion has a public address, and every bastion has one", c.recordFile(id))
+	}
+	return r, nil
+}
+
+func (c *Cloud) loadInstances() error {
+	entries, err := os.ReadDir(c.instancesDir())
+	if err != nil {
+		return err
+	}
+	for _, entry := range entries {
+		id := entry.Name()
+		if strings.HasPrefix(id, unfinished) {
+			if err := os.RemoveAll(c.instanceDir(id)); err != nil {
+				return err
+			}
+			continue
+		}
+		r, err := c.readRecord(id)
+		if err != nil {
+			return err
+		}
+		n := c.networks[r.Network]
+		if n == nil {
+			return fmt.Errorf("reading %s: network %s: %w", c.recordFile(id), r.Network, ErrNotFound)
+		}
+		i := newInstance(r)
+		if _, err := os.Stat(c.stoppedMark(id)); err == nil {
+			i.state = Stopped
+		}
+		c.instances[id], n.used[r.Address] = i, i
 	}
 	return nil
 }
@@ -343,6 +465,19 @@ func (c *Cloud) DeleteInstance(ctx context.Context, id string) error {
 	delete(c.instances, id)
 	delete(c.networks[i.spec.Network].used, i.address)
 	return nil
+}
+
+// removeInstance removes the folder of an instance. It renames the folder first, so that a half removed one is never
+// loaded.
+func (c *Cloud) removeInstance(id string) error {
+	dir := c.unfinished(id)
+	if err := os.RemoveAll(dir); err != nil {
+		return err
+	}
+	if err := os.Rename(c.instanceDir(id), dir); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return os.RemoveAll(dir)
 }
 
 // Instance returns an instance.

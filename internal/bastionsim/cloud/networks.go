@@ -2,14 +2,18 @@ package cloud
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
 	"net"
 	"net/netip"
 	"os"
+	"path/filepath"
+	"strings"
 
 	"github.com/gardenlite/gardenlite/internal/bastionsim/cloud/memnet"
+	"github.com/gardenlite/gardenlite/internal/fsutil"
 )
 
 // The fields of a network are guarded by Cloud.mu.
@@ -18,6 +22,10 @@ type network struct {
 	cidr netip.Prefix
 	// used has the instances by address.
 	used map[netip.Addr]*instance
+}
+
+type networkRecord struct {
+	CIDR netip.Prefix `json:"cidr"`
 }
 
 // EnsureNetwork creates a network if it does not exist. It returns an error if the network exists with another CIDR.
@@ -47,6 +55,37 @@ func (c *Cloud) EnsureNetwork(_ context.Context, id string, cidr netip.Prefix) e
 		return fmt.Errorf("creating network %s: %w", id, err)
 	}
 	c.networks[id] = n
+	return nil
+}
+
+func (c *Cloud) saveNetwork(n *network) error {
+	data, err := json.Marshal(networkRecord{CIDR: n.cidr})
+	if err != nil {
+		return err
+	}
+	return fsutil.WriteFile(c.networkFile(n.id), data, 0o600)
+}
+
+func (c *Cloud) loadNetworks() error {
+	entries, err := os.ReadDir(c.networksDir())
+	if err != nil {
+		return err
+	}
+	for _, entry := range entries {
+		file := filepath.Join(c.networksDir(), entry.Name())
+		id, isNetwork := strings.CutSuffix(entry.Name(), jsonSuffix)
+		if strings.HasPrefix(id, unfinished) || !isNetwork {
+			if err := os.Remove(file); err != nil {
+				return err
+			}
+			continue
+		}
+		var r networkRecord
+		if err := readJSON(file, &r); err != nil {
+			return err
+		}
+		c.networks[id] = &network{id: id, cidr: r.CIDR, used: map[netip.Addr]*instance{}}
+	}
 	return nil
 }
 

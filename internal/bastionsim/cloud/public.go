@@ -8,14 +8,18 @@ import (
 	"net/netip"
 	"reflect"
 	"slices"
+	"sync"
 	"sync/atomic"
 	"time"
+
+	"k8s.io/utils/clock"
 
 	"github.com/gardenlite/gardenlite/internal/bastionsim/cloud/memnet"
 	"github.com/gardenlite/gardenlite/internal/bastionsim/machine"
 	"github.com/gardenlite/gardenlite/internal/bastionsim/machine/sshd"
 	"github.com/gardenlite/gardenlite/internal/bastionspec"
 	"github.com/gardenlite/gardenlite/internal/fsutil"
+	"github.com/gardenlite/gardenlite/internal/garbage"
 )
 
 const (
@@ -58,7 +62,7 @@ type exposure struct {
 
 func newExposure(spec *PublicSpec, address netip.AddrPort) *exposure {
 	e := &exposure{address: address, forward: spec.Forward}
-	rules := spec.Ingress.Clone()
+	rules := spec.Ingress
 	e.ingress.Store(&rules)
 	return e
 }
@@ -158,13 +162,65 @@ func hasTags(i *instance, tags map[string]string) bool {
 	return len(tags) > 0
 }
 
+const (
+	// muchTraffic is how many bytes within shortTime are much traffic. The buffers that they pass through become
+	// garbage.
+	muchTraffic = 8 << 20
+	shortTime   = time.Second
+)
+
+// traffic makes garbage collection rarer while the bastions forward much data.
+type traffic struct {
+	clock clock.PassiveClock
+	much  func()
+
+	mu    sync.Mutex
+	moved int
+	since time.Time
+}
+
+func newTraffic(clock clock.PassiveClock) *traffic {
+	return &traffic{clock: clock, much: garbage.Crowd, since: clock.Now()}
+}
+
+func (t *traffic) count(bytes int) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.moved += bytes; t.moved < muchTraffic {
+		return
+	}
+	now := t.clock.Now()
+	if now.Sub(t.since) < shortTime {
+		t.much()
+	}
+	t.moved, t.since = 0, now
+}
+
+// countedConn counts the bytes of a connection through a bastion.
+type countedConn struct {
+	*memnet.Conn
+	traffic *traffic
+}
+
+func (c *countedConn) Read(p []byte) (int, error) {
+	n, err := c.Conn.Read(p)
+	c.traffic.count(n)
+	return n, err
+}
+
+func (c *countedConn) Write(p []byte) (int, error) {
+	n, err := c.Conn.Write(p)
+	c.traffic.count(n)
+	return n, err
+}
+
 // UpdateIngress replaces the firewall rules of a bastion. It takes effect at once: connections of clients that are not
 // allowed any more are cut before it returns.
 func (c *Cloud) UpdateIngress(_ context.Context, id string, rules bastionspec.Ingress) error {
 	if err := rules.Check(); err != nil {
 		return fmt.Errorf("changing the ingress of instance %s: %w", id, err)
 	}
-	m, err := c.setIngress(id, rules.Clone())
+	m, err := c.setIngress(id, rules)
 	if m != nil {
 		m.DisconnectSSH()
 	}

@@ -7,7 +7,7 @@
 //   - Paths are passed to the view without cleaning, so "link/.." has its meaning in a kernel. Relative paths begin at
 //     the home.
 //   - A malformed packet ends the session with an error, and no part of the request is executed. Memory for a packet is
-//     allocated as its bytes arrive. The limits are in limits.go.
+//     allocated as its bytes arrive. The limits are in server.go.
 //   - Requests are executed and answered one after the other, in their order. Serve starts no goroutine and closes all
 //     files.
 package sftp

@@ -23,7 +23,8 @@ type Rule struct {
 	Except []netip.Prefix `json:"except,omitempty"`
 }
 
-// Ingress is a list of firewall rules. An address may connect if one of the rules allows it; an empty list allows none.
+// Ingress is a list of firewall rules, which is never changed: a new list replaces it. An address may connect if one of the
+// rules allows it; an empty list allows none.
 type Ingress []Rule
 
 // ParseIngress parses spec.ingress of a Bastion. It returns no rules if one of them is invalid. As in Gardener, errors
@@ -88,15 +89,6 @@ func (i Ingress) Check() error {
 		}
 	}
 	return nil
-}
-
-// Clone returns a deep copy.
-func (i Ingress) Clone() Ingress {
-	rules := slices.Clone(i)
-	for n := range rules {
-		rules[n].Except = slices.Clone(rules[n].Except)
-	}
-	return rules
 }
 
 // Allows reports whether a client with the address may connect. It returns false if remote is not a TCP address.

@@ -27,7 +27,7 @@ type KeyPair struct {
 
 // NewKeyPair generates an ed25519 key pair.
 func NewKeyPair() (KeyPair, error) {
-	public, private, err := ed25519.GenerateKey(rand.Reader)
+	_, private, err := ed25519.GenerateKey(rand.Reader)
 	if err != nil {
 		return KeyPair{}, fmt.Errorf("making a key pair: %w", err)
 	}
@@ -39,11 +39,7 @@ func NewKeyPair() (KeyPair, error) {
 	if err != nil {
 		return KeyPair{}, fmt.Errorf("using the private key: %w", err)
 	}
-	key, err := ssh.NewPublicKey(public)
-	if err != nil {
-		return KeyPair{}, fmt.Errorf("using the public key: %w", err)
-	}
-	return KeyPair{Public: line(key), Signer: signer, PEM: pem.EncodeToMemory(block)}, nil
+	return KeyPair{Public: line(signer.PublicKey()), Signer: signer, PEM: pem.EncodeToMemory(block)}, nil
 }
 
 func line(key ssh.PublicKey) string { return strings.TrimSpace(string(ssh.MarshalAuthorizedKey(key))) }

@@ -41,21 +41,16 @@ func (u *Units) execute(ctx context.Context, one *unit, d *definition, line exec
 	return err
 }
 
-// program returns the Program at a path, or nil.
+// program returns the Program at a path, or nil. That of the SSH server only waits: ServeSSH answers clients while its
+// unit is active.
 func (u *Units) program(name string) Program {
-	if program := u.m.cfg.Programs[name]; program != nil {
+	if program := u.m.cfg.Programs[name]; program != nil || name != sshdProgram {
 		return program
 	}
-	if name == sshdProgram {
-		return runSSHD
+	return func(ctx context.Context, _ *Machine, _ []string) error {
+		<-ctx.Done()
+		return nil
 	}
-	return nil
-}
-
-// runSSHD is the Program of the SSH server. It only waits: ServeSSH answers clients while the unit is active.
-func runSSHD(ctx context.Context, _ *Machine, _ []string) error {
-	<-ctx.Done()
-	return nil
 }
 
 // shell runs the words of a command in the sandbox.

@@ -41,7 +41,11 @@ func (sh *shell) simple(cmd *syntax.CallExpr) {
 		return
 	}
 	if sh.xtrace {
-		sh.trace(args)
+		quoted := make([]string, len(args))
+		for i, a := range args {
+			quoted[i] = quote(a)
+		}
+		sh.trace(strings.Join(quoted, " "))
 	}
 	sh.call(args)
 	sh.lastArg = args[len(args)-1]
@@ -54,9 +58,9 @@ func (sh *shell) assignments(list []*syntax.Assign) {
 		switch {
 		case !sh.xtrace || !sh.ok():
 		case as.Array != nil || as.Index != nil:
-			sh.traceText(sh.sourceOf(as))
+			sh.trace(sh.sourceOf(as))
 		default:
-			sh.traceText(as.Name.Value + "=" + quote(sh.value(as.Name.Value)))
+			sh.trace(as.Name.Value + "=" + quote(sh.value(as.Name.Value)))
 		}
 	}
 	if f, ok := sh.err.(*failure); ok && strings.HasSuffix(f.msg, "readonly variable") {
@@ -65,15 +69,7 @@ func (sh *shell) assignments(list []*syntax.Assign) {
 	sh.status = max(0, sh.substituted)
 }
 
-func (sh *shell) trace(args []string) {
-	quoted := make([]string, len(args))
-	for i, a := range args {
-		quoted[i] = quote(a)
-	}
-	sh.traceText(strings.Join(quoted, " "))
-}
-
-func (sh *shell) traceText(text string) {
+func (sh *shell) trace(text string) {
 	_, _ = io.WriteString(sh.stream(2), sh.value("PS4")+text+"\n") // the error has no other place
 }
 

@@ -81,14 +81,7 @@ func init() { // not in the declaration, because programs run programs
 		"reboot":     {run: powerProgram, options: "*"},
 		"shutdown":   {run: powerProgram, options: "*"},
 		"poweroff":   {run: powerProgram, options: "*"},
-		"curl":       {run: refused(7, noNetwork), options: "*"},
-		"wget":       {run: refused(4, noNetwork), options: "*"},
-		"nc":         {run: refused(1, noNetwork), options: "*"},
-		"nslookup":   {run: refused(1, noNetwork), options: "*"},
 		"containerd": {run: rootOnly(containerdProgram), options: "*"},
-		"ping":       {run: refused(2, noNetwork), options: "*"},
-		"ssh":        {run: refused(255, noNetwork), options: "*"},
-		"sftp":       {run: refused(255, noNetwork), options: "*"},
 		"scp":        {run: scpProgram, options: "+t f r p d v q"},
 		"systemctl":  {run: systemctlProgram, options: systemctlOptions},
 		"journalctl": {run: journalctlProgram, options: "u|unit: n|lines: o|output: f|follow e x b|boot q|quiet|no-pager"},
@@ -104,6 +97,9 @@ func init() { // not in the declaration, because programs run programs
 	}
 	for _, name := range []string{"echo", "kill", "printf", "pwd", "test", "["} {
 		programs[name] = program{run: builtinProgram(name), options: "*"}
+	}
+	for name, status := range map[string]int{"curl": 7, "wget": 4, "nc": 1, "nslookup": 1, "ping": 2, "ssh": 255, "sftp": 255} {
+		programs[name] = program{run: refused(status, noNetwork), options: "*"}
 	}
 	for _, name := range []string{"apt-get", "apt-mark", "iptables", "modprobe", "sysctl", "zypper"} { // without effect here
 		programs[name] = program{run: rootOnly(exitStatus(0)), options: "*"}

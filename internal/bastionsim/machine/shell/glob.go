@@ -130,14 +130,10 @@ func (sh *shell) globRegexp(pat string, mode pattern.Mode, format string) *match
 	return re
 }
 
-// plainPattern returns the text of a pattern, and reports whether the pattern matches this text only.
-func plainPattern(pat string) (string, bool) {
-	return dropBackslashes(pat, false), !pattern.HasMeta(pat, 0) && !strings.Contains(pat, "(")
-}
-
 // match reports whether a pattern matches a whole text.
 func (sh *shell) match(pat, text string, fold bool) bool {
-	if plain, ok := plainPattern(pat); ok {
+	if !pattern.HasMeta(pat, 0) && !strings.Contains(pat, "(") {
+		plain := dropBackslashes(pat, false)
 		return plain == text || fold && strings.EqualFold(plain, text)
 	}
 	if inner, ok := strings.CutPrefix(pat, "!("); ok && strings.HasSuffix(inner, ")") {

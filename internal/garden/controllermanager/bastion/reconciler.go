@@ -145,10 +145,9 @@ func lost(ctx context.Context, reader client.Reader, bastion *operationsv1alpha1
 // the deletion fails with a conflict.
 func (r *Reconciler) delete(ctx context.Context, bastion *operationsv1alpha1.Bastion, why string) error {
 	seen := client.Preconditions{UID: &bastion.UID, ResourceVersion: &bastion.ResourceVersion}
-	if err := r.Client.Delete(ctx, bastion, seen); err != nil {
-		if apierrors.IsNotFound(err) {
-			return nil
-		}
+	if err := r.Client.Delete(ctx, bastion, seen); apierrors.IsNotFound(err) {
+		return nil
+	} else if err != nil {
 		return fmt.Errorf("deleting the Bastion %s/%s, because %s: %w", bastion.Namespace, bastion.Name, why, err)
 	}
 	logf.FromContext(ctx).Info("Deleted a Bastion", "because", why, "shoot", bastion.Spec.ShootRef.Name)

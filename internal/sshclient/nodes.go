@@ -16,6 +16,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/clientcmd"
+	nodeutil "k8s.io/component-helpers/node/util"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/gardenlite/gardenlite/internal/garden/shootclient"
@@ -71,11 +72,8 @@ func nodeOf(node *corev1.Node) Node {
 			n.Address = address.Address
 		}
 	}
-	for _, condition := range node.Status.Conditions {
-		if condition.Type == corev1.NodeReady {
-			n.Ready = condition.Status == corev1.ConditionTrue
-		}
-	}
+	_, ready := nodeutil.GetNodeCondition(&node.Status, corev1.NodeReady)
+	n.Ready = ready != nil && ready.Status == corev1.ConditionTrue
 	return n
 }
 

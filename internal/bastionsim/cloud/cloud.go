@@ -43,6 +43,7 @@ var (
 	ErrClosed    = errors.New("the cloud is closed")
 )
 
+// Names in the folder of the cloud.
 const (
 	instanceFile = "instance.json"
 	stoppedFile  = "stopped"

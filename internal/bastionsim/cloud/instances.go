@@ -100,7 +100,9 @@ func newInstance(r record) *instance {
 	spec.UserData, spec.Tags, spec.Public = nil, maps.Clone(spec.Tags), nil
 	i := &instance{spec: spec, address: r.Address, state: Pending}
 	if r.Public != nil {
-		i.public = newExposure(r.Public, r.PublicAddress)
+		i.public = &exposure{address: r.PublicAddress, forward: r.Public.Forward}
+		ingress := r.Public.Ingress
+		i.public.ingress.Store(&ingress)
 	}
 	return i
 }

@@ -12,6 +12,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/utils/clock"
 
 	"github.com/gardenlite/gardenlite/internal/bastionsim/cloud/memnet"
@@ -58,13 +59,6 @@ type exposure struct {
 	ingress atomic.Pointer[bastionspec.Ingress]
 	// listener is the listener that EnsureInstance opened, until the instance takes it. Guarded by Cloud.mu.
 	listener net.Listener
-}
-
-func newExposure(spec *PublicSpec, address netip.AddrPort) *exposure {
-	e := &exposure{address: address, forward: spec.Forward}
-	rules := spec.Ingress
-	e.ingress.Store(&rules)
-	return e
 }
 
 // expose listens on a free public address for a new instance. The lock is held.
@@ -153,13 +147,9 @@ func (c *Cloud) guard(i *instance, cfg *machine.Config) {
 var errOnlyNodes = fmt.Errorf("%w: this bastion leads to port %d of the nodes of its network and nowhere else; name "+
 	"the node by its address", sshd.ErrProhibited, SSHPort)
 
+// hasTags reports whether an instance has all of the tags. No instance has an empty set of tags.
 func hasTags(i *instance, tags map[string]string) bool {
-	for key, value := range tags {
-		if got, ok := i.spec.Tags[key]; !ok || got != value {
-			return false
-		}
-	}
-	return len(tags) > 0
+	return len(tags) > 0 && labels.SelectorFromSet(tags).Matches(labels.Set(i.spec.Tags))
 }
 
 const (

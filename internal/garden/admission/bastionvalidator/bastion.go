@@ -21,7 +21,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/gardenlite/gardenlite/internal/garden/admission/plugin"
-	"github.com/gardenlite/gardenlite/internal/garden/admission/shootcommon"
+	validation "github.com/gardenlite/gardenlite/internal/garden/validation/corevalidation"
 )
 
 // Factory creates the plugin.
@@ -93,16 +93,11 @@ func shootOf(ctx context.Context, r plugin.Reader, bastion *operations.Bastion, 
 		return nil, field.Invalid(path, name, "is being deleted"), nil
 	case ptr.Deref(shoot.Spec.SeedName, "") == "":
 		return nil, field.Invalid(path, name, "has no seed yet: try again when it is scheduled"), nil
-	case !allowsSSH(shoot):
+	case !validation.SSHAccessEnabled(shoot):
 		return nil, field.Invalid(
 			path, name, "has no nodes that can be reached with SSH: see spec.provider.workersSettings.sshAccess of the Shoot"), nil
 	}
 	return shoot, nil, nil
-}
-
-func allowsSSH(shoot *gardencore.Shoot) bool {
-	settings := shoot.Spec.Provider.WorkersSettings
-	return !shootcommon.Workerless(shoot) && (settings == nil || settings.SSHAccess == nil || settings.SSHAccess.Enabled)
 }
 
 // setFieldsFromShoot sets the fields that derive from the Shoot. The seed of an existing Bastion is kept even if the

@@ -12,12 +12,6 @@ import (
 	validation "github.com/gardenlite/gardenlite/internal/garden/validation/corevalidation"
 )
 
-// Active reports whether new objects may use a version: it is already available and has not expired.
-func Active(version gardencore.ExpirableVersion, now time.Time) bool {
-	classification := validation.ClassificationAt(version, now)
-	return classification != gardencore.ClassificationExpired && classification != gardencore.ClassificationUnavailable
-}
-
 // Expired reports whether a version has expired.
 func Expired(version gardencore.ExpirableVersion, now time.Time) bool {
 	return validation.ClassificationAt(version, now) == gardencore.ClassificationExpired

@@ -65,15 +65,10 @@ func switchesSSH(shoot, old *gardencore.Shoot) bool {
 }
 
 func rotatesSSHKeys(shoot *gardencore.Shoot) bool {
-	for _, operation := range strings.Split(shoot.Annotations[v1beta1constants.GardenerOperation],
-		v1beta1constants.GardenerOperationsSeparator) {
-		switch strings.TrimSpace(operation) {
-		case v1beta1constants.ShootOperationRotateSSHKeypair, v1beta1constants.OperationRotateCredentialsStart,
-			v1beta1constants.OperationRotateCredentialsStartWithoutWorkersRollout:
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(validation.SplitOperations(shoot.Annotations[v1beta1constants.GardenerOperation]), func(operation string) bool {
+		return operation == v1beta1constants.ShootOperationRotateSSHKeypair || operation == v1beta1constants.OperationRotateCredentialsStart ||
+			operation == v1beta1constants.OperationRotateCredentialsStartWithoutWorkersRollout
+	})
 }
 
 // rememberRetry annotates a failed Shoot whose changes are confined to the maintenance time window, so that its

@@ -21,16 +21,6 @@ import (
 	validation "github.com/gardenlite/gardenlite/internal/garden/validation/corevalidation"
 )
 
-// metrics are the metrics that quotas can limit, in the order of error messages.
-var metrics = []corev1.ResourceName{
-	gardencore.QuotaMetricCPU,
-	gardencore.QuotaMetricGPU,
-	gardencore.QuotaMetricMemory,
-	gardencore.QuotaMetricStorageStandard,
-	gardencore.QuotaMetricStoragePremium,
-	gardencore.QuotaMetricLoadbalancer,
-}
-
 // quotasOf returns the quotas of the binding that the Shoot uses.
 func quotasOf(ctx context.Context, r plugin.Reader, shoot *gardencore.Shoot) ([]*gardencore.Quota, error) {
 	var (
@@ -80,7 +70,7 @@ func exceeded(ctx context.Context, r plugin.Reader, quota *gardencore.Quota, sho
 		}
 	}
 	var exceeded []string
-	for _, metric := range metrics {
+	for _, metric := range validation.QuotaMetrics {
 		limit, limited := quota.Spec.Metrics[metric]
 		if limited && limit.Cmp(used[metric]) < 0 {
 			exceeded = append(exceeded, metric.String())

@@ -121,7 +121,7 @@ func (p pool) keepsPool() bool {
 // isActive reports whether the pool may start to use an image version. An expired version is allowed only for an update
 // to it: it may be a required step to a later version.
 func (p pool) isActive(version *gardencore.MachineImageVersion) bool {
-	return cloudprofile.Active(version.ExpirableVersion, p.now) || p.keepsPool() &&
+	return validation.Active(version.ExpirableVersion, p.now) || p.keepsPool() &&
 		cloudprofile.Expired(version.ExpirableVersion, p.now) && !cloudprofile.Compare(version.Version, "<", p.old.Machine.Image.Version)
 }
 

@@ -98,7 +98,7 @@ func (r *request) validateVersionOffered(version, old string, isNew bool, path *
 	}
 	var offered []string
 	for _, candidate := range r.profile.Kubernetes.Versions {
-		if (isNew || r.GetOperation() == admission.Create) && !cloudprofile.Active(candidate, r.now) {
+		if (isNew || r.GetOperation() == admission.Create) && !validation.Active(candidate, r.now) {
 			continue
 		}
 		if candidate.Version == version {

@@ -5,7 +5,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/Masterminds/semver/v3"
 	gardencore "github.com/gardener/gardener/pkg/apis/core"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/utils/clock"
@@ -66,24 +65,11 @@ func namespacedCloudProfiles(clock clock.PassiveClock) resource.Definition[*gard
 	}
 }
 
-// kubernetesAtLeast reports whether a Kubernetes version is 1.<minor> or later. It returns false for an invalid
-// version.
-func kubernetesAtLeast(version string, minor uint64) bool {
-	v, err := semver.NewVersion(version)
-	return err == nil && (v.Major() > 1 || v.Major() == 1 && v.Minor() >= minor)
-}
-
-// active reports whether a version may be used: it is available already, and has not expired.
-func active(version gardencore.ExpirableVersion, now time.Time) bool {
-	classification := validation.ClassificationAt(version, now)
-	return classification != gardencore.ClassificationExpired && classification != gardencore.ClassificationUnavailable
-}
-
 // dropUnusableVersions removes Kubernetes versions that cannot be used and expired machine image versions from a new
 // CloudProfile.
 func dropUnusableVersions(spec *gardencore.CloudProfileSpec, now time.Time) {
 	spec.Kubernetes.Versions = deleteFunc(spec.Kubernetes.Versions, func(v gardencore.ExpirableVersion) bool {
-		return !active(v, now)
+		return !validation.Active(v, now)
 	})
 	for i := range spec.MachineImages {
 		image := &spec.MachineImages[i]
@@ -100,13 +86,13 @@ func dropUnusableNamespacedVersions(spec, old *gardencore.NamespacedCloudProfile
 		spec.Kubernetes.Versions = deleteFunc(spec.Kubernetes.Versions, func(v gardencore.ExpirableVersion) bool {
 			had := old.Kubernetes != nil &&
 				slices.ContainsFunc(old.Kubernetes.Versions, func(o gardencore.ExpirableVersion) bool { return o.Version == v.Version })
-			return !had && !active(v, now)
+			return !had && !validation.Active(v, now)
 		})
 	}
 	for i := range spec.MachineImages {
 		image := &spec.MachineImages[i]
 		image.Versions = deleteFunc(image.Versions, func(v gardencore.MachineImageVersion) bool {
-			return findImageVersion(old.MachineImages, image.Name, v.Version) == nil && !active(v.ExpirableVersion, now)
+			return findImageVersion(old.MachineImages, image.Name, v.Version) == nil && !validation.Active(v.ExpirableVersion, now)
 		})
 	}
 	spec.MachineImages = deleteFunc(spec.MachineImages, func(image gardencore.MachineImage) bool {

@@ -8,6 +8,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/gardenlite/gardenlite/internal/garden/registry/resource"
+	validation "github.com/gardenlite/gardenlite/internal/garden/validation/corevalidation"
 )
 
 func lastOperation(op *gardencore.LastOperation) any {
@@ -87,7 +88,7 @@ func shootCloudProfile(s *gardencore.Shoot) any {
 }
 
 func shootHibernation(s *gardencore.Shoot) any {
-	switch wanted, is := hibernationEnabled(s), s.Status.IsHibernated; {
+	switch wanted, is := validation.HibernationEnabled(s.Spec.Hibernation), s.Status.IsHibernated; {
 	case wanted && is:
 		return "Hibernated"
 	case wanted:

@@ -90,7 +90,7 @@ func syncCloudProfileFields(old, shoot *gardencore.Shoot) {
 	}
 	spec, version := &shoot.Spec, shoot.Spec.Kubernetes.Version
 	name := ptr.Deref(spec.CloudProfileName, "")
-	outdated := kubernetesAtLeast(version, 34)
+	outdated := validation.VersionAtLeast(version, "1.34")
 	if spec.CloudProfile == nil && spec.CloudProfileName != nil && !outdated {
 		spec.CloudProfile = &gardencore.CloudProfileReference{Name: name}
 	}
@@ -106,7 +106,7 @@ func syncCloudProfileFields(old, shoot *gardencore.Shoot) {
 		}
 	case ref.Kind != cloudProfile:
 		spec.CloudProfileName = nil
-	case !kubernetesAtLeast(version, 33), name != "" && name != ref.Name:
+	case !validation.VersionAtLeast(version, "1.33"), name != "" && name != ref.Name:
 		spec.CloudProfileName = ptr.To(ref.Name)
 	}
 }
@@ -114,7 +114,7 @@ func syncCloudProfileFields(old, shoot *gardencore.Shoot) {
 // syncDNSCredentials keeps the deprecated secretName of DNS providers and a credentialsRef to a Secret in sync, for
 // Kubernetes versions before 1.35.
 func syncDNSCredentials(shoot *gardencore.Shoot) {
-	if shoot.Spec.DNS == nil || kubernetesAtLeast(shoot.Spec.Kubernetes.Version, 35) {
+	if shoot.Spec.DNS == nil || validation.VersionAtLeast(shoot.Spec.Kubernetes.Version, "1.35") {
 		return
 	}
 	for i := range shoot.Spec.DNS.Providers {
@@ -166,7 +166,7 @@ func canonicalizeShoot(shoot *gardencore.Shoot) {
 		shoot.Spec.Addons = nil
 	}
 	maintainSeedLabels(&shoot.ObjectMeta, shoot.Spec.SeedName, shoot.Status.SeedName)
-	if slices.ContainsFunc(shoot.Spec.Provider.Workers, func(w gardencore.Worker) bool { return w.ControlPlane != nil }) {
+	if validation.IsSelfHosted(shoot.Spec.Provider.Workers) {
 		metav1.SetMetaDataLabel(&shoot.ObjectMeta, v1beta1constants.ShootIsSelfHosted, "true")
 	} else {
 		delete(shoot.Labels, v1beta1constants.ShootIsSelfHosted)

@@ -2,7 +2,6 @@ package core
 
 import (
 	"slices"
-	"strconv"
 	"strings"
 
 	gardencore "github.com/gardener/gardener/pkg/apis/core"
@@ -10,12 +9,13 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/gardenlite/gardenlite/internal/garden/registry/resource"
+	validation "github.com/gardenlite/gardenlite/internal/garden/validation/corevalidation"
 )
 
 // shootSpecChanged reports whether the gardenlet has to reconcile the Shoot again: its spec changed (unless the
 // change waits for the maintenance time window), or an operation was requested.
 func shootSpecChanged(shoot, old *gardencore.Shoot) bool {
-	if shootSpecRollsOut(shoot, old) || forceDeletion(shoot) && !forceDeletion(old) {
+	if shootSpecRollsOut(shoot, old) || validation.WantsForceDeletion(shoot) && !validation.WantsForceDeletion(old) {
 		return true
 	}
 	switch last := shoot.Status.LastOperation; {
@@ -30,23 +30,9 @@ func shootSpecChanged(shoot, old *gardencore.Shoot) bool {
 
 func shootSpecRollsOut(shoot, old *gardencore.Shoot) bool {
 	if m := shoot.Spec.Maintenance; m != nil && ptr.Deref(m.ConfineSpecUpdateRollout, false) {
-		return hibernationEnabled(shoot) != hibernationEnabled(old)
+		return validation.HibernationEnabled(shoot.Spec.Hibernation) != validation.HibernationEnabled(old.Spec.Hibernation)
 	}
 	return !resource.Equal(old.Spec, shoot.Spec)
-}
-
-func hibernationEnabled(shoot *gardencore.Shoot) bool {
-	return shoot.Spec.Hibernation != nil && ptr.Deref(shoot.Spec.Hibernation.Enabled, false)
-}
-
-func forceDeletion(shoot *gardencore.Shoot) bool {
-	force, _ := strconv.ParseBool(shoot.Annotations[v1beta1constants.AnnotationConfirmationForceDeletion])
-	return force
-}
-
-func sshEnabled(shoot *gardencore.Shoot) bool {
-	settings := shoot.Spec.Provider.WorkersSettings
-	return len(shoot.Spec.Provider.Workers) > 0 && (settings == nil || settings.SSHAccess == nil || settings.SSHAccess.Enabled)
 }
 
 // shootOperations are the operations that the gardenlet executes: they increase the generation and stay in the
@@ -90,7 +76,7 @@ var shootOperations = map[string][]string{
 // answerOperations reports whether an operation in the annotation is for the gardenlet. It removes the operations
 // that need no further work from the annotation.
 func answerOperations(shoot *gardencore.Shoot) bool {
-	operations := splitOperations(shoot.Annotations[v1beta1constants.GardenerOperation])
+	operations := validation.SplitOperations(shoot.Annotations[v1beta1constants.GardenerOperation])
 	var done []string
 	moves := false
 	for _, operation := range operations {
@@ -98,7 +84,7 @@ func answerOperations(shoot *gardencore.Shoot) bool {
 		switch {
 		case operation == v1beta1constants.GardenerOperationReconcile:
 			moves, done = true, append(done, operation)
-		case operation == v1beta1constants.ShootOperationRotateSSHKeypair && !sshEnabled(shoot):
+		case operation == v1beta1constants.ShootOperationRotateSSHKeypair && !validation.SSHAccessEnabled(shoot):
 			done = append(done, operation) // there is no key pair
 		case known, strings.HasPrefix(operation, v1beta1constants.OperationRotateRolloutWorkers),
 			strings.HasPrefix(operation, v1beta1constants.OperationRolloutWorkers):
@@ -123,22 +109,11 @@ func tidyOperations(shoot *gardencore.Shoot) {
 			continue
 		}
 		var unique []string
-		for _, operation := range splitOperations(value) {
+		for _, operation := range validation.SplitOperations(value) {
 			if !slices.Contains(unique, operation) {
 				unique = append(unique, operation)
 			}
 		}
 		shoot.Annotations[key] = strings.Join(unique, v1beta1constants.GardenerOperationsSeparator)
 	}
-}
-
-func splitOperations(value string) []string {
-	if value == "" {
-		return nil
-	}
-	operations := strings.Split(value, v1beta1constants.GardenerOperationsSeparator)
-	for i := range operations {
-		operations[i] = strings.TrimSpace(operations[i])
-	}
-	return operations
 }

@@ -11,6 +11,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/gardenlite/gardenlite/internal/garden/registry/resource"
+	validation "github.com/gardenlite/gardenlite/internal/garden/validation/corevalidation"
 )
 
 const (
@@ -47,13 +48,13 @@ func shootWarnings(shoot, old *gardencore.Shoot, now time.Time) []string {
 			fmt.Sprintf("the operation %s is deprecated: it is forbidden from Kubernetes 1.34. Use %s instead, which does the whole rotation",
 				shoot.Annotations[v1beta1constants.GardenerOperation], v1beta1constants.OperationRotateETCDEncryptionKey))
 	}
-	add(k.ClusterAutoscaler != nil && k.ClusterAutoscaler.MaxEmptyBulkDelete != nil && !kubernetesAtLeast(version, 33),
+	add(k.ClusterAutoscaler != nil && k.ClusterAutoscaler.MaxEmptyBulkDelete != nil && !validation.VersionAtLeast(version, "1.33"),
 		kubernetes.Child("clusterAutoscaler", "maxEmptyBulkDelete"),
 		"it is not used but dropped, and forbidden from Kubernetes 1.33. Use maxScaleDownParallelism instead")
-	add(kubernetesAtLeast(version, 33) && ptr.Deref(shoot.Spec.CloudProfileName, "") != "", spec.Child("cloudProfileName"),
+	add(validation.VersionAtLeast(version, "1.33") && ptr.Deref(shoot.Spec.CloudProfileName, "") != "", spec.Child("cloudProfileName"),
 		"it has to be empty from Kubernetes 1.34. Use spec.cloudProfile.name instead")
 	add(shoot.Spec.Addons != nil, spec.Child("addons"), "they are forbidden from Kubernetes 1.35")
-	if usesIPVS(shoot) && (kubernetesAtLeast(version, 35) || old != nil && !usesIPVS(old)) {
+	if validation.UsesIPVS(&shoot.Spec) && (validation.VersionAtLeast(version, "1.35") || old != nil && !validation.UsesIPVS(&old.Spec)) {
 		add(true, kubernetes.Child("kubeProxy", "mode"), "IPVS is deprecated from Kubernetes 1.35. Use IPTables or NFTables instead")
 	}
 	add(k.KubeScheduler != nil && k.KubeScheduler.KubeMaxPDVols != nil, kubernetes.Child("kubeScheduler", "kubeMaxPDVols"),
@@ -61,11 +62,6 @@ func shootWarnings(shoot, old *gardencore.Shoot, now time.Time) []string {
 	add(shoot.Spec.SecretBindingName != nil, spec.Child("secretBindingName"),
 		"it is forbidden from Kubernetes 1.34. Use credentialsBindingName instead, see %s", bindingMigrationDoc)
 	return append(warnings, ShootTemplateWarnings(&shoot.Spec, spec)...)
-}
-
-func usesIPVS(shoot *gardencore.Shoot) bool {
-	proxy := shoot.Spec.Kubernetes.KubeProxy
-	return proxy != nil && ptr.Deref(proxy.Enabled, false) && ptr.Deref(proxy.Mode, "") == gardencore.ProxyModeIPVS
 }
 
 // ShootTemplateWarnings returns the warnings about a Shoot's spec that also apply to the Shoot template of a
@@ -141,7 +137,7 @@ func rotations(shoot *gardencore.Shoot, status *gardencore.ShootCredentialsRotat
 		begun := ptr.Deref(status.Observability, gardencore.ObservabilityRotation{}).LastInitiationTime
 		all = append(all, rotation{name: "observability passwords", anchor: "observability-passwords-for-plutono", begun: begun})
 	}
-	if sshEnabled(shoot) {
+	if validation.SSHAccessEnabled(shoot) {
 		begun := ptr.Deref(status.SSHKeypair, gardencore.ShootSSHKeypairRotation{}).LastInitiationTime
 		all = append(all, rotation{name: "SSH key pair", anchor: "ssh-key-pair-for-worker-nodes", begun: begun})
 	}

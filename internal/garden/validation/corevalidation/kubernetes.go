@@ -155,9 +155,9 @@ func validateEncryptionConfigUpdate(newShoot, oldShoot *gardencore.Shoot, path *
 
 // ---- what the components have in common ----
 
-// versionAtLeast reports whether the version is of the minor version or a later one, versionBefore whether it is of
+// VersionAtLeast reports whether the version is of the minor version or a later one, versionBefore whether it is of
 // an earlier one. Pre-releases count as their minor version. For a version that cannot be parsed, both return false.
-func versionAtLeast(version, minor string) bool {
+func VersionAtLeast(version, minor string) bool {
 	later, err := CompareVersions(version, ">=", minor)
 	return err == nil && later
 }

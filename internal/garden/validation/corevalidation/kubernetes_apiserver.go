@@ -23,7 +23,7 @@ func validateKubeAPIServer(server *gardencore.KubeAPIServerConfig, version strin
 		return nil
 	}
 	return slices.Concat(
-		ForbiddenIf(server.EnableAnonymousAuthentication != nil && versionAtLeast(version, "1.35"), path.Child("enableAnonymousAuthentication"),
+		ForbiddenIf(server.EnableAnonymousAuthentication != nil && VersionAtLeast(version, "1.35"), path.Child("enableAnonymousAuthentication"),
 			"must not be set from Kubernetes 1.35 on; use spec.kubernetes.kubeAPIServer.structuredAuthentication"),
 		validateAdmissionPlugins(server.AdmissionPlugins, version, path.Child("admissionPlugins")),
 		validateRuntimeConfig(server.RuntimeConfig, version, workerless, path.Child("runtimeConfig")),
@@ -200,7 +200,7 @@ func validateWatchCacheSizes(sizes *gardencore.WatchCacheSizes, version string, 
 	}
 	var errs field.ErrorList
 	if defaultPath := path.Child("default"); sizes.Default == nil {
-	} else if versionAtLeast(version, "1.35") {
+	} else if VersionAtLeast(version, "1.35") {
 		errs = append(errs, field.Forbidden(defaultPath, "must not be set from Kubernetes 1.35 on"))
 	} else {
 		errs = append(errs, NotNegative(sizes.Default, defaultPath)...)

@@ -72,7 +72,7 @@ func validateEmptyBulkDelete(autoscaler *gardencore.ClusterAutoscaler, version s
 		return nil
 	}
 	return slices.Concat(
-		ForbiddenIf(versionAtLeast(version, "1.33"), path, "must not be set from Kubernetes 1.33 on; use maxScaleDownParallelism"),
+		ForbiddenIf(VersionAtLeast(version, "1.33"), path, "must not be set from Kubernetes 1.33 on; use maxScaleDownParallelism"),
 		NotNegative(old, path),
 		InvalidIf(parallelism != nil && *parallelism != *old, path, *old, "must be equal to maxScaleDownParallelism"),
 	)

@@ -25,7 +25,7 @@ func validateKubeControllerManager(kcm *gardencore.KubeControllerManagerConfig, 
 	if networking != nil {
 		errs = append(errs, validateNodeMaskSizes(kcm, networking.IPFamilies, path)...)
 	}
-	if timeoutPath := path.Child("podEvictionTimeout"); kcm.PodEvictionTimeout != nil && versionAtLeast(version, "1.33") {
+	if timeoutPath := path.Child("podEvictionTimeout"); kcm.PodEvictionTimeout != nil && VersionAtLeast(version, "1.33") {
 		errs = append(errs, field.Forbidden(timeoutPath, "must not be set from Kubernetes 1.33 on; it had no effect before"))
 	} else {
 		errs = append(errs, atLeastDuration(kcm.PodEvictionTimeout, 1, timeoutPath)...)
@@ -92,7 +92,7 @@ func validateKubeScheduler(scheduler *gardencore.KubeSchedulerConfig, version st
 	switch {
 	case volumes == nil:
 		return errs
-	case versionAtLeast(version, "1.35"):
+	case VersionAtLeast(version, "1.35"):
 		return append(errs, field.Forbidden(volumesPath, "must not be set from Kubernetes 1.35 on"))
 	}
 	number, err := strconv.Atoi(*volumes)

@@ -12,7 +12,8 @@ import (
 	gardencore "github.com/gardener/gardener/pkg/apis/core"
 )
 
-var quotaMetrics = []corev1.ResourceName{
+// QuotaMetrics are the metrics that quotas can limit.
+var QuotaMetrics = []corev1.ResourceName{
 	gardencore.QuotaMetricCPU, gardencore.QuotaMetricGPU, gardencore.QuotaMetricMemory,
 	gardencore.QuotaMetricStorageStandard, gardencore.QuotaMetricStoragePremium, gardencore.QuotaMetricLoadbalancer,
 }
@@ -27,8 +28,8 @@ func ValidateQuota(quota *gardencore.Quota) field.ErrorList {
 	errs = append(errs, validateGVK(spec.Scope.GroupVersionKind(), path.Child("scope"), projectGVK, secretGVK, workloadIdentityGVK)...)
 	for _, metric := range slices.Sorted(maps.Keys(spec.Metrics)) {
 		value, metricPath := spec.Metrics[metric], path.Child("metrics").Key(string(metric))
-		errs = append(errs, InvalidIf(!slices.Contains(quotaMetrics, metric), metricPath, value.String(),
-			fmt.Sprintf("must be one of the metrics %v", quotaMetrics))...)
+		errs = append(errs, InvalidIf(!slices.Contains(QuotaMetrics, metric), metricPath, value.String(),
+			fmt.Sprintf("must be one of the metrics %v", QuotaMetrics))...)
 		errs = append(errs, validateQuantity(metric, value, metricPath)...)
 	}
 	return errs

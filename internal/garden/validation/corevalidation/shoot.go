@@ -146,7 +146,7 @@ var errorCodesForForceDeletion = sets.New(
 // fails with an error for which the user is responsible, and must not be removed. oldShoot is nil for a new shoot.
 func ValidateForceDeletion(newShoot, oldShoot *gardencore.Shoot) field.ErrorList {
 	path := field.NewPath("metadata", "annotations").Key(constants.AnnotationConfirmationForceDeletion)
-	switch before, after := wantsForceDeletion(oldShoot), wantsForceDeletion(newShoot); {
+	switch before, after := WantsForceDeletion(oldShoot), WantsForceDeletion(newShoot); {
 	case before && !after:
 		return field.ErrorList{field.Forbidden(path, "must not be removed once it is set")}
 	case before || !after:
@@ -163,7 +163,8 @@ func ValidateForceDeletion(newShoot, oldShoot *gardencore.Shoot) field.ErrorList
 	return errs
 }
 
-func wantsForceDeletion(shoot *gardencore.Shoot) bool {
+// WantsForceDeletion reports whether an annotation requests the forced deletion of a shoot, which may be nil.
+func WantsForceDeletion(shoot *gardencore.Shoot) bool {
 	if shoot == nil {
 		return false
 	}

@@ -20,8 +20,8 @@ import (
 
 // ---- reading shoots ----
 
-// isSelfHosted reports whether one of the worker pools is for the control plane.
-func isSelfHosted(workers []gardencore.Worker) bool { return controlPlanePool(workers) >= 0 }
+// IsSelfHosted reports whether one of the worker pools is for the control plane.
+func IsSelfHosted(workers []gardencore.Worker) bool { return controlPlanePool(workers) >= 0 }
 
 // controlPlanePool returns the index of the worker pool for the control plane, or -1 if there is none.
 func controlPlanePool(workers []gardencore.Worker) int {
@@ -95,6 +95,18 @@ func HibernationEnabled(hibernation *gardencore.Hibernation) bool {
 // inHibernation reports whether the shoot is hibernated, is being hibernated, or is waking up.
 func inHibernation(shoot *gardencore.Shoot) bool {
 	return HibernationEnabled(shoot.Spec.Hibernation) || shoot.Status.IsHibernated
+}
+
+// SSHAccessEnabled reports whether a shoot has worker nodes that can be reached with SSH.
+func SSHAccessEnabled(shoot *gardencore.Shoot) bool {
+	settings := shoot.Spec.Provider.WorkersSettings
+	return len(shoot.Spec.Provider.Workers) > 0 && (settings == nil || settings.SSHAccess == nil || settings.SSHAccess.Enabled)
+}
+
+// UsesIPVS reports whether kube-proxy runs in IPVS mode.
+func UsesIPVS(spec *gardencore.ShootSpec) bool {
+	proxy := spec.Kubernetes.KubeProxy
+	return proxy != nil && ptr.Deref(proxy.Enabled, false) && ptr.Deref(proxy.Mode, "") == gardencore.ProxyModeIPVS
 }
 
 // NginxIngressEnabled reports whether the nginx ingress add-on is enabled.

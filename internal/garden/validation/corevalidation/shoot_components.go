@@ -33,7 +33,7 @@ func validateAddons(spec *gardencore.ShootSpec, workerless, allowNginxIngress bo
 		return nil
 	case workerless:
 		return field.ErrorList{field.Forbidden(path, notForWorkerlessShoots)}
-	case versionAtLeast(spec.Kubernetes.Version, "1.35"):
+	case VersionAtLeast(spec.Kubernetes.Version, "1.35"):
 		return field.ErrorList{field.Forbidden(path, "must not be set from Kubernetes 1.35 on")}
 	}
 	var (
@@ -150,7 +150,7 @@ func validateHibernation(hibernation *gardencore.Hibernation, annotations map[st
 		return field.ErrorList{field.Forbidden(path, "must not be set for a self-hosted Shoot")}
 	}
 	var errs field.ErrorList
-	for _, operation := range splitOperations(annotations[constants.GardenerMaintenanceOperation]) {
+	for _, operation := range SplitOperations(annotations[constants.GardenerMaintenanceOperation]) {
 		if HibernationEnabled(hibernation) && operationsOfTheAwake.Has(operation) {
 			errs = append(errs, field.Forbidden(path.Child("enabled"),
 				fmt.Sprintf("must not be true while the annotation %s asks for %s", constants.GardenerMaintenanceOperation, operation)))

@@ -80,7 +80,7 @@ func validateDNSCredentials(provider *gardencore.DNSProvider, kubernetesVersion 
 		ref        = provider.CredentialsRef
 		synced     = versionBefore(kubernetesVersion, "1.35")
 	)
-	errs = append(errs, ForbiddenIf(secretName != nil && versionAtLeast(kubernetesVersion, "1.35"), secretPath,
+	errs = append(errs, ForbiddenIf(secretName != nil && VersionAtLeast(kubernetesVersion, "1.35"), secretPath,
 		"must not be set from Kubernetes 1.35 on; use credentialsRef")...)
 	if ref == nil {
 		return append(errs, ForbiddenIf(secretName != nil && synced, secretPath, "must not be set without credentialsRef")...)

@@ -100,8 +100,8 @@ var operationsIncluding = map[string][]string{
 	},
 }
 
-// splitOperations returns the operations in the value of an annotation.
-func splitOperations(value string) []string {
+// SplitOperations returns the operations in the value of an annotation.
+func SplitOperations(value string) []string {
 	if value == "" {
 		return nil
 	}
@@ -132,7 +132,7 @@ func (r requestedOperations) hasAny(operations []string) bool {
 // validateShootOperations checks the operations that the annotations request for now and for the next maintenance.
 func validateShootOperations(shoot *gardencore.Shoot, annotationsPath *field.Path) field.ErrorList {
 	requested := func(annotation string) requestedOperations {
-		return requestedOperations{splitOperations(shoot.Annotations[annotation]), annotationsPath.Key(annotation)}
+		return requestedOperations{SplitOperations(shoot.Annotations[annotation]), annotationsPath.Key(annotation)}
 	}
 	now, later := requested(constants.GardenerOperation), requested(constants.GardenerMaintenanceOperation)
 	for _, asked := range []requestedOperations{now, later} {
@@ -171,7 +171,7 @@ func validateShootOperations(shoot *gardencore.Shoot, annotationsPath *field.Pat
 // with others, or is not possible for such a shoot. Further checks are useless in this case.
 func unavailableOperation(asked requestedOperations, shoot *gardencore.Shoot) *field.Error {
 	// Gardener does not manage machines of a self-hosted shoot without credentials.
-	unmanaged := isSelfHosted(shoot.Spec.Provider.Workers) && shoot.Spec.CredentialsBindingName == nil && shoot.Spec.SecretBindingName == nil
+	unmanaged := IsSelfHosted(shoot.Spec.Provider.Workers) && shoot.Spec.CredentialsBindingName == nil && shoot.Spec.SecretBindingName == nil
 	for _, operation := range asked.list {
 		switch pools := concernsPools(operation); {
 		case !operationsKnown.Has(operation) && !pools:

@@ -19,7 +19,7 @@ func validateShootSpec(namespace string, annotations map[string]string, spec *ga
 	path *field.Path) field.ErrorList {
 	var (
 		workerless = len(spec.Provider.Workers) == 0
-		selfHosted = isSelfHosted(spec.Provider.Workers)
+		selfHosted = IsSelfHosted(spec.Provider.Workers)
 	)
 	errs := slices.Concat(
 		validateCloudProfileReference(spec, path),
@@ -57,7 +57,7 @@ func validateCloudProfileReference(spec *gardencore.ShootSpec, path *field.Path)
 		name = ptr.Deref(spec.CloudProfileName, "")
 		ref  = spec.CloudProfile
 	)
-	errs = append(errs, ForbiddenIf(name != "" && versionAtLeast(spec.Kubernetes.Version, "1.34"),
+	errs = append(errs, ForbiddenIf(name != "" && VersionAtLeast(spec.Kubernetes.Version, "1.34"),
 		path.Child("cloudProfileName"), "must not be set from Kubernetes 1.34 on; use spec.cloudProfile.name")...)
 	if ref == nil && spec.CloudProfileName != nil {
 		ref = &gardencore.CloudProfileReference{Kind: constants.CloudProfileReferenceKindCloudProfile, Name: name}
@@ -90,7 +90,7 @@ func validateBindingNames(spec *gardencore.ShootSpec, workerless, selfHosted boo
 	case secretBindingName != "" && credentialsBinding != "":
 		errs = append(errs, field.Forbidden(secretPath, "must not be set together with credentialsBindingName"))
 	}
-	return append(errs, ForbiddenIf(secretBindingName != "" && versionAtLeast(spec.Kubernetes.Version, "1.34"),
+	return append(errs, ForbiddenIf(secretBindingName != "" && VersionAtLeast(spec.Kubernetes.Version, "1.34"),
 		secretPath, "must not be set from Kubernetes 1.34 on; use spec.credentialsBindingName")...)
 }
 

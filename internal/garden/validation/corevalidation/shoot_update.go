@@ -251,10 +251,8 @@ func validateNodeLocalDNSUpdate(newSpec, oldSpec *gardencore.ShootSpec, path *fi
 	if usesNodeLocalDNS(newSpec) == usesNodeLocalDNS(oldSpec) {
 		return nil
 	}
-	proxy := oldSpec.Kubernetes.KubeProxy
-	ipvs := proxy != nil && ptr.Deref(proxy.Enabled, false) && ptr.Deref(proxy.Mode, "") == gardencore.ProxyModeIPVS
 	if slices.ContainsFunc(oldSpec.Provider.Workers, func(worker gardencore.Worker) bool {
-		return UpdatesInPlace(worker.UpdateStrategy) && (ipvs || versionBefore(workerVersion(worker, oldSpec.Kubernetes.Version), "1.34"))
+		return UpdatesInPlace(worker.UpdateStrategy) && (UsesIPVS(oldSpec) || versionBefore(workerVersion(worker, oldSpec.Kubernetes.Version), "1.34"))
 	}) {
 		return field.ErrorList{field.Forbidden(path.Child("systemComponents", "nodeLocalDNS"),
 			"must not be switched on or off if worker pools are updated in place and run Kubernetes before 1.34, or kube-proxy runs in IPVS mode")}

@@ -49,6 +49,12 @@ func ClassificationAt(version gardencore.ExpirableVersion, now time.Time) garden
 	return current
 }
 
+// Active reports whether new objects may use a version: it is already available and has not expired.
+func Active(version gardencore.ExpirableVersion, now time.Time) bool {
+	classification := ClassificationAt(version, now)
+	return classification != gardencore.ClassificationExpired && classification != gardencore.ClassificationUnavailable
+}
+
 func currentClassification(version gardencore.ExpirableVersion) gardencore.VersionClassification {
 	return ClassificationAt(version, time.Now())
 }

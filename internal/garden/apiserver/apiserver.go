@@ -104,9 +104,12 @@ func (e Extension) New(in controlplane.ExtensionInput) (_ *genericapiserver.Gene
 	if err != nil {
 		return nil, fmt.Errorf("making the storage of the Gardener API: %w", err)
 	}
-	e.tellDeletedSeeds(groups, kube)
+	e.notifyOfDeletedSeeds(groups, kube)
+	// The plugins that Kubernetes has for every resource (webhooks, policies, quota) run after those of Gardener.
+	gardenAdmission := gardenadmission.New(plugin.Dependencies{
+		Reader: reader, Kube: kube, Authorizer: in.Generic.Authorization.Authorizer, Clock: e.Clock})
 	in.Generic.AdmissionControl = admission.NewChainHandler(
-		admissionmetrics.WithStepMetrics(admission.NewChainHandler(e.admissionPlugins(in, reader, kube)...)), in.Generic.AdmissionControl)
+		admissionmetrics.WithStepMetrics(admission.NewChainHandler(gardenAdmission...)), in.Generic.AdmissionControl)
 	server, err := in.Generic.Complete(in.Informers).New("gardener-apiserver", in.Delegate)
 	if err != nil {
 		return nil, err
@@ -121,7 +124,8 @@ func (e Extension) New(in controlplane.ExtensionInput) (_ *genericapiserver.Gene
 	return server, serveDiscovery(server.Handler.NonGoRestfulMux, issuer)
 }
 
-func (e Extension) tellDeletedSeeds(groups []registry.Group, kube kubernetes.Interface) {
+// notifyOfDeletedSeeds calls SeedDeleted after the deletion of a Seed.
+func (e Extension) notifyOfDeletedSeeds(groups []registry.Group, kube kubernetes.Interface) {
 	for _, group := range groups {
 		for _, storage := range group.Versions {
 			if seeds, ok := storage["seeds"].(*resource.Store); ok && e.SeedDeleted != nil {
@@ -133,18 +137,6 @@ func (e Extension) tellDeletedSeeds(groups []registry.Group, kube kubernetes.Int
 			}
 		}
 	}
-}
-
-// admissionPlugins returns Gardener's admission plugins. The plugins that Kubernetes has for every resource
-// (webhooks, policies, quota) run after them.
-func (e Extension) admissionPlugins(in controlplane.ExtensionInput, reader plugin.Reader,
-	kube kubernetes.Interface) []admission.Interface {
-	return gardenadmission.New(plugin.Dependencies{
-		Reader:     reader,
-		Kube:       kube,
-		Authorizer: in.Generic.Authorization.Authorizer,
-		Clock:      e.Clock,
-	})
 }
 
 // storageCodec returns a codec that stores objects as protobuf, in the first version of their group in

@@ -17,7 +17,6 @@ import (
 	"k8s.io/apiserver/pkg/registry/rest"
 	"k8s.io/apiserver/pkg/storage"
 	"k8s.io/client-go/tools/cache"
-	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 )
 
 // Store is the storage of a resource.
@@ -112,12 +111,14 @@ func (d *Definition[T]) indexes() (storage.IndexerFuncs, *cache.Indexers) {
 
 // StatusStore is the storage of a subresource that is a part of the object, such as its status: clients read the
 // whole object, and updates have their own strategy.
-type StatusStore struct{ store *genericregistry.Store }
+type StatusStore struct {
+	rest.Getter
+	rest.ResetFieldsStrategy
+	rest.TableConvertor
+	store *genericregistry.Store
+}
 
-var (
-	_ rest.Patcher             = &StatusStore{}
-	_ rest.ResetFieldsStrategy = &StatusStore{}
-)
+var _ rest.Patcher = &StatusStore{}
 
 // NewStatusStore returns the storage of a subresource, which uses the storage of the object with another update
 // strategy.
@@ -134,7 +135,7 @@ func NewStatusStore(store *genericregistry.Store, strategy interface {
 			store.AfterDelete(obj, options)
 		}
 	}
-	return &StatusStore{store: &part}
+	return &StatusStore{&part, &part, &part, &part}
 }
 
 // UpdateStrategy returns the strategy for updates of the subresource.
@@ -146,25 +147,23 @@ func (s *StatusStore) New() runtime.Object { return s.store.NewFunc() }
 // Destroy implements rest.Storage. It does nothing: the Store of the object destroys the shared storage.
 func (s *StatusStore) Destroy() {}
 
-// Get implements rest.Getter.
-func (s *StatusStore) Get(ctx context.Context, name string, options *metav1.GetOptions) (runtime.Object, error) {
-	return s.store.Get(ctx, name, options)
-}
-
 // Update implements rest.Updater. A subresource never creates its object.
 func (s *StatusStore) Update(ctx context.Context, name string, objInfo rest.UpdatedObjectInfo, createValidation rest.ValidateObjectFunc,
 	updateValidation rest.ValidateObjectUpdateFunc, _ bool, options *metav1.UpdateOptions) (runtime.Object, bool, error) {
 	return s.store.Update(ctx, name, objInfo, createValidation, updateValidation, false, options)
 }
 
-// GetResetFields implements rest.ResetFieldsStrategy.
-func (s *StatusStore) GetResetFields() map[fieldpath.APIVersion]*fieldpath.Set {
-	return s.store.GetResetFields()
-}
-
-// ConvertToTable implements rest.TableConvertor.
-func (s *StatusStore) ConvertToTable(ctx context.Context, object, options runtime.Object) (*metav1.Table, error) {
-	return s.store.ConvertToTable(ctx, object, options)
+// Get reads an object from its storage.
+func Get[T runtime.Object](ctx context.Context, from rest.Getter, name string) (none T, err error) {
+	obj, err := from.Get(ctx, name, &metav1.GetOptions{})
+	if err != nil {
+		return none, err
+	}
+	typed, ok := obj.(T)
+	if !ok {
+		return none, fmt.Errorf("%s is a %T, not a %T", name, obj, none)
+	}
+	return typed, nil
 }
 
 // Builder collects the storage of an API group.

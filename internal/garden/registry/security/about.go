@@ -19,6 +19,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/gardenlite/gardenlite/internal/garden/admission/plugin"
+	"github.com/gardenlite/gardenlite/internal/garden/registry/resource"
 )
 
 // about is the claim of a token with the WorkloadIdentity and the objects for which it is used.
@@ -83,20 +84,13 @@ type finder struct {
 }
 
 // find reads an object. If uid is set, the object must have this UID.
-func find[T metav1.Object](f finder, resource, namespace, name string, uid types.UID) (none T, err error) {
-	obj, err := f.reader.Get(f.ctx, gardencore.Resource(resource), namespace, name)
-	if err != nil {
-		return none, err
-	}
-	found, ok := obj.(T)
-	if !ok {
-		return none, fmt.Errorf("%s %s/%s is a %T", resource, namespace, name, obj)
-	}
-	if uid != "" && found.GetUID() != uid {
-		return none, apierrors.NewInvalid(tokenRequestGVK.GroupKind(), "", field.ErrorList{field.Invalid(
+func find[T resource.Object](f finder, plural, namespace, name string, uid types.UID) (T, error) {
+	found, err := plugin.Get[T](f.ctx, f.reader, gardencore.Resource(plural), namespace, name)
+	if err == nil && uid != "" && found.GetUID() != uid {
+		err = apierrors.NewInvalid(tokenRequestGVK.GroupKind(), "", field.ErrorList{field.Invalid(
 			field.NewPath("spec", "contextObject", "uid"), uid, fmt.Sprintf("the object of this name has the UID %s", found.GetUID()))})
 	}
-	return found, nil
+	return found, err
 }
 
 func (f finder) shoot(ref *gardensecurity.ContextObject) error {
@@ -128,17 +122,16 @@ func (f finder) seedOf(name *string) error {
 }
 
 func (f finder) project(namespace string) error {
-	all, err := f.reader.List(f.ctx, gardencore.Resource("projects"), "", fields.OneTermEqualSelector(gardencore.ProjectNamespace, namespace))
+	projects, err := plugin.List[*gardencore.Project](f.ctx, f.reader, gardencore.Resource("projects"), "",
+		fields.OneTermEqualSelector(gardencore.ProjectNamespace, namespace))
 	if err != nil {
 		return fmt.Errorf("looking for the Project of the namespace %s: %w", namespace, err)
 	}
-	for _, obj := range all {
-		if project, ok := obj.(*gardencore.Project); ok {
-			f.Project = objectOf(project)
-			return nil
-		}
+	if len(projects) == 0 {
+		return fmt.Errorf("the namespace %s has no Project", namespace)
 	}
-	return fmt.Errorf("the namespace %s has no Project", namespace)
+	f.Project = objectOf(projects[0])
+	return nil
 }
 
 func (f finder) backupBucket(name string, uid types.UID) error {

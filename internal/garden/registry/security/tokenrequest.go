@@ -15,6 +15,7 @@ import (
 	"k8s.io/apiserver/pkg/registry/rest"
 
 	"github.com/gardenlite/gardenlite/internal/garden/admission/plugin"
+	"github.com/gardenlite/gardenlite/internal/garden/registry/resource"
 	validation "github.com/gardenlite/gardenlite/internal/garden/validation/securityvalidation"
 )
 
@@ -93,13 +94,9 @@ func (t *tokenREST) identity(ctx context.Context, name string, request *gardense
 	if namespace := genericapirequest.NamespaceValue(ctx); request.Namespace != "" && request.Namespace != namespace {
 		return nil, invalid(field.Invalid(metadata.Child("namespace"), request.Namespace, "must be that of the WorkloadIdentity, "+namespace))
 	}
-	obj, err := t.identities.Get(ctx, name, &metav1.GetOptions{})
+	identity, err := resource.Get[*gardensecurity.WorkloadIdentity](ctx, t.identities, name)
 	if err != nil {
 		return nil, err
-	}
-	identity, ok := obj.(*gardensecurity.WorkloadIdentity)
-	if !ok {
-		return nil, fmt.Errorf("%s is a %T, not a WorkloadIdentity", name, obj)
 	}
 	if errs := validation.ValidateTokenRequest(request); len(errs) > 0 {
 		return nil, invalid(errs...)

@@ -45,11 +45,10 @@ func (r *scaleREST) Get(ctx context.Context, name string, options *metav1.GetOpt
 	return scaleOf(obj.(*gardenseedmanagement.ManagedSeedSet))
 }
 
-// Update implements rest.Updater.
-func (r *scaleREST) Update(ctx context.Context, name string, objInfo rest.UpdatedObjectInfo, createValidation rest.ValidateObjectFunc,
+// Update implements rest.Updater. It never creates a ManagedSeedSet.
+func (r *scaleREST) Update(ctx context.Context, name string, objInfo rest.UpdatedObjectInfo, _ rest.ValidateObjectFunc,
 	updateValidation rest.ValidateObjectUpdateFunc, _ bool, options *metav1.UpdateOptions) (runtime.Object, bool, error) {
-	obj, _, err := r.store.Update(ctx, name, &scaleUpdate{objInfo}, asObject(createValidation),
-		asObjectUpdate(updateValidation), false, options)
+	obj, _, err := r.store.Update(ctx, name, &scaleUpdate{objInfo}, rest.ValidateAllObjectFunc, validateScale(updateValidation), false, options)
 	if err != nil {
 		return nil, false, err
 	}
@@ -101,18 +100,8 @@ func scaleOf(set *gardenseedmanagement.ManagedSeedSet) (*autoscaling.Scale, erro
 	}, nil
 }
 
-// asObject and asObjectUpdate pass the Scale to admission, not the ManagedSeedSet.
-func asObject(validate rest.ValidateObjectFunc) rest.ValidateObjectFunc {
-	return func(ctx context.Context, obj runtime.Object) error {
-		scale, err := scaleOf(obj.(*gardenseedmanagement.ManagedSeedSet))
-		if err != nil {
-			return err
-		}
-		return validate(ctx, scale)
-	}
-}
-
-func asObjectUpdate(validate rest.ValidateObjectUpdateFunc) rest.ValidateObjectUpdateFunc {
+// validateScale passes the Scale to admission, not the ManagedSeedSet.
+func validateScale(validate rest.ValidateObjectUpdateFunc) rest.ValidateObjectUpdateFunc {
 	return func(ctx context.Context, obj, old runtime.Object) error {
 		scale, err := scaleOf(obj.(*gardenseedmanagement.ManagedSeedSet))
 		if err != nil {

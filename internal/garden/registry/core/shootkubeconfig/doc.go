@@ -5,5 +5,5 @@
 // A certificate is for the user that the garden authenticated (the impersonated one, if the request impersonates). It
 // is valid no longer than requested, than the configured limit, and than the authority.
 //
-// The package may import the API types, the scheme and validation. RBAC decides which users may call it.
+// The package may import the API types, the scheme, registry/resource and validation. RBAC decides which users may call it.
 package shootkubeconfig

@@ -9,12 +9,12 @@ import (
 	"github.com/gardener/gardener/pkg/apis/core/v1beta1/constants"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	genericapirequest "k8s.io/apiserver/pkg/endpoints/request"
 	"k8s.io/apiserver/pkg/registry/rest"
+
+	"github.com/gardenlite/gardenlite/internal/garden/registry/resource"
 )
 
 // Suffixes and keys of a Shoot's InternalSecrets and ConfigMaps in the namespace of its project, as in Gardener.
@@ -52,7 +52,7 @@ type reader struct {
 // Shoot does not exist, or that its data cannot be read.
 func (r reader) read(ctx context.Context, key types.NamespacedName) (*cluster, error) {
 	ctx = genericapirequest.WithNamespace(ctx, key.Namespace)
-	shoot, err := get[*gardencore.Shoot](ctx, r.shoots, key.Name)
+	shoot, err := resource.Get[*gardencore.Shoot](ctx, r.shoots, key.Name)
 	if err != nil {
 		return nil, err
 	}
@@ -73,7 +73,7 @@ func (r reader) read(ctx context.Context, key types.NamespacedName) (*cluster, e
 // readClientCA reads the certificate authority of client certificates into c.
 func (r reader) readClientCA(ctx context.Context, key types.NamespacedName, c *cluster) error {
 	name := key.Name + clientCASuffix
-	secret, err := get[*gardencore.InternalSecret](ctx, r.internalSecrets, name)
+	secret, err := resource.Get[*gardencore.InternalSecret](ctx, r.internalSecrets, name)
 	if apierrors.IsNotFound(err) {
 		c.misses(field.NewPath("status"), "the Shoot has no client authority yet (InternalSecret %s): try again when it is ready", name)
 		return nil
@@ -105,16 +105,4 @@ func (r reader) readCABundle(ctx context.Context, key types.NamespacedName, c *c
 
 func (c *cluster) misses(path *field.Path, format string, args ...any) {
 	c.missing = append(c.missing, field.Required(path, fmt.Sprintf(format, args...)))
-}
-
-func get[T runtime.Object](ctx context.Context, from rest.Getter, name string) (none T, err error) {
-	obj, err := from.Get(ctx, name, &metav1.GetOptions{})
-	if err != nil {
-		return none, err
-	}
-	typed, ok := obj.(T)
-	if !ok {
-		return none, fmt.Errorf("%s is a %T, not a %T", name, obj, none)
-	}
-	return typed, nil
 }

@@ -1,6 +1,7 @@
 package cloudprofile
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 	"time"
@@ -71,16 +72,9 @@ func (p poolMachines) image(wanted *gardencore.ShootMachineImage, now time.Time,
 	if version == "" {
 		return nil, field.Invalid(path, reference,
 			fmt.Sprintf("machine image %q has no version for the machine type %q and its architecture %q that is like this",
-				image.Name, p.machineTypeName(), p.architecture))
+				image.Name, ptr.Deref(p.machineType, gardencore.MachineType{}).Name, p.architecture))
 	}
 	return &gardencore.ShootMachineImage{Name: image.Name, Version: version, ProviderConfig: wanted.ProviderConfig}, nil
-}
-
-func (p poolMachines) machineTypeName() string {
-	if p.machineType == nil {
-		return ""
-	}
-	return p.machineType.Name
 }
 
 // choose returns the image with the wanted name or, if the name is empty, the first image with a version that fits the
@@ -117,7 +111,6 @@ func (p poolMachines) hasCapabilities(version *gardencore.MachineImageVersion) b
 // in Gardener it may return an expired version, which the validator then refuses. It returns "" if no version fits.
 func (p poolMachines) latest(image *gardencore.MachineImage, prefix *versionPrefix, now time.Time) string {
 	var latest, latestKept *semver.Version
-	var name, nameKept string
 	for i := range image.Versions {
 		version := &image.Versions[i]
 		parsed, err := semver.NewVersion(version.Version)
@@ -130,14 +123,14 @@ func (p poolMachines) latest(image *gardencore.MachineImage, prefix *versionPref
 			continue
 		}
 		if latest == nil || parsed.GreaterThan(latest) {
-			latest, name = parsed, version.Version
+			latest = parsed
 		}
 		if classification != gardencore.ClassificationDeprecated && (latestKept == nil || parsed.GreaterThan(latestKept)) {
-			latestKept, nameKept = parsed, version.Version
+			latestKept = parsed
 		}
 	}
-	if latestKept != nil {
-		return nameKept
+	if latest = cmp.Or(latestKept, latest); latest == nil {
+		return ""
 	}
-	return name
+	return latest.Original()
 }

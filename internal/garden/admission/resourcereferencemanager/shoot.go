@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/apiserver/pkg/admission"
+	"k8s.io/utils/ptr"
 
 	"github.com/gardenlite/gardenlite/internal/garden/admission/cloudprofile"
 )
@@ -54,8 +55,8 @@ func (m *manager) shoot(ctx context.Context, a admission.Attributes, shoot, old 
 	if err := m.dnsCredentials(ctx, shoot, old); err != nil {
 		return err
 	}
-	return m.kubeAPIServer(ctx, shoot.Namespace, kubeAPIServerConfig(shoot), kubeAPIServerConfig(old),
-		path.Child("kubernetes", "kubeAPIServer"))
+	return m.kubeAPIServer(ctx, shoot.Namespace, ptr.Deref(shoot.Spec.Kubernetes.KubeAPIServer, gardencore.KubeAPIServerConfig{}),
+		ptr.Deref(old.Spec.Kubernetes.KubeAPIServer, gardencore.KubeAPIServerConfig{}), path.Child("kubernetes", "kubeAPIServer"))
 }
 
 func (m *manager) seed(ctx context.Context, a admission.Attributes, seed, old *gardencore.Seed) error {
@@ -129,14 +130,7 @@ func (m *manager) dnsCredentials(ctx context.Context, shoot, old *gardencore.Sho
 	return nil
 }
 
-func kubeAPIServerConfig(shoot *gardencore.Shoot) *gardencore.KubeAPIServerConfig {
-	if config := shoot.Spec.Kubernetes.KubeAPIServer; config != nil {
-		return config
-	}
-	return &gardencore.KubeAPIServerConfig{}
-}
-
-func (m *manager) kubeAPIServer(ctx context.Context, namespace string, config, old *gardencore.KubeAPIServerConfig,
+func (m *manager) kubeAPIServer(ctx context.Context, namespace string, config, old gardencore.KubeAPIServerConfig,
 	path *field.Path) error {
 	if !same(config.AdmissionPlugins, old.AdmissionPlugins) {
 		for i, p := range config.AdmissionPlugins {

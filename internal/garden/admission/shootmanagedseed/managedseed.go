@@ -85,7 +85,8 @@ func validateUpdate(shoot, old *gardencore.Shoot, seed *seedmanagement.ManagedSe
 		errs = append(errs, field.Invalid(spec.Child("kubernetes", "verticalPodAutoscaler", "enabled"), false,
 			"a seed needs the vertical pod autoscaler"))
 	}
-	if before, after := nodes(old), nodes(shoot); before != nil && !ptr.Equal(before, after) {
+	before, after := ptr.Deref(old.Spec.Networking, gardencore.Networking{}).Nodes, ptr.Deref(shoot.Spec.Networking, gardencore.Networking{}).Nodes
+	if before != nil && !ptr.Equal(before, after) {
 		errs = append(errs, field.Invalid(spec.Child("networking", "nodes"), after, "must not change while the Shoot is a seed"))
 	}
 	workers := spec.Child("providers", "workers") // spelled as in Gardener
@@ -96,13 +97,6 @@ func validateUpdate(shoot, old *gardencore.Shoot, seed *seedmanagement.ManagedSe
 		errs = append(errs, field.Forbidden(workers, "must not give up zones that the ManagedSeed still has in its seed template"))
 	}
 	return errs
-}
-
-func nodes(shoot *gardencore.Shoot) *string {
-	if shoot.Spec.Networking == nil {
-		return nil
-	}
-	return shoot.Spec.Networking.Nodes
 }
 
 // seedZones returns the zones of the seed template, and whether there is a seed template.

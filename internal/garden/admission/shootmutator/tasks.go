@@ -46,21 +46,14 @@ func tasksForUpdate(shoot, old *gardencore.Shoot) []string {
 }
 
 func gainsIPFamily(shoot, old *gardencore.Shoot) bool {
-	if old.Spec.Networking == nil || old.Spec.Networking.IPFamilies == nil || shoot.Spec.Networking == nil {
-		return false
-	}
-	return len(shoot.Spec.Networking.IPFamilies) > len(old.Spec.Networking.IPFamilies)
+	before := ptr.Deref(old.Spec.Networking, gardencore.Networking{}).IPFamilies
+	return before != nil && len(ptr.Deref(shoot.Spec.Networking, gardencore.Networking{}).IPFamilies) > len(before)
 }
 
 // switchesSSH ignores Shoots without the setting before: defaulting has set it for every Shoot with workers.
 func switchesSSH(shoot, old *gardencore.Shoot) bool {
-	access := func(s *gardencore.Shoot) *gardencore.SSHAccess {
-		if s.Spec.Provider.WorkersSettings == nil {
-			return nil
-		}
-		return s.Spec.Provider.WorkersSettings.SSHAccess
-	}
-	before, after := access(old), access(shoot)
+	before := ptr.Deref(old.Spec.Provider.WorkersSettings, gardencore.WorkersSettings{}).SSHAccess
+	after := ptr.Deref(shoot.Spec.Provider.WorkersSettings, gardencore.WorkersSettings{}).SSHAccess
 	return before != nil && (after == nil || before.Enabled != after.Enabled)
 }
 

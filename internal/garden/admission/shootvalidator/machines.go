@@ -43,13 +43,7 @@ func (p pool) validateMachineType() *field.Error {
 		return nil
 	}
 	reasons := func(t *gardencore.MachineType) []string {
-		var reasons []string
-		if !ptr.Deref(t.Usable, false) {
-			reasons = append(reasons, "is not offered any more")
-		}
-		if p.isMissing(t.Name, func(zone gardencore.AvailabilityZone) []string { return zone.UnavailableMachineTypes }) {
-			reasons = append(reasons, "is missing in one of the zones")
-		}
+		reasons := p.unavailable(t.Name, t.Usable, func(zone gardencore.AvailabilityZone) []string { return zone.UnavailableMachineTypes })
 		if t.GetArchitecture(p.profile.MachineCapabilities) != p.architecture() {
 			reasons = append(reasons, fmt.Sprintf("is not of architecture %q", p.architecture()))
 		}

@@ -12,16 +12,17 @@ import (
 	v1beta1constants "github.com/gardener/gardener/pkg/apis/core/v1beta1/constants"
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/apiserver/pkg/admission"
 	"k8s.io/apiserver/pkg/authorization/authorizer"
 	"k8s.io/utils/ptr"
 
-	"github.com/gardenlite/gardenlite/internal/garden/admission/plugin"
+	"github.com/gardenlite/gardenlite/internal/garden/admission/seedcommon"
 	"github.com/gardenlite/gardenlite/internal/garden/admission/shootcommon"
+	validation "github.com/gardenlite/gardenlite/internal/garden/validation/corevalidation"
 )
 
 // isScheduled reports whether the request assigns a seed to a Shoot without one.
@@ -165,20 +166,12 @@ func selects(selector *metav1.LabelSelector, seed *gardencore.Seed) (bool, error
 
 // shootsOnSeed returns the number of Shoots that are on the seed, or are being migrated to or from it.
 func (r *request) shootsOnSeed(ctx context.Context) (int64, error) {
-	found := map[types.NamespacedName]bool{}
-	for _, seedName := range []string{gardencore.ShootSeedName, gardencore.ShootStatusSeedName} {
-		shoots, err := plugin.List[*gardencore.Shoot](ctx, r.deps.Reader, gardencore.Resource("shoots"), "",
-			fields.OneTermEqualSelector(seedName, r.seed.Name))
-		if err != nil {
-			return 0, fmt.Errorf("listing the shoots on seed %q: %v", r.seed.Name, err)
-		}
-		for _, shoot := range shoots {
-			if ptr.Deref(shoot.Spec.SeedName, "") == r.seed.Name || ptr.Deref(shoot.Status.SeedName, "") == r.seed.Name {
-				found[types.NamespacedName{Namespace: shoot.Namespace, Name: shoot.Name}] = true
-			}
-		}
+	shoots, err := seedcommon.Shoots(ctx, r.deps.Reader, r.seed.Name)
+	distinct := sets.New[types.NamespacedName]()
+	for _, shoot := range shoots {
+		distinct.Insert(types.NamespacedName{Namespace: shoot.Namespace, Name: shoot.Name})
 	}
-	return int64(len(found)), nil
+	return int64(distinct.Len()), err
 }
 
 // validateMove checks that the control plane can be migrated: both seeds have a backup, and the new one has the same
@@ -194,7 +187,8 @@ func (r *request) validateMove(ctx context.Context) error {
 			return field.Forbidden(seedNamePath, fmt.Sprintf("seed %q has no backup, through which the Shoot would move", seed.Name))
 		}
 	}
-	if before, after := internalDomain(from), internalDomain(to); before != after {
+	before := ptr.Deref(from.Spec.DNS.Internal, gardencore.SeedDNSProviderConfig{}).Domain
+	if after := ptr.Deref(to.Spec.DNS.Internal, gardencore.SeedDNSProviderConfig{}).Domain; before != after {
 		return field.Forbidden(seedNamePath,
 			fmt.Sprintf("the internal domain of seed %q must be %q, that of seed %q, and is %q", to.Name, before, from.Name, after))
 	}
@@ -203,13 +197,6 @@ func (r *request) validateMove(ctx context.Context) error {
 			fmt.Sprintf("the domain of the Shoot is in the default domain %q, which seed %q does not have", used, to.Name))
 	}
 	return nil
-}
-
-func internalDomain(seed *gardencore.Seed) string {
-	if seed.Spec.DNS.Internal == nil {
-		return ""
-	}
-	return seed.Spec.DNS.Internal.Domain
 }
 
 // usedDefaultDomain returns the first of the seed's default domains that is a parent of the Shoot's domain, and "" if
@@ -247,7 +234,8 @@ func (r *request) validateStay() error {
 	if r.seed == nil {
 		return nil
 	}
-	if tolerance := failureTolerance(r.shoot); tolerance == gardencore.FailureToleranceTypeZone && len(r.seed.Spec.Provider.Zones) < 3 {
+	tolerance := ptr.Deref(validation.FailureToleranceType(&r.shoot.Spec), "")
+	if tolerance == gardencore.FailureToleranceTypeZone && len(r.seed.Spec.Provider.Zones) < 3 {
 		return field.Forbidden(seedNamePath, fmt.Sprintf("failure tolerance of type %s needs a seed with at least 3 zones; seed %q has %d",
 			tolerance, r.seed.Name, len(r.seed.Spec.Provider.Zones)))
 	}
@@ -269,13 +257,6 @@ func (r *request) validateStay() error {
 		return field.Forbidden(specPath, fmt.Sprintf("seed %q is being deleted: the specification of its Shoots must stay", r.seed.Name))
 	}
 	return nil
-}
-
-func failureTolerance(shoot *gardencore.Shoot) gardencore.FailureToleranceType {
-	if shoot.Spec.ControlPlane == nil || shoot.Spec.ControlPlane.HighAvailability == nil {
-		return ""
-	}
-	return shoot.Spec.ControlPlane.HighAvailability.FailureTolerance.Type
 }
 
 // validateSeedSelector checks that a changed seed selector still selects the Shoot's seed.

@@ -128,12 +128,20 @@ func (p pool) validateZones() field.ErrorList {
 	return errs
 }
 
-// isMissing reports whether one of the pool's zones lists the name among the types that are unavailable in it.
-func (p pool) isMissing(name string, without func(gardencore.AvailabilityZone) []string) bool {
+// unavailable returns the reasons for which the pool cannot use a type of machines or volumes: the CloudProfile does not
+// offer it any more, or one of the pool's zones does not have it.
+func (p pool) unavailable(name string, usable *bool, missingTypes func(gardencore.AvailabilityZone) []string) []string {
+	var reasons []string
+	if !ptr.Deref(usable, false) {
+		reasons = append(reasons, "is not offered any more")
+	}
 	region := cloudprofile.Region(p.profile.Regions, p.shoot.Spec.Region)
-	return region != nil && slices.ContainsFunc(region.Zones, func(zone gardencore.AvailabilityZone) bool {
-		return slices.Contains(p.worker.Zones, zone.Name) && slices.Contains(without(zone), name)
-	})
+	if region != nil && slices.ContainsFunc(region.Zones, func(zone gardencore.AvailabilityZone) bool {
+		return slices.Contains(p.worker.Zones, zone.Name) && slices.Contains(missingTypes(zone), name)
+	}) {
+		reasons = append(reasons, "is missing in one of the zones")
+	}
+	return reasons
 }
 
 // validateVolume checks that the CloudProfile offers the type of a pool's volumes, and that they are large enough.
@@ -158,12 +166,12 @@ func (p pool) validateVolume() field.ErrorList {
 }
 
 func (p pool) validateVolumeType(name string, path *field.Path) *field.Error {
-	missing := func(name string) bool {
-		return p.isMissing(name, func(zone gardencore.AvailabilityZone) []string { return zone.UnavailableVolumeTypes })
+	reasons := func(t *gardencore.VolumeType) []string {
+		return p.unavailable(t.Name, t.Usable, func(zone gardencore.AvailabilityZone) []string { return zone.UnavailableVolumeTypes })
 	}
 	var offered []string
-	for _, t := range p.profile.VolumeTypes {
-		if ptr.Deref(t.Usable, false) && !missing(t.Name) {
+	for i := range p.profile.VolumeTypes {
+		if t := &p.profile.VolumeTypes[i]; len(reasons(t)) == 0 {
 			offered = append(offered, t.Name)
 		}
 	}
@@ -171,14 +179,7 @@ func (p pool) validateVolumeType(name string, path *field.Path) *field.Error {
 	if found == nil {
 		return field.NotSupported(path, name, offered)
 	}
-	var reasons []string
-	if !ptr.Deref(found.Usable, false) {
-		reasons = append(reasons, "is not offered any more")
-	}
-	if missing(name) {
-		reasons = append(reasons, "is missing in one of the zones")
-	}
-	return invalidOffer(path, name, reasons, offered)
+	return invalidOffer(path, name, reasons(found), offered)
 }
 
 // minimalVolume returns the minimum size of the machine type or the volume type if size is below it, and nil otherwise.

@@ -24,9 +24,9 @@ func backupBuckets() resource.Definition[*gardencore.BackupBucket] {
 			return !resource.Equal(old.Spec, b.Spec) || resource.ConsumeOperationAnnotation(b, v1beta1constants.GardenerOperationReconcile)
 		},
 		Fields: func(b *gardencore.BackupBucket) fields.Set {
-			set := fields.Set{gardencore.BackupBucketSeedName: ptr.Deref(b.Spec.SeedName, "")}
-			set[gardencore.BackupBucketShootRefName], set[gardencore.BackupBucketShootRefNamespace] = refFields(b.Spec.ShootRef)
-			return set
+			shoot := ptr.Deref(b.Spec.ShootRef, corev1.ObjectReference{})
+			return fields.Set{gardencore.BackupBucketSeedName: ptr.Deref(b.Spec.SeedName, ""),
+				gardencore.BackupBucketShootRefName: shoot.Name, gardencore.BackupBucketShootRefNamespace: shoot.Namespace}
 		},
 		Indexed: []string{gardencore.BackupBucketSeedName, gardencore.BackupBucketShootRefName, gardencore.BackupBucketShootRefNamespace},
 		Columns: []resource.Column[*gardencore.BackupBucket]{
@@ -39,13 +39,6 @@ func backupBuckets() resource.Definition[*gardencore.BackupBucket] {
 				Value: func(b *gardencore.BackupBucket) any { return operationProgress(b.Status.LastOperation) }},
 		},
 	}
-}
-
-func refFields(ref *corev1.ObjectReference) (name, namespace string) {
-	if ref == nil {
-		return "", ""
-	}
-	return ref.Name, ref.Namespace
 }
 
 func backupEntries() resource.Definition[*gardencore.BackupEntry] {
@@ -61,9 +54,9 @@ func backupEntries() resource.Definition[*gardencore.BackupEntry] {
 			maintainSeedLabels(&e.ObjectMeta, e.Spec.SeedName, e.Status.SeedName)
 		},
 		Fields: func(e *gardencore.BackupEntry) fields.Set {
-			set := fields.Set{gardencore.BackupEntrySeedName: ptr.Deref(e.Spec.SeedName, ""), gardencore.BackupEntryBucketName: e.Spec.BucketName}
-			set[gardencore.BackupEntryShootRefName], set[gardencore.BackupEntryShootRefNamespace] = refFields(e.Spec.ShootRef)
-			return set
+			shoot := ptr.Deref(e.Spec.ShootRef, corev1.ObjectReference{})
+			return fields.Set{gardencore.BackupEntrySeedName: ptr.Deref(e.Spec.SeedName, ""), gardencore.BackupEntryBucketName: e.Spec.BucketName,
+				gardencore.BackupEntryShootRefName: shoot.Name, gardencore.BackupEntryShootRefNamespace: shoot.Namespace}
 		},
 		Indexed: []string{gardencore.BackupEntrySeedName, gardencore.BackupEntryBucketName, gardencore.BackupEntryShootRefName,
 			gardencore.BackupEntryShootRefNamespace},

@@ -6,6 +6,7 @@ import (
 
 	gardencore "github.com/gardener/gardener/pkg/apis/core"
 	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/utils/ptr"
 
 	"github.com/gardenlite/gardenlite/internal/garden/registry/resource"
 	validation "github.com/gardenlite/gardenlite/internal/garden/validation/corevalidation"
@@ -25,10 +26,7 @@ func secretBindings() resource.Definition[*gardencore.SecretBinding] {
 			{Name: "Secret", Description: "The secret with the credentials.",
 				Value: func(b *gardencore.SecretBinding) any { return b.SecretRef.Namespace + "/" + b.SecretRef.Name }},
 			{Name: "Provider", Description: "The provider type.", Value: func(b *gardencore.SecretBinding) any {
-				if b.Provider == nil {
-					return resource.None
-				}
-				return b.Provider.Type
+				return ptr.Deref(b.Provider, gardencore.SecretBindingProvider{Type: resource.None}).Type
 			}},
 		},
 	}

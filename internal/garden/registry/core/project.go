@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	gardencore "github.com/gardener/gardener/pkg/apis/core"
+	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/utils/ptr"
 
@@ -31,16 +32,10 @@ func projects() resource.Definition[*gardencore.Project] {
 			{Name: "Status", Description: "The project's phase.",
 				Value: func(p *gardencore.Project) any { return resource.OrUnknown(p.Status.Phase) }},
 			{Name: "Owner", Description: "Who is responsible for the project.", Value: func(p *gardencore.Project) any {
-				if p.Spec.Owner != nil {
-					return p.Spec.Owner.Name
-				}
-				return resource.Unknown
+				return resource.OrUnknown(ptr.Deref(p.Spec.Owner, rbacv1.Subject{}).Name)
 			}},
 			{Name: "Creator", Description: "Who created the project.", Value: func(p *gardencore.Project) any {
-				if p.Spec.CreatedBy != nil {
-					return p.Spec.CreatedBy.Name
-				}
-				return resource.Unknown
+				return resource.OrUnknown(ptr.Deref(p.Spec.CreatedBy, rbacv1.Subject{}).Name)
 			}},
 		},
 	}

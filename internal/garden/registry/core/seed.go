@@ -31,10 +31,7 @@ func seeds() resource.Definition[*gardencore.Seed] {
 			{Name: "Region", Description: "The region.", Value: func(s *gardencore.Seed) any { return s.Spec.Provider.Region }},
 			resource.Age[*gardencore.Seed](),
 			{Name: "Version", Description: "The gardenlet's version.", Value: func(s *gardencore.Seed) any {
-				if s.Status.Gardener != nil {
-					return resource.OrUnknown(s.Status.Gardener.Version)
-				}
-				return resource.Unknown
+				return resource.OrUnknown(ptr.Deref(s.Status.Gardener, gardencore.Gardener{}).Version)
 			}},
 			{Name: "K8S Version", Description: "The Kubernetes version.",
 				Value: func(s *gardencore.Seed) any { return ptr.Deref(s.Status.KubernetesVersion, resource.Unknown) }},

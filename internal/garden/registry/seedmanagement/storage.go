@@ -65,10 +65,7 @@ func managedSeeds() resource.Definition[*gardenseedmanagement.ManagedSeed] {
 }
 
 func shootName(m *gardenseedmanagement.ManagedSeed) string {
-	if m.Spec.Shoot == nil {
-		return ""
-	}
-	return m.Spec.Shoot.Name
+	return ptr.Deref(m.Spec.Shoot, gardenseedmanagement.Shoot{}).Name
 }
 
 func managedSeedSets() resource.Definition[*gardenseedmanagement.ManagedSeedSet] {

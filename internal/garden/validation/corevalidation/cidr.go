@@ -43,9 +43,6 @@ func (c *CIDR) IsIPv4() bool { return c.Valid() && c.net.IP.To4() != nil }
 // IsIPv6 reports whether this is a valid IPv6 range.
 func (c *CIDR) IsIPv6() bool { return c.Valid() && c.net.IP.To4() == nil }
 
-// Net returns the parsed range, or nil if it could not be parsed.
-func (c *CIDR) Net() *net.IPNet { return c.net }
-
 func (c *CIDR) invalid(detail string, args ...any) field.ErrorList {
 	return field.ErrorList{field.Invalid(c.path, c.text, fmt.Sprintf(detail, args...))}
 }

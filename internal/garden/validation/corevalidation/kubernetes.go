@@ -33,10 +33,7 @@ func newKubernetesOptions(newSpec, oldSpec *gardencore.ShootSpec) kubernetesOpti
 }
 
 func serviceAccountConfig(spec *gardencore.ShootSpec) *gardencore.ServiceAccountConfig {
-	if spec.Kubernetes.KubeAPIServer == nil {
-		return nil
-	}
-	return spec.Kubernetes.KubeAPIServer.ServiceAccountConfig
+	return ptr.Deref(spec.Kubernetes.KubeAPIServer, gardencore.KubeAPIServerConfig{}).ServiceAccountConfig
 }
 
 func rotatesETCDKey(maintenance *gardencore.Maintenance) bool {

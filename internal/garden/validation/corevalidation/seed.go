@@ -239,7 +239,7 @@ func validateSeedNetworks(networks gardencore.SeedNetworks, path *field.Path, in
 	)
 	errs := forEachCIDR(all, (*CIDR).ValidateParse)
 	if parsed.services.IsIPv4() { // the VPN maps it to the reserved range
-		prefix, _ := NewCIDR(constants.ReservedKubeApiServerMappingRange, nil).Net().Mask.Size()
+		prefix, _ := NewCIDR(constants.ReservedKubeApiServerMappingRange, nil).net.Mask.Size()
 		errs = append(errs, parsed.services.ValidateMaxSize(prefix)...)
 	}
 	if len(networks.IPFamilies) != 2 {

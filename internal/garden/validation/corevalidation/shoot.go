@@ -43,7 +43,7 @@ func validateShoot(shoot *gardencore.Shoot, options shootOptions) field.ErrorLis
 		validateNameConsecutiveHyphens(shoot.Name, field.NewPath("metadata", "name")),
 		validateShootOperations(shoot, field.NewPath("metadata", "annotations")),
 		validateShootSpec(shoot.Namespace, shoot.Annotations, &shoot.Spec, options, field.NewPath("spec")),
-		SupportedIfSet(failureToleranceTypePath(), failureToleranceType(&shoot.Spec),
+		SupportedIfSet(failureToleranceTypePath(), FailureToleranceType(&shoot.Spec),
 			gardencore.FailureToleranceTypeNode, gardencore.FailureToleranceTypeZone),
 	)
 }

@@ -114,8 +114,8 @@ func NginxIngressEnabled(addons *gardencore.Addons) bool {
 	return addons != nil && addons.NginxIngress != nil && addons.NginxIngress.Enabled
 }
 
-// failureToleranceType returns nil for a control plane without high availability.
-func failureToleranceType(spec *gardencore.ShootSpec) *gardencore.FailureToleranceType {
+// FailureToleranceType returns nil for a control plane without high availability.
+func FailureToleranceType(spec *gardencore.ShootSpec) *gardencore.FailureToleranceType {
 	if spec.ControlPlane == nil || spec.ControlPlane.HighAvailability == nil {
 		return nil
 	}

@@ -125,7 +125,7 @@ func validateSelfHosted(namespace string, spec *gardencore.ShootSpec, path *fiel
 		InvalidIf(spec.SeedName != nil, path.Child("seedName"), ptr.Deref(spec.SeedName, ""), "must not be set for a self-hosted Shoot"),
 		InvalidIf(namespace != constants.GardenNamespace, field.NewPath("metadata", "namespace"),
 			namespace, fmt.Sprintf("must be %q for a self-hosted Shoot", constants.GardenNamespace)),
-		validateControlPlanePool(&spec.Provider.Workers[i], failureToleranceType(spec), path.Child("provider", "workers").Index(i)),
+		validateControlPlanePool(&spec.Provider.Workers[i], FailureToleranceType(spec), path.Child("provider", "workers").Index(i)),
 	)
 }
 

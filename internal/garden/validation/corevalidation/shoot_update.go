@@ -272,7 +272,7 @@ func validateFailureToleranceUpdate(newShoot, oldShoot *gardencore.Shoot) field.
 	var (
 		errs             field.ErrorList
 		path             = failureToleranceTypePath()
-		newType, oldType = failureToleranceType(&newShoot.Spec), failureToleranceType(&oldShoot.Spec)
+		newType, oldType = FailureToleranceType(&newShoot.Spec), FailureToleranceType(&oldShoot.Spec)
 	)
 	if oldType == nil {
 		errs = append(errs, ForbiddenIf(newType != nil && inHibernation(newShoot), path,

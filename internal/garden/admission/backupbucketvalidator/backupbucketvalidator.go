@@ -20,8 +20,7 @@ var Factory = plugin.Factory{
 	Validate:   plugin.ForKind(gardencore.Kind("BackupBucket"), validate),
 }
 
-func validate(ctx context.Context, deps plugin.Dependencies, _ admission.Attributes, bucket,
-	_ *gardencore.BackupBucket) error {
+func validate(ctx context.Context, deps plugin.Dependencies, _ admission.Attributes, bucket, _ *gardencore.BackupBucket) error {
 	return seedcommon.ValidateCredentialsType(ctx, deps.Reader, bucket.Spec.CredentialsRef, bucket.Spec.Provider.Type,
 		field.NewPath("spec", "credentialsRef"))
 }

@@ -32,8 +32,7 @@ var Factory = plugin.Factory{
 	Validate:   plugin.ForKind(operations.Kind("Bastion"), validate),
 }
 
-func complete(ctx context.Context, deps plugin.Dependencies, a admission.Attributes, bastion,
-	old *operations.Bastion) error {
+func complete(ctx context.Context, deps plugin.Dependencies, a admission.Attributes, bastion, old *operations.Bastion) error {
 	isNew := a.GetOperation() == admission.Create
 	// The deletion timestamp is read from the old Bastion, because the client controls the new one.
 	if !isNew && old.DeletionTimestamp != nil {
@@ -77,8 +76,7 @@ func userName(a admission.Attributes) string {
 
 // shootOf returns the Shoot of a Bastion if the Bastion can be used for it. If the Shoot is being deleted, only new
 // Bastions are refused; an existing one can be changed until it is deleted as well.
-func shootOf(ctx context.Context, r plugin.Reader, bastion *operations.Bastion, isNew bool) (*gardencore.Shoot,
-	*field.Error, error) {
+func shootOf(ctx context.Context, r plugin.Reader, bastion *operations.Bastion, isNew bool) (*gardencore.Shoot, *field.Error, error) {
 	path, name := field.NewPath("spec", "shootRef", "name"), bastion.Spec.ShootRef.Name
 	if name == "" {
 		return nil, field.Required(path, "must name a Shoot of the namespace"), nil

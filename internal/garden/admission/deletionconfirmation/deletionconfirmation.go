@@ -37,8 +37,7 @@ var Factory = plugin.Factory{
 }
 
 // recordConfirmation sets and protects the annotation with the user who confirmed the deletion of a Shoot.
-func recordConfirmation(_ context.Context, _ plugin.Dependencies, a admission.Attributes, shoot,
-	old *gardencore.Shoot) error {
+func recordConfirmation(_ context.Context, _ plugin.Dependencies, a admission.Attributes, shoot, old *gardencore.Shoot) error {
 	switch {
 	case a.GetOperation() == admission.Delete:
 	case !confirmed(shoot):
@@ -91,8 +90,7 @@ func validate(ctx context.Context, deps plugin.Dependencies, a admission.Attribu
 	return nil
 }
 
-func read(ctx context.Context, r plugin.Reader, resource schema.GroupResource, namespace,
-	name string) ([]runtime.Object, error) {
+func read(ctx context.Context, r plugin.Reader, resource schema.GroupResource, namespace, name string) ([]runtime.Object, error) {
 	if name == "" {
 		objs, err := r.List(ctx, resource, namespace, nil)
 		if err != nil {

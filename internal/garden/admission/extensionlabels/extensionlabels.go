@@ -106,8 +106,7 @@ func backupBucket(_ context.Context, _ plugin.Reader, bucket *gardencore.BackupB
 }
 
 func backupEntry(ctx context.Context, r plugin.Reader, entry *gardencore.BackupEntry) (extensions, error) {
-	bucket, err := referred[*gardencore.BackupBucket](ctx, r, "backupbuckets", entry.Spec.BucketName,
-		field.NewPath("spec", "bucketName"))
+	bucket, err := referred[*gardencore.BackupBucket](ctx, r, "backupbuckets", entry.Spec.BucketName, field.NewPath("spec", "bucketName"))
 	if err != nil {
 		return nil, err
 	}
@@ -118,8 +117,7 @@ func cloudProfile(_ context.Context, _ plugin.Reader, profile *gardencore.CloudP
 	return provider(profile.Spec.Type)
 }
 
-func namespacedCloudProfile(ctx context.Context, r plugin.Reader,
-	profile *gardencore.NamespacedCloudProfile) (extensions, error) {
+func namespacedCloudProfile(ctx context.Context, r plugin.Reader, profile *gardencore.NamespacedCloudProfile) (extensions, error) {
 	const kind = v1beta1constants.CloudProfileReferenceKindCloudProfile
 	if profile.Spec.Parent.Kind != kind {
 		return nil, apierrors.NewBadRequest(fmt.Sprintf("spec.parent.kind must be %q, not %q", kind, profile.Spec.Parent.Kind))

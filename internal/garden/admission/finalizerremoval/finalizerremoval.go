@@ -52,8 +52,7 @@ func removesFinalizer(obj, old metav1.Object) bool {
 	return slices.Contains(old.GetFinalizers(), gardencore.GardenerName) && !slices.Contains(obj.GetFinalizers(), gardencore.GardenerName)
 }
 
-func validateUnused(ctx context.Context, r plugin.Reader, binding metav1.Object,
-	name func(*gardencore.Shoot) *string) error {
+func validateUnused(ctx context.Context, r plugin.Reader, binding metav1.Object, name func(*gardencore.Shoot) *string) error {
 	shoots, err := plugin.List[*gardencore.Shoot](ctx, r, gardencore.Resource("shoots"), binding.GetNamespace(), nil)
 	if err != nil {
 		return fmt.Errorf("listing the shoots of namespace %q: %v", binding.GetNamespace(), err)

@@ -25,8 +25,7 @@ func missingCredentials(message string) error { return unfitDNS(message) }
 
 // dnsProvider returns the DNS provider for the Shoot's domain: the Shoot's own primary provider, or that of the default
 // domain. The Shoot must have a domain.
-func dnsProvider(ctx context.Context, deps plugin.Dependencies,
-	shoot *gardencore.Shoot) (*gardencore.SeedDNSProvider, error) {
+func dnsProvider(ctx context.Context, deps plugin.Dependencies, shoot *gardencore.Shoot) (*gardencore.SeedDNSProvider, error) {
 	primary := validation.PrimaryDNSProvider(shoot.Spec.DNS.Providers)
 	switch {
 	case primary == nil:
@@ -71,8 +70,7 @@ func dnsCredentials(ctx context.Context, deps plugin.Dependencies, shoot *garden
 
 // defaultDNSProvider returns the provider of the default domain that the Shoot's domain ends with: a default domain of
 // the Shoot's seed if it has any, else one of the landscape.
-func defaultDNSProvider(ctx context.Context, deps plugin.Dependencies,
-	shoot *gardencore.Shoot) (*gardencore.SeedDNSProvider, error) {
+func defaultDNSProvider(ctx context.Context, deps plugin.Dependencies, shoot *gardencore.Shoot) (*gardencore.SeedDNSProvider, error) {
 	domain := *shoot.Spec.DNS.Domain
 	none := unfitDNS(fmt.Sprintf("the domain of Shoot %s/%s is neither its own nor below a default domain", shoot.Namespace, shoot.Name))
 	if shoot.Spec.SeedName != nil {

@@ -44,8 +44,7 @@ var (
 	seedSpecPath  = seedPath.Child("spec")
 )
 
-func admit(ctx context.Context, deps plugin.Dependencies, _ admission.Attributes, seed,
-	_ *seedmanagement.ManagedSeed) error {
+func admit(ctx context.Context, deps plugin.Dependencies, _ admission.Attributes, seed, _ *seedmanagement.ManagedSeed) error {
 	if !hasShoot(seed) {
 		return nil // a webhook may still set the Shoot; if it is missing then, validation refuses the ManagedSeed
 	}
@@ -57,8 +56,7 @@ func admit(ctx context.Context, deps plugin.Dependencies, _ admission.Attributes
 	return answer(seed, nil, setDefaults(ctx, deps, seed.Spec.Gardenlet.Config, shoot))
 }
 
-func validate(ctx context.Context, deps plugin.Dependencies, a admission.Attributes, seed,
-	old *seedmanagement.ManagedSeed) error {
+func validate(ctx context.Context, deps plugin.Dependencies, a admission.Attributes, seed, old *seedmanagement.ManagedSeed) error {
 	if seed.Namespace != v1beta1constants.GardenNamespace {
 		return answer(seed, nil,
 			field.Invalid(field.NewPath("metadata", "namespace"), seed.Namespace, "must be "+v1beta1constants.GardenNamespace))

@@ -36,8 +36,7 @@ func validateShoot(shoot *gardencore.Shoot) field.ErrorList {
 }
 
 // validateUnused checks that no other ManagedSeed refers to the Shoot.
-func validateUnused(ctx context.Context, deps plugin.Dependencies,
-	seed *seedmanagement.ManagedSeed) (field.ErrorList, error) {
+func validateUnused(ctx context.Context, deps plugin.Dependencies, seed *seedmanagement.ManagedSeed) (field.ErrorList, error) {
 	name := seed.Spec.Shoot.Name
 	others, err := plugin.List[*seedmanagement.ManagedSeed](ctx, deps.Reader, seedmanagement.Resource("managedseeds"), seed.Namespace,
 		fields.OneTermEqualSelector(seedmanagement.ManagedSeedShootName, name))

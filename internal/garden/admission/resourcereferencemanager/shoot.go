@@ -130,8 +130,7 @@ func (m *manager) dnsCredentials(ctx context.Context, shoot, old *gardencore.Sho
 	return nil
 }
 
-func (m *manager) kubeAPIServer(ctx context.Context, namespace string, config, old gardencore.KubeAPIServerConfig,
-	path *field.Path) error {
+func (m *manager) kubeAPIServer(ctx context.Context, namespace string, config, old gardencore.KubeAPIServerConfig, path *field.Path) error {
 	if !same(config.AdmissionPlugins, old.AdmissionPlugins) {
 		for i, p := range config.AdmissionPlugins {
 			if p.KubeconfigSecretName == nil {

@@ -167,8 +167,7 @@ func DefaultDomainSecrets(ctx context.Context, kube kubernetes.Interface) ([]Dom
 
 // ValidateCredentialsType returns a field error if ref, at path, is a WorkloadIdentity that does not exist or is not of
 // the provider's type. It accepts references to other kinds.
-func ValidateCredentialsType(ctx context.Context, r plugin.Reader, ref *corev1.ObjectReference, provider string,
-	path *field.Path) error {
+func ValidateCredentialsType(ctx context.Context, r plugin.Reader, ref *corev1.ObjectReference, provider string, path *field.Path) error {
 	if ref == nil || ref.APIVersion != securityv1alpha1.SchemeGroupVersion.String() || ref.Kind != "WorkloadIdentity" {
 		return nil
 	}

@@ -64,8 +64,7 @@ func Seed(ctx context.Context, r plugin.Reader, shoot *gardencore.Shoot) (*garde
 
 // RegisteredResources returns the resources of all ControllerRegistrations.
 func RegisteredResources(ctx context.Context, r plugin.Reader) ([]gardencore.ControllerResource, error) {
-	registrations, err := plugin.List[*gardencore.ControllerRegistration](
-		ctx, r, gardencore.Resource("controllerregistrations"), "", nil)
+	registrations, err := plugin.List[*gardencore.ControllerRegistration](ctx, r, gardencore.Resource("controllerregistrations"), "", nil)
 	if err != nil {
 		return nil, fmt.Errorf("listing the registrations of extensions: %v", err)
 	}

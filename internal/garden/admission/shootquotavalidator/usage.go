@@ -81,8 +81,7 @@ func exceeded(ctx context.Context, r plugin.Reader, quota *gardencore.Quota, sho
 
 // othersBelow returns the other Shoots that use a binding with the quota: those of the Shoot's namespace if the scope
 // of the quota is Project, else those of all namespaces.
-func othersBelow(ctx context.Context, r plugin.Reader, quota *gardencore.Quota,
-	shoot *gardencore.Shoot) ([]*gardencore.Shoot, error) {
+func othersBelow(ctx context.Context, r plugin.Reader, quota *gardencore.Quota, shoot *gardencore.Shoot) ([]*gardencore.Shoot, error) {
 	namespace := ""
 	if quota.Spec.Scope.Kind == "Project" {
 		namespace = shoot.Namespace

@@ -55,12 +55,10 @@ func validate(ctx context.Context, deps plugin.Dependencies, a admission.Attribu
 			added = append(added, toleration)
 		}
 	}
-	return request.Forbidden(
-		a, validation.ValidateTolerationsAgainstAllowlist(added, project.Whitelist, field.NewPath("spec", "tolerations")))
+	return request.Forbidden(a, validation.ValidateTolerationsAgainstAllowlist(added, project.Whitelist, field.NewPath("spec", "tolerations")))
 }
 
-func projectTolerations(ctx context.Context, r plugin.Reader,
-	shoot *gardencore.Shoot) (gardencore.ProjectTolerations, error) {
+func projectTolerations(ctx context.Context, r plugin.Reader, shoot *gardencore.Shoot) (gardencore.ProjectTolerations, error) {
 	project, err := shootcommon.Project(ctx, r, shoot.Namespace)
 	if err != nil || project.Spec.Tolerations == nil {
 		return gardencore.ProjectTolerations{}, err

@@ -174,8 +174,7 @@ func validateAgainstSeed(path *field.Path, nodes, pods, services []string, podsR
 		required bool
 	}{{"node", nodes, false}, {"service", services, servicesRequired}, {"pod", pods, podsRequired}} {
 		fldPath := path.Child(shoot.kind + "s")
-		errs = append(errs, RequiredIf(shoot.required && len(shoot.ranges) == 0, fldPath,
-			"must name at least one network range")...)
+		errs = append(errs, RequiredIf(shoot.required && len(shoot.ranges) == 0, fldPath, "must name at least one network range")...)
 		for _, text := range shoot.ranges {
 			cidr := NewCIDR(text, fldPath)
 			if cidr.IsIPv6() { // IPv4 ranges are mapped in the VPN, so they may overlap

@@ -75,8 +75,7 @@ func validateCloudProfileSpecUpdate(newSpec, oldSpec *gardencore.CloudProfileSpe
 func validateKubernetesSettings(settings gardencore.KubernetesSettings, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	versionsPath := path.Child("versions")
-	errs = append(errs, RequiredIf(len(settings.Versions) == 0, versionsPath,
-		"must have at least one Kubernetes version")...)
+	errs = append(errs, RequiredIf(len(settings.Versions) == 0, versionsPath, "must have at least one Kubernetes version")...)
 	latest, err := LatestExpirableVersion(settings.Versions)
 	errs = append(errs, InvalidIf(err != nil, versionsPath, "", fmt.Sprintf("must have a latest version: %v", err))...)
 	latestPath := path.Child("versions[]")
@@ -118,8 +117,7 @@ func ValidateMachineImageAdditionalConfig(version gardencore.MachineImageVersion
 		validateExpirableVersion(version.ExpirableVersion, path),
 	)
 	if len(capabilities) == 0 {
-		errs = append(errs, RequiredIf(len(version.Architectures) == 0, path.Child("architectures"),
-			"must have at least one architecture")...)
+		errs = append(errs, RequiredIf(len(version.Architectures) == 0, path.Child("architectures"), "must have at least one architecture")...)
 		errs = append(errs, ForbiddenIf(len(version.CapabilityFlavors) > 0, path.Child("capabilityFlavors"),
 			"must not be set unless spec.machineCapabilities is")...)
 	}

@@ -177,8 +177,7 @@ func ValidateFreeFormText(text string, path *field.Path) field.ErrorList {
 			refused = append(refused, r)
 		}
 	}
-	return ForbiddenIf(len(refused) > 0, path,
-		fmt.Sprintf("only letters, digits, spaces and %s are allowed, not %q", punctuation, refused))
+	return ForbiddenIf(len(refused) > 0, path, fmt.Sprintf("only letters, digits, spaces and %s are allowed, not %q", punctuation, refused))
 }
 
 // validateCABundle refuses a bundle whose first PEM block is not a certificate.

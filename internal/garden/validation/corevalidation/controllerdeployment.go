@@ -67,8 +67,7 @@ func ValidateOCIRepository(oci *gardencore.OCIRepository, path *field.Path) fiel
 			ForbiddenIf(ptr.Deref(oci.Digest, "") != "", path.Child("digest"), alone),
 		)
 	default:
-		errs = append(errs, RequiredIf(ptr.Deref(oci.Tag, "") == "" && ptr.Deref(oci.Digest, "") == "", path,
-			"must have a tag or a digest")...)
+		errs = append(errs, RequiredIf(ptr.Deref(oci.Tag, "") == "" && ptr.Deref(oci.Digest, "") == "", path, "must have a tag or a digest")...)
 		if oci.Digest != nil && !strings.HasPrefix(*oci.Digest, "sha256:") {
 			errs = append(errs, field.Invalid(path.Child("digest"), *oci.Digest, "must start with sha256:"))
 		}

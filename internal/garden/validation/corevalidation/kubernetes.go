@@ -109,8 +109,7 @@ func validateKubernetesUpdate(newSpec, oldSpec *gardencore.ShootSpec, path *fiel
 		maskPath = kcmPath.Child("nodeCIDRMaskSize")
 	)
 	errs = append(errs, immutable(kcm.NodeCIDRMaskSize, oldKCM.NodeCIDRMaskSize, maskPath)...)
-	return append(errs, immutableOnceSet(kcm.NodeCIDRMaskSizeIPv6, oldKCM.NodeCIDRMaskSizeIPv6,
-		kcmPath.Child("nodeCIDRMaskSizeIPv6"))...)
+	return append(errs, immutableOnceSet(kcm.NodeCIDRMaskSizeIPv6, oldKCM.NodeCIDRMaskSizeIPv6, kcmPath.Child("nodeCIDRMaskSizeIPv6"))...)
 }
 
 // validateEncryptionConfigUpdate refuses to change the encrypted resources and the encryption provider at the same

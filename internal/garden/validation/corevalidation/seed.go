@@ -39,8 +39,7 @@ func ValidateSeedUpdate(newSeed, oldSeed *gardencore.Seed) field.ErrorList {
 
 // ValidateSeedStatusUpdate refuses to change the cluster identity once it is set.
 func ValidateSeedStatusUpdate(newSeed, oldSeed *gardencore.Seed) field.ErrorList {
-	return immutableOnceSet(newSeed.Status.ClusterIdentity, oldSeed.Status.ClusterIdentity,
-		field.NewPath("status", "clusterIdentity"))
+	return immutableOnceSet(newSeed.Status.ClusterIdentity, oldSeed.Status.ClusterIdentity, field.NewPath("status", "clusterIdentity"))
 }
 
 // ValidateSeedTemplate checks a template for seeds. The specification may lack fields that are filled in when a seed
@@ -74,8 +73,7 @@ func ValidateSeedSpec(spec *gardencore.SeedSpec, path *field.Path, inTemplate bo
 		validateSeedDNS(spec.DNS, path.Child("dns")),
 		validateExtensions(spec.Extensions, path.Child("extensions")),
 		ValidateResources(spec.Resources, path.Child("resources"), true),
-		RequiredIf(spec.Ingress != nil && spec.DNS.Provider == nil, path.Child("dns", "provider"),
-			"must be set for the ingress"),
+		RequiredIf(spec.Ingress != nil && spec.DNS.Provider == nil, path.Child("dns", "provider"), "must be set for the ingress"),
 	)
 }
 

@@ -116,8 +116,7 @@ func validatePodTolerations(tolerations []corev1.Toleration, path *field.Path) f
 				errs = append(errs, field.Invalid(operatorPath, toleration.Value, strings.Join(messages, "; ")))
 			}
 		case corev1.TolerationOpExists:
-			errs = append(errs, InvalidIf(toleration.Value != "", operatorPath, toleration.Value,
-				"must not be Exists if there is a value")...)
+			errs = append(errs, InvalidIf(toleration.Value != "", operatorPath, toleration.Value, "must not be Exists if there is a value")...)
 		default:
 			errs = append(errs, field.NotSupported(operatorPath, toleration.Operator,
 				[]corev1.TolerationOperator{corev1.TolerationOpEqual, corev1.TolerationOpExists}))

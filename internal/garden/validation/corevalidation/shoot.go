@@ -152,8 +152,7 @@ func ValidateForceDeletion(newShoot, oldShoot *gardencore.Shoot) field.ErrorList
 	case before || !after:
 		return nil
 	}
-	errs := ForbiddenIf(newShoot.DeletionTimestamp == nil, path,
-		"must not be set before the Shoot is deleted")
+	errs := ForbiddenIf(newShoot.DeletionTimestamp == nil, path, "must not be set before the Shoot is deleted")
 	if !slices.ContainsFunc(newShoot.Status.LastErrors, func(last gardencore.LastError) bool {
 		return errorCodesForForceDeletion.HasAny(last.Codes...)
 	}) {

@@ -45,8 +45,7 @@ func validateAddons(spec *gardencore.ShootSpec, workerless, allowNginxIngress bo
 		errs = append(errs, field.Forbidden(path, "must not be enabled unless spec.purpose is evaluation"))
 	}
 	if nginx {
-		errs = append(errs, ForbiddenIf(!allowNginxIngress, path.Child("nginxIngress", "enabled"),
-			"must not be enabled in this landscape")...)
+		errs = append(errs, ForbiddenIf(!allowNginxIngress, path.Child("nginxIngress", "enabled"), "must not be enabled in this landscape")...)
 		errs = append(errs, validateNginxIngress(addons.NginxIngress, path.Child("nginxIngress"))...)
 	}
 	if dashboard {
@@ -166,8 +165,7 @@ func validateHibernation(hibernation *gardencore.Hibernation, annotations map[st
 // validateHibernationSchedule checks one schedule. The starts and ends of all schedules must be distinct; seen
 // contains the previous ones.
 func validateHibernationSchedule(schedule gardencore.HibernationSchedule, seen sets.Set[string], path *field.Path) field.ErrorList {
-	errs := RequiredIf(schedule.Start == nil && schedule.End == nil, path.Child("start/end"),
-		"must have a start or an end")
+	errs := RequiredIf(schedule.Start == nil && schedule.End == nil, path.Child("start/end"), "must have a start or an end")
 	for _, at := range []struct {
 		name string
 		spec *string
@@ -232,8 +230,7 @@ func validateCommonSuffixes(suffixes []string, path *field.Path) field.ErrorList
 	seen := sets.New[string]()
 	for i, suffix := range suffixes {
 		idxPath, domain := path.Index(i), strings.TrimPrefix(suffix, ".")
-		errs = append(errs, InvalidIf(!strings.Contains(domain, "."), idxPath, suffix,
-			"must contain a dot that is not the first character")...)
+		errs = append(errs, InvalidIf(!strings.Contains(domain, "."), idxPath, suffix, "must contain a dot that is not the first character")...)
 		errs = append(errs, Distinct(idxPath, seen, domain)...)
 		errs = append(errs, InvalidIf(len(validation.IsDNS1123Subdomain(strings.TrimSuffix(domain, "."))) > 0, idxPath,
 			domain, "must be a DNS subdomain")...)

@@ -345,13 +345,11 @@ func poolNames(operation, prefix string) []string {
 }
 
 func validatePoolNames(names []string, workers []gardencore.Worker, path *field.Path) field.ErrorList {
-	errs := RequiredIf(slices.Contains(names, ""), path,
-		"must name worker pools, separated by commas, after =")
+	errs := RequiredIf(slices.Contains(names, ""), path, "must name worker pools, separated by commas, after =")
 	seen := sets.New[string]()
 	for _, name := range names {
 		errs = append(errs, Distinct(path, seen, name)...)
-		errs = append(errs, InvalidIf(WorkerNamed(workers, name) == nil, path, name,
-			"must be the name of one of spec.provider.workers")...)
+		errs = append(errs, InvalidIf(WorkerNamed(workers, name) == nil, path, name, "must be the name of one of spec.provider.workers")...)
 	}
 	return errs
 }

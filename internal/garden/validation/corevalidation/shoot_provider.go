@@ -125,8 +125,7 @@ func validateSystemComponentPools(workers []gardencore.Worker, path *field.Path)
 			errs = append(errs, field.Forbidden(path.Index(tooSmall[zones]).Child("maximum"), "must not be less than the number of zones"))
 		}
 	}
-	errs = append(errs, ForbiddenIf(!active, path,
-		"at least one worker pool must have a maximum above 0 and allow system components")...)
+	errs = append(errs, ForbiddenIf(!active, path, "at least one worker pool must have a maximum above 0 and allow system components")...)
 	if i := controlPlanePool(workers); i >= 0 {
 		errs = append(errs, validateSelfHostedSystemComponents(workers, path)...)
 	}

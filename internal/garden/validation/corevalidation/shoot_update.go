@@ -55,8 +55,7 @@ func validateBindingNamesUpdate(newSpec, oldSpec *gardencore.ShootSpec, path *fi
 	errs = append(errs, ForbiddenIf(oldSpec.CredentialsBindingName != nil && !hasBinding,
 		path.Child("credentialsBindingName"), "must not be unset")...)
 	if !migrates {
-		errs = append(errs, immutable(newSpec.SecretBindingName, oldSpec.SecretBindingName,
-			path.Child("secretBindingName"))...)
+		errs = append(errs, immutable(newSpec.SecretBindingName, oldSpec.SecretBindingName, path.Child("secretBindingName"))...)
 	}
 	return errs
 }

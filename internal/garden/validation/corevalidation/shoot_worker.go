@@ -80,8 +80,7 @@ func validateMachine(machine *gardencore.Machine, shoot poolContext, path *field
 		errs = append(errs, RequiredIf(image.Version == "" && !shoot.inTemplate, imagePath.Child("version"),
 			"must name a version of the machine image")...)
 	}
-	return append(errs, SupportedIfSet(path.Child("architecture"), machine.Architecture,
-		constants.ValidArchitectures...)...)
+	return append(errs, SupportedIfSet(path.Child("architecture"), machine.Architecture, constants.ValidArchitectures...)...)
 }
 
 func validateWorkerSize(worker *gardencore.Worker, path *field.Path) field.ErrorList {
@@ -139,8 +138,7 @@ func validateMachineControllerManager(worker *gardencore.Worker, path *field.Pat
 	} else {
 		const notInPlace = "must not be set unless the update strategy is in place"
 		errs = append(errs, ForbiddenIf(settings.MachineInPlaceUpdateTimeout != nil, timeoutPath, notInPlace)...)
-		errs = append(errs, ForbiddenIf(ptr.Deref(settings.DisableHealthTimeout, false), path.Child("disableHealthTimeout"),
-			notInPlace)...)
+		errs = append(errs, ForbiddenIf(ptr.Deref(settings.DisableHealthTimeout, false), path.Child("disableHealthTimeout"), notInPlace)...)
 	}
 	if preserved := settings.AutoPreserveFailedMachineMax; preserved != nil {
 		errs = append(errs, validatePreservedMachines(*preserved, worker, path.Child("autoPreserveFailedMachineMax"))...)
@@ -294,8 +292,7 @@ func validateSysctls(sysctls map[string]string, path *field.Path) field.ErrorLis
 	var errs field.ErrorList
 	for _, key := range slices.Sorted(maps.Keys(sysctls)) {
 		keyPath := path.Child(key)
-		errs = append(errs, InvalidIf(!sysctlPattern.MatchString(key), keyPath, key,
-			"must be a sysctl key like net.ipv4.ip_forward")...)
+		errs = append(errs, InvalidIf(!sysctlPattern.MatchString(key), keyPath, key, "must be a sysctl key like net.ipv4.ip_forward")...)
 		if len(key) > maxKeyLength {
 			errs = append(errs, field.TooLong(keyPath, key, maxKeyLength))
 		}
@@ -336,8 +333,7 @@ func validateControlPlaneBackup(backup *gardencore.Backup, shoot poolContext, pa
 	}
 	ref := *backup.CredentialsRef
 	errs = append(errs, ValidateCredentialsRef(ref, refPath)...)
-	errs = append(errs, ForbiddenIf(ref.Namespace != shoot.namespace, refPath.Child("namespace"),
-		"must be the namespace of the Shoot")...)
+	errs = append(errs, ForbiddenIf(ref.Namespace != shoot.namespace, refPath.Child("namespace"), "must be the namespace of the Shoot")...)
 	if ref.APIVersion == securityv1alpha1.SchemeGroupVersion.String() && ref.Kind == workloadIdentityGVK.Kind {
 		errs = append(errs, field.Forbidden(refPath, "must not be a WorkloadIdentity: backups do not support it yet"))
 	}

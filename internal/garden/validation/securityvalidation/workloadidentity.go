@@ -72,8 +72,7 @@ func validateSubClaim(claim, expected string, path *field.Path) field.ErrorList 
 	return slices.Concat(
 		corevalidation.RequiredIf(claim == "", path, "must be set"),
 		corevalidation.InvalidIf(claim != expected, path, claim, fmt.Sprintf("must be %q", expected)),
-		corevalidation.InvalidIf(nonASCII >= 0, path, expected,
-			fmt.Sprintf("must consist of ASCII characters, unlike the one at %d", nonASCII)),
+		corevalidation.InvalidIf(nonASCII >= 0, path, expected, fmt.Sprintf("must consist of ASCII characters, unlike the one at %d", nonASCII)),
 		corevalidation.InvalidIf(len(expected) > maxSubClaimLength, path, expected,
 			fmt.Sprintf("must have at most %d characters, not %d: a shorter name helps", maxSubClaimLength, len(expected))),
 	)

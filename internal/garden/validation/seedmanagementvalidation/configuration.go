@@ -177,8 +177,7 @@ func validateLeaderElection(election componentbasev1alpha1.LeaderElectionConfigu
 
 // validateSeedConfig checks the seed that the gardenlet registers. The configuration must not set its name.
 func validateSeedConfig(seed gardenletv1alpha1.SeedConfig, path *field.Path) field.ErrorList {
-	errs := validation.ForbiddenIf(seed.Name != "", path.Child("metadata", "name"),
-		"must not be set: the seed gets the name of this object")
+	errs := validation.ForbiddenIf(seed.Name != "", path.Child("metadata", "name"), "must not be set: the seed gets the name of this object")
 	template, conversionErrs := seedTemplate(&seed, path)
 	if template == nil {
 		return append(errs, conversionErrs...)

@@ -38,8 +38,7 @@ func validateImage(image gardenseedmanagement.Image, path *field.Path) field.Err
 		validation.Optional(image.Tag, path.Child("tag"), notEmpty),
 		validation.ForbiddenIf(image.Ref != nil && (image.Repository != nil || image.Tag != nil), path,
 			"must have either a ref or a repository and a tag, not both"),
-		validation.SupportedIfSet(path.Child("pullPolicy"), image.PullPolicy,
-			corev1.PullAlways, corev1.PullIfNotPresent, corev1.PullNever),
+		validation.SupportedIfSet(path.Child("pullPolicy"), image.PullPolicy, corev1.PullAlways, corev1.PullIfNotPresent, corev1.PullNever),
 	)
 }
 

@@ -24,7 +24,7 @@ func (f *fit) validateImages() field.ErrorList {
 	)
 	for i, image := range f.profile.MachineImages {
 		imagePath := path.Index(i)
-		if !hasImage(f.parent.MachineImages, image.Name) {
+		if !slices.ContainsFunc(f.parent.MachineImages, func(i gardencore.MachineImage) bool { return i.Name == image.Name }) {
 			errs = append(errs, below(imagePath, general)...)
 			for j, version := range image.Versions {
 				errs = append(errs, validation.ValidateMachineImageAdditionalConfig(
@@ -43,10 +43,6 @@ func (f *fit) validateImages() field.ErrorList {
 		}
 	}
 	return errs
-}
-
-func hasImage(images []gardencore.MachineImage, name string) bool {
-	return slices.ContainsFunc(images, func(image gardencore.MachineImage) bool { return image.Name == name })
 }
 
 // below returns the errors for the field at path and the fields below it, without Duplicate errors: the API validation

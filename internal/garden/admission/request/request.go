@@ -11,7 +11,6 @@ import (
 	"slices"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -87,23 +86,6 @@ func Forbidden(a admission.Attributes, errs field.ErrorList) error {
 // otherwise a deleted reference would block the removal of the object's finalizers.
 func IsDeleting(a admission.Attributes, obj metav1.Object) bool {
 	return a.GetOperation() == admission.Update && obj.GetDeletionTimestamp() != nil
-}
-
-// Name returns the name of the requested object. For a DeleteCollection request, admission is called with an empty name
-// for each object, whose name is then read from the old object.
-func Name(a admission.Attributes) string {
-	if name := a.GetName(); name != "" {
-		return name
-	}
-	for _, obj := range []runtime.Object{a.GetOldObject(), a.GetObject()} {
-		if obj == nil {
-			continue
-		}
-		if m, err := meta.Accessor(obj); err == nil {
-			return m.GetName()
-		}
-	}
-	return ""
 }
 
 // MayGet reports whether the user of the request may get the given object.

@@ -64,19 +64,6 @@ func TestIsAbout(t *testing.T) {
 	}
 }
 
-func TestName(t *testing.T) {
-	for want, a := range map[string]admission.Attributes{
-		"a": attributes(admission.Delete, "a", "", nil, seed("b")),
-		"b": attributes(admission.Delete, "", "", nil, seed("b")),
-		"c": attributes(admission.Create, "", "", seed("c"), nil),
-		"":  attributes(admission.Delete, "", "", nil, nil),
-	} {
-		if got := Name(a); got != want {
-			t.Errorf("got %q, want %q", got, want)
-		}
-	}
-}
-
 func TestIsDeleting(t *testing.T) {
 	gone := seed("a")
 	gone.DeletionTimestamp = &metav1.Time{}

@@ -106,8 +106,12 @@ func ValidateChange(ctx context.Context, r plugin.Reader, kube kubernetes.Interf
 	}
 	if oldDomains.Len() == 0 && newDomains.Len() > 0 {
 		// Without default domains of the seed, its Shoots used those of the whole landscape.
-		if oldDomains, err = landscapeDomains(ctx, kube); err != nil {
+		secrets, err := DefaultDomainSecrets(ctx, kube)
+		if err != nil {
 			return nil, err
+		}
+		for _, secret := range secrets {
+			oldDomains.Insert(secret.Domain)
 		}
 	}
 	if missing := used(oldDomains, shoots).Difference(newDomains); missing.Len() > 0 {
@@ -128,15 +132,6 @@ func used(domains sets.Set[string], shoots []*gardencore.Shoot) sets.Set[string]
 		}
 	}
 	return inUse
-}
-
-func landscapeDomains(ctx context.Context, kube kubernetes.Interface) (sets.Set[string], error) {
-	domains := sets.New[string]()
-	secrets, err := DefaultDomainSecrets(ctx, kube)
-	for _, secret := range secrets {
-		domains.Insert(secret.Domain)
-	}
-	return domains, err
 }
 
 // DomainSecret is a Secret with the credentials of a DNS provider for a domain.

@@ -27,7 +27,7 @@ var Factory = plugin.Factory{
 func validate(ctx context.Context, deps plugin.Dependencies, a admission.Attributes, seed, old *gardencore.Seed) error {
 	switch a.GetOperation() {
 	case admission.Delete:
-		return validateDelete(ctx, deps, a)
+		return validateDelete(ctx, deps, a, seed.Name)
 	case admission.Update:
 		errs, err := validateUpdate(ctx, deps, seed, old)
 		if err != nil {
@@ -56,8 +56,7 @@ func validateUpdate(ctx context.Context, deps plugin.Dependencies, seed, old *ga
 
 // validateDelete refuses to delete a Seed with Shoots. Backups are not checked: they are deleted with the Seed, or the
 // gardenlet keeps the Seed's finalizer until they are gone.
-func validateDelete(ctx context.Context, deps plugin.Dependencies, a admission.Attributes) error {
-	name := request.Name(a)
+func validateDelete(ctx context.Context, deps plugin.Dependencies, a admission.Attributes, name string) error {
 	shoots, err := seedcommon.Shoots(ctx, deps.Reader, name)
 	if err != nil {
 		return err

@@ -1,3 +1,4 @@
+// Package core provides the storage of the API group core.gardener.cloud.
 package core
 
 import (

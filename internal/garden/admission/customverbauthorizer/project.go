@@ -17,7 +17,7 @@ func projectChanges(who user.Info, spec, old *gardencore.ProjectSpec) []change {
 	switch {
 	case whitelistChanges(spec.Tolerations, old.Tolerations):
 		return []change{{"spec.tolerations.whitelist", verbModifyTolerationsWhitelist}}
-	case humansChange(who, spec, old):
+	case userRolesChange(who, spec, old):
 		return []change{{"spec.members", verbManageMembers}}
 	case old.Owner != nil && !isOwner(who, old.Owner) && !same(spec.Owner, old.Owner):
 		return []change{{"spec.owner", verbManageMembers}}
@@ -33,19 +33,19 @@ func whitelistChanges(tolerations, old *gardencore.ProjectTolerations) bool {
 	return !same(tolerations.Whitelist, old.Whitelist)
 }
 
-// humansChange reports whether a user who is not the owner adds or removes roles of users or groups. Service accounts
+// userRolesChange reports whether a user who is not the owner adds or removes roles of users or groups. Service accounts
 // and the owner are not compared: they belong to the project anyway.
-func humansChange(who user.Info, spec, old *gardencore.ProjectSpec) bool {
+func userRolesChange(who user.Info, spec, old *gardencore.ProjectSpec) bool {
 	if same(spec.Members, old.Members) || spec.Owner == nil || isOwner(who, spec.Owner) {
 		return false
 	}
-	return !humans(spec.Members, spec.Owner).Equal(humans(old.Members, spec.Owner))
+	return !userRoles(spec.Members, spec.Owner).Equal(userRoles(old.Members, spec.Owner))
 }
 
 // membership is one role of a subject; a subject without roles has the role "".
 type membership struct{ subject, role string }
 
-func humans(members []gardencore.ProjectMember, owner *rbacv1.Subject) sets.Set[membership] {
+func userRoles(members []gardencore.ProjectMember, owner *rbacv1.Subject) sets.Set[membership] {
 	found := sets.New[membership]()
 	for _, member := range members {
 		if isServiceAccount(member.Subject) || !isServiceAccount(*owner) && key(member.Subject) == key(*owner) {

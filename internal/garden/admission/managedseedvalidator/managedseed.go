@@ -50,15 +50,15 @@ func admit(ctx context.Context, deps plugin.Dependencies, _ admission.Attributes
 	}
 	shoot, err := shootOf(ctx, deps, seed)
 	if err != nil {
-		return answer(seed, nil, err)
+		return toAPIError(seed, nil, err)
 	}
 	seedcommon.SetNameLabels(seed, ptr.Deref(shoot.Spec.SeedName, ""))
-	return answer(seed, nil, setDefaults(ctx, deps, seed.Spec.Gardenlet.Config, shoot))
+	return toAPIError(seed, nil, setDefaults(ctx, deps, seed.Spec.Gardenlet.Config, shoot))
 }
 
 func validate(ctx context.Context, deps plugin.Dependencies, a admission.Attributes, seed, old *seedmanagement.ManagedSeed) error {
 	if seed.Namespace != v1beta1constants.GardenNamespace {
-		return answer(seed, nil,
+		return toAPIError(seed, nil,
 			field.Invalid(field.NewPath("metadata", "namespace"), seed.Namespace, "must be "+v1beta1constants.GardenNamespace))
 	}
 	if !hasShoot(seed) {
@@ -66,24 +66,24 @@ func validate(ctx context.Context, deps plugin.Dependencies, a admission.Attribu
 	}
 	shoot, err := shootOf(ctx, deps, seed)
 	if err != nil {
-		return answer(seed, nil, err)
+		return toAPIError(seed, nil, err)
 	}
 	errs := validateShoot(shoot)
 	used, err := validateUnused(ctx, deps, seed)
 	if err != nil {
-		return answer(seed, nil, err)
+		return toAPIError(seed, nil, err)
 	}
 	errs = append(errs, used...)
 	if a.GetOperation() == admission.Create {
 		old = nil
 	}
 	of, err := validateTemplate(ctx, deps, seed, old, shoot)
-	return answer(seed, append(errs, of...), err)
+	return toAPIError(seed, append(errs, of...), err)
 }
 
-// answer returns one Invalid error with errs and err if err is a field error, and an InternalError if err is another
+// toAPIError returns one Invalid error with errs and err if err is a field error, and an InternalError if err is another
 // error.
-func answer(seed *seedmanagement.ManagedSeed, errs field.ErrorList, err error) error {
+func toAPIError(seed *seedmanagement.ManagedSeed, errs field.ErrorList, err error) error {
 	if fieldErr := (*field.Error)(nil); errors.As(err, &fieldErr) {
 		errs = append(errs, fieldErr)
 	} else if err != nil {

@@ -55,7 +55,7 @@ func admit(ctx context.Context, deps plugin.Dependencies, a admission.Attributes
 		defaultAutoRotation(&shoot.Spec)
 	} else {
 		addTasks(shoot, tasksForUpdate(shoot, old)...)
-		rememberRetry(shoot, old)
+		requestRetryInMaintenance(shoot, old)
 	}
 	defaultNetworks(shoot, seed)
 	return request.Forbidden(a, defaultFromProfile(shoot, old, profile, deps.Clock.Now()))

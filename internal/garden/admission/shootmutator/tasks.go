@@ -64,9 +64,9 @@ func rotatesSSHKeys(shoot *gardencore.Shoot) bool {
 	})
 }
 
-// rememberRetry annotates a failed Shoot whose changes are confined to the maintenance time window, so that its
+// requestRetryInMaintenance annotates a failed Shoot whose changes are confined to the maintenance time window, so that its
 // operation is retried in that window.
-func rememberRetry(shoot, old *gardencore.Shoot) {
+func requestRetryInMaintenance(shoot, old *gardencore.Shoot) {
 	maintenance, last := shoot.Spec.Maintenance, shoot.Status.LastOperation
 	if maintenance == nil || !ptr.Deref(maintenance.ConfineSpecUpdateRollout, false) || last == nil ||
 		last.State != gardencore.LastOperationStateFailed {

@@ -32,16 +32,16 @@ func validate(ctx context.Context, deps plugin.Dependencies, a admission.Attribu
 		return nil
 	}
 	creating := a.GetOperation() == admission.Create
-	needsMore := creating || asksForMore(shoot, old)
-	livesOn := !creating && lifetime(old, old.CreationTimestamp.String()) != lifetime(shoot, "")
+	needsMore := creating || mayNeedMore(shoot, old)
+	lifetimeChanges := !creating && lifetime(old, old.CreationTimestamp.String()) != lifetime(shoot, "")
 	// The binding and its quotas must exist even if the change does not need them: as in Gardener, a Shoot with unknown
 	// limits cannot be changed.
-	granted, err := quotasOf(ctx, deps.Reader, shoot)
+	quotas, err := quotasOf(ctx, deps.Reader, shoot)
 	if err != nil {
 		return err
 	}
 	if needsMore {
-		for _, quota := range granted {
+		for _, quota := range quotas {
 			exceeded, err := exceeded(ctx, deps.Reader, quota, shoot)
 			if err != nil {
 				return err
@@ -52,15 +52,15 @@ func validate(ctx context.Context, deps plugin.Dependencies, a admission.Attribu
 			}
 		}
 	}
-	if livesOn {
-		return validateLifetime(shoot, granted, deps.Clock.Now())
+	if lifetimeChanges {
+		return validateLifetime(shoot, quotas, deps.Clock.Now())
 	}
 	return nil
 }
 
-// asksForMore reports whether a change may need more of the resources that quotas limit. It does not compare sizes: it
+// mayNeedMore reports whether a change may need more of the resources that quotas limit. It does not compare sizes: it
 // returns true if a worker pool is new or has another machine type, maximum or volume, even a smaller one.
-func asksForMore(shoot, old *gardencore.Shoot) bool {
+func mayNeedMore(shoot, old *gardencore.Shoot) bool {
 	if validation.NginxIngressEnabled(shoot.Spec.Addons) && !validation.NginxIngressEnabled(old.Spec.Addons) {
 		return true
 	}
@@ -82,9 +82,9 @@ func lifetime(shoot *gardencore.Shoot, otherwise string) string {
 }
 
 // validateLifetime refuses an expiration timestamp that is later than now plus the shortest lifetime of the quotas.
-func validateLifetime(shoot *gardencore.Shoot, granted []*gardencore.Quota, now time.Time) error {
+func validateLifetime(shoot *gardencore.Shoot, quotas []*gardencore.Quota, now time.Time) error {
 	var days *int32
-	for _, quota := range granted {
+	for _, quota := range quotas {
 		if limit := quota.Spec.ClusterLifetimeDays; limit != nil && (days == nil || *limit < *days) {
 			days = limit
 		}

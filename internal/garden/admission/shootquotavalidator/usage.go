@@ -43,7 +43,7 @@ func quotasOf(ctx context.Context, r plugin.Reader, shoot *gardencore.Shoot) ([]
 			refs = credentialsBinding.Quotas
 		}
 	}
-	var granted []*gardencore.Quota
+	var quotas []*gardencore.Quota
 	for _, ref := range refs {
 		quota, err := plugin.Get[*gardencore.Quota](ctx, r, gardencore.Resource("quotas"), ref.Namespace, ref.Name)
 		switch {
@@ -52,9 +52,9 @@ func quotasOf(ctx context.Context, r plugin.Reader, shoot *gardencore.Shoot) ([]
 		case err != nil:
 			return nil, fmt.Errorf("reading the Quota %s/%s of the Shoot's binding: %v", ref.Namespace, ref.Name, err)
 		}
-		granted = append(granted, quota)
+		quotas = append(quotas, quota)
 	}
-	return granted, nil
+	return quotas, nil
 }
 
 // exceeded returns the metrics whose limit the Shoot and the other Shoots of the quota would exceed.

@@ -39,18 +39,18 @@ func (r *request) validateLiveMigration(ctx context.Context) field.ErrorList {
 	if r.GetOperation() == admission.Create {
 		return field.ErrorList{field.Forbidden(path, "a new Shoot has nothing to move")}
 	}
-	if !r.isMoved() {
+	if !r.isMigrated() {
 		return nil
 	}
-	errs := r.validateMovesAlive()
+	errs := r.validateShootForLiveMigration()
 	from, err := shootcommon.Seed(ctx, r.deps.Reader, r.old)
 	if err != nil {
 		return append(errs, field.InternalError(seedNamePath, err))
 	}
-	return append(errs, r.validateSeedsAlike(ctx, from, r.seed)...)
+	return append(errs, r.validateSeedsForLiveMigration(ctx, from, r.seed)...)
 }
 
-func (r *request) validateMovesAlive() field.ErrorList {
+func (r *request) validateShootForLiveMigration() field.ErrorList {
 	var errs field.ErrorList
 	if c := r.shoot.Spec.ControlPlane; c == nil || c.HighAvailability == nil {
 		errs = append(errs, field.Forbidden(seedNamePath, "a live migration needs a control plane with high availability"))
@@ -61,7 +61,7 @@ func (r *request) validateMovesAlive() field.ErrorList {
 	return errs
 }
 
-func (r *request) validateSeedsAlike(ctx context.Context, from, to *gardencore.Seed) field.ErrorList {
+func (r *request) validateSeedsForLiveMigration(ctx context.Context, from, to *gardencore.Seed) field.ErrorList {
 	var errs field.ErrorList
 	refuse := func(format string, args ...any) {
 		errs = append(errs, field.Forbidden(seedNamePath, fmt.Sprintf(format, args...)))

@@ -78,7 +78,7 @@ func (p pool) validateImage() *field.Error {
 		}
 		for j := range candidate.Versions {
 			version := &candidate.Versions[j]
-			if len(p.againstImage(version)) == 0 {
+			if len(p.unsuitableImage(version)) == 0 {
 				offered = append(offered, candidate.Name+":"+version.Version)
 			}
 			if image != nil && version.Version == image.Version {
@@ -89,11 +89,11 @@ func (p pool) validateImage() *field.Error {
 	if found == nil || image.Version == "" {
 		return field.NotSupported(p.path.Child("machine", "image", "version"), ptr.Deref(image, gardencore.ShootMachineImage{}).Version, offered)
 	}
-	return invalidOffer(p.path.Child("machine", "image"), image, p.againstImage(found), offered)
+	return invalidOffer(p.path.Child("machine", "image"), image, p.unsuitableImage(found), offered)
 }
 
-// againstImage returns the reasons for which the pool cannot use an image version.
-func (p pool) againstImage(version *gardencore.MachineImageVersion) []string {
+// unsuitableImage returns the reasons for which the pool cannot use an image version.
+func (p pool) unsuitableImage(version *gardencore.MachineImageVersion) []string {
 	var reasons []string
 	if !cloudprofile.SupportsArchitecture(version, p.architecture(), p.profile.MachineCapabilities) {
 		reasons = append(reasons, fmt.Sprintf("does not run on architecture %q", p.architecture()))
@@ -140,7 +140,7 @@ func (p pool) validateCapabilities() *field.Error {
 	machine, path := p.worker.Machine, p.path.Child("machine")
 	machineType := cloudprofile.MachineType(p.profile.MachineTypes, machine.Type)
 	if machineType == nil || machine.Image == nil {
-		return p.goneSince(machineType == nil)
+		return p.validateUnchangedPool(machineType == nil)
 	}
 	version := cloudprofile.ImageVersion(p.profile.MachineImages, machine.Image.Name, machine.Image.Version)
 	if version == nil || cloudprofile.Supports(version, machineType.Capabilities, p.profile.MachineCapabilities) {
@@ -150,10 +150,10 @@ func (p pool) validateCapabilities() *field.Error {
 		fmt.Sprintf("machine image %s has no flavor for machine type %q", machine.Image.Name, machine.Type))
 }
 
-// goneSince returns the error for an unchanged pool whose machine type the CloudProfile does not have any more
+// validateUnchangedPool returns the error for an unchanged pool whose machine type the CloudProfile does not have any more
 // (machineType is set), or which has no image. It returns nil for a Shoot that is being deleted, so that its finalizers
 // can be removed.
-func (p pool) goneSince(machineType bool) *field.Error {
+func (p pool) validateUnchangedPool(machineType bool) *field.Error {
 	switch {
 	case p.shoot.DeletionTimestamp != nil:
 		return nil

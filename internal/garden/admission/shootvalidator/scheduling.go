@@ -30,8 +30,8 @@ func (r *request) isScheduled() bool {
 	return r.old.Spec.SeedName == nil && r.shoot.Spec.SeedName != nil
 }
 
-// isMoved reports whether the request moves a Shoot to another seed, which is a control plane migration.
-func (r *request) isMoved() bool {
+// isMigrated reports whether the request moves a Shoot to another seed, which is a control plane migration.
+func (r *request) isMigrated() bool {
 	return r.old.Spec.SeedName != nil && r.shoot.Spec.SeedName != nil && *r.old.Spec.SeedName != *r.shoot.Spec.SeedName
 }
 
@@ -40,31 +40,31 @@ func (r *request) validateScheduling(ctx context.Context) error {
 	if r.GetOperation() == admission.Delete {
 		return nil
 	}
-	if err := r.validateWay(ctx); err != nil {
+	if err := r.validateSeedAssignment(ctx); err != nil {
 		return err
 	}
-	if r.isScheduled() || r.isMoved() {
-		if err := r.validateSeedTakesShoot(ctx); err != nil {
+	if r.isScheduled() || r.isMigrated() {
+		if err := r.validateSeedAcceptsShoot(ctx); err != nil {
 			return err
 		}
 	}
-	if r.isMoved() {
-		if err := r.validateMove(ctx); err != nil {
+	if r.isMigrated() {
+		if err := r.validateMigration(ctx); err != nil {
 			return err
 		}
 	} else if r.specChanges() {
-		if err := r.validateRest(); err != nil {
+		if err := r.validateNoMigrationInProgress(); err != nil {
 			return err
 		}
 	}
-	return r.validateStay()
+	return r.validateSeedStaysSuitable()
 }
 
-// validateWay checks how the seed is set: in a create request by users who may update the subresource binding,
+// validateSeedAssignment checks how the seed is set: in a create request by users who may update the subresource binding,
 // afterwards only through this subresource.
-func (r *request) validateWay(ctx context.Context) error {
+func (r *request) validateSeedAssignment(ctx context.Context) error {
 	if r.GetOperation() == admission.Create {
-		return r.validateMayBind(ctx)
+		return r.validateBindingPermission(ctx)
 	}
 	before, after := r.old.Spec.SeedName, r.shoot.Spec.SeedName
 	switch {
@@ -73,7 +73,7 @@ func (r *request) validateWay(ctx context.Context) error {
 	case r.GetSubresource() == shootcommon.Binding:
 		spec := r.shoot.Spec
 		spec.SeedName = before
-		if r.isMoved() && !reflect.DeepEqual(spec, r.old.Spec) {
+		if r.isMigrated() && !reflect.DeepEqual(spec, r.old.Spec) {
 			return field.Forbidden(specPath, "only spec.seedName may change when the subresource binding moves a Shoot to another seed")
 		}
 	case !reflect.DeepEqual(before, after):
@@ -82,7 +82,7 @@ func (r *request) validateWay(ctx context.Context) error {
 	return nil
 }
 
-func (r *request) validateMayBind(ctx context.Context) error {
+func (r *request) validateBindingPermission(ctx context.Context) error {
 	if !r.isScheduled() {
 		return nil
 	}
@@ -96,18 +96,18 @@ func (r *request) validateMayBind(ctx context.Context) error {
 		fmt.Sprintf("user %q is not allowed to choose the seed: leave it to the scheduler", r.GetUserInfo().GetName()))
 }
 
-// validateSeedTakesShoot checks that the seed has capacity for another Shoot and that this Shoot may run on it.
-func (r *request) validateSeedTakesShoot(ctx context.Context) error {
+// validateSeedAcceptsShoot checks that the seed has capacity for another Shoot and that this Shoot may run on it.
+func (r *request) validateSeedAcceptsShoot(ctx context.Context) error {
 	refuse := func(format string, args ...any) error {
 		return field.Forbidden(seedNamePath, fmt.Sprintf("seed %q ", r.seed.Name)+fmt.Sprintf(format, args...))
 	}
 	if r.seed.DeletionTimestamp != nil {
 		return refuse("is being deleted")
 	}
-	if !tolerated(r.seed.Spec.Taints, r.shoot.Spec.Tolerations) {
+	if !tolerates(r.seed.Spec.Taints, r.shoot.Spec.Tolerations) {
 		return refuse("has a taint that spec.tolerations does not tolerate")
 	}
-	if !enforces(r.seed.Spec.AccessRestrictions, r.shoot.Spec.AccessRestrictions) {
+	if !supportsRestrictions(r.seed.Spec.AccessRestrictions, r.shoot.Spec.AccessRestrictions) {
 		return refuse("does not support all of spec.accessRestrictions")
 	}
 	if allocatable, ok := r.seed.Status.Allocatable[gardencore.ResourceShoots]; ok {
@@ -135,9 +135,9 @@ func (r *request) validateSeedTakesShoot(ctx context.Context) error {
 	return nil
 }
 
-// tolerated reports whether each taint has a toleration with its key and, if the taint has a value, with this value. If
+// tolerates reports whether each taint has a toleration with its key and, if the taint has a value, with this value. If
 // two tolerations have the same key, the last one counts.
-func tolerated(taints []gardencore.SeedTaint, tolerations []gardencore.Toleration) bool {
+func tolerates(taints []gardencore.SeedTaint, tolerations []gardencore.Toleration) bool {
 	values := map[string]string{}
 	for _, toleration := range tolerations {
 		values[toleration.Key] = ptr.Deref(toleration.Value, "")
@@ -148,8 +148,8 @@ func tolerated(taints []gardencore.SeedTaint, tolerations []gardencore.Toleratio
 	})
 }
 
-// enforces reports whether a seed supports all access restrictions of a Shoot.
-func enforces(seed []gardencore.AccessRestriction, shoot []gardencore.AccessRestrictionWithOptions) bool {
+// supportsRestrictions reports whether a seed supports all access restrictions of a Shoot.
+func supportsRestrictions(seed []gardencore.AccessRestriction, shoot []gardencore.AccessRestrictionWithOptions) bool {
 	return len(shoot) <= len(seed) && !slices.ContainsFunc(shoot, func(wanted gardencore.AccessRestrictionWithOptions) bool {
 		return !hasRestriction(seed, wanted.Name)
 	})
@@ -174,9 +174,9 @@ func (r *request) shootsOnSeed(ctx context.Context) (int64, error) {
 	return int64(distinct.Len()), err
 }
 
-// validateMove checks that the control plane can be migrated: both seeds have a backup, and the new one has the same
+// validateMigration checks that the control plane can be migrated: both seeds have a backup, and the new one has the same
 // internal domain and the default domain of the Shoot.
-func (r *request) validateMove(ctx context.Context) error {
+func (r *request) validateMigration(ctx context.Context) error {
 	from, err := shootcommon.Seed(ctx, r.deps.Reader, r.old)
 	if err != nil {
 		return err
@@ -208,9 +208,9 @@ func usedDefaultDomain(shoot *gardencore.Shoot, seed *gardencore.Seed) string {
 	return shootcommon.ParentDomain(*shoot.Spec.DNS.Domain, shootcommon.DefaultDomains(&seed.Spec))
 }
 
-// validateRest refuses changes of the spec from the moment that a Shoot is assigned to another seed until its migration
-// is complete.
-func (r *request) validateRest() error {
+// validateNoMigrationInProgress refuses changes of the spec from the moment that a Shoot is assigned to another seed
+// until its migration is complete.
+func (r *request) validateNoMigrationInProgress() error {
 	last, is, was := r.shoot.Status.LastOperation, r.shoot.Spec.SeedName, r.shoot.Status.SeedName
 	if last != nil && last.Type != gardencore.LastOperationTypeMigrate && is != nil && was != nil && *is != *was {
 		return field.Forbidden(specPath, fmt.Sprintf("wait for the Shoot to move from seed %q to seed %q", *was, *is))
@@ -229,8 +229,8 @@ func isMigrating(shoot *gardencore.Shoot) bool {
 		last.Type == gardencore.LastOperationTypeRestore && last.State != gardencore.LastOperationStateSucceeded)
 }
 
-// validateStay checks that the Shoot can stay on its seed after the change.
-func (r *request) validateStay() error {
+// validateSeedStaysSuitable checks that the Shoot can stay on its seed after the change.
+func (r *request) validateSeedStaysSuitable() error {
 	if r.seed == nil {
 		return nil
 	}

@@ -91,7 +91,7 @@ func (r *request) load(ctx context.Context) (err error) {
 // validate first runs the checks of which the first error is returned alone, then those whose errors are returned
 // together.
 func (r *request) validate(ctx context.Context) error {
-	for _, gate := range []func(context.Context) error{
+	for _, check := range []func(context.Context) error{
 		r.validateProject,
 		r.validateScheduling,
 		r.validateDeletion,
@@ -100,7 +100,7 @@ func (r *request) validate(ctx context.Context) error {
 		r.validateBindingMigration,
 		r.validateCredentialsChange,
 	} {
-		if err := gate(ctx); err != nil {
+		if err := check(ctx); err != nil {
 			return err
 		}
 	}

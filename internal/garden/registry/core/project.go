@@ -21,7 +21,7 @@ func projects() resource.Definition[*gardencore.Project] {
 		CopySpec:             func(to, from *gardencore.Project) { to.Spec = from.Spec },
 		CopyStatus:           func(to, from *gardencore.Project) { to.Status = from.Status },
 		SpecChanged:          func(p, old *gardencore.Project) bool { return !resource.Equal(old.Spec, p.Spec) },
-		Canonicalize:         giveRoleOwner,
+		Canonicalize:         assignOwnerRole,
 		Fields: func(p *gardencore.Project) fields.Set {
 			return fields.Set{gardencore.ProjectNamespace: ptr.Deref(p.Spec.Namespace, "")}
 		},
@@ -41,8 +41,8 @@ func projects() resource.Definition[*gardencore.Project] {
 	}
 }
 
-// giveRoleOwner adds the role owner to the member that spec.owner names, and removes it from all other members.
-func giveRoleOwner(project *gardencore.Project) {
+// assignOwnerRole adds the role owner to the member that spec.owner names, and removes it from all other members.
+func assignOwnerRole(project *gardencore.Project) {
 	owner := project.Spec.Owner
 	if owner == nil {
 		return

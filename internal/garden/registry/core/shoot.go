@@ -34,7 +34,7 @@ func shoots(clock clock.PassiveClock) resource.Definition[*gardencore.Shoot] {
 		// A changed spec.seedName is not reset here: the admission plugin ShootValidator refuses it and points to the
 		// subresource binding.
 		PrepareForUpdate: func(_ context.Context, shoot, _ *gardencore.Shoot) {
-			tidyOperations(shoot)
+			normalizeOperations(shoot)
 			syncDNSCredentials(shoot)
 		},
 		SpecChanged: func(shoot, old *gardencore.Shoot) bool {
@@ -136,9 +136,9 @@ func prepareShootStatus(_ context.Context, shoot, old *gardencore.Shoot) {
 	migrated := last != nil && last.Type == gardencore.LastOperationTypeMigrate &&
 		(last.State == gardencore.LastOperationStateSucceeded || last.State == gardencore.LastOperationStateAborted)
 	rotation, before := etcdKeyRotation(shoot), etcdKeyRotation(old)
-	goesOn := rotation.Phase == gardencore.RotationPrepared && before.Phase != gardencore.RotationPrepared &&
+	completesAutomatically := rotation.Phase == gardencore.RotationPrepared && before.Phase != gardencore.RotationPrepared &&
 		ptr.Deref(rotation.AutoCompleteAfterPrepared, false)
-	if migrated || goesOn {
+	if migrated || completesAutomatically {
 		shoot.Generation = old.Generation + 1
 	}
 	// Watchers of the Shoot also get the event of this update.

@@ -25,7 +25,7 @@ func shootSpecChanged(shoot, old *gardencore.Shoot) bool {
 		resource.ConsumeOperationAnnotation(shoot, "")
 		return resource.ConsumeOperationAnnotation(shoot, v1beta1constants.ShootOperationRetry)
 	}
-	return answerOperations(shoot)
+	return consumeOperations(shoot)
 }
 
 func shootSpecRollsOut(shoot, old *gardencore.Shoot) bool {
@@ -73,22 +73,22 @@ var shootOperations = map[string][]string{
 	},
 }
 
-// answerOperations reports whether an operation in the annotation is for the gardenlet. It removes the operations
+// consumeOperations reports whether an operation in the annotation is for the gardenlet. It removes the operations
 // that need no further work from the annotation.
-func answerOperations(shoot *gardencore.Shoot) bool {
+func consumeOperations(shoot *gardencore.Shoot) bool {
 	operations := validation.SplitOperations(shoot.Annotations[v1beta1constants.GardenerOperation])
 	var done []string
-	moves := false
+	reconcile := false
 	for _, operation := range operations {
 		included, known := shootOperations[operation]
 		switch {
 		case operation == v1beta1constants.GardenerOperationReconcile:
-			moves, done = true, append(done, operation)
+			reconcile, done = true, append(done, operation)
 		case operation == v1beta1constants.ShootOperationRotateSSHKeypair && !validation.SSHAccessEnabled(shoot):
 			done = append(done, operation) // there is no key pair
 		case known, strings.HasPrefix(operation, v1beta1constants.OperationRotateRolloutWorkers),
 			strings.HasPrefix(operation, v1beta1constants.OperationRolloutWorkers):
-			moves, done = true, append(done, included...)
+			reconcile, done = true, append(done, included...)
 		}
 	}
 	left := slices.DeleteFunc(operations, func(operation string) bool { return slices.Contains(done, operation) })
@@ -97,12 +97,12 @@ func answerOperations(shoot *gardencore.Shoot) bool {
 	} else {
 		shoot.Annotations[v1beta1constants.GardenerOperation] = strings.Join(left, v1beta1constants.GardenerOperationsSeparator)
 	}
-	return moves
+	return reconcile
 }
 
-// tidyOperations removes spaces and repetitions from the operations that are requested for now or for the
+// normalizeOperations removes spaces and repetitions from the operations that are requested for now or for the
 // maintenance.
-func tidyOperations(shoot *gardencore.Shoot) {
+func normalizeOperations(shoot *gardencore.Shoot) {
 	for _, key := range []string{v1beta1constants.GardenerOperation, v1beta1constants.GardenerMaintenanceOperation} {
 		value, ok := shoot.Annotations[key]
 		if !ok {

@@ -94,8 +94,8 @@ func ShootTemplateWarnings(spec *gardencore.ShootSpec, path *field.Path) []strin
 // rotation is the rotation of one kind of credentials: the anchor in its documentation, when it began last and, if
 // the user has to complete it, when it was prepared and when its completion was requested.
 type rotation struct {
-	name, anchor                        string
-	begun, prepared, completionAskedFor *metav1.Time
+	name, anchor                         string
+	begun, prepared, completionRequested *metav1.Time
 }
 
 func rotationWarnings(shoot *gardencore.Shoot, now time.Time) []string {
@@ -114,7 +114,7 @@ func rotationWarnings(shoot *gardencore.Shoot, now time.Time) []string {
 			warnings = append(warnings, fmt.Sprintf("you should rotate the %s, see %s#%s", r.name, rotationDoc, r.anchor))
 		}
 		if within := rotationInterval / 3; r.prepared != nil && before(r.prepared, within) &&
-			(r.completionAskedFor == nil || !r.completionAskedFor.After(r.prepared.Time)) {
+			(r.completionRequested == nil || !r.completionRequested.After(r.prepared.Time)) {
 			warnings = append(warnings,
 				fmt.Sprintf("you should complete the rotation of the %s, which has been prepared for more than %s", r.name, within))
 		}

@@ -102,14 +102,14 @@ func TestProjectOwner(t *testing.T) {
 		},
 	}}
 	for range 2 {
-		giveRoleOwner(p)
+		assignOwnerRole(p)
 		for i, want := range []string{"admin owner", "viewer", "viewer"} {
 			if got := strings.Join(p.Spec.Members[i].Roles, " "); got != want {
 				t.Errorf("%s has the roles %s", p.Spec.Members[i].Name, got)
 			}
 		}
 	}
-	giveRoleOwner(&gardencore.Project{})
+	assignOwnerRole(&gardencore.Project{})
 }
 
 func TestSeedColumn(t *testing.T) {

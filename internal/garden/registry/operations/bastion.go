@@ -48,7 +48,7 @@ func bastions(clock clock.PassiveClock, timeToLive time.Duration) resource.Defin
 				heartbeat(b, clock.Now(), timeToLive)
 			}
 		},
-		PrepareStatus:  func(_ context.Context, b, old *gardenoperations.Bastion) { keepLife(b, old, clock.Now()) },
+		PrepareStatus:  func(_ context.Context, b, old *gardenoperations.Bastion) { keepHeartbeat(b, old, clock.Now()) },
 		Validate:       validation.ValidateBastion,
 		ValidateUpdate: validation.ValidateBastionUpdate,
 		ValidateStatusUpdate: func(b, old *gardenoperations.Bastion) field.ErrorList {
@@ -75,9 +75,9 @@ func bastionSpecChanged(b, old *gardenoperations.Bastion) bool {
 		forced(b) && !forced(old)
 }
 
-// keepLife resets the owner, the expiration and the heartbeat of a Bastion when a client updates its status. It keeps
+// keepHeartbeat resets the owner, the expiration and the heartbeat of a Bastion when a client updates its status. It keeps
 // a heartbeat in the future, so that the validation refuses it, as Gardener does.
-func keepLife(b, old *gardenoperations.Bastion, now time.Time) {
+func keepHeartbeat(b, old *gardenoperations.Bastion, now time.Time) {
 	b.OwnerReferences = old.OwnerReferences
 	resource.ConsumeOperationAnnotation(b, v1beta1constants.GardenerOperationKeepalive) // only updates of the Bastion itself keep it alive
 	b.Status.ExpirationTimestamp = old.Status.ExpirationTimestamp

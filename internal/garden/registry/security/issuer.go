@@ -35,24 +35,24 @@ type Issuer struct {
 
 // claims are the claims of a token.
 type claims struct {
-	Issuer    string   `json:"iss"`
-	Subject   string   `json:"sub"`
-	Audience  []string `json:"aud"`
-	Expiry    int64    `json:"exp"`
-	NotBefore int64    `json:"nbf"`
-	IssuedAt  int64    `json:"iat"`
-	ID        string   `json:"jti"`
-	Gardener  about    `json:"gardener.cloud"`
+	Issuer    string        `json:"iss"`
+	Subject   string        `json:"sub"`
+	Audience  []string      `json:"aud"`
+	Expiry    int64         `json:"exp"`
+	NotBefore int64         `json:"nbf"`
+	IssuedAt  int64         `json:"iat"`
+	ID        string        `json:"jti"`
+	Gardener  gardenerClaim `json:"gardener.cloud"`
 }
 
 // issue returns a signed token and its expiration time.
-func (i *Issuer) issue(subject string, audience []string, seconds int64, about about) (string, time.Time, error) {
+func (i *Issuer) issue(subject string, audience []string, seconds int64, claim gardenerClaim) (string, time.Time, error) {
 	now := i.Clock.Now()
 	life := time.Duration(min(seconds, int64(MaxTokenLife/time.Second))) * time.Second
 	expiry := now.Add(max(life, MinTokenLife)).Truncate(time.Second)
 	token, err := i.sign(claims{
 		Issuer: i.URL, Subject: subject, Audience: audience, Expiry: expiry.Unix(), NotBefore: now.Unix(), IssuedAt: now.Unix(),
-		ID: string(uuid.NewUUID()), Gardener: about,
+		ID: string(uuid.NewUUID()), Gardener: claim,
 	})
 	return token, expiry, err
 }

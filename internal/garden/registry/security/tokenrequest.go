@@ -68,11 +68,11 @@ func (t *tokenREST) Create(ctx context.Context, name string, obj runtime.Object,
 	if !ok {
 		return nil, apierrors.NewBadRequest("the request has no user")
 	}
-	about, err := aboutOf(ctx, t.reader, identity, caller, request.Spec.ContextObject)
+	claim, err := claimOf(ctx, t.reader, identity, caller, request.Spec.ContextObject)
 	if err != nil {
 		return nil, err
 	}
-	token, expiry, err := t.issuer.issue(identity.Status.Sub, identity.Spec.Audiences, request.Spec.ExpirationSeconds, about)
+	token, expiry, err := t.issuer.issue(identity.Status.Sub, identity.Spec.Audiences, request.Spec.ExpirationSeconds, claim)
 	if err != nil {
 		return nil, fmt.Errorf("making a token of the WorkloadIdentity %s/%s: %w", identity.Namespace, identity.Name, err)
 	}

@@ -116,7 +116,7 @@ func immutableOnceSet[T any](newValue, oldValue *T, path *field.Path) field.Erro
 
 // Distinct refuses a value that is in seen, and adds it to seen.
 func Distinct[T comparable](path *field.Path, seen sets.Set[T], value T) field.ErrorList {
-	if firstSight(seen, value) {
+	if insertNew(seen, value) {
 		return nil
 	}
 	return field.ErrorList{field.Duplicate(path, value)}
@@ -130,8 +130,8 @@ func distinctName(path *field.Path, seen sets.Set[string], name string) field.Er
 	return Distinct(path, seen, name)
 }
 
-// firstSight adds value to seen, and reports whether it was not in the set before.
-func firstSight[T comparable](seen sets.Set[T], value T) bool {
+// insertNew adds value to seen, and reports whether it was not in the set before.
+func insertNew[T comparable](seen sets.Set[T], value T) bool {
 	if seen.Has(value) {
 		return false
 	}

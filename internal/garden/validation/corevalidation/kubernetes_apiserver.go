@@ -110,7 +110,7 @@ func validateServiceAccountConfig(config *gardencore.ServiceAccountConfig, keeps
 		errs = append(errs, validateIssuer(issuer, idxPath)...)
 		if config.Issuer != nil && issuer == *config.Issuer {
 			errs = append(errs, field.Invalid(idxPath, issuer, "must differ from the issuer, which is accepted anyway"))
-		} else if !firstSight(seen, issuer) {
+		} else if !insertNew(seen, issuer) {
 			errs = append(errs, field.Duplicate(idxPath, issuer))
 		}
 	}
@@ -155,7 +155,7 @@ func validateEncryptionConfig(config *gardencore.EncryptionConfig, rotatesKey bo
 	for i, name := range config.Resources {
 		idxPath, parsed := path.Child("resources").Index(i), schema.ParseGroupResource(name)
 		errs = append(errs, InvalidEach(idxPath, name, notEncryptable(name, parsed.Group))...)
-		if !firstSight(seen, parsed) {
+		if !insertNew(seen, parsed) {
 			errs = append(errs, field.Duplicate(idxPath, name))
 		}
 		errs = append(errs, ForbiddenIf(parsed == corev1.Resource("secrets"), idxPath, "is always encrypted")...)

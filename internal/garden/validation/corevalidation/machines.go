@@ -167,7 +167,7 @@ func validateMachineTypes(types []gardencore.MachineType, capabilities gardencor
 	for i, machineType := range types {
 		idxPath := path.Index(i)
 		errs = append(errs, requiredName(idxPath.Child("name"), machineType.Name, unprefixedQualifiedName)...)
-		if !firstSight(names, machineType.Name) {
+		if !insertNew(names, machineType.Name) {
 			errs = append(errs, field.Duplicate(idxPath.Child("name"), machineType.Name))
 			continue
 		}
@@ -226,7 +226,7 @@ func validateVolumeTypes(types []gardencore.VolumeType, path *field.Path) field.
 	for i, volumeType := range types {
 		idxPath := path.Index(i)
 		errs = append(errs, requiredName(idxPath.Child("name"), volumeType.Name, unprefixedQualifiedName)...)
-		if !firstSight(names, volumeType.Name) {
+		if !insertNew(names, volumeType.Name) {
 			return append(errs, field.Duplicate(idxPath.Child("name"), volumeType.Name))
 		}
 		errs = append(errs, requiredName(idxPath.Child("class"), volumeType.Class, unprefixedQualifiedName)...)

@@ -126,7 +126,7 @@ func validateProjectMembers(members []gardencore.ProjectMember, fldPath *field.P
 			errs = append(errs, field.Invalid(idxPath.Child("name"), member.Name, err.Error()))
 			continue
 		}
-		if !firstSight(seen, subject) {
+		if !insertNew(seen, subject) {
 			errs = append(errs, field.Duplicate(idxPath, member))
 		}
 		errs = append(errs, validateProjectMember(member, idxPath)...)

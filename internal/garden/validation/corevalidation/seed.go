@@ -114,7 +114,7 @@ func validateSeedProvider(provider gardencore.SeedProvider, path *field.Path, in
 	}
 	zones := sets.New[string]()
 	for i, zone := range provider.Zones {
-		if !firstSight(zones, zone) {
+		if !insertNew(zones, zone) {
 			return append(errs, field.Duplicate(path.Child("zones").Index(i), zone))
 		}
 	}

@@ -150,7 +150,7 @@ func validateHibernation(hibernation *gardencore.Hibernation, annotations map[st
 	}
 	var errs field.ErrorList
 	for _, operation := range SplitOperations(annotations[constants.GardenerMaintenanceOperation]) {
-		if HibernationEnabled(hibernation) && operationsOfTheAwake.Has(operation) {
+		if HibernationEnabled(hibernation) && operationsNotInHibernation.Has(operation) {
 			errs = append(errs, field.Forbidden(path.Child("enabled"),
 				fmt.Sprintf("must not be true while the annotation %s asks for %s", constants.GardenerMaintenanceOperation, operation)))
 		}
@@ -175,7 +175,7 @@ func validateHibernationSchedule(schedule gardencore.HibernationSchedule, seen s
 		}
 		if err := parseCron(*at.spec); err != nil {
 			errs = append(errs, field.Invalid(path.Child(at.name), *at.spec, fmt.Sprintf("must be a cron expression with five fields: %v", err)))
-		} else if !firstSight(seen, *at.spec) {
+		} else if !insertNew(seen, *at.spec) {
 			errs = append(errs, field.Duplicate(path.Child(at.name), *at.spec))
 		}
 	}

@@ -47,7 +47,7 @@ func validateDNSProvider(provider *gardencore.DNSProvider, kubernetesVersion str
 		ref     = provider.CredentialsRef
 		primary = ptr.Deref(provider.Primary, false)
 	)
-	if ref != nil && provider.Type != nil && !firstSight(seen, dnsCredentials{*provider.Type, *ref}) {
+	if ref != nil && provider.Type != nil && !insertNew(seen, dnsCredentials{*provider.Type, *ref}) {
 		return append(errs, field.Invalid(path, *provider.Type, "must not have the type and credentialsRef of another provider"))
 	}
 	if primary {

@@ -21,8 +21,8 @@ const (
 )
 
 var (
-	// operationsOfTheAwake are not possible for shoots in hibernation.
-	operationsOfTheAwake = sets.New(
+	// operationsNotInHibernation are not possible for shoots in hibernation.
+	operationsNotInHibernation = sets.New(
 		constants.OperationRotateCredentialsStart,
 		constants.OperationRotateCredentialsStartWithoutWorkersRollout,
 		constants.OperationRotateCredentialsComplete,
@@ -34,7 +34,7 @@ var (
 		constants.OperationRotateServiceAccountKeyComplete,
 	)
 	// operationsInParallel may be requested together with others.
-	operationsInParallel = operationsOfTheAwake.Union(sets.New(
+	operationsInParallel = operationsNotInHibernation.Union(sets.New(
 		constants.GardenerOperationReconcile,
 		constants.OperationRotateCAStart,
 		constants.OperationRotateCAStartWithoutWorkersRollout,
@@ -190,7 +190,7 @@ func unavailableOperation(asked requestedOperations, shoot *gardencore.Shoot) *f
 func validateRequestedOperations(asked requestedOperations, shoot *gardencore.Shoot, twoStepsPath *field.Path) field.ErrorList {
 	var (
 		errs        field.ErrorList
-		asleep      = inHibernation(shoot)
+		hibernated  = inHibernation(shoot)
 		reencrypted = !encryptedResources(&shoot.Status).Equal(resourcesToEncrypt(&shoot.Spec))
 	)
 	for _, operation := range asked.list {
@@ -201,7 +201,7 @@ func validateRequestedOperations(asked requestedOperations, shoot *gardencore.Sh
 		if others := operationsIncompatible[operation]; asked.hasAny(others) {
 			errs = append(errs, field.Forbidden(asked.path, fmt.Sprintf("%s must not be asked for together with any of %v", operation, others)))
 		}
-		errs = append(errs, ForbiddenIf(asleep && (operationsOfTheAwake.Has(operation) || concernsPools(operation)),
+		errs = append(errs, ForbiddenIf(hibernated && (operationsNotInHibernation.Has(operation) || concernsPools(operation)),
 			asked.path, fmt.Sprintf("%s is not possible while the Shoot is hibernated or wakes up", operation))...)
 		errs = append(errs, ForbiddenIf(reencrypted && operationsWithoutReencryption.Has(operation), asked.path,
 			fmt.Sprintf("%s is not possible while a change of the encryption configuration is rolled out", operation))...)

@@ -53,7 +53,7 @@ func validateAdvertisedAddresses(addresses []gardencore.ShootAdvertisedAddress, 
 		switch {
 		case address.Name == "":
 			errs = append(errs, Required(namePath, address.Name)...)
-		case !firstSight(names, address.Name):
+		case !insertNew(names, address.Name):
 			errs = append(errs, field.Duplicate(namePath, address.Name))
 		default:
 			errs = append(errs, validateAdvertisedURL(address.URL, path.Index(i).Child("url"))...)

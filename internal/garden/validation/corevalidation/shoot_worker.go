@@ -274,7 +274,7 @@ func validateNodeTaints(taints []corev1.Taint, path *field.Path) field.ErrorList
 			errs = append(errs, Supported(idxPath.Child("effect"), taint.Effect,
 				corev1.TaintEffectNoSchedule, corev1.TaintEffectPreferNoSchedule, corev1.TaintEffectNoExecute)...)
 		}
-		if !firstSight(seen, identity{taint.Key, taint.Effect}) {
+		if !insertNew(seen, identity{taint.Key, taint.Effect}) {
 			errs = append(errs, field.Duplicate(idxPath, taint))
 		}
 	}

@@ -103,7 +103,7 @@ func validateKubernetesVersions(versions []gardencore.ExpirableVersion, path *fi
 		idxPath := path.Child("versions").Index(i)
 		if !kubernetesVersionPattern.MatchString(version.Version) {
 			errs = append(errs, field.Invalid(idxPath, version.Version, "must be a Kubernetes version like 1.34.2"))
-		} else if !firstSight(seen, version.Version) {
+		} else if !insertNew(seen, version.Version) {
 			errs = append(errs, field.Duplicate(idxPath.Child("version"), version.Version))
 		}
 		errs = append(errs, validateExpirableVersion(version, idxPath)...)

@@ -22,8 +22,8 @@ import (
 	"github.com/gardenlite/gardenlite/internal/garden/registry/resource"
 )
 
-// about is the claim of a token with the WorkloadIdentity and the objects for which it is used.
-type about struct {
+// gardenerClaim is the claim of a token with the WorkloadIdentity and the objects for which it is used.
+type gardenerClaim struct {
 	WorkloadIdentity object  `json:"workloadIdentity"`
 	Shoot            *object `json:"shoot,omitempty"`
 	Project          *object `json:"project,omitempty"`
@@ -43,19 +43,19 @@ func objectOf(obj metav1.Object) *object {
 	return &object{Name: obj.GetName(), Namespace: obj.GetNamespace(), UID: string(obj.GetUID())}
 }
 
-// aboutOf returns the claim of a token. It contains the context object and related objects only if a gardenlet
+// claimOf returns the claim of a token. It contains the context object and related objects only if a gardenlet
 // requests the token: other callers could name any object.
-func aboutOf(ctx context.Context, r plugin.Reader, identity *gardensecurity.WorkloadIdentity, caller user.Info,
-	ref *gardensecurity.ContextObject) (about, error) {
-	a := about{WorkloadIdentity: *objectOf(identity)}
+func claimOf(ctx context.Context, r plugin.Reader, identity *gardensecurity.WorkloadIdentity, caller user.Info,
+	ref *gardensecurity.ContextObject) (gardenerClaim, error) {
+	claim := gardenerClaim{WorkloadIdentity: *objectOf(identity)}
 	if ref == nil || !slices.Contains(caller.GetGroups(), constants.SeedsGroup) {
-		return a, nil
+		return claim, nil
 	}
 	gv, err := schema.ParseGroupVersion(ref.APIVersion)
 	if err != nil || gv.Group != gardencore.GroupName {
-		return a, unsupported(ref)
+		return claim, unsupported(ref)
 	}
-	f := finder{ctx, r, &a}
+	f := finder{ctx, r, &claim}
 	switch ref.Kind {
 	case "Shoot":
 		err = f.shoot(ref)
@@ -68,7 +68,7 @@ func aboutOf(ctx context.Context, r plugin.Reader, identity *gardensecurity.Work
 	default:
 		err = unsupported(ref)
 	}
-	return a, err
+	return claim, err
 }
 
 func unsupported(ref *gardensecurity.ContextObject) error {
@@ -80,7 +80,7 @@ func unsupported(ref *gardensecurity.ContextObject) error {
 type finder struct {
 	ctx    context.Context
 	reader plugin.Reader
-	*about
+	*gardenerClaim
 }
 
 // find reads an object. If uid is set, the object must have this UID.

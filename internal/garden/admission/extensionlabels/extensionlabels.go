@@ -25,15 +25,15 @@ var Factory = plugin.Factory{Name: "ExtensionLabels", Operations: plugin.OnCreat
 
 // labelers label the object of a request, by its kind.
 var labelers = map[schema.GroupKind]plugin.Func{
-	gardencore.Kind("BackupBucket"):           with(backupBucket),
+	gardencore.Kind("BackupBucket"):           ofProvider(func(b *gardencore.BackupBucket) string { return b.Spec.Provider.Type }),
 	gardencore.Kind("BackupEntry"):            with(backupEntry),
-	gardencore.Kind("CloudProfile"):           with(cloudProfile),
+	gardencore.Kind("CloudProfile"):           ofProvider(func(p *gardencore.CloudProfile) string { return p.Spec.Type }),
 	gardencore.Kind("NamespacedCloudProfile"): with(namespacedCloudProfile),
 	gardencore.Kind("SecretBinding"):          with(secretBinding),
 	gardencore.Kind("Seed"):                   with(seed),
 	gardencore.Kind("Shoot"):                  with(shoot),
-	security.Kind("CredentialsBinding"):       with(credentialsBinding),
-	security.Kind("WorkloadIdentity"):         with(workloadIdentity),
+	security.Kind("CredentialsBinding"):       ofProvider(func(b *security.CredentialsBinding) string { return b.Provider.Type }),
+	security.Kind("WorkloadIdentity"):         ofProvider(func(w *security.WorkloadIdentity) string { return w.Spec.TargetSystem.Type }),
 }
 
 func admit(ctx context.Context, deps plugin.Dependencies, a admission.Attributes) error {
@@ -101,8 +101,11 @@ func provider(types ...string) (found extensions, _ error) {
 	return found, nil
 }
 
-func backupBucket(_ context.Context, _ plugin.Reader, bucket *gardencore.BackupBucket) (extensions, error) {
-	return provider(bucket.Spec.Provider.Type)
+// ofProvider returns a function that labels the object of a request with its provider.
+func ofProvider[P metav1.Object](providerType func(P) string) plugin.Func {
+	return with(func(_ context.Context, _ plugin.Reader, obj P) (extensions, error) {
+		return provider(providerType(obj))
+	})
 }
 
 func backupEntry(ctx context.Context, r plugin.Reader, entry *gardencore.BackupEntry) (extensions, error) {
@@ -111,10 +114,6 @@ func backupEntry(ctx context.Context, r plugin.Reader, entry *gardencore.BackupE
 		return nil, err
 	}
 	return provider(bucket.Spec.Provider.Type)
-}
-
-func cloudProfile(_ context.Context, _ plugin.Reader, profile *gardencore.CloudProfile) (extensions, error) {
-	return provider(profile.Spec.Type)
 }
 
 func namespacedCloudProfile(ctx context.Context, r plugin.Reader, profile *gardencore.NamespacedCloudProfile) (extensions, error) {
@@ -135,14 +134,6 @@ func secretBinding(_ context.Context, _ plugin.Reader, binding *gardencore.Secre
 		return nil, nil
 	}
 	return provider(strings.Split(binding.Provider.Type, ",")...)
-}
-
-func credentialsBinding(_ context.Context, _ plugin.Reader, binding *security.CredentialsBinding) (extensions, error) {
-	return provider(binding.Provider.Type)
-}
-
-func workloadIdentity(_ context.Context, _ plugin.Reader, identity *security.WorkloadIdentity) (extensions, error) {
-	return provider(identity.Spec.TargetSystem.Type)
 }
 
 // referred reads a cluster-scoped object. Its name has not been validated yet, so an invalid name counts as not found.

@@ -134,29 +134,20 @@ func validateSettings(settings *gardencore.SeedSettings, shoot *gardencore.Shoot
 		errs = append(errs, field.Invalid(path.Child("verticalPodAutoscaler", "enabled"), true, "must be false: the Shoot has one"))
 	}
 	if routing := settings.TopologyAwareRouting; routing != nil && routing.Enabled {
-		for _, component := range disablingTopologyHints(&shoot.Spec.Kubernetes) {
-			errs = append(errs, field.Invalid(path.Child("topologyAwareRouting", "enabled"), true,
-				"must be false while the Shoot disables the feature gate TopologyAwareHints of "+component))
+		kubernetes := &shoot.Spec.Kubernetes
+		for _, component := range []struct {
+			name  string
+			gates map[string]bool
+		}{
+			{"kube-apiserver", ptr.Deref(kubernetes.KubeAPIServer, gardencore.KubeAPIServerConfig{}).FeatureGates},
+			{"kube-controller-manager", ptr.Deref(kubernetes.KubeControllerManager, gardencore.KubeControllerManagerConfig{}).FeatureGates},
+			{"kube-proxy", ptr.Deref(kubernetes.KubeProxy, gardencore.KubeProxyConfig{}).FeatureGates},
+		} {
+			if enabled, set := component.gates["TopologyAwareHints"]; set && !enabled {
+				errs = append(errs, field.Invalid(path.Child("topologyAwareRouting", "enabled"), true,
+					"must be false while the Shoot disables the feature gate TopologyAwareHints of "+component.name))
+			}
 		}
 	}
 	return errs
-}
-
-func disablingTopologyHints(kubernetes *gardencore.Kubernetes) []string {
-	var components []string
-	disables := func(component string, config gardencore.KubernetesConfig) {
-		if enabled, ok := config.FeatureGates["TopologyAwareHints"]; ok && !enabled {
-			components = append(components, component)
-		}
-	}
-	if config := kubernetes.KubeAPIServer; config != nil {
-		disables("kube-apiserver", config.KubernetesConfig)
-	}
-	if config := kubernetes.KubeControllerManager; config != nil {
-		disables("kube-controller-manager", config.KubernetesConfig)
-	}
-	if config := kubernetes.KubeProxy; config != nil {
-		disables("kube-proxy", config.KubernetesConfig)
-	}
-	return components
 }

@@ -58,17 +58,14 @@ func (r *request) validateHibernation(context.Context) error {
 	if !validation.HibernationEnabled(r.shoot.Spec.Hibernation) || validation.HibernationEnabled(r.old.Spec.Hibernation) {
 		return nil
 	}
-	for _, constraint := range r.shoot.Status.Constraints {
-		if constraint.Type != gardencore.ShootHibernationPossible {
-			continue
-		}
-		if constraint.Status != gardencore.ConditionTrue {
-			return field.Forbidden(specPath.Child("hibernation", "enabled"),
-				fmt.Sprintf("the constraint %s of the Shoot is %s: %s", constraint.Type, constraint.Status, constraint.Message))
-		}
+	constraint := validation.Find(r.shoot.Status.Constraints, func(c *gardencore.Condition) bool {
+		return c.Type == gardencore.ShootHibernationPossible
+	})
+	if constraint == nil || constraint.Status == gardencore.ConditionTrue {
 		return nil
 	}
-	return nil
+	return field.Forbidden(specPath.Child("hibernation", "enabled"),
+		fmt.Sprintf("the constraint %s of the Shoot is %s: %s", constraint.Type, constraint.Status, constraint.Message))
 }
 
 // validateManagedIssuer checks that the landscape can publish the public keys of a Shoot's service account tokens. A

@@ -6,6 +6,8 @@ import (
 	gardencore "github.com/gardener/gardener/pkg/apis/core"
 	v1beta1constants "github.com/gardener/gardener/pkg/apis/core/v1beta1/constants"
 	"k8s.io/utils/ptr"
+
+	validation "github.com/gardenlite/gardenlite/internal/garden/validation/corevalidation"
 )
 
 // syncArchitectures keeps the architecture fields of a CloudProfile and the capability "architecture" in sync. If
@@ -18,21 +20,11 @@ func syncArchitectures(spec, old *gardencore.CloudProfileSpec) {
 	case len(defined) == 0 && len(old.MachineCapabilities) > 0:
 		dropCapabilities(spec)
 	case len(defined) > 0:
-		if len(old.MachineCapabilities) == 0 && definedArchitectures(defined) > 1 {
+		if len(old.MachineCapabilities) == 0 && len(validation.CapabilitiesOf(defined)[v1beta1constants.ArchitectureName]) > 1 {
 			fillCapabilities(spec)
 		}
 		fillArchitectures(spec)
 	}
-}
-
-// definedArchitectures returns the number of architectures in the definitions. The last definition of a name counts.
-func definedArchitectures(definitions []gardencore.CapabilityDefinition) int {
-	for _, definition := range slices.Backward(definitions) {
-		if definition.Name == v1beta1constants.ArchitectureName {
-			return len(definition.Values)
-		}
-	}
-	return 0
 }
 
 func dropCapabilities(spec *gardencore.CloudProfileSpec) {

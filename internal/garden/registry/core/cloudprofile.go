@@ -92,7 +92,7 @@ func dropUnusableNamespacedVersions(spec, old *gardencore.NamespacedCloudProfile
 	for i := range spec.MachineImages {
 		image := &spec.MachineImages[i]
 		image.Versions = deleteFunc(image.Versions, func(v gardencore.MachineImageVersion) bool {
-			return findImageVersion(old.MachineImages, image.Name, v.Version) == nil && !validation.Active(v.ExpirableVersion, now)
+			return !hasImageVersion(old.MachineImages, image.Name, v.Version) && !validation.Active(v.ExpirableVersion, now)
 		})
 	}
 	spec.MachineImages = deleteFunc(spec.MachineImages, func(image gardencore.MachineImage) bool {
@@ -108,19 +108,9 @@ func deleteFunc[T any](list []T, del func(T) bool) []T {
 	return list
 }
 
-// findImageVersion returns nil if the version does not exist. If several images or versions have the same name, the
-// last one counts.
-func findImageVersion(images []gardencore.MachineImage, name, version string) *gardencore.MachineImageVersion {
-	for _, image := range slices.Backward(images) {
-		if image.Name != name {
-			continue
-		}
-		for i := range slices.Backward(image.Versions) {
-			if image.Versions[i].Version == version {
-				return &image.Versions[i]
-			}
-		}
-		return nil
-	}
-	return nil
+func hasImageVersion(images []gardencore.MachineImage, name, version string) bool {
+	return slices.ContainsFunc(images, func(image gardencore.MachineImage) bool {
+		return image.Name == name &&
+			slices.ContainsFunc(image.Versions, func(v gardencore.MachineImageVersion) bool { return v.Version == version })
+	})
 }

@@ -40,7 +40,8 @@ type Info struct {
 	ClusterIdentity string
 }
 
-// EnsureGardenObjects creates or updates the default objects of a garden. It does not write objects that are up to date.
+// EnsureGardenObjects creates or updates the default objects of a garden. It does not write objects that are up to
+// date.
 func EnsureGardenObjects(ctx context.Context, config *rest.Config, info Info) error {
 	client, err := dynamic.NewForConfig(manifest.ForWriting(config))
 	if err != nil {
@@ -72,8 +73,7 @@ func setUp(ctx context.Context, client dynamic.Interface, info Info) error {
 	return manifest.CreateMissing(ctx, client, append(cluster, identity))
 }
 
-// clusterIdentity returns the ConfigMap that distinguishes this garden from all others. The ConfigMap is never
-// changed.
+// clusterIdentity returns the ConfigMap that distinguishes this garden from all others. The ConfigMap is never changed.
 func clusterIdentity(info Info) (manifest.Object, error) {
 	id := cmp.Or(info.ClusterIdentity, "gardenlite-"+uuid.NewString())
 	return configMap("the garden's identity", &corev1.ConfigMap{

@@ -88,8 +88,8 @@ func (l *DeletedSeeds) revokes(seed string, issued time.Time) bool {
 	return !l.loaded || !issued.After(l.stored[seed]) || !issued.After(l.own[seed])
 }
 
-// RecordDeletion records that a Seed was deleted: immediately in this DeletedSeeds, and in the ConfigMap for other API servers and
-// restarts.
+// RecordDeletion records that a Seed was deleted: immediately in this DeletedSeeds, and in the ConfigMap for other API
+// servers and restarts.
 func (l *DeletedSeeds) RecordDeletion(client kubernetes.Interface, seed string) {
 	now := l.clock.Now().UTC().Truncate(time.Second) // certificates have whole seconds
 	l.mu.Lock()

@@ -24,8 +24,7 @@ type Progress struct {
 	Type, State string
 	Percent     int32
 	Description string
-	// Done says that the Shoot is as specified; Failed that its operation is not retried until a user changes the
-	// Shoot.
+	// Done says that the Shoot is as specified; Failed that its operation is not retried until a user changes the Shoot.
 	Done, Failed bool
 	// Errors are the descriptions of the last errors.
 	Errors []string

@@ -51,8 +51,8 @@ func DefaultArchitecture(profile *gardencore.CloudProfileSpec, machineType strin
 	return v1beta1constants.ArchitectureAMD64
 }
 
-// SupportsArchitecture reports whether an image version supports an architecture. Capabilities, if the profile defines them, take
-// precedence over the list of architectures.
+// SupportsArchitecture reports whether an image version supports an architecture. Capabilities, if the profile defines
+// them, take precedence over the list of architectures.
 func SupportsArchitecture(version *gardencore.MachineImageVersion, architecture string,
 	definitions []gardencore.CapabilityDefinition) bool {
 	var architectures []string

@@ -33,8 +33,8 @@ func whitelistChanges(tolerations, old *gardencore.ProjectTolerations) bool {
 	return !same(tolerations.Whitelist, old.Whitelist)
 }
 
-// userRolesChange reports whether a user who is not the owner adds or removes roles of users or groups. Service accounts
-// and the owner are not compared: they belong to the project anyway.
+// userRolesChange reports whether a user who is not the owner adds or removes roles of users or groups. Service
+// accounts and the owner are not compared: they belong to the project anyway.
 func userRolesChange(who user.Info, spec, old *gardencore.ProjectSpec) bool {
 	if same(spec.Members, old.Members) || spec.Owner == nil || isOwner(who, spec.Owner) {
 		return false

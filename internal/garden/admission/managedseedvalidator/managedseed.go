@@ -81,8 +81,8 @@ func validate(ctx context.Context, deps plugin.Dependencies, a admission.Attribu
 	return toAPIError(seed, append(errs, of...), err)
 }
 
-// toAPIError returns one Invalid error with errs and err if err is a field error, and an InternalError if err is another
-// error.
+// toAPIError returns one Invalid error with errs and err if err is a field error, and an InternalError if err is
+// another error.
 func toAPIError(seed *seedmanagement.ManagedSeed, errs field.ErrorList, err error) error {
 	if fieldErr := (*field.Error)(nil); errors.As(err, &fieldErr) {
 		errs = append(errs, fieldErr)

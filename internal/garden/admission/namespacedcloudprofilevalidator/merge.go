@@ -132,8 +132,8 @@ func architecturesOf(flavors []gardencore.MachineImageFlavor, complete func(gard
 	return sets.List(found)
 }
 
-// ConvertToParentFormat returns a copy of the spec that expresses the architectures of images and machines in the format of its
-// parent: as capabilities if the parent defines any, else as architectures.
+// ConvertToParentFormat returns a copy of the spec that expresses the architectures of images and machines in the
+// format of its parent: as capabilities if the parent defines any, else as architectures.
 func ConvertToParentFormat(spec *gardencore.NamespacedCloudProfileSpec,
 	definitions []gardencore.CapabilityDefinition) *gardencore.NamespacedCloudProfileSpec {
 	spec = spec.DeepCopy()

@@ -50,8 +50,9 @@ func validate(ctx context.Context, deps plugin.Dependencies, a admission.Attribu
 	return nil
 }
 
-// managedSeedsOf returns the ManagedSeeds that refer to a Shoot; there should be at most one. A DeleteCollection request
-// has no name, so all ManagedSeeds of the namespace's Shoots are returned: one of them is enough to refuse the request.
+// managedSeedsOf returns the ManagedSeeds that refer to a Shoot; there should be at most one. A DeleteCollection
+// request has no name, so all ManagedSeeds of the namespace's Shoots are returned: one of them is enough to refuse the
+// request.
 func managedSeedsOf(ctx context.Context, r plugin.Reader, namespace, shoot string) ([]*seedmanagement.ManagedSeed, error) {
 	if namespace != constants.GardenNamespace { // all ManagedSeeds are in this namespace
 		return nil, nil

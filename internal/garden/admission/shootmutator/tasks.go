@@ -64,8 +64,8 @@ func rotatesSSHKeys(shoot *gardencore.Shoot) bool {
 	})
 }
 
-// requestRetryInMaintenance annotates a failed Shoot whose changes are confined to the maintenance time window, so that its
-// operation is retried in that window.
+// requestRetryInMaintenance annotates a failed Shoot whose changes are confined to the maintenance time window, so that
+// its operation is retried in that window.
 func requestRetryInMaintenance(shoot, old *gardencore.Shoot) {
 	maintenance, last := shoot.Spec.Maintenance, shoot.Status.LastOperation
 	if maintenance == nil || !ptr.Deref(maintenance.ConfineSpecUpdateRollout, false) || last == nil ||

@@ -150,9 +150,9 @@ func (p pool) validateCapabilities() *field.Error {
 		fmt.Sprintf("machine image %s has no flavor for machine type %q", machine.Image.Name, machine.Type))
 }
 
-// validateUnchangedPool returns the error for an unchanged pool whose machine type the CloudProfile does not have any more
-// (machineType is set), or which has no image. It returns nil for a Shoot that is being deleted, so that its finalizers
-// can be removed.
+// validateUnchangedPool returns the error for an unchanged pool whose machine type the CloudProfile does not have any
+// more (machineType is set), or which has no image. It returns nil for a Shoot that is being deleted, so that its
+// finalizers can be removed.
 func (p pool) validateUnchangedPool(machineType bool) *field.Error {
 	switch {
 	case p.shoot.DeletionTimestamp != nil:

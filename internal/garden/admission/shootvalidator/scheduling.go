@@ -60,8 +60,8 @@ func (r *request) validateScheduling(ctx context.Context) error {
 	return r.validateSeedStaysSuitable()
 }
 
-// validateSeedAssignment checks how the seed is set: in a create request by users who may update the subresource binding,
-// afterwards only through this subresource.
+// validateSeedAssignment checks how the seed is set: in a create request by users who may update the subresource
+// binding, afterwards only through this subresource.
 func (r *request) validateSeedAssignment(ctx context.Context) error {
 	if r.GetOperation() == admission.Create {
 		return r.validateBindingPermission(ctx)
@@ -174,8 +174,8 @@ func (r *request) shootsOnSeed(ctx context.Context) (int64, error) {
 	return int64(distinct.Len()), err
 }
 
-// validateMigration checks that the control plane can be migrated: both seeds have a backup, and the new one has the same
-// internal domain and the default domain of the Shoot.
+// validateMigration checks that the control plane can be migrated: both seeds have a backup, and the new one has the
+// same internal domain and the default domain of the Shoot.
 func (r *request) validateMigration(ctx context.Context) error {
 	from, err := shootcommon.Seed(ctx, r.deps.Reader, r.old)
 	if err != nil {

@@ -128,8 +128,8 @@ func (p pool) validateZones() field.ErrorList {
 	return errs
 }
 
-// unavailable returns the reasons for which the pool cannot use a type of machines or volumes: the CloudProfile does not
-// offer it any more, or one of the pool's zones does not have it.
+// unavailable returns the reasons for which the pool cannot use a type of machines or volumes: the CloudProfile does
+// not offer it any more, or one of the pool's zones does not have it.
 func (p pool) unavailable(name string, usable *bool, missingTypes func(gardencore.AvailabilityZone) []string) []string {
 	var reasons []string
 	if !ptr.Deref(usable, false) {

@@ -79,10 +79,9 @@ func validateNewShoot(shoot *gardencore.Shoot) field.ErrorList {
 	)
 }
 
-// syncCloudProfileFields keeps the deprecated spec.cloudProfileName and spec.cloudProfile in sync, if the latter
-// refers to a CloudProfile; the reference wins. From Kubernetes 1.33, an empty cloudProfileName is not filled in any
-// more. From Kubernetes 1.34, it does not fill in the reference either, and an update that does not change it removes
-// it.
+// syncCloudProfileFields keeps the deprecated spec.cloudProfileName and spec.cloudProfile in sync, if the latter refers
+// to a CloudProfile; the reference wins. From Kubernetes 1.33, an empty cloudProfileName is not filled in any more.
+// From Kubernetes 1.34, it does not fill in the reference either, and an update that does not change it removes it.
 func syncCloudProfileFields(old, shoot *gardencore.Shoot) {
 	const cloudProfile = v1beta1constants.CloudProfileReferenceKindCloudProfile
 	if shoot.DeletionTimestamp != nil {

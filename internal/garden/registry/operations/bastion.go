@@ -36,8 +36,7 @@ func bastions(clock clock.PassiveClock, timeToLive time.Duration) resource.Defin
 		Versions: []string{"v1alpha1"}, Namespaced: true,
 		CopySpec:    func(to, from *gardenoperations.Bastion) { to.Spec = from.Spec },
 		SpecChanged: bastionSpecChanged,
-		// There is no CopyStatus: as in Gardener, a new Bastion keeps the status of the request, except for its
-		// times.
+		// There is no CopyStatus: as in Gardener, a new Bastion keeps the status of the request, except for its times.
 		PrepareForCreate: func(_ context.Context, b *gardenoperations.Bastion) {
 			resource.ConsumeOperationAnnotation(b, v1beta1constants.GardenerOperationKeepalive)
 			heartbeat(b, clock.Now(), timeToLive)
@@ -75,8 +74,8 @@ func bastionSpecChanged(b, old *gardenoperations.Bastion) bool {
 		forced(b) && !forced(old)
 }
 
-// keepHeartbeat resets the owner, the expiration and the heartbeat of a Bastion when a client updates its status. It keeps
-// a heartbeat in the future, so that the validation refuses it, as Gardener does.
+// keepHeartbeat resets the owner, the expiration and the heartbeat of a Bastion when a client updates its status. It
+// keeps a heartbeat in the future, so that the validation refuses it, as Gardener does.
 func keepHeartbeat(b, old *gardenoperations.Bastion, now time.Time) {
 	b.OwnerReferences = old.OwnerReferences
 	resource.ConsumeOperationAnnotation(b, v1beta1constants.GardenerOperationKeepalive) // only updates of the Bastion itself keep it alive

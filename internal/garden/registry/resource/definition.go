@@ -28,7 +28,8 @@ type Object interface {
 
 // Definition is what is specific to a resource. Functions that are nil do nothing.
 type Definition[T Object] struct {
-	// Resource, Kind, ShortNames and Categories are the names of the resource. Its singular name is the kind in lower case.
+	// Resource, Kind, ShortNames and Categories are the names of the resource. Its singular name is the kind in lower
+	// case.
 	Resource   schema.GroupResource
 	Kind       string
 	ShortNames []string
@@ -106,8 +107,8 @@ func GenerateName(obj metav1.Object) {
 	}
 }
 
-// ConsumeOperationAnnotation removes the annotation gardener.cloud/operation if it has one of these values, and reports whether it
-// did. It is for operations that the API server itself answers, by increasing the generation.
+// ConsumeOperationAnnotation removes the annotation gardener.cloud/operation if it has one of these values, and reports
+// whether it did. It is for operations that the API server itself answers, by increasing the generation.
 func ConsumeOperationAnnotation(obj metav1.Object, operations ...string) bool {
 	if !HasOperationAnnotation(obj, operations...) {
 		return false

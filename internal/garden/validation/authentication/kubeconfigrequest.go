@@ -20,8 +20,7 @@ const (
 	maxExpiration = math.MaxUint32
 )
 
-// ValidateKubeconfigRequest checks a request for a kubeconfig of a shoot, for admins
-// and for viewers alike.
+// ValidateKubeconfigRequest checks a request for a kubeconfig of a shoot, for admins and for viewers alike.
 func ValidateKubeconfigRequest(request *gardenauthentication.KubeconfigRequest) field.ErrorList {
 	path := field.NewPath("spec", "expirationSeconds")
 	switch seconds := request.Spec.ExpirationSeconds; {

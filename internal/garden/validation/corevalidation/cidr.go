@@ -55,8 +55,7 @@ func (c *CIDR) ValidateParse() field.ErrorList {
 	return c.invalid("must be a network range in CIDR notation: %v", c.err)
 }
 
-// ValidateIPFamily refuses a range of another family; an unknown family accepts
-// both.
+// ValidateIPFamily refuses a range of another family; an unknown family accepts both.
 func (c *CIDR) ValidateIPFamily(family gardencore.IPFamily) field.ErrorList {
 	if (family == gardencore.IPFamilyIPv4 && c.IsIPv6()) || (family == gardencore.IPFamilyIPv6 && c.IsIPv4()) {
 		return c.invalid("must be an %s range", family)
@@ -201,8 +200,7 @@ func validateNoSeedOverlap(cidr *CIDR, kind string, seedNodes *string, seedPods,
 	return errs
 }
 
-// ValidateShootNetworkDisjointedness checks the networks of a shoot against each
-// other.
+// ValidateShootNetworkDisjointedness checks the networks of a shoot against each other.
 func ValidateShootNetworkDisjointedness(path *field.Path, nodes, pods, services *string) field.ErrorList {
 	var errs field.ErrorList
 	for _, pair := range []struct {

@@ -258,8 +258,7 @@ func ValidateCredentialsRef(ref corev1.ObjectReference, path *field.Path) field.
 	return append(errs, ValidateDNS1123Subdomain(ref.Namespace, path.Child("namespace"))...)
 }
 
-// ValidateLocalCredentialsRef is ValidateCredentialsRef for a reference within the
-// object's own namespace.
+// ValidateLocalCredentialsRef is ValidateCredentialsRef for a reference within the object's own namespace.
 func ValidateLocalCredentialsRef(ref autoscalingv1.CrossVersionObjectReference, path *field.Path) field.ErrorList {
 	return validateCredentials(corev1.ObjectReference{APIVersion: ref.APIVersion, Kind: ref.Kind, Name: ref.Name}, path)
 }

@@ -9,8 +9,7 @@ import (
 const (
 	// CloudProfileCapabilities allows machine capabilities in cloud profiles.
 	CloudProfileCapabilities featuregate.Feature = "CloudProfileCapabilities"
-	// VersionClassificationLifecycle allows lifecycles instead of a
-	// classification for the versions in cloud profiles.
+	// VersionClassificationLifecycle allows lifecycles instead of a classification for the versions in cloud profiles.
 	VersionClassificationLifecycle featuregate.Feature = "VersionClassificationLifecycle"
 	// InPlaceNodeUpdates allows the in-place update strategies of worker pools.
 	InPlaceNodeUpdates featuregate.Feature = "InPlaceNodeUpdates"

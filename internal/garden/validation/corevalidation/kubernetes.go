@@ -44,8 +44,7 @@ func rotatesETCDKey(maintenance *gardencore.Maintenance) bool {
 	return config != nil && config.RotationPeriod != nil && config.RotationPeriod.Duration != 0
 }
 
-// validateKubernetes checks spec.kubernetes. A shoot without workers must not configure the components that need
-// nodes.
+// validateKubernetes checks spec.kubernetes. A shoot without workers must not configure the components that need nodes.
 func validateKubernetes(kubernetes gardencore.Kubernetes, networking *gardencore.Networking, options kubernetesOptions,
 	workerless bool, path *field.Path) field.ErrorList {
 	version := kubernetes.Version

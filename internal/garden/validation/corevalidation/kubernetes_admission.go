@@ -77,8 +77,7 @@ func validateAdmissionPlugin(plugin gardencore.AdmissionPlugin, version string, 
 	return errs
 }
 
-// podSecurityDecoder reads a PodSecurityConfiguration of any version, and like
-// kube-apiserver tolerates unknown fields.
+// podSecurityDecoder reads a PodSecurityConfiguration of any version, and like kube-apiserver tolerates unknown fields.
 var podSecurityDecoder = func() runtime.Decoder {
 	scheme := runtime.NewScheme()
 	utilruntime.Must(podsecurityv1alpha1.AddToScheme(scheme))

@@ -159,8 +159,7 @@ func flavorArchitectures(flavors []gardencore.MachineImageFlavor, allowed []stri
 
 // ---- machine types ----
 
-// validateMachineTypes checks the machine types of a cloud profile or a namespaced cloud profile by the rules for
-// both.
+// validateMachineTypes checks the machine types of a cloud profile or a namespaced cloud profile by the rules for both.
 func validateMachineTypes(types []gardencore.MachineType, capabilities gardencore.Capabilities, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	names := sets.New[string]()

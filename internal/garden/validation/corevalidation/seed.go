@@ -59,8 +59,7 @@ func ValidateSeedTemplateUpdate(newTemplate, oldTemplate *gardencore.SeedTemplat
 
 // ---- specification ----
 
-// ValidateSeedSpec checks the specification of a seed or, with fewer required
-// fields, of a template for seeds.
+// ValidateSeedSpec checks the specification of a seed or, with fewer required fields, of a template for seeds.
 func ValidateSeedSpec(spec *gardencore.SeedSpec, path *field.Path, inTemplate bool) field.ErrorList {
 	return slices.Concat(
 		validateSeedProvider(spec.Provider, path.Child("provider"), inTemplate),

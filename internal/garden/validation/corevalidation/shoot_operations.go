@@ -185,8 +185,7 @@ func unavailableOperation(asked requestedOperations, shoot *gardencore.Shoot) *f
 	return nil
 }
 
-// validateRequestedOperations checks the operations of one annotation against each
-// other and the state of the shoot.
+// validateRequestedOperations checks the operations of one annotation against each other and the state of the shoot.
 func validateRequestedOperations(asked requestedOperations, shoot *gardencore.Shoot, twoStepsPath *field.Path) field.ErrorList {
 	var (
 		errs        field.ErrorList
@@ -240,8 +239,7 @@ var rotationSteps = map[string]rotationStep{
 	constants.OperationRotateETCDEncryptionKeyComplete:                   {etcdEncryptionKey: true},
 }
 
-// validateOperationContext checks an operation against the state of the rotations and
-// the worker pools.
+// validateOperationContext checks an operation against the state of the rotations and the worker pools.
 func validateOperationContext(operation string, shoot *gardencore.Shoot, path *field.Path) field.ErrorList {
 	switch {
 	case strings.HasPrefix(operation, rolloutWorkersRotation):
@@ -292,8 +290,7 @@ func validateOperationContext(operation string, shoot *gardencore.Shoot, path *f
 	return errs
 }
 
-// readyForRotation reports whether a rotation can begin: the shoot is not being created, restored, migrated or
-// deleted.
+// readyForRotation reports whether a rotation can begin: the shoot is not being created, restored, migrated or deleted.
 func readyForRotation(last *gardencore.LastOperation) bool {
 	if last == nil {
 		return false

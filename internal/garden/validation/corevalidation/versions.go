@@ -37,8 +37,7 @@ func LifecycleStages(version gardencore.ExpirableVersion) []gardencore.Lifecycle
 	return stages
 }
 
-// ClassificationAt returns the classification of the last stage that began before now, or unavailable if there is
-// none.
+// ClassificationAt returns the classification of the last stage that began before now, or unavailable if there is none.
 func ClassificationAt(version gardencore.ExpirableVersion, now time.Time) gardencore.VersionClassification {
 	current := gardencore.ClassificationUnavailable
 	for _, stage := range LifecycleStages(version) {

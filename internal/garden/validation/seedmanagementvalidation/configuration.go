@@ -115,8 +115,7 @@ func nonNegativeDuration(value *metav1.Duration, path *field.Path) field.ErrorLi
 
 // ---- connections ----
 
-// validate checks that the connection has the kubeconfigs that it needs, and no others, for the kind of
-// bootstrapping.
+// validate checks that the connection has the kubeconfigs that it needs, and no others, for the kind of bootstrapping.
 func (r connectionRules) validate(connection gardenletv1alpha1.GardenClientConnection, path *field.Path) field.ErrorList {
 	const notBootstrapped = "must not be set without bootstrapping"
 	var errs field.ErrorList

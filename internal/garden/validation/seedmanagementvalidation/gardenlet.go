@@ -12,8 +12,7 @@ import (
 	validation "github.com/gardenlite/gardenlite/internal/garden/validation/corevalidation"
 )
 
-// ValidateGardenlet checks a gardenlet without comparing it to an old one. A gardenlet must be in the namespace
-// garden.
+// ValidateGardenlet checks a gardenlet without comparing it to an old one. A gardenlet must be in the namespace garden.
 func ValidateGardenlet(gardenlet *gardenseedmanagement.Gardenlet) field.ErrorList {
 	return slices.Concat(
 		apivalidation.ValidateObjectMeta(&gardenlet.ObjectMeta, true, apivalidation.NameIsDNSLabel, field.NewPath("metadata")),

@@ -32,8 +32,7 @@ const (
 	rsaBits = 2048
 	// readyKeys is the maximum number of keys that are generated in advance.
 	readyKeys = 4
-	// fillDelay is the delay after the start before keys are generated in advance, so that this does not slow the
-	// start.
+	// fillDelay is the delay after the start before keys are generated in advance, so that this does not slow the start.
 	fillDelay = 10 * time.Second
 	// keyTimeout is how long a request waits for a key. It is less than the usual timeouts of clients, so that they are
 	// told to try again.

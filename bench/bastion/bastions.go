@@ -26,7 +26,7 @@ type bastion struct {
 
 // newBastion creates a Bastion and waits until a watch says that it is ready, as clients do.
 func (l *landscape) newBastion(ctx context.Context, name string) (*bastion, error) {
-	ctx, cancel := context.WithTimeout(ctx, patience)
+	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	b := &bastion{name: name}
 	var err error
@@ -96,7 +96,7 @@ func (l *landscape) deleteBastions(ctx context.Context, gone ...*bastion) error 
 		}
 	}
 	for _, b := range gone {
-		if err := harness.Poll(ctx, patience, func() (bool, error) {
+		if err := harness.Poll(ctx, timeout, func() (bool, error) {
 			_, err := all.Get(ctx, b.name, metav1.GetOptions{})
 			return apierrors.IsNotFound(err), nil
 		}); err != nil {

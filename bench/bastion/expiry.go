@@ -15,8 +15,8 @@ import (
 const timeToLive = time.Minute
 
 // expiry measures how long a session goes on after its Bastion has expired.
-func expiry(ctx context.Context, l *landscape, p *plain, c config) error {
-	base, err := plainCut(ctx, l, p, c.expiring)
+func expiry(ctx context.Context, l *landscape, p *plainServers, c config) error {
+	base, err := baselineExpiry(ctx, l, p, c.expiring)
 	if err != nil {
 		return fmt.Errorf("baseline: %w", err)
 	}
@@ -54,7 +54,8 @@ func expiry(ctx context.Context, l *landscape, p *plain, c config) error {
 	return nil
 }
 
-func plainCut(ctx context.Context, l *landscape, p *plain, runs int) (took []time.Duration, err error) {
+// baselineExpiry measures how long it takes to delete a ConfigMap and to close the connections of the plain SSH servers.
+func baselineExpiry(ctx context.Context, l *landscape, p *plainServers, runs int) (took []time.Duration, err error) {
 	for i := range runs {
 		t, err := p.route().dial()
 		if err != nil {
@@ -69,7 +70,7 @@ func plainCut(ctx context.Context, l *landscape, p *plain, runs int) (took []tim
 			return nil, err
 		}
 		begin := time.Now()
-		p.cut()
+		p.disconnect()
 		_ = t.node.Wait()
 		took = append(took, gone+time.Since(begin))
 		t.close()

@@ -19,7 +19,7 @@ import (
 const (
 	namespace = "garden-dev"
 	shootName = "bench"
-	patience  = 5 * time.Minute
+	timeout   = 5 * time.Minute
 )
 
 var bastions = schema.GroupVersionResource{Group: "operations.gardener.cloud", Version: "v1alpha1", Resource: "bastions"}
@@ -77,7 +77,7 @@ func (l *landscape) findNode(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return harness.Poll(ctx, patience, func() (bool, error) {
+	return harness.Poll(ctx, timeout, func() (bool, error) {
 		nodes, err := client.CoreV1().Nodes().List(ctx, metav1.ListOptions{})
 		if err != nil {
 			return false, err
@@ -95,7 +95,7 @@ func (l *landscape) findNode(ctx context.Context) error {
 
 // configMap creates a ConfigMap, and waits until a watch reports it.
 func (l *landscape) configMap(ctx context.Context, name string) error {
-	ctx, cancel := context.WithTimeout(ctx, patience)
+	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	maps := l.kube.CoreV1().ConfigMaps(namespace)
 	one := metav1.ListOptions{FieldSelector: "metadata.name=" + name}
@@ -122,7 +122,7 @@ func (l *landscape) deleteConfigMap(ctx context.Context, name string) (time.Dura
 	if err := maps.Delete(ctx, name, metav1.DeleteOptions{}); err != nil {
 		return 0, err
 	}
-	err := harness.Poll(ctx, patience, func() (bool, error) {
+	err := harness.Poll(ctx, timeout, func() (bool, error) {
 		_, err := maps.Get(ctx, name, metav1.GetOptions{})
 		return apierrors.IsNotFound(err), nil
 	})

@@ -33,7 +33,7 @@ func main() {
 }
 
 func bench(ctx context.Context, c config) error {
-	servers, err := startPlain()
+	servers, err := startPlainServers()
 	if err != nil {
 		return fmt.Errorf("baseline: %w", err)
 	}
@@ -41,7 +41,7 @@ func bench(ctx context.Context, c config) error {
 	for _, part := range []struct {
 		name  string
 		flags []string
-		run   func(context.Context, *landscape, *plain, config) error
+		run   func(context.Context, *landscape, *plainServers, config) error
 	}{
 		{"prompts", nil, prompts}, {"many", nil, many}, {"throughput", nil, throughput},
 		{"expiry", []string{"--bastion-time-to-live=" + timeToLive.String()}, expiry},
@@ -79,7 +79,7 @@ func verdict(limit string, met bool) string {
 func ratio(a, b time.Duration) float64 { return float64(a) / float64(max(b, 1)) }
 
 // prompts measures how long it takes from creating a Bastion to a prompt on the node.
-func prompts(ctx context.Context, l *landscape, p *plain, c config) error {
+func prompts(ctx context.Context, l *landscape, p *plainServers, c config) error {
 	var base, took, ready []time.Duration
 	for i := range c.runs {
 		begin := time.Now()

@@ -12,7 +12,7 @@ import (
 const atOnce = 16
 
 // many measures what many Bastions at once cost. Each of them is used at the end.
-func many(ctx context.Context, l *landscape, _ *plain, c config) error {
+func many(ctx context.Context, l *landscape, _ *plainServers, c config) error {
 	begin := time.Now()
 	if err := harness.InParallel(ctx, atOnce, c.many, func(ctx context.Context, i int) error {
 		return l.configMap(ctx, fmt.Sprintf("many%d", i))

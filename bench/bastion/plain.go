@@ -10,9 +10,9 @@ import (
 	"golang.org/x/crypto/ssh"
 )
 
-// plain has two SSH servers of golang.org/x/crypto without additions, the second one reached through the first one:
+// plainServers are two SSH servers of golang.org/x/crypto without additions, the second one reached through the first one:
 // the least that bastions could cost.
-type plain struct {
+type plainServers struct {
 	key      ssh.Signer
 	config   *ssh.ServerConfig
 	bastion  net.Listener
@@ -23,8 +23,8 @@ type plain struct {
 	group    sync.WaitGroup
 }
 
-func startPlain() (p *plain, err error) {
-	p = &plain{}
+func startPlainServers() (p *plainServers, err error) {
+	p = &plainServers{}
 	if p.key, err = newKey(); err != nil {
 		return nil, err
 	}
@@ -47,23 +47,23 @@ func startPlain() (p *plain, err error) {
 	return p, nil
 }
 
-func (p *plain) route() route {
+func (p *plainServers) route() route {
 	return route{bastion: p.bastion.Addr().String(), node: p.node.Addr().String(), bastionKey: p.key, nodeKey: p.key}
 }
 
-func (p *plain) stop() {
+func (p *plainServers) stop() {
 	_ = p.bastion.Close()
 	_ = p.node.Close()
-	p.cut()
+	p.disconnect()
 	p.mu.Lock()
 	p.stopping = true
 	p.mu.Unlock()
-	p.cut()
+	p.disconnect()
 	p.group.Wait()
 }
 
-// cut closes all connections.
-func (p *plain) cut() {
+// disconnect closes all connections.
+func (p *plainServers) disconnect() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for _, conn := range p.open {
@@ -72,8 +72,8 @@ func (p *plain) cut() {
 	p.open = nil
 }
 
-// track records a connection for cut.
-func (p *plain) track(conn net.Conn) {
+// track records a connection for disconnect.
+func (p *plainServers) track(conn net.Conn) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.stopping {
@@ -82,7 +82,7 @@ func (p *plain) track(conn net.Conn) {
 	p.open = append(p.open, conn)
 }
 
-func (p *plain) accept(l net.Listener, serve func(ssh.NewChannel)) {
+func (p *plainServers) accept(l net.Listener, serve func(ssh.NewChannel)) {
 	for {
 		conn, err := l.Accept()
 		if err != nil {
@@ -138,7 +138,7 @@ func forward(channel ssh.NewChannel) {
 }
 
 // session serves a shell, which only prompts, or a command that takes or gives bytes.
-func (p *plain) session(channel ssh.NewChannel) {
+func (p *plainServers) session(channel ssh.NewChannel) {
 	client, requests, err := channel.Accept()
 	if err != nil {
 		return

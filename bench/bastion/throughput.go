@@ -9,7 +9,7 @@ import (
 )
 
 // throughput measures how many bytes a second simultaneous sessions through one bastion move.
-func throughput(ctx context.Context, l *landscape, p *plain, c config) error {
+func throughput(ctx context.Context, l *landscape, p *plainServers, c config) error {
 	b, err := l.newBastion(ctx, "throughput")
 	if err != nil {
 		return err

@@ -47,7 +47,7 @@ func main() {
 
 func bench(ctx context.Context, f flags) error {
 	if f.baseline != "" {
-		if err := harness.Bare(ctx, f.baseline, func(s harness.BareServer) error { return measureBare(ctx, s, f) }); err != nil {
+		if err := harness.WithBaseline(ctx, f.baseline, func(s harness.BaselineServer) error { return measureBaseline(ctx, s, f) }); err != nil {
 			return fmt.Errorf("baseline: %w", err)
 		}
 	}
@@ -76,7 +76,7 @@ func bench(ctx context.Context, f flags) error {
 	return many(ctx, users, f)
 }
 
-func measureBare(ctx context.Context, s harness.BareServer, f flags) error {
+func measureBaseline(ctx context.Context, s harness.BaselineServer, f flags) error {
 	client, err := kubernetes.NewForConfig(s.Config)
 	if err != nil {
 		return err

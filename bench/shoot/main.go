@@ -50,7 +50,7 @@ func bench(ctx context.Context, baseline, part string, runs, hibernated int) err
 func first(ctx context.Context, baseline string, runs int) error {
 	var base, shoots []time.Duration
 	for i := range runs {
-		took, _, err := harness.Baseline(ctx, baseline)
+		took, _, err := harness.MeasureBaseline(ctx, baseline)
 		if err != nil {
 			return fmt.Errorf("baseline: %w", err)
 		}
@@ -87,7 +87,7 @@ func firstShoot(ctx context.Context) (time.Duration, error) {
 
 // running prints what 1, 5 and 10 running shoots cost.
 func running(ctx context.Context, baseline string) error {
-	_, bare, err := harness.Baseline(ctx, baseline)
+	_, bare, err := harness.MeasureBaseline(ctx, baseline)
 	if err != nil {
 		return fmt.Errorf("baseline: %w", err)
 	}

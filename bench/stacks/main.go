@@ -44,14 +44,14 @@ func (b *bench) run(ctx context.Context) (err error) {
 	if b.kube, err = b.landscape.Client(ctx); err != nil {
 		return err
 	}
-	if err := b.installs(ctx); err != nil {
+	if err := b.measureInstall(ctx); err != nil {
 		return err
 	}
-	return b.idle(ctx)
+	return b.measureIdle(ctx)
 }
 
-// installs prints how long the installation of a stack takes.
-func (b *bench) installs(ctx context.Context) error {
+// measureInstall prints how long the installation of a stack takes.
+func (b *bench) measureInstall(ctx context.Context) error {
 	var base time.Duration
 	for _, row := range []struct {
 		name    string
@@ -88,8 +88,8 @@ func (b *bench) install(ctx context.Context, flags ...string) (time.Duration, er
 	return took, err
 }
 
-// idle prints what idle namespace stacks cost.
-func (b *bench) idle(ctx context.Context) error {
+// measureIdle prints what idle namespace stacks cost.
+func (b *bench) measureIdle(ctx context.Context) error {
 	if _, err := b.landscape.Run(ctx, "stack", "install", filepath.Join(b.packages, "mysql"), "--namespace=infra"); err != nil {
 		return err
 	}

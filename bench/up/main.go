@@ -23,7 +23,7 @@ func bench(ctx context.Context, baseline string, runs int) error {
 	var base, cold, warm, stop, seeded, seededWarm []time.Duration
 	var last, lastSeeded sample
 	for i := range runs {
-		took, _, err := harness.Baseline(ctx, baseline)
+		took, _, err := harness.MeasureBaseline(ctx, baseline)
 		if err != nil {
 			return fmt.Errorf("baseline: %w", err)
 		}

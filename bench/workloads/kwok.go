@@ -25,7 +25,7 @@ import (
 // kwok returns how long Pods take with KWOK's controller from their creation until all are Running. There is no
 // scheduler: they are created with their Nodes.
 func kwok(ctx context.Context, folder string, count int32) (took time.Duration, err error) {
-	err = harness.Bare(ctx, folder, func(s harness.BareServer) error {
+	err = harness.WithBaseline(ctx, folder, func(s harness.BaselineServer) error {
 		client, err := kubernetes.NewForConfig(s.Config)
 		if err != nil {
 			return err

@@ -19,18 +19,18 @@ import (
 	"k8s.io/client-go/util/keyutil"
 )
 
-// Baseline starts etcd and kube-apiserver in parallel, with defaults. It returns how long it took until /readyz was
-// ok, and the resident memory of kube-apiserver then, in bytes.
-func Baseline(ctx context.Context, folder string) (took time.Duration, resident uint64, err error) {
-	err = Bare(ctx, folder, func(s BareServer) error {
+// MeasureBaseline starts etcd and kube-apiserver in parallel, with defaults. It returns how long it took until /readyz
+// was ok, and the resident memory of kube-apiserver then, in bytes.
+func MeasureBaseline(ctx context.Context, folder string) (took time.Duration, resident uint64, err error) {
+	err = WithBaseline(ctx, folder, func(s BaselineServer) error {
 		took, resident = s.Took, s.Resident
 		return nil
 	})
 	return took, resident, err
 }
 
-// BareServer is a running kube-apiserver with etcd, both with defaults.
-type BareServer struct {
+// BaselineServer is a running kube-apiserver with etcd, both with default flags.
+type BaselineServer struct {
 	// Took is how long it took until /readyz was ok, and Resident the resident memory of kube-apiserver then, in
 	// bytes.
 	Took     time.Duration
@@ -39,8 +39,8 @@ type BareServer struct {
 	Config *rest.Config
 }
 
-// Bare starts etcd and kube-apiserver in parallel, calls fn once /readyz is ok, and ends them.
-func Bare(ctx context.Context, folder string, fn func(BareServer) error) error {
+// WithBaseline starts etcd and kube-apiserver in parallel, calls fn once /readyz is ok, and ends them.
+func WithBaseline(ctx context.Context, folder string, fn func(BaselineServer) error) error {
 	dir, err := os.MkdirTemp("", "bench-baseline-")
 	if err != nil {
 		return err
@@ -86,10 +86,10 @@ func Bare(ctx context.Context, folder string, fn func(BareServer) error) error {
 	if err != nil {
 		return err
 	}
-	return fn(BareServer{Took: time.Since(begin), Resident: apiserver.Resident(), Config: config})
+	return fn(BaselineServer{Took: time.Since(begin), Resident: apiserver.Resident(), Config: config})
 }
 
-// credentials are made for the bare kube-apiserver, so that it need not make them.
+// credentials are created for the kube-apiserver, which then does not create its own.
 type credentials struct {
 	cert, key, tokens, token string
 	ca                       []byte

@@ -66,7 +66,7 @@ func InParallel(ctx context.Context, limit, count int, f func(ctx context.Contex
 	return group.Wait()
 }
 
-// Median returns the median.
+// Median returns the median; of an even number of values, the larger one in the middle.
 func Median(values []time.Duration) time.Duration {
 	values = slices.Clone(values)
 	slices.Sort(values)

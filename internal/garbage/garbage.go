@@ -10,30 +10,30 @@ import (
 )
 
 const (
-	// starting is the percentage of garbage during the start: most of what is allocated then is garbage at its end,
+	// startPercent is the percentage of garbage during the start: most of what is allocated then is garbage at its end,
 	// and frequent collections cost time.
-	starting = 100
-	// resting is the percentage after the start, when most of the memory is in API servers that change little.
+	startPercent = 100
+	// idlePercent is the percentage after the start, when most of the memory is in API servers that change little.
 	// Temporary objects leave holes that stay: at 40, a further shoot takes a tenth more.
-	resting = 25
-	// crowded is the percentage while many requests are answered at a time. At 25, garbage collection takes a third
+	idlePercent = 25
+	// loadPercent is the percentage while many requests are answered at a time. At 25, garbage collection takes a third
 	// of the processors' time then.
-	crowded = 150
-	// quiet is how long crowded stays after the last call of Crowd; it can be twice as long.
-	quiet = time.Second
+	loadPercent = 150
+	// loadPeriod is how long loadPercent stays after the last call of ReportLoad; it can be twice as long.
+	loadPeriod = time.Second
 	// variable is Go's own environment variable. If it is set, the percentage does not change.
 	variable = "GOGC"
 )
 
 // TuneForStart sets the percentage for the start. Call it before much is allocated.
-func TuneForStart() { process.begin(starting) }
+func TuneForStart() { process.setUsual(startPercent) }
 
 // TuneForIdle sets the percentage for the time after the start.
-func TuneForIdle() { process.begin(resting) }
+func TuneForIdle() { process.setUsual(idlePercent) }
 
-// Crowd raises the percentage while many requests are answered. Call it for each of them, as often as needed. The
-// percentage goes back one or two seconds after the last call.
-func Crowd() { process.crowd(time.Now()) }
+// ReportLoad raises the percentage for one or two seconds. Call it as often as needed while many requests are answered
+// or much data is forwarded.
+func ReportLoad() { process.reportLoad(time.Now()) }
 
 var process = collector{set: set, after: func(d time.Duration, f func()) { time.AfterFunc(d, f) }}
 
@@ -44,11 +44,11 @@ type collector struct {
 
 	mu     sync.Mutex
 	usual  int
-	last   time.Time // the last call of crowd
+	last   time.Time // the last call of reportLoad
 	raised bool
 }
 
-func (c *collector) begin(percent int) {
+func (c *collector) setUsual(percent int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.usual = percent
@@ -57,24 +57,24 @@ func (c *collector) begin(percent int) {
 	}
 }
 
-func (c *collector) crowd(now time.Time) {
+func (c *collector) reportLoad(now time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.last = now
-	if c.raised || c.usual >= crowded || c.usual == 0 { // TuneForStart was not called: this process is no landscape
+	if c.raised || c.usual >= loadPercent || c.usual == 0 { // TuneForStart was not called: this process is no landscape
 		return
 	}
 	c.raised = true
-	c.set(crowded)
-	c.after(quiet, func() { c.look(now) })
+	c.set(loadPercent)
+	c.after(loadPeriod, func() { c.endLoad(now) })
 }
 
-// look goes back to the usual percentage if crowd was not called since.
-func (c *collector) look(since time.Time) {
+// endLoad goes back to the usual percentage if reportLoad was not called since.
+func (c *collector) endLoad(since time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if last := c.last; last.After(since) {
-		c.after(quiet, func() { c.look(last) })
+		c.after(loadPeriod, func() { c.endLoad(last) })
 		return
 	}
 	c.raised = false

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// TestCrowd lets many requests come and go.
-func TestCrowd(t *testing.T) {
+// TestLoad lets many requests come and go.
+func TestLoad(t *testing.T) {
 	var percents []int
 	var waiting []func()
 	c := collector{
@@ -24,19 +24,19 @@ func TestCrowd(t *testing.T) {
 		f()
 	}
 	now := time.Unix(0, 0)
-	c.crowd(now) // no landscape yet
-	c.begin(starting)
-	c.crowd(now)
-	c.begin(resting) // the crowd is still there
-	c.crowd(now.Add(time.Millisecond))
+	c.reportLoad(now) // no landscape yet
+	c.setUsual(startPercent)
+	c.reportLoad(now)
+	c.setUsual(idlePercent) // the load goes on
+	c.reportLoad(now.Add(time.Millisecond))
 	later() // there was a call since
 	later()
 	if len(waiting) != 0 {
 		t.Error("a timer goes on for ever")
 	}
-	c.crowd(now.Add(time.Minute))
+	c.reportLoad(now.Add(time.Minute))
 	later()
-	if want := []int{starting, crowded, resting, crowded, resting}; !slices.Equal(percents, want) {
+	if want := []int{startPercent, loadPercent, idlePercent, loadPercent, idlePercent}; !slices.Equal(percents, want) {
 		t.Errorf("the percentages were %v, %v expected", percents, want)
 	}
 }

@@ -170,7 +170,7 @@ type traffic struct {
 }
 
 func newTraffic(clock clock.PassiveClock) *traffic {
-	return &traffic{clock: clock, much: garbage.Crowd, since: clock.Now()}
+	return &traffic{clock: clock, much: garbage.ReportLoad, since: clock.Now()}
 }
 
 func (t *traffic) count(bytes int) {

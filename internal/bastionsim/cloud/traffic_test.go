@@ -13,7 +13,7 @@ func TestTraffic(t *testing.T) {
 	clk := clocktesting.NewFakeClock(time.Now())
 	told := 0
 	traffic := newTraffic(clk)
-	traffic.much = func() { told++ }
+	traffic.reportLoad = func() { told++ }
 	for range 16 {
 		clk.Step(100 * time.Millisecond)
 		traffic.count(muchTraffic / 8)

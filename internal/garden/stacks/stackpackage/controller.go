@@ -55,7 +55,8 @@ var (
 		"securityContext": fields{
 			"privileged": oneOf(false), "allowPrivilegeEscalation": oneOf(false), "readOnlyRootFilesystem": nil,
 			"runAsNonRoot": nil,
-			"runAsUser":    check(notRoot), "runAsGroup": check(notRoot), "capabilities": fields{"drop": nil}, "seccompProfile": seccompProfile},
+			"runAsUser":    check(isNonRootID), "runAsGroup": check(isNonRootID), "capabilities": fields{"drop": nil},
+			"seccompProfile": seccompProfile},
 	}
 	configMapVolume   = fields{"name": nil, "items": keyItems, "optional": nil, "defaultMode": nil}
 	downwardAPIVolume = fields{"defaultMode": nil, "items": fields{
@@ -71,9 +72,9 @@ var (
 		"containers": container, "initContainers": container, "volumes": volume, "restartPolicy": nil,
 		"terminationGracePeriodSeconds": nil,
 		"activeDeadlineSeconds":         nil, "dnsPolicy": nil, "enableServiceLinks": nil, "schedulerName": oneOf("default-scheduler"),
-		"imagePullSecrets": fields{"name": nil}, "priorityClassName": check(notSystem), "nodeSelector": nil,
-		"securityContext": fields{"runAsNonRoot": nil, "runAsUser": check(notRoot), "runAsGroup": check(notRoot),
-			"fsGroup": check(notRoot), "fsGroupChangePolicy": nil, "supplementalGroups": check(notRoot), "seccompProfile": seccompProfile},
+		"imagePullSecrets": fields{"name": nil}, "priorityClassName": check(isNonSystemPriority), "nodeSelector": nil,
+		"securityContext": fields{"runAsNonRoot": nil, "runAsUser": check(isNonRootID), "runAsGroup": check(isNonRootID),
+			"fsGroup": check(isNonRootID), "fsGroupChangePolicy": nil, "supplementalGroups": check(isNonRootID), "seccompProfile": seccompProfile},
 		"serviceAccountName":           refused("the controller has the ServiceAccount of its Stack"),
 		"serviceAccount":               refused("the controller has the ServiceAccount of its Stack"),
 		"automountServiceAccountToken": oneOf(true),
@@ -221,11 +222,11 @@ func isNull(value any) error {
 	return nil
 }
 
-// notRoot accepts the IDs of users and groups, and lists of them, except those of root.
-func notRoot(value any) error {
+// isNonRootID accepts the IDs of users and groups, and lists of them, except those of root.
+func isNonRootID(value any) error {
 	if list, ok := value.([]any); ok {
 		for _, item := range list {
-			if err := notRoot(item); err != nil {
+			if err := isNonRootID(item); err != nil {
 				return err
 			}
 		}
@@ -237,7 +238,8 @@ func notRoot(value any) error {
 	return nil
 }
 
-func notSystem(value any) error {
+// isNonSystemPriority accepts the names of priority classes, except those of Kubernetes and Gardener.
+func isNonSystemPriority(value any) error {
 	if name, ok := value.(string); value != nil && (!ok || strings.HasPrefix(name, "system-") || strings.HasPrefix(name, "gardener-")) {
 		return errors.New("the priorities of Kubernetes and Gardener are for their own components")
 	}

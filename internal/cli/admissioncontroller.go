@@ -65,7 +65,7 @@ func runAdmissionController(ctx context.Context, g *globals, c server.Standalone
 		fmt.Fprintf(g.err, "WARNING: the admission controller listens on %s: all who reach this machine reach it.\n", c.BindAddress)
 	}
 	c.OnWait = func(missing string) { fmt.Fprintln(g.err, "Still waiting for", missing) }
-	c.OnReady = func(s server.AloneStatus) { printAdmission(g, s) }
+	c.OnReady = func(s server.StandaloneStatus) { printAdmission(g, s) }
 	if err := landscape.RunAdmissionController(ctx, c, g.logFormat, g.verbose); err != nil {
 		return err
 	}
@@ -74,7 +74,7 @@ func runAdmissionController(ctx context.Context, g *globals, c server.Standalone
 	return nil
 }
 
-func printAdmission(g *globals, s server.AloneStatus) {
+func printAdmission(g *globals, s server.StandaloneStatus) {
 	fmt.Fprintf(g.out, "Garden    %s\nServes    %s\nGraph     %d objects, %d edges\nData      %s\n", s.Garden, s.URL,
 		s.Vertices, s.Edges, s.Dir)
 	if s.Page != "" {

@@ -217,8 +217,8 @@ func (r *reconciler) publish(ctx context.Context, claim *unstructured.Unstructur
 	return r.deleteSecrets(ctx, claim, name)
 }
 
-// deleteSecrets deletes the connection Secrets of a claim, except for the one named but.
-func (r *reconciler) deleteSecrets(ctx context.Context, claim *unstructured.Unstructured, but string) error {
+// deleteSecrets deletes the connection Secrets of a claim, except for the one that is named keep.
+func (r *reconciler) deleteSecrets(ctx context.Context, claim *unstructured.Unstructured, keep string) error {
 	secrets := &metav1.PartialObjectMetadataList{}
 	secrets.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("SecretList"))
 	if err := r.List(ctx, secrets, client.InNamespace(claim.GetNamespace()),
@@ -227,7 +227,7 @@ func (r *reconciler) deleteSecrets(ctx context.Context, claim *unstructured.Unst
 	}
 	for i := range secrets.Items {
 		secret := &secrets.Items[i]
-		if secret.Name == but || !metav1.IsControlledBy(secret, claim) {
+		if secret.Name == keep || !metav1.IsControlledBy(secret, claim) {
 			continue
 		}
 		if err := r.Delete(ctx, secret); client.IgnoreNotFound(err) != nil {

@@ -68,12 +68,12 @@ type StandaloneConfig struct {
 	// Install writes the ValidatingWebhookConfiguration to the garden.
 	Install bool
 	// OnReady is called when the controller serves, OnWait with the resources for which it waits.
-	OnReady func(AloneStatus)
+	OnReady func(StandaloneStatus)
 	OnWait  func(missing string)
 }
 
-// AloneStatus describes an admission controller for a garden elsewhere.
-type AloneStatus struct {
+// StandaloneStatus describes an admission controller for a garden elsewhere.
+type StandaloneStatus struct {
 	Garden string // the address of the garden's API server
 	URL    string // the address of the webhooks
 	Dir    string
@@ -177,9 +177,9 @@ func (a *Standalone) Run(parent context.Context) error {
 }
 
 // prepare writes the API server's files, creates the controller, and installs the admission webhook.
-func (a *Standalone) prepare(ctx context.Context, listener net.Listener) (*Controller, AloneStatus, error) {
+func (a *Standalone) prepare(ctx context.Context, listener net.Listener) (*Controller, StandaloneStatus, error) {
 	_, port, _ := net.SplitHostPort(listener.Addr().String())
-	status := AloneStatus{
+	status := StandaloneStatus{
 		Garden: a.garden.Host, URL: "https://" + net.JoinHostPort(a.cfg.AdvertiseAddress, port), Dir: a.cfg.Dir, Open: a.clients == nil,
 	}
 	if a.cfg.WriteConfig != "" {
@@ -291,7 +291,7 @@ func (a *Standalone) listen() (net.Listener, error) {
 }
 
 // writeConfig writes the API server's files and its client certificate to one folder.
-func (a *Standalone) writeConfig(status *AloneStatus) error {
+func (a *Standalone) writeConfig(status *StandaloneStatus) error {
 	folder, err := filepath.Abs(a.cfg.WriteConfig)
 	if err != nil {
 		return err

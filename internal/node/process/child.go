@@ -221,7 +221,7 @@ func (r *Runner) isOurs(p processInfo, noted string) bool {
 type processInfo struct {
 	pid, group int
 	started    string
-	ended      bool  // but its parent has not waited for it yet
+	zombie     bool  // it has ended, and its parent has not waited for it yet
 	memory     int64 // resident, in bytes
 	cpu        time.Duration
 }

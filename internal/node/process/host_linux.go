@@ -23,7 +23,7 @@ func listProcesses() (all []processInfo, err error) {
 		return nil, err
 	}
 	for _, process := range processes {
-		if p, err := readProcess(process.PID); err == nil && !p.ended { // a process that has ended has no file
+		if p, err := readProcess(process.PID); err == nil && !p.zombie { // a process that has ended has no file
 			all = append(all, p)
 		}
 	}
@@ -45,7 +45,7 @@ func readProcess(pid int) (processInfo, error) {
 	}
 	return processInfo{
 		pid: pid, group: stat.PGRP, started: strconv.FormatUint(stat.Starttime, 10),
-		ended: stat.State == "Z", memory: int64(stat.ResidentMemory()),
+		zombie: stat.State == "Z", memory: int64(stat.ResidentMemory()),
 		// User and system time of the process, and of its children that have ended.
 		cpu: time.Duration(int(stat.UTime+stat.STime)+stat.CUTime+stat.CSTime) * clockTick,
 	}, nil

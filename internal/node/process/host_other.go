@@ -18,7 +18,7 @@ func ownGroup() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setpgid: true
 // listProcesses returns all processes of this machine that have not ended, as ps knows them.
 func listProcesses() ([]processInfo, error) {
 	all, err := ps("-ax")
-	return slices.DeleteFunc(all, func(p processInfo) bool { return p.ended }), err
+	return slices.DeleteFunc(all, func(p processInfo) bool { return p.zombie }), err
 }
 
 func ps(which ...string) ([]processInfo, error) {
@@ -36,7 +36,7 @@ func ps(which ...string) ([]processInfo, error) {
 		group, _ := strconv.Atoi(fields[1])
 		kilobytes, _ := strconv.ParseInt(fields[2], 10, 64)
 		all = append(all, processInfo{
-			pid: pid, group: group, started: strings.Join(fields[5:], " "), ended: strings.HasPrefix(fields[3], "Z"),
+			pid: pid, group: group, started: strings.Join(fields[5:], " "), zombie: strings.HasPrefix(fields[3], "Z"),
 			memory: kilobytes << 10, cpu: cpuTime(fields[4]),
 		})
 	}

@@ -56,7 +56,7 @@ func (h *Host) StartGardenlets(ctx context.Context, garden Garden) error {
 	return h.reportStoppedSeeds(ctx)
 }
 
-// openGarden opens the cloud, and creates the deployer of gardenlets for a garden.
+// openGarden opens the simulated cloud, and creates the deployer of the gardenlets of a garden.
 func (h *Host) openGarden(garden Garden) error {
 	h.garden = garden
 	if err := h.openCloud(); err != nil {
@@ -98,8 +98,8 @@ func (h *Host) StopGardenlets() error {
 	return errors.Join(errs...)
 }
 
-// inSeed starts a component that works in a seed with a user name of its own, if the component is selected.
-func (h *Host) inSeed(component, user string, cluster *seed.Cluster,
+// startInSeed starts a component as a user of the seed's cluster, if the component is selected.
+func (h *Host) startInSeed(component, user string, cluster *seed.Cluster,
 	newComponent func(name string, config *rest.Config) (supervisor.Runner, error)) (stop func(), err error) {
 	if !h.cfg.Selects(component) {
 		return func() {}, nil
@@ -114,7 +114,7 @@ func (h *Host) inSeed(component, user string, cluster *seed.Cluster,
 }
 
 func (h *Host) startResourceManager(cluster *seed.Cluster) (stop func(), err error) {
-	return h.inSeed(resourceManager, resourcemanager.User, cluster, func(name string, config *rest.Config) (supervisor.Runner, error) {
+	return h.startInSeed(resourceManager, resourcemanager.User, cluster, func(name string, config *rest.Config) (supervisor.Runner, error) {
 		return resourcemanager.New(resourcemanager.Config{
 			REST: config, Clock: h.cfg.Clock, Log: klog.Background().WithName(name), Lease: h.leaseIfShared(resourceManager),
 		})
@@ -122,7 +122,7 @@ func (h *Host) startResourceManager(cluster *seed.Cluster) (stop func(), err err
 }
 
 func (h *Host) startProvider(cluster *seed.Cluster) (stop func(), err error) {
-	return h.inSeed(providerName, provider.User, cluster, func(name string, config *rest.Config) (supervisor.Runner, error) {
+	return h.startInSeed(providerName, provider.User, cluster, func(name string, config *rest.Config) (supervisor.Runner, error) {
 		return provider.New(provider.Config{
 			REST: config, Cloud: h.cloud, Clock: h.cfg.Clock, Log: klog.Background().WithName(name), Lease: h.leaseIfShared(providerName),
 		})
@@ -140,7 +140,7 @@ func (h *Host) leaseIfShared(component string) *client.ObjectKey {
 // startGardenlet starts a gardenlet. If it has a parent, the parent bootstraps it.
 func (h *Host) startGardenlet(cluster *seed.Cluster, configuration *gardenletconfigv1alpha1.GardenletConfiguration,
 	hasParent bool) (stop func(), err error) {
-	return h.inSeed(GardenletName, gardenlet.SeedUser, cluster, func(name string, config *rest.Config) (supervisor.Runner, error) {
+	return h.startInSeed(GardenletName, gardenlet.SeedUser, cluster, func(name string, config *rest.Config) (supervisor.Runner, error) {
 		cfg := gardenlet.Config{
 			Configuration: configuration, Seed: config, Garden: h.garden.At,
 			WrapGarden:   func(config *rest.Config) { h.supervisor.CountForbidden(name, config) },

@@ -35,9 +35,9 @@ const DefaultSyncPeriod = 30 * time.Second
 var checks = []struct {
 	condition corev1beta1.ConditionType
 	good      corev1beta1.ConditionStatus
-	// reason is Gardener's reason for a Seed that has an installation without the good status; are completes "Some
-	// extensions are …".
-	reason, are string
+	// reason is Gardener's reason for a Seed that has an installation without the good status; problem completes
+	// "Some extensions are …".
+	reason, problem string
 }{
 	{corev1beta1.ControllerInstallationValid, corev1beta1.ConditionTrue, "NotAllExtensionsValid", "not valid"},
 	{corev1beta1.ControllerInstallationInstalled, corev1beta1.ConditionTrue, "NotAllExtensionsInstalled", "not installed"},
@@ -98,7 +98,7 @@ func verdict(installations []corev1beta1.ControllerInstallation) corev1beta1.Con
 			slices.Sort(all)
 			return corev1beta1.Condition{
 				Type: corev1beta1.SeedExtensionsReady, Status: corev1beta1.ConditionFalse, Reason: check.reason,
-				Message: fmt.Sprintf("Some extensions are %s: %s", check.are, strings.Join(all, "; ")),
+				Message: fmt.Sprintf("Some extensions are %s: %s", check.problem, strings.Join(all, "; ")),
 			}
 		}
 	}

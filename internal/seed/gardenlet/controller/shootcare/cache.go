@@ -36,7 +36,7 @@ type Cache struct {
 
 type cachedCluster struct {
 	*shootaccess.Cluster
-	until time.Time
+	renewAt time.Time
 }
 
 // Get returns the client of a Shoot whose control plane is in the namespace. It returns shootaccess.ErrNoEndpoint if the API server has
@@ -45,7 +45,7 @@ func (c *Cache) Get(ctx context.Context, shoot types.NamespacedName, namespace s
 	c.mu.Lock()
 	cached := c.shoots[shoot]
 	c.mu.Unlock()
-	if cached != nil && c.Clock.Now().Before(cached.until) {
+	if cached != nil && c.Clock.Now().Before(cached.renewAt) {
 		return cached.Cluster, nil
 	}
 	config, err := shootaccess.New(ctx, c.Seed, namespace, c.Clock)

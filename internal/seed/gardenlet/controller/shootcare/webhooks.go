@@ -144,18 +144,18 @@ func (w *webhook) message() string {
 // isProblematic reports whether a webhook can block critical resources. A webhook whose failure is ignored cannot,
 // unless its timeout is too long.
 func (w *webhook) isProblematic() bool {
-	if ptr.Deref(w.timeout, longestForLeases+1) > longestForLeases && w.concerns(leases) {
+	if ptr.Deref(w.timeout, longestForLeases+1) > longestForLeases && w.matchesAny(leases) {
 		return true
 	}
 	if ptr.Deref(w.policy, admissionregistrationv1.Fail) != admissionregistrationv1.Fail &&
 		ptr.Deref(w.timeout, longestTimeout+1) <= longestTimeout {
 		return false
 	}
-	return w.concerns(criticalResources)
+	return w.matchesAny(criticalResources)
 }
 
-// concerns reports whether a webhook is called for any of the resources. Invalid selectors select everything.
-func (w *webhook) concerns(targets []target) bool {
+// matchesAny reports whether a webhook is called for any of the resources. Invalid selectors select everything.
+func (w *webhook) matchesAny(targets []target) bool {
 	namespaces, err := selector(w.namespace)
 	objects, err2 := selector(w.object)
 	for _, t := range targets {

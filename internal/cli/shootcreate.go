@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	corev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
 	"github.com/spf13/cobra"
 
 	"github.com/gardenlite/gardenlite/internal/garden/shootclient"
@@ -94,21 +95,17 @@ func (c *shootCreateFlags) run(ctx context.Context, g *globals, name string) err
 		progress.close()
 		message = fmt.Sprintf("Shoot %s is ready.", key)
 	}
-	switch c.output {
-	case "text":
+	shoot.SetGroupVersionKind(corev1beta1.SchemeGroupVersion.WithKind("Shoot"))
+	return printAs(g.out, c.output, shoot, func() {
+		if c.output == "name" {
+			fmt.Fprintln(g.out, key)
+			return
+		}
 		fmt.Fprintln(g.out, message)
 		if c.wait {
 			fmt.Fprintf(g.err, "Type next: gardenlite%s kubeconfig shoot %s --merge\n", g.nameFlag(), key)
 		}
-		return nil
-	case "name":
-		_, err := fmt.Fprintln(g.out, key)
-		return err
-	}
-	if shoot.Kind == "" {
-		shoot.APIVersion, shoot.Kind = "core.gardener.cloud/v1beta1", "Shoot"
-	}
-	return printAs(g.out, c.output, shoot, nil)
+	})
 }
 
 // shootProgress shows the operation of a Shoot that a command waits for.

@@ -152,18 +152,16 @@ func (f *stackFlags) install(ctx context.Context, g *globals, name string) error
 		}
 		message = fmt.Sprintf("The stack %s/%s is ready: %s %s.", f.namespace, f.name, p.App.Title, p.App.Version)
 	}
-	switch f.output {
-	case "text":
+	return printAs(g.out, f.output, withKind(install), func() {
+		if f.output == "name" {
+			fmt.Fprintln(g.out, f.namespace+"/"+f.name)
+			return
+		}
 		for _, warning := range p.Warnings {
 			fmt.Fprintln(g.err, "Warning:", warning)
 		}
 		fmt.Fprintln(g.out, message)
-		return nil
-	case "name":
-		_, err := fmt.Fprintln(g.out, f.namespace+"/"+f.name)
-		return err
-	}
-	return printAs(g.out, f.output, withKind(install), nil)
+	})
 }
 
 // withKind sets the kind of an install, which answers of the API do not have.

@@ -27,7 +27,7 @@ const (
 
 // ensureAll ensures objects in parallel. They must not depend on each other.
 func ensureAll(ctx context.Context, client dynamic.Interface, objects []Object) error {
-	there, err := listAll(ctx, client, objects)
+	existing, err := listAll(ctx, client, objects)
 	if err != nil {
 		return err
 	}
@@ -37,7 +37,7 @@ func ensureAll(ctx context.Context, client dynamic.Interface, objects []Object) 
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(writers)
 	for _, obj := range objects {
-		if current := there[keyOf(obj.Unstructured)]; current != nil &&
+		if current := existing[keyOf(obj.Unstructured)]; current != nil &&
 			apiequality.Semantic.DeepEqual(current.Object, merge(current, obj.Unstructured).Object) {
 			continue // after a restart, there is nothing to write
 		}
@@ -48,14 +48,14 @@ func ensureAll(ctx context.Context, client dynamic.Interface, objects []Object) 
 
 // listAll lists the existing objects of the kinds of objects, with one request for each kind and namespace.
 func listAll(ctx context.Context, client dynamic.Interface, objects []Object) (map[string]*unstructured.Unstructured, error) {
-	there := map[string]*unstructured.Unstructured{}
+	existing := map[string]*unstructured.Unstructured{}
 	listed := map[string]bool{}
 	for _, obj := range objects {
-		place := obj.GroupVersionKind().String() + " " + obj.GetNamespace()
-		if listed[place] {
+		kindInNamespace := obj.GroupVersionKind().String() + " " + obj.GetNamespace()
+		if listed[kindInNamespace] {
 			continue
 		}
-		listed[place] = true
+		listed[kindInNamespace] = true
 		// The watch cache may be behind: ensure reads the object again before it updates it.
 		list, err := resourceOf(client, obj).List(ctx, metav1.ListOptions{ResourceVersion: "0"})
 		if err != nil {
@@ -64,10 +64,10 @@ func listAll(ctx context.Context, client dynamic.Interface, objects []Object) (m
 		for i := range list.Items {
 			item := &list.Items[i]
 			item.SetGroupVersionKind(obj.GroupVersionKind()) // the items of some lists have none
-			there[keyOf(item)] = item
+			existing[keyOf(item)] = item
 		}
 	}
-	return there, nil
+	return existing, nil
 }
 
 func keyOf(obj *unstructured.Unstructured) string {
@@ -146,9 +146,9 @@ func merge(current, wanted *unstructured.Unstructured) *unstructured.Unstructure
 				merged.SetAnnotations(annotations)
 			}
 		case "data":
-			there, _, _ := unstructured.NestedMap(current.Object, key)
-			here, _ := value.(map[string]any)
-			merged.Object[key] = union(there, here)
+			before, _, _ := unstructured.NestedMap(current.Object, key)
+			added, _ := value.(map[string]any)
+			merged.Object[key] = union(before, added)
 		default:
 			merged.Object[key] = value
 		}
@@ -156,12 +156,11 @@ func merge(current, wanted *unstructured.Unstructured) *unstructured.Unstructure
 	return merged
 }
 
-func union[V any](there, here map[string]V) map[string]V {
-	all := maps.Clone(there)
-	if all == nil {
-		all = map[string]V{}
-	}
-	maps.Copy(all, here)
+// union returns the entries of both maps. For a key in both, it takes the value in overrides.
+func union[V any](base, overrides map[string]V) map[string]V {
+	all := map[string]V{}
+	maps.Copy(all, base)
+	maps.Copy(all, overrides)
 	return all
 }
 

@@ -125,7 +125,7 @@ func TestBackupEntryIsLetGo(t *testing.T) {
 	w := newWorld(t, aShoot(), aSeed())
 	w.settle()
 	w.change(func(s *corev1beta1.Shoot) { s.Spec.SeedName = ptr.To("b") })
-	b := w.reconciler.newBotanist(about{shoot: w.shoot()}, corev1beta1.LastOperationTypeMigrate)
+	b := w.reconciler.newBotanist(gardenData{shoot: w.shoot()}, corev1beta1.LastOperationTypeMigrate)
 	setStatus := func(what corev1beta1.LastOperationType, on *string) {
 		e := w.entry(entryName)
 		e.Status.ObservedGeneration, e.Status.SeedName = e.Generation, on
@@ -161,7 +161,7 @@ func TestBackupEntryNeverCame(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.change(func(s *corev1beta1.Shoot) { s.Spec.SeedName = ptr.To("b") })
-	b := w.reconciler.newBotanist(about{shoot: w.shoot()}, corev1beta1.LastOperationTypeMigrate)
+	b := w.reconciler.newBotanist(gardenData{shoot: w.shoot()}, corev1beta1.LastOperationTypeMigrate)
 	if err := b.migrateEntry(t.Context()); err != nil {
 		t.Errorf("it waits: %v", err)
 	}
@@ -186,7 +186,7 @@ func TestBackupEntryRestoredHalfway(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.change(func(s *corev1beta1.Shoot) { s.Spec.SeedName = ptr.To("b") })
-	b := w.reconciler.newBotanist(about{shoot: w.shoot()}, corev1beta1.LastOperationTypeMigrate)
+	b := w.reconciler.newBotanist(gardenData{shoot: w.shoot()}, corev1beta1.LastOperationTypeMigrate)
 	if err := b.migrateEntry(t.Context()); err == nil {
 		t.Error("it does not wait until the entry has left")
 	}

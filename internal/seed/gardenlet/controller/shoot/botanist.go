@@ -24,7 +24,7 @@ import (
 // another botanist begins from the start.
 type botanist struct {
 	*Reconciler
-	about
+	gardenData
 	kind corev1beta1.LastOperationType
 	// since is when the operation began. Requests to extensions that are older are repeated.
 	since time.Time
@@ -148,8 +148,8 @@ func (b *botanistCache) of(technicalID string) (types.NamespacedName, bool) {
 }
 
 // newBotanist returns a botanist for an operation, whose begin it takes from the Shoot's status.
-func (r *Reconciler) newBotanist(a about, kind corev1beta1.LastOperationType) *botanist {
-	b := &botanist{Reconciler: r, about: a, kind: kind, done: map[string]bool{}, requested: map[string]bool{}}
+func (r *Reconciler) newBotanist(a gardenData, kind corev1beta1.LastOperationType) *botanist {
+	b := &botanist{Reconciler: r, gardenData: a, kind: kind, done: map[string]bool{}, requested: map[string]bool{}}
 	if start := a.shoot.Status.RetryCycleStartTime; start != nil {
 		b.since = start.Time
 	}

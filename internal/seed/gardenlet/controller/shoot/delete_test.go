@@ -162,7 +162,7 @@ func TestZones(t *testing.T) {
 		"must be, is not":   {seed: []string{"a", "b"}, settings: settings("Enforce"), workers: []string{"z"}},
 		"as its workers do": {seed: []string{"a", "b"}, workers: []string{"z"}, wanted: 1},
 	} {
-		a := &about{seed: aSeed(), shoot: aShoot(func(s *corev1beta1.Shoot) {
+		a := &gardenData{seed: aSeed(), shoot: aShoot(func(s *corev1beta1.Shoot) {
 			s.Spec.Provider.Workers, s.Status.UID = []corev1beta1.Worker{{Zones: test.workers}}, "u"
 		})}
 		a.seed.Spec.Provider.Zones, a.seed.Spec.Settings = test.seed, test.settings

@@ -109,8 +109,8 @@ func (b *botanist) backupTasks() []flow.Task {
 func (b *botanist) foundationTasks() []flow.Task {
 	noWorkers := b.workerless()
 	return []flow.Task{
-		b.task(stepNamespace, func(ctx context.Context) error { return b.deployNamespace(ctx, &b.about) }),
-		b.task(stepCluster, func(ctx context.Context) error { return b.deployCluster(ctx, &b.about) }, stepNamespace),
+		b.task(stepNamespace, func(ctx context.Context) error { return b.deployNamespace(ctx, &b.gardenData) }),
+		b.task(stepCluster, func(ctx context.Context) error { return b.deployCluster(ctx, &b.gardenData) }, stepNamespace),
 		b.task(stepCloudProvider, b.deployCloudProviderSecret, stepNamespace),
 		b.task(stepSecrets, b.initializeSecrets, stepNamespace),
 		b.task(stepSSHKeypair, b.initializeSSHKeypair, stepSecrets),

@@ -22,7 +22,7 @@ import (
 
 // deployNamespace ensures the namespace of the Shoot's control plane, with the labels and annotations that other
 // components in the seed use.
-func (r *Reconciler) deployNamespace(ctx context.Context, a *about) error {
+func (r *Reconciler) deployNamespace(ctx context.Context, a *gardenData) error {
 	extensions, err := r.extensionTypes(ctx, a.shoot)
 	if err != nil {
 		return err
@@ -45,7 +45,7 @@ func (r *Reconciler) deployNamespace(ctx context.Context, a *about) error {
 	})
 }
 
-func namespaceLabels(a *about) map[string]string {
+func namespaceLabels(a *gardenData) map[string]string {
 	labels := map[string]string{
 		constants.GardenRole:                             constants.GardenRoleShoot,
 		constants.LabelSeedProvider:                      a.seed.Spec.Provider.Type,
@@ -87,7 +87,7 @@ func (r *Reconciler) extensionTypes(ctx context.Context, shoot *corev1beta1.Shoo
 
 // setZones sets the zones of the control plane: three of the seed's zones if it has to tolerate the failure of a zone,
 // and one otherwise. They are chosen once, and again if the failure tolerance changes, which keeps the existing ones.
-func setZones(namespace *corev1.Namespace, a *about) error {
+func setZones(namespace *corev1.Namespace, a *gardenData) error {
 	var tolerates corev1beta1.FailureToleranceType
 	if plane := a.shoot.Spec.ControlPlane; plane != nil && plane.HighAvailability != nil {
 		tolerates = plane.HighAvailability.FailureTolerance.Type
@@ -111,7 +111,7 @@ func setZones(namespace *corev1.Namespace, a *about) error {
 
 // chooseZones adds zones to those that a control plane has. The choice depends on the Shoot's UID, so that the control
 // planes of many Shoots are spread over all zones, and is the same for the same Shoot.
-func chooseZones(a *about, tolerates corev1beta1.FailureToleranceType, zones []string) ([]string, error) {
+func chooseZones(a *gardenData, tolerates corev1beta1.FailureToleranceType, zones []string) ([]string, error) {
 	pool, wanted := slices.Clone(a.seed.Spec.Provider.Zones), 1
 	if tolerates == corev1beta1.FailureToleranceTypeZone {
 		wanted = 3

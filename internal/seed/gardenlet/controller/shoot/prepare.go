@@ -12,8 +12,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// about has the data from the garden that a reconciliation needs.
-type about struct {
+// gardenData has the objects and names from the garden that a reconciliation needs.
+type gardenData struct {
 	shoot          *corev1beta1.Shoot
 	seed           *corev1beta1.Seed
 	cloudProfile   *corev1beta1.CloudProfile
@@ -22,8 +22,8 @@ type about struct {
 }
 
 // prepare reads the project of a Shoot, its cloud profile and the identity of the garden.
-func (r *Reconciler) prepare(ctx context.Context, shoot *corev1beta1.Shoot, seed *corev1beta1.Seed) (*about, error) {
-	a := &about{shoot: shoot, seed: seed}
+func (r *Reconciler) prepare(ctx context.Context, shoot *corev1beta1.Shoot, seed *corev1beta1.Seed) (*gardenData, error) {
+	a := &gardenData{shoot: shoot, seed: seed}
 	namespace := &corev1.Namespace{}
 	if err := r.GardenReader.Get(ctx, client.ObjectKey{Name: shoot.Namespace}, namespace); err != nil {
 		return nil, fmt.Errorf("reading the project's namespace %s: %w", shoot.Namespace, err)

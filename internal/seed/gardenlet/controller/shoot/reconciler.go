@@ -248,7 +248,7 @@ func (r *Reconciler) release(ctx context.Context, shoot *corev1beta1.Shoot, t co
 		if err := r.start(ctx, shoot, t, nil); err != nil {
 			return nil, false, 0, err
 		}
-		b = r.newBotanist(about{shoot: shoot.DeepCopy()}, t)
+		b = r.newBotanist(gardenData{shoot: shoot.DeepCopy()}, t)
 		r.botanistCache.keep(shoot, t, b)
 	}
 	done, wait, err = r.run(ctx, b, name, tasks(b))

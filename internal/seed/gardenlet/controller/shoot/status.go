@@ -50,7 +50,7 @@ func of(t corev1beta1.LastOperationType) words {
 
 // start writes into the status that an operation has begun, which gardenlet executes it, and the identity of the Shoot.
 // It starts the requested rotations, and removes the requests from the annotation.
-func (r *Reconciler) start(ctx context.Context, shoot *corev1beta1.Shoot, t corev1beta1.LastOperationType, a *about) error {
+func (r *Reconciler) start(ctx context.Context, shoot *corev1beta1.Shoot, t corev1beta1.LastOperationType, a *gardenData) error {
 	w, last := of(t), shoot.Status.LastOperation
 	again := last != nil && last.Type == t && shoot.Status.ObservedGeneration == shoot.Generation && shoot.Status.UID != "" &&
 		last.State != corev1beta1.LastOperationStateSucceeded
@@ -91,7 +91,7 @@ func (r *Reconciler) start(ctx context.Context, shoot *corev1beta1.Shoot, t core
 
 // name writes into the status what never changes in a Shoot's life, and its seed. A UID in the status means that
 // objects of the Shoot may exist in the seed.
-func (r *Reconciler) name(shoot *corev1beta1.Shoot, a *about) {
+func (r *Reconciler) name(shoot *corev1beta1.Shoot, a *gardenData) {
 	s := &shoot.Status
 	s.TechnicalID, s.SeedName = technicalID(shoot, a.project), shoot.Spec.SeedName
 	s.UID = cmp.Or(s.UID, shoot.UID)

@@ -64,7 +64,7 @@ func confirm(ctx context.Context, c client.Client, obj client.Object) error {
 
 // deployCluster writes the Cluster resource, from which extensions in the seed read the Shoot, its seed and its cloud
 // profile.
-func (r *Reconciler) deployCluster(ctx context.Context, a *about) error {
+func (r *Reconciler) deployCluster(ctx context.Context, a *gardenData) error {
 	spec, err := clusterSpec(a)
 	if err != nil {
 		return err
@@ -88,7 +88,7 @@ func ensure[T client.Object](ctx context.Context, c client.Client, live client.R
 	})
 }
 
-func clusterSpec(a *about) (*extensionsv1alpha1.ClusterSpec, error) {
+func clusterSpec(a *gardenData) (*extensionsv1alpha1.ClusterSpec, error) {
 	profile, seed, shoot := a.cloudProfile.DeepCopy(), a.seed.DeepCopy(), a.shoot.DeepCopy()
 	spec := &extensionsv1alpha1.ClusterSpec{Seed: &runtime.RawExtension{}}
 	for _, part := range []struct {

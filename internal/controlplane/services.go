@@ -29,7 +29,7 @@ type services struct {
 	local     map[string]*url.URL
 	client    kubernetes.Interface
 	servesPod func(netip.AddrPort) bool
-	others    aggregatorapiserver.ServiceResolver
+	fallback  aggregatorapiserver.ServiceResolver
 }
 
 func newServices(c *genericapiserver.Config, shared informers.SharedInformerFactory, local map[string]*url.URL,
@@ -42,8 +42,8 @@ func newServices(c *genericapiserver.Config, shared informers.SharedInformerFact
 	if err != nil {
 		return nil, fmt.Errorf("making the client that reads endpoints: %w", err)
 	}
-	others := aggregatorapiserver.NewClusterIPServiceResolver(shared.Core().V1().Services().Lister())
-	return &services{local, client, servesPod, aggregatorapiserver.NewLoopbackServiceResolver(others, loopback)}, nil
+	fallback := aggregatorapiserver.NewClusterIPServiceResolver(shared.Core().V1().Services().Lister())
+	return &services{local, client, servesPod, aggregatorapiserver.NewLoopbackServiceResolver(fallback, loopback)}, nil
 }
 
 func (s *services) ResolveEndpoint(namespace, name string, port int32) (*url.URL, error) {
@@ -51,7 +51,7 @@ func (s *services) ResolveEndpoint(namespace, name string, port int32) (*url.URL
 		return at, nil
 	}
 	if s.servesPod == nil || namespace == metav1.NamespaceDefault && name == "kubernetes" {
-		return s.others.ResolveEndpoint(namespace, name, port)
+		return s.fallback.ResolveEndpoint(namespace, name, port)
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), endpointTimeout)
 	defer cancel()
@@ -60,7 +60,7 @@ func (s *services) ResolveEndpoint(namespace, name string, port int32) (*url.URL
 		return nil, err
 	}
 	if len(service.Spec.Selector) == 0 || service.Spec.Type == corev1.ServiceTypeExternalName {
-		return s.others.ResolveEndpoint(namespace, name, port)
+		return s.fallback.ResolveEndpoint(namespace, name, port)
 	}
 	slices, err := s.client.DiscoveryV1().EndpointSlices(namespace).List(ctx, metav1.ListOptions{
 		LabelSelector: labels.Set{discoveryv1.LabelServiceName: name}.String(),

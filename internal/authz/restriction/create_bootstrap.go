@@ -60,7 +60,7 @@ func createClusterRoleBinding(ctx context.Context, r *request) error {
 
 func createServiceAccount(ctx context.Context, r *request) error {
 	if r.namespace == r.seedNamespace() {
-		return r.mayLabel(ctx)
+		return r.validateLabels(ctx)
 	}
 	name, ok := strings.CutPrefix(r.name, bootstraprules.AccountPrefix)
 	if !ok {
@@ -72,10 +72,10 @@ func createServiceAccount(ctx context.Context, r *request) error {
 	return r.managedSeedToBootstrap(ctx, r.namespace, name)
 }
 
-// mayLabel refuses labels of an extension's ServiceAccount, except the one with the name of the ControllerRegistration
+// validateLabels refuses labels of an extension's ServiceAccount, except the one with the name of the ControllerRegistration
 // of the extension on the seed. Roles for extensions select accounts by labels: with the labels of another extension,
 // or any others that a role selects, the account would have permissions that the seed does not have.
-func (r *request) mayLabel(ctx context.Context) error {
+func (r *request) validateLabels(ctx context.Context) error {
 	for label, value := range r.obj.GetLabels() {
 		if was, had := r.before.GetLabels()[label]; had && was == value {
 			continue

@@ -240,7 +240,7 @@ func (r *request) keepsSeedLabels() error {
 // ManagedSeed that is bootstrapped with it.
 func updateServiceAccount(ctx context.Context, r *request) error {
 	if r.namespace == r.seedNamespace() {
-		return r.mayLabel(ctx)
+		return r.validateLabels(ctx)
 	}
 	return r.addsNoSecrets()
 }

@@ -217,7 +217,7 @@ func (a *Standalone) loadCertificates() error {
 			return err
 		}
 		a.own, a.cert, a.key, a.caPEM = own, own.ServingCertFile(), own.ServingKeyFile(), own.CAPEM()
-	} else if err := a.loadGiven(); err != nil {
+	} else if err := a.loadUserCertificate(); err != nil {
 		return &usage.Error{Err: err}
 	}
 	var err error
@@ -234,8 +234,8 @@ func (a *Standalone) loadCertificates() error {
 	return err
 }
 
-// loadGiven reads the user's certificate. Without an authority, clients trust the certificate itself.
-func (a *Standalone) loadGiven() (err error) {
+// loadUserCertificate reads the user's certificate. Without an authority, clients trust the certificate itself.
+func (a *Standalone) loadUserCertificate() (err error) {
 	if _, err := tls.LoadX509KeyPair(a.cert, a.key); err != nil {
 		return fmt.Errorf("--tls-cert-file and --tls-private-key-file: %w", err)
 	}

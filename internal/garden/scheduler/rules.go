@@ -40,7 +40,7 @@ var rules = []rule{
 	each(hasFreeNetworks),
 	each(isTolerated),
 	each(hasCapacity),
-	isNear,
+	followsStrategy,
 }
 
 // each returns a rule that checks every seed independently of the others.
@@ -245,8 +245,9 @@ func hasCapacity(l *Landscape, seed *gardencorev1beta1.Seed) string {
 	return ""
 }
 
-// isNear applies the strategy. Shoots with the purpose testing go to any region of their provider type.
-func isNear(l *Landscape, candidates seedList) (verdict, error) {
+// followsStrategy keeps the seeds that the strategy of the scheduler allows. Shoots with the purpose testing go to any
+// region of their provider type.
+func followsStrategy(l *Landscape, candidates seedList) (verdict, error) {
 	spec := &l.Shoot.Spec
 	switch {
 	case ptr.Deref(spec.Purpose, "") == gardencorev1beta1.ShootPurposeTesting:

@@ -212,7 +212,7 @@ func (r *Reconciler) AddToManager(mgr manager.Manager) error {
 	r.Reader = cmp.Or(r.Reader, mgr.GetAPIReader())
 	b := component.NewControllerBuilder(mgr, "extension-"+r.Kind.Name, controller.Options{
 		RateLimiter: workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](retryBase, retryMax),
-	}).For(r.Kind.object(), builder.WithPredicates(ofProvider(), due(r.Kind.guard != nil)))
+	}).For(r.Kind.object(), builder.WithPredicates(ofProvider(), operationEvents(r.Kind.guard != nil)))
 	if r.Kind.watch != nil {
 		if err := r.Kind.watch(b, mgr); err != nil {
 			return err
@@ -228,10 +228,10 @@ func ofProvider() predicate.Predicate {
 	})
 }
 
-// due returns a predicate for events that start an operation or matter to one that waits. It passes only changes of what
+// operationEvents returns a predicate for events that start an operation or matter to one that waits. It passes only changes of what
 // requests an operation, because the controller's own writes to the status or to annotations must not trigger it. For
 // guarded kinds it also passes every change of the spec.
-func due(guarded bool) predicate.Predicate {
+func operationEvents(guarded bool) predicate.Predicate {
 	return predicate.Funcs{
 		CreateFunc: func(e event.CreateEvent) bool {
 			return operation.RequestedOperation(e.Object) != "" || e.Object.GetDeletionTimestamp() != nil || !succeeded(e.Object)

@@ -302,13 +302,13 @@ func TestDue(t *testing.T) {
 		"delay when done":    {entry("Succeeded"), entry("Succeeded", injection.AnnotationDelay, "1s"), false},
 		"failure taken away": {entry("Error", injection.AnnotationFail, "always"), entry("Error"), true},
 	} {
-		if got := due(false).Update(event.UpdateEvent{ObjectOld: test.before, ObjectNew: test.after}); got != test.want {
+		if got := operationEvents(false).Update(event.UpdateEvent{ObjectOld: test.before, ObjectNew: test.after}); got != test.want {
 			t.Errorf("%s: %v", name, got)
 		}
 	}
 	changed := event.UpdateEvent{ObjectOld: entry("Succeeded"), ObjectNew: entry("Succeeded")}
 	changed.ObjectNew.SetGeneration(2)
-	if due(false).Update(changed) || !due(true).Update(changed) {
+	if operationEvents(false).Update(changed) || !operationEvents(true).Update(changed) {
 		t.Error("another spec is let through where objects are guarded, and nowhere else")
 	}
 }

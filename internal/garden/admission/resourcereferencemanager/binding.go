@@ -98,7 +98,7 @@ func (m *manager) bindable(ctx context.Context, a admission.Attributes, resource
 	if namespace == a.GetNamespace() && isGardenadm(a.GetUserInfo()) {
 		return nil
 	}
-	return m.readable(ctx, a, resource, namespace, name, path)
+	return m.validateReadAccess(ctx, a, resource, namespace, name, path)
 }
 
 func isGardenadm(who user.Info) bool {

@@ -119,8 +119,8 @@ func unresolved(path *field.Path, name string, err error) error {
 	return field.InternalError(path, fmt.Errorf("reading %q: %v", name, err))
 }
 
-// readable checks that the user may read the object that the field at path refers to.
-func (m *manager) readable(ctx context.Context, a admission.Attributes, resource schema.GroupVersionResource, namespace,
+// validateReadAccess checks that the user may read the object that the field at path refers to.
+func (m *manager) validateReadAccess(ctx context.Context, a admission.Attributes, resource schema.GroupVersionResource, namespace,
 	name string, path *field.Path) error {
 	allowed, err := request.MayGet(ctx, m.deps.Authorizer, a, resource, namespace, name)
 	switch {

@@ -86,7 +86,7 @@ func (m *manager) resources(ctx context.Context, a admission.Attributes, namespa
 		if !known {
 			return field.NotSupported(refPath.Child("kind"), kind.String(), []string{"Secret", "ConfigMap", "WorkloadIdentity"})
 		}
-		if err := m.readable(ctx, a, resource, namespace, ref.ResourceRef.Name, refPath); err != nil {
+		if err := m.validateReadAccess(ctx, a, resource, namespace, ref.ResourceRef.Name, refPath); err != nil {
 			return err
 		}
 		if err := m.resourceExists(ctx, resource, namespace, ref.ResourceRef.Name, refPath.Child("name")); err != nil {

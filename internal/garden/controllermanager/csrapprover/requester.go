@@ -25,23 +25,23 @@ const (
 	descriptionSuffix    = "."
 	managedSeedReference = "seedmanagement.gardener.cloud/v1alpha1.ManagedSeed resource "
 	gardenletReference   = "seedmanagement.gardener.cloud/v1alpha1.Gardenlet resource "
-	// byHandPrefix and byHandSuffix form the description of a token that is created by hand, as in Gardener's
+	// manualPrefix and manualSuffix form the description of a token that is created by hand, as in Gardener's
 	// documentation.
-	byHandPrefix = "Token to be used by the gardenlet for Seed `"
-	byHandSuffix = "`."
+	manualPrefix = "Token to be used by the gardenlet for Seed `"
+	manualSuffix = "`."
 
 	bootstrapAccountPrefix = "system:serviceaccount:" + constants.GardenNamespace + ":" + bootstraprules.AccountPrefix
 )
 
 // TokenDescription returns the description of a bootstrap token with which only the certificate of this seed can be
 // requested.
-func TokenDescription(seed string) string { return byHandPrefix + seed + byHandSuffix }
+func TokenDescription(seed string) string { return manualPrefix + seed + manualSuffix }
 
 // describedSeed returns the seed that a bootstrap token is for, and "" if its description names none. A ManagedSeed and
 // a Gardenlet have the name of their seed.
 func describedSeed(description string) string {
-	if seed, ok := strings.CutPrefix(description, byHandPrefix); ok {
-		seed, ended := strings.CutSuffix(seed, byHandSuffix)
+	if seed, ok := strings.CutPrefix(description, manualPrefix); ok {
+		seed, ended := strings.CutSuffix(seed, manualSuffix)
 		if !ended {
 			return ""
 		}

@@ -127,11 +127,11 @@ func inNamespace(ctx context.Context, reader client.Reader, namespace string) (r
 	if namespace != constants.GardenNamespace {
 		return refs, nil
 	}
-	return refs, addOfGarden(ctx, reader, refs)
+	return refs, addGardenReferences(ctx, reader, refs)
 }
 
-// addOfGarden adds the references of cluster-scoped objects to objects in the namespace garden.
-func addOfGarden(ctx context.Context, reader client.Reader, refs references.References) error {
+// addGardenReferences adds the references of cluster-scoped objects to objects in the namespace garden.
+func addGardenReferences(ctx context.Context, reader client.Reader, refs references.References) error {
 	seeds, deployments := &corev1beta1.SeedList{}, &gardencorev1.ControllerDeploymentList{}
 	if err := reader.List(ctx, seeds); err != nil {
 		return fmt.Errorf("listing the Seeds: %w", err)

@@ -207,7 +207,7 @@ func (b *botanist) destroy(ctx context.Context, kind string, obj extensionsv1alp
 	if injects {
 		injection.Pass(b.shoot, obj)
 	}
-	deleting, force := obj.GetDeletionTimestamp() != nil, b.byForce() && !isForced(obj)
+	deleting, force := obj.GetDeletionTimestamp() != nil, b.needsForceDeletion() && !isForced(obj)
 	if force {
 		annotate(obj, constants.AnnotationConfirmationForceDeletion, "true")
 	}
@@ -220,7 +220,7 @@ func (b *botanist) destroy(ctx context.Context, kind string, obj extensionsv1alp
 			return client.IgnoreNotFound(wrapped(err, "preparing the deletion of", kind, key))
 		}
 	}
-	if deleting && b.byForce() {
+	if deleting && b.needsForceDeletion() {
 		return b.removeFinalizers(ctx, kind, obj)
 	}
 	if deleting {

@@ -35,7 +35,7 @@ func (b *botanist) deleteTasks() []flow.Task {
 	id := metav1.ObjectMeta{Name: b.namespace()}
 	state := &corev1beta1.ShootState{ObjectMeta: metav1.ObjectMeta{Namespace: b.shoot.Namespace, Name: b.shoot.Name}}
 	return []flow.Task{
-		unless(!b.byForce(), b.task(stepForce, b.announceForce)),
+		unless(!b.needsForceDeletion(), b.task(stepForce, b.announceForce)),
 		b.task(bastions, b.withoutBastions, stepForce),
 		b.task(worker, b.destroyAll(extensionsv1alpha1.WorkerResource), bastions),
 		b.task(others, b.destroyAll(extensionsv1alpha1.OperatingSystemConfigResource, extensionsv1alpha1.ContainerRuntimeResource,
@@ -47,7 +47,7 @@ func (b *botanist) deleteTasks() []flow.Task {
 		b.task(infra, b.destroyAll(extensionsv1alpha1.InfrastructureResource), worker, plane),
 		b.task(dns, b.destroyAll(extensionsv1alpha1.DNSRecordResource), server),
 		b.task(project, b.deleteFromProject, server),
-		unless(!b.byForce(), b.task(secrets, b.releaseSecrets, infra, dns, plane, others)),
+		unless(!b.needsForceDeletion(), b.task(secrets, b.releaseSecrets, infra, dns, plane, others)),
 		b.task(namespace, removal(b.SeedClient, b.SeedReader, &corev1.Namespace{ObjectMeta: id}), infra, dns, project, server, others, secrets),
 		b.task(cluster, removal(b.SeedClient, b.SeedReader, &extensionsv1alpha1.Cluster{ObjectMeta: id}), namespace),
 		b.task("Deleting Shoot State", removal(b.GardenClient, b.GardenReader, state), cluster),

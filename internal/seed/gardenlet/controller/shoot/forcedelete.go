@@ -17,8 +17,8 @@ import (
 	"github.com/gardenlite/gardenlite/internal/seed/gardenlet/flow"
 )
 
-// byForce reports whether the user has confirmed that the Shoot is deleted even if its infrastructure is left behind.
-func (b *botanist) byForce() bool {
+// needsForceDeletion reports whether the user has confirmed that the Shoot is deleted even if its infrastructure is left behind.
+func (b *botanist) needsForceDeletion() bool {
 	return b.kind == corev1beta1.LastOperationTypeDelete && isForced(b.shoot)
 }
 

@@ -129,7 +129,7 @@ func (b Provider) ensure(ctx context.Context, seed client.Client, bastion *exten
 	} else if err != nil {
 		return netip.AddrPort{}, fmt.Errorf("creating the instance of Bastion %s/%s in the cloud: %w", bastion.Namespace, bastion.Name, err)
 	}
-	return b.waitUntilBooted(ctx, bastion, instance)
+	return b.waitBooted(ctx, bastion, instance)
 }
 
 // credentials checks that the shoot has credentials, because a real cloud does nothing without them.
@@ -141,8 +141,8 @@ func (b Provider) credentials(ctx context.Context, seed client.Reader, namespace
 	return nil
 }
 
-// waitUntilBooted waits at most BootTimeout until the instance has booted, and returns its public address.
-func (b Provider) waitUntilBooted(ctx context.Context, bastion *extensionsv1alpha1.Bastion, instance cloud.Instance) (netip.AddrPort, error) {
+// waitBooted waits at most BootTimeout until the instance has booted, and returns its public address.
+func (b Provider) waitBooted(ctx context.Context, bastion *extensionsv1alpha1.Bastion, instance cloud.Instance) (netip.AddrPort, error) {
 	if instance.State == cloud.Pending {
 		select {
 		case <-b.Cloud.Ready(instance.ID):

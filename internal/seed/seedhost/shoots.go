@@ -66,12 +66,13 @@ func (h *Host) shootDatastore() string {
 
 // startControlPlanes starts the component that runs the control planes of shoots in a seed. Stopping it stops these, too.
 func (h *Host) startControlPlanes(cluster *seed.Cluster) (stop func(), err error) {
-	stopRunner, err := h.startInSeed(controlPlanes, shootplane.User, cluster, func(name string, config *rest.Config) (supervisor.Runner, error) {
+	newRunner := func(name string, config *rest.Config) (supervisor.Runner, error) {
 		return shootplane.New(shootplane.Config{
 			REST: config, Host: h.shoots, Seed: cluster.Name(), Clock: h.cfg.Clock, Log: klog.Background().WithName(name),
 			Lease: h.leaseIfShared(controlPlanes),
 		})
-	})
+	}
+	stopRunner, err := h.startInSeed(controlPlanes, shootplane.User, cluster, newRunner)
 	if err != nil {
 		return nil, err
 	}

@@ -161,29 +161,29 @@ const (
 
 // traffic makes garbage collection rarer while the bastions forward much data.
 type traffic struct {
-	clock clock.PassiveClock
-	much  func()
+	clock      clock.PassiveClock
+	reportLoad func()
 
 	mu    sync.Mutex
-	moved int
+	bytes int // forwarded since then
 	since time.Time
 }
 
 func newTraffic(clock clock.PassiveClock) *traffic {
-	return &traffic{clock: clock, much: garbage.ReportLoad, since: clock.Now()}
+	return &traffic{clock: clock, reportLoad: garbage.ReportLoad, since: clock.Now()}
 }
 
 func (t *traffic) count(bytes int) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.moved += bytes; t.moved < muchTraffic {
+	if t.bytes += bytes; t.bytes < muchTraffic {
 		return
 	}
 	now := t.clock.Now()
 	if now.Sub(t.since) < shortTime {
-		t.much()
+		t.reportLoad()
 	}
-	t.moved, t.since = 0, now
+	t.bytes, t.since = 0, now
 }
 
 // countedConn counts the bytes of a connection through a bastion.

@@ -9,16 +9,27 @@ import (
 	"time"
 
 	"github.com/gardener/gardener/pkg/apis/core/v1beta1/constants"
+	"golang.org/x/sync/errgroup"
+	corev1 "k8s.io/api/core/v1"
+	apiextensionsclient "k8s.io/apiextensions-apiserver/pkg/client/clientset/clientset"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	utilnet "k8s.io/apimachinery/pkg/util/net"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/utils/clock"
+	"k8s.io/utils/ptr"
 
 	"github.com/gardenlite/gardenlite/internal/controlplane"
 	"github.com/gardenlite/gardenlite/internal/controlplane/kubecontrollers"
+	"github.com/gardenlite/gardenlite/internal/manifest"
 	"github.com/gardenlite/gardenlite/internal/node/process"
 	"github.com/gardenlite/gardenlite/internal/node/singlenode"
+	"github.com/gardenlite/gardenlite/manifests"
 )
 
 // Config configures a seed cluster; see controlplane.Config for fields with the same name.
@@ -44,6 +55,14 @@ type Config struct {
 const (
 	adminUser  = "gardenlite:admin"
 	adminGroup = "system:masters"
+)
+
+const (
+	// fieldManager is the field manager of all writes.
+	fieldManager = "gardenlite"
+	// namespaceRetry and namespaceTimeout limit the wait for kube-system, which a new API server creates after it is ready.
+	namespaceRetry   = 20 * time.Millisecond
+	namespaceTimeout = 30 * time.Second
 )
 
 // clusterPrefix precedes a seed's name in the name of its cluster, as in the name of its namespace in the garden, so that
@@ -98,7 +117,7 @@ func (c *Cluster) setUp(ctx context.Context, cfg Config) (err error) {
 	if c.http, err = rest.HTTPClientFor(c.admin); err != nil {
 		return fmt.Errorf("making a client: %w", err)
 	}
-	if c.identity, err = bootstrap(ctx, c.admin, c.http); err != nil {
+	if c.identity, err = ensureObjects(ctx, c.admin, c.http); err != nil {
 		return err
 	}
 	cfg.OnPhase("custom resources, namespaces", cfg.Clock.Since(begin))
@@ -111,6 +130,87 @@ func (c *Cluster) setUp(ctx context.Context, cfg Config) (err error) {
 	})
 	cfg.OnPhase("controllers", cfg.Clock.Since(begin))
 	return nil
+}
+
+// ensureObjects creates or updates the objects that every seed has, and returns the cluster's identity.
+func ensureObjects(ctx context.Context, config *rest.Config, httpClient *http.Client) (identity string, err error) {
+	config = rest.CopyConfig(config)
+	config.QPS = -1 // many writes at once, in a row
+	core, errCore := kubernetes.NewForConfigAndClient(config, httpClient)
+	extensions, errExtensions := apiextensionsclient.NewForConfigAndClient(config, httpClient)
+	objects, errObjects := dynamic.NewForConfigAndClient(config, httpClient)
+	if err := errors.Join(errCore, errExtensions, errObjects); err != nil {
+		return "", fmt.Errorf("making the clients: %w", err)
+	}
+	group, ctx := errgroup.WithContext(ctx)
+	group.Go(func() error {
+		return ensureCRDs(ctx, extensions.ApiextensionsV1().CustomResourceDefinitions(), core.Discovery())
+	})
+	group.Go(func() error {
+		base, err := manifest.LoadFS(manifests.Seed, "seed/base")
+		if err != nil {
+			return err
+		}
+		return manifest.Ensure(ctx, objects, base)
+	})
+	group.Go(func() error {
+		defaults, err := manifest.LoadFS(manifests.FS, "cluster")
+		if err != nil {
+			return err
+		}
+		return manifest.CreateMissing(ctx, objects, defaults)
+	})
+	group.Go(func() (err error) {
+		identity, err = ensureIdentity(ctx, core)
+		return err
+	})
+	err = group.Wait()
+	return identity, err
+}
+
+// ensureIdentity ensures the ConfigMap that identifies this cluster, and returns the identity. A new identity is the UID of
+// kube-system, which a gardenlet would choose as well, so that all creators agree. An existing identity is kept.
+func ensureIdentity(ctx context.Context, client kubernetes.Interface) (string, error) {
+	configMaps := client.CoreV1().ConfigMaps(metav1.NamespaceSystem)
+	current, err := configMaps.Get(ctx, constants.ClusterIdentity, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		current, err = createIdentity(ctx, client)
+	}
+	if apierrors.IsAlreadyExists(err) {
+		current, err = configMaps.Get(ctx, constants.ClusterIdentity, metav1.GetOptions{})
+	}
+	if err != nil {
+		return "", fmt.Errorf("looking for the cluster's identity, ConfigMap %s/%s: %w", metav1.NamespaceSystem,
+			constants.ClusterIdentity, err)
+	}
+	identity := current.Data[constants.ClusterIdentity]
+	if identity == "" {
+		return "", fmt.Errorf("the ConfigMap %s/%s has no identity under %q: delete it, and a new one is made at the next start",
+			metav1.NamespaceSystem, constants.ClusterIdentity, constants.ClusterIdentity)
+	}
+	return identity, nil
+}
+
+func createIdentity(ctx context.Context, client kubernetes.Interface) (*corev1.ConfigMap, error) {
+	var system *corev1.Namespace
+	err := wait.PollUntilContextTimeout(ctx, namespaceRetry, namespaceTimeout, true, func(ctx context.Context) (done bool, err error) {
+		system, err = client.CoreV1().Namespaces().Get(ctx, metav1.NamespaceSystem, metav1.GetOptions{})
+		if apierrors.IsNotFound(err) {
+			return false, nil
+		}
+		return err == nil, err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("waiting for the namespace %s: %w", metav1.NamespaceSystem, err)
+	}
+	return client.CoreV1().ConfigMaps(metav1.NamespaceSystem).Create(ctx, &corev1.ConfigMap{
+		ObjectMeta: metav1.ObjectMeta{Name: constants.ClusterIdentity, Namespace: metav1.NamespaceSystem},
+		Immutable:  ptr.To(true),
+		Data: map[string]string{
+			constants.ClusterIdentity:       string(system.UID),
+			constants.ClusterIdentityOrigin: constants.ClusterIdentityOriginSeed,
+		},
+	}, metav1.CreateOptions{FieldManager: fieldManager})
 }
 
 func (c *Cluster) startControllers(cfg Config) (err error) {

@@ -183,7 +183,7 @@ func (h *Host) runGardenlet(ctx context.Context, c GardenletConfig,
 	if err != nil {
 		return err
 	}
-	if err := h.deployer.adopt(cluster, configuration); err != nil {
+	if err := h.adopt(cluster, configuration); err != nil {
 		return err
 	}
 	if err := h.deployer.resume(); err != nil {

@@ -11,13 +11,11 @@ import (
 	"strings"
 	"sync"
 
-	gardenletconfigv1alpha1 "github.com/gardener/gardener/pkg/apis/config/gardenlet/v1alpha1"
 	"k8s.io/klog/v2"
 
 	"github.com/gardenlite/gardenlite/internal/fsutil"
 	"github.com/gardenlite/gardenlite/internal/landscape/control"
 	"github.com/gardenlite/gardenlite/internal/landscape/statedir"
-	"github.com/gardenlite/gardenlite/internal/seed"
 	"github.com/gardenlite/gardenlite/internal/seed/gardenlet/deployment"
 )
 
@@ -29,48 +27,6 @@ type deployer struct {
 	units   map[string]*unit
 	stopped bool
 	working sync.WaitGroup
-}
-
-// record is the stored description of a deployed gardenlet.
-type record struct {
-	Checksum string                                          `json:"checksum"`
-	Config   *gardenletconfigv1alpha1.GardenletConfiguration `json:"config"`
-	// Managed says that the cluster of the seed was created for the gardenlet.
-	Managed bool `json:"managed,omitempty"`
-}
-
-// unit is a seed that runs in this process: its cluster and its components. Only its worker changes the fields below busy.
-type unit struct {
-	name string
-
-	mu     sync.Mutex
-	wanted func(context.Context) error // what the worker does next
-	busy   bool
-
-	record  record
-	cluster *seed.Cluster
-	stops   []func() // of the components other than the gardenlet
-	// stopGardenlet is nil if the gardenlet does not run.
-	stopGardenlet func()
-}
-
-func (d *deployer) file(name string) string {
-	return filepath.Join(d.h.cfg.Dir, statedir.GardenletsFolder, name+".json")
-}
-
-// adopt runs the components of a seed in a cluster that the landscape has started. If the gardenlet was deployed anew by its
-// Gardenlet object, it runs with the configuration of that.
-func (d *deployer) adopt(cluster *seed.Cluster, configuration *gardenletconfigv1alpha1.GardenletConfiguration) error {
-	name := cluster.Name()
-	u := &unit{name: name, cluster: cluster, record: record{Config: configuration}}
-	if data, err := os.ReadFile(d.file(name)); err == nil {
-		if err := json.Unmarshal(data, &u.record); err != nil {
-			return fmt.Errorf("reading how the gardenlet of seed %s was deployed, %s: %w; delete the file, and it runs as at first",
-				name, d.file(name), err)
-		}
-	}
-	d.add(u)
-	return d.run(u)
 }
 
 func (d *deployer) add(u *unit) {
@@ -93,7 +49,7 @@ func (d *deployer) resume() error {
 		if !ok || d.find(name) != nil {
 			continue
 		}
-		data, err := os.ReadFile(d.file(name))
+		data, err := os.ReadFile(d.h.recordFile(name))
 		if err != nil {
 			return fmt.Errorf("reading what gardenlets were deployed: %w", err)
 		}
@@ -244,46 +200,14 @@ func (d *deployer) start(ctx context.Context, u *unit, g *deployment.Gardenlet) 
 	if err != nil {
 		return err
 	}
-	if err := os.MkdirAll(filepath.Dir(d.file(u.name)), 0o700); err != nil {
+	if err := os.MkdirAll(filepath.Dir(d.h.recordFile(u.name)), 0o700); err != nil {
 		return err
 	}
-	if err := fsutil.WriteFile(d.file(u.name), append(data, '\n'), 0o600); err != nil {
+	if err := fsutil.WriteFile(d.h.recordFile(u.name), append(data, '\n'), 0o600); err != nil {
 		return err
 	}
 	u.endGardenlet()
-	return d.run(u)
-}
-
-// run starts the components of a unit that do not run yet.
-func (d *deployer) run(u *unit) error {
-	starts := []func(*seed.Cluster) (func(), error){
-		d.h.startResourceManager, d.h.startProvider, d.h.startControlPlanes, d.h.startSeedLogin}
-	for _, start := range starts[len(u.stops):] { // an earlier run may have failed on the way
-		stop, err := start(u.cluster)
-		if err != nil {
-			return err
-		}
-		u.stops = append(u.stops, stop)
-	}
-	var err error
-	u.stopGardenlet, err = d.h.startGardenlet(u.cluster, u.record.Config, u.record.Managed)
-	return err
-}
-
-func (u *unit) endGardenlet() {
-	if u.stopGardenlet != nil {
-		u.stopGardenlet()
-		u.stopGardenlet = nil
-	}
-}
-
-// halt stops the components of a unit, the gardenlet first.
-func (u *unit) halt() {
-	u.endGardenlet()
-	for _, stop := range u.stops {
-		stop()
-	}
-	u.stops = nil
+	return d.h.startComponents(u)
 }
 
 // remove stops a unit for good, and deletes its cluster if that was created for the gardenlet.
@@ -293,10 +217,10 @@ func (d *deployer) remove(u *unit) error {
 	if u.record.Managed {
 		errs = append(errs, d.h.removeSeedCluster(u.name, u.cluster))
 	}
-	if err := os.Remove(d.file(u.name)); !errors.Is(err, fs.ErrNotExist) {
+	if err := os.Remove(d.h.recordFile(u.name)); !errors.Is(err, fs.ErrNotExist) {
 		errs = append(errs, err)
 	}
-	for _, component := range []string{GardenletName, providerName, resourceManager, controlPlanes} {
+	for _, component := range ComponentNames() {
 		d.h.cfg.Status.Remove(component + " " + u.name)
 	}
 	if u.record.Managed { // a unit of the landscape can be deployed again

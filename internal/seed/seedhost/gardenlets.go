@@ -2,9 +2,11 @@ package seedhost
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -46,7 +48,7 @@ func (h *Host) StartGardenlets(ctx context.Context, garden Garden) error {
 		if err := PrepareSeed(ctx, garden.Admin, name); err != nil {
 			return err
 		}
-		if err := h.deployer.adopt(h.seeds.running[name], gardenletConfiguration(name)); err != nil {
+		if err := h.adopt(h.seeds.running[name], gardenletConfiguration(name)); err != nil {
 			return err
 		}
 	}
@@ -56,7 +58,7 @@ func (h *Host) StartGardenlets(ctx context.Context, garden Garden) error {
 	return h.reportStoppedSeeds(ctx)
 }
 
-// openGarden opens the simulated cloud, and creates the deployer of the gardenlets of a garden.
+// openGarden opens the cloud, and creates the deployer of gardenlets for a garden.
 func (h *Host) openGarden(garden Garden) error {
 	h.garden = garden
 	if err := h.openCloud(); err != nil {
@@ -98,7 +100,80 @@ func (h *Host) StopGardenlets() error {
 	return errors.Join(errs...)
 }
 
-// startInSeed starts a component as a user of the seed's cluster, if the component is selected.
+// unit is a seed that runs in this process: its cluster and its components. Only its worker changes the fields below busy.
+type unit struct {
+	name string
+
+	mu     sync.Mutex
+	wanted func(context.Context) error // what the worker does next
+	busy   bool
+
+	record  record
+	cluster *seed.Cluster
+	stops   []func() // of the components other than the gardenlet
+	// stopGardenlet is nil if the gardenlet does not run.
+	stopGardenlet func()
+}
+
+// record is the stored description of a deployed gardenlet.
+type record struct {
+	Checksum string                                          `json:"checksum"`
+	Config   *gardenletconfigv1alpha1.GardenletConfiguration `json:"config"`
+	// Managed says that the cluster of the seed was created for the gardenlet.
+	Managed bool `json:"managed,omitempty"`
+}
+
+func (h *Host) recordFile(name string) string {
+	return filepath.Join(h.cfg.Dir, statedir.GardenletsFolder, name+".json")
+}
+
+// adopt runs the components of a seed in a cluster that the landscape has started. If the gardenlet was deployed anew by its
+// Gardenlet object, it runs with the configuration of that.
+func (h *Host) adopt(cluster *seed.Cluster, configuration *gardenletconfigv1alpha1.GardenletConfiguration) error {
+	name := cluster.Name()
+	u := &unit{name: name, cluster: cluster, record: record{Config: configuration}}
+	if data, err := os.ReadFile(h.recordFile(name)); err == nil {
+		if err := json.Unmarshal(data, &u.record); err != nil {
+			return fmt.Errorf("reading how the gardenlet of seed %s was deployed, %s: %w; delete the file, and it runs as at first",
+				name, h.recordFile(name), err)
+		}
+	}
+	h.deployer.add(u)
+	return h.startComponents(u)
+}
+
+// startComponents starts the components of a unit that do not run yet.
+func (h *Host) startComponents(u *unit) error {
+	starts := []func(*seed.Cluster) (func(), error){h.startResourceManager, h.startProvider, h.startControlPlanes, h.startSeedLogin}
+	for _, start := range starts[len(u.stops):] { // an earlier run may have failed on the way
+		stop, err := start(u.cluster)
+		if err != nil {
+			return err
+		}
+		u.stops = append(u.stops, stop)
+	}
+	var err error
+	u.stopGardenlet, err = h.startGardenlet(u.cluster, u.record.Config, u.record.Managed)
+	return err
+}
+
+func (u *unit) endGardenlet() {
+	if u.stopGardenlet != nil {
+		u.stopGardenlet()
+		u.stopGardenlet = nil
+	}
+}
+
+// halt stops the components of a unit, the gardenlet first.
+func (u *unit) halt() {
+	u.endGardenlet()
+	for _, stop := range u.stops {
+		stop()
+	}
+	u.stops = nil
+}
+
+// startInSeed starts a component that works in a seed with a user name of its own, if the component is selected.
 func (h *Host) startInSeed(component, user string, cluster *seed.Cluster,
 	newComponent func(name string, config *rest.Config) (supervisor.Runner, error)) (stop func(), err error) {
 	if !h.cfg.Selects(component) {

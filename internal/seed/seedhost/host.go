@@ -12,23 +12,36 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
+	"strconv"
 	"strings"
+	"sync"
+	"time"
 
+	gardenletconfigv1alpha1 "github.com/gardener/gardener/pkg/apis/config/gardenlet/v1alpha1"
 	gardencorev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
+	"github.com/gardener/gardener/pkg/apis/core/v1beta1/constants"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	"k8s.io/klog/v2"
 	"k8s.io/utils/clock"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/gardenlite/gardenlite/internal/bastionsim/cloud"
+	"github.com/gardenlite/gardenlite/internal/controlplane"
 	"github.com/gardenlite/gardenlite/internal/datastore"
+	"github.com/gardenlite/gardenlite/internal/fsutil"
 	"github.com/gardenlite/gardenlite/internal/landscape/control"
 	"github.com/gardenlite/gardenlite/internal/landscape/statedir"
 	"github.com/gardenlite/gardenlite/internal/landscape/supervisor"
 	"github.com/gardenlite/gardenlite/internal/node/process"
 	"github.com/gardenlite/gardenlite/internal/node/programs"
+	"github.com/gardenlite/gardenlite/internal/seed"
+	"github.com/gardenlite/gardenlite/internal/seed/provider"
 	"github.com/gardenlite/gardenlite/internal/shootplane"
 )
 
@@ -143,4 +156,245 @@ func (h *Host) openCloud() error {
 	}
 	h.cloud = c
 	return h.processes.CleanUp(func(node, _ string) bool { return !strings.HasPrefix(node, statedir.SeedPrefix) && !c.HasHost(node) })
+}
+
+// firstSeed is the name of the first seed; further ones have a number behind it.
+const firstSeed = "local"
+
+// SeedNames returns the names of the given number of seeds of a landscape.
+func SeedNames(count int) []string {
+	names := make([]string, count)
+	for i := range names {
+		names[i] = firstSeed
+		if i > 0 {
+			names[i] += "-" + strconv.Itoa(i+1)
+		}
+	}
+	return names
+}
+
+// seedClusters are the clusters that start at the same time as the garden.
+type seedClusters struct {
+	starting sync.WaitGroup
+	mu       sync.Mutex
+	running  map[string]*seed.Cluster
+	errs     []error
+}
+
+// BeginSeeds starts the clusters of the given number of seeds in the background. They listen on their former ports, which
+// are given by seed, if these are free.
+func (h *Host) BeginSeeds(ctx context.Context, count int, ports map[string]int) {
+	s := &seedClusters{running: map[string]*seed.Cluster{}}
+	h.seeds, h.count = s, count
+	for _, name := range SeedNames(count) {
+		h.cfg.Status.SetComponentState(statedir.SeedPrefix+name, control.StateStarting, "")
+		port := 0
+		if ports[name] != 0 {
+			port = statedir.FreePort(h.cfg.BindAddress, ports[name])
+		}
+		s.starting.Go(func() {
+			cluster, err := h.startSeedCluster(ctx, name, port)
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			if err != nil {
+				s.errs = append(s.errs, err)
+				return
+			}
+			s.running[name] = cluster
+		})
+	}
+}
+
+func (h *Host) startSeedCluster(ctx context.Context, name string, port int) (*seed.Cluster, error) {
+	cluster := statedir.SeedPrefix + name
+	begin := time.Now()
+	c, err := seed.Start(ctx, seed.Config{
+		Name: name, PKIDir: filepath.Join(h.cfg.Dir, statedir.PKIFolder, cluster),
+		DataDir:   filepath.Join(h.cfg.Dir, statedir.DataFolder, cluster),
+		Datastore: h.cfg.Datastore, Prefix: h.prefix(cluster), BindAddress: h.cfg.BindAddress, Port: port, Region: Region,
+		Zone: Zones[0], Processes: h.processes, AuditLog: h.auditLog(cluster), Clock: h.cfg.Clock,
+		OnPhase: func(phase string, took time.Duration) { h.cfg.Status.RecordStep("seed "+name+": "+phase, took) },
+	})
+	if err != nil {
+		h.cfg.Status.SetComponentState(cluster, control.StateFailed, err.Error())
+		return nil, err
+	}
+	kubeconfig, err := c.AdminKubeconfig(h.cfg.Context + "-" + cluster)
+	if err == nil {
+		err = fsutil.WriteFile(statedir.SeedKubeconfigPath(h.cfg.Dir, name), kubeconfig, 0o600)
+	}
+	if err != nil {
+		return nil, errors.Join(err, c.Stop())
+	}
+	h.cfg.Status.SetComponentState(cluster, control.StateReady, "")
+	h.cfg.Status.RecordStep("seed "+name+" in all", time.Since(begin))
+	h.cfg.Status.Update(func(s *control.Status) {
+		s.Clusters = append(s.Clusters, control.Cluster{Kind: "seed", Name: name, URL: c.Server().URL(), Port: c.Server().Port(),
+			KubernetesVersion: controlplane.KubernetesVersion, State: control.StateReady})
+	})
+	return c, nil
+}
+
+// removeSeedCluster stops the cluster of a seed, if it runs, and deletes its data.
+func (h *Host) removeSeedCluster(name string, c *seed.Cluster) error {
+	cluster := statedir.SeedPrefix + name
+	var errs []error
+	if c != nil {
+		h.cfg.Status.SetComponentState(cluster, control.StateStopping, "")
+		errs = append(errs, c.Stop())
+	}
+	for _, path := range []string{filepath.Join(h.cfg.Dir, statedir.DataFolder, cluster),
+		filepath.Join(h.cfg.Dir, statedir.PKIFolder, cluster), statedir.SeedKubeconfigPath(h.cfg.Dir, name)} {
+		errs = append(errs, os.RemoveAll(path))
+	}
+	h.cfg.Status.Remove(cluster)
+	h.cfg.Status.Update(func(s *control.Status) {
+		s.Clusters = slices.DeleteFunc(s.Clusters, func(c control.Cluster) bool { return c.Kind == "seed" && c.Name == name })
+	})
+	return errors.Join(errs...)
+}
+
+// auditLog returns the path of the audit log of a seed's cluster, empty if there is none.
+func (h *Host) auditLog(cluster string) string {
+	if h.cfg.AuditLog == "" {
+		return ""
+	}
+	return h.cfg.AuditLog + "." + cluster
+}
+
+// WaitSeeds waits until all clusters run, and returns their ports by seed, or an error if one could not be started.
+func (h *Host) WaitSeeds() (map[string]int, error) {
+	h.seeds.starting.Wait()
+	if err := errors.Join(h.seeds.errs...); err != nil {
+		return nil, err
+	}
+	ports := map[string]int{}
+	for name, cluster := range h.seeds.running {
+		ports[name] = cluster.Server().Port()
+	}
+	return ports, nil
+}
+
+// StopSeeds stops the clusters that BeginSeeds has started.
+func (h *Host) StopSeeds() error {
+	s := h.seeds
+	s.starting.Wait()
+	var errs []error
+	var stopping sync.WaitGroup
+	for name, cluster := range s.running {
+		h.cfg.Status.SetComponentState(statedir.SeedPrefix+name, control.StateStopping, "")
+		stopping.Go(func() {
+			err := cluster.Stop()
+			if err != nil {
+				err = fmt.Errorf("stopping the cluster of seed %s: %w", name, err)
+			}
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			errs = append(errs, err)
+		})
+	}
+	stopping.Wait()
+	return errors.Join(errs...)
+}
+
+// internalDomain is the same for all seeds: a Shoot is migrated only between seeds with the same one, as its addresses stay.
+const internalDomain = "internal.gardenlite.local"
+
+// backupSecret and dnsSecret return the names of the Secrets in the namespace garden that a Seed of the local provider
+// refers to. Each seed has its own: SeedRestriction lets no gardenlet refer to those of another seed.
+func backupSecret(seedName string) string { return statedir.SeedPrefix + seedName + "-backup" }
+func dnsSecret(seedName string) string    { return statedir.SeedPrefix + seedName + "-dns" }
+
+// SeedExists reports whether a Seed is registered in a garden.
+func SeedExists(ctx context.Context, config *rest.Config, seedName string) (bool, error) {
+	garden, err := newClient(config)
+	if err != nil {
+		return false, err
+	}
+	err = garden.Get(ctx, client.ObjectKey{Name: seedName}, &gardencorev1beta1.Seed{})
+	if client.IgnoreNotFound(err) != nil {
+		return false, fmt.Errorf("reading Seed %s: %w", seedName, err)
+	}
+	return err == nil, nil
+}
+
+// PrepareSeed creates the Secrets in a garden that a Seed of the local provider refers to, with the operator's permissions.
+// They are empty: the local provider reads no credentials.
+func PrepareSeed(ctx context.Context, config *rest.Config, seedName string) error {
+	garden, err := newClient(config)
+	if err != nil {
+		return err
+	}
+	for _, name := range []string{backupSecret(seedName), dnsSecret(seedName)} {
+		secret := &corev1.Secret{
+			ObjectMeta: metav1.ObjectMeta{
+				Namespace: constants.GardenNamespace, Name: name,
+				Labels: map[string]string{
+					constants.LabelShootProviderPrefix + provider.Type: "true",
+					constants.LabelPrefixSeedName + seedName:           "true", // otherwise the gardenlet may not refer to it
+				},
+			},
+			Type: corev1.SecretTypeOpaque,
+		}
+		if err := garden.Create(ctx, secret); client.IgnoreAlreadyExists(err) != nil {
+			return fmt.Errorf("creating Secret %s/%s, which Seed %s refers to: %w", secret.Namespace, name, seedName, err)
+		}
+	}
+	return nil
+}
+
+// ownSeedSecrets makes the Seed the owner of the Secrets of PrepareSeed, so that they are deleted with it.
+func ownSeedSecrets(ctx context.Context, garden client.Client, seed *gardencorev1beta1.Seed) error {
+	for _, name := range []string{backupSecret(seed.Name), dnsSecret(seed.Name)} {
+		secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: constants.GardenNamespace, Name: name}}
+		patch := client.MergeFrom(secret.DeepCopy())
+		secret.OwnerReferences = []metav1.OwnerReference{seedOwner(seed)}
+		if err := garden.Patch(ctx, secret, patch); client.IgnoreNotFound(err) != nil {
+			return fmt.Errorf("making Seed %s the owner of Secret %s/%s: %w", seed.Name, constants.GardenNamespace, name, err)
+		}
+	}
+	return nil
+}
+
+func seedOwner(seed *gardencorev1beta1.Seed) metav1.OwnerReference {
+	return *metav1.NewControllerRef(seed, gardencorev1beta1.SchemeGroupVersion.WithKind("Seed"))
+}
+
+// gardenletConfiguration returns the configuration of the gardenlet of a seed of the landscape.
+func gardenletConfiguration(name string) *gardenletconfigv1alpha1.GardenletConfiguration {
+	return &gardenletconfigv1alpha1.GardenletConfiguration{
+		SeedConfig: &gardenletconfigv1alpha1.SeedConfig{SeedTemplate: *seedTemplate(name)},
+	}
+}
+
+// Region and Zones are those of the landscape's own seeds.
+const Region = "local"
+
+var Zones = []string{"local-a", "local-b", "local-c"}
+
+// seedTemplate returns the template of the Seed that a gardenlet registers.
+func seedTemplate(name string) *gardencorev1beta1.SeedTemplate {
+	secret := func(name string) corev1.ObjectReference {
+		return corev1.ObjectReference{APIVersion: "v1", Kind: "Secret", Namespace: constants.GardenNamespace, Name: name}
+	}
+	return &gardencorev1beta1.SeedTemplate{
+		ObjectMeta: metav1.ObjectMeta{Name: name},
+		Spec: gardencorev1beta1.SeedSpec{
+			Provider: gardencorev1beta1.SeedProvider{Type: provider.Type, Region: Region, Zones: Zones},
+			Networks: gardencorev1beta1.SeedNetworks{
+				Nodes: ptr.To("10.240.0.0/16"), Pods: "10.241.0.0/16", Services: "10.242.0.0/16",
+			},
+			Backup: &gardencorev1beta1.Backup{Provider: provider.Type, CredentialsRef: ptr.To(secret(backupSecret(name)))},
+			DNS: gardencorev1beta1.SeedDNS{
+				Provider: &gardencorev1beta1.SeedDNSProvider{Type: provider.Type, CredentialsRef: ptr.To(secret(dnsSecret(name)))},
+				Internal: &gardencorev1beta1.SeedDNSProviderConfig{
+					Type: provider.Type, Domain: internalDomain, CredentialsRef: secret(dnsSecret(name)),
+				},
+			},
+			Ingress: &gardencorev1beta1.Ingress{
+				Domain: "ingress." + name + ".gardenlite.local", Controller: gardencorev1beta1.IngressController{Kind: "nginx"},
+			},
+			Settings: &gardencorev1beta1.SeedSettings{Scheduling: &gardencorev1beta1.SeedSettingScheduling{Visible: true}},
+		},
+	}
 }

@@ -2,14 +2,20 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net"
+	"os"
+	"path/filepath"
 	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/gardenlite/gardenlite/internal/authz/server"
 	"github.com/gardenlite/gardenlite/internal/landscape"
+	"github.com/gardenlite/gardenlite/internal/landscape/control"
+	"github.com/gardenlite/gardenlite/internal/landscape/statedir"
+	"github.com/gardenlite/gardenlite/internal/usage"
 )
 
 func newAdmissionController(g *globals) *cobra.Command {
@@ -57,7 +63,7 @@ kube-apiserver, in --data-dir (default $XDG_STATE_HOME/gardenlite/admission-cont
 func runAdmissionController(ctx context.Context, g *globals, c server.StandaloneConfig) (err error) {
 	c.Dir = g.dataDir
 	if c.Dir == "" {
-		if c.Dir, err = landscape.DefaultAdmissionDir(g.name); err != nil {
+		if c.Dir, err = statedir.DefaultDir("admission-controller-" + g.name); err != nil {
 			return err
 		}
 	}
@@ -66,12 +72,37 @@ func runAdmissionController(ctx context.Context, g *globals, c server.Standalone
 	}
 	c.OnWait = func(missing string) { fmt.Fprintln(g.err, "Still waiting for", missing) }
 	c.OnReady = func(s server.StandaloneStatus) { printAdmission(g, s) }
-	if err := landscape.RunAdmissionController(ctx, c, g.logFormat, g.verbose); err != nil {
+	if err := serveAdmission(ctx, g, c); err != nil {
 		return err
 	}
 	fmt.Fprintln(g.err,
 		"Stopped. Until it runs again, gardenlets are allowed what RBAC allows them, and nothing that the webhook has to look at.")
 	return nil
+}
+
+// serveAdmission runs the admission controller until the context ends. It locks the state directory, and writes the log there.
+func serveAdmission(ctx context.Context, g *globals, c server.StandaloneConfig) (err error) {
+	alone, err := server.NewStandalone(ctx, c)
+	if err != nil {
+		return err
+	}
+	if _, err := os.Stat(filepath.Join(c.Dir, statedir.RunFile)); err == nil {
+		return usage.Errorf("--data-dir %s is a landscape's, which has an admission controller of its own: choose another", c.Dir)
+	}
+	if err := statedir.Prepare(c.Dir); err != nil {
+		return err
+	}
+	held, err := statedir.Lock(c.Dir)
+	if err != nil {
+		return fmt.Errorf("%s: %w: choose another --name or --data-dir", c.Dir, err)
+	}
+	defer func() { err = errors.Join(err, held.Unlock()) }()
+	logs, err := control.StartLogging(control.LogConfig{Dir: c.Dir, Format: g.logFormat, Verbose: g.verbose})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, logs.Close()) }()
+	return alone.Run(ctx)
 }
 
 func printAdmission(g *globals, s server.StandaloneStatus) {

@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strings"
 	"time"
 
 	"k8s.io/utils/clock"
@@ -20,9 +21,11 @@ import (
 	"github.com/gardenlite/gardenlite/internal/garden/controllermanager/bastion"
 	"github.com/gardenlite/gardenlite/internal/garden/registry/core/shootkubeconfig"
 	"github.com/gardenlite/gardenlite/internal/garden/registry/operations"
+	"github.com/gardenlite/gardenlite/internal/garden/stacks/stackmanager"
 	"github.com/gardenlite/gardenlite/internal/landscape/control"
 	"github.com/gardenlite/gardenlite/internal/landscape/statedir"
 	"github.com/gardenlite/gardenlite/internal/node/process"
+	"github.com/gardenlite/gardenlite/internal/seed/seedhost"
 	"github.com/gardenlite/gardenlite/internal/usage"
 )
 
@@ -166,5 +169,20 @@ func checkRange(flag string, d, least, most time.Duration) error {
 	return fmt.Errorf("--%s %s: whole seconds, between %s and %s", flag, d, least, most)
 }
 
+// controllerNames returns the names that --controllers can contain, except those of Kubernetes' controllers.
+func controllerNames() []string {
+	return append([]string{admissionController, controllerManager, schedulerName, stackmanager.Name},
+		append(seedhost.ComponentNames(), controllermanager.Names()...)...)
+}
+
 // ControllerNames returns the names that Config.Controllers can contain.
 func ControllerNames() []string { return slices.Concat(kubecontrollers.Names(), controllerNames()) }
+
+// DatastoreKind returns the kind of a datastore, without the password that its endpoint can contain.
+func DatastoreKind(endpoint string) string {
+	kind, _, _ := strings.Cut(endpoint, "://")
+	if kind == "" {
+		return datastore.SQLite
+	}
+	return kind
+}

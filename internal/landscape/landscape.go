@@ -8,23 +8,21 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
 
-	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+	"k8s.io/client-go/rest"
 	"k8s.io/klog/v2"
-	"k8s.io/utils/clock"
 
 	"github.com/gardenlite/gardenlite/internal/authz/server"
-	"github.com/gardenlite/gardenlite/internal/controlplane"
-	"github.com/gardenlite/gardenlite/internal/controlplane/pki"
+	"github.com/gardenlite/gardenlite/internal/controlplane/kubecontrollers"
 	"github.com/gardenlite/gardenlite/internal/controlplane/quirks"
 	"github.com/gardenlite/gardenlite/internal/datastore"
 	"github.com/gardenlite/gardenlite/internal/fsutil"
 	"github.com/gardenlite/gardenlite/internal/garbage"
 	"github.com/gardenlite/gardenlite/internal/garden"
+	"github.com/gardenlite/gardenlite/internal/garden/bootstraptoken"
 	"github.com/gardenlite/gardenlite/internal/landscape/control"
 	"github.com/gardenlite/gardenlite/internal/landscape/statedir"
 	"github.com/gardenlite/gardenlite/internal/landscape/supervisor"
@@ -33,7 +31,8 @@ import (
 	"github.com/gardenlite/gardenlite/internal/version"
 )
 
-const gardenCluster = "garden"
+// bootstrapTokenLife is how long the bootstrap token of a gardenlet of this process is valid.
+const bootstrapTokenLife = time.Hour
 
 // Landscape is a running landscape, held by this process.
 type Landscape struct {
@@ -222,68 +221,51 @@ func (l *Landscape) dataIsLocal(previous *statedir.Run) bool {
 	return err == nil && previous.Datastore == datastore.SQLite
 }
 
-func (l *Landscape) startGarden(ctx context.Context, run *statedir.Run) error {
-	l.store.SetComponentState(gardenCluster, control.StateStarting, "")
-	g, err := garden.Start(ctx, garden.Config{
-		PKIDir:      filepath.Join(l.cfg.Dir, statedir.PKIFolder, gardenCluster),
-		DataDir:     filepath.Join(l.cfg.Dir, statedir.DataFolder, gardenCluster),
-		Datastore:   l.cfg.Datastore,
-		Prefix:      datastore.Config{Endpoint: l.cfg.Datastore}.PrefixOf(l.cfg.Name, gardenCluster),
-		BindAddress: l.cfg.BindAddress,
-		Port:        l.cfg.Port,
-		Controllers: l.cfg.Controllers,
-		Prepare:     l.prepareAdmission,
-		Services:    l.admission.Services(),
-		AuditLog:    l.cfg.AuditLog,
-		Kubeconfigs: l.cfg.Kubeconfigs,
-		Clock:       l.cfg.Clock,
-		OnPhase:     func(name string, took time.Duration) { l.store.RecordStep("garden: "+name, took) },
-
-		BastionTimeToLive: l.cfg.BastionTimeToLive,
-		Region:            seedhost.Region, Zone: seedhost.Zones[0], Processes: l.host.Load().Processes(),
+// startHost creates the host of the seeds, with the runner of containers that are processes, for all clusters. Such
+// processes that an earlier gardenlite has left behind are ended.
+func (l *Landscape) startHost() error {
+	h, err := seedhost.New(seedhost.Config{
+		Name: l.cfg.Name, Dir: l.cfg.Dir, BindAddress: l.cfg.BindAddress, Datastore: l.cfg.Datastore, AuditLog: l.cfg.AuditLog,
+		Context: l.contextName(), Images: l.cfg.Images, Selects: l.selects, Status: &l.store, Clock: l.cfg.Clock,
 	})
 	if err != nil {
-		return fmt.Errorf("starting the garden: %w", err)
-	}
-	l.garden = g
-	l.onClose(func() error {
-		l.store.SetComponentState(gardenCluster, control.StateStopping, "")
-		return g.Stop()
-	})
-	run.URL, run.Port = g.Server().URL(), g.Server().Port()
-	if err := statedir.WriteRun(l.cfg.Dir, run); err != nil {
 		return err
 	}
-	kubeconfig, err := g.AdminKubeconfig(l.contextName())
-	if err != nil {
-		return err
-	}
-	if err := fsutil.WriteFile(l.KubeconfigPath(), kubeconfig, 0o600); err != nil {
-		return err
-	}
-	l.store.SetComponentState(gardenCluster, control.StateReady, "")
-	l.store.Update(func(s *control.Status) {
-		s.Run = *run
-		s.Clusters = append(s.Clusters, control.Cluster{Kind: "garden", Name: gardenCluster, URL: run.URL, Port: run.Port,
-			KubernetesVersion: controlplane.KubernetesVersion, State: control.StateReady})
-	})
+	l.host.Store(h)
+	l.onClose(h.Close)
 	return nil
 }
 
-func (l *Landscape) applyManifests(ctx context.Context) error {
-	begin := time.Now()
-	if err := l.garden.ApplyDefaultLandscape(ctx); err != nil {
-		return fmt.Errorf("creating the default landscape: %w", err)
+// startGardenlets starts the components of each seed, and returns when every Seed is ready.
+func (l *Landscape) startGardenlets(ctx context.Context) error {
+	begin := l.cfg.Clock.Now()
+	h := l.host.Load()
+	l.onClose(h.StopGardenlets)
+	if err := h.StartGardenlets(ctx, l.gardenOfSeeds()); err != nil {
+		return err
 	}
-	l.store.RecordStep("default landscape", time.Since(begin))
-	for _, path := range l.cfg.Apply {
-		begin = time.Now()
-		if err := l.garden.ApplyPath(ctx, path); err != nil {
-			return fmt.Errorf("--apply %s: %w", path, err)
+	for _, needed := range []string{seedhost.GardenletName, controllerManager, admissionController} {
+		if !l.selects(needed) {
+			return nil // no Seed becomes ready
 		}
-		l.store.RecordStep("apply "+filepath.Base(path), time.Since(begin))
 	}
-	return nil
+	return h.WaitReady(ctx, begin)
+}
+
+// gardenOfSeeds returns how the seeds of this process connect to its garden.
+func (l *Landscape) gardenOfSeeds() seedhost.Garden {
+	server, admin := l.garden.Server(), l.garden.AdminConfig()
+	return seedhost.Garden{
+		At:    &rest.Config{Host: server.URL(), TLSClientConfig: rest.TLSClientConfig{CAData: server.PKI().CAPEM()}},
+		Admin: admin,
+		Bootstrap: func(ctx context.Context, seedName string) ([]byte, error) {
+			token, err := bootstraptoken.Create(ctx, admin, seedName, bootstrapTokenLife, l.cfg.Clock)
+			if err != nil {
+				return nil, err
+			}
+			return token.Kubeconfig, nil
+		},
+	}
 }
 
 // run waits until the landscape is stopped or the garden ends by itself, and then shuts everything down.
@@ -329,6 +311,15 @@ func (l *Landscape) Err() error { return l.err }
 // Status returns the current status of the landscape.
 func (l *Landscape) Status() control.Status { return l.status(false) }
 
+// status returns the current status of the landscape. With collect, garbage is collected before memory is measured.
+func (l *Landscape) status(collect bool) control.Status {
+	s := l.store.Snapshot(collect)
+	if h := l.host.Load(); h != nil {
+		s.Processes = h.Processes().Processes()
+	}
+	return s
+}
+
 // SeedKubeconfigPath returns the path of the administrator's kubeconfig for the cluster of a seed.
 func (l *Landscape) SeedKubeconfigPath(name string) string {
 	return statedir.SeedKubeconfigPath(l.cfg.Dir, name)
@@ -348,27 +339,13 @@ func (l *Landscape) logPath() string {
 // begin with it.
 func (l *Landscape) contextName() string { return "gardenlite-" + l.cfg.Name }
 
-// DatastoreKind returns the kind of a datastore, without the password that its endpoint can contain.
-func DatastoreKind(endpoint string) string {
-	kind, _, _ := strings.Cut(endpoint, "://")
-	if kind == "" {
-		return datastore.SQLite
-	}
-	return kind
+// selects reports whether --controllers selects a component.
+func (l *Landscape) selects(component string) bool {
+	return kubecontrollers.Selected(l.cfg.Controllers, component)
 }
 
-// UserKubeconfig returns a kubeconfig for another user of the garden, derived from the administrator's. It needs no
-// running landscape: the certificate is signed with the authority's key in the state directory.
-func UserKubeconfig(dir string, admin *clientcmdapi.Config, user string, groups []string, life time.Duration) (
-	*clientcmdapi.Config, error) {
-	context := admin.Contexts[admin.CurrentContext]
-	if context == nil || admin.Clusters[context.Cluster] == nil {
-		return nil, errors.New("the landscape's kubeconfig has no current context: start the landscape again, and it is written anew")
-	}
-	cluster := admin.Clusters[context.Cluster]
-	certPEM, keyPEM, err := pki.IssueFrom(filepath.Join(dir, statedir.PKIFolder, gardenCluster), clock.RealClock{}, user, groups, life)
-	if err != nil {
-		return nil, err
-	}
-	return controlplane.Kubeconfig(admin.CurrentContext+"-"+user, cluster.Server, cluster.CertificateAuthorityData, certPEM, keyPEM), nil
+// shared reports whether other processes may run the same landscape on the same datastore, so that one of them has
+// to lead.
+func (l *Landscape) shared() bool {
+	return datastore.Config{Endpoint: l.cfg.Datastore}.Shared()
 }

@@ -1,0 +1,263 @@
+package landscape
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"time"
+
+	"k8s.io/client-go/rest"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+	"k8s.io/klog/v2"
+	"k8s.io/utils/clock"
+
+	"github.com/gardenlite/gardenlite/internal/authz/server"
+	"github.com/gardenlite/gardenlite/internal/controlplane"
+	"github.com/gardenlite/gardenlite/internal/controlplane/pki"
+	"github.com/gardenlite/gardenlite/internal/datastore"
+	"github.com/gardenlite/gardenlite/internal/fsutil"
+	"github.com/gardenlite/gardenlite/internal/garden"
+	"github.com/gardenlite/gardenlite/internal/garden/controllermanager"
+	"github.com/gardenlite/gardenlite/internal/garden/scheduler"
+	"github.com/gardenlite/gardenlite/internal/garden/stacks/stackmanager"
+	"github.com/gardenlite/gardenlite/internal/landscape/control"
+	"github.com/gardenlite/gardenlite/internal/landscape/statedir"
+	"github.com/gardenlite/gardenlite/internal/landscape/supervisor"
+	"github.com/gardenlite/gardenlite/internal/seed/seedhost"
+)
+
+const gardenCluster = "garden"
+
+// The names of components of the garden, in the status and for --controllers.
+const (
+	admissionController = "admission-controller"
+	controllerManager   = "controller-manager"
+	schedulerName       = "scheduler"
+)
+
+func (l *Landscape) startGarden(ctx context.Context, run *statedir.Run) error {
+	l.store.SetComponentState(gardenCluster, control.StateStarting, "")
+	g, err := garden.Start(ctx, garden.Config{
+		PKIDir:      filepath.Join(l.cfg.Dir, statedir.PKIFolder, gardenCluster),
+		DataDir:     filepath.Join(l.cfg.Dir, statedir.DataFolder, gardenCluster),
+		Datastore:   l.cfg.Datastore,
+		Prefix:      datastore.Config{Endpoint: l.cfg.Datastore}.PrefixOf(l.cfg.Name, gardenCluster),
+		BindAddress: l.cfg.BindAddress,
+		Port:        l.cfg.Port,
+		Controllers: l.cfg.Controllers,
+		Prepare:     l.prepareAdmission,
+		Services:    l.admission.Services(),
+		AuditLog:    l.cfg.AuditLog,
+		Kubeconfigs: l.cfg.Kubeconfigs,
+		Clock:       l.cfg.Clock,
+		OnPhase:     func(name string, took time.Duration) { l.store.RecordStep("garden: "+name, took) },
+
+		BastionTimeToLive: l.cfg.BastionTimeToLive,
+		Region:            seedhost.Region, Zone: seedhost.Zones[0], Processes: l.host.Load().Processes(),
+	})
+	if err != nil {
+		return fmt.Errorf("starting the garden: %w", err)
+	}
+	l.garden = g
+	l.onClose(func() error {
+		l.store.SetComponentState(gardenCluster, control.StateStopping, "")
+		return g.Stop()
+	})
+	run.URL, run.Port = g.Server().URL(), g.Server().Port()
+	if err := statedir.WriteRun(l.cfg.Dir, run); err != nil {
+		return err
+	}
+	kubeconfig, err := g.AdminKubeconfig(l.contextName())
+	if err != nil {
+		return err
+	}
+	if err := fsutil.WriteFile(l.KubeconfigPath(), kubeconfig, 0o600); err != nil {
+		return err
+	}
+	l.store.SetComponentState(gardenCluster, control.StateReady, "")
+	l.store.Update(func(s *control.Status) {
+		s.Run = *run
+		s.Clusters = append(s.Clusters, control.Cluster{Kind: "garden", Name: gardenCluster, URL: run.URL, Port: run.Port,
+			KubernetesVersion: controlplane.KubernetesVersion, State: control.StateReady})
+	})
+	return nil
+}
+
+func (l *Landscape) applyManifests(ctx context.Context) error {
+	begin := time.Now()
+	if err := l.garden.ApplyDefaultLandscape(ctx); err != nil {
+		return fmt.Errorf("creating the default landscape: %w", err)
+	}
+	l.store.RecordStep("default landscape", time.Since(begin))
+	for _, path := range l.cfg.Apply {
+		begin = time.Now()
+		if err := l.garden.ApplyPath(ctx, path); err != nil {
+			return fmt.Errorf("--apply %s: %w", path, err)
+		}
+		l.store.RecordStep("apply "+filepath.Base(path), time.Since(begin))
+	}
+	return nil
+}
+
+// admission is the admission controller of the landscape; controller is nil until it is started.
+type admission struct {
+	*server.Embedded
+	controller *server.Controller
+}
+
+// listenAdmission listens on a port for the webhooks, the previous one if it is free.
+func (l *Landscape) listenAdmission(previous *statedir.Run) (err error) {
+	port := 0
+	if previous != nil && previous.AdmissionPort != 0 {
+		port = statedir.FreePort("127.0.0.1", previous.AdmissionPort)
+	}
+	if l.admission.Embedded, err = server.Listen(port); err != nil {
+		return err
+	}
+	l.onClose(func() error {
+		_ = l.admission.Close() // the server has closed it, if it was started
+		return nil
+	})
+	return nil
+}
+
+// prepareAdmission writes the files that the API server needs for the webhooks, and returns its flags.
+func (l *Landscape) prepareAdmission(p *pki.PKI) ([]string, error) {
+	return l.admission.WriteFiles(p, filepath.Join(l.cfg.Dir, statedir.AdmissionFolder))
+}
+
+// startAdmission starts the admission controller, and waits until it has synced with the garden.
+func (l *Landscape) startAdmission(ctx context.Context) error {
+	begin := time.Now()
+	if !l.selects(admissionController) {
+		// The API server keeps asking: gardenlets are refused until another admission controller answers on the port.
+		return l.admission.Close()
+	}
+	l.store.SetComponentState(admissionController, control.StateStarting, "")
+	apiserver := l.garden.Server()
+	config, err := apiserver.ClientConfig(admissionController, server.User)
+	if err != nil {
+		return err
+	}
+	c, err := l.admission.New(ctx, config, l.garden.AdminConfig(), apiserver.PKI(), l.cfg.Clock,
+		klog.Background().WithName(admissionController))
+	if err != nil {
+		return err
+	}
+	l.admission.controller = c
+	runCtx, cancel := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() {
+		err := c.Run(runCtx)
+		if runCtx.Err() == nil {
+			klog.Background().Error(err, "The admission controller has ended by itself")
+			l.store.SetComponentState(admissionController, control.StateFailed, err.Error())
+		}
+		ended <- err
+	}()
+	l.onClose(func() error {
+		l.store.SetComponentState(admissionController, control.StateStopping, "")
+		cancel()
+		return <-ended
+	})
+	if err := c.WaitSynced(ctx, func(string) {}); err != nil {
+		return err
+	}
+	l.store.SetComponentState(admissionController, control.StateReady, "")
+	l.store.RecordStep("admission controller", time.Since(begin))
+	return nil
+}
+
+// inspected returns the controller that explains access to the garden. It returns an error until the landscape is
+// ready, because another goroutine writes these fields before.
+func (l *Landscape) inspected() (*server.Controller, *rest.Config, error) {
+	if state := l.store.State(); state != control.StateReady {
+		return nil, nil, fmt.Errorf("the landscape is not ready: it is %s; wait with \"gardenlite status --wait\"", state)
+	}
+	if l.admission.controller == nil {
+		return nil, nil, errors.New("the landscape runs without the " + admissionController +
+			", so nothing is allowed to gardenlets beyond RBAC: start it without -" + admissionController + " in --controllers")
+	}
+	return l.admission.controller, l.garden.AdminConfig(), nil
+}
+
+// syncedRunner is a component that reports whether its caches have synced.
+type syncedRunner interface {
+	supervisor.Runner
+	HasSynced() bool
+}
+
+func (l *Landscape) startControllerManager(ctx context.Context) error {
+	return l.startInGarden(ctx, controllerManager, controllermanager.User, func(config *rest.Config) (syncedRunner, error) {
+		return controllermanager.New(controllermanager.Config{
+			REST: config, Clock: l.cfg.Clock, Log: klog.Background().WithName(controllerManager), LeaderElection: l.shared(),
+			Controllers:       l.selects,
+			SeedMonitorPeriod: l.cfg.SeedMonitorPeriod, BastionMaxLifetime: l.cfg.BastionMaxLifetime,
+		})
+	})
+}
+
+func (l *Landscape) startScheduler(ctx context.Context) error {
+	return l.startInGarden(ctx, schedulerName, scheduler.User, func(config *rest.Config) (syncedRunner, error) {
+		return scheduler.New(scheduler.Config{
+			REST: config, Clock: l.cfg.Clock, Log: klog.Background().WithName(schedulerName), LeaderElection: l.shared(),
+		})
+	})
+}
+
+func (l *Landscape) startStackManager(ctx context.Context) error {
+	return l.startInGarden(ctx, stackmanager.Name, stackmanager.User, func(config *rest.Config) (syncedRunner, error) {
+		return stackmanager.New(stackmanager.Config{
+			REST: config, Clock: l.cfg.Clock, Log: klog.Background().WithName(stackmanager.Name), LeaderElection: l.shared(),
+			Folder: statedir.StackFolder(l.cfg.Dir),
+		})
+	})
+}
+
+// startInGarden starts a component that works in the garden as the given user, and waits until its caches have
+// synced.
+func (l *Landscape) startInGarden(ctx context.Context, name, user string, newComponent func(*rest.Config) (syncedRunner, error)) error {
+	if !l.selects(name) {
+		return nil
+	}
+	begin := l.cfg.Clock.Now()
+	config, err := l.garden.Server().ClientConfig(name, user)
+	if err != nil {
+		return err
+	}
+	l.supervisor.CountForbidden(name, config)
+	var first syncedRunner
+	stop, err := l.supervisor.Start(name, func() (supervisor.Runner, error) {
+		component, err := newComponent(config)
+		if first == nil {
+			first = component
+		}
+		return component, err
+	})
+	if err != nil {
+		return err
+	}
+	l.onClose(func() error { stop(); return nil })
+	if err := supervisor.WaitFor(ctx, "the "+name+" to read what it watches", first.HasSynced); err != nil {
+		return err
+	}
+	l.store.RecordStep(name, l.cfg.Clock.Since(begin))
+	return nil
+}
+
+// UserKubeconfig returns a kubeconfig for another user of the garden, derived from the administrator's. It needs no
+// running landscape: the certificate is signed with the authority's key in the state directory.
+func UserKubeconfig(dir string, admin *clientcmdapi.Config, user string, groups []string, life time.Duration) (
+	*clientcmdapi.Config, error) {
+	context := admin.Contexts[admin.CurrentContext]
+	if context == nil || admin.Clusters[context.Cluster] == nil {
+		return nil, errors.New("the landscape's kubeconfig has no current context: start the landscape again, and it is written anew")
+	}
+	cluster := admin.Clusters[context.Cluster]
+	certPEM, keyPEM, err := pki.IssueFrom(filepath.Join(dir, statedir.PKIFolder, gardenCluster), clock.RealClock{}, user, groups, life)
+	if err != nil {
+		return nil, err
+	}
+	return controlplane.Kubeconfig(admin.CurrentContext+"-"+user, cluster.Server, cluster.CertificateAuthorityData, certPEM, keyPEM), nil
+}

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -134,8 +133,7 @@ func (c *Config) validate() error {
 	}
 	check(nameForm.MatchString(c.Name),
 		"--name %q: at most 40 lower case letters, digits and dashes, beginning and ending with a letter or digit", c.Name)
-	check(c.Port >= 0 && c.Port <= 65535, "--port %d: a port is between 1 and 65535, or 0 for a free one", c.Port)
-	check(net.ParseIP(c.BindAddress) != nil, "--bind-address %q: not an IP address", c.BindAddress)
+	errs = append(errs, usage.CheckPort(c.Port), usage.CheckBindAddress(c.BindAddress))
 	check(c.Seeds >= 0 && c.Seeds <= 100, "--seeds %d: between 0 and 100", c.Seeds)
 	check(c.ReadyTimeout >= 0, "--ready-timeout %s: must not be negative", c.ReadyTimeout)
 	check(c.SeedMonitorPeriod >= 0, "--seed-monitor-period %s: must not be negative", c.SeedMonitorPeriod)

@@ -135,10 +135,10 @@ func (c *StandaloneConfig) validate() error {
 	}
 	ip := net.ParseIP(c.BindAddress)
 	refuse(c.Kubeconfig == "", "--kubeconfig: say which garden")
-	refuse(ip == nil, "--bind-address %q: not an IP address", c.BindAddress)
+	errs = append(errs, usage.CheckBindAddress(c.BindAddress))
 	refuse(ip != nil && ip.IsUnspecified() && (c.AdvertiseAddress == "" || c.AdvertiseAddress == c.BindAddress),
 		"--bind-address %s is every address of this machine: say with --advertise-address under which one the garden reaches it", c.BindAddress)
-	refuse(c.Port < 0 || c.Port > 65535, "--port %d: a port is between 1 and 65535, or 0 for a free one", c.Port)
+	errs = append(errs, usage.CheckPort(c.Port))
 	refuse((c.CertFile == "") != (c.KeyFile == ""), "--tls-cert-file and --tls-private-key-file go together")
 	refuse(c.CAFile != "" && c.CertFile == "", "--tls-ca-file says what signed --tls-cert-file, so it needs that")
 	refuse(c.CertFile != "" && c.ClientCAFile == "" && ip != nil && !ip.IsLoopback(),

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"os"
 	"path/filepath"
 	"slices"
@@ -91,13 +90,7 @@ func (c *GardenletConfig) complete() (*gardenletconfigv1alpha1.GardenletConfigur
 			problems = append(problems, fmt.Errorf("--bootstrap-kubeconfig: %w", err))
 		}
 	}
-	if net.ParseIP(c.BindAddress) == nil {
-		problems = append(problems, fmt.Errorf("--bind-address %q: not an IP address", c.BindAddress))
-	}
-	if c.Port < 0 || c.Port > 65535 {
-		problems = append(problems, fmt.Errorf("--port %d: a port is between 1 and 65535, or 0 for a free one", c.Port))
-	}
-	problems = append(problems, control.ValidateLogFormat(c.LogFormat))
+	problems = append(problems, usage.CheckBindAddress(c.BindAddress), usage.CheckPort(c.Port), control.ValidateLogFormat(c.LogFormat))
 	if err := (datastore.Config{Endpoint: c.Datastore}).Validate(); err != nil {
 		problems = append(problems, fmt.Errorf("--datastore: %w", err))
 	}

@@ -59,7 +59,7 @@ func (r *Reconciler) AddToManager(mgr manager.Manager) error {
 // endMoves passes new Bastions and those whose spec or expiration has changed. Other status updates are made by the
 // gardenlet.
 func endMoves() predicate.Predicate {
-	return kit.CreationsAndUpdatesIf(func(before, after *operationsv1alpha1.Bastion) bool {
+	return component.CreationsAndUpdatesIf(func(before, after *operationsv1alpha1.Bastion) bool {
 		return before.Generation != after.Generation || !before.Status.ExpirationTimestamp.Equal(after.Status.ExpirationTimestamp)
 	})
 }
@@ -68,11 +68,11 @@ func endMoves() predicate.Predicate {
 // been replaced by another Shoot. It does not pass creations, because each Bastion is reconciled at the start and then
 // reads its Shoot.
 func shootGone() predicate.Predicate {
-	return kit.WithDeletions(kit.UpdatesIf(func(before, after *corev1beta1.Shoot) bool {
+	return component.DeletionsAndUpdatesIf(func(before, after *corev1beta1.Shoot) bool {
 		return before.UID != after.UID || before.DeletionTimestamp == nil && after.DeletionTimestamp != nil ||
 			kit.AllowsSSH(before) && !kit.AllowsSSH(after) ||
 			!ptr.Equal(before.Spec.SeedName, after.Spec.SeedName)
-	}))
+	})
 }
 
 // bastionsOf returns requests for the Bastions of a Shoot.

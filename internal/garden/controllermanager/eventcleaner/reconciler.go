@@ -40,7 +40,7 @@ type Reconciler struct {
 func (r *Reconciler) AddToManager(mgr manager.Manager) error {
 	r.Base = kit.NewBase(mgr, ControllerName)
 	return component.NewControllerBuilder(mgr, ControllerName).
-		For(&corev1.Event{}, builder.OnlyMetadata, builder.WithPredicates(kit.Creations())).
+		For(&corev1.Event{}, builder.OnlyMetadata, builder.WithPredicates(component.Creations())).
 		Complete(r)
 }
 

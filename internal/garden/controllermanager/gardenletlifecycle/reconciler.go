@@ -61,7 +61,7 @@ type Reconciler struct {
 func (r *Reconciler) AddToManager(mgr manager.Manager) error {
 	r.Base = kit.NewBase(mgr, ControllerName)
 	return component.NewControllerBuilder(mgr, ControllerName).
-		For(&corev1beta1.Seed{}, builder.WithPredicates(kit.Creations())).
+		For(&corev1beta1.Seed{}, builder.WithPredicates(component.Creations())).
 		Complete(reconcile.AsReconciler(r.Client, r))
 }
 

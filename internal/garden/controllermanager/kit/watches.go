@@ -8,49 +8,10 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	logf "sigs.k8s.io/controller-runtime/pkg/log"
-	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
-
-// UpdatesIf passes the updates for which counts returns true, and no other events.
-func UpdatesIf[T client.Object](counts func(before, after T) bool) predicate.Funcs {
-	return predicate.Funcs{
-		CreateFunc:  func(event.CreateEvent) bool { return false },
-		UpdateFunc:  func(e event.UpdateEvent) bool { return counts(e.ObjectOld.(T), e.ObjectNew.(T)) },
-		DeleteFunc:  func(event.DeleteEvent) bool { return false },
-		GenericFunc: func(event.GenericEvent) bool { return false },
-	}
-}
-
-// CreationsAndUpdatesIf passes creations, including those of existing objects at the start of the watch, and the updates
-// for which counts returns true.
-func CreationsAndUpdatesIf[T client.Object](counts func(before, after T) bool) predicate.Funcs {
-	funcs := UpdatesIf(counts)
-	funcs.CreateFunc = func(event.CreateEvent) bool { return true }
-	return funcs
-}
-
-// WithDeletions passes deletions as well.
-func WithDeletions(funcs predicate.Funcs) predicate.Funcs {
-	funcs.DeleteFunc = func(event.DeleteEvent) bool { return true }
-	return funcs
-}
-
-// CreationsIf passes the creations of objects that fit, also of existing objects at the start of the watch, and the
-// updates for which counts returns true.
-func CreationsIf[T client.Object](fits func(T) bool, counts func(before, after T) bool) predicate.Funcs {
-	funcs := UpdatesIf(counts)
-	funcs.CreateFunc = func(e event.CreateEvent) bool { return fits(e.Object.(T)) }
-	return funcs
-}
-
-// Creations passes creations, including those of existing objects at the start of the watch.
-func Creations() predicate.Funcs {
-	return CreationsAndUpdatesIf(func(_, _ client.Object) bool { return false })
-}
 
 // RequestFor returns a request for the object with this namespace and name.
 func RequestFor(namespace, name string) []reconcile.Request {

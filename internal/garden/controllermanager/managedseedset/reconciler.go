@@ -56,9 +56,9 @@ func (r *Reconciler) AddToManager(mgr manager.Manager) error {
 
 // stateChanged passes deletions, and updates that change the state or set the deletion timestamp.
 func stateChanged[T client.Object, S comparable](state func(T) S) predicate.Predicate {
-	return kit.WithDeletions(kit.UpdatesIf(func(before, after T) bool {
+	return component.DeletionsAndUpdatesIf(func(before, after T) bool {
 		return state(before) != state(after) || (before.GetDeletionTimestamp() == nil) != (after.GetDeletionTimestamp() == nil)
-	}))
+	})
 }
 
 // shootState returns the state of a Shoot that is relevant for its set.

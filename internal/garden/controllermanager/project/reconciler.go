@@ -43,11 +43,11 @@ type Reconciler struct {
 // AddToManager adds the controller to the manager.
 func (r *Reconciler) AddToManager(mgr manager.Manager) error {
 	r.Base = kit.NewBase(mgr, ControllerName)
-	deletions := builder.WithPredicates(kit.WithDeletions(kit.UpdatesIf(func(_, _ client.Object) bool { return false })))
+	deletions := builder.WithPredicates(component.Deletions())
 	return component.NewControllerBuilder(mgr, ControllerName).
 		For(&corev1beta1.Project{}, builder.WithPredicates(predicate.GenerationChangedPredicate{})).
 		Owns(&corev1.Namespace{}, deletions).
-		Owns(&rbacv1.RoleBinding{}, builder.WithPredicates(kit.WithDeletions(kit.UpdatesIf(bindingChanged)))).
+		Owns(&rbacv1.RoleBinding{}, builder.WithPredicates(component.DeletionsAndUpdatesIf(bindingChanged))).
 		Watches(&corev1beta1.Shoot{}, handler.EnqueueRequestsFromMapFunc(r.projectInDeletion), deletions).
 		Complete(reconcile.AsReconciler(r.Client, r))
 }

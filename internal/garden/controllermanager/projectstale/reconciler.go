@@ -57,7 +57,7 @@ func (r *Reconciler) AddToManager(mgr manager.Manager) error {
 
 // changed ignores updates of the last activity only: the Project is checked regularly anyway.
 func changed() predicate.Predicate {
-	return kit.CreationsAndUpdatesIf(func(before, after *corev1beta1.Project) bool {
+	return component.CreationsAndUpdatesIf(func(before, after *corev1beta1.Project) bool {
 		return before.Status.LastActivityTimestamp.Equal(after.Status.LastActivityTimestamp) ||
 			after.Generation != after.Status.ObservedGeneration
 	})

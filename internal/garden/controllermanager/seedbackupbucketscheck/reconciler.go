@@ -43,7 +43,7 @@ func (r *Reconciler) AddToManager(mgr manager.Manager) error {
 	r.Base = kit.NewBase(mgr, ControllerName)
 	return component.NewControllerBuilder(mgr, ControllerName).
 		Watches(&corev1beta1.BackupBucket{}, handler.EnqueueRequestsFromMapFunc(kit.SeedsOf(kit.OfBucket)),
-			builder.WithPredicates(kit.CreationsAndUpdatesIf(changed))).
+			builder.WithPredicates(component.CreationsAndUpdatesIf(changed))).
 		Complete(reconcile.AsReconciler(r.Client, r))
 }
 

@@ -57,7 +57,7 @@ func (r *Reconciler) AddToManager(mgr manager.Manager) error {
 	r.Base = kit.NewBase(mgr, ControllerName)
 	return component.NewControllerBuilder(mgr, ControllerName).
 		Watches(&corev1beta1.ControllerInstallation{}, handler.EnqueueRequestsFromMapFunc(kit.SeedsOf(kit.OfInstallation)),
-			builder.WithPredicates(kit.CreationsAndUpdatesIf(changed))).
+			builder.WithPredicates(component.CreationsAndUpdatesIf(changed))).
 		Complete(reconcile.AsReconciler(r.Client, r))
 }
 

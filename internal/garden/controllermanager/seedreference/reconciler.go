@@ -47,7 +47,7 @@ func (r *Reconciler) AddToManager(mgr manager.Manager) error {
 
 // changed passes Seeds whose references have changed, and Seeds in deletion that do not need the objects any more.
 func changed() predicate.Predicate {
-	return kit.CreationsAndUpdatesIf(func(before, after *corev1beta1.Seed) bool {
+	return component.CreationsAndUpdatesIf(func(before, after *corev1beta1.Seed) bool {
 		return !references.NeedsReferences(after) || !maps.Equal(ofSeed(before), ofSeed(after))
 	})
 }

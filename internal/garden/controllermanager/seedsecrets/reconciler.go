@@ -50,7 +50,7 @@ type Reconciler struct {
 func (r *Reconciler) AddToManager(mgr manager.Manager) error {
 	r.Base = kit.NewBase(mgr, ControllerName)
 	return component.NewControllerBuilder(mgr, ControllerName).
-		For(&corev1beta1.Seed{}, builder.WithPredicates(kit.Creations())).
+		For(&corev1beta1.Seed{}, builder.WithPredicates(component.Creations())).
 		WatchesMetadata(&corev1.Secret{}, handler.EnqueueRequestsFromMapFunc(r.AllSeeds), builder.WithPredicates(originals())).
 		Complete(reconcile.AsReconciler(r.Client, r))
 }

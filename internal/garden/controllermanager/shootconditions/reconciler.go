@@ -44,16 +44,16 @@ type Reconciler struct {
 func (r *Reconciler) AddToManager(mgr manager.Manager) error {
 	r.Base = kit.NewBase(mgr, ControllerName)
 	return component.NewControllerBuilder(mgr, ControllerName).
-		For(&corev1beta1.Shoot{}, builder.WithPredicates(kit.Creations())).
+		For(&corev1beta1.Shoot{}, builder.WithPredicates(component.Creations())).
 		Watches(&corev1beta1.Seed{}, handler.EnqueueRequestsFromMapFunc(r.shootOf), builder.WithPredicates(conditionsChanged())).
 		Complete(reconcile.AsReconciler(r.Client, r))
 }
 
 // conditionsChanged passes Seeds that are created or deleted, or whose conditions have changed.
 func conditionsChanged() predicate.Predicate {
-	return kit.WithDeletions(kit.CreationsAndUpdatesIf(func(before, after *corev1beta1.Seed) bool {
+	return component.ChangesIf(func(before, after *corev1beta1.Seed) bool {
 		return !equality.Semantic.DeepEqual(before.Status.Conditions, after.Status.Conditions)
-	}))
+	})
 }
 
 // shootOf returns a request for the Shoot in which a Seed runs, if there is a ManagedSeed for it.

@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/event"
 	logf "sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
@@ -48,10 +49,11 @@ func (r *Reconciler) AddToManager(mgr manager.Manager) error {
 
 // scheduled passes new Shoots with schedules, and Shoots whose schedules have changed.
 func scheduled() predicate.Predicate {
-	return kit.CreationsIf(func(shoot *corev1beta1.Shoot) bool { return len(schedules(shoot)) > 0 },
-		func(before, after *corev1beta1.Shoot) bool {
-			return len(schedules(after)) > 0 && !equality.Semantic.DeepEqual(schedules(before), schedules(after))
-		})
+	passes := component.UpdatesIf(func(before, after *corev1beta1.Shoot) bool {
+		return len(schedules(after)) > 0 && !equality.Semantic.DeepEqual(schedules(before), schedules(after))
+	})
+	passes.CreateFunc = func(e event.CreateEvent) bool { return len(schedules(e.Object.(*corev1beta1.Shoot))) > 0 }
+	return passes
 }
 
 func schedules(shoot *corev1beta1.Shoot) []corev1beta1.HibernationSchedule {

@@ -48,7 +48,7 @@ func (r *Reconciler) AddToManager(mgr manager.Manager) error {
 // toBeMaintained passes Shoots that are created, whose time window has changed, or for which a maintenance is
 // requested.
 func toBeMaintained() predicate.Predicate {
-	return kit.CreationsAndUpdatesIf(func(before, after *corev1beta1.Shoot) bool {
+	return component.CreationsAndUpdatesIf(func(before, after *corev1beta1.Shoot) bool {
 		return isRequested(after) && !isRequested(before) || !equality.Semantic.DeepEqual(configured(before), configured(after))
 	})
 }

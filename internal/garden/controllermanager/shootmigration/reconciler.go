@@ -15,6 +15,7 @@ import (
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
@@ -51,10 +52,14 @@ func moves() predicate.Predicate {
 		migrating := operation != nil && operation.Type == corev1beta1.LastOperationTypeMigrate
 		return !migrating && conditions.Get(shoot.Status.Constraints, corev1beta1.ShootReadyForMigration) != nil
 	}
-	return kit.CreationsIf(func(shoot *corev1beta1.Shoot) bool { return isToMove(shoot) || outdated(shoot) },
-		func(before, after *corev1beta1.Shoot) bool {
-			return !ptr.Equal(before.Spec.SeedName, after.Spec.SeedName) || outdated(after)
-		})
+	passes := component.UpdatesIf(func(before, after *corev1beta1.Shoot) bool {
+		return !ptr.Equal(before.Spec.SeedName, after.Spec.SeedName) || outdated(after)
+	})
+	passes.CreateFunc = func(e event.CreateEvent) bool {
+		shoot := e.Object.(*corev1beta1.Shoot)
+		return isToMove(shoot) || outdated(shoot)
+	}
+	return passes
 }
 
 func isToMove(shoot *corev1beta1.Shoot) bool {

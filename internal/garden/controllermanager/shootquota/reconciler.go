@@ -50,7 +50,7 @@ func (r *Reconciler) AddToManager(mgr manager.Manager) error {
 
 // endChanged passes Shoots that are created, or whose end or binding has changed.
 func endChanged() predicate.Predicate {
-	return kit.CreationsAndUpdatesIf(func(before, after *corev1beta1.Shoot) bool {
+	return component.CreationsAndUpdatesIf(func(before, after *corev1beta1.Shoot) bool {
 		return before.Annotations[constants.ShootExpirationTimestamp] != after.Annotations[constants.ShootExpirationTimestamp] ||
 			!ptr.Equal(before.Spec.SecretBindingName, after.Spec.SecretBindingName) ||
 			!ptr.Equal(before.Spec.CredentialsBindingName, after.Spec.CredentialsBindingName)

@@ -46,7 +46,7 @@ func (r *Reconciler) AddToManager(mgr manager.Manager) error {
 
 // changed passes Shoots whose references have changed, and Shoots in deletion that do not need the objects any more.
 func changed() predicate.Predicate {
-	return kit.CreationsAndUpdatesIf(func(before, after *corev1beta1.Shoot) bool {
+	return component.CreationsAndUpdatesIf(func(before, after *corev1beta1.Shoot) bool {
 		return !references.NeedsReferences(after) || !maps.Equal(ofShoot(before), ofShoot(after))
 	})
 }

@@ -49,7 +49,7 @@ func (r *Reconciler) AddToManager(mgr manager.Manager) error {
 
 // fails passes Shoots that have just failed because of rate limits.
 func fails() predicate.Predicate {
-	return kit.CreationsAndUpdatesIf(func(before, after *corev1beta1.Shoot) bool {
+	return component.CreationsAndUpdatesIf(func(before, after *corev1beta1.Shoot) bool {
 		return isToBeRetried(after) && !kit.IsFailed(before)
 	})
 }

@@ -36,7 +36,7 @@ type Reconciler struct {
 // AddToManager adds the controller to the manager.
 func (r *Reconciler) AddToManager(mgr manager.Manager) error {
 	r.Base = kit.NewBase(mgr, ControllerName)
-	always := kit.CreationsAndUpdatesIf(func(_, _ *corev1beta1.ShootState) bool { return true })
+	always := component.CreationsAndUpdatesIf(func(_, _ *corev1beta1.ShootState) bool { return true })
 	return component.NewControllerBuilder(mgr, ControllerName).
 		For(&corev1beta1.ShootState{}, builder.WithPredicates(always)).
 		Watches(&corev1beta1.Shoot{}, &handler.EnqueueRequestForObject{}, builder.WithPredicates(moved())).
@@ -45,7 +45,7 @@ func (r *Reconciler) AddToManager(mgr manager.Manager) error {
 
 // moved passes Shoots whose last operation has changed so that their ShootState has to be protected or released.
 func moved() predicate.Predicate {
-	return kit.UpdatesIf(func(before, after *corev1beta1.Shoot) bool {
+	return component.UpdatesIf(func(before, after *corev1beta1.Shoot) bool {
 		if before.Status.LastOperation == nil || after.Status.LastOperation == nil {
 			return false
 		}

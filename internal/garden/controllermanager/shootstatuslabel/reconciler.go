@@ -40,7 +40,7 @@ func (r *Reconciler) AddToManager(mgr manager.Manager) error {
 
 // mislabelled passes Shoots whose label differs from their status.
 func mislabelled() predicate.Predicate {
-	return kit.CreationsAndUpdatesIf(func(_, after *corev1beta1.Shoot) bool {
+	return component.CreationsAndUpdatesIf(func(_, after *corev1beta1.Shoot) bool {
 		return after.Labels[constants.ShootStatus] != Status(after)
 	})
 }

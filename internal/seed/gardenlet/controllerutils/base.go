@@ -8,8 +8,6 @@ import (
 	"k8s.io/client-go/tools/events"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/event"
-	"sigs.k8s.io/controller-runtime/pkg/predicate"
 )
 
 // Base has what the controllers of a seed's gardenlet need to reach the garden and the seed.
@@ -25,40 +23,6 @@ type Base struct {
 
 // Own reports whether an object has the name of the seed, as its Seed and its Gardenlet have.
 func (b *Base) Own(obj client.Object) bool { return obj.GetName() == b.SeedName }
-
-// Updates passes the updates for which the function returns true, creations and deletions. Callers replace the functions of
-// the events that are not to pass.
-func Updates[T client.Object](passes func(before, after T) bool) predicate.Funcs {
-	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
-		before, ok1 := e.ObjectOld.(T)
-		after, ok2 := e.ObjectNew.(T)
-		return ok1 && ok2 && passes(before, after)
-	}}
-}
-
-// UpdatesOnly passes the updates for which the function returns true, and nothing else.
-func UpdatesOnly[T client.Object](passes func(before, after T) bool) predicate.Funcs {
-	funcs := Updates(passes)
-	funcs.CreateFunc = func(event.CreateEvent) bool { return false }
-	funcs.DeleteFunc = func(event.DeleteEvent) bool { return false }
-	return funcs
-}
-
-// Creations passes creations, including those of existing objects at the start of the watch, and nothing else.
-func Creations() predicate.Funcs {
-	return predicate.Funcs{
-		UpdateFunc: func(event.UpdateEvent) bool { return false },
-		DeleteFunc: func(event.DeleteEvent) bool { return false },
-	}
-}
-
-// Deletions passes deletions, and nothing else.
-func Deletions() predicate.Funcs {
-	return predicate.Funcs{
-		CreateFunc: func(event.CreateEvent) bool { return false },
-		UpdateFunc: func(event.UpdateEvent) bool { return false },
-	}
-}
 
 // CreateOrPatch creates or patches an object with the changes of mutate. The reader is usually one that reads live.
 func CreateOrPatch[T client.Object](ctx context.Context, c client.Client, live client.Reader, obj T, mutate func(T) error) error {

@@ -30,29 +30,24 @@ const ControllerName = "controllerinstallation-seed"
 func (r *Reconciler) AddToManager(mgr manager.Manager) error {
 	r.Base = kit.NewBase(mgr, ControllerName)
 	mapped := handler.EnqueueRequestsFromMapFunc
-	always := builder.WithPredicates(kit.CreationsAndUpdatesIf(func(_, _ client.Object) bool { return true }))
+	always := builder.WithPredicates(component.CreationsAndUpdatesIf(func(_, _ client.Object) bool { return true }))
 	return component.NewControllerBuilder(mgr, ControllerName).
 		For(&corev1beta1.Seed{}, builder.WithPredicates(seedChanged())).
 		Watches(&corev1beta1.ControllerRegistration{}, mapped(r.AllSeeds), always).
 		Watches(&gardencorev1.ControllerDeployment{}, mapped(r.seedsOfDeployment), always).
 		Watches(&corev1beta1.ControllerInstallation{}, mapped(kit.SeedsOf(kit.OfInstallation)), builder.WithPredicates(requirementChanged())).
-		Watches(&corev1beta1.BackupBucket{}, mapped(kit.SeedsOf(kit.OfBucket)), builder.WithPredicates(changed(bucketChanged))).
-		Watches(&corev1beta1.BackupEntry{}, mapped(kit.SeedsOf(ofEntry)), builder.WithPredicates(changed(entryChanged))).
-		Watches(&corev1beta1.Shoot{}, mapped(kit.SeedsOf(ofShoot)), builder.WithPredicates(changed(shootChanged))).
+		Watches(&corev1beta1.BackupBucket{}, mapped(kit.SeedsOf(kit.OfBucket)), builder.WithPredicates(component.ChangesIf(bucketChanged))).
+		Watches(&corev1beta1.BackupEntry{}, mapped(kit.SeedsOf(ofEntry)), builder.WithPredicates(component.ChangesIf(entryChanged))).
+		Watches(&corev1beta1.Shoot{}, mapped(kit.SeedsOf(ofShoot)), builder.WithPredicates(component.ChangesIf(shootChanged))).
 		WatchesMetadata(&corev1.ConfigMap{}, mapped(r.seedsOfResource("ConfigMap")), builder.WithPredicates(isResource())).
 		WatchesMetadata(&corev1.Secret{}, mapped(r.seedsOfResource("Secret")), builder.WithPredicates(isResource())).
 		Complete(reconcile.AsReconciler(r.Client, r))
 }
 
-// changed passes creations, deletions, and the updates for which counts returns true.
-func changed[T client.Object](counts func(before, after T) bool) predicate.Funcs {
-	return kit.WithDeletions(kit.CreationsAndUpdatesIf(counts))
-}
-
 // seedChanged passes Seeds whose spec, labels or annotations have changed, and those that are being deleted. It does
 // not pass updates of the status.
 func seedChanged() predicate.Predicate {
-	return kit.CreationsAndUpdatesIf(func(before, after *corev1beta1.Seed) bool {
+	return component.CreationsAndUpdatesIf(func(before, after *corev1beta1.Seed) bool {
 		return after.DeletionTimestamp != nil ||
 			!equality.Semantic.DeepEqual(before.Spec, after.Spec) ||
 			!equality.Semantic.DeepEqual(before.Labels, after.Labels) ||
@@ -63,7 +58,7 @@ func seedChanged() predicate.Predicate {
 // requirementChanged passes installations whose condition Required has become or ceased to be true, and deleted ones,
 // because a deletion may be waited for before the new installation is created.
 func requirementChanged() predicate.Predicate {
-	return changed(func(before, after *corev1beta1.ControllerInstallation) bool {
+	return component.ChangesIf(func(before, after *corev1beta1.ControllerInstallation) bool {
 		required := corev1beta1.ControllerInstallationRequired
 		return conditions.IsTrue(before.Status.Conditions, required) != conditions.IsTrue(after.Status.Conditions, required)
 	})

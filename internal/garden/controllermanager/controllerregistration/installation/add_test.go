@@ -13,13 +13,14 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	"github.com/gardenlite/gardenlite/internal/component"
 	"github.com/gardenlite/gardenlite/internal/garden/controllermanager/kit"
 	"github.com/gardenlite/gardenlite/internal/garden/controllermanager/kit/kittest"
 )
 
 // TestChanges checks which updates the predicates pass.
 func TestChanges(t *testing.T) {
-	shoots := changed(shootChanged)
+	shoots := component.ChangesIf(shootChanged)
 	for name, test := range map[string]struct {
 		predicate     predicate.Predicate
 		before, after client.Object

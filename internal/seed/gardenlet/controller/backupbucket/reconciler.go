@@ -54,7 +54,7 @@ func (r *Reconciler) AddToManager(mgr manager.Manager, garden cluster.Cluster) e
 		WatchesRawSource(source.Kind[client.Object](garden.GetCache(), &corev1beta1.BackupBucket{},
 			&handler.EnqueueRequestForObject{}, predicate.NewPredicateFuncs(r.isResponsibleFor), Changed())).
 		WatchesRawSource(source.Kind[client.Object](garden.GetCache(), &corev1beta1.BackupEntry{},
-			handler.EnqueueRequestsFromMapFunc(bucketOf), controllerutils.Deletions())).
+			handler.EnqueueRequestsFromMapFunc(bucketOf), component.Deletions())).
 		WatchesRawSource(source.Kind[client.Object](mgr.GetCache(), &extensionsv1alpha1.BackupBucket{},
 			&handler.EnqueueRequestForObject{}, operation.OperationEndedPredicate(operation.OfExtension))).
 		Complete(r)
@@ -63,7 +63,7 @@ func (r *Reconciler) AddToManager(mgr manager.Manager, garden cluster.Cluster) e
 // Changed returns a predicate for new and deleted objects of the garden, and for changes of their spec, of their annotations
 // for the provider simulator, of their operation annotation, and of the annotation for the forced deletion of a BackupEntry.
 func Changed() predicate.Predicate {
-	return predicate.Or[client.Object](predicate.GenerationChangedPredicate{}, controllerutils.Updates(func(old, new client.Object) bool {
+	return predicate.Or[client.Object](predicate.GenerationChangedPredicate{}, component.ChangesIf(func(old, new client.Object) bool {
 		before, after := old.GetAnnotations(), new.GetAnnotations()
 		return !injection.Same(old, new) ||
 			after[constants.GardenerOperation] != "" && before[constants.GardenerOperation] != after[constants.GardenerOperation] ||

@@ -19,7 +19,6 @@ import (
 	"github.com/gardenlite/gardenlite/internal/component"
 	"github.com/gardenlite/gardenlite/internal/component/operation"
 	"github.com/gardenlite/gardenlite/internal/seed/gardenlet/controller/backupbucket"
-	"github.com/gardenlite/gardenlite/internal/seed/gardenlet/controllerutils"
 )
 
 // ControllerName is the name of the controller, which is Gardener's.
@@ -56,7 +55,7 @@ func (r *Reconciler) AddToManager(mgr manager.Manager, garden cluster.Cluster) e
 // changed returns a predicate for changes of entries that this gardenlet reconciles. It also passes an entry that another
 // seed has just released, which changes only the status.
 func (r *Reconciler) changed() predicate.Predicate {
-	released := controllerutils.UpdatesOnly(func(before, _ client.Object) bool { return !r.isResponsibleFor(before) })
+	released := component.UpdatesIf(func(before, _ client.Object) bool { return !r.isResponsibleFor(before) })
 	return predicate.And(predicate.NewPredicateFuncs(r.isResponsibleFor), predicate.Or(backupbucket.Changed(), predicate.Predicate(released)))
 }
 

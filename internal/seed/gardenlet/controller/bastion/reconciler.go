@@ -70,14 +70,14 @@ func (r *Reconciler) AddToManager(mgr manager.Manager, garden cluster.Cluster) e
 // Heartbeats and other changes of the status do not pass.
 func changed() predicate.Predicate {
 	return predicate.Or[client.Object](predicate.GenerationChangedPredicate{}, predicate.AnnotationChangedPredicate{},
-		controllerutils.Updates(func(before, after client.Object) bool {
+		component.ChangesIf(func(before, after client.Object) bool {
 			return before.GetDeletionTimestamp().IsZero() != after.GetDeletionTimestamp().IsZero()
 		}))
 }
 
 // moved returns a predicate for updates of a Shoot that change its seed or its namespace in the seed.
 func moved() predicate.Predicate {
-	return controllerutils.Updates(func(before, after *corev1beta1.Shoot) bool {
+	return component.ChangesIf(func(before, after *corev1beta1.Shoot) bool {
 		return ptr.Deref(before.Spec.SeedName, "") != ptr.Deref(after.Spec.SeedName, "") ||
 			ptr.Deref(before.Status.SeedName, "") != ptr.Deref(after.Status.SeedName, "") ||
 			before.Status.TechnicalID != after.Status.TechnicalID
@@ -87,7 +87,7 @@ func moved() predicate.Predicate {
 // statusChanged returns a predicate for a Bastion of the seed whose SSH port, address, last error or conditions have
 // changed, which also happens outside of an operation.
 func statusChanged() predicate.Predicate {
-	return controllerutils.UpdatesOnly(func(before, after *extensionsv1alpha1.Bastion) bool {
+	return component.UpdatesIf(func(before, after *extensionsv1alpha1.Bastion) bool {
 		return before.Annotations[operation.AnnotationSSHPort] != after.Annotations[operation.AnnotationSSHPort] ||
 			!equality.Semantic.DeepEqual(before.Status.Ingress, after.Status.Ingress) ||
 			!reflect.DeepEqual(before.Status.LastError, after.Status.LastError) ||

@@ -85,16 +85,16 @@ func (r *Reconciler) AddToManager(mgr manager.Manager, garden cluster.Cluster) e
 		WatchesRawSource(source.Kind[client.Object](garden.GetCache(), &corev1beta1.ControllerInstallation{},
 			&handler.EnqueueRequestForObject{}, changed())).
 		WatchesRawSource(source.Kind[client.Object](mgr.GetCache(), &resourcesv1alpha1.ManagedResource{},
-			handler.EnqueueRequestsFromMapFunc(ofManagedResource), controllerutils.Deletions())).
+			handler.EnqueueRequestsFromMapFunc(ofManagedResource), component.Deletions())).
 		WatchesRawSource(source.Kind[client.Object](mgr.GetCache(), &corev1.Namespace{},
-			handler.EnqueueRequestsFromMapFunc(ofNamespace), controllerutils.Deletions())).
+			handler.EnqueueRequestsFromMapFunc(ofNamespace), component.Deletions())).
 		Complete(r)
 }
 
 // changed returns a predicate for new and deleted ControllerInstallations, and for changes of their spec and their deletion
 // timestamp. The spec also contains the resource versions of the objects that it refers to.
 func changed() predicate.Predicate {
-	return controllerutils.Updates(func(before, after *corev1beta1.ControllerInstallation) bool {
+	return component.ChangesIf(func(before, after *corev1beta1.ControllerInstallation) bool {
 		return !equality.Semantic.DeepEqual(before.Spec, after.Spec) || before.DeletionTimestamp == nil && after.DeletionTimestamp != nil
 	})
 }

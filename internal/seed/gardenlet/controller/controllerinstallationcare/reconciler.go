@@ -40,7 +40,7 @@ type Reconciler struct{ controllerutils.Base }
 func (r *Reconciler) AddToManager(mgr manager.Manager, garden cluster.Cluster) error {
 	return component.NewControllerBuilder(mgr, ControllerName).
 		WatchesRawSource(source.Kind[client.Object](garden.GetCache(), &corev1beta1.ControllerInstallation{},
-			&handler.EnqueueRequestForObject{}, controllerutils.Creations())).
+			&handler.EnqueueRequestForObject{}, component.Creations())).
 		WatchesRawSource(source.Kind[client.Object](mgr.GetCache(), &resourcesv1alpha1.ManagedResource{},
 			handler.EnqueueRequestsFromMapFunc(installationOf), changed())).
 		// The token may be written after the ManagedResource is applied.
@@ -50,7 +50,7 @@ func (r *Reconciler) AddToManager(mgr manager.Manager, garden cluster.Cluster) e
 
 // changed returns a predicate for changes of the status of a ManagedResource.
 func changed() predicate.Predicate {
-	return controllerutils.Updates(func(before, after *resourcesv1alpha1.ManagedResource) bool {
+	return component.ChangesIf(func(before, after *resourcesv1alpha1.ManagedResource) bool {
 		return !equality.Semantic.DeepEqual(before.Status, after.Status)
 	})
 }
@@ -65,7 +65,7 @@ func installationOf(_ context.Context, obj client.Object) []reconcile.Request {
 // tokenChanged returns a predicate for access Secrets that are created or deleted, or whose token was renewed.
 func tokenChanged() predicate.Predicate {
 	isAccess := predicate.NewPredicateFuncs(func(obj client.Object) bool { return obj.GetName() == controllerinstallation.AccessSecretName })
-	return predicate.And[client.Object](isAccess, controllerutils.Updates(func(before, after client.Object) bool {
+	return predicate.And[client.Object](isAccess, component.ChangesIf(func(before, after client.Object) bool {
 		const renewal = resourcesv1alpha1.ServiceAccountTokenRenewTimestamp
 		return before.GetAnnotations()[renewal] != after.GetAnnotations()[renewal]
 	}))

@@ -51,7 +51,7 @@ func (r *Reconciler) AddToManager(mgr manager.Manager, garden cluster.Cluster) e
 
 // typeChanged returns a predicate for changes that affect which types of extension resources exist.
 func typeChanged() predicate.Predicate {
-	return controllerutils.Updates(func(before, after extensionsv1alpha1.Object) bool {
+	return component.ChangesIf(func(before, after extensionsv1alpha1.Object) bool {
 		return before.GetExtensionSpec().GetExtensionType() != after.GetExtensionSpec().GetExtensionType() || counts(before) != counts(after)
 	})
 }

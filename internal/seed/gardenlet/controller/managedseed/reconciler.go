@@ -73,7 +73,7 @@ func ofSeed(_ context.Context, obj client.Object) []reconcile.Request {
 // seedChanged returns a predicate for changes of a Seed that may require a reconciliation of its ManagedSeed. Changes
 // of its conditions do not pass.
 func seedChanged() predicate.Predicate {
-	changed := controllerutils.Updates(func(before, after *corev1beta1.Seed) bool {
+	changed := component.ChangesIf(func(before, after *corev1beta1.Seed) bool {
 		return before.Generation != after.Generation || (before.DeletionTimestamp == nil) != (after.DeletionTimestamp == nil) ||
 			!before.Status.ClientCertificateExpirationTimestamp.Equal(after.Status.ClientCertificateExpirationTimestamp)
 	})

@@ -12,7 +12,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/cluster"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
-	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
@@ -66,11 +65,9 @@ func (r *Reconciler) AddToManager(mgr manager.Manager, garden cluster.Cluster) e
 // changed returns a predicate for the events that trigger a check at once: the Seed is created, its reconciliation has
 // succeeded, or its annotation for the emergency stop has changed.
 func changed() predicate.Predicate {
-	changed := controllerutils.UpdatesOnly(func(before, after *corev1beta1.Seed) bool {
+	return component.CreationsAndUpdatesIf(func(before, after *corev1beta1.Seed) bool {
 		return !succeeded(before.Status.LastOperation) && succeeded(after.Status.LastOperation) || stopped(before) != stopped(after)
 	})
-	changed.CreateFunc = func(event.CreateEvent) bool { return true }
-	return changed
 }
 
 func succeeded(last *corev1beta1.LastOperation) bool {

@@ -59,7 +59,7 @@ func (r *Reconciler) AddToManager(mgr manager.Manager, garden cluster.Cluster) e
 		ReconciliationTimeout:   max(r.Resync, minTimeout),
 	}).
 		WatchesRawSource(source.Kind[client.Object](garden.GetCache(), &corev1beta1.Seed{},
-			&handler.EnqueueRequestForObject{}, predicate.NewPredicateFuncs(r.Own), controllerutils.Creations())).
+			&handler.EnqueueRequestForObject{}, predicate.NewPredicateFuncs(r.Own), component.Creations())).
 		Complete(r)
 }
 

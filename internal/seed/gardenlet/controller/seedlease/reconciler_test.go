@@ -21,6 +21,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	"github.com/gardenlite/gardenlite/internal/component"
 	"github.com/gardenlite/gardenlite/internal/component/conditions"
 	"github.com/gardenlite/gardenlite/internal/seed/gardenlet/controllerutils"
 )
@@ -174,7 +175,7 @@ func TestSeedThatIsGone(t *testing.T) {
 
 func TestWhichEventsCount(t *testing.T) {
 	seed := newSeed()
-	p := controllerutils.Creations()
+	p := component.Creations()
 	if !p.Create(event.CreateEvent{Object: seed}) || p.Update(event.UpdateEvent{ObjectOld: seed, ObjectNew: seed}) ||
 		p.Delete(event.DeleteEvent{Object: seed}) {
 		t.Error("only its coming counts")

@@ -14,7 +14,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/cluster"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
-	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	logf "sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
@@ -50,14 +49,14 @@ func (r *Reconciler) AddToManager(mgr manager.Manager, garden cluster.Cluster) e
 			predicate.Or(predicate.GenerationChangedPredicate{}, operationRequested()))).
 		WatchesRawSource(source.Kind[client.Object](mgr.GetCache(), &corev1.Namespace{},
 			handler.EnqueueRequestsFromMapFunc(r.ofNamespace),
-			predicate.And(predicate.NewPredicateFuncs(isShootNamespace), predicate.Predicate(controllerutils.Deletions())))).
+			predicate.And(predicate.NewPredicateFuncs(isShootNamespace), predicate.Predicate(component.Deletions())))).
 		WatchesRawSource(source.Kind[client.Object](mgr.GetCache(), &appsv1.Deployment{},
 			handler.EnqueueRequestsFromMapFunc(r.shootOfNamespace), isPlane(), statusChanged())).
 		WatchesRawSource(source.Kind[client.Object](mgr.GetCache(), &corev1.Service{},
 			handler.EnqueueRequestsFromMapFunc(r.shootOfNamespace), isPlane(), statusChanged())).
 		WatchesRawSource(source.Kind[client.Object](garden.GetCache(), &corev1beta1.BackupEntry{},
 			handler.EnqueueRequestsFromMapFunc(r.ofEntry),
-			predicate.Or(operation.OperationEndedPredicate(ofEntry), predicate.Predicate(controllerutils.Deletions()))))
+			predicate.Or(operation.OperationEndedPredicate(ofEntry), predicate.Predicate(component.Deletions()))))
 	for _, k := range controllerutils.ShootExtensionKinds {
 		b = b.WatchesRawSource(source.Kind[client.Object](mgr.GetCache(), k.Object,
 			handler.EnqueueRequestsFromMapFunc(r.shootOfNamespace), operation.OperationEndedPredicate(operation.OfExtension)))
@@ -78,7 +77,7 @@ func operationRequested() predicate.Predicate {
 	ready := func(shoot *corev1beta1.Shoot) bool {
 		return conditions.IsTrue(shoot.Status.Constraints, corev1beta1.ShootReadyForMigration)
 	}
-	return controllerutils.UpdatesOnly(func(before, after *corev1beta1.Shoot) bool {
+	return component.UpdatesIf(func(before, after *corev1beta1.Shoot) bool {
 		return moves(after) && ready(after) && !ready(before) || responsible(before) != responsible(after) ||
 			!injection.Same(before, after) && after.Status.LastOperation != nil &&
 				after.Status.LastOperation.State != corev1beta1.LastOperationStateSucceeded
@@ -96,11 +95,9 @@ func isPlane() predicate.Predicate {
 // statusChanged returns a predicate for deletions, and for changes of the status, which the runner of control planes
 // writes.
 func statusChanged() predicate.Predicate {
-	changed := controllerutils.UpdatesOnly(func(before, after client.Object) bool {
+	return component.DeletionsAndUpdatesIf(func(before, after client.Object) bool {
 		return !equality.Semantic.DeepEqual(statusOf(before), statusOf(after))
 	})
-	changed.DeleteFunc = func(event.DeleteEvent) bool { return true }
-	return changed
 }
 
 func statusOf(obj client.Object) any {

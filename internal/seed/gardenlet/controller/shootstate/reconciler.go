@@ -50,7 +50,7 @@ func (r *Reconciler) AddToManager(mgr manager.Manager, garden cluster.Cluster) e
 // becomesReady returns a predicate for the creation of a Shoot, and for updates by which it becomes ready or changes its
 // seed.
 func becomesReady() predicate.Predicate {
-	return controllerutils.Updates(func(before, now *corev1beta1.Shoot) bool {
+	return component.ChangesIf(func(before, now *corev1beta1.Shoot) bool {
 		return !isReady(before) && isReady(now) || !ptr.Equal(before.Spec.SeedName, now.Spec.SeedName)
 	})
 }

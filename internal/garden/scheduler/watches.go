@@ -25,8 +25,8 @@ import (
 func (r *reconciler) addToManager(mgr manager.Manager) error {
 	all := handler.EnqueueRequestsFromMapFunc(r.waiting)
 	return component.NewControllerBuilder(mgr, "scheduler").
-		For(&gardencorev1beta1.Shoot{}, builder.WithPredicates(shootChanges)).
-		Watches(&gardencorev1beta1.Shoot{}, all, builder.WithPredicates(roomGained)).
+		For(&gardencorev1beta1.Shoot{}, builder.WithPredicates(shootChanges())).
+		Watches(&gardencorev1beta1.Shoot{}, all, builder.WithPredicates(roomGained())).
 		Watches(&gardencorev1beta1.Seed{}, all, builder.WithPredicates(changes(seedAspects))).
 		Watches(&gardencorev1beta1.CloudProfile{}, all, builder.WithPredicates(changes(cloudProfileAspects))).
 		Watches(&gardencorev1beta1.NamespacedCloudProfile{}, all, builder.WithPredicates(changes(namespacedCloudProfileAspects))).
@@ -54,34 +54,28 @@ func (r *reconciler) waiting(ctx context.Context, _ client.Object) (requests []r
 // shootChanges passes new waiting Shoots, and waiting Shoots whose spec has changed. It ignores the status, because
 // the scheduler itself writes it. It passes Shoots that are deleted or do not wait any more, so that their backoff is
 // forgotten.
-var shootChanges = predicate.Funcs{
-	CreateFunc:  func(e event.CreateEvent) bool { return waits(e.Object.(*gardencorev1beta1.Shoot)) },
-	GenericFunc: func(event.GenericEvent) bool { return false },
-	UpdateFunc: func(e event.UpdateEvent) bool {
-		before, after := e.ObjectOld.(*gardencorev1beta1.Shoot), e.ObjectNew.(*gardencorev1beta1.Shoot)
+func shootChanges() predicate.Predicate {
+	passes := component.UpdatesIf(func(before, after *gardencorev1beta1.Shoot) bool {
 		return waits(before) != waits(after) || waits(after) && !equality.Semantic.DeepEqual(before.Spec, after.Spec)
-	},
-	DeleteFunc: func(e event.DeleteEvent) bool { return waits(e.Object.(*gardencorev1beta1.Shoot)) },
+	})
+	passes.CreateFunc = func(e event.CreateEvent) bool { return waits(e.Object.(*gardencorev1beta1.Shoot)) }
+	passes.DeleteFunc = func(e event.DeleteEvent) bool { return waits(e.Object.(*gardencorev1beta1.Shoot)) }
+	return passes
 }
 
 // roomGained passes Shoots that have left a seed.
-var roomGained = predicate.Funcs{
-	CreateFunc:  func(event.CreateEvent) bool { return false },
-	GenericFunc: func(event.GenericEvent) bool { return false },
-	UpdateFunc: func(e event.UpdateEvent) bool {
-		left := seedsOf(e.ObjectNew.(*gardencorev1beta1.Shoot))
-		return slices.ContainsFunc(seedsOf(e.ObjectOld.(*gardencorev1beta1.Shoot)),
-			func(seed string) bool { return !slices.Contains(left, seed) })
-	},
-	DeleteFunc: func(e event.DeleteEvent) bool { return len(seedsOf(e.Object.(*gardencorev1beta1.Shoot))) > 0 },
+func roomGained() predicate.Predicate {
+	passes := component.UpdatesIf(func(before, after *gardencorev1beta1.Shoot) bool {
+		return slices.ContainsFunc(seedsOf(before), func(seed string) bool { return !slices.Contains(seedsOf(after), seed) })
+	})
+	passes.DeleteFunc = func(e event.DeleteEvent) bool { return len(seedsOf(e.Object.(*gardencorev1beta1.Shoot))) > 0 }
+	return passes
 }
 
 // changes passes updates in which one of the aspects of the object has changed: the heartbeats of seeds every few
 // seconds are no reason to try all Shoots again.
 func changes[T client.Object](aspects func(T) []any) predicate.Predicate {
-	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
-		return !equality.Semantic.DeepEqual(aspects(e.ObjectOld.(T)), aspects(e.ObjectNew.(T)))
-	}}
+	return component.ChangesIf(func(before, after T) bool { return !equality.Semantic.DeepEqual(aspects(before), aspects(after)) })
 }
 
 // seedAspects returns the parts of a Seed that the rules check.

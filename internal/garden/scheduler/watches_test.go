@@ -38,13 +38,13 @@ func TestUpdatesThatCount(t *testing.T) {
 		before, after client.Object
 		want          bool
 	}{
-		{"Shoot's spec", shootChanges, newShoot(), newShoot(shootRegion("us")), true},
-		{"Shoot's status", shootChanges, newShoot(), newShoot(reported), false},
-		{"Shoot was bound", shootChanges, newShoot(), newShoot(on("a")), true},
-		{"bound Shoot's spec", shootChanges, newShoot(on("a")), newShoot(on("a"), shootRegion("us")), false},
-		{"Shoot takes room", roomGained, newShoot(), newShoot(on("a")), false},
-		{"Shoot starts to move", roomGained, newShoot(on("a"), at("a")), newShoot(on("b"), at("a")), false},
-		{"Shoot has moved", roomGained, newShoot(on("b"), at("a")), newShoot(on("b"), at("b")), true},
+		{"Shoot's spec", shootChanges(), newShoot(), newShoot(shootRegion("us")), true},
+		{"Shoot's status", shootChanges(), newShoot(), newShoot(reported), false},
+		{"Shoot was bound", shootChanges(), newShoot(), newShoot(on("a")), true},
+		{"bound Shoot's spec", shootChanges(), newShoot(on("a")), newShoot(on("a"), shootRegion("us")), false},
+		{"Shoot takes room", roomGained(), newShoot(), newShoot(on("a")), false},
+		{"Shoot starts to move", roomGained(), newShoot(on("a"), at("a")), newShoot(on("b"), at("a")), false},
+		{"Shoot has moved", roomGained(), newShoot(on("b"), at("a")), newShoot(on("b"), at("b")), true},
 		{"Seed lives", seedChanges, newSeed("a"), newSeed("a", heartbeat), false},
 		{"Seed becomes ready", seedChanges, newSeed("a", condition(gardencorev1beta1.GardenletReady, "Unknown")), newSeed("a"), true},
 		{"Seed gets room", seedChanges, newSeed("a", room("1")), newSeed("a", room("2")), true},
@@ -69,10 +69,10 @@ func TestUpdatesThatCount(t *testing.T) {
 }
 
 func TestShootsThatLeaveMakeRoom(t *testing.T) {
-	if !roomGained.Delete(event.DeleteEvent{Object: newShoot(on("a"))}) {
+	if !roomGained().Delete(event.DeleteEvent{Object: newShoot(on("a"))}) {
 		t.Error("a Shoot that is gone from its seed makes no room")
 	}
-	if roomGained.Delete(event.DeleteEvent{Object: newShoot()}) || roomGained.Create(event.CreateEvent{Object: newShoot(on("a"))}) {
+	if roomGained().Delete(event.DeleteEvent{Object: newShoot()}) || roomGained().Create(event.CreateEvent{Object: newShoot(on("a"))}) {
 		t.Error("Shoots make room that took none, or that come")
 	}
 }

@@ -16,7 +16,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
-	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	logf "sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
@@ -86,7 +85,7 @@ func (r *Reconciler) AddToManager(mgr manager.Manager) error {
 	for _, watch := range r.Kind.watches {
 		b = b.Watches(watch.object, handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, obj client.Object) []reconcile.Request {
 			return watch.requests(ctx, r.Client, obj)
-		}), builder.WithPredicates(predicate.Funcs{UpdateFunc: respecified}))
+		}), builder.WithPredicates(component.ChangesIf(respecified)))
 	}
 	return b.Complete(r)
 }
@@ -108,22 +107,20 @@ func (r *Reconciler) releasedBy(u use) handler.MapFunc {
 // changed passes updates of the spec, the deletion timestamp and the finalizers, but not of the status, which this
 // controller writes.
 func changed() predicate.Predicate {
-	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
-		return respecified(e) ||
-			(e.ObjectOld.GetDeletionTimestamp() == nil) != (e.ObjectNew.GetDeletionTimestamp() == nil) ||
-			len(e.ObjectOld.GetFinalizers()) != len(e.ObjectNew.GetFinalizers())
-	}}
+	return component.ChangesIf(func(before, after client.Object) bool {
+		return respecified(before, after) ||
+			(before.GetDeletionTimestamp() == nil) != (after.GetDeletionTimestamp() == nil) ||
+			len(before.GetFinalizers()) != len(after.GetFinalizers())
+	})
 }
 
 // mayRelease passes the updates and deletions after which a user may refer to fewer objects than before.
-func mayRelease() predicate.Predicate {
-	return predicate.Funcs{CreateFunc: func(event.CreateEvent) bool { return false }, UpdateFunc: respecified}
-}
+func mayRelease() predicate.Predicate { return component.DeletionsAndUpdatesIf(respecified) }
 
 // respecified reports whether the spec may have changed. CloudProfiles, bindings and other kinds have no generation
 // (0), so that every update counts.
-func respecified(e event.UpdateEvent) bool {
-	return e.ObjectNew.GetGeneration() == 0 || e.ObjectOld.GetGeneration() != e.ObjectNew.GetGeneration()
+func respecified(before, after client.Object) bool {
+	return after.GetGeneration() == 0 || before.GetGeneration() != after.GetGeneration()
 }
 
 // Reconcile reconciles one object.

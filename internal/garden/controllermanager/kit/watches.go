@@ -8,10 +8,19 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	logf "sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
+
+// IsOrWas passes objects that fit, or did before the update.
+func IsOrWas(fits func(client.Object) bool) predicate.Predicate {
+	passes := predicate.NewPredicateFuncs(fits)
+	passes.UpdateFunc = func(e event.UpdateEvent) bool { return fits(e.ObjectOld) || fits(e.ObjectNew) }
+	return passes
+}
 
 // RequestFor returns a request for the object with this namespace and name.
 func RequestFor(namespace, name string) []reconcile.Request {

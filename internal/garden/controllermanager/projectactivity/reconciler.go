@@ -44,7 +44,7 @@ func (r *Reconciler) AddToManager(mgr manager.Manager) error {
 	r.Base = kit.NewBase(mgr, ControllerName)
 	toProject := handler.EnqueueRequestsFromMapFunc(r.projectOf)
 	respecified := builder.WithPredicates(r.activity(), predicate.GenerationChangedPredicate{})
-	referred := builder.WithPredicates(r.activity(), referredTo())
+	referred := builder.WithPredicates(r.activity(), kit.IsOrWas(referred))
 	return component.NewControllerBuilder(mgr, ControllerName).
 		Watches(&corev1beta1.Shoot{}, toProject, respecified).
 		Watches(&corev1beta1.BackupEntry{}, toProject, respecified).
@@ -64,13 +64,6 @@ func (r *Reconciler) activity() predicate.Predicate {
 			return e.ObjectOld.GetResourceVersion() != e.ObjectNew.GetResourceVersion()
 		},
 	}
-}
-
-// referredTo passes objects to which a binding refers, or referred before the update.
-func referredTo() predicate.Predicate {
-	is := predicate.NewPredicateFuncs(referred)
-	is.UpdateFunc = func(e event.UpdateEvent) bool { return referred(e.ObjectOld) || referred(e.ObjectNew) }
-	return is
 }
 
 func referred(obj client.Object) bool {

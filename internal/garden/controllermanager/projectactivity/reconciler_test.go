@@ -11,6 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	"github.com/gardenlite/gardenlite/internal/garden/controllermanager/kit"
 	"github.com/gardenlite/gardenlite/internal/garden/controllermanager/kit/kittest"
 )
 
@@ -52,7 +53,7 @@ func TestWhatIsActivity(t *testing.T) {
 		constants.LabelCredentialsBindingReference: true, "other": false} {
 		labelled, plain := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{label: "true"}}},
 			&metav1.PartialObjectMetadata{}
-		p := referredTo()
+		p := kit.IsOrWas(referred)
 		if p.Create(event.CreateEvent{Object: labelled}) != want || p.Delete(event.DeleteEvent{Object: labelled}) != want ||
 			p.Update(event.UpdateEvent{ObjectOld: labelled, ObjectNew: plain}) != want ||
 			p.Update(event.UpdateEvent{ObjectOld: plain, ObjectNew: labelled}) != want {

@@ -21,10 +21,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
-	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/gardenlite/gardenlite/internal/authz/seedidentity"
@@ -51,15 +49,8 @@ func (r *Reconciler) AddToManager(mgr manager.Manager) error {
 	r.Base = kit.NewBase(mgr, ControllerName)
 	return component.NewControllerBuilder(mgr, ControllerName).
 		For(&corev1beta1.Seed{}, builder.WithPredicates(component.Creations())).
-		WatchesMetadata(&corev1.Secret{}, handler.EnqueueRequestsFromMapFunc(r.AllSeeds), builder.WithPredicates(originals())).
+		WatchesMetadata(&corev1.Secret{}, handler.EnqueueRequestsFromMapFunc(r.AllSeeds), builder.WithPredicates(kit.IsOrWas(isOriginal))).
 		Complete(reconcile.AsReconciler(r.Client, r))
-}
-
-// originals passes secrets that are copied, or were copied before the update.
-func originals() predicate.Predicate {
-	funcs := predicate.NewPredicateFuncs(isOriginal)
-	funcs.UpdateFunc = func(e event.UpdateEvent) bool { return isOriginal(e.ObjectOld) || isOriginal(e.ObjectNew) }
-	return funcs
 }
 
 func isOriginal(secret client.Object) bool {

@@ -10,6 +10,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	"github.com/gardenlite/gardenlite/internal/garden/controllermanager/kit"
 	"github.com/gardenlite/gardenlite/internal/garden/controllermanager/kit/kittest"
 )
 
@@ -109,7 +110,7 @@ func TestSecrets(t *testing.T) {
 }
 
 func TestOriginals(t *testing.T) {
-	p := originals()
+	p := kit.IsOrWas(isOriginal)
 	for name, test := range map[string]struct {
 		before, after *corev1.Secret
 		want          bool

@@ -19,12 +19,10 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
-	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	logf "sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
@@ -62,13 +60,10 @@ func (r *Reconciler) AddToManager(mgr manager.Manager) error {
 
 // mayBeBound passes ClusterRoles that are for extensions, or were: the binding of one without the label is deleted.
 func mayBeBound() predicate.Predicate {
-	mayBe := func(clusterRole client.Object) bool {
+	return kit.IsOrWas(func(clusterRole client.Object) bool {
 		_, selects := clusterRole.GetAnnotations()[selectorAnnotation]
 		return selects || isForExtensions(clusterRole)
-	}
-	funcs := predicate.NewPredicateFuncs(mayBe)
-	funcs.UpdateFunc = func(e event.UpdateEvent) bool { return mayBe(e.ObjectOld) || mayBe(e.ObjectNew) }
-	return funcs
+	})
 }
 
 func isForExtensions(clusterRole client.Object) bool {
@@ -86,24 +81,15 @@ func isOfExtension(account client.Object) bool {
 }
 
 // clusterRolesOf returns requests for the ClusterRoles that select a service account.
-func (r *Reconciler) clusterRolesOf(ctx context.Context, account client.Object) (requests []reconcile.Request) {
+func (r *Reconciler) clusterRolesOf(ctx context.Context, account client.Object) []reconcile.Request {
 	clusterRoles := kit.MetadataList(rbacv1.SchemeGroupVersion.WithKind("ClusterRole"))
-	if err := r.Client.List(ctx, clusterRoles,
-		client.MatchingLabels{constants.LabelAuthorizationCustomExtensionsPermissions: "true"}); err != nil {
-		logf.FromContext(ctx).Error(err, "Listing the ClusterRoles for extensions")
-		return nil
-	}
-	for i := range clusterRoles.Items {
-		selector, err := selectorOf(&clusterRoles.Items[i])
+	return kit.RequestsIf(ctx, r.Client, clusterRoles, func(clusterRole *metav1.PartialObjectMetadata) bool {
+		selector, err := selectorOf(clusterRole)
 		if err != nil {
 			logf.FromContext(ctx).Error(err, "Reading which service accounts a ClusterRole is for")
-			continue
 		}
-		if selector.Matches(labels.Set(account.GetLabels())) {
-			requests = append(requests, reconcile.Request{NamespacedName: types.NamespacedName{Name: clusterRoles.Items[i].Name}})
-		}
-	}
-	return requests
+		return err == nil && selector.Matches(labels.Set(account.GetLabels()))
+	}, client.MatchingLabels{constants.LabelAuthorizationCustomExtensionsPermissions: "true"})
 }
 
 // Reconcile makes the subjects of the ClusterRoleBinding exactly the service accounts that the ClusterRole selects.

@@ -36,10 +36,11 @@ import (
 // ControllerName is the name of the controller, as in Gardener.
 const ControllerName = "gardenlet-lifecycle"
 
-// These are Gardener's defaults.
 const (
-	DefaultSyncPeriod    = 10 * time.Second
+	// DefaultMonitorPeriod is Gardener's default.
 	DefaultMonitorPeriod = 40 * time.Second
+	// checksPerMonitorPeriod is the number of checks within a monitor period, the same as with Gardener's defaults.
+	checksPerMonitorPeriod = 4
 
 	monitorPeriodsOfShoots = 5
 )
@@ -50,10 +51,8 @@ const statusUnknown = "StatusUnknown"
 // Reconciler checks whether gardenlets are alive.
 type Reconciler struct {
 	kit.Base
-	// SyncPeriod is the period of the checks. Both periods default to Gardener's defaults.
-	SyncPeriod time.Duration
-	// MonitorPeriod is the maximum age of a lease. If GardenletReady is Unknown for five of them, the conditions of
-	// Shoots become Unknown.
+	// MonitorPeriod is the maximum age of a lease, DefaultMonitorPeriod by default. If GardenletReady is Unknown for five
+	// of them, the conditions of Shoots become Unknown.
 	MonitorPeriod time.Duration
 }
 
@@ -67,7 +66,7 @@ func (r *Reconciler) AddToManager(mgr manager.Manager) error {
 
 // Reconcile checks the gardenlet of one Seed.
 func (r *Reconciler) Reconcile(ctx context.Context, seed *corev1beta1.Seed) (reconcile.Result, error) {
-	again := cmp.Or(r.SyncPeriod, DefaultSyncPeriod)
+	again := r.monitorPeriod() / checksPerMonitorPeriod
 	// A new Seed has no conditions: its gardenlet has not reported yet.
 	if len(seed.Status.Conditions) == 0 {
 		return component.RequeueAfter(again, nil)

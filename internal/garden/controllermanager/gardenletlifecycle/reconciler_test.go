@@ -71,7 +71,7 @@ func TestLease(t *testing.T) {
 			g.Must(g.Create(g.Context(), test.lease))
 		}
 		result := g.MustReconcile(reconcile.AsReconciler(g, &Reconciler{Base: g.Base()}), test.seed)
-		if ready(test.seed) != test.want || result.RequeueAfter != DefaultSyncPeriod {
+		if ready(test.seed) != test.want || result.RequeueAfter != 10*time.Second {
 			t.Errorf("%s: %+v, again after %s", name, test.seed.Status.Conditions, result.RequeueAfter)
 		}
 		if test.want == unknown && conditions.Get(test.seed.Status.Conditions, corev1beta1.GardenletReady).Reason != "StatusUnknown" {

@@ -60,20 +60,23 @@ const stackVersionAnnotation = "stacks.crossplane.io/stack-version"
 
 // extends returns an error if the version wider does not accept everything that the version old accepts.
 func extends(old, wider *apiextensionsv1.CustomResourceDefinitionVersion) error {
-	has := func(v *apiextensionsv1.CustomResourceDefinitionVersion, what func(*apiextensionsv1.CustomResourceSubresources) bool) bool {
-		return v.Subresources != nil && what(v.Subresources)
-	}
-	status := func(s *apiextensionsv1.CustomResourceSubresources) bool { return s.Status != nil }
-	scale := func(s *apiextensionsv1.CustomResourceSubresources) bool { return s.Scale != nil }
 	switch {
-	case has(old, status) != has(wider, status):
+	case hasStatus(*old) != hasStatus(*wider):
 		return fmt.Errorf("one of them has the subresource status")
-	case has(old, scale) && (!has(wider, scale) || !apiequality.Semantic.DeepEqual(old.Subresources.Scale, wider.Subresources.Scale)):
+	case hasScale(*old) && (!hasScale(*wider) || !apiequality.Semantic.DeepEqual(old.Subresources.Scale, wider.Subresources.Scale)):
 		return fmt.Errorf("the subresource scale differs")
 	case old.Served && !wider.Served:
 		return fmt.Errorf("it is no longer served")
 	}
 	return extendsSchema("", old.Schema.OpenAPIV3Schema, wider.Schema.OpenAPIV3Schema)
+}
+
+func hasStatus(v apiextensionsv1.CustomResourceDefinitionVersion) bool {
+	return v.Subresources != nil && v.Subresources.Status != nil
+}
+
+func hasScale(v apiextensionsv1.CustomResourceDefinitionVersion) bool {
+	return v.Subresources != nil && v.Subresources.Scale != nil
 }
 
 type jsonSchema = apiextensionsv1.JSONSchemaProps

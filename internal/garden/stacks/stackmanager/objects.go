@@ -52,15 +52,10 @@ func rulesOf(crds []*apiextensionsv1.CustomResourceDefinition) []rbacv1.PolicyRu
 func resourcesOf(crd *apiextensionsv1.CustomResourceDefinition) []string {
 	plural := crd.Spec.Names.Plural
 	resources := []string{plural, plural + "/finalizers"}
-	has := func(subresource func(*apiextensionsv1.CustomResourceSubresources) bool) bool {
-		return slices.ContainsFunc(crd.Spec.Versions, func(v apiextensionsv1.CustomResourceDefinitionVersion) bool {
-			return v.Subresources != nil && subresource(v.Subresources)
-		})
-	}
-	if has(func(s *apiextensionsv1.CustomResourceSubresources) bool { return s.Status != nil }) {
+	if slices.ContainsFunc(crd.Spec.Versions, hasStatus) {
 		resources = append(resources, plural+"/status")
 	}
-	if has(func(s *apiextensionsv1.CustomResourceSubresources) bool { return s.Scale != nil }) {
+	if slices.ContainsFunc(crd.Spec.Versions, hasScale) {
 		resources = append(resources, plural+"/scale")
 	}
 	return resources

@@ -74,18 +74,6 @@ func readRoot(root *os.Root) (Files, error) {
 	return c.files, err
 }
 
-// ReadTar reads the package in a tar archive of the files of an image.
-func ReadTar(r io.Reader) (Files, error) {
-	c := newCollector()
-	if err := c.readLayer(&io.LimitedReader{R: r, N: maxUnpackedBytes + 1}); err != nil {
-		return nil, err
-	}
-	if len(c.files) == 0 {
-		return nil, fmt.Errorf("there is no folder %s", registryDir)
-	}
-	return c.files, nil
-}
-
 // collector collects the files of a package from one or more layers, the uppermost one first.
 type collector struct {
 	files   Files

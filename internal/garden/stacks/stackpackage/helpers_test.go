@@ -1,6 +1,8 @@
 package stackpackage
 
 import (
+	"fmt"
+	"io"
 	"maps"
 	"os"
 	"path/filepath"
@@ -110,4 +112,16 @@ func wantError(t *testing.T, err error, says string) {
 	if err == nil || !strings.Contains(err.Error(), says) {
 		t.Errorf("%v; it should say %q", err, says)
 	}
+}
+
+// readTar reads the package in a tar archive of the files of an image.
+func readTar(r io.Reader) (Files, error) {
+	c := newCollector()
+	if err := c.readLayer(&io.LimitedReader{R: r, N: maxUnpackedBytes + 1}); err != nil {
+		return nil, err
+	}
+	if len(c.files) == 0 {
+		return nil, fmt.Errorf("there is no folder %s", registryDir)
+	}
+	return c.files, nil
 }

@@ -269,11 +269,11 @@ func TestRefusedArchives(t *testing.T) {
 		"nothing but the folder": {[]entry{{name: ".registry/", kind: tar.TypeDir}}, "no folder .registry"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			_, err := ReadTar(bytes.NewReader(writeArchive(t, test.entries)))
+			_, err := readTar(bytes.NewReader(writeArchive(t, test.entries)))
 			wantError(t, err, test.says)
 		})
 	}
-	_, err := ReadTar(strings.NewReader("this is no archive"))
+	_, err := readTar(strings.NewReader("this is no archive"))
 	wantError(t, err, "unpacking it")
 }
 
@@ -318,7 +318,7 @@ func FuzzRead(f *testing.F) {
 		f.Add(archive)
 	}
 	f.Fuzz(func(t *testing.T, archive []byte) {
-		files, err := ReadTar(bytes.NewReader(archive))
+		files, err := readTar(bytes.NewReader(archive))
 		if err != nil {
 			return
 		}
@@ -336,7 +336,7 @@ func FuzzRead(f *testing.F) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := ReadTar(bytes.NewReader(again)); err != nil {
+		if _, err := readTar(bytes.NewReader(again)); err != nil {
 			t.Errorf("what was read is refused when it is packed again: %v", err)
 		}
 	})

@@ -78,7 +78,8 @@ func New(cfg Config) (*Manager, error) {
 		return nil, fmt.Errorf("putting together the types that the %s knows: %w", cfg.Name, err)
 	}
 	o := options(cfg, scheme)
-	stop := Stoppable(&o)
+	base, stop := context.WithCancel(context.Background())
+	o.BaseContext = func() context.Context { return base }
 	mgr, err := manager.New(WithDefaultRateLimits(cfg.REST), o)
 	if err != nil {
 		stop()
@@ -113,6 +114,7 @@ func options(cfg Config, scheme *runtime.Scheme) manager.Options {
 			ReconciliationTimeout:   reconciliationTimeout,
 		},
 		Cache:                   cache.Options{DefaultTransform: cache.TransformStripManagedFields(), ByObject: cfg.ByObject},
+		NewCache:                NewCache,
 		Client:                  client.Options{Cache: &client.CacheOptions{DisableFor: cfg.Uncached}},
 		GracefulShutdownTimeout: ptr.To[time.Duration](-1), // until all goroutines have ended
 	}
@@ -151,16 +153,9 @@ func (f standby) Start(ctx context.Context) error { return f(ctx) }
 
 func (standby) NeedLeaderElection() bool { return false }
 
-// Stoppable lets a manager end also while it waits for its first lists: controller-runtime (v0.24) keeps waiting, in a
-// busy loop, for a cache that reports that it did not sync. The caller calls the returned function to end the manager.
-func Stoppable(o *manager.Options) context.CancelFunc {
-	base, cancel := context.WithCancel(context.Background())
-	o.BaseContext = func() context.Context { return base }
-	o.NewCache = NewCache
-	return cancel
-}
-
-// NewCache returns a cache that also reports that it has synced if the context of the waiting caller has ended.
+// NewCache returns a cache that also reports that it has synced if the context of the waiting caller has ended. With it, a
+// manager ends also while it waits for its first lists: controller-runtime (v0.24) keeps waiting, in a busy loop, for a cache
+// that reports that it did not sync.
 func NewCache(config *rest.Config, opts cache.Options) (cache.Cache, error) {
 	c, err := cache.New(config, opts)
 	if err != nil {

@@ -9,6 +9,7 @@ import (
 	corev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/clock"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
@@ -17,10 +18,7 @@ type Condition = corev1beta1.Condition
 
 // Find returns the condition of a type. If there is none, it returns one with the status Unknown, as before any check.
 func Find(conditions []Condition, kind corev1beta1.ConditionType) Condition {
-	if i := index(conditions, kind); i >= 0 {
-		return conditions[i]
-	}
-	return Condition{Type: kind, Status: corev1beta1.ConditionUnknown}
+	return ptr.Deref(Get(conditions, kind), Condition{Type: kind, Status: corev1beta1.ConditionUnknown})
 }
 
 // Get returns the condition of a type, nil if there is none.

@@ -99,10 +99,7 @@ const (
 
 // AskedAt returns when an extension was last asked for an operation on an object, the zero time if it never was.
 func AskedAt(obj metav1.Object) time.Time {
-	at, err := time.Parse(time.RFC3339Nano, obj.GetAnnotations()[constants.GardenerTimestamp])
-	if err != nil {
-		return time.Time{}
-	}
+	at, _ := time.Parse(time.RFC3339Nano, obj.GetAnnotations()[constants.GardenerTimestamp]) // the zero time after an error
 	return at
 }
 

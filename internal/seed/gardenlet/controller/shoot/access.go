@@ -29,13 +29,11 @@ type ShootClient struct {
 	Close func()
 }
 
-// shootAccess holds the client with which an operation accesses the shoot.
-type shootAccess struct{ shootClient *ShootClient }
-
-func (a *shootAccess) close() {
-	if a.shootClient != nil {
-		a.shootClient.Close()
-		a.shootClient = nil
+// close closes the client with which the operation accesses the shoot.
+func (b *botanist) close() {
+	if b.shootClient != nil {
+		b.shootClient.Close()
+		b.shootClient = nil
 	}
 }
 

@@ -25,14 +25,10 @@ import (
 type botanist struct {
 	*Reconciler
 	gardenData
-	kind corev1beta1.LastOperationType
-	// since is when the operation began. Requests to extensions that are older are repeated.
-	since time.Time
-
-	mu   sync.Mutex
-	done map[string]bool
-	// requested has the keys of the objects for which this botanist has requested an operation.
-	requested map[string]bool
+	operationKey
+	// done has the names of the completed tasks, requested the keys of the objects for which this botanist has requested an
+	// operation.
+	done, requested sync.Map
 
 	authorities map[string]shootsecrets.Pair
 	signingKey  shootsecrets.Pair
@@ -56,13 +52,15 @@ type botanist struct {
 	asleep bool
 	// state is the ShootState from which a Shoot is restored.
 	state *corev1beta1.ShootState
-	shootAccess
+	// shootClient accesses the shoot, nil if there is no connection yet.
+	shootClient *ShootClient
 }
 
 // operationKey identifies an operation while it is in progress.
 type operationKey struct {
-	uid        types.UID
-	kind       corev1beta1.LastOperationType
+	uid  types.UID
+	kind corev1beta1.LastOperationType
+	// since is when the operation began. Requests to extensions that are older are repeated.
 	since      time.Time
 	generation int64
 }
@@ -78,14 +76,9 @@ func keyOf(shoot *corev1beta1.Shoot, kind corev1beta1.LastOperationType) operati
 // botanistCache holds the botanists of the operations that are in progress, at most one for each Shoot.
 type botanistCache struct {
 	mu        sync.Mutex
-	botanists map[types.NamespacedName]*entry
+	botanists map[types.NamespacedName]*botanist
 	// keys maps technical IDs to Shoots, for the watches of the seed.
 	keys map[string]types.NamespacedName
-}
-
-type entry struct {
-	operationKey
-	*botanist
 }
 
 // find returns the botanist of an operation that is in progress, nil if there is none.
@@ -93,27 +86,27 @@ func (b *botanistCache) find(shoot *corev1beta1.Shoot, kind corev1beta1.LastOper
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	key := client.ObjectKeyFromObject(shoot)
-	e := b.botanists[key]
-	if e == nil || e.operationKey != keyOf(shoot, kind) || shoot.Status.ObservedGeneration != shoot.Generation ||
+	found := b.botanists[key]
+	if found == nil || found.operationKey != keyOf(shoot, kind) || shoot.Status.ObservedGeneration != shoot.Generation ||
 		!operation.Is(shoot.Status.LastOperation, kind, corev1beta1.LastOperationStateProcessing) {
 		b.drop(key)
 		return nil
 	}
-	e.botanist.shoot = shoot.DeepCopy()
-	return e.botanist
+	found.shoot = shoot.DeepCopy()
+	return found
 }
 
 // keep stores the botanist of an operation until it has ended or failed.
-func (b *botanistCache) keep(shoot *corev1beta1.Shoot, kind corev1beta1.LastOperationType, botanist *botanist) {
+func (b *botanistCache) keep(kept *botanist) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.botanists == nil {
-		b.botanists, b.keys = map[types.NamespacedName]*entry{}, map[string]types.NamespacedName{}
+		b.botanists, b.keys = map[types.NamespacedName]*botanist{}, map[string]types.NamespacedName{}
 	}
-	key := client.ObjectKeyFromObject(shoot)
+	key := client.ObjectKeyFromObject(kept.shoot)
 	b.drop(key)
-	b.botanists[key] = &entry{keyOf(shoot, kind), botanist}
-	b.keys[shoot.Status.TechnicalID] = key
+	b.botanists[key] = kept
+	b.keys[kept.namespace()] = key
 }
 
 // forget drops the botanist, so that the operation begins from the start. Events in the seed still trigger reconciliations.
@@ -133,8 +126,8 @@ func (b *botanistCache) end(shoot types.NamespacedName) {
 }
 
 func (b *botanistCache) drop(shoot types.NamespacedName) {
-	if e := b.botanists[shoot]; e != nil {
-		e.close()
+	if dropped := b.botanists[shoot]; dropped != nil {
+		dropped.close()
 		delete(b.botanists, shoot)
 	}
 }
@@ -149,33 +142,21 @@ func (b *botanistCache) of(technicalID string) (types.NamespacedName, bool) {
 
 // newBotanist returns a botanist for an operation, whose begin it takes from the Shoot's status.
 func (r *Reconciler) newBotanist(a gardenData, kind corev1beta1.LastOperationType) *botanist {
-	b := &botanist{Reconciler: r, gardenData: a, kind: kind, done: map[string]bool{}, requested: map[string]bool{}}
-	if start := a.shoot.Status.RetryCycleStartTime; start != nil {
-		b.since = start.Time
-	}
-	return b
+	return &botanist{Reconciler: r, gardenData: a, operationKey: keyOf(a.shoot, kind)}
 }
 
 // task returns a task of a flow that is executed only once in an operation.
 func (b *botanist) task(name string, do func(context.Context) error, after ...string) flow.Task {
 	return flow.Task{Name: name, After: after, Do: func(ctx context.Context) error {
-		if b.isDone(name) {
+		if _, done := b.done.Load(name); done {
 			return nil
 		}
 		if err := do(ctx); err != nil {
 			return err
 		}
-		b.mu.Lock()
-		defer b.mu.Unlock()
-		b.done[name] = true
+		b.done.Store(name, true)
 		return nil
 	}}
-}
-
-func (b *botanist) isDone(name string) bool {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.done[name]
 }
 
 // unless skips a task if skip is true.

@@ -112,9 +112,7 @@ func (b *botanist) requestOperation(obj metav1.Object, what string) {
 // stamp sets the time of the request on an object, and remembers that this botanist made the request.
 func (b *botanist) stamp(obj metav1.Object) {
 	annotate(obj, constants.GardenerTimestamp, b.Clock.Now().UTC().Format(time.RFC3339Nano))
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.requested[requestKey(obj)] = true
+	b.requested.Store(requestKey(obj), true)
 }
 
 func requestKey(obj metav1.Object) string { return fmt.Sprintf("%T %s", obj, obj.GetName()) }
@@ -138,10 +136,8 @@ func annotateOrNot(obj metav1.Object, name, value string) {
 // the status has no fractions of seconds: a request in the same second counts for this operation only if this botanist
 // made it. After a restart that is not known, and the request is repeated.
 func (b *botanist) requestedBefore(obj metav1.Object) bool {
-	b.mu.Lock()
-	defer b.mu.Unlock()
 	began := b.since.Truncate(time.Second)
-	if !b.requested[requestKey(obj)] {
+	if _, here := b.requested.Load(requestKey(obj)); !here {
 		began = began.Add(time.Second)
 	}
 	return operation.AskedAt(obj).Before(began)

@@ -183,7 +183,7 @@ func (r *Reconciler) begin(ctx context.Context, shoot *corev1beta1.Shoot, seed *
 	if b.asleep, err = b.isHibernated(ctx); err != nil {
 		return nil, r.fail(ctx, shoot, t, err)
 	}
-	r.botanistCache.keep(shoot, t, b)
+	r.botanistCache.keep(b)
 	return b, nil
 }
 
@@ -249,7 +249,7 @@ func (r *Reconciler) release(ctx context.Context, shoot *corev1beta1.Shoot, t co
 			return nil, false, 0, err
 		}
 		b = r.newBotanist(gardenData{shoot: shoot.DeepCopy()}, t)
-		r.botanistCache.keep(shoot, t, b)
+		r.botanistCache.keep(b)
 	}
 	done, wait, err = r.run(ctx, b, name, tasks(b))
 	return b, done, wait, err

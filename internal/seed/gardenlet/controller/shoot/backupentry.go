@@ -82,7 +82,7 @@ func (b *botanist) deployEntry(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		if takenOver || isEntryBetweenSeeds(entry) {
+		if takenOver || isBetweenSeeds(entry.Status.LastOperation) {
 			requested = constants.GardenerOperationRestore
 		}
 	}
@@ -96,13 +96,6 @@ func (b *botanist) takeOverEntry(ctx context.Context, entry *corev1beta1.BackupE
 		return false, nil
 	}
 	return true, operation.PatchStatus(ctx, b.GardenClient, entry, func(entry *corev1beta1.BackupEntry) { entry.Status.SeedName = nil })
-}
-
-// isEntryBetweenSeeds reports whether another seed has released an entry, and this seed has not restored it yet.
-func isEntryBetweenSeeds(entry *corev1beta1.BackupEntry) bool {
-	last := entry.Status.LastOperation
-	return last != nil && (last.Type == corev1beta1.LastOperationTypeMigrate ||
-		last.Type == corev1beta1.LastOperationTypeRestore && last.State != corev1beta1.LastOperationStateSucceeded)
 }
 
 // writeEntry ensures a BackupEntry, and requests an operation on it once per operation on the Shoot. The garbage

@@ -14,6 +14,7 @@ import (
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/gardenlite/gardenlite/internal/component/cluster"
 	"github.com/gardenlite/gardenlite/internal/component/operation"
 	"github.com/gardenlite/gardenlite/internal/seed/gardenlet/flow"
 	"github.com/gardenlite/gardenlite/internal/seed/gardenlet/shootsecrets"
@@ -172,11 +173,7 @@ func (b *botanist) restores() bool { return b.kind == corev1beta1.LastOperationT
 
 func (b *botanist) workerless() bool { return len(b.shoot.Spec.Provider.Workers) == 0 }
 
-func (b *botanist) hibernates() bool { return hibernates(b.shoot) }
-
-func hibernates(shoot *corev1beta1.Shoot) bool {
-	return shoot.Spec.Hibernation != nil && ptr.Deref(shoot.Spec.Hibernation.Enabled, false)
-}
+func (b *botanist) hibernates() bool { return cluster.IsHibernated(b.shoot) }
 
 // hasSSH reports whether SSH access to the Shoot's machines is enabled.
 func hasSSH(shoot *corev1beta1.Shoot) bool {

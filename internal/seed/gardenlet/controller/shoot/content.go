@@ -12,6 +12,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -56,8 +58,8 @@ func (b *botanist) applyAll(ctx context.Context, objects ...client.Object) error
 
 // overlay copies the wanted content into an object. It keeps other labels and annotations, which users may have added.
 func overlay(obj, wanted client.Object) error {
-	obj.SetLabels(merged(obj.GetLabels(), wanted.GetLabels()))
-	obj.SetAnnotations(merged(obj.GetAnnotations(), wanted.GetAnnotations()))
+	obj.SetLabels(labels.Merge(obj.GetLabels(), wanted.GetLabels()))
+	obj.SetAnnotations(labels.Merge(obj.GetAnnotations(), wanted.GetAnnotations()))
 	switch wanted := wanted.(type) {
 	case *corev1.Namespace:
 	case *corev1.ConfigMap:
@@ -76,17 +78,6 @@ func overlay(obj, wanted client.Object) error {
 		return fmt.Errorf("a %T is not known", wanted)
 	}
 	return nil
-}
-
-// merged returns the values of both maps, and those of wanted for keys of both.
-func merged(has, wanted map[string]string) map[string]string {
-	if len(wanted) == 0 {
-		return has
-	}
-	all := map[string]string{}
-	maps.Copy(all, has)
-	maps.Copy(all, wanted)
-	return all
 }
 
 // systemNamespace returns kube-system with Gardener's labels.
@@ -171,15 +162,7 @@ func isSecret(shoot *corev1beta1.Shoot, group, resource string) bool {
 	if group == corev1.GroupName && resource == "secrets" {
 		return true
 	}
-	server := shoot.Spec.Kubernetes.KubeAPIServer
-	if server == nil || server.EncryptionConfig == nil {
-		return false
-	}
-	name := resource
-	if group != corev1.GroupName {
-		name += "." + group
-	}
-	return slices.Contains(server.EncryptionConfig.Resources, name)
+	return slices.Contains(encryptionConfig(shoot).Resources, schema.GroupResource{Group: group, Resource: resource}.String())
 }
 
 func groups(names ...string) (subjects []rbacv1.Subject) {

@@ -30,8 +30,8 @@ func (r *Reconciler) untilDue(ctx context.Context, shoot *corev1beta1.Shoot) tim
 		return 0
 	}
 	if window := rolloutWindow(shoot); window != nil {
-		if window.Contains(r.Clock.Now()) && !window.Contains(last.LastUpdateTime.Time) || window.Contains(r.Clock.Now()) &&
-			r.Clock.Since(last.LastUpdateTime.Time) > window.Duration() {
+		if window.Contains(r.Clock.Now()) &&
+			(!window.Contains(last.LastUpdateTime.Time) || r.Clock.Since(last.LastUpdateTime.Time) > window.Duration()) {
 			return 0
 		}
 		return r.untilNext(shoot)

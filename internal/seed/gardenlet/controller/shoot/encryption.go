@@ -32,21 +32,23 @@ const rewriteBatch = 500
 // the current configuration.
 const nothingNew = "{}"
 
+// encryptionConfig returns the configuration of the encryption that a Shoot wants, an empty one if it has none.
+func encryptionConfig(shoot *corev1beta1.Shoot) corev1beta1.EncryptionConfig {
+	if server := shoot.Spec.Kubernetes.KubeAPIServer; server != nil && server.EncryptionConfig != nil {
+		return *server.EncryptionConfig
+	}
+	return corev1beta1.EncryptionConfig{}
+}
+
 // encryptionProvider returns the encryption provider that a Shoot wants, Gardener's default if it names none.
 func encryptionProvider(shoot *corev1beta1.Shoot) corev1beta1.EncryptionProviderType {
-	if server := shoot.Spec.Kubernetes.KubeAPIServer; server != nil && server.EncryptionConfig != nil {
-		return ptr.Deref(server.EncryptionConfig.Provider.Type, corev1beta1.EncryptionProviderTypeAESCBC)
-	}
-	return corev1beta1.EncryptionProviderTypeAESCBC
+	return ptr.Deref(encryptionConfig(shoot).Provider.Type, corev1beta1.EncryptionProviderTypeAESCBC)
 }
 
 // resourcesToEncrypt returns the resources that a Shoot wants to be encrypted in addition to Secrets, with unique
 // names.
 func resourcesToEncrypt(shoot *corev1beta1.Shoot) []string {
-	if server := shoot.Spec.Kubernetes.KubeAPIServer; server != nil && server.EncryptionConfig != nil {
-		return resourceNames(server.EncryptionConfig.Resources)
-	}
-	return nil
+	return resourceNames(encryptionConfig(shoot).Resources)
 }
 
 func resourceNames(resources []string) (names []string) {
@@ -103,11 +105,7 @@ func (b *botanist) encryptionConfiguration() ([]byte, error) {
 		config.Resources = append(config.Resources,
 			apiserverv1.ResourceConfiguration{Resources: gone, Providers: slices.Concat([]apiserverv1.ProviderConfiguration{plain}, providers)})
 	}
-	data, err := json.Marshal(config)
-	if err != nil {
-		return nil, fmt.Errorf("writing the encryption configuration: %w", err)
-	}
-	return data, nil
+	return json.Marshal(config)
 }
 
 // encryptionWith returns the provider configuration for a key.

@@ -13,6 +13,7 @@ import (
 	extensionsv1alpha1 "github.com/gardener/gardener/pkg/apis/extensions/v1alpha1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/gardenlite/gardenlite/internal/component/operation"
@@ -29,8 +30,11 @@ type extension struct {
 	obj extensionsv1alpha1.Object
 	// specify writes the spec into obj, and labels if there are any.
 	specify func()
-	// injects says that the simulator's annotations on the Shoot are copied to the resource.
-	injects bool
+}
+
+// injects reports whether the simulator's annotations on the Shoot are copied to its resources of a kind.
+func injects(kind string) bool {
+	return kind == extensionsv1alpha1.InfrastructureResource || kind == extensionsv1alpha1.WorkerResource
 }
 
 // deploy creates or patches an extension resource, and requests a reconciliation of it once per operation.
@@ -45,7 +49,7 @@ func (b *botanist) deploy(ctx context.Context, e *extension) error {
 	}
 	before := e.obj.DeepCopyObject().(extensionsv1alpha1.Object)
 	e.specify()
-	if e.injects {
+	if injects(e.kind) {
 		injection.Pass(b.shoot, e.obj)
 	}
 	exists := err == nil
@@ -118,7 +122,7 @@ func (b *botanist) stamp(obj metav1.Object) {
 func requestKey(obj metav1.Object) string { return fmt.Sprintf("%T %s", obj, obj.GetName()) }
 
 func annotate(obj metav1.Object, name, value string) {
-	obj.SetAnnotations(merged(obj.GetAnnotations(), map[string]string{name: value}))
+	obj.SetAnnotations(labels.Merge(obj.GetAnnotations(), map[string]string{name: value}))
 }
 
 // annotateOrNot sets an annotation, or removes it if the value is empty.
@@ -193,14 +197,10 @@ func failureOf(kind string, obj extensionsv1alpha1.Object) error {
 func (b *botanist) destroy(ctx context.Context, kind string, obj extensionsv1alpha1.Object) error {
 	key := client.ObjectKeyFromObject(obj)
 	if err := b.SeedReader.Get(ctx, key, obj); err != nil {
-		if apierrors.IsNotFound(err) {
-			return nil
-		}
-		return fmt.Errorf("reading %s %s: %w", kind, key, err)
+		return client.IgnoreNotFound(fmt.Errorf("reading %s %s: %w", kind, key, err))
 	}
 	before := obj.DeepCopyObject().(extensionsv1alpha1.Object)
-	injects := kind == extensionsv1alpha1.InfrastructureResource || kind == extensionsv1alpha1.WorkerResource
-	if injects {
+	if injects(kind) {
 		injection.Pass(b.shoot, obj)
 	}
 	deleting, force := obj.GetDeletionTimestamp() != nil, b.needsForceDeletion() && !isForced(obj)
@@ -213,7 +213,7 @@ func (b *botanist) destroy(ctx context.Context, kind string, obj extensionsv1alp
 	}
 	if !maps.Equal(before.GetAnnotations(), obj.GetAnnotations()) {
 		if err := b.SeedClient.Patch(ctx, obj, client.MergeFrom(before)); err != nil {
-			return client.IgnoreNotFound(wrapped(err, "preparing the deletion of", kind, key))
+			return client.IgnoreNotFound(fmt.Errorf("preparing the deletion of %s %s: %w", kind, key, err))
 		}
 	}
 	if deleting && b.needsForceDeletion() {
@@ -226,7 +226,7 @@ func (b *botanist) destroy(ctx context.Context, kind string, obj extensionsv1alp
 		return flow.Pending("%s %s has not gone yet", kind, key)
 	}
 	if err := b.SeedClient.Delete(ctx, obj); client.IgnoreNotFound(err) != nil {
-		return wrapped(err, "deleting", kind, key)
+		return fmt.Errorf("deleting %s %s: %w", kind, key, err)
 	}
 	return b.waitDeleted(ctx, kind, obj)
 }
@@ -238,13 +238,9 @@ func (b *botanist) waitDeleted(ctx context.Context, kind string, obj client.Obje
 	case apierrors.IsNotFound(err):
 		return nil
 	case err != nil:
-		return wrapped(err, "looking whether there still is", kind, key)
+		return fmt.Errorf("looking whether there still is %s %s: %w", kind, key, err)
 	}
 	return flow.Pending("%s %s has not gone yet", kind, key)
-}
-
-func wrapped(err error, doing, kind string, key client.ObjectKey) error {
-	return fmt.Errorf("%s %s %s: %w", doing, kind, key, err)
 }
 
 // migrate requests the migration of an extension resource, after which its state is in the status and the extension has
@@ -259,7 +255,7 @@ func (b *botanist) migrate(ctx context.Context, kind string, obj extensionsv1alp
 		before := obj.DeepCopyObject().(extensionsv1alpha1.Object)
 		b.requestOperation(obj, constants.GardenerOperationMigrate)
 		if err := b.SeedClient.Patch(ctx, obj, client.MergeFrom(before)); err != nil {
-			return wrapped(err, "migrating", kind, client.ObjectKeyFromObject(obj))
+			return fmt.Errorf("migrating %s %s: %w", kind, client.ObjectKeyFromObject(obj), err)
 		}
 	}
 	return answered(kind, obj, t)

@@ -33,7 +33,7 @@ func (b *botanist) providerSpec(config *runtime.RawExtension) extensionsv1alpha1
 
 func (b *botanist) infrastructureResource() *extension {
 	obj := &extensionsv1alpha1.Infrastructure{ObjectMeta: b.metaOf()}
-	return &extension{kind: extensionsv1alpha1.InfrastructureResource, obj: obj, injects: true, specify: func() {
+	return &extension{kind: extensionsv1alpha1.InfrastructureResource, obj: obj, specify: func() {
 		obj.Spec = extensionsv1alpha1.InfrastructureSpec{
 			DefaultSpec: b.providerSpec(b.shoot.Spec.Provider.InfrastructureConfig),
 			Region:      b.shoot.Spec.Region, SecretRef: b.credentialsRef(),

@@ -81,7 +81,7 @@ func (b *botanist) bastions(ctx context.Context) ([]operationsv1alpha1.Bastion, 
 
 // migrationBlocker returns why the migration of a Shoot cannot begin, empty if it can or has already begun.
 func migrationBlocker(shoot *corev1beta1.Shoot) string {
-	if last := shoot.Status.LastOperation; last != nil && last.Type == corev1beta1.LastOperationTypeMigrate {
+	if isMigration(shoot.Status.LastOperation) {
 		return ""
 	}
 	ready := conditions.Get(shoot.Status.Constraints, corev1beta1.ShootReadyForMigration)

@@ -71,7 +71,7 @@ func (b *botanist) removeFinalizers(ctx context.Context, kind string, obj extens
 		return flow.Pending("%s %s has not gone yet", kind, key)
 	}
 	if err := operation.RemoveFinalizers(ctx, b.SeedClient, obj, obj.GetFinalizers()...); client.IgnoreNotFound(err) != nil {
-		return wrapped(err, "deleting by force", kind, key)
+		return fmt.Errorf("deleting by force %s %s: %w", kind, key, err)
 	}
 	return b.waitDeleted(ctx, kind, obj)
 }

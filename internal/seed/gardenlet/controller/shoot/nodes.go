@@ -10,6 +10,7 @@ import (
 	"github.com/gardener/gardener/pkg/apis/core/v1beta1/constants"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
@@ -37,7 +38,7 @@ func (b *botanist) deployNodeSecrets(ctx context.Context) error {
 		objects = append(objects, &corev1.Secret{
 			ObjectMeta: metav1.ObjectMeta{
 				Namespace: node.SecretNamespace, Name: p.secret, Annotations: map[string]string{node.AnnotationChecksumSecret: node.Checksum(data)},
-				Labels: merged(nodeSecrets, map[string]string{constants.LabelWorkerPool: p.Name}),
+				Labels: labels.Merge(nodeSecrets, map[string]string{constants.LabelWorkerPool: p.Name}),
 			},
 			Data: map[string][]byte{node.DataKeyOSC: data},
 		})

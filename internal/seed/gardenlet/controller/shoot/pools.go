@@ -16,6 +16,7 @@ import (
 	extensionsv1alpha1 "github.com/gardener/gardener/pkg/apis/extensions/v1alpha1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/utils/ptr"
 
@@ -129,7 +130,7 @@ func minor(version string) string {
 // workerResource returns the Worker resource, which describes the machines.
 func (b *botanist) workerResource() *extension {
 	obj := &extensionsv1alpha1.Worker{ObjectMeta: b.metaOf()}
-	return &extension{kind: extensionsv1alpha1.WorkerResource, obj: obj, injects: true, specify: func() {
+	return &extension{kind: extensionsv1alpha1.WorkerResource, obj: obj, specify: func() {
 		obj.Spec = extensionsv1alpha1.WorkerSpec{
 			DefaultSpec: extensionsv1alpha1.DefaultSpec{Type: b.shoot.Spec.Provider.Type},
 			Region:      b.shoot.Spec.Region, SecretRef: b.credentialsRef(),
@@ -177,21 +178,21 @@ func capacity(t *corev1beta1.MachineType) corev1.ResourceList {
 }
 
 func nodeLabels(p pool) map[string]string {
-	labels := merged(p.Labels, map[string]string{
+	all := labels.Merge(p.Labels, map[string]string{
 		"node.kubernetes.io/role": "node", corev1.LabelArchStable: ptr.Deref(p.Machine.Architecture, constants.ArchitectureAMD64),
 		constants.LabelWorkerPool: p.Name, constants.LabelWorkerPoolDeprecated: p.Name,
 		constants.LabelWorkerPoolGardenerNodeAgentSecretName: p.secret,
 	})
 	if s := p.SystemComponents; s == nil || s.Allow {
-		labels[constants.LabelWorkerPoolSystemComponents] = "true"
+		all[constants.LabelWorkerPoolSystemComponents] = "true"
 	}
 	if p.CRI != nil {
-		labels[extensionsv1alpha1.CRINameWorkerLabel] = string(p.CRI.Name)
+		all[extensionsv1alpha1.CRINameWorkerLabel] = string(p.CRI.Name)
 		for _, runtime := range p.CRI.ContainerRuntimes {
-			labels[fmt.Sprintf(extensionsv1alpha1.ContainerRuntimeNameWorkerLabel, runtime.Type)] = "true"
+			all[fmt.Sprintf(extensionsv1alpha1.ContainerRuntimeNameWorkerLabel, runtime.Type)] = "true"
 		}
 	}
-	return labels
+	return all
 }
 
 // operatingSystemConfigs returns the OperatingSystemConfigs of all pools: one with which machines boot, and one that

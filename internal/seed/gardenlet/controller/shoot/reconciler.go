@@ -73,9 +73,9 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	var wait time.Duration
 	var err error
 	switch {
-	case moves(shoot) && (shoot.DeletionTimestamp == nil || lastIs(shoot, corev1beta1.LastOperationTypeMigrate)):
+	case moves(shoot) && (shoot.DeletionTimestamp == nil || isMigration(shoot.Status.LastOperation)):
 		wait, err = r.migrate(ctx, shoot)
-	case shoot.DeletionTimestamp != nil && !isBetweenSeeds(shoot):
+	case shoot.DeletionTimestamp != nil && !isBetweenSeeds(shoot.Status.LastOperation):
 		wait, err = r.delete(ctx, shoot)
 	default:
 		wait, err = r.reconcile(ctx, shoot)
@@ -92,22 +92,20 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 // responsible returns the seed whose gardenlet reconciles a Shoot: the seed in the status until that seed has released
 // the Shoot, then the one in the spec.
 func responsible(shoot *corev1beta1.Shoot) string {
-	if shoot.Status.SeedName != nil {
-		return *shoot.Status.SeedName
-	}
-	return ptr.Deref(shoot.Spec.SeedName, "")
+	return ptr.Deref(cmp.Or(shoot.Status.SeedName, shoot.Spec.SeedName), "")
 }
 
-func lastIs(shoot *corev1beta1.Shoot, t corev1beta1.LastOperationType) bool {
-	return shoot.Status.LastOperation != nil && shoot.Status.LastOperation.Type == t
+// isMigration reports whether the last operation is a migration.
+func isMigration(last *corev1beta1.LastOperation) bool {
+	return last != nil && last.Type == corev1beta1.LastOperationTypeMigrate
 }
 
-// isBetweenSeeds reports whether a Shoot is between two seeds. This seed has no extension resources then with which the
-// infrastructure could be deleted, so the Shoot is restored first.
-func isBetweenSeeds(shoot *corev1beta1.Shoot) bool {
-	last := shoot.Status.LastOperation
-	return lastIs(shoot, corev1beta1.LastOperationTypeMigrate) ||
-		lastIs(shoot, corev1beta1.LastOperationTypeRestore) && last.State != corev1beta1.LastOperationStateSucceeded
+// isBetweenSeeds reports whether the last operation of a Shoot or BackupEntry says that another seed has released it, and
+// that this seed has not restored it yet. This seed has no extension resources then with which its infrastructure could be
+// deleted, so that it is restored first.
+func isBetweenSeeds(last *corev1beta1.LastOperation) bool {
+	return isMigration(last) ||
+		last != nil && last.Type == corev1beta1.LastOperationTypeRestore && last.State != corev1beta1.LastOperationStateSucceeded
 }
 
 // moves reports whether a Shoot is to be migrated to another seed.
@@ -148,8 +146,7 @@ func (r *Reconciler) reconcile(ctx context.Context, shoot *corev1beta1.Shoot) (t
 	if b == nil { // it has failed for good
 		return 0, nil
 	}
-	names := map[corev1beta1.LastOperationType]string{corev1beta1.LastOperationTypeRestore: "Shoot cluster restoration"}
-	done, wait, err := r.run(ctx, b, cmp.Or(names[t], "Shoot cluster reconciliation"), b.reconcileTasks())
+	done, wait, err := r.run(ctx, b, b.reconcileTasks())
 	if !done || err != nil {
 		return wait, err
 	}
@@ -189,7 +186,7 @@ func (r *Reconciler) begin(ctx context.Context, shoot *corev1beta1.Shoot, seed *
 
 // operationType returns the operation that a Shoot is due for. A Shoot that another seed has released is restored.
 func operationType(shoot *corev1beta1.Shoot) corev1beta1.LastOperationType {
-	if isBetweenSeeds(shoot) {
+	if isBetweenSeeds(shoot.Status.LastOperation) {
 		return corev1beta1.LastOperationTypeRestore
 	}
 	if t := operation.DueOperationType(&metav1.ObjectMeta{}, shoot.Status.LastOperation); t != "" {
@@ -227,7 +224,7 @@ func (r *Reconciler) delete(ctx context.Context, shoot *corev1beta1.Shoot) (time
 	const t = corev1beta1.LastOperationTypeDelete
 	if !operation.Is(shoot.Status.LastOperation, t, corev1beta1.LastOperationStateSucceeded) {
 		if shoot.Status.UID != "" && shoot.Status.TechnicalID != "" { // otherwise nothing was ever created
-			if _, done, wait, err := r.release(ctx, shoot, t, "Shoot cluster deletion", (*botanist).deleteTasks); !done || err != nil {
+			if _, done, wait, err := r.release(ctx, shoot, t, (*botanist).deleteTasks); !done || err != nil {
 				return wait, err
 			}
 		}
@@ -242,7 +239,7 @@ func (r *Reconciler) delete(ctx context.Context, shoot *corev1beta1.Shoot) (time
 
 // release runs a flow that needs nothing of the garden but the Shoot itself, and returns whether it is done. If it has to
 // wait, it returns for how long.
-func (r *Reconciler) release(ctx context.Context, shoot *corev1beta1.Shoot, t corev1beta1.LastOperationType, name string,
+func (r *Reconciler) release(ctx context.Context, shoot *corev1beta1.Shoot, t corev1beta1.LastOperationType,
 	tasks func(*botanist) []flow.Task) (b *botanist, done bool, wait time.Duration, err error) {
 	if b = r.botanistCache.find(shoot, t); b == nil {
 		if err := r.start(ctx, shoot, t, nil); err != nil {
@@ -251,7 +248,7 @@ func (r *Reconciler) release(ctx context.Context, shoot *corev1beta1.Shoot, t co
 		b = r.newBotanist(gardenData{shoot: shoot.DeepCopy()}, t)
 		r.botanistCache.keep(b)
 	}
-	done, wait, err = r.run(ctx, b, name, tasks(b))
+	done, wait, err = r.run(ctx, b, tasks(b))
 	return b, done, wait, err
 }
 
@@ -265,7 +262,7 @@ func (r *Reconciler) migrate(ctx context.Context, shoot *corev1beta1.Shoot) (tim
 		logf.FromContext(ctx).Info("The Shoot does not move to its other seed yet", "why", why)
 		return requeueSeed, nil
 	}
-	b, done, wait, err := r.release(ctx, shoot, t, "Shoot cluster preparation for migration", (*botanist).migrateTasks)
+	b, done, wait, err := r.release(ctx, shoot, t, (*botanist).migrateTasks)
 	if !done || err != nil {
 		return wait, err
 	}

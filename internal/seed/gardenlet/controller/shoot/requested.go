@@ -12,6 +12,7 @@ import (
 	"k8s.io/client-go/util/retry"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/gardenlite/gardenlite/internal/component/cluster"
 	"github.com/gardenlite/gardenlite/internal/node"
 )
 
@@ -64,7 +65,7 @@ func sshRotates(shoot *corev1beta1.Shoot) bool {
 
 // outdatedNodes returns a message with the nodes that have not applied their current configuration, empty if all have.
 func (r *Reconciler) outdatedNodes(ctx context.Context, shoot *corev1beta1.Shoot) string {
-	if !hasSSH(shoot) || hibernates(shoot) || shoot.Status.IsHibernated || shoot.Status.TechnicalID == "" {
+	if !hasSSH(shoot) || cluster.IsHibernated(shoot) || shoot.Status.IsHibernated || shoot.Status.TechnicalID == "" {
 		return "" // there are no nodes, or no keys on them
 	}
 	names, err := r.listOutdatedNodes(ctx, shoot.Status.TechnicalID)

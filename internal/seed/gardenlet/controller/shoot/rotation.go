@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 
+	"github.com/gardenlite/gardenlite/internal/component/cluster"
 	"github.com/gardenlite/gardenlite/internal/seed/gardenlet/shootsecrets"
 )
 
@@ -274,7 +275,7 @@ func poolNames(shoot *corev1beta1.Shoot) (names []string) {
 // forgetPools drops pending rollouts of pools that do not exist any more or have no machines.
 func forgetPools(shoot *corev1beta1.Shoot) {
 	gone := func(name string) bool {
-		return hibernates(shoot) || !slices.ContainsFunc(shoot.Spec.Provider.Workers, func(w corev1beta1.Worker) bool { return w.Name == name })
+		return cluster.IsHibernated(shoot) || !slices.Contains(poolNames(shoot), name)
 	}
 	for _, r := range twoStep(&shoot.Status) {
 		if r.pending != nil {

@@ -22,30 +22,29 @@ import (
 	"github.com/gardenlite/gardenlite/internal/seed/gardenlet/flow"
 )
 
-// words has the texts for an operation: the reasons of the events when it starts, fails and ends, their action, and the
-// messages when it has begun and ended.
-type words struct{ started, fails, ends, action, begun, ended string }
+// words has the texts for an operation: the reasons of the events when it starts, fails and ends, their action, the messages
+// when it has begun and ended, and the name of its flow.
+type words struct{ started, fails, ends, action, begun, ended, flow string }
 
 var wordsOf = map[corev1beta1.LastOperationType]words{
 	corev1beta1.LastOperationTypeDelete: {corev1beta1.EventDeleting, corev1beta1.EventDeleteError, corev1beta1.EventDeleted,
 		corev1beta1.EventActionDelete,
-		"Deletion of Shoot cluster in progress.", "Shoot cluster has been successfully deleted."},
+		"Deletion of Shoot cluster in progress.", "Shoot cluster has been successfully deleted.", "Shoot cluster deletion"},
 	corev1beta1.LastOperationTypeMigrate: {corev1beta1.EventPrepareMigration, corev1beta1.EventMigrationPreparationFailed,
 		corev1beta1.EventMigrationPrepared, corev1beta1.EventActionMigrate,
-		"Preparation of Shoot cluster for migration initialized.", "Shoot cluster has been successfully prepared for migration."},
+		"Preparation of Shoot cluster for migration initialized.", "Shoot cluster has been successfully prepared for migration.",
+		"Shoot cluster preparation for migration"},
 	corev1beta1.LastOperationTypeRestore: {corev1beta1.EventReconciling, corev1beta1.EventReconcileError,
 		corev1beta1.EventReconciled, corev1beta1.EventActionReconcile,
-		"Restoration of Shoot cluster initialized.", "Shoot cluster has been successfully restored."},
+		"Restoration of Shoot cluster initialized.", "Shoot cluster has been successfully restored.", "Shoot cluster restoration"},
 	corev1beta1.LastOperationTypeReconcile: {corev1beta1.EventReconciling, corev1beta1.EventReconcileError,
 		corev1beta1.EventReconciled, corev1beta1.EventActionReconcile,
-		"Reconciliation of Shoot cluster initialized.", "Shoot cluster has been successfully reconciled."},
+		"Reconciliation of Shoot cluster initialized.", "Shoot cluster has been successfully reconciled.",
+		"Shoot cluster reconciliation"},
 }
 
 func of(t corev1beta1.LastOperationType) words {
-	if w, ok := wordsOf[t]; ok {
-		return w
-	}
-	return wordsOf[corev1beta1.LastOperationTypeReconcile]
+	return cmp.Or(wordsOf[t], wordsOf[corev1beta1.LastOperationTypeReconcile])
 }
 
 // start writes into the status that an operation has begun, which gardenlet executes it, and the identity of the Shoot.
@@ -100,8 +99,8 @@ func (r *Reconciler) name(shoot *corev1beta1.Shoot, a *gardenData) {
 
 // run runs the flow of an operation, reports its progress, and returns whether it is done. If it has to wait, it
 // returns for how long.
-func (r *Reconciler) run(ctx context.Context, b *botanist, name string, tasks []flow.Task) (done bool, wait time.Duration, err error) {
-	f, err := flow.New(name, tasks...)
+func (r *Reconciler) run(ctx context.Context, b *botanist, tasks []flow.Task) (done bool, wait time.Duration, err error) {
+	f, err := flow.New(of(b.kind).flow, tasks...)
 	if err != nil {
 		return false, 0, err
 	}
@@ -187,7 +186,7 @@ func (r *Reconciler) fail(ctx context.Context, shoot *corev1beta1.Shoot, t corev
 	err := operation.PatchStatus(ctx, r.GardenClient, shoot, func(shoot *corev1beta1.Shoot) {
 		s := &shoot.Status
 		s.Gardener, s.LastErrors = *r.Identity, flow.LastErrors(failure, r.Clock.Now())
-		s.LastOperation = r.lastOperation(t, state, r.percent(shoot), description)
+		s.LastOperation = r.lastOperation(t, state, percent(shoot), description)
 		if forGood {
 			s.RetryCycleStartTime, s.ObservedGeneration = nil, shoot.Generation
 		} else if since == nil {
@@ -209,15 +208,12 @@ func (r *Reconciler) reportSeed(ctx context.Context, shoot *corev1beta1.Shoot, t
 	}
 	return operation.PatchStatus(ctx, r.GardenClient, shoot, func(shoot *corev1beta1.Shoot) {
 		shoot.Status.Gardener = *r.Identity
-		shoot.Status.LastOperation = r.lastOperation(t, corev1beta1.LastOperationStateError, r.percent(shoot), description)
+		shoot.Status.LastOperation = r.lastOperation(t, corev1beta1.LastOperationStateError, percent(shoot), description)
 	})
 }
 
-func (r *Reconciler) percent(shoot *corev1beta1.Shoot) int32 {
-	if last := shoot.Status.LastOperation; last != nil {
-		return last.Progress
-	}
-	return 0
+func percent(shoot *corev1beta1.Shoot) int32 {
+	return ptr.Deref(shoot.Status.LastOperation, corev1beta1.LastOperation{}).Progress
 }
 
 func (r *Reconciler) lastOperation(t corev1beta1.LastOperationType, state corev1beta1.LastOperationState, percent int32,

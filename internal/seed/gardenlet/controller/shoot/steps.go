@@ -24,10 +24,7 @@ import (
 func remove(ctx context.Context, c client.Client, live client.Reader, obj client.Object) error {
 	key := client.ObjectKeyFromObject(obj)
 	if err := live.Get(ctx, key, obj); err != nil {
-		if apierrors.IsNotFound(err) {
-			return nil
-		}
-		return fmt.Errorf("reading %T %s: %w", obj, key, err)
+		return client.IgnoreNotFound(fmt.Errorf("reading %T %s: %w", obj, key, err))
 	}
 	if obj.GetDeletionTimestamp() == nil {
 		if err := confirm(ctx, c, obj); err != nil {

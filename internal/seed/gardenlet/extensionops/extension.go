@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"maps"
 	"reflect"
 	"slices"
 	"time"
@@ -13,6 +12,7 @@ import (
 	"github.com/gardener/gardener/pkg/apis/core/v1beta1/constants"
 	extensionsv1alpha1 "github.com/gardener/gardener/pkg/apis/extensions/v1alpha1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -118,11 +118,9 @@ func (e Extensions) Delete(ctx context.Context, garden metav1.Object, extension 
 }
 
 func (e Extensions) annotate(obj metav1.Object, name, value string) {
-	annotations := map[string]string{}
-	maps.Copy(annotations, obj.GetAnnotations())
-	annotations[name] = value
-	annotations[constants.GardenerTimestamp] = e.Clock.Now().UTC().Format(time.RFC3339Nano)
-	obj.SetAnnotations(annotations)
+	obj.SetAnnotations(labels.Merge(obj.GetAnnotations(), map[string]string{
+		name: value, constants.GardenerTimestamp: e.Clock.Now().UTC().Format(time.RFC3339Nano),
+	}))
 }
 
 // RestoreState writes the state that another seed has saved for an extension resource into it, if it has none yet.
@@ -139,6 +137,33 @@ func RestoreState(ctx context.Context, seed client.Client, kind string, extensio
 		extension.GetExtensionStatus().SetState(saved.State)
 		extension.GetExtensionStatus().SetResources(saved.Resources)
 	})
+}
+
+// StateOf returns the state of an extension resource for a ShootState, nil if it has none or is being deleted.
+func StateOf(kind string, extension extensionsv1alpha1.Object) *corev1beta1.ExtensionResourceState {
+	status := extension.GetExtensionStatus()
+	if extension.GetDeletionTimestamp() != nil || status.GetState() == nil && len(status.GetResources()) == 0 {
+		return nil
+	}
+	return &corev1beta1.ExtensionResourceState{
+		Kind: kind, Name: ptr.To(extension.GetName()), Purpose: extension.GetExtensionSpec().GetExtensionPurpose(),
+		State: status.GetState(), Resources: status.GetResources(),
+	}
+}
+
+// WriteShootState writes a ShootState with the time of the write. It creates the ShootState if it has no resource version;
+// otherwise it patches what has changed since before, and fails with a conflict if another client has changed it meanwhile.
+func WriteShootState(ctx context.Context, garden client.Client, state, before *corev1beta1.ShootState, now time.Time) (err error) {
+	metav1.SetMetaDataAnnotation(&state.ObjectMeta, constants.GardenerTimestamp, now.UTC().Format(time.RFC3339))
+	if state.ResourceVersion == "" {
+		err = garden.Create(ctx, state)
+	} else {
+		err = garden.Patch(ctx, state, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
+	}
+	if err != nil {
+		return fmt.Errorf("writing ShootState %s: %w", client.ObjectKeyFromObject(state), err)
+	}
+	return nil
 }
 
 // Same reports whether two specs are equal. It compares raw provider configurations as JSON values, because a server may

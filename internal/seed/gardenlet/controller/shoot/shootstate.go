@@ -4,62 +4,45 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"time"
 
 	corev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
-	"github.com/gardener/gardener/pkg/apis/core/v1beta1/constants"
 	extensionsv1alpha1 "github.com/gardener/gardener/pkg/apis/extensions/v1alpha1"
 	"k8s.io/apimachinery/pkg/api/equality"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/gardenlite/gardenlite/internal/seed/gardenlet/extensionops"
 	"github.com/gardenlite/gardenlite/internal/seed/gardenlet/shootsecrets"
 )
 
 // persistSecrets writes the Shoot's current secrets into the ShootState.
 func (b *botanist) persistSecrets(ctx context.Context) error {
-	secrets, err := b.secrets().Persist(ctx)
-	if err != nil {
-		return err
-	}
-	return b.writeState(ctx, func(state *corev1beta1.ShootState) {
-		state.Spec.Gardener = shootsecrets.Merge(state.Spec.Gardener, secrets)
-	})
+	return b.writeState(ctx, func(*corev1beta1.ShootStateSpec) {})
 }
 
 // persistState writes everything that another seed needs into the ShootState: the secrets, and the states of extension
 // resources. It keeps the states of resources that are already gone from the seed.
 func (b *botanist) persistState(ctx context.Context) error {
-	secrets, err := b.secrets().Persist(ctx)
-	if err != nil {
-		return err
-	}
 	var extensions []corev1beta1.ExtensionResourceState
-	err = b.each(ctx, func(_ context.Context, kind string, obj extensionsv1alpha1.Object) error {
-		status := obj.GetExtensionStatus()
-		if obj.GetDeletionTimestamp() == nil && (status.GetState() != nil || len(status.GetResources()) > 0) {
-			extensions = append(extensions, corev1beta1.ExtensionResourceState{
-				Kind: kind, Name: ptr.To(obj.GetName()), Purpose: obj.GetExtensionSpec().GetExtensionPurpose(),
-				State: status.GetState(), Resources: status.GetResources(),
-			})
+	err := b.each(ctx, func(_ context.Context, kind string, obj extensionsv1alpha1.Object) error {
+		if state := extensionops.StateOf(kind, obj); state != nil {
+			extensions = append(extensions, *state)
 		}
 		return nil
 	})
 	if err != nil {
 		return err
 	}
-	return b.writeState(ctx, func(state *corev1beta1.ShootState) {
-		state.Spec.Gardener = shootsecrets.Merge(state.Spec.Gardener, secrets)
+	return b.writeState(ctx, func(spec *corev1beta1.ShootStateSpec) {
 		for _, e := range extensions {
-			i := slices.IndexFunc(state.Spec.Extensions, func(has corev1beta1.ExtensionResourceState) bool {
+			i := slices.IndexFunc(spec.Extensions, func(has corev1beta1.ExtensionResourceState) bool {
 				return has.Kind == e.Kind && ptr.Equal(has.Name, e.Name) && ptr.Equal(has.Purpose, e.Purpose)
 			})
 			if i < 0 {
-				state.Spec.Extensions = append(state.Spec.Extensions, e)
+				spec.Extensions = append(spec.Extensions, e)
 			} else {
-				state.Spec.Extensions[i] = e
+				spec.Extensions[i] = e
 			}
 		}
 	})
@@ -67,48 +50,36 @@ func (b *botanist) persistState(ctx context.Context) error {
 
 // cleanState removes from the ShootState what was only for the restoration.
 func (b *botanist) cleanState(ctx context.Context) error {
+	return b.writeState(ctx, func(spec *corev1beta1.ShootStateSpec) { *spec = corev1beta1.ShootStateSpec{} })
+}
+
+// writeState writes what mutate changes in the ShootState, and the Shoot's current secrets.
+func (b *botanist) writeState(ctx context.Context, mutate func(*corev1beta1.ShootStateSpec)) error {
 	secrets, err := b.secrets().Persist(ctx)
 	if err != nil {
 		return err
 	}
-	return b.writeState(ctx, func(state *corev1beta1.ShootState) {
-		state.Spec = corev1beta1.ShootStateSpec{Gardener: shootsecrets.Merge(nil, secrets)}
-	})
-}
-
-func (b *botanist) writeState(ctx context.Context, mutate func(*corev1beta1.ShootState)) error {
-	state, found, err := b.readState(ctx)
+	state, err := b.readState(ctx)
 	if err != nil {
 		return err
 	}
 	before := state.DeepCopy()
-	mutate(state)
-	if found && equality.Semantic.DeepEqual(before.Spec, state.Spec) {
+	mutate(&state.Spec)
+	state.Spec.Gardener = shootsecrets.Merge(state.Spec.Gardener, secrets)
+	if state.ResourceVersion != "" && equality.Semantic.DeepEqual(before.Spec, state.Spec) {
 		return nil
 	}
-	metav1.SetMetaDataAnnotation(&state.ObjectMeta, constants.GardenerTimestamp, b.Clock.Now().UTC().Format(time.RFC3339))
-	if found {
-		err = b.GardenClient.Patch(ctx, state, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
-	} else {
-		err = b.GardenClient.Create(ctx, state)
-	}
-	if err != nil {
-		return fmt.Errorf("writing ShootState %s: %w", client.ObjectKeyFromObject(state), err)
-	}
-	return nil
+	return extensionops.WriteShootState(ctx, b.GardenClient, state, before, b.Clock.Now())
 }
 
-func (b *botanist) readState(ctx context.Context) (state *corev1beta1.ShootState, found bool, err error) {
-	state = &corev1beta1.ShootState{}
+// readState reads the ShootState. It has no resource version if it does not exist.
+func (b *botanist) readState(ctx context.Context) (*corev1beta1.ShootState, error) {
 	key := client.ObjectKeyFromObject(b.shoot)
-	err = b.GardenReader.Get(ctx, key, state)
-	if apierrors.IsNotFound(err) {
-		return &corev1beta1.ShootState{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name}}, false, nil
+	state := &corev1beta1.ShootState{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name}}
+	if err := b.GardenReader.Get(ctx, key, state); client.IgnoreNotFound(err) != nil {
+		return nil, fmt.Errorf("reading ShootState %s: %w", key, err)
 	}
-	if err != nil {
-		return nil, false, fmt.Errorf("reading ShootState %s: %w", key, err)
-	}
-	return state, true, nil
+	return state, nil
 }
 
 // initializeSecrets ensures the Shoot's CAs and keys, and the records of rollouts of its worker pools. In a
@@ -116,11 +87,10 @@ func (b *botanist) readState(ctx context.Context) (state *corev1beta1.ShootState
 func (b *botanist) initializeSecrets(ctx context.Context) error {
 	var err error
 	if b.restores() {
-		var found bool
-		if b.state, found, err = b.readState(ctx); err != nil {
+		if b.state, err = b.readState(ctx); err != nil {
 			return err
 		}
-		if !found {
+		if b.state.ResourceVersion == "" {
 			return fmt.Errorf("there is no ShootState %s: the Shoot cannot be restored without it", client.ObjectKeyFromObject(b.shoot))
 		}
 		if err := b.secrets().Restore(ctx, b.state.Spec.Gardener); err != nil {

@@ -9,8 +9,6 @@ import (
 	corev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
 	"github.com/gardener/gardener/pkg/apis/core/v1beta1/constants"
 	seedmanagementv1alpha1 "github.com/gardener/gardener/pkg/apis/seedmanagement/v1alpha1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/cluster"
@@ -23,6 +21,7 @@ import (
 
 	"github.com/gardenlite/gardenlite/internal/component"
 	"github.com/gardenlite/gardenlite/internal/seed/gardenlet/controllerutils"
+	"github.com/gardenlite/gardenlite/internal/seed/gardenlet/extensionops"
 )
 
 // ControllerName is the name of the controller, as in Gardener.
@@ -68,15 +67,13 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 		return component.RequeueAfter(r.SyncPeriod, err)
 	}
 	state := &corev1beta1.ShootState{}
-	err := r.GardenReader.Get(ctx, request.NamespacedName, state)
-	if client.IgnoreNotFound(err) != nil {
+	if err := r.GardenReader.Get(ctx, request.NamespacedName, state); client.IgnoreNotFound(err) != nil {
 		return reconcile.Result{}, fmt.Errorf("reading ShootState %s: %w", request, err)
 	}
-	missing := apierrors.IsNotFound(err)
 	if wait := r.writtenAt(state).Add(r.SyncPeriod).Sub(r.Clock.Now()); wait > 0 {
 		return reconcile.Result{RequeueAfter: wait}, nil
 	}
-	if err := r.write(ctx, shoot, state, missing); err != nil {
+	if err := r.write(ctx, shoot, state); err != nil {
 		return reconcile.Result{}, err
 	}
 	spread := r.SyncPeriod / jitter
@@ -117,21 +114,12 @@ func (r *Reconciler) isManagedSeed(ctx context.Context) (bool, error) {
 	return err == nil, nil
 }
 
-func (r *Reconciler) write(ctx context.Context, shoot *corev1beta1.Shoot, state *corev1beta1.ShootState, missing bool) error {
+func (r *Reconciler) write(ctx context.Context, shoot *corev1beta1.Shoot, state *corev1beta1.ShootState) error {
 	spec, err := r.spec(ctx, shoot, state)
 	if err != nil {
 		return fmt.Errorf("putting together the ShootState of Shoot %s: %w", client.ObjectKeyFromObject(shoot), err)
 	}
 	before := state.DeepCopy()
 	state.Name, state.Namespace, state.Spec = shoot.Name, shoot.Namespace, *spec
-	metav1.SetMetaDataAnnotation(&state.ObjectMeta, constants.GardenerTimestamp, r.Clock.Now().UTC().Format(time.RFC3339))
-	if missing {
-		err = r.GardenClient.Create(ctx, state)
-	} else {
-		err = r.GardenClient.Patch(ctx, state, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
-	}
-	if err != nil {
-		return fmt.Errorf("writing ShootState %s: %w", client.ObjectKeyFromObject(shoot), err)
-	}
-	return nil
+	return extensionops.WriteShootState(ctx, r.GardenClient, state, before, r.Clock.Now())
 }

@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/gardenlite/gardenlite/internal/seed/gardenlet/controllerutils"
+	"github.com/gardenlite/gardenlite/internal/seed/gardenlet/extensionops"
 	"github.com/gardenlite/gardenlite/internal/seed/gardenlet/shootsecrets"
 )
 
@@ -47,19 +48,16 @@ func (r *Reconciler) spec(ctx context.Context, shoot *corev1beta1.Shoot, state *
 
 // add adds the state of an extension resource, and the resources that it refers to, if it has any.
 func (r *Reconciler) add(ctx context.Context, spec *corev1beta1.ShootStateSpec, kind string, extension extensionsv1alpha1.Object) error {
-	state, resources := extension.GetExtensionStatus().GetState(), extension.GetExtensionStatus().GetResources()
-	if extension.GetDeletionTimestamp() != nil || state == nil && len(resources) == 0 {
+	state := extensionops.StateOf(kind, extension)
+	if state == nil {
 		return nil
 	}
-	name := extension.GetName()
-	spec.Extensions = append(spec.Extensions, corev1beta1.ExtensionResourceState{
-		Kind: kind, Name: &name, Purpose: extension.GetExtensionSpec().GetExtensionPurpose(), State: state, Resources: resources,
-	})
-	for _, resource := range resources {
+	spec.Extensions = append(spec.Extensions, *state)
+	for _, resource := range state.Resources {
 		data, err := r.read(ctx, extension.GetNamespace(), resource.ResourceRef)
 		if err != nil {
 			return fmt.Errorf("reading %s %s/%s, which %s %s names as its own: %w", resource.ResourceRef.Kind,
-				extension.GetNamespace(), resource.ResourceRef.Name, kind, name, err)
+				extension.GetNamespace(), resource.ResourceRef.Name, kind, extension.GetName(), err)
 		}
 		spec.Resources = append(spec.Resources,
 			corev1beta1.ResourceData{CrossVersionObjectReference: resource.ResourceRef, Data: runtime.RawExtension{Raw: data}})

@@ -2,8 +2,6 @@ package deployment
 
 import (
 	"context"
-	"crypto/x509"
-	"encoding/pem"
 	"fmt"
 	"time"
 
@@ -12,6 +10,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/clientcmd"
+	certutil "k8s.io/client-go/util/cert"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
@@ -33,15 +32,11 @@ func IdentityExpires(ctx context.Context, target client.Reader) (*time.Time, err
 	if err != nil {
 		return nil, nil
 	}
-	block, _ := pem.Decode(config.CertData)
-	if block == nil {
-		return nil, nil
-	}
-	certificate, err := x509.ParseCertificate(block.Bytes)
+	certificates, err := certutil.ParseCertsPEM(config.CertData)
 	if err != nil {
 		return nil, nil
 	}
-	return &certificate.NotAfter, nil
+	return &certificates[0].NotAfter, nil
 }
 
 // PutBootstrap writes the bootstrap kubeconfig of a gardenlet into its target, for a Deployer's Deploy, and deletes the

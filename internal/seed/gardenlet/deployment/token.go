@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/rand"
 	"fmt"
+	"strings"
 	"time"
 
 	seedmanagementv1alpha1 "github.com/gardener/gardener/pkg/apis/seedmanagement/v1alpha1"
@@ -74,7 +75,7 @@ func (b *Bootstrapper) newToken(of client.Object) (*corev1.Secret, error) {
 	secret.Data = map[string][]byte{
 		bootstraptokenapi.BootstrapTokenDescriptionKey:      []byte(description),
 		bootstraptokenapi.BootstrapTokenIDKey:               id[:],
-		bootstraptokenapi.BootstrapTokenSecretKey:           randomSecret(),
+		bootstraptokenapi.BootstrapTokenSecretKey:           []byte(strings.ToLower(rand.Text()[:tokenSecretLength])),
 		bootstraptokenapi.BootstrapTokenExpirationKey:       []byte(b.Clock.Now().Add(tokenValidity).UTC().Format(time.RFC3339)),
 		bootstraptokenapi.BootstrapTokenUsageAuthentication: []byte("true"),
 		bootstraptokenapi.BootstrapTokenUsageSigningKey:     []byte("true"),
@@ -115,15 +116,5 @@ func tokenOf(secret *corev1.Secret) string {
 	return string(secret.Data[bootstraptokenapi.BootstrapTokenIDKey]) + "." + string(secret.Data[bootstraptokenapi.BootstrapTokenSecretKey])
 }
 
+// tokenSecretLength is the length of the secret part of a token. Its base-32 digits have 80 bits.
 const tokenSecretLength = 16
-
-// randomSecret returns a random string of base-32 digits with 80 bits.
-func randomSecret() []byte {
-	const digits = "0123456789abcdefghijklmnopqrstuv"
-	secret := make([]byte, tokenSecretLength)
-	_, _ = rand.Read(secret) // it never fails
-	for i, b := range secret {
-		secret[i] = digits[b%byte(len(digits))]
-	}
-	return secret
-}

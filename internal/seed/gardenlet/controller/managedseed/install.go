@@ -6,13 +6,13 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
-	"maps"
 
 	gardenletconfigv1alpha1 "github.com/gardener/gardener/pkg/apis/config/gardenlet/v1alpha1"
 	corev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
 	seedmanagementv1alpha1 "github.com/gardener/gardener/pkg/apis/seedmanagement/v1alpha1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -51,10 +51,7 @@ func (s *step) gardenlet(ctx context.Context) (gardenlet deployment.Gardenlet, e
 		return gardenlet, err
 	}
 	if checksum != "" {
-		annotations := map[string]string{}
-		maps.Copy(annotations, gardenlet.Deployment.PodAnnotations)
-		annotations[backupChecksum] = checksum
-		gardenlet.Deployment.PodAnnotations = annotations
+		gardenlet.Deployment.PodAnnotations = labels.Merge(gardenlet.Deployment.PodAnnotations, map[string]string{backupChecksum: checksum})
 	}
 	return gardenlet, nil
 }
@@ -78,10 +75,7 @@ func (s *step) backupChecksum(ctx context.Context, backup *corev1beta1.Backup) (
 	} else if err != nil {
 		return "", fmt.Errorf("reading the backup credentials of seed %s, Secret %s: %w", s.managedSeed.Name, key, err)
 	}
-	text, err := json.Marshal(secret.Data)
-	if err != nil {
-		return "", fmt.Errorf("reading the backup credentials of seed %s, Secret %s: %w", s.managedSeed.Name, key, err)
-	}
+	text, _ := json.Marshal(secret.Data) // such a map can always be encoded
 	sum := sha256.Sum256(text)
 	return key.Name + "-" + hex.EncodeToString(sum[:4]), nil
 }

@@ -2,11 +2,11 @@ package gardenlet
 
 import (
 	"context"
-	"sync"
 	"time"
 
 	authorizationv1 "k8s.io/api/authorization/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/utils/lru"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 	"sigs.k8s.io/controller-runtime/pkg/cluster"
@@ -34,16 +34,14 @@ type liveReader struct {
 	client.Reader
 	client client.Client
 	limit  time.Duration
-	mu     sync.Mutex
-	// may contains the objects that could be read before.
-	may map[string]struct{}
+	// readable contains up to maxReadable objects that could be read before.
+	readable *lru.Cache
 }
 
-// maxMay limits the size of may. When it is exceeded, all objects are checked again.
-const maxMay = 10000
+const maxReadable = 10000
 
 func newLiveReader(inner client.Reader, c client.Client) *liveReader {
-	return &liveReader{Reader: inner, client: c, limit: accessTimeout, may: map[string]struct{}{}}
+	return &liveReader{Reader: inner, client: c, limit: accessTimeout, readable: lru.New(maxReadable)}
 }
 
 // Get reads one object.
@@ -53,13 +51,17 @@ func (r *liveReader) Get(ctx context.Context, key client.ObjectKey, obj client.O
 		return err
 	}
 	id := attributes.Group + "/" + attributes.Resource + "/" + key.String()
-	if !r.known(id) {
+	if _, known := r.readable.Get(id); !known {
 		if err := r.waitAllowed(ctx, attributes); err != nil {
 			return err
 		}
 	}
 	err = r.Reader.Get(ctx, key, obj, opts...)
-	r.note(id, err == nil)
+	if err == nil {
+		r.readable.Add(id, nil)
+	} else {
+		r.readable.Remove(id)
+	}
 	return err
 }
 
@@ -96,24 +98,4 @@ func (r *liveReader) waitAllowed(ctx context.Context, attributes *authorizationv
 		case <-time.After(accessInterval):
 		}
 	}
-}
-
-func (r *liveReader) known(id string) bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	_, known := r.may[id]
-	return known
-}
-
-func (r *liveReader) note(id string, readable bool) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if !readable {
-		delete(r.may, id)
-		return
-	}
-	if len(r.may) >= maxMay {
-		clear(r.may)
-	}
-	r.may[id] = struct{}{}
 }

@@ -11,7 +11,6 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -55,8 +54,7 @@ func common() (*runtime.Scheme, meta.RESTMapper) {
 		admissionregistrationv1.AddToScheme, apiextensionsv1.AddToScheme)
 	_ = builder.AddToScheme(s) // the types are known: nothing can fail
 	m := meta.NewDefaultRESTMapper(s.PrioritizedVersionsAllGroups())
-	for _, gv := range []schema.GroupVersion{corev1.SchemeGroupVersion, coordinationv1.SchemeGroupVersion, rbacv1.SchemeGroupVersion,
-		admissionregistrationv1.SchemeGroupVersion, apiextensionsv1.SchemeGroupVersion} {
+	for _, gv := range s.PrioritizedVersionsAllGroups() {
 		for kind := range s.KnownTypes(gv) {
 			scope := meta.RESTScopeNamespace
 			if clusterScoped[kind] {

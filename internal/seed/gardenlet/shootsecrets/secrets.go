@@ -2,6 +2,7 @@ package shootsecrets
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -86,10 +87,7 @@ func (m *Manager) SigningKey(ctx context.Context, rotation Rotation) (Pair, erro
 
 // SSHKeypair ensures the key pair for machines. The old one is kept until the next rotation.
 func (m *Manager) SSHKeypair(ctx context.Context, rotation Rotation) (Pair, error) {
-	bits := m.SSHBits
-	if bits == 0 {
-		bits = sshBits
-	}
+	bits := cmp.Or(m.SSHBits, sshBits)
 	return m.ensure(ctx, SSHKeypair, rotation, func(time.Time) (map[string][]byte, error) { return newSSHKeypair(bits) })
 }
 

@@ -1,6 +1,7 @@
 package backupentry
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 
@@ -73,13 +74,10 @@ func (r *Reconciler) isResponsibleFor(obj client.Object) bool {
 // responsible returns the seed whose gardenlet reconciles an entry: the seed in the status until that seed has released
 // the entry, then the one in the spec. It is empty if the spec names no seed.
 func responsible(entry *corev1beta1.BackupEntry) string {
-	switch {
-	case entry.Spec.SeedName == nil:
+	if entry.Spec.SeedName == nil {
 		return ""
-	case entry.Status.SeedName != nil:
-		return *entry.Status.SeedName
 	}
-	return *entry.Spec.SeedName
+	return *cmp.Or(entry.Status.SeedName, entry.Spec.SeedName)
 }
 
 func ofBucket(obj client.Object) *corev1beta1.LastOperation {

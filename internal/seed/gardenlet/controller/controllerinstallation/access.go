@@ -48,7 +48,8 @@ func ServiceAccountName(installation string) string {
 func (r *Reconciler) reconcileAccess(ctx context.Context, installation *corev1beta1.ControllerInstallation, registration string,
 	what *rendered) error {
 	secret := accessSecret(installation)
-	if err := r.reconcileKubeconfig(ctx, secret.Namespace, what.kubeconfig); err != nil {
+	err := r.reconcileUnique(ctx, what.kubeconfig, constants.SecretNameGenericGardenKubeconfig, client.InNamespace(secret.Namespace))
+	if err != nil {
 		return err
 	}
 	if !what.access {
@@ -57,10 +58,7 @@ func (r *Reconciler) reconcileAccess(ctx context.Context, installation *corev1be
 		}
 		return nil
 	}
-	labels, err := json.Marshal(map[string]string{constants.LabelControllerRegistrationName: registration})
-	if err != nil {
-		return fmt.Errorf("encoding the labels of the ServiceAccount of ControllerInstallation %s: %w", installation.Name, err)
-	}
+	labels, _ := json.Marshal(map[string]string{constants.LabelControllerRegistrationName: registration}) // it can always be encoded
 	return controllerutils.CreateOrPatch(ctx, r.SeedClient, r.SeedClient, secret, func(secret *corev1.Secret) error {
 		secret.Type = cmp.Or(secret.Type, corev1.SecretTypeOpaque)
 		metav1.SetMetaDataLabel(&secret.ObjectMeta, resourcesv1alpha1.ResourceManagerPurpose, resourcesv1alpha1.LabelPurposeTokenRequest)
@@ -81,11 +79,6 @@ func (r *Reconciler) genericKubeconfig(namespace string) (*corev1.Secret, error)
 		return nil, fmt.Errorf("writing the kubeconfig for extensions: %w", err)
 	}
 	return unique(namespace, constants.SecretNameGenericGardenKubeconfig, resourcesv1alpha1.DataKeyKubeconfig, data), nil
-}
-
-// reconcileKubeconfig ensures that the namespace has the wanted kubeconfig, and no older one.
-func (r *Reconciler) reconcileKubeconfig(ctx context.Context, namespace string, wanted *corev1.Secret) error {
-	return r.reconcileUnique(ctx, wanted, constants.SecretNameGenericGardenKubeconfig, client.InNamespace(namespace))
 }
 
 // reconcileUnique ensures a Secret whose name contains a checksum of its data, and deletes its predecessors: the

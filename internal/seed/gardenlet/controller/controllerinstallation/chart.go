@@ -51,7 +51,7 @@ func (r *Reconciler) render(ctx context.Context, installation *corev1beta1.Contr
 		result.access = result.kubeconfig != nil
 		return result, nil, nil
 	}
-	values, err := r.gardenerValues(ctx, seed, nameOf(result.kubeconfig))
+	values, err := r.gardenerValues(ctx, seed, result.kubeconfig)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -76,13 +76,6 @@ func (r *Reconciler) render(ctx context.Context, installation *corev1beta1.Contr
 	}
 	result.inject(namespace, seed.Name)
 	return result, nil, nil
-}
-
-func nameOf(secret *corev1.Secret) string {
-	if secret == nil {
-		return ""
-	}
-	return secret.Name
 }
 
 // inject sets the seed's name in all workloads, mounts the token of their ServiceAccount, and adds the kubeconfig for

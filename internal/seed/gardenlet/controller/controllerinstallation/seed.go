@@ -12,15 +12,13 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	podsecurity "k8s.io/pod-security-admission/api"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
 	"github.com/gardenlite/gardenlite/internal/seed/gardenlet/controllerutils"
 )
-
-// The label of Pod Security Admission.
-const labelPodSecurityEnforce = "pod-security.kubernetes.io/enforce"
 
 func (r *Reconciler) reconcileNamespace(ctx context.Context, installation *corev1beta1.ControllerInstallation,
 	registration *corev1beta1.ControllerRegistration, seed *corev1beta1.Seed) error {
@@ -36,9 +34,9 @@ func (r *Reconciler) reconcileNamespace(ctx context.Context, installation *corev
 		metav1.SetMetaDataAnnotation(&namespace.ObjectMeta, resourcesv1alpha1.HighAvailabilityConfigZones,
 			strings.Join(seed.Spec.Provider.Zones, ","))
 		if level, ok := installation.Annotations[constants.AnnotationPodSecurityEnforce]; ok {
-			metav1.SetMetaDataLabel(&namespace.ObjectMeta, labelPodSecurityEnforce, level)
+			metav1.SetMetaDataLabel(&namespace.ObjectMeta, podsecurity.EnforceLevelLabel, level)
 		} else {
-			delete(namespace.Labels, labelPodSecurityEnforce)
+			delete(namespace.Labels, podsecurity.EnforceLevelLabel)
 		}
 		return nil
 	})

@@ -18,16 +18,17 @@ import (
 )
 
 // gardenerValues returns the values with which every chart is rendered, as in Gardener's gardenlet
-// (pkg/gardenlet/controller/controllerinstallation). They override those of the ControllerDeployment.
-func (r *Reconciler) gardenerValues(ctx context.Context, seed *corev1beta1.Seed, kubeconfigSecret string) (map[string]any, error) {
+// (pkg/gardenlet/controller/controllerinstallation). They override those of the ControllerDeployment. kubeconfig is the
+// Secret with the kubeconfig for the garden, nil if there is none.
+func (r *Reconciler) gardenerValues(ctx context.Context, seed *corev1beta1.Seed, kubeconfig *corev1.Secret) (map[string]any, error) {
 	identity := &corev1.ConfigMap{}
 	key := client.ObjectKey{Namespace: metav1.NamespaceSystem, Name: constants.ClusterIdentity}
 	if err := r.GardenReader.Get(ctx, key, identity); err != nil {
 		return nil, fmt.Errorf("reading the identity of the garden, ConfigMap %s: %w", key, err)
 	}
 	garden := map[string]any{"clusterIdentity": identity.Data[constants.ClusterIdentity]}
-	if kubeconfigSecret != "" {
-		garden["genericKubeconfigSecretName"] = kubeconfigSecret
+	if kubeconfig != nil {
+		garden["genericKubeconfigSecretName"] = kubeconfig.Name
 	}
 	gardener := map[string]any{
 		"version":   r.Version,

@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/tools/cache"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
@@ -115,16 +116,9 @@ func list(ctx context.Context, reader client.Reader, of client.ObjectList, optio
 		return nil, fmt.Errorf("listing what may still need the Seed, %T: %w", of, err)
 	}
 	err = meta.EachListItem(of, func(item runtime.Object) error {
-		obj, err := meta.Accessor(item)
-		if err != nil {
-			return err
-		}
-		name := obj.GetName()
-		if obj.GetNamespace() != "" {
-			name = obj.GetNamespace() + "/" + name
-		}
+		name, err := cache.MetaNamespaceKeyFunc(item)
 		names = append(names, name)
-		return nil
+		return err
 	})
 	return names, err
 }

@@ -56,14 +56,9 @@ func (c *care) constraint(kind corev1beta1.ConditionType, check func() (*problem
 // webhooks returns whether the Shoot can be hibernated and maintained. It cannot with webhooks that could keep nodes
 // from joining when the Shoot wakes up.
 func (c *care) webhooks(ctx context.Context) []conditions.Condition {
-	now := conditions.Condition{Status: corev1beta1.ConditionTrue, Reason: "NoProblematicWebhooks",
-		Message: "All webhooks are configured well."}
-	if c.cluster == nil {
-		now = conditions.Condition{Status: corev1beta1.ConditionFalse, Reason: "ConstraintNotChecked", Message: c.unreachable}
-	} else if wrong, err := c.problematicWebhook(ctx); err != nil {
-		now = conditions.Unchecked("", err)
-	} else if wrong != nil {
-		now = conditions.Condition{Status: corev1beta1.ConditionFalse, Reason: wrong.reason, Message: wrong.message, Codes: wrong.codes}
+	now := c.constraint("", func() (*problem, error) { return c.problematicWebhook(ctx) })
+	if now.Status == corev1beta1.ConditionTrue {
+		now.Reason, now.Message = "NoProblematicWebhooks", "All webhooks are configured well."
 	}
 	both := []conditions.Condition{now, now}
 	both[0].Type, both[1].Type = corev1beta1.ShootHibernationPossible, corev1beta1.ShootMaintenancePreconditionsSatisfied

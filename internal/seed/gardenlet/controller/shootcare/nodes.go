@@ -127,9 +127,9 @@ func unhealthyNode(n *corev1.Node) string {
 
 // otherPatch reports whether a kubelet has the wanted minor version, but another patch version. Another minor version
 // means that the pool is being rolled.
-func otherPatch(is, desiredNodes string) bool {
+func otherPatch(is, wanted string) bool {
 	i, err := semver.NewVersion(is)
-	w, err2 := semver.NewVersion(desiredNodes)
+	w, err2 := semver.NewVersion(wanted)
 	return err == nil && err2 == nil && i.Major() == w.Major() && i.Minor() == w.Minor() && !i.Equal(w)
 }
 
@@ -141,13 +141,13 @@ func (c *care) outdated(ctx context.Context, nodes []corev1.Node) (*problem, err
 		client.MatchingLabels{constants.GardenRole: constants.GardenRoleOperatingSystemConfig}); err != nil {
 		return nil, fmt.Errorf("listing what the Shoot's nodes should have: %w", err)
 	}
-	desiredNodes := map[string]string{}
+	wanted := map[string]string{}
 	for _, secret := range secrets.Items {
-		desiredNodes[secret.Name] = secret.Annotations[node.AnnotationChecksumSecret]
+		wanted[secret.Name] = secret.Annotations[node.AnnotationChecksumSecret]
 	}
 	for _, n := range nodes {
 		name := n.Labels[constants.LabelWorkerPoolGardenerNodeAgentSecretName]
-		if want := desiredNodes[name]; want != "" && n.Annotations[node.AnnotationChecksum] != want {
+		if want := wanted[name]; want != "" && n.Annotations[node.AnnotationChecksum] != want {
 			return &problem{reason: "OperatingSystemConfigOutdated",
 				message: fmt.Sprintf("Node %q has not applied what Secret %s/%s says yet", n.Name, node.SecretNamespace, name)}, nil
 		}

@@ -20,6 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"github.com/gardenlite/gardenlite/internal/component"
+	componentcluster "github.com/gardenlite/gardenlite/internal/component/cluster"
 	"github.com/gardenlite/gardenlite/internal/component/conditions"
 	"github.com/gardenlite/gardenlite/internal/component/operation"
 	"github.com/gardenlite/gardenlite/internal/seed/gardenlet/controllerutils"
@@ -152,7 +153,7 @@ func (r *Reconciler) isResponsibleFor(shoot *corev1beta1.Shoot) bool {
 }
 
 func hibernates(shoot *corev1beta1.Shoot) bool {
-	return shoot.Status.IsHibernated || shoot.Spec.Hibernation != nil && ptr.Deref(shoot.Spec.Hibernation.Enabled, false)
+	return shoot.Status.IsHibernated || componentcluster.IsHibernated(shoot)
 }
 
 func isWorkerless(shoot *corev1beta1.Shoot) bool { return len(shoot.Spec.Provider.Workers) == 0 }

@@ -91,8 +91,11 @@ type webhook struct {
 }
 
 // problematicWebhook returns the first webhook of the Shoot's users that could keep nodes from joining, nil if there is
-// none.
+// none. That the Shoot cannot be checked is a problem, too.
 func (c *care) problematicWebhook(ctx context.Context) (*problem, error) {
+	if c.cluster == nil {
+		return &problem{reason: "ConstraintNotChecked", message: c.unreachable}, nil
+	}
 	validating, mutating := &admissionregistrationv1.ValidatingWebhookConfigurationList{},
 		&admissionregistrationv1.MutatingWebhookConfigurationList{}
 	if err := c.cluster.Client.List(ctx, validating); err != nil {

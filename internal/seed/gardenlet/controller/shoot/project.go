@@ -9,7 +9,6 @@ import (
 	"github.com/gardener/gardener/pkg/apis/core/v1beta1/constants"
 	securityv1alpha1 "github.com/gardener/gardener/pkg/apis/security/v1alpha1"
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -29,26 +28,31 @@ const (
 // deployAuthoritiesInProject publishes the Shoot's CAs in the project: one for its users, one for the API server that
 // signs their certificates.
 func (b *botanist) deployAuthoritiesInProject(ctx context.Context) error {
-	meta := b.inProject(suffixCACluster, map[string]string{
+	clusterCA := &corev1.ConfigMap{}
+	err := b.publish(ctx, suffixCACluster, clusterCA, map[string]string{
 		constants.GardenRole: constants.GardenRoleCACluster, constants.LabelDiscoveryPublic: constants.DiscoveryShootCA,
 		constants.LabelShootName: b.shoot.Name, constants.LabelShootUID: string(b.shoot.UID), constants.LabelUpdateRestriction: "true",
-	})
-	err := ensure(ctx, b.GardenClient, b.GardenReader, &corev1.ConfigMap{ObjectMeta: named(meta)}, func(c *corev1.ConfigMap) error {
-		c.Labels, c.OwnerReferences = meta.Labels, meta.OwnerReferences
-		c.Data = map[string]string{shootsecrets.KeyCertificate: string(b.bundle())}
-		return nil
-	})
+	}, func() { clusterCA.Data = map[string]string{shootsecrets.KeyCertificate: string(b.bundle())} })
 	if err != nil {
 		return err
 	}
-	authority := b.authorities[shootsecrets.CAClient].Current
-	meta = b.inProject(suffixCAClient, map[string]string{constants.GardenRole: constants.GardenRoleCAClient})
-	return ensure(ctx, b.GardenClient, b.GardenReader, &corev1beta1.InternalSecret{ObjectMeta: named(meta)},
-		func(s *corev1beta1.InternalSecret) error {
-			s.Labels, s.OwnerReferences = meta.Labels, meta.OwnerReferences
-			s.Type, s.Data = corev1.SecretTypeOpaque, maps.Clone(authority)
-			return nil
-		})
+	clientCA := &corev1beta1.InternalSecret{}
+	labels := map[string]string{constants.GardenRole: constants.GardenRoleCAClient}
+	return b.publish(ctx, suffixCAClient, clientCA, labels, func() {
+		clientCA.Type, clientCA.Data = corev1.SecretTypeOpaque, maps.Clone(b.authorities[shootsecrets.CAClient].Current)
+	})
+}
+
+// publish ensures an object of the Shoot in its project, which is deleted with the Shoot.
+func (b *botanist) publish(ctx context.Context, suffix string, obj client.Object, labels map[string]string, fill func()) error {
+	obj.SetNamespace(b.shoot.Namespace)
+	obj.SetName(b.shoot.Name + suffix)
+	return ensure(ctx, b.GardenClient, b.GardenReader, obj, func(obj client.Object) error {
+		obj.SetLabels(labels)
+		obj.SetOwnerReferences([]metav1.OwnerReference{*metav1.NewControllerRef(b.shoot, corev1beta1.SchemeGroupVersion.WithKind("Shoot"))})
+		fill()
+		return nil
+	})
 }
 
 // deploySSHKeypairInProject publishes the key pairs for the Shoot's machines in the project. The old one is written
@@ -68,15 +72,12 @@ func (b *botanist) deploySSHKeypairInProject(ctx context.Context) error {
 
 // deploySecretInProject writes a Secret of the Shoot in its project, or deletes it if there is no data.
 func (b *botanist) deploySecretInProject(ctx context.Context, suffix string, labels map[string]string, data map[string][]byte) error {
-	meta := b.inProject(suffix, labels)
-	secret := &corev1.Secret{ObjectMeta: named(meta)}
+	secret := &corev1.Secret{}
 	if data == nil {
-		return b.deleteInProject(ctx, secret)
+		return b.deleteInProject(ctx, suffix, secret)
 	}
-	return ensure(ctx, b.GardenClient, b.GardenReader, secret, func(s *corev1.Secret) error {
-		s.Labels, s.OwnerReferences = meta.Labels, meta.OwnerReferences
-		s.Type, s.Data = corev1.SecretTypeOpaque, maps.Clone(data) // the client overwrites the map; other tasks read data
-		return nil
+	return b.publish(ctx, suffix, secret, labels, func() {
+		secret.Type, secret.Data = corev1.SecretTypeOpaque, maps.Clone(data) // the client overwrites the map; other tasks read data
 	})
 }
 
@@ -89,41 +90,29 @@ func (b *botanist) deployObservabilityInProject(ctx context.Context) error {
 
 // deleteFromProject deletes the Shoot's objects in its project, except the Shoot itself.
 func (b *botanist) deleteFromProject(ctx context.Context) error {
-	for _, obj := range []client.Object{
-		&corev1.ConfigMap{ObjectMeta: named(b.inProject(suffixCACluster, nil))},
-		&corev1beta1.InternalSecret{ObjectMeta: named(b.inProject(suffixCAClient, nil))},
-		&corev1.Secret{ObjectMeta: named(b.inProject(suffixSSHKeypair, nil))},
-		&corev1.Secret{ObjectMeta: named(b.inProject(suffixSSHKeypair+shootsecrets.Old, nil))},
-		&corev1.Secret{ObjectMeta: named(b.inProject(suffixMonitoring, nil))},
+	for _, published := range []struct {
+		suffix string
+		obj    client.Object
+	}{
+		{suffixCACluster, &corev1.ConfigMap{}}, {suffixCAClient, &corev1beta1.InternalSecret{}}, {suffixSSHKeypair, &corev1.Secret{}},
+		{suffixSSHKeypair + shootsecrets.Old, &corev1.Secret{}}, {suffixMonitoring, &corev1.Secret{}},
 	} {
-		if err := b.deleteInProject(ctx, obj); err != nil {
+		if err := b.deleteInProject(ctx, published.suffix, published.obj); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (b *botanist) deleteInProject(ctx context.Context, obj client.Object) error {
-	if err := b.GardenReader.Get(ctx, client.ObjectKeyFromObject(obj), obj); apierrors.IsNotFound(err) {
-		return nil
-	} else if err != nil {
-		return fmt.Errorf("reading %T %s in the garden: %w", obj, client.ObjectKeyFromObject(obj), err)
+func (b *botanist) deleteInProject(ctx context.Context, suffix string, obj client.Object) error {
+	key := client.ObjectKey{Namespace: b.shoot.Namespace, Name: b.shoot.Name + suffix}
+	if err := b.GardenReader.Get(ctx, key, obj); err != nil {
+		return client.IgnoreNotFound(fmt.Errorf("reading %T %s in the garden: %w", obj, key, err))
 	}
 	if err := b.GardenClient.Delete(ctx, obj); client.IgnoreNotFound(err) != nil {
-		return fmt.Errorf("deleting %T %s in the garden: %w", obj, client.ObjectKeyFromObject(obj), err)
+		return fmt.Errorf("deleting %T %s in the garden: %w", obj, key, err)
 	}
 	return nil
-}
-
-func (b *botanist) inProject(suffix string, labels map[string]string) metav1.ObjectMeta {
-	return metav1.ObjectMeta{
-		Namespace: b.shoot.Namespace, Name: b.shoot.Name + suffix, Labels: labels,
-		OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(b.shoot, corev1beta1.SchemeGroupVersion.WithKind("Shoot"))},
-	}
-}
-
-func named(meta metav1.ObjectMeta) metav1.ObjectMeta {
-	return metav1.ObjectMeta{Namespace: meta.Namespace, Name: meta.Name}
 }
 
 // deployCloudProviderSecret copies the cloud credentials for extensions into the seed. A Shoot without workers may have

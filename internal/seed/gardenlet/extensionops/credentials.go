@@ -7,17 +7,14 @@ import (
 	"maps"
 	"time"
 
-	corev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
 	"github.com/gardener/gardener/pkg/apis/core/v1beta1/constants"
 	securityv1alpha1 "github.com/gardener/gardener/pkg/apis/security/v1alpha1"
 	security "github.com/gardener/gardener/pkg/apis/security/v1alpha1/constants"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 )
 
 // ReadCredentials reads the Secret or WorkloadIdentity that a reference names.
@@ -58,7 +55,7 @@ func (e Extensions) CopyCredentials(ctx context.Context, name string, credential
 	exists := err == nil
 	before := secret.DeepCopy()
 	secret.Namespace, secret.Name = e.Namespace, name
-	if err := fill(secret, credentials, user); err != nil {
+	if err := e.fill(secret, credentials, user); err != nil {
 		return false, since, err
 	}
 	since, err = time.Parse(time.RFC3339Nano, before.Annotations[constants.GardenerTimestamp])
@@ -89,7 +86,7 @@ func (e Extensions) RemoveCredentials(ctx context.Context, name string) error {
 
 // fill writes credentials into a Secret as extensions expect them. The Secret of a WorkloadIdentity tells the token
 // requestor which token to put into it; a token that is already in it is kept.
-func fill(secret *corev1.Secret, credentials, user client.Object) error {
+func (e Extensions) fill(secret *corev1.Secret, credentials, user client.Object) error {
 	annotations := pick(secret.Annotations, constants.GardenerTimestamp)
 	switch credentials := credentials.(type) {
 	case *corev1.Secret:
@@ -99,7 +96,7 @@ func fill(secret *corev1.Secret, credentials, user client.Object) error {
 		maps.Copy(annotations, pick(secret.Annotations, security.AnnotationWorkloadIdentityTokenRenewTimestamp))
 		annotations[security.AnnotationWorkloadIdentityNamespace] = credentials.Namespace
 		annotations[security.AnnotationWorkloadIdentityName] = credentials.Name
-		about, err := contextObject(user)
+		about, err := e.contextObject(user)
 		if err != nil {
 			return err
 		}
@@ -120,16 +117,9 @@ func fill(secret *corev1.Secret, credentials, user client.Object) error {
 	return fmt.Errorf("credentials cannot be a %T", credentials)
 }
 
-// scheme contains the kinds of objects that WorkloadIdentity tokens are requested for.
-var scheme = func() *runtime.Scheme {
-	scheme := runtime.NewScheme()
-	corev1beta1.SchemeBuilder.AddToScheme(scheme) //nolint:errcheck // of types that are compiled in
-	return scheme
-}()
-
 // contextObject returns a JSON description of the object that the tokens are for.
-func contextObject(user client.Object) (string, error) {
-	gvk, err := apiutil.GVKForObject(user, scheme)
+func (e Extensions) contextObject(user client.Object) (string, error) {
+	gvk, err := e.GardenClient.GroupVersionKindFor(user)
 	if err != nil {
 		return "", fmt.Errorf("saying what the tokens of a WorkloadIdentity are for: %w", err)
 	}

@@ -363,3 +363,24 @@ func TestJobRunsOnce(t *testing.T) {
 		}
 	}
 }
+
+// TestWaitsForAnotherInstall checks that an install that waits for the controller of another one is reconciled again: the
+// watch of that controller triggers the other install only.
+func TestWaitsForAnotherInstall(t *testing.T) {
+	w := newKillWorld(t, &v1alpha1.StackInstall{})
+	w.ask("0.1")
+	others := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: stackKey.Namespace, Name: "controller", Labels: stackLabels(
+		client.ObjectKey{Namespace: stackKey.Namespace, Name: "other"})}}
+	w.must(w.client.Create(t.Context(), others))
+	result, err := w.r.Reconcile(t.Context(), reconcile.Request{NamespacedName: stackKey})
+	w.must(err)
+	if result.RequeueAfter != othersRetry {
+		t.Errorf("it is reconciled again after %s", result.RequeueAfter)
+	}
+	w.must(w.client.Delete(t.Context(), others))
+	w.settle()
+	w.must(w.client.Get(t.Context(), client.ObjectKeyFromObject(others), others))
+	if others.Labels[stackLabel] != stackKey.Name {
+		t.Errorf("the controller has the labels %v", others.Labels)
+	}
+}

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
@@ -18,16 +19,44 @@ func (s *shoot) lastError(t *testing.T, code string) (state string) {
 		if err != nil {
 			return err
 		}
-		errs, _, _ := unstructured.NestedSlice(obj.Object, "status", "lastErrors")
-		for _, e := range errs {
-			codes, _, _ := unstructured.NestedStringSlice(e.(map[string]any), "codes")
-			if _, state, _ = lastOperation(obj); slices.Contains(codes, code) && (state == "Error" || state == "Failed") {
-				return nil
-			}
+		if state = errorState(obj, code); state == "" {
+			return fmt.Errorf("Shoot %s has no error %s: %v", s.name, code, obj.Object["status"])
 		}
-		return fmt.Errorf("Shoot %s has no error %s: %v", s.name, code, obj.Object["status"])
+		return nil
 	})
 	return state
+}
+
+// errorState returns the state of the last operation of a Shoot that has an error with a code, otherwise "".
+func errorState(obj *unstructured.Unstructured, code string) string {
+	_, state, _ := lastOperation(obj)
+	errs, _, _ := unstructured.NestedSlice(obj.Object, "status", "lastErrors")
+	if (state == "Error" || state == "Failed") && slices.ContainsFunc(errs, func(e any) bool {
+		codes, _, _ := unstructured.NestedStringSlice(e.(map[string]any), "codes")
+		return slices.Contains(codes, code)
+	}) {
+		return state
+	}
+	return ""
+}
+
+// failsOnce creates a Shoot whose cloud fails once, and waits until the Shoot has the error. The gardenlet retries the
+// operation 200 ms later: a watch sees the error nevertheless.
+func (l *landscape) failsOnce(t *testing.T, name, code, text string) *shoot {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), shootTimeout)
+	defer cancel()
+	watched, err := l.at("shoots", shootNamespace).Watch(ctx, metav1.ListOptions{FieldSelector: "metadata.name=" + name})
+	must(t, err)
+	defer watched.Stop()
+	s := l.newShootWith(t, name, map[string]string{"gardenlite.dev/fail": "once:" + code + " " + text})
+	for event := range watched.ResultChan() {
+		if obj, ok := event.Object.(*unstructured.Unstructured); ok && errorState(obj, code) != "" {
+			return s
+		}
+	}
+	t.Fatalf("Shoot %s had no error %s: %v", name, code, s.must(t).Object["status"])
+	return nil
 }
 
 // newShootWith creates a Shoot like the sample with annotations.
@@ -59,9 +88,7 @@ func TestShootFails(t *testing.T) {
 		s.waitGone(t)
 	})
 	t.Run("fails once", func(t *testing.T) {
-		s := l.newShootWith(t, "once",
-			map[string]string{"gardenlite.dev/fail": "once:ERR_RETRYABLE_INFRA_DEPENDENCIES the load balancer is in use"})
-		s.lastError(t, "ERR_RETRYABLE_INFRA_DEPENDENCIES")
+		s := l.failsOnce(t, "once", "ERR_RETRYABLE_INFRA_DEPENDENCIES", "the load balancer is in use")
 		obj := s.waitForSucceeded(t)
 		if errs, _, _ := unstructured.NestedSlice(obj.Object, "status", "lastErrors"); len(errs) > 0 {
 			t.Errorf("it has succeeded, and there are errors: %v", errs)

@@ -296,8 +296,17 @@ func (l *landscape) mustInventory(t *testing.T) map[string]bool {
 			return err
 		})
 	}
-	all, err := l.inventory(t.Context())
-	must(t, err)
+	var all map[string]bool
+	eventually(t, waitTimeout, func(ctx context.Context) (err error) {
+		all, err = l.inventory(ctx)
+		for key := range all { // Kubernetes makes these for each namespace, at any time
+			if name, ok := strings.CutPrefix(key, "namespaces /"); ok && err == nil &&
+				(!all["serviceaccounts "+name+"/default"] || !all["configmaps "+name+"/kube-root-ca.crt"]) {
+				err = fmt.Errorf("the namespace %s is not complete", name)
+			}
+		}
+		return err
+	})
 	return all
 }
 

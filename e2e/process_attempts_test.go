@@ -120,6 +120,7 @@ func (p *programs) notByItself(t *testing.T) {
 		ObjectMeta: metav1.ObjectMeta{Name: "evil"}, Data: map[string]string{"LD_PRELOAD": "/evil.so"},
 	}, created)
 	must(t, err)
+	p.noneEnds(t)
 	before := p.running(t)
 	attempts := podAttempts(at)
 	refused := make([]error, len(attempts))
@@ -147,6 +148,23 @@ func (p *programs) notByItself(t *testing.T) {
 	eventually(t, waitTimeout, func(context.Context) error {
 		if now := p.running(t); !slices.Equal(before, now) {
 			return fmt.Errorf("the processes were %v and are %v", before, now)
+		}
+		return nil
+	})
+}
+
+// noneEnds waits until no Pod is being deleted: a Pod that is gone has no process any more.
+func (p *programs) noneEnds(t *testing.T) {
+	t.Helper()
+	eventually(t, waitTimeout, func(ctx context.Context) error {
+		pods, err := p.client.CoreV1().Pods("default").List(ctx, metav1.ListOptions{})
+		if err != nil {
+			return err
+		}
+		for _, pod := range pods.Items {
+			if pod.DeletionTimestamp != nil {
+				return fmt.Errorf("the Pod %s is being deleted", pod.Name)
+			}
 		}
 		return nil
 	})

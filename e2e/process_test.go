@@ -15,6 +15,7 @@ import (
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -96,14 +97,21 @@ func (p *programs) ready(t *testing.T, name string, replicas int32) {
 	})
 }
 
-func (p *programs) pod(t *testing.T, name string) *corev1.Pod {
+// pod returns the only Pod of an app. It waits for it: its predecessor can be gone before a ReplicaSet creates it.
+func (p *programs) pod(t *testing.T, name string) (pod *corev1.Pod) {
 	t.Helper()
-	pods, err := p.client.CoreV1().Pods("default").List(t.Context(), metav1.ListOptions{LabelSelector: "app=" + name})
-	must(t, err)
-	if len(pods.Items) != 1 {
-		t.Fatalf("there are %d Pods of %s", len(pods.Items), name)
-	}
-	return &pods.Items[0]
+	eventually(t, waitTimeout, func(ctx context.Context) error {
+		pods, err := p.client.CoreV1().Pods("default").List(ctx, metav1.ListOptions{LabelSelector: "app=" + name})
+		if err != nil {
+			return err
+		}
+		if len(pods.Items) != 1 {
+			return fmt.Errorf("there are %d Pods of %s", len(pods.Items), name)
+		}
+		pod = &pods.Items[0]
+		return nil
+	})
+	return pod
 }
 
 // logs waits until the log of the only Pod of an app has all lines.
@@ -228,8 +236,8 @@ func (p *programs) gone(t *testing.T, pod *corev1.Pod) {
 func eventuallyGonePod(t *testing.T, client kubernetes.Interface, pod *corev1.Pod) {
 	t.Helper()
 	eventually(t, waitTimeout, func(ctx context.Context) error {
-		if _, err := client.CoreV1().Pods(pod.Namespace).Get(ctx, pod.Name, metav1.GetOptions{}); err == nil {
-			return fmt.Errorf("Pod %s is still there", pod.Name)
+		if _, err := client.CoreV1().Pods(pod.Namespace).Get(ctx, pod.Name, metav1.GetOptions{}); !apierrors.IsNotFound(err) {
+			return fmt.Errorf("Pod %s is still there: %v", pod.Name, err)
 		}
 		return nil
 	})

@@ -211,11 +211,13 @@ func TestVersionAndCompletion(t *testing.T) {
 		"shoot create x --kubernetes-version": {"1.36.0"},
 	} {
 		args := append(strings.Fields("__complete --data-dir "+suite.DataDir()+" "+line), "")
-		shown := strings.Split(command(t, "", binary, args...).OK(t).Stdout, "\n")
 		for _, name := range names {
-			if !slices.Contains(shown, name) {
-				t.Errorf("%s is not completed to %q: %q", line, name, shown)
-			}
+			eventually(t, waitTimeout, func(context.Context) error { // a shell waits two seconds for names, and then shows none
+				if shown := strings.Split(command(t, "", binary, args...).OK(t).Stdout, "\n"); !slices.Contains(shown, name) {
+					return fmt.Errorf("%s is not completed to %q: %q", line, name, shown)
+				}
+				return nil
+			})
 		}
 	}
 }

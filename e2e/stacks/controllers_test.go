@@ -35,8 +35,13 @@ func TestControllerCrashes(t *testing.T) {
 	shared.becomes(t, namespaceInstall, "crashes", "buckets", "Ready", "False", "CrashLoopBackOff: back-off")
 	shared.becomes(t, namespaceInstall, "crashes", "buckets", "Synced", "True", "")
 	suite.Gardenlite(t, shared.dir, "stack", "list", "-n", "crashes").OK(t).Shows(t, "CrashLoopBackOff")
-	suite.Command(t, "", suite.Binary, "__complete", "--data-dir", shared.dir, "stack", "describe", "-n", "crashes",
-		"").OK(t).Shows(t, "buckets")
+	eventually(t, suite.Timeout, func(context.Context) error { // a shell waits two seconds for names, and then shows none
+		if r := suite.Command(t, "", suite.Binary, "__complete", "--data-dir", shared.dir, "stack", "describe", "-n", "crashes",
+			"").OK(t); !strings.Contains(r.Stdout, "buckets") {
+			return fmt.Errorf("the names of stacks are completed to %q", r.Stdout)
+		}
+		return nil
+	})
 
 	shared.runs(t, "example.org/crashes:0.2", "exec tail -f /dev/null\n")
 	files = files.replace(t, "app.yaml", "0.1", "0.2").replace(t, "install.yaml", ":0.1", ":0.2")

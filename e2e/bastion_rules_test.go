@@ -392,7 +392,8 @@ func expiration(t *testing.T, obj *unstructured.Unstructured) time.Time {
 	return at
 }
 
-// keepAlive keeps a Bastion alive until the function that it returns is called, or the Bastion is gone.
+// keepAlive keeps a Bastion alive until the function that it returns is called, or the Bastion is gone. Once that function
+// has returned, no request is under way: a canceled one could still take effect.
 func (b *bastion) keepAlive(t *testing.T) (stop func()) {
 	ctx, cancel := context.WithCancel(t.Context())
 	var group sync.WaitGroup
@@ -400,7 +401,7 @@ func (b *bastion) keepAlive(t *testing.T) (stop func()) {
 		ticker := time.NewTicker(time.Second)
 		defer ticker.Stop()
 		for {
-			_, _ = b.s.l.at("bastions", shootNamespace).Patch(ctx, b.name, types.MergePatchType,
+			_, _ = b.s.l.at("bastions", shootNamespace).Patch(context.WithoutCancel(ctx), b.name, types.MergePatchType,
 				[]byte(`{"metadata":{"annotations":{"gardener.cloud/operation":"keepalive"}}}`), metav1.PatchOptions{})
 			select {
 			case <-ctx.Done():

@@ -27,12 +27,12 @@ var (
 // testStages applies the sample while Pods run: the selected Pods start slowly, or crash; other Pods are not affected.
 func (s *shoot) testStages(t *testing.T, c kubernetes.Interface) {
 	labels := map[string]map[string]string{"crashes": {"chaos": "crash-loop"}, "plain": nil, "slow": {"start": "slow"}}
-	createPod := func(name string) {
+	createPod := func(name, node string) {
 		create(t, c, &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "stage-" + name, Labels: labels[name]},
-			Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "a", Image: "nginx"}, {Name: "b", Image: "nginx"}}}})
+			Spec: corev1.PodSpec{NodeName: node, Containers: []corev1.Container{{Name: "a", Image: "nginx"}, {Name: "b", Image: "nginx"}}}})
 	}
-	createPod("crashes")
-	createPod("plain")
+	createPod("crashes", "")
+	createPod("plain", "")
 	s.applySample(t)
 	phase := func(name string, is func(*corev1.Pod) bool) {
 		t.Helper()
@@ -54,7 +54,11 @@ func (s *shoot) testStages(t *testing.T, c kubernetes.Interface) {
 	}
 	phase("crashes", crashes)
 	phase("plain", running)
-	createPod("slow")
+	crashed, err := c.CoreV1().Pods(namespace).Get(t.Context(), "stage-crashes", metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	createPod("slow", crashed.Spec.NodeName) // other kubelets may have the Stages later
 	phase("slow", func(pod *corev1.Pod) bool { return running(pod) && pod.Status.PodIP != "" })
 	slow, err := c.CoreV1().Pods(namespace).Get(t.Context(), "stage-slow", metav1.GetOptions{})
 	if err != nil {

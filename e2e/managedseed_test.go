@@ -82,9 +82,7 @@ func (l *landscape) bootstrapChildren(t *testing.T, children []*managedSeed) {
 	t.Helper()
 	parent := l.parent(t)
 	for _, m := range children {
-		m.create(t, l, "Secret", "CredentialsBinding", "Shoot")
-	}
-	for _, m := range children {
+		m.create(t, l, "Secret", "CredentialsBinding", "Shoot") // not all at first: what follows has to be seen before the Shoot is ready
 		eventually(t, waitTimeout, func(context.Context) error {
 			ctx := t.Context()
 			shoot, err := l.at("shoots", "garden").Get(ctx, m.name, metav1.GetOptions{})

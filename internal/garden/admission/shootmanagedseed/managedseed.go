@@ -86,7 +86,8 @@ func validateUpdate(shoot, old *gardencore.Shoot, seed *seedmanagement.ManagedSe
 		errs = append(errs, field.Invalid(spec.Child("kubernetes", "verticalPodAutoscaler", "enabled"), false,
 			"a seed needs the vertical pod autoscaler"))
 	}
-	before, after := ptr.Deref(old.Spec.Networking, gardencore.Networking{}).Nodes, ptr.Deref(shoot.Spec.Networking, gardencore.Networking{}).Nodes
+	before := ptr.Deref(old.Spec.Networking, gardencore.Networking{}).Nodes
+	after := ptr.Deref(shoot.Spec.Networking, gardencore.Networking{}).Nodes
 	if before != nil && !ptr.Equal(before, after) {
 		errs = append(errs, field.Invalid(spec.Child("networking", "nodes"), after, "must not change while the Shoot is a seed"))
 	}

@@ -48,7 +48,8 @@ func (r *scaleREST) Get(ctx context.Context, name string, options *metav1.GetOpt
 // Update implements rest.Updater. It never creates a ManagedSeedSet.
 func (r *scaleREST) Update(ctx context.Context, name string, objInfo rest.UpdatedObjectInfo, _ rest.ValidateObjectFunc,
 	updateValidation rest.ValidateObjectUpdateFunc, _ bool, options *metav1.UpdateOptions) (runtime.Object, bool, error) {
-	obj, _, err := r.store.Update(ctx, name, &scaleUpdate{objInfo}, rest.ValidateAllObjectFunc, validateScale(updateValidation), false, options)
+	obj, _, err := r.store.Update(ctx, name, &scaleUpdate{objInfo}, rest.ValidateAllObjectFunc, validateScale(updateValidation),
+		false, options)
 	if err != nil {
 		return nil, false, err
 	}

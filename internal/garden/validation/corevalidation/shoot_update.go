@@ -251,7 +251,8 @@ func validateNodeLocalDNSUpdate(newSpec, oldSpec *gardencore.ShootSpec, path *fi
 		return nil
 	}
 	if slices.ContainsFunc(oldSpec.Provider.Workers, func(worker gardencore.Worker) bool {
-		return UpdatesInPlace(worker.UpdateStrategy) && (UsesIPVS(oldSpec) || versionBefore(workerVersion(worker, oldSpec.Kubernetes.Version), "1.34"))
+		return UpdatesInPlace(worker.UpdateStrategy) &&
+			(UsesIPVS(oldSpec) || versionBefore(workerVersion(worker, oldSpec.Kubernetes.Version), "1.34"))
 	}) {
 		return field.ErrorList{field.Forbidden(path.Child("systemComponents", "nodeLocalDNS"),
 			"must not be switched on or off if worker pools are updated in place and run Kubernetes before 1.34, or kube-proxy runs in IPVS mode")}

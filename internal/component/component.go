@@ -87,7 +87,7 @@ func New(cfg Config) (*Manager, error) {
 	}
 	cfg.Clock = cmp.Or[clock.WithTicker](cfg.Clock, clock.RealClock{})
 	m := &Manager{Manager: mgr, name: cfg.Name, clock: cfg.Clock, stop: stop}
-	return m, m.Add(standby(func(context.Context) error { m.synced.Store(true); return nil }))
+	return m, m.Add(nonLeaderRunnable(func(context.Context) error { m.synced.Store(true); return nil }))
 }
 
 // WithDefaultRateLimits returns a copy of a client configuration, with the default QPS and burst if it has none.
@@ -146,12 +146,12 @@ func (m *Manager) Run(ctx context.Context) error {
 // HasSynced reports whether the caches of the component have synced. The component may still wait for leadership.
 func (m *Manager) HasSynced() bool { return m.synced.Load() }
 
-// standby is a Runnable that runs after the caches have synced, whether or not the manager is the leader.
-type standby func(context.Context) error
+// nonLeaderRunnable is a Runnable that runs after the caches have synced, whether or not the manager is the leader.
+type nonLeaderRunnable func(context.Context) error
 
-func (f standby) Start(ctx context.Context) error { return f(ctx) }
+func (f nonLeaderRunnable) Start(ctx context.Context) error { return f(ctx) }
 
-func (standby) NeedLeaderElection() bool { return false }
+func (nonLeaderRunnable) NeedLeaderElection() bool { return false }
 
 // NewCache returns a cache that also reports that it has synced if the context of the waiting caller has ended. With it, a
 // manager ends also while it waits for its first lists: controller-runtime (v0.24) keeps waiting, in a busy loop, for a cache
@@ -161,12 +161,12 @@ func NewCache(config *rest.Config, opts cache.Options) (cache.Cache, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &givingUp{c}, nil
+	return &cancelableCache{c}, nil
 }
 
-type givingUp struct{ cache.Cache }
+type cancelableCache struct{ cache.Cache }
 
 // WaitForCacheSync reports whether the cache has synced or the context has ended.
-func (g *givingUp) WaitForCacheSync(ctx context.Context) bool {
+func (g *cancelableCache) WaitForCacheSync(ctx context.Context) bool {
 	return g.Cache.WaitForCacheSync(ctx) || ctx.Err() != nil
 }

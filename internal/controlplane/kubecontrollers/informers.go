@@ -33,8 +33,8 @@ type sharedInformers struct {
 	rootCAs, public informers.SharedInformerFactory
 	// metadata has all objects of a kind, reduced to the metadata that the garbage collector reads.
 	metadata metadatainformer.SharedInformerFactory
-	// sleepers are the informers of resources without objects.
-	sleepers *sleepers
+	// idleInformers are the informers of resources without objects.
+	idleInformers *idleInformers
 	// ctx is the context of the controllers while they run.
 	ctx context.Context
 }
@@ -50,7 +50,7 @@ func newSharedInformers(c *client, idle func(schema.GroupResource, func()) bool)
 			}))
 	}
 	return sharedInformers{
-		sleepers:        &sleepers{client: c.metadata, idle: idle},
+		idleInformers:   &idleInformers{client: c.metadata, idle: idle},
 		all:             some(metav1.NamespaceAll, "", ""),
 		tokens:          some(metav1.NamespaceAll, "type", string(corev1.SecretTypeServiceAccountToken)),
 		bootstrapTokens: some(metav1.NamespaceSystem, "type", string(bootstrapapi.SecretTypeBootstrapToken)),
@@ -80,7 +80,7 @@ func (s *sharedInformers) factories() []factory {
 
 func (s *sharedInformers) start(ctx context.Context) {
 	s.ctx = ctx
-	s.sleepers.start(ctx)
+	s.idleInformers.start(ctx)
 	for _, f := range s.factories() {
 		startFactory(ctx, f)
 	}
@@ -104,7 +104,7 @@ func (s *sharedInformers) waitForSync(ctx context.Context) {
 }
 
 func (s *sharedInformers) shutdown() {
-	s.sleepers.shutdown()
+	s.idleInformers.shutdown()
 	for _, f := range s.factories() {
 		f.Shutdown()
 	}
@@ -133,8 +133,8 @@ func (s *sharedInformers) ForResource(resource schema.GroupVersionResource) (inf
 	if inFull.Has(resource) {
 		return s.all.ForResource(resource)
 	}
-	if sleeping := s.sleepers.forResource(resource); sleeping != nil {
-		return sleeping, nil
+	if idle := s.idleInformers.forResource(resource); idle != nil {
+		return idle, nil
 	}
 	return s.metadata.ForResource(resource), nil
 }

@@ -95,7 +95,7 @@ func writeTar(files Files, prefix string) ([]byte, error) {
 	folders := map[string]bool{".": true}
 	for _, name := range slices.Sorted(maps.Keys(files)) {
 		full := prefix + name
-		for _, folder := range slices.Backward(upwards(path.Dir(full))) {
+		for _, folder := range slices.Backward(withParents(path.Dir(full))) {
 			if folder == "" || folders[folder] {
 				continue
 			}

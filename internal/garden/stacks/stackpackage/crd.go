@@ -268,7 +268,7 @@ func (p *Package) annotations(files Files, about metadata, folder, kind string) 
 }
 
 func (m metadata) group(folder string) groupMetadata {
-	for _, dir := range upwards(folder) {
+	for _, dir := range withParents(folder) {
 		if group, ok := m.groups[dir]; ok {
 			return group
 		}
@@ -278,7 +278,7 @@ func (m metadata) group(folder string) groupMetadata {
 
 // resource returns the description of a kind that is nearest to the folder.
 func (m metadata) resource(folder, kind string) resourceMetadata {
-	for _, dir := range upwards(folder) {
+	for _, dir := range withParents(folder) {
 		for _, about := range m.resources[dir] {
 			if strings.EqualFold(about.ID, kind) {
 				return about

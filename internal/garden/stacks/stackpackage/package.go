@@ -244,7 +244,7 @@ func findIcon(files Files, folder, kind string) (Icon, bool) {
 // above it, each with the kind as a prefix and without.
 func nearest(folder, kind string) iter.Seq[string] {
 	return func(yield func(string) bool) {
-		for _, dir := range upwards(folder) {
+		for _, dir := range withParents(folder) {
 			if kind != "" && !yield(dir+strings.ToLower(kind)+".") || !yield(dir) {
 				return
 			}
@@ -252,8 +252,8 @@ func nearest(folder, kind string) iter.Seq[string] {
 	}
 }
 
-// upwards returns a folder and those above it up to the package itself, which is "". All others have a trailing slash.
-func upwards(folder string) (all []string) {
+// withParents returns a folder and those above it up to the package itself, which is "". All others have a trailing slash.
+func withParents(folder string) (all []string) {
 	for folder = strings.TrimSuffix(folder, "/"); folder != "" && folder != "."; folder = path.Dir(folder) {
 		all = append(all, folder+"/")
 	}

@@ -12,9 +12,9 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// sleepers are the informers of resources without objects. In a cluster with few objects they are most of the informers
+// idleInformers are the informers of resources without objects. In a cluster with few objects they are most of the informers
 // that the garbage collector and the quota controller use, and each would take memory and a watch.
-type sleepers struct {
+type idleInformers struct {
 	client metadata.Interface
 	idle   func(resource schema.GroupResource, wake func()) bool
 
@@ -22,14 +22,14 @@ type sleepers struct {
 	making sync.Mutex
 
 	mu      sync.Mutex
-	all     map[schema.GroupVersionResource]*sleeper
+	all     map[schema.GroupVersionResource]*idleInformer
 	ctx     context.Context
 	running sync.WaitGroup
 }
 
 // forResource returns the informer of a resource if it has no objects, nil otherwise. Once returned, an informer
 // remains that of its resource.
-func (s *sleepers) forResource(resource schema.GroupVersionResource) informers.GenericInformer {
+func (s *idleInformers) forResource(resource schema.GroupVersionResource) informers.GenericInformer {
 	if s.idle == nil {
 		return nil
 	}
@@ -41,7 +41,7 @@ func (s *sleepers) forResource(resource schema.GroupVersionResource) informers.G
 	if there != nil {
 		return there
 	}
-	made := &sleeper{all: s, real: metadatainformer.NewFilteredMetadataInformer(
+	made := &idleInformer{all: s, real: metadatainformer.NewFilteredMetadataInformer(
 		s.client, resource, "", resync, cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc}, nil)}
 	made.SharedIndexInformer = made.real.Informer()
 	if made.SetTransform(dropUnowned) != nil || !s.idle(resource.GroupResource(), made.wake) {
@@ -50,26 +50,26 @@ func (s *sleepers) forResource(resource schema.GroupVersionResource) informers.G
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.all == nil {
-		s.all = map[schema.GroupVersionResource]*sleeper{}
+		s.all = map[schema.GroupVersionResource]*idleInformer{}
 	}
 	s.all[resource] = made
 	return made
 }
 
-// start runs the informers that have been woken; those that are woken later run immediately.
-func (s *sleepers) start(ctx context.Context) {
+// start runs the informers whose resource has an object by now. The others run as soon as theirs has one.
+func (s *idleInformers) start(ctx context.Context) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.ctx = ctx
 	for _, one := range s.all {
-		if one.awake {
+		if one.started {
 			s.run(one)
 		}
 	}
 }
 
 // run runs an informer. The caller holds the lock.
-func (s *sleepers) run(one *sleeper) {
+func (s *idleInformers) run(one *idleInformer) {
 	if s.ctx != nil && s.ctx.Err() == nil {
 		ctx := s.ctx
 		s.running.Go(func() { one.RunWithContext(ctx) })
@@ -77,37 +77,37 @@ func (s *sleepers) run(one *sleeper) {
 }
 
 // shutdown waits until all informers have ended. Their context must have ended before.
-func (s *sleepers) shutdown() {
+func (s *idleInformers) shutdown() {
 	s.mu.Lock()
 	s.ctx = nil // from now on, run does nothing
 	s.mu.Unlock()
 	s.running.Wait()
 }
 
-// sleeper is an informer that starts to watch when the resource has its first object. Until then it behaves like an
+// idleInformer is an informer that starts to watch when the resource has its first object. Until then it behaves like an
 // informer that has synced and is empty.
-type sleeper struct {
+type idleInformer struct {
 	cache.SharedIndexInformer
 	real informers.GenericInformer
-	all  *sleepers
+	all  *idleInformers
 
-	awake    bool
-	handlers []sleepingHandler
+	started  bool
+	handlers []idleHandler
 }
 
-type sleepingHandler struct {
+type idleHandler struct {
 	handler cache.ResourceEventHandler
 	resync  time.Duration
 }
 
 // wake is called when the first object is created.
-func (s *sleeper) wake() {
+func (s *idleInformer) wake() {
 	s.all.mu.Lock()
 	defer s.all.mu.Unlock()
-	if s.awake {
+	if s.started {
 		return
 	}
-	s.awake = true
+	s.started = true
 	for _, h := range s.handlers {
 		_, _ = s.SharedIndexInformer.AddEventHandlerWithResyncPeriod(h.handler, h.resync) // fails only if the informer has ended
 	}
@@ -115,36 +115,36 @@ func (s *sleeper) wake() {
 	s.all.run(s)
 }
 
-func (s *sleeper) Informer() cache.SharedIndexInformer { return s }
+func (s *idleInformer) Informer() cache.SharedIndexInformer { return s }
 
 // Lister implements informers.GenericInformer. The lister is empty until the informer watches.
-func (s *sleeper) Lister() cache.GenericLister { return s.real.Lister() }
+func (s *idleInformer) Lister() cache.GenericLister { return s.real.Lister() }
 
 // AddEventHandlerWithResyncPeriod keeps the handler until the informer watches.
-func (s *sleeper) AddEventHandlerWithResyncPeriod(handler cache.ResourceEventHandler, resync time.Duration) (
+func (s *idleInformer) AddEventHandlerWithResyncPeriod(handler cache.ResourceEventHandler, resync time.Duration) (
 	cache.ResourceEventHandlerRegistration, error) {
 	s.all.mu.Lock()
 	defer s.all.mu.Unlock()
-	if s.awake {
+	if s.started {
 		return s.SharedIndexInformer.AddEventHandlerWithResyncPeriod(handler, resync)
 	}
-	s.handlers = append(s.handlers, sleepingHandler{handler, resync})
+	s.handlers = append(s.handlers, idleHandler{handler, resync})
 	return s, nil
 }
 
-// HasSynced reports true also while the informer sleeps.
-func (s *sleeper) HasSynced() bool {
+// HasSynced reports true also while the informer is idle.
+func (s *idleInformer) HasSynced() bool {
 	s.all.mu.Lock()
-	asleep := !s.awake
+	idle := !s.started
 	s.all.mu.Unlock()
-	return asleep || s.SharedIndexInformer.HasSynced()
+	return idle || s.SharedIndexInformer.HasSynced()
 }
 
 // GetController returns a controller that callers use for HasSynced only.
-func (s *sleeper) GetController() cache.Controller { return sleepingController{s} }
+func (s *idleInformer) GetController() cache.Controller { return idleController{s} }
 
-// sleepingController is a controller that callers cannot run, like that of every shared informer.
-type sleepingController struct{ *sleeper }
+// idleController is a controller that callers cannot run, like that of every shared informer.
+type idleController struct{ *idleInformer }
 
-func (sleepingController) Run(<-chan struct{})            {}
-func (sleepingController) RunWithContext(context.Context) {}
+func (idleController) Run(<-chan struct{})            {}
+func (idleController) RunWithContext(context.Context) {}

@@ -438,9 +438,9 @@ func attacksOnOthers(w *accessWorld) []accessAttack {
 				return []attackStep{
 					step(deleting("secrets", "seed-"+b, "inside"), denied, ""),
 					step(deleting("configmaps", "seed-"+b, "inside"), denied, ""),
-					step(deleting("secrets", p, "nobodys"), denied, ""),
+					step(deleting("secrets", p, "unreferenced"), denied, ""),
 					step(deleting("secrets", "garden", "shoot-service-account-issuer"), denied, ""),
-					step(deleting("internalsecrets", p, "nobodys"), denied, "").of(w.extensionA),
+					step(deleting("internalsecrets", p, "unreferenced"), denied, "").of(w.extensionA),
 					step(deleting("backupbuckets", "", w.b.uid), denied, ""),
 				}
 			},

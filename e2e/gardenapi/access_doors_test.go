@@ -107,7 +107,7 @@ func (w *accessWorld) copySeed(t *testing.T, from, to string) {
 func doorsOfReferences(w *accessWorld) (attacks []accessAttack) {
 	a, b := w.a.name, w.b.name
 	const ref = `{"apiVersion":"v1","kind":"Secret","namespace":"garden","name":%q}`
-	for _, secret := range []string{b + "-dns", "shoot-service-account-issuer", w.name + "-nobodys", "future.ssh-keypair"} {
+	for _, secret := range []string{b + "-dns", "shoot-service-account-issuer", w.name + "-unreferenced", "future.ssh-keypair"} {
 		dns := fmt.Sprintf(`{"spec":{"dns":{"provider":{"type":"local","credentialsRef":`+ref+`}}}}`, secret)
 		backup := fmt.Sprintf(`{"spec":{"backup":{"provider":"local","credentialsRef":`+ref+`}}}`, secret)
 		attacks = append(attacks, accessAttack{
@@ -272,16 +272,16 @@ func TestAccessTellsNothing(t *testing.T) {
 	p := w.project()
 	b := w.b.name
 	for _, pair := range []struct{ resource, namespace, there, absent string }{
-		{"secrets", p, "nobodys", "absent"}, {"secrets", "garden", b + "-dns", "absent"},
+		{"secrets", p, "unreferenced", "absent"}, {"secrets", "garden", b + "-dns", "absent"},
 		{"secrets", p, b + ".ssh-keypair", b + "-2.ssh-keypair"},
 		{"secrets", "kube-system", bootstrapTokenOf("garden", b), bootstrapTokenOf("garden", b+"-s")},
 		{"secrets", "seed-" + b, "inside", "absent"},
-		{"configmaps", p, "nobodys", "absent"}, {"configmaps", p, b + "-audit", "absent"},
+		{"configmaps", p, "unreferenced", "absent"}, {"configmaps", p, b + "-audit", "absent"},
 		{"configmaps", p, b + ".ca-cluster", b + "-2.ca-cluster"},
 		{"configmaps", "seed-" + b, "inside", "absent"},
 		{"serviceaccounts", p, "extension-elsewhere", "absent"}, {"serviceaccounts", "seed-" + b, "other", "absent"},
 		{"serviceaccounts", "garden", "gardenlet-bootstrap-" + b + "-s", "gardenlet-bootstrap-" + b + "-t"},
-		{"internalsecrets", p, "nobodys", "absent"}, {"internalsecrets", p, b + ".ca-client", b + "-2.ca-client"},
+		{"internalsecrets", p, "unreferenced", "absent"}, {"internalsecrets", p, b + ".ca-client", b + "-2.ca-client"},
 		{"shootstates", p, b, b + "-2"},
 	} {
 		for _, who := range []*accessUser{w.gardenletA, w.extensionA} {

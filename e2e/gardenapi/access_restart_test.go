@@ -194,7 +194,7 @@ func (w *accessWorld) othersWork(t *testing.T, when string) {
 	if a := w.elsewhere.must(t, reading("cloudprofiles", "", w.a.name)); !a.OK() {
 		t.Errorf("%s: %s: %s", when, w.elsewhere.Name, a)
 	}
-	if a := w.elsewhere.must(t, reading("secrets", w.project(), "nobodys")); !a.NoOpinion() {
+	if a := w.elsewhere.must(t, reading("secrets", w.project(), "unreferenced")); !a.NoOpinion() {
 		t.Errorf("%s: %s: %s", when, w.elsewhere.Name, a)
 	}
 }

@@ -18,13 +18,13 @@ func attacksByDeleting() []attack {
 				w.put(secrets.resource, secret("garden-other", "database"))
 				w.put(configMaps.resource, withContent("garden-dev", "settings"))
 				w.put(internalSecrets.resource, named[corev1beta1.InternalSecret]("garden-other", "database"))
-				w.put(shootStates.resource, named[corev1beta1.ShootState]("garden-dev", "nobodys"))
+				w.put(shootStates.resource, named[corev1beta1.ShootState]("garden-dev", "unreferenced"))
 			},
 			steps: []step{
 				{by: evil, resource: secrets, delete: "garden-other/database", want: refuse, because: "does not belong"},
 				{by: evil, resource: configMaps, delete: "garden-dev/settings", want: refuse, because: "does not belong"},
 				{by: evil, resource: internalSecrets, delete: "garden-other/database", want: refuse, because: "does not belong"},
-				{by: extensionA, resource: shootStates, delete: "garden-dev/nobodys", want: refuse, because: "extensions"},
+				{by: extensionA, resource: shootStates, delete: "garden-dev/unreferenced", want: refuse, because: "extensions"},
 			},
 		},
 		{

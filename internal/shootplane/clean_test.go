@@ -31,5 +31,5 @@ func TestLeavesNothing(t *testing.T) {
 	}
 	growthBelow(cycles)
 	state, _ := w.host.Status(id)
-	checkNobodyListens(t, strings.TrimPrefix(state.URL, "https://"))
+	checkNotListening(t, strings.TrimPrefix(state.URL, "https://"))
 }

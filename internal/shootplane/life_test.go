@@ -42,7 +42,7 @@ func TestLife(t *testing.T) {
 	w.scale(t, id, 0)
 	w.waitFor(t, id, spec.APIServer, 0)
 	w.waitFor(t, id, spec.ControllerManager, 0)
-	checkNobodyListens(t, endpoint)
+	checkNotListening(t, endpoint)
 	if _, still := w.client(t, id, secret); still != endpoint {
 		t.Errorf("asleep, the Service tells %s in place of %s", still, endpoint)
 	}
@@ -60,14 +60,14 @@ func TestLife(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.delete(t, "")
-	checkNobodyListens(t, endpoint)
+	checkNotListening(t, endpoint)
 	checkFolders(t, w, map[string]bool{"data": true, "volumes": true, "pki": false})
 	w.create(t, id, secret)
 	w.waitFor(t, id, spec.APIServer, 1)
 	checkKept(t, w, secret, endpoint)
 
 	w.delete(t, "true")
-	checkNobodyListens(t, endpoint)
+	checkNotListening(t, endpoint)
 	checkFolders(t, w, map[string]bool{"data": false, "volumes": false, "pki": false})
 }
 
@@ -174,7 +174,7 @@ func checkKept(t *testing.T, w *world, secret map[string][]byte, endpoint string
 	}
 }
 
-func checkNobodyListens(t *testing.T, endpoint string) {
+func checkNotListening(t *testing.T, endpoint string) {
 	t.Helper()
 	listener, err := net.Listen("tcp", endpoint)
 	if err != nil {

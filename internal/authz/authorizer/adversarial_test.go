@@ -14,8 +14,8 @@ import (
 	"github.com/gardenlite/gardenlite/internal/authz/graph"
 )
 
-// TestNobody checks that users who are neither a gardenlet nor an extension may not do what every gardenlet may.
-func TestNobody(t *testing.T) {
+// TestOtherUsers checks that users who are neither a gardenlet nor an extension may not do what every gardenlet may.
+func TestOtherUsers(t *testing.T) {
 	const seeds, accounts = "gardener.cloud:system:seeds", "system:serviceaccounts"
 	a := New(landscape())
 	for about, who := range map[string]user.Info{

@@ -26,7 +26,7 @@ func reason(attrs authorizer.Attributes, v *verdict) string {
 	case allowedWithin:
 		return v.rule.within
 	case notAsked:
-		return whyNobody(attrs)
+		return whyNoSeedUser(attrs)
 	case notResource:
 		return "there are no rules for requests other than for resources"
 	case unknownResource:
@@ -44,7 +44,7 @@ func reason(attrs authorizer.Attributes, v *verdict) string {
 	}
 }
 
-func whyNobody(attrs authorizer.Attributes) string {
+func whyNoSeedUser(attrs authorizer.Attributes) string {
 	user := attrs.GetUser()
 	if user != nil && slices.Contains(user.GetGroups(), constants.SeedsGroup) {
 		return "the user is in group " + constants.SeedsGroup + ", but its name does not say the seed: it has to be " +

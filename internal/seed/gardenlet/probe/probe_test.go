@@ -49,7 +49,7 @@ func TestReadyAndHealthy(t *testing.T) {
 	}
 }
 
-func TestNobodyThere(t *testing.T) {
+func TestNoListener(t *testing.T) {
 	probe, server := serve(t, nil)
 	server.Close()
 	if err := probe.Healthy(t.Context()); err == nil || !strings.Contains(err.Error(), "asking the API server for /healthz") {

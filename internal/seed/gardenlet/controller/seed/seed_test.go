@@ -359,7 +359,7 @@ func TestConflictIsNoFailure(t *testing.T) {
 	w.after(time.Hour)
 }
 
-func TestSomebodyElsesSeed(t *testing.T) {
+func TestSeedOfAnotherGardenlet(t *testing.T) {
 	w := newWorld(t, someSeed())
 	w.reconciler.SeedName = "b"
 	w.after(0)

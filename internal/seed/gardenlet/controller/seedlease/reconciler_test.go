@@ -133,7 +133,7 @@ func TestRenewalOfALeaseFromBefore(t *testing.T) {
 	w.renews("patch")
 }
 
-func TestLeaseThatSomebodyDeleted(t *testing.T) {
+func TestDeletedLease(t *testing.T) {
 	w := newWorld(t, newSeed())
 	w.renews("create")
 	if err := w.garden.Delete(t.Context(),

@@ -30,10 +30,11 @@ var progress = map[corev1beta1.LastOperationState]int32{
 	corev1beta1.LastOperationStateError: 50, corev1beta1.LastOperationStateSucceeded: 100,
 }
 
-// Report writes the state of an operation. The functions make further changes.
+// Report writes the state of an operation. The functions make further changes. It fails with a conflict if the object has
+// changed since it was read: from an outdated object the patch would contain only a part of the new state.
 func (r Reporter[T]) Report(ctx context.Context, obj T, t corev1beta1.LastOperationType, state corev1beta1.LastOperationState,
 	description string, also ...func(T)) error {
-	return operation.PatchStatus(ctx, r.GardenClient, obj, func(obj T) {
+	return operation.PatchStatusExclusively(ctx, r.GardenClient, obj, func(obj T) {
 		status := r.Of(obj)
 		*status.Operation = &corev1beta1.LastOperation{
 			Type: t, State: state, Progress: progress[state], Description: description, LastUpdateTime: metav1.NewTime(r.Clock.Now()),

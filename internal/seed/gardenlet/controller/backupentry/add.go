@@ -68,6 +68,7 @@ func (r *Reconciler) isResponsibleFor(obj client.Object) bool {
 		return false
 	}
 	migrated := operation.Is(entry.Status.LastOperation, corev1beta1.LastOperationTypeMigrate, corev1beta1.LastOperationStateSucceeded)
+	migrated = migrated && entry.Status.SeedName == nil // else the seed has not released it
 	return !migrated || operation.RequestedOperation(entry) == constants.GardenerOperationRestore || entry.DeletionTimestamp != nil
 }
 

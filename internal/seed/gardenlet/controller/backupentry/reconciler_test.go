@@ -1,6 +1,7 @@
 package backupentry
 
 import (
+	"context"
 	"strings"
 	"testing"
 	"time"
@@ -17,6 +18,7 @@ import (
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
@@ -204,6 +206,39 @@ func TestMove(t *testing.T) {
 		string(extension.Status.State.Raw) != `{"saved":true}` {
 		t.Errorf("%v %+v", entry.Annotations, extension.Status)
 	}
+}
+
+// TestMoveFromOutdatedCache checks that an entry moves if its seed changes right before an operation succeeds, and the
+// migration begins with an entry from the cache that does not have this success yet.
+func TestMoveFromOutdatedCache(t *testing.T) {
+	w := newWorld(t, readyBucket())
+	w.settle("a", 1)
+	outdated := w.expect("Create", "Processing", "a")
+	outdated.Spec.SeedName = ptr.To("b")
+	if err := w.garden.Update(t.Context(), outdated); err != nil {
+		t.Fatal(err)
+	}
+	current := outdated.DeepCopy()
+	last := current.Status.LastOperation
+	last.State, last.Progress, last.Description = "Succeeded", 100, "Reconciliation of BackupEntry succeeded."
+	if err := w.garden.Status().Update(t.Context(), current); err != nil {
+		t.Fatal(err)
+	}
+	gardenlet := w.seeds["a"].gardenlet
+	gardenlet.GardenClient = interceptor.NewClient(w.garden.(client.WithWatch), interceptor.Funcs{
+		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
+			if entry, ok := obj.(*corev1beta1.BackupEntry); ok {
+				outdated.DeepCopyInto(entry)
+				return nil
+			}
+			return c.Get(ctx, key, obj, opts...)
+		}})
+	if _, err := gardenlet.Reconcile(t.Context(), reconcile.Request{NamespacedName: key}); !apierrors.IsConflict(err) {
+		t.Errorf("the error is %v", err)
+	}
+	gardenlet.GardenClient = w.garden
+	w.settle("a", 3)
+	w.expect("Migrate", "Succeeded", "")
 }
 
 func TestBucketThatIsNotReady(t *testing.T) {

@@ -151,13 +151,13 @@ func (p pool) validateCapabilities() *field.Error {
 }
 
 // validateUnchangedPool returns the error for an unchanged pool whose machine type the CloudProfile does not have any
-// more (machineType is set), or which has no image. It returns nil for a Shoot that is being deleted, so that its
+// more (withoutType), or which has no image. It returns nil for a Shoot that is being deleted, so that its
 // finalizers can be removed.
-func (p pool) validateUnchangedPool(machineType bool) *field.Error {
+func (p pool) validateUnchangedPool(withoutType bool) *field.Error {
 	switch {
 	case p.shoot.DeletionTimestamp != nil:
 		return nil
-	case machineType:
+	case withoutType:
 		return field.NotSupported(p.path.Child("machine", "type"), p.worker.Machine.Type,
 			names(p.profile.MachineTypes, func(t gardencore.MachineType) string { return t.Name }))
 	}

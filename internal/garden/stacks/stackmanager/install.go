@@ -8,7 +8,6 @@ import (
 	"reflect"
 	"slices"
 	"strings"
-	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	batchv1 "k8s.io/api/batch/v1"
@@ -28,9 +27,6 @@ import (
 	"github.com/gardenlite/gardenlite/internal/garden/stacks/stackpackage"
 	"github.com/gardenlite/gardenlite/internal/garden/stacks/v1alpha1"
 )
-
-// othersRetry is the requeue period of an installation that waits for an object of another install.
-const othersRetry = 2 * time.Second
 
 // plan is the desired result of the installation of a package. It is complete before anything is changed.
 type plan struct {
@@ -115,7 +111,7 @@ func (r *Reconciler) checkFree(ctx context.Context, install v1alpha1.Install, p 
 		case object.GetNamespace() == "" && object.GetLabels()[stackpackage.ManagedByLabel] == stackpackage.ManagedBy:
 			// Cluster-scoped objects have no owner, and this name is unique to this install.
 		case object.GetLabels()[stackpackage.ManagedByLabel] == stackpackage.ManagedBy:
-			return waiting{fmt.Errorf("waiting for the deletion of the %s %s of another install", kindOf(object), object.GetName()), othersRetry}
+			return waiting{fmt.Errorf("waiting for the deletion of the %s %s of another install", kindOf(object), object.GetName()), waitingRetry}
 		default:
 			return taken(object)
 		}

@@ -60,10 +60,10 @@ type refusal struct{ error }
 func refuse(format string, args ...any) error { return refusal{fmt.Errorf(format, args...)} }
 
 // waiting is the error of an installation that waits for another object, whose watch triggers the next reconciliation. If the
-// object is not one of the stack, no watch does, and retryAfter is the requeue period.
+// object is not one of the stack, no watch does, and requeueAfter is the requeue period.
 type waiting struct {
 	error
-	retryAfter time.Duration
+	requeueAfter time.Duration
 }
 
 func wait(format string, args ...any) error { return waiting{error: fmt.Errorf(format, args...)} }
@@ -147,7 +147,7 @@ func (r *Reconciler) report(ctx context.Context, install v1alpha1.Install, ready
 	switch {
 	case errors.As(err, &isWaiting):
 		ready, err = notReady(v1alpha1.ReasonCreating, err.Error()), nil
-		result.RequeueAfter = isWaiting.retryAfter
+		result.RequeueAfter = isWaiting.requeueAfter
 	case err != nil && (apierrors.IsConflict(err) || ctx.Err() != nil):
 		return reconcile.Result{}, err // retried, without a change of the status
 	case err != nil:

@@ -374,7 +374,7 @@ func TestWaitsForAnotherInstall(t *testing.T) {
 	w.must(w.client.Create(t.Context(), others))
 	result, err := w.r.Reconcile(t.Context(), reconcile.Request{NamespacedName: stackKey})
 	w.must(err)
-	if result.RequeueAfter != othersRetry {
+	if result.RequeueAfter != waitingRetry {
 		t.Errorf("it is reconciled again after %s", result.RequeueAfter)
 	}
 	w.must(w.client.Delete(t.Context(), others))

@@ -25,8 +25,9 @@ import (
 )
 
 const (
-	// blockedRetry is the requeue period of an uninstallation that is blocked by instances, or waits.
-	blockedRetry = 2 * time.Second
+	// waitingRetry is the requeue period of an uninstallation that is blocked by instances, or waits, and of an installation
+	// that waits for an object of another install.
+	waitingRetry = 2 * time.Second
 	// namedInstances is the maximum number of instances of a CRD that a message names.
 	namedInstances = 5
 )
@@ -43,10 +44,10 @@ func (r *Reconciler) reconcileDeletion(ctx context.Context, install v1alpha1.Ins
 	var isWaiting waiting
 	switch {
 	case errors.As(err, &isBlocked): // the controller keeps running
-		return reconcile.Result{RequeueAfter: blockedRetry}, r.setStatus(ctx, install, v1alpha1.Condition{Type: v1alpha1.Synced,
+		return reconcile.Result{RequeueAfter: waitingRetry}, r.setStatus(ctx, install, v1alpha1.Condition{Type: v1alpha1.Synced,
 			Status: corev1.ConditionFalse, Reason: v1alpha1.ReasonDeletionBlocked, Message: err.Error()})
 	case errors.As(err, &isWaiting):
-		return reconcile.Result{RequeueAfter: blockedRetry}, r.setStatus(ctx, install,
+		return reconcile.Result{RequeueAfter: waitingRetry}, r.setStatus(ctx, install,
 			v1alpha1.Condition{Type: v1alpha1.Synced, Status: corev1.ConditionTrue, Reason: v1alpha1.ReasonReconcileSuccess},
 			notReady(v1alpha1.ReasonDeleting, err.Error()))
 	case err != nil:

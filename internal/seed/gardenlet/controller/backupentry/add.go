@@ -67,8 +67,8 @@ func (r *Reconciler) isResponsibleFor(obj client.Object) bool {
 	if !ok || responsible(entry) != r.SeedName {
 		return false
 	}
-	migrated := operation.Is(entry.Status.LastOperation, corev1beta1.LastOperationTypeMigrate, corev1beta1.LastOperationStateSucceeded)
-	migrated = migrated && entry.Status.SeedName == nil // else the seed has not released it
+	migrated := entry.Status.SeedName == nil && // else that seed has not released it
+		operation.Is(entry.Status.LastOperation, corev1beta1.LastOperationTypeMigrate, corev1beta1.LastOperationStateSucceeded)
 	return !migrated || operation.RequestedOperation(entry) == constants.GardenerOperationRestore || entry.DeletionTimestamp != nil
 }
 

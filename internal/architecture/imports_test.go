@@ -31,17 +31,18 @@ var allowed = map[string][]string{
 		"internal/garden/shootclient", "internal/garden/stacks/stackclient", "internal/garden/stacks/stackpackage",
 		"internal/garden/stacks/v1alpha1", "internal/node/process", "internal/version"},
 	"internal/component":           {},
-	"internal/controlplane":        {"internal/datastore", "internal/fsutil", "internal/httpserver", "manifests"},
+	"internal/controlplane":        {"internal/datastore", "internal/fsutil", "internal/httpserver", "internal/retry", "manifests"},
 	"internal/controlplane/quirks": {},
-	"internal/datastore":           {"internal/fsutil"},
+	"internal/datastore":           {"internal/fsutil", "internal/retry"},
 	"internal/fsutil":              {},
 	// For tests, whose imports are not checked. No other package may import it.
 	"internal/testutil":                {},
 	"internal/datastore/datastoretest": {"internal/testutil"},
 	"internal/garden": {"internal/component", "internal/controlplane", "internal/fsutil",
-		"internal/manifest", "internal/node/process", "internal/node/singlenode", "internal/version", "manifests"},
+		"internal/manifest", "internal/node/process", "internal/node/singlenode", "internal/retry", "internal/version", "manifests"},
 	"internal/garbage":    {},
 	"internal/httpserver": {},
+	"internal/retry":      {},
 	"internal/landscape": {"internal/garbage", "internal/node/process", "internal/component",
 		"internal/garden", "internal/seed/seedhost", "internal/authz/server", "internal/controlplane", "internal/datastore",
 		"internal/fsutil", "internal/usage", "internal/version", "manifests"},
@@ -61,7 +62,7 @@ var allowed = map[string][]string{
 	"internal/node/programs":        {"internal/node", "internal/bastionsim/machine"},
 	"internal/seed": {"internal/bastionsim", "internal/bastionspec", "internal/node",
 		"internal/authz/bootstraprules", "internal/authz/seedidentity", "internal/component", "internal/controlplane",
-		"internal/manifest", "internal/shootplane/spec", "manifests"},
+		"internal/manifest", "internal/retry", "internal/shootplane/spec", "manifests"},
 	// seedhost runs seeds and gardenlets, for a landscape and for a gardenlet that runs alone.
 	"internal/seed/seedhost": {"internal/landscape/control", "internal/landscape/statedir",
 		"internal/landscape/supervisor", "internal/bastionsim/cloud", "internal/controlplane", "internal/datastore",
@@ -78,7 +79,8 @@ var allowed = map[string][]string{
 	// Packages of stacks are read without the rest of the project.
 	"internal/garden/stacks/stackpackage": {},
 	"internal/garden/stacks/v1alpha1":     {"internal/garden/stacks/stackpackage"},
-	"internal/garden/stacks/stackclient":  {"internal/fsutil", "internal/garden/stacks/stackpackage", "internal/garden/stacks/v1alpha1"},
+	"internal/garden/stacks/stackclient": {"internal/fsutil", "internal/garden/stacks/stackpackage", "internal/garden/stacks/v1alpha1",
+		"internal/retry"},
 	"internal/garden/stacks/stackmanager": {"internal/component", "internal/garden/stacks/stackpackage", "internal/garden/stacks/v1alpha1"},
 	// controllermanager decides on certificate requests by the rules of scoped access.
 	"internal/garden/controllermanager": {"internal/authz/bootstraprules", "internal/authz/seedidentity",
@@ -90,8 +92,9 @@ var allowed = map[string][]string{
 	"internal/garden/registry":  {"internal/garden/validation", "internal/garden/scheme", "internal/garden/admission/plugin"},
 }
 
-// forbidden are the prefixes of packages that must not be imported, except for gardenerAPIs.
-var forbidden = []string{"github.com/gardener/gardener/"}
+// forbidden are the prefixes of packages that must not be imported, except for gardenerAPIs: internal/retry replaces the
+// second.
+var forbidden = []string{"github.com/gardener/gardener/", "k8s.io/client-go/util/retry"}
 
 const gardenerAPIs = "github.com/gardener/gardener/pkg/apis"
 

@@ -16,13 +16,14 @@ import (
 	genericapiserver "k8s.io/apiserver/pkg/server"
 	"k8s.io/client-go/kubernetes"
 	rbacv1client "k8s.io/client-go/kubernetes/typed/rbac/v1"
-	"k8s.io/client-go/util/retry"
 	"k8s.io/component-helpers/auth/rbac/reconciliation"
 	"k8s.io/klog/v2"
 	schedulingv1 "k8s.io/kubernetes/pkg/apis/scheduling/v1"
 	rbacrest "k8s.io/kubernetes/pkg/registry/rbac/rest"
 	schedulingrest "k8s.io/kubernetes/pkg/registry/scheduling/rest"
 	"k8s.io/kubernetes/plugin/pkg/auth/authorizer/rbac/bootstrappolicy"
+
+	"github.com/gardenlite/gardenlite/internal/retry"
 )
 
 const (
@@ -94,12 +95,7 @@ func reconcilePolicy(ctx context.Context, client kubernetes.Interface) error {
 		group, groupCtx := errgroup.WithContext(ctx)
 		group.SetLimit(policyWriters)
 		for _, step := range steps {
-			group.Go(func() error {
-				if groupCtx.Err() != nil {
-					return groupCtx.Err()
-				}
-				return retry.OnError(retry.DefaultBackoff, isTransient, step)
-			})
+			group.Go(func() error { return retry.OnError(groupCtx, retry.DefaultBackoff, isTransient, step) })
 		}
 		if err := group.Wait(); err != nil {
 			return err

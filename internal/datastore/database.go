@@ -13,9 +13,9 @@ import (
 	"github.com/k3s-io/kine/pkg/server"
 	"go.etcd.io/etcd/api/v3/etcdserverpb"
 	"k8s.io/apimachinery/pkg/util/wait"
-	"k8s.io/client-go/util/retry"
 
 	"github.com/gardenlite/gardenlite/internal/datastore/etcdwatch"
+	"github.com/gardenlite/gardenlite/internal/retry"
 )
 
 const (
@@ -103,7 +103,7 @@ func (db *database) release() {
 }
 
 func (db *database) open(ctx, kineCtx context.Context, config drivers.Config) error {
-	if err := retry.OnError(openRetry, madeByOther, func() (err error) {
+	if err := retry.OnError(ctx, openRetry, madeByOther, func() (err error) {
 		db.backend, err = openBackend(ctx, kineCtx, &db.kine, config)
 		return err
 	}); err != nil {

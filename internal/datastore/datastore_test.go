@@ -16,6 +16,15 @@ import (
 	"github.com/gardenlite/gardenlite/internal/testutil"
 )
 
+// TestStartIsCancelled checks that a start whose context has ended returns an error.
+func TestStartIsCancelled(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if store, err := Start(ctx, Config{Dir: t.TempDir()}); !errors.Is(err, context.Canceled) {
+		t.Errorf("%+v, error %v; want %v", store, err, context.Canceled)
+	}
+}
+
 // TestOneDatabaseForAll checks that clusters with one external database use no more connections than the database
 // accepts, however much they write concurrently, and that each cluster may stop and start while the others continue.
 func TestOneDatabaseForAll(t *testing.T) {

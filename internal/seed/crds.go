@@ -22,9 +22,9 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/discovery"
-	"k8s.io/client-go/util/retry"
 
 	"github.com/gardenlite/gardenlite/internal/manifest"
+	"github.com/gardenlite/gardenlite/internal/retry"
 	"github.com/gardenlite/gardenlite/manifests"
 )
 
@@ -108,7 +108,7 @@ func writeCRD(ctx context.Context, client crdclient.CustomResourceDefinitionInte
 		return err
 	}
 	var current *apiextensionsv1.CustomResourceDefinition
-	err = retry.RetryOnConflict(retry.DefaultRetry, func() (err error) {
+	err = retry.OnConflict(ctx, func() (err error) {
 		current, err = client.Get(ctx, wanted.Name, metav1.GetOptions{})
 		if err != nil || upToDate(current, wanted) {
 			return err
@@ -227,7 +227,7 @@ const establishedBefore = 3 * time.Second
 // API server need not delay requests for them.
 func establish(ctx context.Context, client crdclient.CustomResourceDefinitionInterface,
 	crd *apiextensionsv1.CustomResourceDefinition) error {
-	err := retry.RetryOnConflict(retry.DefaultBackoff, func() error {
+	err := retry.OnConflict(ctx, func() error {
 		setEstablished(crd)
 		_, err := client.UpdateStatus(ctx, crd, metav1.UpdateOptions{FieldManager: fieldManager})
 		if err == nil {

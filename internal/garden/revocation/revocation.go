@@ -22,9 +22,10 @@ import (
 	"k8s.io/apiserver/pkg/authentication/authenticator"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/cache"
-	"k8s.io/client-go/util/retry"
 	"k8s.io/klog/v2"
 	"k8s.io/utils/clock"
+
+	"github.com/gardenlite/gardenlite/internal/retry"
 )
 
 const (
@@ -98,7 +99,7 @@ func (l *DeletedSeeds) RecordDeletion(client kubernetes.Interface, seed string) 
 	ctx, cancel := context.WithTimeout(context.Background(), writeTimeout)
 	defer cancel()
 	backoff := wait.Backoff{Duration: writeRetry, Factor: 1, Steps: int(writeTimeout / writeRetry)}
-	if err := retry.OnError(backoff, func(error) bool { return ctx.Err() == nil },
+	if err := retry.OnError(ctx, backoff, func(error) bool { return true },
 		func() error { return l.write(ctx, client, seed, now) }); err != nil {
 		klog.Background().Error(err,
 			"Writing when a Seed was deleted failed: after a restart, old certificates of its gardenlet are valid again", "seed", seed)

@@ -16,9 +16,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/rest"
-	"k8s.io/client-go/util/retry"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/gardenlite/gardenlite/internal/retry"
 )
 
 // DefaultPollInterval is the default interval at which Wait and WaitGone read a Shoot.
@@ -165,7 +166,7 @@ func (c *Client) Delete(ctx context.Context, key Key) error {
 
 // RequestOperation requests an operation on a Shoot, in addition to requested operations that have not begun.
 func (c *Client) RequestOperation(ctx context.Context, key Key, operation string) error {
-	return retry.RetryOnConflict(retry.DefaultRetry, func() error {
+	return retry.OnConflict(ctx, func() error {
 		shoot, err := c.Shoot(ctx, key)
 		if err != nil {
 			return err

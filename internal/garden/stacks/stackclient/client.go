@@ -21,12 +21,12 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/rest"
-	"k8s.io/client-go/util/retry"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/gardenlite/gardenlite/internal/fsutil"
 	"github.com/gardenlite/gardenlite/internal/garden/stacks/stackpackage"
 	"github.com/gardenlite/gardenlite/internal/garden/stacks/v1alpha1"
+	"github.com/gardenlite/gardenlite/internal/retry"
 )
 
 // pollInterval is the period in which Wait and WaitUninstalled read an install.
@@ -162,7 +162,7 @@ func (c *Client) Install(ctx context.Context, p Package, key client.ObjectKey) (
 		return nil, "", err
 	}
 	change := Unchanged
-	err = retry.RetryOnConflict(retry.DefaultRetry, func() error {
+	err = retry.OnConflict(ctx, func() error {
 		if err := c.Get(ctx, key, install); err != nil {
 			return err
 		}

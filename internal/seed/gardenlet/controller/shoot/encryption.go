@@ -17,9 +17,9 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 	apiserverv1 "k8s.io/apiserver/pkg/apis/apiserver/v1"
 	"k8s.io/client-go/metadata"
-	"k8s.io/client-go/util/retry"
 	"k8s.io/utils/ptr"
 
+	"github.com/gardenlite/gardenlite/internal/retry"
 	"github.com/gardenlite/gardenlite/internal/seed/gardenlet/flow"
 	"github.com/gardenlite/gardenlite/internal/seed/gardenlet/shootsecrets"
 	"github.com/gardenlite/gardenlite/internal/shootplane/spec"
@@ -216,7 +216,7 @@ func rewrite(ctx context.Context, resource metadata.Getter) error {
 			return fmt.Errorf("listing them: %w", err)
 		}
 		for _, object := range list.Items {
-			err := retry.RetryOnConflict(retry.DefaultBackoff, func() error {
+			err := retry.OnConflict(ctx, func() error {
 				_, err := resource.Namespace(object.Namespace).Patch(ctx, object.Name, types.MergePatchType, []byte(nothingNew), metav1.PatchOptions{})
 				return err
 			})

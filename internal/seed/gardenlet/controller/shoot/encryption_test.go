@@ -1,6 +1,7 @@
 package shoot
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"maps"
@@ -128,6 +129,18 @@ func TestEncryption(t *testing.T) {
 	if want := [][]string{{"secrets cbc:" + second + " plain"}}; !slices.EqualFunc(given, want, slices.Equal) ||
 		phase != "Completed" || w.keyName(encryptionSecret+".old") != "" {
 		t.Errorf("%s, the server was told %v, want %v", phase, given, want)
+	}
+}
+
+// TestRewriteThatTimesOut checks that an object counts as rewritten only if the request succeeds: otherwise the old key
+// would be removed, and the object lost.
+func TestRewriteThatTimesOut(t *testing.T) {
+	objects := encryptedObjects(t)
+	objects.PrependReactor("patch", "secrets", func(clienttesting.Action) (bool, runtime.Object, error) {
+		return true, nil, context.DeadlineExceeded
+	})
+	if err := rewrite(t.Context(), objects.Resource(corev1.SchemeGroupVersion.WithResource("secrets"))); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("error %v, want %v", err, context.DeadlineExceeded)
 	}
 }
 

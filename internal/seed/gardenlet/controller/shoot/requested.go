@@ -9,11 +9,11 @@ import (
 	corev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
 	"github.com/gardener/gardener/pkg/apis/core/v1beta1/constants"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/client-go/util/retry"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/gardenlite/gardenlite/internal/component/cluster"
 	"github.com/gardenlite/gardenlite/internal/node"
+	"github.com/gardenlite/gardenlite/internal/retry"
 )
 
 // Reasons of events for requested operations that do not begin now.
@@ -116,7 +116,7 @@ func (r *Reconciler) removeOperations(ctx context.Context, shoot *corev1beta1.Sh
 	if len(begun) == 0 {
 		return nil
 	}
-	err := retry.RetryOnConflict(retry.DefaultRetry, func() error {
+	err := retry.OnConflict(ctx, func() error {
 		before := shoot.DeepCopy()
 		left := slices.DeleteFunc(operations(shoot), func(requested string) bool { return slices.Contains(begun, requested) })
 		if len(left) == 0 {

@@ -94,19 +94,15 @@ func (c *sharedConnection) recordUse(store storage.Interface, resource schema.Gr
 }
 
 func (n *recording) Create(ctx context.Context, key string, obj, out runtime.Object, ttl uint64) error {
-	err := n.Interface.Create(ctx, key, obj, out, ttl)
-	if err == nil {
-		n.usage.begin(n.use)
-	}
-	return err
+	defer n.usage.begin(n.use) // after an error, too: an object whose request timed out may be stored
+	return n.Interface.Create(ctx, key, obj, out, ttl)
 }
 
 // GuaranteedUpdate implements storage.Interface. With ignoreNotFound it creates missing objects.
 func (n *recording) GuaranteedUpdate(ctx context.Context, key string, into runtime.Object, ignoreNotFound bool,
 	preconditions *storage.Preconditions, update storage.UpdateFunc, cached runtime.Object) error {
-	err := n.Interface.GuaranteedUpdate(ctx, key, into, ignoreNotFound, preconditions, update, cached)
-	if err == nil && ignoreNotFound {
-		n.usage.begin(n.use)
+	if ignoreNotFound {
+		defer n.usage.begin(n.use)
 	}
-	return err
+	return n.Interface.GuaranteedUpdate(ctx, key, into, ignoreNotFound, preconditions, update, cached)
 }

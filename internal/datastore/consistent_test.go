@@ -2,9 +2,14 @@ package datastore
 
 import (
 	"context"
+	"database/sql"
+	"errors"
 	"fmt"
+	"path/filepath"
+	"strings"
 	"testing"
 
+	"github.com/k3s-io/kine/pkg/server"
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.uber.org/zap"
 	"golang.org/x/sync/errgroup"
@@ -131,9 +136,60 @@ func TestRevisionIsCurrent(t *testing.T) {
 	}
 }
 
+// TestFailedWriteIsNoConflict checks that a key which the database does not write is not reported as changed by another
+// client.
+func TestFailedWriteIsNoConflict(t *testing.T) {
+	dir := t.TempDir()
+	client := sqliteClientIn(t, dir)
+	revision, err := write(t.Context(), client, "/a", 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	db, err := sql.Open("sqlite3", filepath.Join(dir, FileName))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = db.Close() }()
+	if _, err := db.Exec("CREATE TRIGGER full BEFORE INSERT ON kine BEGIN SELECT RAISE(FAIL, 'database or disk is full'); END"); err != nil {
+		t.Fatal(err)
+	}
+	for name, change := range map[string]clientv3.Op{"update": clientv3.OpPut("/a", "new"), "deletion": clientv3.OpDelete("/a")} {
+		done, err := client.Txn(t.Context()).If(clientv3.Compare(clientv3.ModRevision("/a"), "=", revision)).
+			Then(change).Else(clientv3.OpGet("/a")).Commit()
+		if err == nil || !strings.Contains(err.Error(), errNotWritten.Error()) {
+			t.Errorf("%s: %+v, error %v; want %v", name, done, err, errNotWritten)
+		}
+	}
+}
+
+// cutShort is a database whose connection breaks after the first key of a list.
+type cutShort struct{ server.Backend }
+
+func (cutShort) CurrentRevision(context.Context) (int64, error) { return 7, nil }
+
+func (cutShort) List(context.Context, string, string, int64, int64, bool) (int64, []*server.KeyValue, error) {
+	return 7, []*server.KeyValue{{Key: "/a"}}, nil
+}
+
+func (cutShort) Count(_ context.Context, _, _ string, revision int64) (int64, int64, error) { return revision, 2, nil }
+
+func TestListThatIsCutShortFails(t *testing.T) {
+	for limit, want := range map[int64]error{0: errCutShort, 1: nil, 2: errCutShort} {
+		c := &consistent{Backend: cutShort{}, external: true}
+		if _, _, err := c.List(t.Context(), "/", "0", limit, 0, false); !errors.Is(err, want) {
+			t.Errorf("a list of 1 of 2 keys with limit %d: error %v, want %v", limit, err, want)
+		}
+	}
+}
+
 func sqliteClient(t *testing.T) *clientv3.Client {
 	t.Helper()
-	store, err := Start(t.Context(), Config{Endpoint: SQLite, Dir: t.TempDir()})
+	return sqliteClientIn(t, t.TempDir())
+}
+
+func sqliteClientIn(t *testing.T, dir string) *clientv3.Client {
+	t.Helper()
+	store, err := Start(t.Context(), Config{Endpoint: SQLite, Dir: dir})
 	if err != nil {
 		t.Fatal(err)
 	}

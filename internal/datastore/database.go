@@ -134,6 +134,10 @@ func madeByOther(err error) bool {
 // order of events.
 func watchesItself(kineEndpoint string) bool { return strings.HasPrefix(kineEndpoint, "nats") }
 
+func isExternalSQL(kineEndpoint string) bool {
+	return strings.HasPrefix(kineEndpoint, "postgres") || strings.HasPrefix(kineEndpoint, "mysql")
+}
+
 // openBackend opens the database. kine would retry for minutes if a database refuses the connection; openBackend
 // returns an error after connectTimeout.
 func openBackend(ctx, kineCtx context.Context, kine *sync.WaitGroup, config drivers.Config) (server.Backend, error) {
@@ -156,7 +160,7 @@ func openBackend(ctx, kineCtx context.Context, kine *sync.WaitGroup, config driv
 		if r.err != nil {
 			return nil, explain(r.err)
 		}
-		return &consistent{Backend: r.backend}, nil
+		return &consistent{Backend: r.backend, external: isExternalSQL(config.Endpoint)}, nil
 	case <-timeout.C:
 		return nil, fmt.Errorf("the datastore did not accept a connection within %s: check the address, the user, the "+
 			"password and the database's name in --datastore (the log has the database's own words)", connectTimeout)

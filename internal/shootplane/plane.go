@@ -98,9 +98,10 @@ func (p *plane) run(ctx context.Context) {
 		p.host.wakeOwner(p.id, p.owner) // the seed's next reconciliation removes the control plane from the Host
 	}()
 	for ctx.Err() == nil {
+		w.now = p.host.cfg.Clock.Now()
 		desired, removing, purging := p.spec()
 		w.reconcile(ctx, desired, removing)
-		if removing && w.running == nil && w.server.isOver() {
+		if removing && w.running == nil && w.server.isOver(w.now) {
 			err := p.host.clean(ctx, p.id, purging)
 			if err == nil {
 				return
@@ -114,6 +115,9 @@ func (p *plane) run(ctx context.Context) {
 // worker is the state of the goroutine of a plane.
 type worker struct {
 	*plane
+	// now is the time for which reconcile and wait check whether a backoff is over: wait does not miss one that ends
+	// between the two.
+	now     time.Time
 	running *running
 	// started is when the API server was started.
 	started time.Time
@@ -145,7 +149,7 @@ func (w *worker) reconcile(ctx context.Context, desired DesiredState, removing b
 		}
 		return
 	}
-	if w.running == nil && w.server.isOver() {
+	if w.running == nil && w.server.isOver(w.now) {
 		w.start(ctx, desired)
 	}
 	if w.running != nil {
@@ -194,7 +198,7 @@ func (w *worker) reconcileControllers(ctx context.Context, desired DesiredState)
 	switch {
 	case !wanted && w.running.controllers != nil:
 		w.running.stopControllers()
-	case wanted && w.running.controllers == nil && w.controllers.isOver():
+	case wanted && w.running.controllers == nil && w.controllers.isOver(w.now):
 		if err := w.running.startControllers(ctx, desired.PodCIDR, w.deleteVolume()); err != nil {
 			w.controllers.extend()
 			w.host.cfg.Log.Error(err, "The controllers of a shoot do not run; trying again", "shoot", w.id)
@@ -231,8 +235,8 @@ func (w *worker) wait(ctx context.Context) {
 	case <-ctx.Done():
 	case <-w.changed:
 	case <-ended:
-	case <-w.server.left():
-	case <-w.controllers.left():
+	case <-w.server.left(w.now):
+	case <-w.controllers.left(w.now):
 	}
 }
 
@@ -252,7 +256,7 @@ type backoff struct {
 }
 
 // isOver reports whether the next attempt is allowed.
-func (b *backoff) isOver() bool { return !b.clock.Now().Before(b.until) }
+func (b *backoff) isOver(now time.Time) bool { return !now.Before(b.until) }
 
 // extend begins after a failed attempt.
 func (b *backoff) extend() {
@@ -263,9 +267,9 @@ func (b *backoff) extend() {
 // reset ends the backoff, and makes the next one short again.
 func (b *backoff) reset() { b.length, b.until = 0, time.Time{} }
 
-// left returns a channel that receives a value when the backoff is over; nil if there is none.
-func (b *backoff) left() <-chan time.Time {
-	if b.isOver() {
+// left returns a channel that receives a value when the backoff is over; nil if it was over at the given time.
+func (b *backoff) left(now time.Time) <-chan time.Time {
+	if b.isOver(now) {
 		return nil
 	}
 	return b.clock.After(b.until.Sub(b.clock.Now()))

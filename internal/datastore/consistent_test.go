@@ -171,7 +171,9 @@ func (cutShort) List(context.Context, string, string, int64, int64, bool) (int64
 	return 7, []*server.KeyValue{{Key: "/a"}}, nil
 }
 
-func (cutShort) Count(_ context.Context, _, _ string, revision int64) (int64, int64, error) { return revision, 2, nil }
+func (cutShort) Count(_ context.Context, _, _ string, revision int64) (int64, int64, error) {
+	return revision, 2, nil
+}
 
 func TestListThatIsCutShortFails(t *testing.T) {
 	for limit, want := range map[int64]error{0: errCutShort, 1: nil, 2: errCutShort} {

@@ -10,6 +10,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	clientcmdv1 "k8s.io/client-go/tools/clientcmd/api/v1"
 	"sigs.k8s.io/yaml"
+
+	"github.com/gardenlite/gardenlite/internal/plainyaml"
 )
 
 // AgentConfig is the configuration of gardener-node-agent. All fields are required.
@@ -109,7 +111,7 @@ func writeKubeconfig(server string, ca []byte, user clientcmdv1.AuthInfo) ([]byt
 // TokenOfKubeconfig returns the token in a kubeconfig.
 func TokenOfKubeconfig(data []byte) (string, error) {
 	config := clientcmdv1.Config{}
-	if err := yaml.Unmarshal(data, &config); err != nil {
+	if err := plainyaml.Unmarshal(data, &config); err != nil {
 		return "", fmt.Errorf("reading a kubeconfig: %w", err)
 	}
 	if len(config.AuthInfos) == 0 || config.AuthInfos[0].AuthInfo.Token == "" {

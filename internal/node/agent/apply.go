@@ -14,9 +14,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/utils/ptr"
-	"sigs.k8s.io/yaml"
 
 	"github.com/gardenlite/gardenlite/internal/node"
+	"github.com/gardenlite/gardenlite/internal/plainyaml"
 )
 
 const (
@@ -99,7 +99,7 @@ func oscIn(secret *corev1.Secret) (*extensionsv1alpha1.OperatingSystemConfig, er
 
 func parse(content []byte) (*extensionsv1alpha1.OperatingSystemConfig, error) {
 	osc := &extensionsv1alpha1.OperatingSystemConfig{}
-	return osc, yaml.Unmarshal(content, osc)
+	return osc, plainyaml.Unmarshal(content, osc)
 }
 
 func (a *Agent) lastApplied() (*extensionsv1alpha1.OperatingSystemConfig, error) {

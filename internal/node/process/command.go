@@ -70,9 +70,15 @@ func (c *container) command(ctx context.Context) (command, error) {
 		values[v.Name] = v.Value
 		environment = append(environment, v.Name+"="+mounts.rewrite(v.Value))
 	}
-	args := slices.Clone(c.image.Args)
+	args, total := slices.Clone(c.image.Args), 0
 	for _, arg := range slices.Concat(c.spec.Command[min(1, len(c.spec.Command)):], c.spec.Args) {
-		args = append(args, mounts.rewrite(expansion.Expand(arg, expansion.MappingFuncFor(values))))
+		if arg, err = expand(arg, values); err != nil {
+			return command{}, fmt.Errorf("%w: argument: %w", errConfig, err)
+		}
+		if total += len(arg); total > maxTotal {
+			return command{}, fmt.Errorf("%w: the arguments have more than %d bytes", errConfig, maxTotal)
+		}
+		args = append(args, mounts.rewrite(arg))
 	}
 	return command{program: c.image.Program, args: args, env: environment, dir: mounts.folder(c.spec.WorkingDir, home)}, nil
 }
@@ -98,10 +104,14 @@ func (c *container) variables(ctx context.Context) ([]corev1.EnvVar, error) {
 			}
 		}
 	}
+	total := 0
 	for _, v := range c.spec.Env {
 		value, ok, err := c.valueOf(ctx, v, values)
 		if err != nil {
 			return nil, err
+		}
+		if total += len(value); total > maxTotal {
+			return nil, fmt.Errorf("%w: the variables have more than %d bytes", errConfig, maxTotal)
 		}
 		if ok {
 			set(v.Name, value)
@@ -144,7 +154,7 @@ func (c *container) valueOf(ctx context.Context, v corev1.EnvVar, before map[str
 	from := v.ValueFrom
 	switch {
 	case from == nil:
-		return expansion.Expand(v.Value, expansion.MappingFuncFor(before)), true, nil
+		value, err = expand(v.Value, before)
 	case from.FieldRef != nil:
 		value, err = c.field(from.FieldRef.FieldPath)
 	case from.ResourceFieldRef != nil:
@@ -170,6 +180,27 @@ func (c *container) valueOf(ctx context.Context, v corev1.EnvVar, before map[str
 		return "", false, fmt.Errorf("%w: variable %s: %w", errConfig, v.Name, err)
 	}
 	return value, true, nil
+}
+
+// maxExpanded is the maximum size in bytes of a variable or an argument whose references are expanded, and maxTotal that
+// of all together. Linux starts no process with more.
+const maxExpanded, maxTotal = 128 << 10, 2 << 20
+
+// expand expands the references $(NAME) in a text. With references to references, a short text has values of any size.
+func expand(text string, values map[string]string) (string, error) {
+	size, value := len(text), expansion.MappingFuncFor(values)
+	expanded := expansion.Expand(text, func(name string) string {
+		if size > maxExpanded {
+			return ""
+		}
+		v := value(name)
+		size += len(v)
+		return v
+	})
+	if size > maxExpanded {
+		return "", fmt.Errorf("it has more than %d bytes", maxExpanded)
+	}
+	return expanded, nil
 }
 
 func missing(found bool, optional *bool, key, in string) error {

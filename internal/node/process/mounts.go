@@ -12,7 +12,6 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/kubernetes/third_party/forked/golang/expansion"
 )
 
 // mount is a mount path in the container, and the folder of the volume, or of a part of it, on this machine.
@@ -38,7 +37,10 @@ func (c *container) findMounts(check func(volume, subPath string) error) (mounts
 				}
 				values[v.Name] = value
 			}
-			subPath = expansion.Expand(m.SubPathExpr, expansion.MappingFuncFor(values))
+			var err error
+			if subPath, err = expand(m.SubPathExpr, values); err != nil {
+				return nil, fmt.Errorf("%w: subPathExpr of volume %s: %w", errConfig, m.Name, err)
+			}
 		}
 		if subPath != "" {
 			if err := check(folder, subPath); err != nil {

@@ -172,14 +172,14 @@ func (r *Runner) podDir(uid string) string { return filepath.Join(r.cfg.Dir, pod
 
 // CleanUp removes the folders of Pods for which gone returns true.
 func (r *Runner) CleanUp(gone func(node, uid string) bool) error {
-	owners, err := filepath.Glob(filepath.Join(r.podDir("*"), ownerFile))
+	folders, err := os.ReadDir(filepath.Join(r.cfg.Dir, podsFolder))
 	if err != nil {
 		return err
 	}
 	var errs []error
-	for _, file := range owners {
-		dir := filepath.Dir(file)
-		if node, err := os.ReadFile(file); err == nil && gone(string(node), filepath.Base(dir)) {
+	for _, folder := range folders {
+		dir := r.podDir(folder.Name())
+		if node, err := os.ReadFile(filepath.Join(dir, ownerFile)); err == nil && gone(string(node), folder.Name()) {
 			errs = append(errs, os.RemoveAll(dir))
 		}
 	}

@@ -5,6 +5,7 @@ package stages
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"time"
@@ -18,6 +19,8 @@ import (
 const (
 	// MaxStages is the maximum number of Stages; the first ones by name count.
 	MaxStages = 100
+	// maxStage is the maximum size of the spec of a Stage, in bytes: expressions are compiled recursively.
+	maxStage = 64 << 10
 	// timeout limits the evaluation of all Stages' expressions, and of the templates of one Stage, for one Pod.
 	timeout = 250 * time.Millisecond
 )
@@ -51,7 +54,13 @@ func New(all []v1alpha1.Stage) (*Player, error) {
 }
 
 // read converts a Stage and compiles its expressions. It returns nil for a Stage without a selector: it selects no Pod.
-func read(stage *v1alpha1.Stage) (*lifecycle.Stage, error) {
+func read(stage *v1alpha1.Stage) (_ *lifecycle.Stage, err error) {
+	defer recovered(&err)
+	if text, err := json.Marshal(stage.Spec); err != nil {
+		return nil, err
+	} else if len(text) > maxStage {
+		return nil, fmt.Errorf("it has more than %d bytes", maxStage)
+	}
 	internal, err := internalversion.ConvertToInternalStage(stage)
 	if err != nil {
 		return nil, err
@@ -109,7 +118,8 @@ type Stage struct {
 func (s *Stage) Name() string { return s.stage.Name() }
 
 // Next returns the next Stage of a Pod, nil if no Stage selects it.
-func (p *Player) Next(ctx context.Context, pod *corev1.Pod, now time.Time) (*Stage, error) {
+func (p *Player) Next(ctx context.Context, pod *corev1.Pod, now time.Time) (_ *Stage, err error) {
+	defer recovered(&err)
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	of := event(pod)
@@ -121,6 +131,13 @@ func (p *Player) Next(ctx context.Context, pod *corev1.Pod, now time.Time) (*Sta
 	return &Stage{stage, max(delay, 0)}, err
 }
 
+// recovered turns a panic into an error: KWOK panics, for example, if the sum of weights is negative.
+func recovered(err *error) {
+	if p := recover(); p != nil {
+		*err = fmt.Errorf("panic: %v", p)
+	}
+}
+
 // Actions are the functions with which a Stage acts on a Pod.
 type Actions struct {
 	Event  func(kind, reason, message string)
@@ -129,8 +146,9 @@ type Actions struct {
 }
 
 // Play plays the Stage for a Pod.
-func (s *Stage) Play(pod *corev1.Pod, now time.Time, addresses Addresses, do Actions) error {
-	_, err := s.stage.DoSteps(0, pod.Finalizers, pod, newRenderer(now, addresses),
+func (s *Stage) Play(pod *corev1.Pod, now time.Time, addresses Addresses, do Actions) (err error) {
+	defer recovered(&err)
+	_, err = s.stage.DoSteps(0, pod.Finalizers, pod, newRenderer(now, addresses),
 		func(event *internalversion.StageEvent) error {
 			do.Event(event.Type, event.Reason, event.Message)
 			return nil

@@ -114,6 +114,8 @@ func TestHostileTemplates(t *testing.T) {
 		`phase: {{ genPrivateKey "rsa" }}`:             `function "genPrivateKey" not defined`,
 		`phase: {{ repeat 1000000000 "x" }}`:           `function "repeat" not defined`,
 		`{{ range until 1000000000 }}x{{ end }}`:       `function "until" not defined`,
+		`{{ $d := dict }}{{ $d = set $d "x" $d }}`:     `function "set" not defined`,
+		"a: &x [1]\nb: [*x, *x]":                       "aliases are not allowed",
 		`{{ range 1000000000 }}x{{ end }}`:             "than",
 		`{{ range 1000000000000 }}{{ end }}`:           "longer than 250ms",
 		`{{ range 1000000000000 }}{{ if . }}{{ else }}{{ range 1000000000000 }}{{ end }}{{ end }}{{ end }}`:       "longer than 250ms",
@@ -128,15 +130,44 @@ func TestHostileTemplates(t *testing.T) {
 	}
 }
 
+// TestHostileNumbers checks that weights and delays for which KWOK panics are errors.
+func TestHostileNumbers(t *testing.T) {
+	hostile := pod()
+	hostile.Annotations = map[string]string{"weight": "-1", "delay": "-2562047h47m16s"}
+	for _, text := range []string{
+		`spec: {resourceRef: {kind: Pod}, selector: {}, weight: -1}`,
+		`spec: {resourceRef: {kind: Pod}, selector: {}, weightFrom: {expressionFrom: .metadata.annotations.weight}}`,
+		`spec: {resourceRef: {kind: Pod}, selector: {}, delay: {durationFrom: {expressionFrom: .metadata.annotations.delay},
+  jitterDurationMilliseconds: 1000}}`,
+	} {
+		s := v1alpha1.Stage{}
+		if err := yaml.Unmarshal([]byte(text), &s); err != nil {
+			t.Fatal(err)
+		}
+		p, err := New([]v1alpha1.Stage{s, s})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := p.Next(t.Context(), hostile, now); err == nil || !strings.Contains(err.Error(), "Int63n") {
+			t.Errorf("%s: error %v", text, err)
+		}
+	}
+}
+
+// deepStage has an expression that would exhaust the stack, which ends the process.
+var deepStage = `spec: {resourceRef: {kind: Pod}, selector: {matchExpressions: [{operator: Exists, key: "` +
+	strings.Repeat("[", 300_000) + "1" + strings.Repeat("]", 300_000) + `"}]}}`
+
 // TestHostileStages checks that expressions are interrupted, and that unsupported Stages are left out.
 func TestHostileStages(t *testing.T) {
 	for text, want := range map[string]string{
-		`spec: {resourceRef: {kind: Pod}, selector: {matchExpressions: [{cel: {expression: "true"}}]}}`:              "CEL",
-		`spec: {resourceRef: {kind: Pod}, selector: {}, weightFrom: {cel: {expression: "1"}}}`:                       "CEL",
-		`spec: {resourceRef: {kind: Pod}, selector: {}, delay: {durationFrom: {cel: {expression: "1"}}}}`:            "CEL",
-		`spec: {resourceRef: {kind: Pod}, selector: {}, steps: [{apply: {template: x}}]}`:                            "apply",
-		`spec: {resourceRef: {kind: Pod}, selector: {}, steps: [{patch: {impersonation: {username: admin}}}]}`:       "impersonation",
-		`spec: {resourceRef: {kind: Pod}, selector: {matchExpressions: [{key: "(", operator: Exists}]}}`:             "",
+		`spec: {resourceRef: {kind: Pod}, selector: {matchExpressions: [{cel: {expression: "true"}}]}}`:        "CEL",
+		`spec: {resourceRef: {kind: Pod}, selector: {}, weightFrom: {cel: {expression: "1"}}}`:                 "CEL",
+		`spec: {resourceRef: {kind: Pod}, selector: {}, delay: {durationFrom: {cel: {expression: "1"}}}}`:      "CEL",
+		`spec: {resourceRef: {kind: Pod}, selector: {}, steps: [{apply: {template: x}}]}`:                      "apply",
+		`spec: {resourceRef: {kind: Pod}, selector: {}, steps: [{patch: {impersonation: {username: admin}}}]}`: "impersonation",
+		`spec: {resourceRef: {kind: Pod}, selector: {matchExpressions: [{key: "(", operator: Exists}]}}`:       "",
+		deepStage: "more than 65536 bytes",
 		`spec: {resourceRef: {kind: Pod}, selector: {matchExpressions: [{key: ".a", operator: Between}]}}`:           "",
 		`spec: {resourceRef: {kind: Node}, selector: {matchExpressions: [{cel: {expression: "for others"}}]}}`:       "-",
 		`spec: {resourceRef: {kind: Pod}, selector: {matchExpressions: [{key: "[range(1e12)]", operator: Exists}]}}`: "-",

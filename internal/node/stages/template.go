@@ -11,21 +11,22 @@ import (
 	"time"
 
 	"github.com/Masterminds/sprig/v3"
-	"sigs.k8s.io/yaml"
+
+	"github.com/gardenlite/gardenlite/internal/plainyaml"
 )
 
 // maxOutput is the maximum output of a template in bytes.
 const maxOutput = 64 << 10
 
-// pure are the functions of sprig that Stages may call: they read only their arguments, and their results are not much
-// larger. KWOK allows all functions of sprig, some of which read the environment and query name servers.
+// pure are the functions of sprig that Stages may call: they only read their arguments, and their results are not much
+// larger. With set, a map could contain itself. KWOK allows all functions of sprig, some of which read the environment and query name servers.
 var pure = []string{
 	"add", "add1", "append", "atoi", "b64dec", "b64enc", "camelcase", "ceil", "coalesce", "compact", "concat", "contains", "default",
 	"dict", "div", "duration", "empty", "fail", "first", "float64", "floor", "get", "has", "hasKey", "hasPrefix", "hasSuffix", "initial",
 	"int", "int64", "join", "keys", "kindIs", "last", "list", "lower", "max", "min", "mod", "mul", "omit", "pick", "pluck", "prepend",
-	"quote", "replace", "rest", "reverse", "round", "set", "sha256sum", "slice", "sortAlpha", "splitList", "squote", "sub", "ternary",
+	"quote", "replace", "rest", "reverse", "round", "sha256sum", "slice", "sortAlpha", "splitList", "squote", "sub", "ternary",
 	"title", "toDecimal", "toJson", "toString", "toStrings", "trim", "trimAll", "trimPrefix", "trimSuffix", "trunc", "typeIs", "uniq",
-	"unset", "upper", "values",
+	"upper", "values",
 }
 
 // Addresses are the addresses of a Pod and of its node.
@@ -117,7 +118,7 @@ func (r renderer) ToJSON(text string, original any) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	return yaml.YAMLToJSON(data)
+	return plainyaml.ToJSON(data)
 }
 
 // limited is a buffer for at most maxOutput bytes.

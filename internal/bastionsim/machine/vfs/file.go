@@ -215,6 +215,25 @@ func (f *File) Write(p []byte) (int, error) {
 	return count, fail("write", f.name, err)
 }
 
+// replace replaces the content.
+func (f *File) replace(data []byte) error {
+	if f.dev != noDevice {
+		_, err := f.Write(data)
+		return err
+	}
+	f.fs.mu.Lock()
+	defer f.fs.mu.Unlock()
+	n, err := f.fs.own(f.ino)
+	if err == 0 {
+		err = f.fs.resize(n, int64(len(data)))
+	}
+	if err == 0 {
+		copy(n.data, data)
+		n.mode &^= fs.ModeSetuid
+	}
+	return fail("write", f.name, err)
+}
+
 // Seek sets the current position.
 func (f *File) Seek(offset int64, whence int) (int64, error) {
 	f.mu.Lock()

@@ -324,14 +324,15 @@ func (v *View) ReadFile(name string) ([]byte, error) {
 	return io.ReadAll(io.LimitReader(f, v.fs.limits.FileSize))
 }
 
-// WriteFile replaces a file's content, or creates the file. The file gets the mode even if it exists already.
+// WriteFile replaces a file's content atomically, or creates the file. Without room, the old content stays. The file gets
+// the mode even if it exists already.
 func (v *View) WriteFile(name string, data []byte, mode fs.FileMode) error {
-	f, err := v.OpenFile(name, O_WRONLY|O_CREATE|O_TRUNC, mode)
+	f, err := v.OpenFile(name, O_WRONLY|O_CREATE, mode)
 	if err != nil {
 		return err
 	}
 	defer f.Close()
-	if _, err := f.Write(data); err != nil {
+	if err := f.replace(data); err != nil {
 		return err
 	}
 	if info, err := f.Stat(); err != nil || info.Mode()&modeBits == mode&modeBits || !info.Mode().IsRegular() {

@@ -19,7 +19,8 @@ import (
 const maxOutput = 64 << 10
 
 // pure are the functions of sprig that Stages may call: they only read their arguments, and their results are not much
-// larger. With set, a map could contain itself. KWOK allows all functions of sprig, some of which read the environment and query name servers.
+// larger. KWOK allows all functions of sprig, some of which read the environment and query name servers; with set, a map
+// could contain itself.
 var pure = []string{
 	"add", "add1", "append", "atoi", "b64dec", "b64enc", "camelcase", "ceil", "coalesce", "compact", "concat", "contains", "default",
 	"dict", "div", "duration", "empty", "fail", "first", "float64", "floor", "get", "has", "hasKey", "hasPrefix", "hasSuffix", "initial",

@@ -1,4 +1,4 @@
-// Package retry repeats what failed. It replaces client-go's util/retry, which returns nil if an attempt returns the
+// Package retry repeats failed attempts. It replaces client-go's util/retry, which returns nil if an attempt returns the
 // error of a context that ended or of a request that timed out.
 package retry
 
@@ -11,7 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 )
 
-// DefaultBackoff is for updates that a client or a controller of the same process may have made outdated.
+// DefaultBackoff is for updates of objects that other clients may change at the same time.
 var DefaultBackoff = wait.Backoff{Steps: 4, Duration: 10 * time.Millisecond, Factor: 5, Jitter: 0.1}
 
 // OnConflict calls attempt until it returns another error than a conflict, with DefaultBackoff. attempt reads what it

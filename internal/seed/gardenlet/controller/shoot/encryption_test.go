@@ -139,7 +139,8 @@ func TestRewriteThatTimesOut(t *testing.T) {
 	objects.PrependReactor("patch", "secrets", func(clienttesting.Action) (bool, runtime.Object, error) {
 		return true, nil, context.DeadlineExceeded
 	})
-	if err := rewrite(t.Context(), objects.Resource(corev1.SchemeGroupVersion.WithResource("secrets"))); !errors.Is(err, context.DeadlineExceeded) {
+	secrets := objects.Resource(corev1.SchemeGroupVersion.WithResource("secrets"))
+	if err := rewrite(t.Context(), secrets); !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("error %v, want %v", err, context.DeadlineExceeded)
 	}
 }

@@ -65,8 +65,8 @@ func read(stage *v1alpha1.Stage) (_ *lifecycle.Stage, err error) {
 	if err != nil {
 		return nil, err
 	}
-	if !supported(&internal.Spec) {
-		return nil, errUnsupported
+	if err := supported(&internal.Spec); err != nil {
+		return nil, err
 	}
 	read := lifecycle.NewStage(internal)
 	if read == nil {
@@ -78,29 +78,41 @@ func read(stage *v1alpha1.Stage) (_ *lifecycle.Stage, err error) {
 	return read, err
 }
 
-func supported(spec *internalversion.StageSpec) bool {
+func supported(spec *internalversion.StageSpec) error {
 	from := []*internalversion.ExpressionFrom{spec.WeightFrom}
 	if spec.Delay != nil {
 		from = append(from, spec.Delay.DurationFrom, spec.Delay.JitterDurationFrom)
 	}
+	var jq []string
 	for _, f := range from {
-		if f != nil && f.CEL != nil {
-			return false
+		switch {
+		case f != nil && f.CEL != nil:
+			return errUnsupported
+		case f != nil && f.JQ != nil:
+			jq = append(jq, f.JQ.Expression)
 		}
 	}
 	if spec.Selector != nil {
 		for _, expression := range spec.Selector.MatchExpressions {
-			if expression.CEL != nil {
-				return false
+			switch {
+			case expression.CEL != nil:
+				return errUnsupported
+			case expression.JQ != nil:
+				jq = append(jq, expression.JQ.Key)
 			}
 		}
 	}
 	for _, step := range spec.Steps {
 		if step.Apply != nil || step.Patch != nil && step.Patch.Impersonation != nil {
-			return false
+			return errUnsupported
 		}
 	}
-	return true
+	for _, expression := range jq {
+		if err := checkJQ(expression); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func event(pod *corev1.Pod) *lifecycle.Event {

@@ -108,16 +108,27 @@ func TestHostileTemplates(t *testing.T) {
 	}
 	defer os.Unsetenv("SECRET_OF_THE_USER")
 	for template, want := range map[string]string{
-		`phase: {{ env "SECRET_OF_THE_USER" }}`:        `function "env" not defined`,
-		`phase: {{ expandenv "$SECRET_OF_THE_USER" }}`: `function "expandenv" not defined`,
-		`phase: {{ getHostByName "example.com" }}`:     `function "getHostByName" not defined`,
-		`phase: {{ genPrivateKey "rsa" }}`:             `function "genPrivateKey" not defined`,
-		`phase: {{ repeat 1000000000 "x" }}`:           `function "repeat" not defined`,
-		`{{ range until 1000000000 }}x{{ end }}`:       `function "until" not defined`,
-		`{{ $d := dict }}{{ $d = set $d "x" $d }}`:     `function "set" not defined`,
-		"a: &x [1]\nb: [*x, *x]":                       "aliases are not allowed",
-		`{{ range 1000000000 }}x{{ end }}`:             "than",
-		`{{ range 1000000000000 }}{{ end }}`:           "longer than 250ms",
+		`phase: {{ env "SECRET_OF_THE_USER" }}`:                                           `function "env" not defined`,
+		`phase: {{ expandenv "$SECRET_OF_THE_USER" }}`:                                    `function "expandenv" not defined`,
+		`phase: {{ getHostByName "example.com" }}`:                                        `function "getHostByName" not defined`,
+		`phase: {{ genPrivateKey "rsa" }}`:                                                `function "genPrivateKey" not defined`,
+		`phase: {{ repeat 1000000000 "x" }}`:                                              `function "repeat" not defined`,
+		`{{ range until 1000000000 }}x{{ end }}`:                                          `function "until" not defined`,
+		`{{ $d := dict }}{{ $d = set $d "x" $d }}`:                                        `function "set" not defined`,
+		`{{ printf "%1000000d" 1 }}`:                                                      "more than three digits",
+		`{{ printf "%[2]*[1]d" 1 1000000 }}`:                                              "more than three digits",
+		`{{ $x := "xxxxxxxx" }}{{ range 60 }}{{ $x = print $x $x }}{{ end }}`:             "more than 4194304 bytes",
+		`{{ $x := "xxxxxxxx" }}{{ range 60 }}{{ $x = printf "%s%s" $x $x }}{{ end }}`:     "more than 4194304 bytes",
+		`{{ $x := "xxxxxxxx" }}{{ range 60 }}{{ $x = replace "x" $x $x }}{{ end }}`:       "more than 4194304 bytes",
+		`{{ $x := list 1 }}{{ range 60 }}{{ $x = concat $x $x }}{{ end }}`:                "more than 4194304 bytes",
+		`{{ $x := list 1 }}{{ range 60 }}{{ $x = list $x $x }}{{ end }}{{ toJson $x }}`:   "more than 4194304 bytes",
+		`{{ $x := dict }}{{ range 60 }}{{ $x = dict "a" $x "b" $x }}{{ end }}{{ $x }}`:    "more than 4194304 bytes",
+		`{{ $x := "<" }}{{ range 60 }}{{ $x = js $x }}{{ end }}`:                          "more than 4194304 bytes",
+		`{{ define "a" }}{{ template "a" (js . .) }}{{ end }}{{ template "a" "xxxxxx" }}`: "more than 4194304 bytes",
+		"a: &x [1]\nb: [*x, *x]":                                                          "aliases are not allowed",
+		`{{ range 1000000000 }}x{{ end }}`:                                                "than",
+		`{{ range 1000000000000 }}{{ end }}`:                                              "longer than 250ms",
+
 		`{{ range 1000000000000 }}{{ if . }}{{ else }}{{ range 1000000000000 }}{{ end }}{{ end }}{{ end }}`:       "longer than 250ms",
 		`{{ define "a" }}{{ template "a" }}{{ template "a" }}{{ end }}{{ template "a" }}`:                         "",
 		`{{ define "a" }}{{ range 1000000000000 }}{{ end }}{{ end }}{{ with 1 }}{{ template "a" }}{{ end }}`:      "longer than 250ms",
@@ -154,13 +165,51 @@ func TestHostileNumbers(t *testing.T) {
 	}
 }
 
+// TestJQ checks that expressions may read and compare, and nothing by which values grow.
+func TestJQ(t *testing.T) {
+	for expression, want := range map[string]string{
+		`.metadata.annotations["pod-create.stage.kwok.x-k8s.io/delay"]`:                         "",
+		`.status.conditions.[] | select( .type == "Ready" ) | .status`:                          "",
+		`.spec.containers | length > 1 and (.[0:1] | any(.name | startswith("a"))) // .status?`: "",
+		`"x" * 1000000`:                 "operator *",
+		`.metadata.name | . + .`:        "operator +",
+		`.status[.metadata.name + "x"]`: "operator +",
+		`.["\(.)"]`:                     "interpolation",
+		`.[(1 * 2):]`:                   "operator *",
+		`first("a" * 2)`:                "operator *",
+		`"\(.)"`:                        "interpolation",
+		`[., .]`:                        "is not supported",
+		`{a: .}`:                        "is not supported",
+		`..`:                            "is not supported",
+		`-(1 * 2)`:                      "is not supported",
+		`if . then 1 else 2 end`:        "is not supported",
+		`reduce .[] as $x (0; .)`:       "is not supported",
+		`foreach .[] as $x (0; .)`:      "is not supported",
+		`label $x | break $x`:           "is not supported",
+		`try error("x")`:                "is not supported",
+		`@base64`:                       "is not supported",
+		`def f: f; f`:                   "definitions and variables",
+		`. as $x | $x`:                  "definitions and variables",
+		`.[range(10)]`:                  "the function range",
+		`$ENV`:                          "the function $ENV",
+		`(`:                             "unexpected",
+	} {
+		if err := checkJQ(expression); want == "" && err != nil || want != "" && (err == nil || !strings.Contains(err.Error(), want)) {
+			t.Errorf("%s: %v", expression, err)
+		}
+	}
+}
+
 // deepStage has an expression that would exhaust the stack, which ends the process.
 var deepStage = `spec: {resourceRef: {kind: Pod}, selector: {matchExpressions: [{operator: Exists, key: "` +
 	strings.Repeat("[", 300_000) + "1" + strings.Repeat("]", 300_000) + `"}]}}`
 
 // TestHostileStages checks that expressions are interrupted, and that unsupported Stages are left out.
 func TestHostileStages(t *testing.T) {
+	endless := strings.Repeat("(.,.)|", 60) + "."
 	for text, want := range map[string]string{
+		`spec: {resourceRef: {kind: Pod}, selector: {matchExpressions: [{operator: Exists, key: "` + endless + `"}]}}`: "-",
+
 		`spec: {resourceRef: {kind: Pod}, selector: {matchExpressions: [{cel: {expression: "true"}}]}}`:        "CEL",
 		`spec: {resourceRef: {kind: Pod}, selector: {}, weightFrom: {cel: {expression: "1"}}}`:                 "CEL",
 		`spec: {resourceRef: {kind: Pod}, selector: {}, delay: {durationFrom: {cel: {expression: "1"}}}}`:      "CEL",
@@ -170,8 +219,7 @@ func TestHostileStages(t *testing.T) {
 		deepStage: "more than 65536 bytes",
 		`spec: {resourceRef: {kind: Pod}, selector: {matchExpressions: [{key: ".a", operator: Between}]}}`:           "",
 		`spec: {resourceRef: {kind: Node}, selector: {matchExpressions: [{cel: {expression: "for others"}}]}}`:       "-",
-		`spec: {resourceRef: {kind: Pod}, selector: {matchExpressions: [{key: "[range(1e12)]", operator: Exists}]}}`: "-",
-		`spec: {resourceRef: {kind: Pod}, selector: {matchExpressions: [{key: "def f: f; f", operator: Exists}]}}`:   "-",
+		`spec: {resourceRef: {kind: Pod}, selector: {matchExpressions: [{key: "[range(1e12)]", operator: Exists}]}}`: "not supported",
 	} {
 		s := v1alpha1.Stage{}
 		if err := yaml.Unmarshal([]byte(text), &s); err != nil {

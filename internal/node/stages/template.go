@@ -5,6 +5,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"reflect"
+	"regexp"
+	"slices"
 	"strconv"
 	"text/template"
 	"text/template/parse"
@@ -15,20 +18,27 @@ import (
 	"github.com/gardenlite/gardenlite/internal/plainyaml"
 )
 
-// maxOutput is the maximum output of a template in bytes.
-const maxOutput = 64 << 10
+const (
+	// maxOutput is the maximum output of a template in bytes.
+	maxOutput = 64 << 10
+	// maxArguments is the maximum size of all arguments of functions that the templates of one Stage call, in bytes. It
+	// limits the memory that their results take.
+	maxArguments = 4 << 20
+)
 
-// pure are the functions of sprig that Stages may call: they only read their arguments, and their results are not much
-// larger. KWOK allows all functions of sprig, some of which read the environment and query name servers; with set, a map
-// could contain itself.
+// pure are the functions of sprig that Stages may call: they only read their arguments, in a time that grows as the
+// arguments do. KWOK allows all functions of sprig, some of which read the environment and query name servers; with set,
+// a map could contain itself.
 var pure = []string{
 	"add", "add1", "append", "atoi", "b64dec", "b64enc", "camelcase", "ceil", "coalesce", "compact", "concat", "contains", "default",
 	"dict", "div", "duration", "empty", "fail", "first", "float64", "floor", "get", "has", "hasKey", "hasPrefix", "hasSuffix", "initial",
 	"int", "int64", "join", "keys", "kindIs", "last", "list", "lower", "max", "min", "mod", "mul", "omit", "pick", "pluck", "prepend",
 	"quote", "replace", "rest", "reverse", "round", "sha256sum", "slice", "sortAlpha", "splitList", "squote", "sub", "ternary",
-	"title", "toDecimal", "toJson", "toString", "toStrings", "trim", "trimAll", "trimPrefix", "trimSuffix", "trunc", "typeIs", "uniq",
-	"upper", "values",
+	"title", "toDecimal", "toJson", "toString", "toStrings", "trim", "trimPrefix", "trimSuffix", "trunc", "typeIs", "upper", "values",
 }
+
+// multiplying are the functions whose results may be as large as the product of the sizes of their arguments.
+var multiplying = []string{"join", "printf", "replace"}
 
 // Addresses are the addresses of a Pod and of its node.
 type Addresses struct{ Node, Pod []string }
@@ -45,6 +55,9 @@ func newRenderer(now time.Time, addresses Addresses) renderer {
 			}
 			return "", nil
 		},
+		"html": template.HTMLEscaper, "js": template.JSEscaper, "print": fmt.Sprint, "printf": printf, "println": fmt.Sprintln,
+		"urlquery": template.URLQueryEscaper,
+
 		"Now":     func() string { return now.Format(time.RFC3339Nano) },
 		"Quote":   quote,
 		"YAML":    func(v any, _ ...int) (string, error) { data, err := json.Marshal(v); return string(data), err },
@@ -61,7 +74,69 @@ func newRenderer(now time.Time, addresses Addresses) renderer {
 	for _, name := range pure {
 		funcs[name] = all[name]
 	}
+	left := maxArguments
+	for name, f := range funcs {
+		funcs[name] = limitArguments(f, slices.Contains(multiplying, name), &left)
+	}
 	return renderer{funcs}
+}
+
+// limitArguments returns a function that subtracts the size of its arguments from what is left, and fails if that is too
+// little. A template turns the panic into an error.
+func limitArguments(f any, multiplies bool, left *int) any {
+	call := reflect.ValueOf(f)
+	return reflect.MakeFunc(call.Type(), func(args []reflect.Value) []reflect.Value {
+		cost, largest := 0, 0
+		for _, arg := range args {
+			size := sizeOf(arg, *left)
+			cost += size
+			largest = max(largest, size)
+		}
+		if multiplies {
+			cost = max(cost, largest*(cost-largest))
+		}
+		if *left -= cost; *left < 0 {
+			panic(fmt.Errorf("the arguments of functions in templates have more than %d bytes", maxArguments))
+		}
+		if call.Type().IsVariadic() {
+			return call.CallSlice(args)
+		}
+		return call.Call(args)
+	}).Interface()
+}
+
+// sizeOf returns the size of a value with all values in it, or more than the maximum if it is larger.
+func sizeOf(v reflect.Value, most int) int {
+	size := 16
+	add := func(v reflect.Value) bool {
+		size += sizeOf(v, most-size)
+		return size <= most
+	}
+	switch v.Kind() {
+	case reflect.Interface, reflect.Pointer:
+		if !v.IsNil() {
+			return sizeOf(v.Elem(), most)
+		}
+	case reflect.String:
+		size += v.Len()
+	case reflect.Slice:
+		for i := 0; i < v.Len() && add(v.Index(i)); i++ {
+		}
+	case reflect.Map:
+		for each := v.MapRange(); each.Next() && add(each.Key()) && add(each.Value()); {
+		}
+	}
+	return size
+}
+
+// wide matches a verb of a format with a width or precision that has more than three digits, or is an argument.
+var wide = regexp.MustCompile(`%[^%A-Za-z]*([0-9]{4}|\*)`)
+
+func printf(format string, args ...any) (string, error) {
+	if wide.MatchString(format) {
+		return "", fmt.Errorf("printf: %q has a width or precision of more than three digits", format)
+	}
+	return fmt.Sprintf(format, args...), nil
 }
 
 func first(all []string) string {

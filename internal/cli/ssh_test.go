@@ -2,9 +2,15 @@ package cli
 
 import (
 	"bytes"
+	"context"
+	"fmt"
+	"io"
 	"slices"
 	"strings"
 	"testing"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
 // TestSSHWithoutLandscape: invalid arguments are reported first, then that the landscape is not running.
@@ -47,4 +53,19 @@ func runLine(t *testing.T, line string) (code int, out, errs string) {
 	}
 	code = run(t.Context(), args, streams{strings.NewReader(""), &stdout, &stderr})
 	return code, stdout.String(), stderr.String()
+}
+
+// TestRefused checks that a Bastion that may have been created although its request failed is deleted.
+func TestRefused(t *testing.T) {
+	for _, err := range []error{apierrors.NewForbidden(schema.GroupResource{}, "x", nil), apierrors.NewTooManyRequests("", 1),
+		apierrors.NewAlreadyExists(schema.GroupResource{}, "x")} {
+		if !refused(fmt.Errorf("creating: %w", err)) {
+			t.Errorf("%v is no refusal", err)
+		}
+	}
+	for _, err := range []error{apierrors.NewTimeoutError("", 1), apierrors.NewInternalError(io.EOF), io.EOF, context.Canceled} {
+		if refused(fmt.Errorf("creating: %w", err)) {
+			t.Errorf("%v is a refusal", err)
+		}
+	}
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"net/http"
 	"strings"
 	"sync"
 	"time"
@@ -13,7 +14,6 @@ import (
 	operationsv1alpha1 "github.com/gardener/gardener/pkg/apis/operations/v1alpha1"
 	"golang.org/x/sync/errgroup"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/gardenlite/gardenlite/internal/landscape/statedir"
 	"github.com/gardenlite/gardenlite/internal/sshclient"
@@ -68,7 +68,7 @@ func (s *sshFlags) run(ctx context.Context, g *globals) error {
 			}
 		}()
 		if err := client.Create(ctx, created); err != nil {
-			stays = apierrors.ReasonForError(err) != metav1.StatusReasonUnknown // it was refused: there is nothing to delete
+			stays = refused(err) // there is nothing to delete
 			return err
 		}
 	}
@@ -89,6 +89,12 @@ func (s *sshFlags) run(ctx context.Context, g *globals) error {
 	}
 	stays = stays || s.keep
 	return s.open(ctx, g, client, target)
+}
+
+// refused reports whether the API server refused a request. After a timeout or another failure, it may be fulfilled.
+func refused(err error) bool {
+	status := apierrors.APIStatus(nil)
+	return errors.As(err, &status) && status.Status().Code < http.StatusInternalServerError
 }
 
 // keyPair returns the key pair for the bastion: the user's, the kept one, or a new one.

@@ -264,7 +264,7 @@ func (h *hub) history(ctx context.Context, from int64) (events []*server.Event, 
 }
 
 // readHistory reads the events of all keys between two revisions. It knows when it has all of them because each
-// revision has an event.
+// revision has an event. One is missing if the connection to the database breaks while kine reads.
 func (h *hub) readHistory(parent context.Context, from, to int64) ([]*server.Event, int64, error) {
 	ctx, cancel := context.WithTimeout(parent, historyPatience)
 	result := h.backend.Watch(ctx, "", "", from)
@@ -283,9 +283,13 @@ func (h *hub) readHistory(parent context.Context, from, to int64) ([]*server.Eve
 				return nil, 0, errHistory
 			}
 			for _, event := range batch {
-				if event != nil && event.KV != nil {
-					events = append(events, event)
+				if event == nil || event.KV == nil {
+					continue
 				}
+				if n := len(events); n > 0 && event.KV.ModRevision != events[n-1].KV.ModRevision+1 {
+					return nil, 0, errHistory
+				}
+				events = append(events, event)
 			}
 			if n := len(events); n > 0 && events[n-1].KV.ModRevision >= to {
 				return events, 0, nil

@@ -166,6 +166,24 @@ func TestHistoryThatDoesNotCome(t *testing.T) {
 	})
 }
 
+// TestHistoryWithoutARevision: kine returns what it has read of the past when the connection to the database breaks.
+func TestHistoryWithoutARevision(t *testing.T) {
+	for missing, want := range map[int64]error{0: nil, 3: errHistory} {
+		past := make(chan []*server.Event, 5)
+		for revision := int64(1); revision <= 5; revision++ {
+			if revision != missing {
+				past <- eventsAt(revision)
+			}
+		}
+		close(past)
+		h := &hub{backend: neverEnds{events: past}}
+		events, _, err := h.readHistory(t.Context(), 1, 5)
+		if !errors.Is(err, want) || err == nil && len(events) != 5 {
+			t.Errorf("without revision %d: %d events, %v", missing, len(events), err)
+		}
+	}
+}
+
 // TestRevisionWithoutEvent: kine's SQL drivers use up a revision when an insert fails, and report it only to later
 // subscribers.
 func TestRevisionWithoutEvent(t *testing.T) {

@@ -289,11 +289,9 @@ func (s *Server) ClientConfig(component, user string, groups ...string) (*rest.C
 	if err != nil {
 		return nil, err
 	}
-	tls := rest.TLSClientConfig{CAFile: s.pki.CAFile(), CertFile: client.CertFile, KeyFile: client.KeyFile}
-	if s.cfg.Authorities != nil {
-		// A client with a CA file notices a changed CA only after some time.
-		tls.CAFile, tls.CAData = "", s.pki.CAPEM()
-	}
+	// Without a CA file: client-go caches transports by the names of their files and notices a changed CA only after some
+	// time, but a cluster may be created with the name of one that was deleted.
+	tls := rest.TLSClientConfig{CAData: s.pki.CAPEM(), CertFile: client.CertFile, KeyFile: client.KeyFile}
 	return &rest.Config{Host: s.URL(), UserAgent: "gardenlite/" + component, TLSClientConfig: tls}, nil
 }
 

@@ -12,7 +12,6 @@ import (
 
 // These files exist only in a PKI with given authorities.
 const (
-	caBundleFile             = "ca-bundle.crt"
 	clientCABundleFile       = "ca-client-bundle.crt"
 	serviceAccountBundleFile = "service-account-bundle.key"
 )
@@ -46,7 +45,7 @@ func (p *PKI) takeGiven() error {
 		{"ca-client.key", given.ClientCA.Key}, {"ca-client.crt", given.ClientCA.Cert},
 		{"front-proxy-ca.key", given.FrontProxyCA.Key}, {"front-proxy-ca.crt", given.FrontProxyCA.Cert},
 		{"service-account.key", given.ServiceAccountKey}, {serviceAccountBundleFile, given.ServiceAccountBundle},
-		{caBundleFile, given.CABundle}, {clientCABundleFile, given.ClientCABundle},
+		{clientCABundleFile, given.ClientCABundle},
 	} {
 		current, err := os.ReadFile(p.file(file.name))
 		if err == nil && bytes.Equal(current, file.data) {

@@ -102,11 +102,10 @@ func (p *PKI) loadAuthorities() error {
 	return p.ensureSigningKey(p.ServiceAccountKeyFile())
 }
 
-// CAFile and the other methods return the paths for an API server's options and for controllers. CAFile has the
-// authorities that clients trust, ClientCAFile those whose client certificates are accepted. SigningCertFile and
-// SigningKeyFile are the authority that signs client certificates. ServiceAccountKeyFile signs tokens, and
-// ServiceAccountBundleFile has every key whose tokens are accepted.
-func (p *PKI) CAFile() string          { return p.ownOr("ca.crt", caBundleFile) }
+// ClientCAFile and the other methods return the paths for an API server's options and for controllers. ClientCAFile has
+// the authorities whose client certificates are accepted. SigningCertFile and SigningKeyFile are the authority that signs
+// client certificates. ServiceAccountKeyFile signs tokens, and ServiceAccountBundleFile has every key whose tokens are
+// accepted.
 func (p *PKI) ClientCAFile() string    { return p.ownOr("ca.crt", clientCABundleFile) }
 func (p *PKI) SigningCertFile() string { return p.ownOr("ca.crt", "ca-client.crt") }
 func (p *PKI) SigningKeyFile() string  { return p.ownOr("ca.key", "ca-client.key") }

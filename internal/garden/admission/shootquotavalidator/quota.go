@@ -98,7 +98,7 @@ func validateLifetime(shoot *gardencore.Shoot, quotas []*gardencore.Quota, now t
 	if err != nil {
 		return field.Invalid(path, timestamp, "must be a time as 2006-01-02T15:04:05Z")
 	}
-	if expiration.After(now.Add(time.Duration(*days) * 24 * time.Hour)) {
+	if expiration.After(now.UTC().AddDate(0, 0, int(*days))) {
 		return field.Forbidden(path, fmt.Sprintf("the quotas allow only %d more day(s)", ptr.Deref(days, 0)))
 	}
 	return nil

@@ -2,6 +2,7 @@ package shootquotavalidator
 
 import (
 	"context"
+	"math"
 	"strings"
 	"testing"
 	"time"
@@ -168,6 +169,7 @@ func TestMetrics(t *testing.T) {
 
 func TestLifetime(t *testing.T) {
 	p := newPlugin(t, nil, newQuota("long", "Project", new(int32(7)), nil), newQuota("short", "Secret", new(int32(2)), nil))
+	longest := newPlugin(t, nil, newQuota("longest", "Project", new(int32(math.MaxInt32)), nil))
 	path := "metadata.annotations[" + v1beta1constants.ShootExpirationTimestamp + "]"
 	for name, test := range map[string]struct{ before, after, refused string }{
 		"within":    {after: now.Add(48 * time.Hour).Format(time.RFC3339)},
@@ -185,6 +187,9 @@ func TestLifetime(t *testing.T) {
 				return shoot
 			}
 			check(t, runValidate(p, expiring(test.after), expiring(test.before)), test.refused)
+			if test.refused == path && test.after != "soon" {
+				check(t, runValidate(longest, expiring(test.after), expiring(test.before)), "")
+			}
 		})
 	}
 }

@@ -7,6 +7,7 @@ package shootquota
 import (
 	"context"
 	"fmt"
+	"math"
 	"time"
 
 	corev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
@@ -34,6 +35,9 @@ const ControllerName = "shoot-quota"
 const DefaultSyncPeriod = time.Hour
 
 const day = 24 * time.Hour
+
+// maxDays is the longest lifetime that a time.Duration can hold, 292 years.
+const maxDays = int32(math.MaxInt64 / day)
 
 // Reconciler deletes Shoots whose lifetime has ended.
 type Reconciler struct {
@@ -123,7 +127,7 @@ func (r *Reconciler) quotas(ctx context.Context, shoot *corev1beta1.Shoot) ([]co
 func (r *Reconciler) end(ctx context.Context, shoot *corev1beta1.Shoot, days int32) (time.Time, error) {
 	text, ok := shoot.Annotations[constants.ShootExpirationTimestamp]
 	if !ok {
-		text = shoot.CreationTimestamp.Add(time.Duration(days) * day).Format(time.RFC3339)
+		text = shoot.CreationTimestamp.Add(time.Duration(min(days, maxDays)) * day).Format(time.RFC3339)
 		if err := r.Annotate(ctx, shoot, map[string]string{constants.ShootExpirationTimestamp: text}); err != nil {
 			return time.Time{}, fmt.Errorf("writing when the time of the Shoot %s/%s is up: %w", shoot.Namespace, shoot.Name, err)
 		}

@@ -1,6 +1,7 @@
 package shootquota
 
 import (
+	"math"
 	"testing"
 	"time"
 
@@ -52,6 +53,7 @@ func TestEnd(t *testing.T) {
 		"over, by CredentialsBinding":   {credentialsBinding: refs("three"), after: 4 * day, want: end, deleted: true},
 		"prolonged": {secretBinding: refs("three"), after: 4 * day, annotation: "2026-01-07T00:00:00Z",
 			want: "2026-01-07T00:00:00Z", again: time.Hour},
+		"lives long":                     {secretBinding: refs("longest"), want: "2318-04-12T00:00:00Z", again: time.Hour},
 		"with a wrong annotation":        {secretBinding: refs("three"), annotation: "soon", want: "soon", fails: true},
 		"with a quota that is not there": {secretBinding: refs("gone"), fails: true},
 	} {
@@ -62,6 +64,7 @@ func TestEnd(t *testing.T) {
 				shoot.Annotations = map[string]string{constants.ShootExpirationTimestamp: test.annotation}
 			}
 			objects := []client.Object{shoot, quota("unlimited", nil), quota("three", ptr.To[int32](3)), quota("seven", ptr.To[int32](7)),
+				quota("longest", ptr.To[int32](math.MaxInt32)),
 				&corev1beta1.SecretBinding{ObjectMeta: at("garden-dev", "sb"), Quotas: test.secretBinding},
 				&securityv1alpha1.CredentialsBinding{ObjectMeta: at("garden-dev", "cb"), Quotas: test.credentialsBinding}}
 			if test.secretBinding != nil {

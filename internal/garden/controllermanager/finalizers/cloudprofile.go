@@ -3,6 +3,7 @@ package finalizers
 import (
 	"context"
 	"fmt"
+	"math"
 	"slices"
 	"time"
 
@@ -64,7 +65,7 @@ func untilNextStage(spec *gardencore.CloudProfileSpec, now time.Time) (wait time
 				continue
 			}
 			// A stage has started only after its start time.
-			if until := stage.StartTime.Sub(now) + time.Nanosecond; wait == 0 || until < wait {
+			if until := min(stage.StartTime.Sub(now), math.MaxInt64-1) + 1; wait == 0 || until < wait {
 				wait = until
 			}
 		}

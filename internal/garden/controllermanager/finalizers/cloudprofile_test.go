@@ -1,6 +1,7 @@
 package finalizers
 
 import (
+	"math"
 	"testing"
 	"time"
 
@@ -16,6 +17,7 @@ func TestCloudProfileStatus(t *testing.T) {
 		{Version: "1.33.0", ExpirationDate: at(time.Hour)},
 		{Version: "1.34.0", Classification: ptr.To(corev1beta1.ClassificationPreview)},
 		{Version: "1.32.0", ExpirationDate: at(-time.Hour)},
+		{Version: "1.31.0", ExpirationDate: &metav1.Time{Time: start.AddDate(7900, 0, 0)}}, // more than a time.Duration can hold
 	}
 	profile.Spec.MachineImages = []corev1beta1.MachineImage{
 		{Name: "image", Versions: []corev1beta1.MachineImageVersion{{ExpirableVersion: corev1beta1.ExpirableVersion{
@@ -40,11 +42,11 @@ func TestCloudProfileStatus(t *testing.T) {
 		}
 	}
 	type all = []corev1beta1.VersionClassification
-	want(time.Hour, all{"supported", "preview", "expired"}, "unavailable")
+	want(time.Hour, all{"supported", "preview", "expired", "supported"}, "unavailable")
 	w.clock.SetTime(start.Add(time.Hour + time.Second))
-	want(time.Hour-time.Second, all{"expired", "preview", "expired"}, "unavailable")
+	want(time.Hour-time.Second, all{"expired", "preview", "expired", "supported"}, "unavailable")
 	w.clock.SetTime(start.Add(2*time.Hour + time.Second))
-	want(0, all{"expired", "preview", "expired"}, "supported")
+	want(math.MaxInt64/time.Second*time.Second, all{"expired", "preview", "expired", "supported"}, "supported")
 }
 
 func TestNamespacedCloudProfileStatus(t *testing.T) {

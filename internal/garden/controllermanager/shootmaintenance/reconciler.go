@@ -108,7 +108,9 @@ func (r *Reconciler) maintain(ctx context.Context, shoot *corev1beta1.Shoot, now
 		if failure != "" {
 			last.State, last.FailureReason = corev1beta1.LastOperationStateFailed, &failure
 		}
-		if err := r.setLast(ctx, shoot, last); err != nil {
+		// write patches what the API server answers here: it must be the Shoot from which the changes were derived.
+		if err := operation.PatchStatusExclusively(ctx, r.Client, shoot,
+			func(shoot *corev1beta1.Shoot) { shoot.Status.LastMaintenance = last }); err != nil {
 			return err
 		}
 	}

@@ -333,6 +333,35 @@ func TestRefused(t *testing.T) {
 	}
 }
 
+// TestChangedMeanwhile checks that a change which a user makes between two requests of a maintenance is kept.
+func TestChangedMeanwhile(t *testing.T) {
+	s := shoot(func(s *corev1beta1.Shoot) { s.Spec.Kubernetes.Version = "1.34.0" })
+	g := kittest.New(t, s, profile())
+	g.After(time.Hour)
+	r, _ := reconciler(g)
+	changed := false
+	r.Client = interceptor.NewClient(g.Client.(client.WithWatch), interceptor.Funcs{
+		SubResourcePatch: func(ctx context.Context, c client.Client, sub string, obj client.Object, patch client.Patch,
+			opts ...client.SubResourcePatchOption) error {
+			if !changed {
+				changed = true
+				current := &corev1beta1.Shoot{}
+				g.Must(c.Get(ctx, client.ObjectKeyFromObject(obj), current))
+				current.Spec.Provider.Workers[0].Maximum = 7
+				g.Must(c.Update(ctx, current))
+			}
+			return c.SubResource(sub).Patch(ctx, obj, patch, opts...)
+		},
+	})
+	if _, err := g.Reconcile(reconcile.AsReconciler(g, r), s); !apierrors.IsConflict(err) {
+		t.Errorf("got %v", err)
+	}
+	g.MustReconcile(reconcile.AsReconciler(g, r), s)
+	if maximum := s.Spec.Provider.Workers[0].Maximum; maximum != 7 || s.Spec.Kubernetes.Version != "1.34.1" {
+		t.Errorf("the maximum is %d, the version %s", maximum, s.Spec.Kubernetes.Version)
+	}
+}
+
 func TestToBeMaintained(t *testing.T) {
 	asked := shoot(func(s *corev1beta1.Shoot) { s.Annotations = map[string]string{constants.GardenerOperation: "maintain"} })
 	other := shoot(func(s *corev1beta1.Shoot) { s.Spec.Maintenance.TimeWindow.End = "030000+0000" })

@@ -118,7 +118,8 @@ func (r *Reader) List(ctx context.Context, gr schema.GroupResource, namespace st
 	}
 	ctx = genericapirequest.WithNamespace(ctx, namespace)
 	for _, version := range []string{"0", ""} {
-		list, err := store.List(ctx, &metainternalversion.ListOptions{FieldSelector: selector, ResourceVersion: version})
+		options := &metainternalversion.ListOptions{FieldSelector: selector, ResourceVersion: version}
+		list, err := whenReady(ctx, func() (runtime.Object, error) { return store.List(ctx, options) })
 		if err != nil {
 			return nil, err
 		}
@@ -127,6 +128,22 @@ func (r *Reader) List(ctx context.Context, gr schema.GroupResource, namespace st
 		}
 	}
 	return nil, nil
+}
+
+// whenReady repeats a list that the watch cache refuses with 429 while it is filled anew. The error of a plugin becomes a 500,
+// after which clients do not try again.
+func whenReady(ctx context.Context, read func() (runtime.Object, error)) (runtime.Object, error) {
+	for {
+		list, err := read()
+		if !apierrors.IsTooManyRequests(err) {
+			return list, err
+		}
+		select {
+		case <-ctx.Done():
+			return nil, err
+		case <-time.After(50 * time.Millisecond):
+		}
+	}
 }
 
 func (r *Reader) store(gr schema.GroupResource) (*resource.Store, error) {

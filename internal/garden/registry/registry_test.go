@@ -3,10 +3,12 @@ package registry
 import (
 	"context"
 	"maps"
+	"math"
 	"reflect"
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	gardencore "github.com/gardener/gardener/pkg/apis/core"
@@ -467,6 +469,28 @@ func TestReader(t *testing.T) {
 	if _, err := reader.List(ctx, gardencore.Resource("shoots/status"), "", nil); err == nil {
 		t.Error("subresources can be listed")
 	}
+}
+
+// TestReaderWaits: the watch cache is filled anew when its watch of the datastore was interrupted.
+func TestReaderWaits(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		refusals := 3
+		read := func() (runtime.Object, error) {
+			if refusals--; refusals >= 0 {
+				return nil, apierrors.NewTooManyRequests("storage is (re)initializing", 1)
+			}
+			return &gardencore.ShootList{}, nil
+		}
+		if list, err := whenReady(t.Context(), read); list == nil || err != nil {
+			t.Errorf("got %v, %v", list, err)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		refusals = math.MaxInt
+		if _, err := whenReady(ctx, read); !apierrors.IsTooManyRequests(err) {
+			t.Errorf("got %v", err)
+		}
+	})
 }
 
 // TestRequests: a request for something that does not exist is a 404.

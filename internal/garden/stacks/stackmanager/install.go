@@ -233,6 +233,10 @@ func (r *Reconciler) apply(ctx context.Context, install v1alpha1.Install, p *sta
 	case planned.stack.Annotations[completedAnnotation] == p.Digest:
 		return r.restoreCompleted(ctx, planned.stack, wanted)
 	}
+	if job, ok := wanted.(*batchv1.Job); ok {
+		// Its time to live begins when its completion is recorded: a Job that is deleted before would run again.
+		job.Spec.TTLSecondsAfterFinished = nil
+	}
 	return r.ensure(ctx, planned.stack, wanted)
 }
 
@@ -362,6 +366,8 @@ func (r *Reconciler) repair(ctx context.Context, current, wanted client.Object) 
 		// The API server defaults the spec, so a comparison would always find a difference. Writing an unchanged spec
 		// has no effect.
 		current.Spec = wanted.(*appsv1.Deployment).Spec
+	case *batchv1.Job:
+		current.Spec.TTLSecondsAfterFinished = wanted.(*batchv1.Job).Spec.TTLSecondsAfterFinished
 	}
 	if apiequality.Semantic.DeepEqual(before, current) {
 		return nil

@@ -339,11 +339,17 @@ func TestJobRunsOnce(t *testing.T) {
 		w.settle()
 		job, key := &batchv1.Job{}, client.ObjectKey{Namespace: stackKey.Namespace, Name: "controller"}
 		w.must(w.client.Get(t.Context(), key, job))
+		if job.Spec.TTLSecondsAfterFinished != nil {
+			t.Errorf("the Job of version %s may be deleted before its completion is recorded", version)
+		}
 		job.Status.Conditions = []batchv1.JobCondition{{Type: batchv1.JobComplete, Status: corev1.ConditionTrue}}
 		job.Status.Succeeded = 1
 		w.must(w.client.Status().Update(t.Context(), job))
 		w.settle()
 		w.must(w.client.Get(t.Context(), key, job))
+		if ttl := job.Spec.TTLSecondsAfterFinished; ttl == nil || *ttl != 1 {
+			t.Errorf("the Job of version %s that has completed has the time to live %v", version, ttl)
+		}
 		delete(job.Labels, stackLabel)
 		w.must(w.client.Update(t.Context(), job))
 		w.settle()

@@ -95,7 +95,10 @@ func (r *Reconciler) AddToManager(mgr manager.Manager, garden cluster.Cluster) e
 // timestamp. The spec also contains the resource versions of the objects that it refers to.
 func changed() predicate.Predicate {
 	return component.ChangesIf(func(before, after *corev1beta1.ControllerInstallation) bool {
-		return !equality.Semantic.DeepEqual(before.Spec, after.Spec) || before.DeletionTimestamp == nil && after.DeletionTimestamp != nil
+		const valid = corev1beta1.ControllerInstallationValid
+		return !equality.Semantic.DeepEqual(before.Spec, after.Spec) || before.DeletionTimestamp == nil && after.DeletionTimestamp != nil ||
+			// The retry after a failure may have read the condition of before the failure.
+			conditions.IsTrue(before.Status.Conditions, valid) && !conditions.IsTrue(after.Status.Conditions, valid)
 	})
 }
 

@@ -21,6 +21,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/gardenlite/gardenlite/internal/component/conditions"
@@ -180,6 +181,21 @@ func TestKubeconfigOfAnotherAddress(t *testing.T) {
 	w.run()
 	if after := names(); len(before) != 1 || len(after) != 1 || before[0] == after[0] {
 		t.Errorf("%v, then %v", before, after)
+	}
+}
+
+// TestChanged: after a failure, the next reconciliation may read the condition of before the failure, and not replace it.
+func TestChanged(t *testing.T) {
+	with := func(status corev1beta1.ConditionStatus) *corev1beta1.ControllerInstallation {
+		return &corev1beta1.ControllerInstallation{Status: corev1beta1.ControllerInstallationStatus{
+			Conditions: []corev1beta1.Condition{condition(corev1beta1.ControllerInstallationValid, status, "", "")}}}
+	}
+	valid, invalid := with(corev1beta1.ConditionTrue), with(corev1beta1.ConditionFalse)
+	if !changed().Update(event.UpdateEvent{ObjectOld: valid, ObjectNew: invalid}) {
+		t.Error("one that becomes invalid is not reconciled")
+	}
+	if changed().Update(event.UpdateEvent{ObjectOld: invalid, ObjectNew: valid}) {
+		t.Error("one that becomes valid is reconciled")
 	}
 }
 

@@ -395,6 +395,45 @@ func TestMigration(t *testing.T) {
 	}
 }
 
+// TestKilledWhileNamespaceIsDeleted checks that a migration that begins again does not take the secrets which are left in the
+// namespace for all secrets of the Shoot.
+func TestKilledWhileNamespaceIsDeleted(t *testing.T) {
+	other := aSeed()
+	other.Name, other.UID = "b", "seed-b"
+	w := newWorld(t, aShoot(), aSeed(), other)
+	w.settle()
+	namespace, _ := w.inSeed()
+	namespace.Finalizers = []string{"kubernetes"}
+	if err := w.seed.Update(t.Context(), namespace); err != nil {
+		t.Fatal(err)
+	}
+	w.change(func(s *corev1beta1.Shoot) {
+		s.Generation++
+		s.Spec.SeedName = ptr.To("b")
+		s.Status.Constraints = []corev1beta1.Condition{{Type: corev1beta1.ShootReadyForMigration, Status: "True"}}
+	})
+	for n := 0; namespace.DeletionTimestamp == nil; n++ {
+		if _, err := w.reconcile(); err != nil || n > 60 {
+			t.Fatalf("after %d reconciliations: %v", n, err)
+		}
+		w.simulate()
+		w.clock.Step(time.Second)
+		namespace, _ = w.inSeed()
+	}
+	secrets := func() int { return len(get(w, w.garden, key.Namespace, "y", &corev1beta1.ShootState{}).Spec.Gardener) }
+	before := secrets()
+	if err := w.seed.Delete(t.Context(), &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: id, Name: "ca"}}); err != nil {
+		t.Fatal(err)
+	}
+	w.restart()
+	if _, err := w.reconcile(); err != nil {
+		t.Fatal(err)
+	}
+	if after := secrets(); before == 0 || after != before {
+		t.Errorf("the ShootState has %d secrets, and had %d", after, before)
+	}
+}
+
 // TestDeletedOnTheWay checks that a Shoot which is deleted between two seeds is restored first, so that it can be
 // deleted from there.
 func TestDeletedOnTheWay(t *testing.T) {

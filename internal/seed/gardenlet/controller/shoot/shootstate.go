@@ -7,6 +7,7 @@ import (
 
 	corev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
 	extensionsv1alpha1 "github.com/gardener/gardener/pkg/apis/extensions/v1alpha1"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
@@ -63,9 +64,19 @@ func (b *botanist) writeState(ctx context.Context, mutate func(*corev1beta1.Shoo
 	if err != nil {
 		return err
 	}
+	// After the secrets: a namespace that is not being deleted now had all of them then.
+	namespace := &corev1.Namespace{}
+	err = b.SeedReader.Get(ctx, client.ObjectKey{Name: b.namespace()}, namespace)
+	if client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("reading namespace %s: %w", b.namespace(), err)
+	}
 	before := state.DeepCopy()
 	mutate(&state.Spec)
-	state.Spec.Gardener = shootsecrets.Merge(state.Spec.Gardener, secrets)
+	if err == nil && namespace.DeletionTimestamp == nil {
+		state.Spec.Gardener = shootsecrets.Merge(state.Spec.Gardener, secrets)
+	} else { // they go one by one: those that were written before are all
+		state.Spec.Gardener = before.Spec.Gardener
+	}
 	if state.ResourceVersion != "" && equality.Semantic.DeepEqual(before.Spec, state.Spec) {
 		return nil
 	}

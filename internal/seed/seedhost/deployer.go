@@ -27,6 +27,14 @@ type deployer struct {
 	units   map[string]*unit
 	stopped bool
 	working sync.WaitGroup
+	// ctx ends when the deployer is stopped.
+	ctx    context.Context
+	cancel context.CancelFunc
+}
+
+func newDeployer(h *Host) *deployer {
+	ctx, cancel := context.WithCancel(context.Background())
+	return &deployer{h: h, units: map[string]*unit{}, ctx: ctx, cancel: cancel}
 }
 
 func (d *deployer) add(u *unit) {
@@ -95,24 +103,17 @@ func (d *deployer) Deploy(_ context.Context, g deployment.Gardenlet) error {
 		return nil
 	}
 	d.work(u, func(ctx context.Context) error {
-		setChecksum := func(checksum string) {
-			u.mu.Lock()
-			u.record.Checksum, u.record.Config = checksum, g.Config
-			u.mu.Unlock()
-		}
-		setChecksum(checksum)
-		err := d.start(ctx, u, &g)
-		if err != nil {
-			setChecksum("") // the next Deploy tries again
-		}
-		return err
+		u.mu.Lock()
+		u.record.Checksum, u.record.Config = checksum, g.Config
+		u.mu.Unlock()
+		return d.start(ctx, u, &g)
 	})
 	return nil
 }
 
 func (d *deployer) Delete(_ context.Context, target deployment.Target) error {
 	if u := d.find(target.SeedName); u != nil {
-		d.work(u, func(context.Context) error { return d.remove(u) })
+		d.work(u, func(ctx context.Context) error { return d.remove(ctx, u) })
 	}
 	return nil
 }
@@ -168,7 +169,7 @@ func (d *deployer) work(u *unit, do func(context.Context) error) {
 			if next == nil {
 				return
 			}
-			if err := next(context.Background()); err != nil {
+			if err := next(d.ctx); err != nil && d.ctx.Err() == nil {
 				klog.Background().Error(err, "Deploying a gardenlet", "seed", u.name)
 				d.h.cfg.Status.SetComponentState(GardenletName+" "+u.name, control.StateFailed, err.Error())
 			}
@@ -177,7 +178,14 @@ func (d *deployer) work(u *unit, do func(context.Context) error) {
 }
 
 // start replaces the running gardenlet, if there is one, with one that has the current configuration.
-func (d *deployer) start(ctx context.Context, u *unit, g *deployment.Gardenlet) error {
+func (d *deployer) start(ctx context.Context, u *unit, g *deployment.Gardenlet) (err error) {
+	defer func() {
+		if err != nil { // the next Deploy tries again
+			u.mu.Lock()
+			u.record.Checksum = ""
+			u.mu.Unlock()
+		}
+	}()
 	if u.cluster == nil {
 		cluster, err := d.h.startSeedCluster(ctx, u.name, 0)
 		if err != nil {
@@ -211,11 +219,17 @@ func (d *deployer) start(ctx context.Context, u *unit, g *deployment.Gardenlet) 
 }
 
 // remove stops a unit for good, and deletes its cluster if that was created for the gardenlet.
-func (d *deployer) remove(u *unit) error {
+func (d *deployer) remove(ctx context.Context, u *unit) error {
 	u.halt()
 	var errs []error
 	if u.record.Managed {
-		errs = append(errs, d.h.removeSeedCluster(u.name, u.cluster))
+		err := d.h.removeSeedCluster(ctx, u.name, u.cluster)
+		u.mu.Lock()
+		u.cluster = nil // it does not run any more
+		u.mu.Unlock()
+		if err != nil {
+			return err // the next Delete tries again, also after a restart
+		}
 	}
 	if err := os.Remove(d.h.recordFile(u.name)); !errors.Is(err, fs.ErrNotExist) {
 		errs = append(errs, err)
@@ -236,6 +250,7 @@ func (d *deployer) stop() error {
 	d.mu.Lock()
 	d.stopped = true
 	d.mu.Unlock()
+	d.cancel()
 	d.working.Wait()
 	var errs []error
 	for _, u := range d.units {

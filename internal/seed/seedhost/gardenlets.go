@@ -65,7 +65,7 @@ func (h *Host) openGarden(garden Garden) error {
 		return err
 	}
 	h.shoots = h.newShoots()
-	h.deployer = &deployer{h: h, units: map[string]*unit{}}
+	h.deployer = newDeployer(h)
 	return nil
 }
 

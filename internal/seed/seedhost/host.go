@@ -236,14 +236,18 @@ func (h *Host) startSeedCluster(ctx context.Context, name string, port int) (*se
 }
 
 // removeSeedCluster stops the cluster of a seed, if it runs, and deletes its data.
-func (h *Host) removeSeedCluster(name string, c *seed.Cluster) error {
+func (h *Host) removeSeedCluster(ctx context.Context, name string, c *seed.Cluster) error {
 	cluster := statedir.SeedPrefix + name
 	var errs []error
 	if c != nil {
 		h.cfg.Status.SetComponentState(cluster, control.StateStopping, "")
 		errs = append(errs, c.Stop())
 	}
-	for _, path := range []string{filepath.Join(h.cfg.Dir, statedir.DataFolder, cluster),
+	dir := filepath.Join(h.cfg.Dir, statedir.DataFolder, cluster)
+	if err := controlplane.DeleteData(ctx, h.cfg.Datastore, dir, h.prefix(cluster)); err != nil {
+		return errors.Join(append(errs, err)...)
+	}
+	for _, path := range []string{dir,
 		filepath.Join(h.cfg.Dir, statedir.PKIFolder, cluster), statedir.SeedKubeconfigPath(h.cfg.Dir, name)} {
 		errs = append(errs, os.RemoveAll(path))
 	}

@@ -84,8 +84,8 @@ func sharedPKIKey(prefix string) string {
 	return path.Join(path.Dir(prefix), "pki", path.Base(prefix))
 }
 
-// DeleteData deletes the data of a cluster that does not run from a shared datastore: all keys below its prefix. The
-// caller deletes the data in files.
+// DeleteData deletes the data of a cluster that does not run from a shared datastore: all keys below its prefix, and its
+// authorities. The caller deletes the data in files.
 func DeleteData(ctx context.Context, endpoint, dir, prefix string) error {
 	config := datastore.Config{Endpoint: endpoint, Dir: dir}
 	if !config.Shared() {
@@ -104,21 +104,30 @@ func DeleteData(ctx context.Context, endpoint, dir, prefix string) error {
 		return fmt.Errorf("deleting a cluster's data: %w", err)
 	}
 	defer client.Close() //nolint:errcheck // nothing of it is needed any more
+	err = deleteKeys(ctx, client, prefix+"/", clientv3.WithPrefix(), clientv3.WithLimit(deleteBatch))
+	if err == nil { // a cluster that is created with this name later does not trust clients of the deleted one
+		err = deleteKeys(ctx, client, sharedPKIKey(prefix))
+	}
+	if err != nil {
+		return fmt.Errorf("deleting a cluster's data: %w", err)
+	}
+	return nil
+}
+
+// deleteKeys deletes all keys that a range has.
+func deleteKeys(ctx context.Context, client *clientv3.Client, key string, options ...clientv3.OpOption) error {
 	for {
-		keys, err := client.Get(ctx, prefix+"/", clientv3.WithPrefix(), clientv3.WithLimit(deleteBatch))
-		if err != nil {
-			return fmt.Errorf("reading a cluster's data to delete it: %w", err)
+		keys, err := client.Get(ctx, key, options...)
+		if err != nil || len(keys.Kvs) == 0 {
+			return err
 		}
 		for _, kv := range keys.Kvs {
 			// kine can delete only one key at a time, and only if it has not changed.
 			_, err := client.Txn(ctx).If(clientv3.Compare(clientv3.ModRevision(string(kv.Key)), "=", kv.ModRevision)).
 				Then(clientv3.OpDelete(string(kv.Key))).Else(clientv3.OpGet(string(kv.Key))).Commit()
 			if err != nil {
-				return fmt.Errorf("deleting a cluster's data: %w", err)
+				return err
 			}
-		}
-		if len(keys.Kvs) == 0 {
-			return nil
 		}
 	}
 }

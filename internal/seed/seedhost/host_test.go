@@ -1,6 +1,7 @@
 package seedhost
 
 import (
+	"bytes"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -13,18 +14,23 @@ import (
 	"github.com/gardenlite/gardenlite/internal/landscape/control"
 )
 
-// TestSeedClusterOfSameName checks that a cluster can be created again with the name of one that was removed, and has nothing
-// of it.
+// TestSeedClusterOfSameName checks that a cluster can be created with the name of one that was removed, and has none of its
+// objects and authorities.
 func TestSeedClusterOfSameName(t *testing.T) {
 	for name, datastore := range map[string]string{"embedded": "sqlite", "external": datastoretest.StartEtcd(t)} {
 		t.Run(name, func(t *testing.T) {
 			h := &Host{cfg: Config{Name: "x", Dir: t.TempDir(), BindAddress: "127.0.0.1", Datastore: datastore, Status: &control.Store{},
 				Clock: clock.RealClock{}}}
+			var authority []byte
 			for range 2 {
 				cluster, err := h.startSeedCluster(t.Context(), "m", 0)
 				if err != nil {
 					t.Fatal(err)
 				}
+				if bytes.Equal(cluster.AdminConfig().CAData, authority) {
+					t.Error("the cluster has the authority of the removed one")
+				}
+				authority = cluster.AdminConfig().CAData
 				c, err := newClient(cluster.AdminConfig())
 				if err != nil {
 					t.Fatal(err)

@@ -367,6 +367,12 @@ func seedOwner(seed *gardencorev1beta1.Seed) metav1.OwnerReference {
 // gardenletConfiguration returns the configuration of the gardenlet of a seed of the landscape.
 func gardenletConfiguration(name string) *gardenletconfigv1alpha1.GardenletConfiguration {
 	return &gardenletconfigv1alpha1.GardenletConfiguration{
+		Controllers: &gardenletconfigv1alpha1.GardenletControllerConfiguration{
+			// Gardener's default of 15 s is for Shoots and Seeds that take minutes.
+			ManagedSeed: &gardenletconfigv1alpha1.ManagedSeedControllerConfiguration{
+				WaitSyncPeriod: &metav1.Duration{Duration: time.Second},
+			},
+		},
 		SeedConfig: &gardenletconfigv1alpha1.SeedConfig{SeedTemplate: *seedTemplate(name)},
 	}
 }

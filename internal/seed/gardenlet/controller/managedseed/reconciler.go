@@ -95,7 +95,11 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	if err := r.GardenReader.Get(ctx, key, shoot); err != nil {
 		return reconcile.Result{}, fmt.Errorf("reading Shoot %s of ManagedSeed %s: %w", key, request, err)
 	}
-	if ptr.Deref(shoot.Spec.SeedName, "") != r.SeedName {
+	switch ptr.Deref(shoot.Spec.SeedName, "") {
+	case r.SeedName:
+	case "": // it is not scheduled yet
+		return reconcile.Result{RequeueAfter: r.WaitSyncPeriod}, nil
+	default:
 		logf.FromContext(ctx).V(1).Info("Not for this gardenlet: the Shoot is on another seed", "shoot", key)
 		return reconcile.Result{}, nil
 	}

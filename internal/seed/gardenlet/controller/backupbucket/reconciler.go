@@ -36,7 +36,7 @@ const (
 	finalizer = "core.gardener.cloud/backupbucket"
 	// requeueDeletion is the delay before the next check whether an object in deletion is gone. An event of the seed
 	// triggers the check earlier.
-	requeueDeletion = 5 * time.Second
+	requeueDeletion = time.Second
 	// refreshPeriod is the age of the extension's last operation after which the next reconciliation of the bucket
 	// requests another operation.
 	refreshPeriod = 12 * time.Hour

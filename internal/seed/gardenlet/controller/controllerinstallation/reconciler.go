@@ -37,9 +37,9 @@ const (
 	finalizer       = "core.gardener.cloud/controllerinstallation"
 	namespacePrefix = "extension-"
 
-	// requeueDeletion is the delay before the next check whether an object in deletion is gone, as in Gardener. An event
-	// of the seed triggers the check earlier.
-	requeueDeletion = 5 * time.Second
+	// requeueDeletion is the delay before the next check whether an object in deletion is gone. An event of the
+	// seed triggers the check earlier.
+	requeueDeletion = time.Second
 )
 
 // Labels of a ManagedResource with the names of its ControllerInstallation and ControllerRegistration, as in Gardener.

@@ -95,11 +95,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	if err := r.GardenReader.Get(ctx, key, shoot); err != nil {
 		return reconcile.Result{}, fmt.Errorf("reading Shoot %s of ManagedSeed %s: %w", key, request, err)
 	}
-	switch ptr.Deref(shoot.Spec.SeedName, "") {
-	case r.SeedName:
-	case "": // it is not scheduled yet
-		return reconcile.Result{RequeueAfter: r.WaitSyncPeriod}, nil
-	default:
+	if ptr.Deref(shoot.Spec.SeedName, "") != r.SeedName {
 		logf.FromContext(ctx).V(1).Info("Not for this gardenlet: the Shoot is on another seed", "shoot", key)
 		return reconcile.Result{}, nil
 	}

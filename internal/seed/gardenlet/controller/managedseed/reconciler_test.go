@@ -48,14 +48,6 @@ func TestNotResponsible(t *testing.T) {
 	}
 }
 
-// TestShootNotScheduled checks that a ManagedSeed which was created together with its Shoot is not forgotten.
-func TestShootNotScheduled(t *testing.T) {
-	w := newWorld(t, seedmanagementv1alpha1.BootstrapToken, func(s *corev1beta1.Shoot) { s.Spec.SeedName = nil })
-	if wait := w.reconcile(); wait != w.r.WaitSyncPeriod || len(w.deployer.deployed) > 0 || len(w.managedSeed().Finalizers) > 0 {
-		t.Errorf("a ManagedSeed whose Shoot has no seed is reconciled again after %s", wait)
-	}
-}
-
 func TestBootstrap(t *testing.T) {
 	for method, made := range map[seedmanagementv1alpha1.Bootstrap]int{
 		seedmanagementv1alpha1.BootstrapToken: 1, seedmanagementv1alpha1.BootstrapServiceAccount: 2, seedmanagementv1alpha1.BootstrapNone: 0,

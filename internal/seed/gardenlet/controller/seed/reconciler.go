@@ -31,9 +31,8 @@ const ControllerName = "seed"
 const (
 	// syncPeriod is the period after which an unchanged Seed is reconciled again, as in Gardener.
 	syncPeriod = time.Hour
-	// requeueDeletion is the delay between two checks whether a Seed in deletion is still needed, as in Gardener for
-	// BackupBuckets.
-	requeueDeletion = 5 * time.Second
+	// requeueDeletion is the delay between two checks whether a Seed in deletion is still needed.
+	requeueDeletion = time.Second
 	// conflictRetry is the delay before an object is read again after a conflict.
 	conflictRetry = 50 * time.Millisecond
 	// namespaceRetry is the delay between two checks whether a Seed younger than newSeed has its namespace in the garden.

@@ -48,7 +48,7 @@ func TestDeletion(t *testing.T) {
 		{"ControllerInstallations=[local]", func() error { return w.garden.Delete(t.Context(), installation) }},
 		{"ManagedResources=[garden/m]", func() error { return w.seed.Delete(t.Context(), deployed) }},
 	} {
-		w.after(5 * time.Second)
+		w.after(requeueDeletion)
 		w.expectLast(deletes, processing, 0, "Can't delete Seed, because the following objects are still referencing it: "+test.says)
 		if e := <-w.events.Events; !strings.HasPrefix(e, "Normal ResourceReferenced Can't delete Seed") || !strings.HasSuffix(e, test.says) {
 			t.Errorf("the event is %q", e)
@@ -75,7 +75,7 @@ func TestDeletionOfTheBackupBucket(t *testing.T) {
 	bucket.Finalizers = []string{"gardener"}
 	w.must(w.garden.Update(t.Context(), bucket))
 	w.must(w.garden.Delete(t.Context(), w.read()))
-	w.after(5 * time.Second)
+	w.after(requeueDeletion)
 	w.expectLast(deletes, processing, 0, "BackupBuckets=[uid]")
 	w.must(w.garden.Get(t.Context(), client.ObjectKey{Name: "uid"}, bucket))
 	if bucket.DeletionTimestamp == nil {

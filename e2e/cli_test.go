@@ -116,6 +116,7 @@ func TestMergeKubeconfig(t *testing.T) {
 	t.Setenv("KUBECONFIG", file)
 	gardenlite(t, suite.DataDir(), "kubeconfig", "--merge", "--name", os.Getenv("GARDENLITE_NAME")).OK(t)
 	command(t, "", kubectlBinary, "--kubeconfig", file, "config", "current-context").OK(t).Shows(t, "gardenlite-")
+	command(t, "", kubectlBinary, "--kubeconfig", file, "get", "seeds").OK(t)
 	info, err := os.Stat(file)
 	must(t, err)
 	if info.Mode().Perm() != 0o600 {

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/gardenlite/gardenlite/internal/authz/accesscheck"
@@ -63,18 +64,15 @@ failed (then standard output is empty); 2 for wrong usage, 3 if the landscape do
 
 func accessCheck(ctx context.Context, g *globals, kubeconfig, victim, output string) error {
 	live := kubeconfig == ""
+	var config *rest.Config
+	var err error
 	if live {
-		if _, _, err := g.connect(); err != nil {
-			return err
-		}
-		var err error
-		if kubeconfig, err = g.gardenKubeconfig(); err != nil {
-			return err
-		}
+		config, err = g.gardenConfig(ctx)
+	} else if config, err = clientcmd.BuildConfigFromFlags("", kubeconfig); err != nil {
+		err = usage.Errorf("reading %s: %w", kubeconfig, err)
 	}
-	config, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
 	if err != nil {
-		return usage.Errorf("reading %s: %w", kubeconfig, err)
+		return err
 	}
 	report, err := accesscheck.Run(ctx, accesscheck.Options{Admin: config, Live: live, Victim: victim})
 	if err != nil {

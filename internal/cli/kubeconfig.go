@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"time"
 
@@ -122,10 +121,15 @@ func (k *kubeconfigFlags) run(ctx context.Context, g *globals, args []string) er
 		return err
 	}
 	var config *clientcmdapi.Config
-	if file == "" {
+	switch {
+	case file == "":
 		config, err = seedKubeconfig(ctx, g, dir, args[1])
-	} else if config, err = clientcmd.LoadFromFile(file); err != nil {
-		err = fmt.Errorf("reading the landscape's kubeconfig: %w", err)
+	case len(args) < 2:
+		config, err = readGardenKubeconfig(file)
+	default:
+		if config, err = clientcmd.LoadFromFile(file); err != nil {
+			err = fmt.Errorf("reading the landscape's kubeconfig of the seed: %w", err)
+		}
 	}
 	switch {
 	case err != nil:
@@ -155,9 +159,16 @@ func mergeKubeconfig(g *globals, config *clientcmdapi.Config) error {
 	if err != nil {
 		return fmt.Errorf("reading your kubeconfig: %w", err)
 	}
-	maps.Copy(target.Clusters, config.Clusters)
-	maps.Copy(target.AuthInfos, config.AuthInfos)
-	maps.Copy(target.Contexts, config.Contexts)
+	// ModifyConfig writes an entry back into the file that it was read from, which is the landscape's.
+	for name, cluster := range config.Clusters {
+		cluster.LocationOfOrigin, target.Clusters[name] = "", cluster
+	}
+	for name, user := range config.AuthInfos {
+		user.LocationOfOrigin, target.AuthInfos[name] = "", user
+	}
+	for name, entry := range config.Contexts {
+		entry.LocationOfOrigin, target.Contexts[name] = "", entry
+	}
 	target.CurrentContext = config.CurrentContext
 	if err := clientcmd.ModifyConfig(access, *target, true); err != nil {
 		return fmt.Errorf("writing your kubeconfig: %w", err)

@@ -14,6 +14,8 @@ import (
 	"syscall"
 
 	"github.com/spf13/cobra"
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
 	"github.com/gardenlite/gardenlite/internal/landscape"
 	"github.com/gardenlite/gardenlite/internal/landscape/control"
@@ -99,6 +101,24 @@ func (g *globals) gardenKubeconfig() (string, error) {
 		return "", err
 	}
 	return "", g.starting()
+}
+
+// readGardenKubeconfig reads the garden's context in the landscape's kubeconfig. If KUBECONFIG is this file, users and other
+// programs add contexts to it, and make them the current one.
+func readGardenKubeconfig(file string) (*clientcmdapi.Config, error) {
+	run, err := statedir.ReadRun(filepath.Dir(file))
+	if err != nil {
+		return nil, err
+	}
+	config, err := clientcmd.LoadFromFile(file)
+	if err == nil {
+		config.CurrentContext = landscape.ContextName(run.Name)
+		err = clientcmdapi.MinifyConfig(config)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("reading the landscape's kubeconfig: %w; start the landscape again, and it is written anew", err)
+	}
+	return config, nil
 }
 
 func (g *globals) starting() error {

@@ -51,11 +51,11 @@ func (g *globals) gardenConfig(ctx context.Context) (*rest.Config, error) {
 	if err != nil {
 		return nil, err
 	}
-	config, err := clientcmd.BuildConfigFromFlags("", file)
+	config, err := readGardenKubeconfig(file)
 	if err != nil {
-		return nil, fmt.Errorf("reading the landscape's kubeconfig: %w", err)
+		return nil, err
 	}
-	return config, nil
+	return clientcmd.NewDefaultClientConfig(*config, &clientcmd.ConfigOverrides{}).ClientConfig()
 }
 
 // shootClient returns a client for the landscape's Shoots, as the administrator.

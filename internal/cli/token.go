@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/utils/clock"
 
@@ -54,20 +55,25 @@ kubeconfig can become the gardenlet of that seed, and of no other one: keep it s
 	return cmd
 }
 
+// config returns a client configuration for the garden.
+func (t *tokenFlags) config(ctx context.Context, g *globals) (*rest.Config, error) {
+	if t.kubeconfig == "" {
+		return g.gardenConfig(ctx)
+	}
+	config, err := clientcmd.BuildConfigFromFlags("", t.kubeconfig)
+	if err != nil {
+		return nil, fmt.Errorf("reading %s: %w", t.kubeconfig, err)
+	}
+	return config, nil
+}
+
 func (t *tokenFlags) run(ctx context.Context, g *globals) error {
 	if err := bootstraptoken.Validate(t.seed, t.life); err != nil {
 		return err
 	}
-	file := t.kubeconfig
-	if file == "" {
-		var err error
-		if file, err = g.gardenKubeconfig(); err != nil {
-			return err
-		}
-	}
-	config, err := clientcmd.BuildConfigFromFlags("", file)
+	config, err := t.config(ctx, g)
 	if err != nil {
-		return fmt.Errorf("reading %s: %w", file, err)
+		return err
 	}
 	if registered, err := seedhost.SeedExists(ctx, config, t.seed); err != nil {
 		return err

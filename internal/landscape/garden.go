@@ -68,7 +68,7 @@ func (l *Landscape) startGarden(ctx context.Context, run *statedir.Run) error {
 	if err := statedir.WriteRun(l.cfg.Dir, run); err != nil {
 		return err
 	}
-	kubeconfig, err := g.AdminKubeconfig(l.contextName())
+	kubeconfig, err := g.AdminKubeconfig(ContextName(l.cfg.Name))
 	if err != nil {
 		return err
 	}

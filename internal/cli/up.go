@@ -1,11 +1,11 @@
 package cli
 
 import (
-	"bufio"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"os"
 	"os/exec"
@@ -234,10 +234,12 @@ func (u *upFlags) runDetached(ctx context.Context, g *globals) error {
 	progress.begin("Starting landscape " + u.config.Name)
 	interrupted := context.AfterFunc(ctx, func() { _ = child.Process.Signal(syscall.SIGTERM) })
 	defer interrupted()
-	lines := bufio.NewScanner(reader)
-	for lines.Scan() {
+	messages := json.NewDecoder(reader) // a message can be long: the error of --apply has a line for each manifest
+	for {
 		var message progressMessage
-		if err := json.Unmarshal(lines.Bytes(), &message); err != nil {
+		if err := messages.Decode(&message); errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
+			break
+		} else if err != nil {
 			return fmt.Errorf("following the start in the background: %w", err)
 		}
 		switch {

@@ -6,14 +6,17 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
+	"k8s.io/klog/v2"
 
 	"github.com/gardenlite/gardenlite/internal/landscape/control"
 	"github.com/gardenlite/gardenlite/internal/landscape/statedir"
+	"github.com/gardenlite/gardenlite/internal/node/process"
 	"github.com/gardenlite/gardenlite/internal/usage"
 )
 
@@ -89,11 +92,16 @@ func reset(g *globals, yes bool) error {
 			return err
 		}
 	}
-	if err := statedir.Reset(dir); err != nil {
+	if err := statedir.Reset(dir, func() error { return endLeftovers(dir) }); err != nil {
 		return err
 	}
 	fmt.Fprintf(g.out, "The data of landscape %q is deleted.\n", g.name)
 	return nil
+}
+
+// endLeftovers ends the processes of containers that a killed landscape has left behind.
+func endLeftovers(dir string) error {
+	return process.EndLeftovers(filepath.Join(dir, statedir.ProcessesFolder), klog.Background())
 }
 
 // confirm asks for confirmation before something is done that cannot be undone. Any answer but yes is an error, and so

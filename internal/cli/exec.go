@@ -211,7 +211,7 @@ func reap(input io.Reader, dir string) error {
 			endProcess(pid)
 		}
 	}
-	return os.RemoveAll(dir)
+	return errors.Join(endLeftovers(dir), os.RemoveAll(dir))
 }
 
 // endProcess sends SIGTERM to a process, and SIGKILL if it has not ended after three seconds.

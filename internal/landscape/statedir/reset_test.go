@@ -28,7 +28,7 @@ func TestReset(t *testing.T) {
 			}
 		}
 		for range 2 { // the second time, nothing is there
-			if err := errors.Join(CheckReset(dir), Reset(dir)); err != nil {
+			if err := errors.Join(CheckReset(dir), Reset(dir, func() error { return nil })); err != nil {
 				t.Errorf("%s: %v", name, err)
 			}
 		}
@@ -55,7 +55,7 @@ func TestCheckReset(t *testing.T) {
 	if err := CheckReset(dir); !errors.Is(err, ErrLocked) {
 		t.Errorf("a landscape that runs: %v", err)
 	}
-	if err := Reset(dir); !errors.Is(err, ErrLocked) {
+	if err := Reset(dir, func() error { return nil }); !errors.Is(err, ErrLocked) {
 		t.Errorf("a landscape that runs: %v", err)
 	}
 }

@@ -133,8 +133,8 @@ func lockForReset(dir string) (*flock.Flock, error) {
 }
 
 // Reset deletes what a landscape has created. The lock file, which identifies its folder, goes last, so that a reset
-// that was interrupted can be run again.
-func Reset(dir string) error {
+// that was interrupted can be run again. end is called first: it ends what a killed landscape has left behind.
+func Reset(dir string, end func() error) error {
 	held, err := lockForReset(dir)
 	if err != nil {
 		return err
@@ -146,6 +146,9 @@ func Reset(dir string) error {
 		return nil
 	}
 	defer held.Unlock() //nolint:errcheck // the file is gone
+	if err := end(); err != nil {
+		return err
+	}
 	for _, name := range []string{DataFolder, PKIFolder, CloudFolder, AdmissionFolder, GardenletsFolder, ProcessesFolder,
 		StacksFolder, ImagesFile, bastionsFolder, KubeconfigFile, PortFile, RunFile, ControlSocket} {
 		if err := os.RemoveAll(filepath.Join(dir, name)); err != nil {

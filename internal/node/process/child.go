@@ -14,6 +14,8 @@ import (
 	"sync"
 	"syscall"
 	"time"
+
+	"github.com/go-logr/logr"
 )
 
 const (
@@ -157,6 +159,14 @@ func (r *Runner) writePID(pid int) error {
 		return err
 	}
 	return os.WriteFile(r.pidFile(pid), []byte(started), 0o600)
+}
+
+// EndLeftovers ends the processes that a Runner in a folder has left behind. No Runner may run in it.
+func EndLeftovers(dir string, log logr.Logger) error {
+	if _, err := os.Stat(filepath.Join(dir, pidsFolder)); errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	return (&Runner{cfg: Config{Dir: dir, Log: log}}).endLeftovers()
 }
 
 // endLeftovers kills the recorded processes that still run, and their children.

@@ -201,6 +201,9 @@ func (l *Landscape) announce() (run, previous *statedir.Run, err error) {
 	}
 	run = &statedir.Run{Name: l.cfg.Name, PID: os.Getpid(), Version: version.Version(), StartedAt: l.cfg.Clock.Now().UTC(), AdmissionPort: l.
 		admission.Port(), PortChosen: chosen, Options: l.cfg.Options, Control: socket.Addr().String(), Datastore: DatastoreKind(l.cfg.Datastore)}
+	if previous != nil { // a start that ends before the API servers listen does not forget their ports
+		run.Port, run.SeedPorts = previous.Port, previous.SeedPorts
+	}
 	l.store.Update(func(s *control.Status) {
 		*s = control.Status{Run: *run, Dir: l.cfg.Dir, State: control.StateStarting, Kubeconfig: l.KubeconfigPath(), Log: l.logPath()}
 	})
@@ -226,7 +229,7 @@ func (l *Landscape) dataIsLocal(previous *statedir.Run) bool {
 func (l *Landscape) startHost() error {
 	h, err := seedhost.New(seedhost.Config{
 		Name: l.cfg.Name, Dir: l.cfg.Dir, BindAddress: l.cfg.BindAddress, Datastore: l.cfg.Datastore, AuditLog: l.cfg.AuditLog,
-		Context: l.contextName(), Images: l.cfg.Images, Selects: l.selects, Status: &l.store, Clock: l.cfg.Clock,
+		Context: ContextName(l.cfg.Name), Images: l.cfg.Images, Selects: l.selects, Status: &l.store, Clock: l.cfg.Clock,
 	})
 	if err != nil {
 		return err
@@ -335,9 +338,9 @@ func (l *Landscape) logPath() string {
 	return filepath.Join(l.cfg.Dir, statedir.LogFile)
 }
 
-// contextName returns the name of the garden's context in its kubeconfig. The names of other clusters' contexts
-// begin with it.
-func (l *Landscape) contextName() string { return "gardenlite-" + l.cfg.Name }
+// ContextName returns the name of the garden's context in the kubeconfig of a landscape. The names of other clusters'
+// contexts begin with it.
+func ContextName(landscape string) string { return "gardenlite-" + landscape }
 
 // selects reports whether --controllers selects a component.
 func (l *Landscape) selects(component string) bool {

@@ -1,6 +1,7 @@
 package seedhost
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -133,11 +134,13 @@ func (h *Host) adopt(cluster *seed.Cluster, configuration *gardenletconfigv1alph
 	name := cluster.Name()
 	u := &unit{name: name, cluster: cluster, record: record{Config: configuration}}
 	if data, err := os.ReadFile(h.recordFile(name)); err == nil {
+		u.record.Config = nil // otherwise fields that the stored configuration leaves out would be those of the given one
 		if err := json.Unmarshal(data, &u.record); err != nil {
 			return fmt.Errorf("reading how the gardenlet of seed %s was deployed, %s: %w; delete the file, and it runs as at first",
 				name, h.recordFile(name), err)
 		}
 	}
+	u.record.Config = cmp.Or(u.record.Config, configuration)
 	h.deployer.add(u)
 	return h.startComponents(u)
 }

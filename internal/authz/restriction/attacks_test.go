@@ -141,6 +141,38 @@ func attacksOnBackups() []attack {
 				{by: gardenletB, resource: backupEntries, update: migrating("b", "uid-seed-a", "b"), want: refuse, because: "BackupBucket uid-seed-a"},
 			},
 		},
+		{
+			// a makes a Secret of its own one of the landscape's, which are copied to all seeds, and which the API server reads:
+			// POST secrets garden/generated-bucket-<UID of Seed a> with the label gardener.cloud/role=default-domain. Or it
+			// changes what one of the landscape's is for, to which its Seed refers: PATCH secrets garden/dns
+			// {"metadata":{"annotations":{"dns.gardener.cloud/domain":"evil.example"}}}.
+			name:  "domain of the landscape",
+			given: func(w *world) { w.put(secrets.resource, defaultDomain("example.org")) },
+			steps: []step{
+				{by: evil, resource: secrets, create: changed(defaultDomain("evil.example"), func(s *corev1.Secret) {
+					s.Name = "generated-bucket-uid-seed-a"
+				}), want: refuse, because: "gardener.cloud/role"},
+				{by: evil, resource: configMaps, create: named("garden", "on-a.ca-cluster", func(c *corev1.ConfigMap) {
+					c.Labels = map[string]string{constants.SchedulingPurpose: constants.SchedulingPurposeRegionConfig}
+				}), want: refuse, because: constants.SchedulingPurpose},
+				{by: evil, resource: secrets, update: defaultDomain("evil.example"), want: refuse, because: "does not belong"},
+			},
+		},
+		{
+			// A shoot on b was deleted, and its BackupEntry is kept for a grace period. A user creates a shoot of the same
+			// name, on a. a moves the entry of the deleted shoot to itself: PATCH backupentries garden-dev/gone--2
+			// {"spec":{"seedName":"a"}}; then GET secrets garden/backup-b.
+			name: "BackupEntry of a deleted Shoot of the same name",
+			given: func(w *world) {
+				w.put(shoots.resource, shootOn("garden-dev", "again", "a"))
+				w.put(backupEntries.resource, keptFor("b", "b"))
+			},
+			steps: []step{
+				{by: evil, resource: backupEntries, sub: "status", update: keptFor("b", "a"), want: refuse, because: "does not belong"},
+				{by: evil, resource: backupEntries, update: keptFor("a", "b"), want: refuse, because: "does not belong",
+					opens: "Secret garden/backup-b"},
+			},
+		},
 	}
 }
 
@@ -551,6 +583,20 @@ func (s step) apply(w *world) {
 		}
 	}
 	delete(w.objects[s.resource.resource], s.deleted())
+}
+
+func defaultDomain(domain string) *corev1.Secret {
+	return secret("garden", "dns", func(s *corev1.Secret) {
+		s.Labels = map[string]string{constants.GardenRole: constants.GardenRoleDefaultDomain}
+		s.Annotations = map[string]string{"dns.gardener.cloud/provider": "local", "dns.gardener.cloud/domain": domain}
+	}).(*corev1.Secret)
+}
+
+func keptFor(seed, reported string) object {
+	return entry("gone--2", seed, "uid-seed-b", "again", func(e *corev1beta1.BackupEntry) {
+		e.OwnerReferences[0].UID, e.DeletionTimestamp = "uid-of-the-deleted-shoot", &metav1.Time{Time: now}
+		e.Status.SeedName = &reported
+	})
 }
 
 func migrating(seed, bucket, reported string) object {

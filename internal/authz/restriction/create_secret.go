@@ -61,6 +61,9 @@ func createSecret(ctx context.Context, r *request) error {
 	if err := r.keepsSeedLabels(); err != nil {
 		return err
 	}
+	if err := r.keepsRole(); err != nil {
+		return err
+	}
 	if secret.Type == corev1.SecretTypeServiceAccountToken {
 		// The token controller would write the token of any ServiceAccount in its annotation into it: another identity.
 		return forbidden("gardenlets and extensions must not make Secrets of type %s", secret.Type)
@@ -83,6 +86,20 @@ func createSecret(ctx context.Context, r *request) error {
 		return r.keptForOwnShoot(ctx, graph.KindSecret)
 	}
 	return r.managedSeedBackupSecret(ctx)
+}
+
+// rolesOfShoots are the roles of the Secrets that gardenlets write for shoots.
+var rolesOfShoots = append(slices.Clone(constants.ControlPlaneSecretRoles), constants.GardenRoleCACluster)
+
+// keepsRole refuses to give a Secret in the namespace garden another role than those of shoots' Secrets: Secrets with the
+// roles of the landscape (its domains, for example) are copied to all seeds, and admission reads them.
+func (r *request) keepsRole() error {
+	role := r.obj.GetLabels()[constants.GardenRole]
+	if r.namespace != constants.GardenNamespace || role == "" || role == r.before.GetLabels()[constants.GardenRole] ||
+		slices.Contains(rolesOfShoots, role) {
+		return nil
+	}
+	return forbidden("%s: %s=%s makes it the landscape's", foreign(r.seed), constants.GardenRole, role)
 }
 
 // createIssuerSecret checks the Secret with the public keys of a shoot's service account issuer. The keys are served

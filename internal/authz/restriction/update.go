@@ -57,10 +57,12 @@ func updateBackupEntry(ctx context.Context, r *request) error {
 		return forbidden("a BackupEntry must not be moved to another shoot")
 	}
 	if refused := r.own(old.Spec.SeedName, old.Status.SeedName); refused != nil {
-		if err := r.responsibleFor(ctx, r.namespace, owningShoot(old)); isRefusal(err) {
+		if shoot, err := r.ownerOf(ctx, old); isRefusal(err) {
 			return refused
 		} else if err != nil {
 			return err
+		} else if r.own(shoot.Spec.SeedName, shoot.Status.SeedName) != nil {
+			return refused
 		}
 	}
 	if name := owningShoot(entry); name != "" && name != owningShoot(old) {
@@ -69,6 +71,9 @@ func updateBackupEntry(ctx context.Context, r *request) error {
 		}
 	}
 	if to := entry.Spec.SeedName; !same(to, old.Spec.SeedName) {
+		if _, err := r.ownerOf(ctx, old); err != nil {
+			return err
+		}
 		if err := r.followsShoot(ctx, to, owningShoot(old)); err != nil {
 			return err
 		}
@@ -80,6 +85,21 @@ func updateBackupEntry(ctx context.Context, r *request) error {
 		return r.ownBucket(ctx, entry.Spec.BucketName)
 	}
 	return nil
+}
+
+// ownerOf returns the shoot that owns a BackupEntry. It refuses another shoot of the same name: the entry is kept for a
+// while after its shoot is deleted.
+func (r *request) ownerOf(ctx context.Context, entry *corev1beta1.BackupEntry) (*corev1beta1.Shoot, error) {
+	shoot, err := r.shoot(ctx, r.namespace, owningShoot(entry))
+	if err != nil {
+		return nil, err
+	}
+	for _, owner := range entry.OwnerReferences {
+		if owner.Name == shoot.Name && owner.UID == shoot.UID {
+			return shoot, nil
+		}
+	}
+	return nil, forbidden("%s: its shoot %s/%s is gone, and another one has the name", foreign(r.seed), r.namespace, shoot.Name)
 }
 
 // followsShoot refuses to move an object to another seed than that of its shoot.
@@ -195,6 +215,9 @@ func updateSecret(ctx context.Context, r *request) error {
 	switch {
 	case r.namespace == corev1beta1.GardenerShootIssuerNamespace:
 		unchanged = unchanged && same(secret.Labels, old.Labels)
+	case r.landscapes() != "":
+		// The annotations of a domain's Secret say which domain it is for.
+		unchanged = unchanged && same(secret.Labels, old.Labels) && same(secret.Annotations, old.Annotations)
 	case secret.Type == corev1.SecretTypeServiceAccountToken:
 		unchanged = unchanged && same(secret.Annotations, old.Annotations) // they determine the account of the token
 	}
@@ -226,10 +249,12 @@ func updateInternalSecret(ctx context.Context, r *request) error {
 	return createInternalSecret(ctx, r)
 }
 
-// keepsSeedLabels refuses to set the labels that allow a seed to refer to an object (namedForSeed).
+// keepsSeedLabels refuses to set the labels that allow a seed to refer to an object (namedForSeed), and the one by which the
+// scheduler finds the distances of regions.
 func (r *request) keepsSeedLabels() error {
 	for label, value := range r.obj.GetLabels() {
-		if strings.HasPrefix(label, constants.LabelPrefixSeedName) && r.before.GetLabels()[label] != value {
+		restricted := label == constants.SchedulingPurpose || strings.HasPrefix(label, constants.LabelPrefixSeedName)
+		if restricted && r.before.GetLabels()[label] != value {
 			return forbidden("the label %s is not for gardenlets and extensions to set", label)
 		}
 	}

@@ -153,7 +153,8 @@ func entry(name, seed, bucket, shoot string, change ...func(*corev1beta1.BackupE
 		e.Spec = corev1beta1.BackupEntrySpec{SeedName: ptr.To(seed), BucketName: bucket}
 		e.Status.SeedName = ptr.To(seed)
 		if shoot != "" {
-			e.OwnerReferences = []metav1.OwnerReference{{APIVersion: "core.gardener.cloud/v1beta1", Kind: "Shoot", Name: shoot}}
+			e.OwnerReferences = []metav1.OwnerReference{{APIVersion: "core.gardener.cloud/v1beta1", Kind: "Shoot", Name: shoot,
+				UID: types.UID("uid-" + shoot)}}
 		}
 	}}, change...)...)
 }

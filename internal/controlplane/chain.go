@@ -126,7 +126,8 @@ func newChain(ctx context.Context, s *Server, listener net.Listener) (*chain, er
 	aggregator.GenericConfig.DisabledPostStartHooks = sets.NewString()
 	filters := aggregator.GenericConfig.BuildHandlerChainFunc
 	aggregator.GenericConfig.BuildHandlerChainFunc = func(handler http.Handler, c *genericapiserver.Config) http.Handler {
-		handler = withReviewedWatches(quirks.WithClientFaults(handler), c.Authorization.Authorizer, s.cfg.WatchReview, s.cfg.Clock)
+		handler = withReviewedWatches(quirks.WithClientFaults(handler), c.Authorization.Authorizer, s.cfg.WatchReview, s.cfg.Clock,
+			s.cfg.Revocation)
 		return httpserver.WithEarlyResponse(filters(handler, c))
 	}
 	generic.SkipOpenAPIInstallation = true // see serveOpenAPI; the configurations of the aggregator and the custom resources are copies

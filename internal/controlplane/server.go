@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/http"
 	"net/netip"
 	"net/url"
 	"strconv"
@@ -83,6 +84,9 @@ type Config struct {
 	LowMemory bool
 	// Authenticator, if set, wraps Kubernetes' own authenticator.
 	Authenticator func(next authenticator.Request) authenticator.Request
+	// Revocation, if set, returns a function that reports whether the client certificate of a watch has been revoked
+	// since, nil for clients whose certificates are not. It is called every WatchReview.
+	Revocation func(*http.Request) (revoked func() bool)
 	// WatchReview is how often the API server authorizes a watch of a single object again. It ends the watch if the
 	// user is no longer allowed to watch. 0 disables it.
 	WatchReview time.Duration

@@ -15,13 +15,21 @@ import (
 // withReviewedWatches authorizes watches of a single object periodically, and ends those that are no longer allowed: an
 // API server authorizes a watch only at its start, and a watch can last for hours. Authorizers that decide by objects,
 // such as Gardener's SeedAuthorizer, may have changed their decision by then.
-func withReviewedWatches(next http.Handler, a authorizer.Authorizer, every time.Duration, clock clock.WithTicker) http.Handler {
+//
+// revocation returns a function that reports whether the client certificate of a request has been revoked, nil for clients
+// whose certificates are not; watches of revoked clients end, also those of many objects.
+func withReviewedWatches(next http.Handler, a authorizer.Authorizer, every time.Duration, clock clock.WithTicker,
+	revocation func(*http.Request) func() bool) http.Handler {
 	if every <= 0 || a == nil {
 		return next
 	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		info, ok := request.RequestInfoFrom(r.Context())
-		if !ok || info.Verb != "watch" || info.Name == "" {
+		var revoked func() bool
+		if ok && info.Verb == "watch" && revocation != nil {
+			revoked = revocation(r)
+		}
+		if !ok || info.Verb != "watch" || info.Name == "" && revoked == nil {
 			next.ServeHTTP(w, r)
 			return
 		}
@@ -29,7 +37,7 @@ func withReviewedWatches(next http.Handler, a authorizer.Authorizer, every time.
 		var review sync.WaitGroup
 		review.Go(func() {
 			defer cancel()
-			reviewUntilRefused(ctx, a, every, clock)
+			reviewUntilRefused(ctx, a, every, clock, revoked, info.Name != "")
 		})
 		defer review.Wait()
 		defer cancel()
@@ -38,7 +46,8 @@ func withReviewedWatches(next http.Handler, a authorizer.Authorizer, every time.
 }
 
 // reviewUntilRefused returns when the request of the context has ended, or is no longer allowed.
-func reviewUntilRefused(ctx context.Context, a authorizer.Authorizer, every time.Duration, clock clock.WithTicker) {
+func reviewUntilRefused(ctx context.Context, a authorizer.Authorizer, every time.Duration, clock clock.WithTicker,
+	revoked func() bool, authorize bool) {
 	ticker := clock.NewTicker(every)
 	defer ticker.Stop()
 	for {
@@ -46,6 +55,12 @@ func reviewUntilRefused(ctx context.Context, a authorizer.Authorizer, every time
 		case <-ctx.Done():
 			return
 		case <-ticker.C():
+		}
+		if revoked != nil && revoked() {
+			return
+		}
+		if !authorize {
+			continue
 		}
 		attributes, err := genericapifilters.GetAuthorizerAttributes(ctx)
 		if err != nil {

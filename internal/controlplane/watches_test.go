@@ -48,7 +48,7 @@ func TestReviewedWatches(t *testing.T) {
 				if test.reviewed {
 					<-r.Context().Done()
 				}
-			}), review, time.Second, clock)
+			}), review, time.Second, clock, nil)
 			ctx := request.WithRequestInfo(request.WithUser(t.Context(), &user.DefaultInfo{Name: "gardenlet"}), &test.info)
 			go func() {
 				defer close(ended)
@@ -73,5 +73,42 @@ func TestReviewedWatches(t *testing.T) {
 			}
 			<-ended
 		})
+	}
+}
+
+// TestWatchesOfRevokedClientsEnd checks that a watch of many objects ends when its client's certificate is revoked.
+func TestWatchesOfRevokedClientsEnd(t *testing.T) {
+	var revoked atomic.Bool
+	allow := authorizer.AuthorizerFunc(func(context.Context, authorizer.Attributes) (authorizer.Decision, string, error) {
+		return authorizer.DecisionAllow, "", nil
+	})
+	clock := testingclock.NewFakeClock(time.Now())
+	watch := withReviewedWatches(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }), allow,
+		time.Second, clock, func(*http.Request) func() bool { return revoked.Load })
+	ctx := request.WithRequestInfo(request.WithUser(t.Context(), &user.DefaultInfo{Name: "gardenlet"}),
+		&request.RequestInfo{IsResourceRequest: true, Verb: "watch", Resource: "secrets", Namespace: "seed-a"})
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		watch.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest(http.MethodGet, "/", nil).WithContext(ctx))
+	}()
+	testutil.Eventually(t, 10*time.Second, func(context.Context) error {
+		if !clock.HasWaiters() {
+			return context.DeadlineExceeded
+		}
+		return nil
+	})
+	clock.Step(time.Second)
+	select {
+	case <-ended:
+		t.Fatal("the watch of a valid client has ended")
+	case <-time.After(50 * time.Millisecond):
+	}
+	revoked.Store(true)
+	clock.Step(time.Second)
+	select {
+	case <-ended:
+	case <-time.After(10 * time.Second):
+		t.Error("the watch of a revoked client goes on")
 	}
 }

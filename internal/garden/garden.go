@@ -16,12 +16,14 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
+	"k8s.io/klog/v2"
 	"k8s.io/utils/clock"
 
 	"github.com/gardenlite/gardenlite/internal/controlplane"
 	"github.com/gardenlite/gardenlite/internal/controlplane/kubecontrollers"
 	"github.com/gardenlite/gardenlite/internal/controlplane/pki"
 	"github.com/gardenlite/gardenlite/internal/garden/apiserver"
+	"github.com/gardenlite/gardenlite/internal/garden/bootstraptoken"
 	"github.com/gardenlite/gardenlite/internal/garden/defaultobjects"
 	"github.com/gardenlite/gardenlite/internal/garden/registry/core/shootkubeconfig"
 	"github.com/gardenlite/gardenlite/internal/garden/revocation"
@@ -99,8 +101,8 @@ func Start(ctx context.Context, cfg Config) (*Garden, error) {
 		Name: clusterName, PKIDir: cfg.PKIDir, DataDir: cfg.DataDir, Datastore: cfg.Datastore, Prefix: cfg.Prefix,
 		BindAddress: cfg.BindAddress, Port: cfg.Port, Prepare: cfg.Prepare, Services: cfg.Services, AuditLog: cfg.AuditLog,
 		Clock: cfg.Clock, OnPhase: cfg.OnPhase,
-		WatchReview: watchReview, Authenticator: deleted.Authenticator,
-		Extension: apiserver.Extension{SeedDeleted: deleted.RecordDeletion, Clock: cfg.Clock, PKIDir: cfg.PKIDir,
+		WatchReview: watchReview, Authenticator: deleted.Authenticator, Revocation: deleted.Revocation,
+		Extension: apiserver.Extension{SeedDeleted: seedDeleted(deleted), Clock: cfg.Clock, PKIDir: cfg.PKIDir,
 			Kubeconfigs: cfg.Kubeconfigs, BastionTimeToLive: cfg.BastionTimeToLive},
 	})
 	if err != nil {
@@ -111,6 +113,22 @@ func Start(ctx context.Context, cfg Config) (*Garden, error) {
 	}
 	return g, nil
 }
+
+// seedDeleted returns a function that revokes what the gardenlet of a deleted Seed has: its certificates, and the bootstrap
+// tokens with which it would get another one.
+func seedDeleted(deleted *revocation.DeletedSeeds) func(kubernetes.Interface, string) {
+	return func(client kubernetes.Interface, seed string) {
+		deleted.RecordDeletion(client, seed)
+		ctx, cancel := context.WithTimeout(context.Background(), tokenTimeout)
+		defer cancel()
+		if err := bootstraptoken.Delete(ctx, client, seed); err != nil {
+			klog.Background().Error(err, "The bootstrap tokens of a deleted Seed stay valid until they expire", "seed", seed)
+		}
+	}
+}
+
+// tokenTimeout limits how long the deletion of a Seed waits for the deletion of its bootstrap tokens.
+const tokenTimeout = 10 * time.Second
 
 // setUp starts the controllers, creates the default objects, and waits until the deleted Seeds are known.
 func (g *Garden) setUp(ctx context.Context, cfg Config, deleted *revocation.DeletedSeeds) error {

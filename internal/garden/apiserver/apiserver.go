@@ -15,14 +15,12 @@ import (
 	securityv1alpha1 "github.com/gardener/gardener/pkg/apis/security/v1alpha1"
 	seedmanagementv1alpha1 "github.com/gardener/gardener/pkg/apis/seedmanagement/v1alpha1"
 	kubecorev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apiserver/pkg/admission"
 	admissionmetrics "k8s.io/apiserver/pkg/admission/metrics"
 	genericapiserver "k8s.io/apiserver/pkg/server"
-	"k8s.io/apiserver/pkg/util/dryrun"
 	"k8s.io/client-go/kubernetes"
 	openapicommon "k8s.io/kube-openapi/pkg/common"
 	controlplaneapiserver "k8s.io/kubernetes/pkg/controlplane/apiserver"
@@ -34,7 +32,6 @@ import (
 	"github.com/gardenlite/gardenlite/internal/garden/apiserver/openapi"
 	"github.com/gardenlite/gardenlite/internal/garden/registry"
 	"github.com/gardenlite/gardenlite/internal/garden/registry/core/shootkubeconfig"
-	"github.com/gardenlite/gardenlite/internal/garden/registry/resource"
 	"github.com/gardenlite/gardenlite/internal/garden/scheme"
 )
 
@@ -82,7 +79,7 @@ func (e Extension) New(in controlplane.ExtensionInput) (_ *genericapiserver.Gene
 	if err := in.Etcd.ApplyTo(&in.Generic); err != nil {
 		return nil, fmt.Errorf("setting up the storage of the Gardener API: %w", err)
 	}
-	in.Generic.RESTOptionsGetter = in.ShareStorage(in.Generic.RESTOptionsGetter)
+	in.Generic.RESTOptionsGetter = seedDeletions{in.ShareStorage(in.Generic.RESTOptionsGetter)}
 	kube, err := kubernetes.NewForConfig(in.Generic.LoopbackClientConfig)
 	if err != nil {
 		return nil, fmt.Errorf("making a client for the Kubernetes API: %w", err)
@@ -122,21 +119,6 @@ func (e Extension) New(in controlplane.ExtensionInput) (_ *genericapiserver.Gene
 		}
 	}
 	return server, serveDiscovery(server.Handler.NonGoRestfulMux, issuer)
-}
-
-// notifyOfDeletedSeeds calls SeedDeleted after the deletion of a Seed.
-func (e Extension) notifyOfDeletedSeeds(groups []registry.Group, kube kubernetes.Interface) {
-	for _, group := range groups {
-		for _, storage := range group.Versions {
-			if seeds, ok := storage["seeds"].(*resource.Store); ok && e.SeedDeleted != nil {
-				seeds.AfterDelete = func(seed runtime.Object, options *metav1.DeleteOptions) {
-					if name, err := meta.NewAccessor().Name(seed); err == nil && !dryrun.IsDryRun(options.DryRun) {
-						e.SeedDeleted(kube, name)
-					}
-				}
-			}
-		}
-	}
 }
 
 // storageCodec returns a codec that stores objects as protobuf, in the first version of their group in

@@ -4,6 +4,7 @@ package bootstraptoken
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -11,6 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
@@ -90,6 +92,24 @@ func Create(ctx context.Context, config *rest.Config, seedName string, life time
 	}
 	t.Kubeconfig, err = bootstrapKubeconfig(config, bootstraptokenutil.TokenFromIDAndSecret(t.ID, key))
 	return t, err
+}
+
+// Delete deletes all bootstrap tokens for the gardenlet of a seed.
+func Delete(ctx context.Context, client kubernetes.Interface, seedName string) error {
+	secrets := client.CoreV1().Secrets(metav1.NamespaceSystem)
+	list, err := secrets.List(ctx, metav1.ListOptions{
+		FieldSelector: fields.OneTermEqualSelector("type", string(corev1.SecretTypeBootstrapToken)).String()})
+	if err != nil {
+		return fmt.Errorf("listing the bootstrap tokens: %w", err)
+	}
+	var errs []error
+	for i := range list.Items {
+		token := &list.Items[i]
+		if csrapprover.DescribedSeed(string(token.Data[bootstraptokenapi.BootstrapTokenDescriptionKey])) == seedName {
+			errs = append(errs, client.CoreV1().Secrets(token.Namespace).Delete(ctx, token.Name, metav1.DeleteOptions{}))
+		}
+	}
+	return errors.Join(errs...)
 }
 
 func bootstrapKubeconfig(config *rest.Config, token string) ([]byte, error) {

@@ -69,6 +69,16 @@ func (l *DeletedSeeds) Authenticator(next authenticator.Request) authenticator.R
 	})
 }
 
+// Revocation returns a function that reports whether the certificate of a gardenlet's request has been revoked; nil for
+// other clients.
+func (l *DeletedSeeds) Revocation(r *http.Request) (revoked func() bool) {
+	seed, issued := gardenletOf(r.TLS)
+	if seed == "" {
+		return nil
+	}
+	return func() bool { return l.revokes(seed, issued) }
+}
+
 // gardenletOf returns the seed in the gardenlet certificate of a connection, and when the certificate was issued. The
 // seed is empty if the client is not a gardenlet.
 func gardenletOf(state *tls.ConnectionState) (seed string, issued time.Time) {

@@ -8,15 +8,18 @@ import (
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"encoding/pem"
+	"errors"
 	"net/url"
 	"strings"
 	"testing"
 	"time"
 
+	corev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
 	authorizationv1 "k8s.io/api/authorization/v1"
 	certificatesv1 "k8s.io/api/certificates/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	testclock "k8s.io/utils/clock/testing"
@@ -36,6 +39,7 @@ type attempt struct {
 	csr    certificatesv1.CertificateSigningRequest
 	token  *corev1.Secret
 	denied bool // by RBAC
+	gone   bool // the Seed local
 }
 
 // byToken returns a valid request by a bootstrap token for the seed local.
@@ -95,7 +99,14 @@ func (a *attempt) try(t *testing.T) (decision, message string, result reconcile.
 	if a.token != nil {
 		objects = append(objects, a.token)
 	}
-	c := fake.NewClientBuilder().WithScheme(clientgoscheme.Scheme).WithObjects(objects...).WithInterceptorFuncs(interceptor.Funcs{
+	if !a.gone {
+		objects = append(objects, &corev1beta1.Seed{ObjectMeta: metav1.ObjectMeta{Name: "local"}})
+	}
+	scheme := runtime.NewScheme()
+	if err := errors.Join(clientgoscheme.AddToScheme(scheme), corev1beta1.AddToScheme(scheme)); err != nil {
+		t.Fatal(err)
+	}
+	c := fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).WithInterceptorFuncs(interceptor.Funcs{
 		Create: func(_ context.Context, _ client.WithWatch, obj client.Object, _ ...client.CreateOption) error {
 			review := obj.(*authorizationv1.SubjectAccessReview)
 			review.Status.Allowed, asked = !a.denied, &review.Spec
@@ -127,10 +138,11 @@ func TestApproves(t *testing.T) {
 			description("A bootstrap token for the Gardenlet for seedmanagement.gardener.cloud/v1alpha1.ManagedSeed resource garden/local.")),
 		"token of a Gardenlet": byToken(
 			description("A bootstrap token for the Gardenlet for seedmanagement.gardener.cloud/v1alpha1.Gardenlet resource garden/local.")),
-		"token without expiration": byToken(expiration("")),
-		"ServiceAccount":           byToken(as("system:serviceaccount:garden:gardenlet-bootstrap-local", "system:serviceaccounts")),
-		"its own renewal":          byToken(as("gardener.cloud:system:seed:local", "gardener.cloud:system:seeds")),
-		"an operator":              byToken(as("operator", "system:masters")),
+		"token before there is a Seed": byToken(func(a *attempt) { a.gone = true }),
+		"token without expiration":     byToken(expiration("")),
+		"ServiceAccount":               byToken(as("system:serviceaccount:garden:gardenlet-bootstrap-local", "system:serviceaccounts")),
+		"its own renewal":              byToken(as("gardener.cloud:system:seed:local", "gardener.cloud:system:seeds")),
+		"an operator":                  byToken(as("operator", "system:masters")),
 	} {
 		t.Run(name, func(t *testing.T) {
 			decision, _, _, asked := a.try(t)
@@ -166,6 +178,8 @@ func TestDenies(t *testing.T) {
 		"ServiceAccount of another":     {byToken(as("system:serviceaccount:garden:gardenlet-bootstrap-other")), `bootstraps seed "other"`},
 		"gardenlet of another": {byToken(as("gardener.cloud:system:seed:other", "gardener.cloud:system:seeds")),
 			"not the gardenlet of seed"},
+		"gardenlet whose Seed was deleted": {byToken(as("gardener.cloud:system:seed:local", "gardener.cloud:system:seeds"),
+			func(a *attempt) { a.gone = true }), "bootstrapped again"},
 		"gardenlet of another, as before": {byToken(as("gardener.cloud:system:seed:local", "gardener.cloud:system:seeds"), seed("other")),
 			"not the gardenlet of seed"},
 	} {

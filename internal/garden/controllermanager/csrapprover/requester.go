@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	corev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
 	"github.com/gardener/gardener/pkg/apis/core/v1beta1/constants"
 	certificatesv1 "k8s.io/api/certificates/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -37,9 +38,9 @@ const (
 // requested.
 func TokenDescription(seed string) string { return manualPrefix + seed + manualSuffix }
 
-// describedSeed returns the seed that a bootstrap token is for, and "" if its description names none. A ManagedSeed and
+// DescribedSeed returns the seed that a bootstrap token is for, and "" if its description names none. A ManagedSeed and
 // a Gardenlet have the name of their seed.
-func describedSeed(description string) string {
+func DescribedSeed(description string) string {
 	if seed, ok := strings.CutPrefix(description, manualPrefix); ok {
 		seed, ended := strings.CutSuffix(seed, manualSuffix)
 		if !ended {
@@ -69,8 +70,19 @@ func (r *Reconciler) refusal(ctx context.Context, csr *certificatesv1.Certificat
 	if name, ok := strings.CutPrefix(csr.Spec.Username, bootstrapAccountPrefix); ok && name != seed {
 		return fmt.Sprintf("the ServiceAccount bootstraps seed %q, not %q", name, seed), nil
 	}
-	if slices.Contains(csr.Spec.Groups, constants.SeedsGroup) && csr.Spec.Username != constants.SeedUserNamePrefix+seed {
+	if !slices.Contains(csr.Spec.Groups, constants.SeedsGroup) {
+		return "", nil
+	}
+	if csr.Spec.Username != constants.SeedUserNamePrefix+seed {
 		return fmt.Sprintf("%s is not the gardenlet of seed %q", csr.Spec.Username, seed), nil
+	}
+	// A certificate that is issued after the deletion of the Seed is not revoked with it.
+	err := r.Reader.Get(ctx, types.NamespacedName{Name: seed}, &corev1beta1.Seed{})
+	if apierrors.IsNotFound(err) {
+		return fmt.Sprintf("there is no Seed %q any more: its gardenlet has to be bootstrapped again", seed), nil
+	}
+	if err != nil {
+		return "", fmt.Errorf("reading Seed %s: %w", seed, err)
 	}
 	return "", nil
 }
@@ -83,7 +95,7 @@ func (r *Reconciler) tokenRefusal(ctx context.Context, id, seed string) (string,
 	} else if err != nil {
 		return "", fmt.Errorf("reading the bootstrap token %s: %w", id, err)
 	}
-	described := describedSeed(string(token.Data[bootstraptokenapi.BootstrapTokenDescriptionKey]))
+	described := DescribedSeed(string(token.Data[bootstraptokenapi.BootstrapTokenDescriptionKey]))
 	switch {
 	case token.Type != corev1.SecretTypeBootstrapToken || token.DeletionTimestamp != nil:
 		return "the bootstrap token is gone", nil

@@ -223,11 +223,11 @@ func (d *deployer) remove(ctx context.Context, u *unit) error {
 	u.halt()
 	var errs []error
 	if u.record.Managed {
-		err := d.h.removeSeedCluster(ctx, u.name, u.cluster)
 		u.mu.Lock()
-		u.cluster = nil // it does not run any more
+		cluster := u.cluster
+		u.cluster = nil
 		u.mu.Unlock()
-		if err != nil {
+		if err := d.h.removeSeedCluster(ctx, u.name, cluster); err != nil {
 			return err // the next Delete tries again, also after a restart
 		}
 	}

@@ -6,8 +6,10 @@ import (
 	"fmt"
 	"math"
 	"net"
+	"runtime"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"golang.org/x/crypto/ssh"
 )
@@ -54,19 +56,51 @@ func (c *loginConn) Read(p []byte) (int, error) {
 	return n, err
 }
 
+// readers counts the connections that the SSH library still reads. In golang.org/x/crypto/ssh up to v0.59, 16 messages of
+// a client can be pending. If the library refuses one of them, it does not read the others, and the goroutine that has
+// the 17th blocks for ever, although the connection is closed. Only the garbage collector finds out which connections
+// are no longer read.
+type readers struct {
+	count atomic.Int64
+
+	mu   sync.Mutex
+	next time.Time // of the next collection
+}
+
+// limited returns a connection with a limit on the bytes that are read, and counts it.
+func (r *readers) limited(raw net.Conn) *loginConn {
+	r.count.Add(1)
+	c := &loginConn{Conn: raw}
+	c.left.Store(MaxLoginSize)
+	runtime.AddCleanup(c, func(count *atomic.Int64) { count.Add(-1) }, &r.count)
+	return c
+}
+
+// tooMany reports whether no further connection may be read.
+func (r *readers) tooMany() bool {
+	if r.count.Load() < MaxReaders {
+		return false
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if now := time.Now(); now.After(r.next) {
+		runtime.GC()
+		r.next = now.Add(time.Second)
+	}
+	return r.count.Load() >= MaxReaders
+}
+
 // newServerConn calls ssh.NewServerConn with a limit on the bytes that are read, and turns its panics into errors: a
 // client that sends an unexpected message must not end the process. One panic is known, in v0.54 to v0.58: a client
 // agrees on no algorithm in its second key exchange, before it is authenticated.
-func newServerConn(raw net.Conn, config *ssh.ServerConfig) (conn *ssh.ServerConn, channels <-chan ssh.NewChannel,
+func newServerConn(limited *loginConn, config *ssh.ServerConfig) (conn *ssh.ServerConn, channels <-chan ssh.NewChannel,
 	requests <-chan *ssh.Request, err error) {
 	defer func() {
 		if p := recover(); p != nil {
-			_ = raw.Close()
+			_ = limited.Close()
 			err = fmt.Errorf("the SSH library panicked: %v", p)
 		}
 	}()
-	limited := &loginConn{Conn: raw}
-	limited.left.Store(MaxLoginSize)
 	conn, channels, requests, err = ssh.NewServerConn(limited, config)
 	if err == nil {
 		limited.left.Store(math.MaxInt64)

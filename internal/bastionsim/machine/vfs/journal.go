@@ -169,7 +169,7 @@ func (f *FS) tidy() {
 			if f.get(ino) == nil {
 				delete(n.children, name)
 			} else if f.nodes[ino] != nil {
-				f.used += int64(len(name))
+				f.used += nameSize(name)
 			}
 		}
 	}

@@ -98,7 +98,7 @@ func (f *FS) touch(ino uint64) {
 
 // add adds a name to a directory. If the node is new, it also creates the node.
 func (f *FS) add(dir uint64, name string, n *node) syscall.Errno {
-	if err := f.room(2*inodeCost+int64(len(name)+len(n.data)+len(n.target)), 2); err != 0 {
+	if err := f.room(2*inodeCost+nameSize(name)+int64(len(n.data)+len(n.target)), 2); err != 0 {
 		return err
 	}
 	d, err := f.own(dir)
@@ -117,7 +117,7 @@ func (f *FS) add(dir uint64, name string, n *node) syscall.Errno {
 		n.nlink++
 		d.nlink++
 	}
-	f.used += int64(len(name))
+	f.used += nameSize(name)
 	d.children[name] = n.ino
 	d.mtime, d.ctime = f.clock.Now(), f.clock.Now()
 	f.touch(n.ino)
@@ -140,7 +140,7 @@ func (f *FS) drop(dir uint64, name string) syscall.Errno {
 		}
 		return 0
 	}
-	f.used -= int64(len(name))
+	f.used -= nameSize(name)
 	n.nlink--
 	if n.mode.IsDir() {
 		n.nlink--

@@ -31,6 +31,9 @@ const (
 // inodeCost is the number of bytes that an inode counts in addition to its content, so that empty files are not free.
 const inodeCost = 512
 
+// nameSize returns the number of bytes that a name in a directory counts: more than its length, so that hard links are not free.
+func nameSize(name string) int64 { return int64(len(name)) + 64 }
+
 // flushDelay is the delay before changes are written to the host's disk, so that several changes are written together.
 const flushDelay = 200 * time.Millisecond
 

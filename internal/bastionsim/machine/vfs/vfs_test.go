@@ -130,6 +130,29 @@ func TestFull(t *testing.T) {
 	}
 }
 
+// TestHardLinksTakeRoom verifies that names of a file are not free, and are given back.
+func TestHardLinksTakeRoom(t *testing.T) {
+	f := open(t, Config{})
+	v := f.As(Root)
+	must(t, v.WriteFile("/tmp/x", nil, 0o644))
+	before, _, _, _ := f.Usage()
+	must(t, v.Link("/tmp/x", "/tmp/y"))
+	if after, _, _, _ := f.Usage(); after != before+nameSize("y") {
+		t.Errorf("a link takes %d bytes", after-before)
+	}
+	must(t, v.Remove("/tmp/y"))
+	if after, _, _, _ := f.Usage(); after != before {
+		t.Errorf("%d bytes are used, before it were %d", after, before)
+	}
+}
+
+// TestLongPath verifies that a path that is too long is refused at once.
+func TestLongPath(t *testing.T) {
+	if err := open(t, Config{}).As(Root).MkdirAll(strings.Repeat("/a", MaxPath), 0o755); !errors.Is(err, syscall.ENAMETOOLONG) {
+		t.Errorf("got %v", err)
+	}
+}
+
 // TestUnlinkedFile verifies that a file without a name exists, and takes room, while it is open.
 func TestUnlinkedFile(t *testing.T) {
 	f := open(t, Config{})

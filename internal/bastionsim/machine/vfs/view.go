@@ -110,6 +110,9 @@ func (v *View) Mkdir(name string, perm fs.FileMode) error {
 
 // MkdirAll creates a directory and its missing parents.
 func (v *View) MkdirAll(name string, perm fs.FileMode) error {
+	if len(name) >= MaxPath {
+		return fail("mkdir", name, syscall.ENAMETOOLONG)
+	}
 	if info, err := v.Stat(name); err == nil {
 		if info.IsDir() {
 			return nil

@@ -82,7 +82,7 @@ func (f *FS) walk(c Cred, name string, follow bool) (place, syscall.Errno) {
 		if !child.mode.IsDir() {
 			return place{}, syscall.ENOTDIR
 		}
-		stack = append(stack[:len(stack):len(stack)], child.ino)
+		stack = append(stack, child.ino)
 	}
 }
 

@@ -54,7 +54,7 @@ var allowed = map[string][]string{
 	"internal/sshclient":            {"internal/component/operation", "internal/fsutil", "internal/garden/shootclient"},
 	"internal/bastionspec":          {},
 	"internal/bastionsim":           {"internal/bastionspec", "internal/component", "internal/fsutil", "internal/garbage"},
-	"internal/bastionsim/machine":   {"internal/bastionspec", "internal/fsutil"},
+	"internal/bastionsim/machine":   {"internal/bastionspec", "internal/fsutil", "internal/plainyaml"},
 	"internal/modules":              {},
 	"internal/manifest":             {},
 	"internal/node":                 {"internal/plainyaml"},

@@ -14,7 +14,7 @@ import (
 	"slices"
 	"strings"
 
-	"sigs.k8s.io/yaml"
+	"github.com/gardenlite/gardenlite/internal/plainyaml"
 )
 
 // MaxUserData is how many bytes user data may have.
@@ -110,7 +110,7 @@ func (d *Data) config(text string) error {
 		RunCmd     []any             `json:"runcmd"`
 	}
 	var keys map[string]any
-	if err := errors.Join(yaml.Unmarshal([]byte(text), &keys), yaml.Unmarshal([]byte(text), &c)); err != nil {
+	if err := errors.Join(plainyaml.Unmarshal([]byte(text), &keys), plainyaml.Unmarshal([]byte(text), &c)); err != nil {
 		return fmt.Errorf("reading the user data as #cloud-config: %w", err)
 	}
 	for _, key := range slices.Sorted(maps.Keys(keys)) {

@@ -52,6 +52,8 @@ IyEvYmluL3NoCmVjaG8gYgo=
 		"neither":           {data: "echo a", err: "begins neither"},
 		"too large":         {data: "#!/bin/sh\n" + strings.Repeat("x", MaxUserData), err: "more than"},
 		"bad yaml":          {data: "#cloud-config\n:\n  - {", err: "#cloud-config"},
+		"aliases":           {data: "#cloud-config\na: &a [b]\nruncmd: [*a]", err: "aliases are not allowed"},
+		"archive's aliases": {data: "#cloud-config-archive\n- &a {content: b}\n- *a", err: "aliases are not allowed"},
 		"relative path":     {data: "#cloud-config\nwrite_files: [{path: a}]", err: "write_files[0]"},
 		"user with no name": {data: "#cloud-config\nusers: [{shell: /bin/sh}]", err: "users[0]"},
 		"command is a map":  {data: "#cloud-config\nruncmd: [{a: b}]", err: "runcmd[0]"},

@@ -5,7 +5,7 @@ import (
 	"mime"
 	"strings"
 
-	"sigs.k8s.io/yaml"
+	"github.com/gardenlite/gardenlite/internal/plainyaml"
 )
 
 func (d *Data) archive(text string) error {
@@ -13,7 +13,7 @@ func (d *Data) archive(text string) error {
 		Type    string `json:"type"`
 		Content string `json:"content"`
 	}
-	if err := yaml.Unmarshal([]byte(text), &parts); err != nil {
+	if err := plainyaml.Unmarshal([]byte(text), &parts); err != nil {
 		return fmt.Errorf("reading the user data as #cloud-config-archive: %w", err)
 	}
 	for i, part := range parts {

@@ -127,6 +127,34 @@ func (k *typist) keyed(t testing.TB, keys string) {
 	k.waitFor(t, from, regexp.MustCompile(`\n`+prompt))
 }
 
+// TestJobTakesMemory verifies that the limit of memory ends a job in the background.
+func TestJobTakesMemory(t *testing.T) {
+	k := sitDown(t, withSSH(t).as(t, "gardener"))
+	from := k.place()
+	k.keyed(t, `x=$(head -c 1000000 /dev/zero | tr '\0' a)`+"\r")
+	k.keyed(t, `(for i in $(seq 300); do declare "v$i=$x$i"; done; echo "done" $i) & wait`+"\r")
+	k.keyed(t, "wait\r")
+	if text := k.text(from); !strings.Contains(text, "memory is used up") || strings.Contains(text, "done 300") {
+		t.Errorf("the job wrote %q", text)
+	}
+}
+
+// TestInterruptAfterLine verifies that Ctrl-C ends a command that does not read what was typed.
+func TestInterruptAfterLine(t *testing.T) {
+	session := withSSH(t).session(t)
+	k := &typist{session: session}
+	session.Stdout = k
+	keys, err := session.StdinPipe()
+	if err := errors.Join(err, session.RequestPty("xterm", 40, 100, nil), session.Start("echo begun; sleep 1000")); err != nil {
+		t.Fatal(err)
+	}
+	k.waitFor(t, 0, regexp.MustCompile("begun"))
+	_, _ = io.WriteString(keys, "hello\r\x03")
+	if err := session.Wait(); err == nil || !strings.Contains(err.Error(), "130") {
+		t.Errorf("got %v", err)
+	}
+}
+
 // readers are the attempts that read the terminal. They are typed with a Ctrl-D that ends their input: the shell does
 // not read it, because it reads no keys before they have begun.
 var readers = []string{"commands of sed", "devices"}

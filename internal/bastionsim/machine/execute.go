@@ -24,8 +24,12 @@ func (u *Units) execute(ctx context.Context, one *unit, d *definition, line exec
 	defer out.end()
 	env := u.environment(d)
 	words := make([]string, 0, len(line.words))
+	left := MaxUnitFile
 	for _, word := range line.words {
-		words = append(words, u.expand(word, one.name, env))
+		words = append(words, u.expand(word, one.name, env, &left))
+	}
+	if left < 0 {
+		return fmt.Errorf("the variables of its command line have more than %d bytes", MaxUnitFile)
 	}
 	var err error
 	if program := u.program(words[0]); program != nil {
@@ -100,8 +104,9 @@ func (u *Units) environment(d *definition) map[string]string {
 	return env
 }
 
-// expand replaces specifiers (%n, %N, %H, %%) and variables ($NAME, ${NAME}) in a word; "$$" is a dollar sign.
-func (u *Units) expand(word, name string, env map[string]string) string {
+// expand replaces specifiers (%n, %N, %H, %%) and variables ($NAME, ${NAME}) in a word; "$$" is a dollar sign. It subtracts the
+// size of the variables' values from left, and replaces none if that is too little.
+func (u *Units) expand(word, name string, env map[string]string, left *int) string {
 	word = strings.NewReplacer("%%", "%", "%n", name, "%N", strings.TrimSuffix(name, unitSuffix), "%H", u.m.Hostname()).Replace(word)
 	return os.Expand(word, func(variable string) string {
 		switch variable {
@@ -109,6 +114,9 @@ func (u *Units) expand(word, name string, env map[string]string) string {
 			return "$"
 		case "*", "#", "@", "!", "?", "-": // variables of a shell, which units do not have
 			return "$" + variable
+		}
+		if *left -= len(env[variable]); *left < 0 {
+			return ""
 		}
 		return env[variable]
 	})

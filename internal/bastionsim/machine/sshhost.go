@@ -209,28 +209,37 @@ func (r *sshRun) pass() {
 func (r *sshRun) passLines(echo io.Writer) {
 	var line shell.LineDiscipline
 	keys := bufio.NewReader(r.Stdin)
-	for {
+	// A command that reads nothing must not block the keys: lines that do not fit are lost.
+	lines := make(chan []byte, 64)
+	r.Go(func() {
+		for input := range lines {
+			_, _ = r.feed.Write(input) // fails when the command has ended
+		}
+		_ = r.feed.Close()
+	})
+	for ended := false; !ended; {
 		key, err := keys.ReadByte()
 		if err != nil {
-			_ = r.feed.CloseWithError(err)
-			return
+			break
 		}
-		shown, input, ended := line.Key(key)
+		var shown string
+		var input []byte
+		shown, input, ended = line.Key(key)
 		_, err = io.WriteString(echo, shown)
 		if key == shell.CtrlC {
 			_, _ = io.WriteString(echo, "\n")
 			r.kill("INT")
 			ended = true
 		}
-		if err == nil && len(input) > 0 {
-			_, err = r.feed.Write(input)
-		}
-		if ended || err != nil {
-			_ = r.feed.Close()
-			_, _ = io.Copy(io.Discard, keys)
-			return
+		if ended = ended || err != nil; len(input) > 0 {
+			select {
+			case lines <- input:
+			default:
+			}
 		}
 	}
+	close(lines)
+	_, _ = io.Copy(io.Discard, keys)
 }
 
 // statusOf returns the status of a session, and writes its error to the client. The shell has already written that of a

@@ -53,6 +53,20 @@ func TestParseUnit(t *testing.T) {
 }
 
 // Parsing any unit file, and expanding the words in it, does not panic.
+// TestLongVariables verifies that a command line cannot multiply the value of a variable beyond all limits.
+func TestLongVariables(t *testing.T) {
+	r := boot(t, Config{})
+	if err := r.FS().WriteFile("/etc/env", []byte("A="+strings.Repeat("x", MaxUnitFile/2)+"\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	for variables, fails := range map[string]bool{"$A": false, "$A$A$A": true} {
+		r.unit(t, "x.service", "[Service]\nType=oneshot\nEnvironmentFile=/etc/env\nExecStart=/bin/true "+variables+"\n")
+		if err := r.Units().Start(t.Context(), "x"); (err != nil) != fails {
+			t.Errorf("%s: %v", variables, err)
+		}
+	}
+}
+
 func FuzzUnitFile(f *testing.F) {
 	f.Add("[Service]\nExecStart=/bin/a \"b\" $C ${D} %n\nEnvironment=C=1\n[Install]\nWantedBy=multi-user.target\n")
 	f.Add("[\n]\n=\n[]\n\\\n[Service]\nExecStart=-@/\nRestartSec=1 1 1\n")
@@ -64,7 +78,7 @@ func FuzzUnitFile(f *testing.F) {
 		}
 		for _, line := range append(d.start, d.pre...) {
 			for _, word := range line.words {
-				_ = units.expand(word, "a.service", map[string]string{"C": "$C"})
+				_ = units.expand(word, "a.service", map[string]string{"C": "$C"}, new(int))
 			}
 		}
 		if len(d.targets()) == 0 {

@@ -216,6 +216,9 @@ func (sh *shell) newProgram(env []string) *shell {
 	c.funcs, c.options = map[string]*syntax.Stmt{}, options{}
 	c.mainPID, c.level, c.progress, c.interactive = c.pid, 0, progress{}, false
 	c.function, c.source, c.line, c.params, c.commandLine, c.dirs = "", "", 0, nil, false, nil
+	for _, pair := range env {
+		c.hold(int64(len(pair)) + entryCost)
+	}
 	return c
 }
 

@@ -113,6 +113,9 @@ func statProgram(p *Process, f flags) int {
 			return err
 		}
 		st, mode := info.Sys().(*vfs.Stat), vfs.ListMode(info.Mode())
+		if format := f.value('c', statFormat); len(format)+strings.Count(format, "%n")*len(name)+strings.Count(format, "%")*64 > 4*maxString {
+			return p.r.kill("string")
+		}
 		p.Printf("%s\n", strings.NewReplacer("%n", name, "%s", fmt.Sprint(info.Size()), "%b", fmt.Sprint(st.Blocks),
 			"%F", cmp.Or(kinds[mode[0]], "regular file"), "%i", fmt.Sprint(st.Ino), "%h", fmt.Sprint(st.Nlink),
 			"%a", fmt.Sprintf("%o", vfs.UnixMode(info.Mode())), "%A", mode,

@@ -176,7 +176,7 @@ var replacementPart = regexp.MustCompile(`(?s)\\.|[&$]`)
 func goReplacement(text string) string {
 	return replacementPart.ReplaceAllStringFunc(text, func(part string) string {
 		switch part {
-		case "$":
+		case "$", `\$`:
 			return "$$"
 		case "&":
 			return "${0}"

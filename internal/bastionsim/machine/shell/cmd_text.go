@@ -56,7 +56,9 @@ func (p *Process) allLines(names []string) ([]string, int) {
 		if size += len(text); size > maxInput {
 			return errTooLong
 		}
+		before := len(rows)
 		rows = append(rows, splitLines(text)...)
+		p.hold(int64(len(rows)-before) * 2 * 16) // the headers of the strings, twice while the slice grows
 		return err
 	})
 	return rows, status
@@ -173,6 +175,9 @@ func wcProgram(p *Process, f flags) int {
 	return status
 }
 
+// maxRanges is how many ranges cut takes: each character of its input is compared with each of them.
+const maxRanges = 1000
+
 // parseRanges parses the list of cut (1,3-5,7-), and returns a function that reports whether a number is in it.
 func parseRanges(text string) (func(n int) bool, error) {
 	type span struct{ from, to int }
@@ -187,7 +192,9 @@ func parseRanges(text string) (func(n int) bool, error) {
 		if errFrom != nil || errTo != nil || a < 1 || part == "" {
 			return nil, fmt.Errorf("invalid field value '%s'", text)
 		}
-		spans = append(spans, span{a, b})
+		if spans = append(spans, span{a, b}); len(spans) > maxRanges {
+			return nil, errComplex
+		}
 	}
 	return func(n int) bool {
 		return slices.ContainsFunc(spans, func(s span) bool { return n >= s.from && n <= s.to })

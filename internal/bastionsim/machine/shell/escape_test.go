@@ -103,10 +103,16 @@ func TestSubshellsTakeMemory(t *testing.T) {
 
 // TestProgramsTakeMemory verifies that what a program has read counts until the program ends.
 func TestProgramsTakeMemory(t *testing.T) {
-	const write = `yes | head -c 600000 > /tmp/f; `
+	const write = `yes $(head -c 500 /dev/zero | tr '\0' y) | head -c 600000 > /tmp/f; `
 	for script, want := range map[string]string{
-		write + `for i in 1 2 3 4 5; do sort /tmp/f | wc -c; done`:                "",
-		write + `sort /tmp/f /tmp/f | wc -c`:                                      "memory",
+		write + `for i in 1 2 3 4 5; do sort /tmp/f | wc -c; done`: "",
+		write + `sort /tmp/f /tmp/f | wc -c`:                       "memory",
+		`head -c 100000 /dev/zero | tr '\0' '\n' | sort | wc -l`:   "memory",
+		`f=%n%n%n%n; for i in 1 2 3 4 5 6; do f=$f$f$f; done; n=/.; for i in 1 2 3 4 5 6 7; do n=$n$n; done
+			for i in 1 2 3; do n=$n$n; done; stat -c "$f$f$f$f" $n`: "string",
+		`export x=$(head -c 100000 /dev/zero | tr '\0' a) n=0; echo 'n=$((n+1)); [ $n -gt 30 ] || /tmp/x' > /tmp/x
+			chmod +x /tmp/x; /tmp/x`: "memory",
+
 		`mkdir /tmp/d; for i in $(seq 9000); do : > /tmp/d/$i; done; find /tmp/d`: "memory",
 	} {
 		s := newSession(t, Options{User: rootUser, Limits: Limits{Time: testutil.Timeout, Memory: 1 << 20}})

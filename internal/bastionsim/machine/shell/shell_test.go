@@ -54,7 +54,10 @@ func TestScripts(t *testing.T) {
 		"read-only": {`chmod 777 .; mkdir a; echo x > a/f; chmod 555 a; su nobody -c 'cp -r a b; cat b/f; touch -d @9 b; stat -c "%a %Y" b'`,
 			"x\n755 9\n", 0},
 		"sed": {`seq 5 | sed -e '2,3d;$s/5/[&]/' ; echo 'a/b$' | sed -E 's|(.)/(.)\$|\2$\1|p'; echo a > f; sed -i ` +
-			`s/a/b/ f; cat f; sed y/a/b/ f; echo $?`, "1\n4\n[5]\nb$a\nb$a\nb\n1\n", 0},
+			`s/a/b/ f; cat f; sed y/a/b/ f; echo $?; echo a | sed 's/a/\$0 costs \$HOME/'`,
+			"1\n4\n[5]\nb$a\nb$a\nb\n1\n$0 costs $HOME\n", 0},
+		"cut": {`echo abc | cut -c 1,3; echo abc | cut -c $(seq 1001 | tr '\n' ,)1 2>&1; echo $?`,
+			"ac\ncut: the expression is too complex for this machine\n1\n", 0},
 		"not here": {`usermod -L root; echo $?; ls -R; echo $?; sed --posix p; echo $?; echo | xargs; echo $?; sed 1q f; echo $?`,
 			"127\n2\n1\n127\n1\n", 0},
 		"accounts": {`useradd -m -G sudo -s /bin/bash gard; id gard; su gard -c 'id ` +

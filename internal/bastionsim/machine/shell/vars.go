@@ -217,7 +217,10 @@ func (sh *shell) store(scope map[string]variable, name string, v variable) {
 // hold counts bytes that this shell keeps or, if negative, releases.
 func (sh *shell) hold(bytes int64) {
 	sh.held += bytes
-	sh.fail(sh.r.grow(bytes))
+	if err := sh.r.grow(bytes); err != nil {
+		sh.fail(err)
+		sh.stopErr = cmp.Or(sh.stopErr, err) // ends a job in the background, too, which has another context than the current line
+	}
 }
 
 // set sets a variable to a string. The variable keeps its attributes.

@@ -230,6 +230,7 @@ func (r *podRunner) syncDue(ctx context.Context) {
 		case apierrors.IsNotFound(err), apierrors.IsForbidden(err): // the Node authorizer refuses Pods that are not on the node
 		case err != nil:
 			r.failed(ctx, key, err)
+		case r.kubelet.processes.replacedBy(pod): // the events follow, of its deletion first
 		case pod.Spec.NodeName == r.host.Hostname:
 			r.sync(ctx, pod)
 		}

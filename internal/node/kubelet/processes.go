@@ -62,6 +62,12 @@ func (p *processes) of(key types.NamespacedName) *process.Pod {
 	return p.pods[key]
 }
 
+// replacedBy reports whether there are still processes of an earlier Pod with the name of this one.
+func (p *processes) replacedBy(pod *corev1.Pod) bool {
+	known := p.of(keyOf(pod))
+	return known != nil && known.UID() != string(pod.UID)
+}
+
 // all returns the Pods that have processes.
 func (p *processes) all() []*process.Pod {
 	p.mu.Lock()

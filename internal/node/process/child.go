@@ -2,6 +2,7 @@ package process
 
 import (
 	"bufio"
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -77,7 +78,7 @@ func (r *Runner) startChild(c command) (*child, error) {
 		for _, o := range outputs {
 			_ = o.from.Close()
 		}
-		return nil, fmt.Errorf("starting program %s: %w", c.program, errors.Unwrap(err))
+		return nil, fmt.Errorf("starting program %s: %w", c.program, cmp.Or(errors.Unwrap(err), err))
 	}
 	ch := &child{pid: cmd.Process.Pid, done: make(chan struct{})}
 	if err := r.writePID(ch.pid); err != nil {

@@ -32,11 +32,13 @@ var errConfig = errors.New("the container cannot be configured")
 var reserved = struct{ names, prefixes []string }{
 	names: []string{
 		"PATH", "HOME", "TMPDIR", "BASH_ENV", "ENV", "SHELLOPTS", "IFS", "PS4", "GCONV_PATH", "GLIBC_TUNABLES", "LOCPATH",
-		"NODE_OPTIONS", "NODE_PATH",
+		"NODE_OPTIONS", "NODE_PATH", "ZDOTDIR",
 		"RUBYOPT", "RUBYLIB", "JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS", "_JAVA_OPTIONS", "CLASSPATH",
 		"PHPRC", "PHP_INI_SCAN_DIR", "TCLLIBPATH", "GUILE_LOAD_PATH", "GUILE_LOAD_COMPILED_PATH",
 	},
-	prefixes: []string{"LD_", "DYLD_", "PYTHON", "PERL", "MALLOC_", "OPENSSL_", "LUA_", "DOTNET_", "CORECLR_", "ERL_", "ELIXIR_ERL_"},
+	prefixes: []string{
+		"BASH_FUNC_", "LD_", "DYLD_", "PYTHON", "PERL", "MALLOC_", "OPENSSL_", "LUA_", "DOTNET_", "CORECLR_", "ERL_", "ELIXIR_ERL_",
+	},
 }
 
 func isReserved(name string) bool {
@@ -65,10 +67,14 @@ func (c *container) command(ctx context.Context) (command, error) {
 		return command{}, err
 	}
 	environment = append(environment, identity...)
-	values := map[string]string{}
+	values, left := map[string]string{}, maxTotal
 	for _, v := range variables {
 		values[v.Name] = v.Value
-		environment = append(environment, v.Name+"="+mounts.rewrite(v.Value))
+		value, err := mounts.rewrite(v.Value, &left)
+		if err != nil {
+			return command{}, err
+		}
+		environment = append(environment, v.Name+"="+value)
 	}
 	args, total := slices.Clone(c.image.Args), 0
 	for _, arg := range slices.Concat(c.spec.Command[min(1, len(c.spec.Command)):], c.spec.Args) {
@@ -78,7 +84,10 @@ func (c *container) command(ctx context.Context) (command, error) {
 		if total += len(arg); total > maxTotal {
 			return command{}, fmt.Errorf("%w: the arguments have more than %d bytes", errConfig, maxTotal)
 		}
-		args = append(args, mounts.rewrite(arg))
+		if arg, err = mounts.rewrite(arg, &left); err != nil {
+			return command{}, err
+		}
+		args = append(args, arg)
 	}
 	return command{program: c.image.Program, args: args, env: environment, dir: mounts.folder(c.spec.WorkingDir, home)}, nil
 }
@@ -86,12 +95,21 @@ func (c *container) command(ctx context.Context) (command, error) {
 // variables returns the container's own environment variables in order; the last of several with one name counts.
 func (c *container) variables(ctx context.Context) ([]corev1.EnvVar, error) {
 	var all []corev1.EnvVar
-	values := map[string]string{}
-	set := func(name, value string) {
-		if !isReserved(name) {
-			values[name] = value
-			all = append(slices.DeleteFunc(all, func(v corev1.EnvVar) bool { return v.Name == name }), corev1.EnvVar{Name: name, Value: value})
+	values, at, total := map[string]string{}, map[string]int{}, 0
+	set := func(name, value string) error {
+		if total += len(name) + len(value) + 2; total > maxTotal {
+			return fmt.Errorf("%w: the variables have more than %d bytes", errConfig, maxTotal)
 		}
+		if isReserved(name) {
+			return nil
+		}
+		i, ok := at[name]
+		if !ok {
+			i, all = len(all), append(all, corev1.EnvVar{Name: name})
+			at[name] = i
+		}
+		values[name], all[i].Value = value, value
+		return nil
 	}
 	for _, from := range c.spec.EnvFrom {
 		data, err := c.environmentFrom(ctx, from)
@@ -100,21 +118,22 @@ func (c *container) variables(ctx context.Context) ([]corev1.EnvVar, error) {
 		}
 		for key, value := range data {
 			if name := from.Prefix + key; len(validation.IsEnvVarName(name)) == 0 {
-				set(name, value)
+				if err := set(name, value); err != nil {
+					return nil, err
+				}
 			}
 		}
 	}
-	total := 0
 	for _, v := range c.spec.Env {
 		value, ok, err := c.valueOf(ctx, v, values)
 		if err != nil {
 			return nil, err
 		}
-		if total += len(value); total > maxTotal {
-			return nil, fmt.Errorf("%w: the variables have more than %d bytes", errConfig, maxTotal)
+		if !ok {
+			continue
 		}
-		if ok {
-			set(v.Name, value)
+		if err := set(v.Name, value); err != nil {
+			return nil, err
 		}
 	}
 	return all, nil

@@ -25,17 +25,20 @@ func (c *container) mounts() (mounts, error) { return c.findMounts(checkSubPath)
 
 func (c *container) findMounts(check func(volume, subPath string) error) (mounts, error) {
 	var all mounts
+	var values map[string]string
 	for _, m := range c.spec.VolumeMounts {
 		folder := c.pod.volumeDir(m.Name)
 		subPath := m.SubPath
 		if m.SubPathExpr != "" {
-			values := map[string]string{}
-			for _, v := range c.spec.Env {
-				value, _, err := c.valueOf(c.pod.ctx, v, values)
+			if values == nil {
+				variables, err := c.variables(c.pod.ctx)
 				if err != nil {
 					return nil, err
 				}
-				values[v.Name] = value
+				values = map[string]string{}
+				for _, v := range variables {
+					values[v.Name] = v.Value
+				}
 			}
 			var err error
 			if subPath, err = expand(m.SubPathExpr, values); err != nil {
@@ -89,10 +92,14 @@ func (m mounts) folder(in, home string) string {
 	return home
 }
 
-// rewrite replaces the mount paths in a text by the folders on this machine, but not in the middle of another path.
-func (m mounts) rewrite(text string) string {
+// rewrite replaces the mount paths in a text by the folders on this machine, but not in the middle of another path. It
+// subtracts the size of the result from what is left, and fails if that is too little: folders may be much longer than paths.
+func (m mounts) rewrite(text string, left *int) (string, error) {
 	var out strings.Builder
 	for i := 0; i < len(text); {
+		if out.Len() > *left {
+			break
+		}
 		found := slices.IndexFunc(m, func(m mount) bool { return hasPathAt(text, i, m.in) })
 		if found < 0 {
 			out.WriteByte(text[i])
@@ -102,7 +109,10 @@ func (m mounts) rewrite(text string) string {
 		out.WriteString(m[found].folder)
 		i += len(m[found].in)
 	}
-	return out.String()
+	if *left -= out.Len(); *left < 0 {
+		return "", fmt.Errorf("%w: with the folders of its mounts, it is too large", errConfig)
+	}
+	return out.String(), nil
 }
 
 // hasPathAt reports whether a path begins at a position in a text, and ends with a whole path element.

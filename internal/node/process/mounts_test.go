@@ -3,6 +3,7 @@ package process
 import (
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 )
 
@@ -23,9 +24,19 @@ func TestRewrite(t *testing.T) {
 		"tokenFile: \"/etc/config/token\"\n": "tokenFile: \"/pod/v1/token\"\n",
 		"":                                   "",
 	} {
-		if got := m.rewrite(text); got != want {
-			t.Errorf("%q becomes %q, want %q", text, got, want)
+		left := len(want)
+		if got, err := m.rewrite(text, &left); got != want || err != nil || left != 0 {
+			t.Errorf("%q becomes %q, want %q; %d bytes are left: %v", text, got, want, left, err)
 		}
+	}
+}
+
+// TestRewriteIsLimited checks the limit of the result: the folder of a mount may be much longer than its path.
+func TestRewriteIsLimited(t *testing.T) {
+	left := 1 << 20
+	m := mounts{{"/a", "/" + strings.Repeat("b/", 50000)}}
+	if text, err := m.rewrite(strings.Repeat("/a:", 1<<20), &left); err == nil {
+		t.Errorf("it has %d bytes", len(text))
 	}
 }
 
@@ -67,7 +78,8 @@ func TestSubPath(t *testing.T) {
 // Variables from which a loader or a runtime reads code are not taken from a Pod.
 func TestReservedVariables(t *testing.T) {
 	for _, name := range []string{"LD_PRELOAD", "LD_LIBRARY_PATH", "DYLD_INSERT_LIBRARIES", "PATH", "HOME", "TMPDIR",
-		"PYTHONPATH", "NODE_OPTIONS", "BASH_ENV", "OPENSSL_CONF", "OPENSSL_MODULES", "LUA_INIT", "DOTNET_STARTUP_HOOKS"} {
+		"PYTHONPATH", "NODE_OPTIONS", "BASH_ENV", "BASH_FUNC_date%%", "ZDOTDIR", "OPENSSL_CONF", "OPENSSL_MODULES",
+		"LUA_INIT", "DOTNET_STARTUP_HOOKS"} {
 		if !isReserved(name) {
 			t.Errorf("%s is taken from the Pod", name)
 		}

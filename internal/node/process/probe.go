@@ -114,12 +114,34 @@ func (c *container) probe(ctx context.Context, kind string, p *corev1.Probe, rep
 	}
 }
 
-// runProbe runs a probe once. A probe fails if it names another host than this machine.
+// runProbe runs a probe once. It does not wait for an answer after the end of the context: the libraries cannot be
+// interrupted, and who answers need not be a process of the Pod.
 func (c *container) runProbe(ctx context.Context, p *corev1.Probe) (probe.Result, string, error) {
 	timeout := time.Duration(max(1, p.TimeoutSeconds)) * time.Second
-	switch {
-	case p.Exec != nil:
+	if p.Exec != nil {
 		return c.runProgram(ctx, p.Exec, timeout)
+	}
+	type answer struct {
+		result probe.Result
+		output string
+		err    error
+	}
+	answered := make(chan answer, 1)
+	go func() {
+		result, output, err := c.request(p, timeout)
+		answered <- answer{result, output, err}
+	}()
+	select {
+	case a := <-answered:
+		return a.result, a.output, a.err
+	case <-ctx.Done():
+		return probe.Failure, "", context.Cause(ctx)
+	}
+}
+
+// request runs a probe that asks a port. It fails if the probe names another host than this machine.
+func (c *container) request(p *corev1.Probe, timeout time.Duration) (probe.Result, string, error) {
+	switch {
 	case p.HTTPGet != nil:
 		if _, err := c.probedPort(p.HTTPGet.Host, p.HTTPGet.Port); err != nil {
 			return probe.Failure, "", err
@@ -175,8 +197,12 @@ func (c *container) runProgram(ctx context.Context, exec *corev1.ExecAction, tim
 		return probe.Failure, "", err
 	}
 	command.args = append([]string{}, c.image.Args...)
+	left := maxTotal
 	for _, arg := range exec.Command[min(1, len(exec.Command)):] {
-		command.args = append(command.args, mounts.rewrite(arg))
+		if arg, err = mounts.rewrite(arg, &left); err != nil {
+			return probe.Failure, "", err
+		}
+		command.args = append(command.args, arg)
 	}
 	out := &limited{}
 	command.stdout, command.stderr = out, out

@@ -43,6 +43,8 @@ const (
 	watchRetryMax   = 30 * time.Second
 	// tokenMaxAge is the age at which a token is renewed at the latest, as in a kubelet.
 	tokenMaxAge = 24 * time.Hour
+	// maxVolume is the maximum size in bytes of the files of a volume from objects, maxRewritten that of its kubeconfigs.
+	maxVolume, maxRewritten = 64 << 20, 16 << 20
 	// provisionedBy is the annotation with the provisioner of a PersistentVolume.
 	provisionedBy = "pv.kubernetes.io/provisioned-by"
 )
@@ -175,10 +177,16 @@ func (p *Pod) writeVolume(ctx context.Context, pod *corev1.Pod, v *corev1.Volume
 	}
 	payload := map[string]volumeutil.FileProjection{}
 	var next time.Time
+	size := 0
 	for i := range sources {
 		files, due, err := p.project(ctx, pod, v.Name, &sources[i], mode)
 		if err != nil {
 			return none, err
+		}
+		for _, file := range files {
+			if size += len(file.Data); size > maxVolume {
+				return none, fmt.Errorf("it has more than %d bytes", maxVolume)
+			}
 		}
 		maps.Copy(payload, files)
 		if !due.IsZero() && (next.IsZero() || due.Before(next)) {
@@ -209,6 +217,7 @@ func projections(v *corev1.Volume) ([]corev1.VolumeProjection, *int32) {
 
 // write replaces the files of a volume atomically. It replaces mount paths in kubeconfigs.
 func (p *Pod) write(name, dir string, payload map[string]volumeutil.FileProjection) error {
+	left := maxRewritten
 	for path, file := range payload {
 		if !bytes.Contains(file.Data, []byte("kind: Config")) && !bytes.Contains(file.Data, []byte(`"kind":"Config"`)) {
 			continue
@@ -217,7 +226,11 @@ func (p *Pod) write(name, dir string, payload map[string]volumeutil.FileProjecti
 		if err != nil {
 			return err
 		}
-		file.Data = []byte(mounts.rewrite(string(file.Data)))
+		text, err := mounts.rewrite(string(file.Data), &left)
+		if err != nil {
+			return fmt.Errorf("file %s: %w", path, err)
+		}
+		file.Data = []byte(text)
 		payload[path] = file
 	}
 	writer, err := volumeutil.NewAtomicWriter(dir, "pod "+p.UID())

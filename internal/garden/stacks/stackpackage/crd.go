@@ -38,12 +38,12 @@ func (p *Package) readCRDs(files Files) error {
 	if err != nil {
 		return err
 	}
-	from := map[string]string{}
+	from, rules := map[string]string{}, 0
 	for _, name := range slices.Sorted(maps.Keys(files)) {
 		if !isOf(path.Base(name), crdFile) {
 			continue
 		}
-		crd, warnings, err := readCRD(name, files[name])
+		crd, warnings, err := readCRD(name, files[name], &rules)
 		if err != nil {
 			return err
 		}
@@ -63,10 +63,13 @@ func (p *Package) readCRDs(files Files) error {
 }
 
 // readCRD reads a CRD of either API version. Of the metadata, it takes only the name.
-func readCRD(name string, data []byte) (*apiextensionsv1.CustomResourceDefinition, []string, error) {
+func readCRD(name string, data []byte, rules *int) (*apiextensionsv1.CustomResourceDefinition, []string, error) {
 	var meta map[string]any
 	if err := decode(name, data, &meta); err != nil {
 		return nil, nil, err
+	}
+	if *rules += countRules(meta); *rules > maxRules {
+		return nil, nil, fmt.Errorf("%s: the CRDs have more than %d rules (x-kubernetes-validations)", name, maxRules)
 	}
 	if meta["kind"] != "CustomResourceDefinition" {
 		return nil, nil, fmt.Errorf("%s is no CustomResourceDefinition", name)
@@ -103,6 +106,26 @@ func readCRD(name string, data []byte) (*apiextensionsv1.CustomResourceDefinitio
 		warnings = makeStructural(crd)
 	}
 	return crd, warnings, nil
+}
+
+// maxRules is the maximum number of rules of all CRDs: each takes 60 kB of memory when it is compiled.
+const maxRules = 1000
+
+func countRules(value any) (rules int) {
+	switch v := value.(type) {
+	case []any:
+		for _, item := range v {
+			rules += countRules(item)
+		}
+	case map[string]any:
+		for key, item := range v {
+			if list, ok := item.([]any); ok && strings.EqualFold(key, "x-kubernetes-validations") {
+				rules += len(list)
+			}
+			rules += countRules(item)
+		}
+	}
+	return rules
 }
 
 func convertCRD(old *v1beta1.CustomResourceDefinition, into *apiextensionsv1.CustomResourceDefinition) error {

@@ -134,7 +134,9 @@ func TestRefusedCRDs(t *testing.T) {
 		"CRD of an unknown version":  {inCRD("apiextensions.k8s.io/v1", "apiextensions.k8s.io/v2"), "apiextensions.k8s.io/v2"},
 		"CRD with an unknown field":  {inCRD("scope: Namespaced", "scope: Namespaced\n  webhooks: []"), "unknown field"},
 		"CRD that is not structural": {inCRD("spec: {type: object, ", "spec: {"), "must not be empty"},
-		"CRD and a second document":  {map[string]string{crdPath: crd + "---\n" + crd}, "more than one document"},
+		"CRD with many rules": {inCRD("spec: {type: object, ", "spec: {type: object, X-Kubernetes-Validations: ["+
+			strings.Repeat("{rule: 1<2},", maxRules+1)+"], "), "have more than 1000 rules"},
+		"CRD and a second document": {map[string]string{crdPath: crd + "---\n" + crd}, "more than one document"},
 	})
 }
 

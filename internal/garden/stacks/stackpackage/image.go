@@ -22,7 +22,7 @@ import (
 const (
 	// maxPackedBytes is the maximum size of an archive, and of all data that is pulled from a registry.
 	maxPackedBytes   = 256 << 20
-	maxManifestBytes = 4 << 20
+	maxManifestBytes = 1 << 20 // an empty layer of three bytes becomes a descriptor of 136
 	maxLayers        = 128
 	// maxArchiveEntries is the maximum number of files in the archive of an image: layers, manifests, configurations.
 	maxArchiveEntries = 10_000

@@ -331,6 +331,27 @@ func TestTransport(t *testing.T) {
 	wantError(t, read(), "sends more than")
 }
 
+// TestLargeManifest checks that little is read of a manifest, of which a megabyte could have descriptors of some hundred
+// megabytes, and of an error.
+func TestLargeManifest(t *testing.T) {
+	for status, says := range map[int]string{http.StatusOK: "sends more than", http.StatusNotFound: "unexpected status code 404"} {
+		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if r.URL.Path == "/v2/" {
+				return
+			}
+			w.Header().Set("Content-Type", "application/vnd.oci.image.manifest.v1+json")
+			w.WriteHeader(status)
+			_, _ = io.WriteString(w, `{"errors":[{}],"layers":[{}`+strings.Repeat(",{}", maxManifestBytes/3)+"]}")
+		}))
+		t.Cleanup(server.Close)
+		_, err := Open(t.Context(), strings.TrimPrefix(server.URL, "http://")+"/name:tag", Options{})
+		wantError(t, err, says)
+		if text := err.Error(); len(text) > 2*maxErrorBytes {
+			t.Errorf("the error has %d bytes", len(text))
+		}
+	}
+}
+
 func TestOpenEndsWithContext(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()

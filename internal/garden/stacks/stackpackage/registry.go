@@ -20,6 +20,9 @@ import (
 // pullTimeout is the maximum duration of a pull from a registry.
 const pullTimeout = 2 * time.Minute
 
+// maxErrorBytes is how much is read of an answer of a registry that is an error.
+const maxErrorBytes = 4 << 10
+
 // pull reads the package in an image of a registry. It also returns the digest of the manifest.
 func pull(ctx context.Context, reference string) (Files, string, error) {
 	ref, err := name.ParseReference(reference)
@@ -52,6 +55,7 @@ func pull(ctx context.Context, reference string) (Files, string, error) {
 	if err != nil {
 		return nil, "", err
 	}
+	transport.left.Store(maxPackedBytes)
 	var layers []layer
 	for _, l := range remoteLayers {
 		layers = append(layers, l.Compressed) // verifies the digest
@@ -72,7 +76,7 @@ func newBoundedTransport(registry string) *boundedTransport {
 	next := http.DefaultTransport.(*http.Transport).Clone()
 	next.MaxResponseHeaderBytes = 64 << 10
 	t := &boundedTransport{next: next, plain: isLoopback(registry)}
-	t.left.Store(maxPackedBytes)
+	t.left.Store(maxManifestBytes)
 	return t
 }
 
@@ -89,6 +93,12 @@ func (t *boundedTransport) RoundTrip(request *http.Request) (*http.Response, err
 		return nil, err
 	}
 	response.Body = &boundedBody{response.Body, &t.left}
+	if response.StatusCode >= http.StatusMultipleChoices { // it becomes a part of the error
+		response.Body = struct {
+			io.Reader
+			io.Closer
+		}{io.LimitReader(response.Body, maxErrorBytes), response.Body}
+	}
 	return response, nil
 }
 
@@ -100,7 +110,7 @@ type boundedBody struct {
 func (b *boundedBody) Read(into []byte) (int, error) {
 	n, err := b.ReadCloser.Read(into)
 	if b.left.Add(-int64(n)) < 0 {
-		return 0, fmt.Errorf("the registry sends more than %d bytes", maxPackedBytes)
+		return 0, errors.New("the registry sends more than is allowed")
 	}
 	return n, err
 }

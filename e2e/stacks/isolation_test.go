@@ -189,6 +189,12 @@ func TestIsolation(t *testing.T) {
 			if refused < 1000 || allowed < 30 {
 				t.Errorf("%d requests refused, %d allowed: the test tries too little", refused, allowed)
 			}
+			answer, err := stack.Send(t.Context(), http.MethodPost, "/api/v1/namespaces/"+own+"/secrets", strings.NewReader(
+				`{"metadata": {"name": "token", "annotations": {"kubernetes.io/service-account.name": "default"}},
+  "type": "kubernetes.io/service-account-token"}`), false, true)
+			if err != nil || answer.Code != http.StatusForbidden {
+				t.Errorf("asking for the token of another ServiceAccount: %s, %v", answer, err)
+			}
 			for question, code := range map[string]int{"get secrets " + own + "/x": 0, "delete buckets." + group + " " + own + "/x": 0,
 				"get shoots " + own + "/x": 1, "create deployments " + own + "/": 1} {
 				args := append([]string{"access", "explain", "--as-stack", own + "/buckets"}, strings.Fields(question)...)

@@ -84,7 +84,8 @@ func TestBootstrapRequestForm(t *testing.T) {
 	}
 }
 
-// TestBootstrapForAnotherSeed: tokens and gardenlets cannot request the certificate of another seed's gardenlet.
+// TestBootstrapForAnotherSeed: tokens and gardenlets cannot request the certificate of another seed's gardenlet, and
+// gardenlets that of their own one only while there is its Seed.
 func TestBootstrapForAnotherSeed(t *testing.T) {
 	token, other := newBootstrapToken(t, "boot-a"), newBootstrapToken(t, "boot-b")
 	expectDenial(t, asked(t, token.kube, seedRequest(t, "boot-b")), `the bootstrap token is for seed "boot-a", not "boot-b"`)
@@ -99,7 +100,9 @@ func TestBootstrapForAnotherSeed(t *testing.T) {
 			t.Errorf("the gardenlet of boot-a asks for the certificate of %s: %v", seed, err)
 		}
 	}
-	expectCertificate(t, asked(t, gardenlet, seedRequest(t, "boot-a")))
+	expectDenial(t, asked(t, gardenlet, seedRequest(t, "boot-a")), `there is no Seed "boot-a"`)
+	local := clientOf(t, gardenletUser(t, suite.DataDir(), "local").Config)
+	expectCertificate(t, asked(t, local, seedRequest(t, "local")))
 }
 
 // TestBootstrapTokenWithoutSeed removes the seed from a token's description: then requests with the token are

@@ -79,7 +79,7 @@ func (r *Reconciler) refusal(ctx context.Context, csr *certificatesv1.Certificat
 	// A certificate that is issued after the deletion of the Seed is not revoked with it.
 	err := r.Reader.Get(ctx, types.NamespacedName{Name: seed}, &corev1beta1.Seed{})
 	if apierrors.IsNotFound(err) {
-		return fmt.Sprintf("there is no Seed %q any more: its gardenlet has to be bootstrapped again", seed), nil
+		return fmt.Sprintf("there is no Seed %q: its gardenlet has to be bootstrapped again", seed), nil
 	}
 	if err != nil {
 		return "", fmt.Errorf("reading Seed %s: %w", seed, err)

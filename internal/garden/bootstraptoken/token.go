@@ -106,7 +106,9 @@ func Delete(ctx context.Context, client kubernetes.Interface, seedName string) e
 	for i := range list.Items {
 		token := &list.Items[i]
 		if csrapprover.DescribedSeed(string(token.Data[bootstraptokenapi.BootstrapTokenDescriptionKey])) == seedName {
-			errs = append(errs, client.CoreV1().Secrets(token.Namespace).Delete(ctx, token.Name, metav1.DeleteOptions{}))
+			if err := secrets.Delete(ctx, token.Name, metav1.DeleteOptions{}); !apierrors.IsNotFound(err) {
+				errs = append(errs, err)
+			}
 		}
 	}
 	return errors.Join(errs...)

@@ -67,6 +67,9 @@ type readers struct {
 	next time.Time // of the next collection
 }
 
+// collectionTimeout limits how long a new connection waits for those that are no longer read.
+const collectionTimeout = 200 * time.Millisecond
+
 // limited returns a connection with a limit on the bytes that are read, and counts it.
 func (r *readers) limited(raw net.Conn) *loginConn {
 	r.count.Add(1)
@@ -83,9 +86,14 @@ func (r *readers) tooMany() bool {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if now := time.Now(); now.After(r.next) {
+	if time.Now().After(r.next) {
 		runtime.GC()
+		now := time.Now()
 		r.next = now.Add(time.Second)
+		// The cleanups run soon after the collection.
+		for deadline := now.Add(collectionTimeout); r.count.Load() >= MaxReaders && time.Now().Before(deadline); {
+			time.Sleep(time.Millisecond)
+		}
 	}
 	return r.count.Load() >= MaxReaders
 }

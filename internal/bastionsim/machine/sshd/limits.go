@@ -12,7 +12,6 @@ const (
 	MaxConnections = 100              // authenticated connections
 	MaxSessions    = 100              // sessions of all connections
 	MaxChannels    = 10               // channels of a connection
-	MaxReaders     = 300              // connections that the SSH library reads, including closed ones, see readers
 
 	KeepAliveInterval = 15 * time.Second // between two keepalive requests to a client
 	KeepAliveCountMax = 3                // intervals that a request stays unanswered before the connection is closed

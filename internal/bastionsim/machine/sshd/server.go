@@ -65,7 +65,6 @@ type Server struct {
 	ssh *ssh.ServerConfig
 
 	startups              startups
-	readers               readers
 	connections, sessions *semaphore.Weighted
 
 	mu   sync.Mutex
@@ -138,7 +137,7 @@ func temporary(err error) bool {
 func (s *Server) admit(raw net.Conn) (waited func()) {
 	s.track(raw, true)
 	// Admit is called after track, so that a concurrent Disconnect finds the connection, or Admit uses the new rules.
-	if s.readers.tooMany() || s.cfg.Admit != nil && !s.cfg.Admit(raw.RemoteAddr()) {
+	if s.cfg.Admit != nil && !s.cfg.Admit(raw.RemoteAddr()) {
 		_ = raw.Close()
 		s.track(raw, false)
 		return nil
@@ -213,7 +212,7 @@ func (s *Server) handshake(ctx context.Context, raw net.Conn, waited func()) (*s
 			_ = raw.Close()
 		}
 	})
-	conn, channels, requests, err := newServerConn(s.readers.limited(raw), s.ssh)
+	conn, channels, requests, err := newServerConn(raw, s.ssh)
 	close(done)
 	watch.Wait()
 	return conn, channels, requests, err

@@ -3,13 +3,16 @@
 package supervisor
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"sync"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/rest"
 	"k8s.io/klog/v2"
@@ -128,7 +131,8 @@ func (s *Supervisor) CountForbidden(component string, config *rest.Config) {
 	})
 }
 
-// refusals is a RoundTripper that reports each response with the status 403.
+// refusals is a RoundTripper that reports each response with the status 403, unless the reason is that a namespace is being
+// deleted: that has nothing to do with the rights of a component.
 type refusals struct {
 	next    http.RoundTripper
 	refused func(*http.Request)
@@ -136,10 +140,22 @@ type refusals struct {
 
 func (t *refusals) RoundTrip(r *http.Request) (*http.Response, error) {
 	response, err := t.next.RoundTrip(r)
-	if err == nil && response.StatusCode == http.StatusForbidden {
+	if err == nil && response.StatusCode == http.StatusForbidden && !isNamespaceTerminating(response) {
 		t.refused(r)
 	}
 	return response, err
+}
+
+// maxStatus is how much is read of the body of a response with an error.
+const maxStatus = 64 << 10
+
+func isNamespaceTerminating(response *http.Response) bool {
+	status, err := io.ReadAll(io.LimitReader(response.Body, maxStatus))
+	response.Body = struct {
+		io.Reader
+		io.Closer
+	}{io.MultiReader(bytes.NewReader(status), response.Body), response.Body}
+	return err == nil && bytes.Contains(status, []byte(corev1.NamespaceTerminatingCause)) // in JSON and in protobuf
 }
 
 // WrappedRoundTripper returns the wrapped RoundTripper, so that its idle connections can be closed.

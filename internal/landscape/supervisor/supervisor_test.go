@@ -1,11 +1,20 @@
 package supervisor
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
+	"io"
+	"net/http"
+	"net/http/httptest"
 	"testing"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	clocktesting "k8s.io/utils/clock/testing"
 
 	"github.com/gardenlite/gardenlite/internal/landscape/control"
@@ -51,5 +60,38 @@ func TestRestarts(t *testing.T) {
 	stop()
 	if count != 4 {
 		t.Errorf("%d runners were made", count)
+	}
+}
+
+// TestCountForbidden checks that a request counts that a component has no right to, and not one that comes too late for its
+// namespace.
+func TestCountForbidden(t *testing.T) {
+	for _, test := range []struct {
+		err   *apierrors.StatusError
+		count int
+	}{
+		{apierrors.NewForbidden(schema.GroupResource{Resource: "events"}, "x", nil), 1},
+		{&apierrors.StatusError{ErrStatus: metav1.Status{Reason: metav1.StatusReasonForbidden, Details: &metav1.StatusDetails{
+			Causes: []metav1.StatusCause{{Type: corev1.NamespaceTerminatingCause}}}}}, 0},
+	} {
+		want, err := json.Marshal(test.err.Status())
+		if err != nil {
+			t.Fatal(err)
+		}
+		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			w.WriteHeader(http.StatusForbidden)
+			_, _ = w.Write(want)
+		}))
+		t.Cleanup(server.Close)
+		count := 0
+		client := http.Client{Transport: &refusals{http.DefaultTransport, func(*http.Request) { count++ }}}
+		response, err := client.Get(server.URL)
+		if err != nil {
+			t.Fatal(err)
+		}
+		body, err := io.ReadAll(response.Body)
+		if err := errors.Join(err, response.Body.Close()); err != nil || !bytes.Equal(body, want) || count != test.count {
+			t.Errorf("%d requests count, want %d; the body is %s, %v", count, test.count, body, err)
+		}
 	}
 }

@@ -100,14 +100,20 @@ func asksOnTerminal(t *testing.T, dir, url string) {
 func TestUpFromFile(t *testing.T) {
 	t.Parallel()
 	folder := t.TempDir()
-	must(t, os.WriteFile(filepath.Join(folder, "namespace.yaml"),
-		[]byte("apiVersion: v1\nkind: Namespace\nmetadata: {name: from-file}\n"), 0o600))
+	sample, err := os.ReadFile("../manifests/samples/shoot.yaml")
+	must(t, err)
+	onSeed := bytes.Replace(sample, []byte("\nspec:\n"), []byte("\nspec:\n  seedName: local\n"), 1)
+	must(t, os.WriteFile(filepath.Join(folder, "manifests.yaml"),
+		append([]byte("apiVersion: v1\nkind: Namespace\nmetadata: {name: from-file}\n---\n"), onSeed...), 0o600))
 	file, dir := filepath.Join(folder, "landscape.yml"), filepath.Join(folder, "state")
 	must(t, os.WriteFile(file, []byte("name: filed\nport: 1\ndatastore: memory\ncontrollers: ['*', -token-cleaner-controller]\n"+
-		"ready-timeout: 2m\nbastion-time-to-live: 30m\nbastion-max-lifetime: 12h\ndata-dir: state\napply: [namespace.yaml]\n"), 0o600))
+		"ready-timeout: 2m\nbastion-time-to-live: 30m\nbastion-max-lifetime: 12h\ndata-dir: state\napply: [manifests.yaml]\n"), 0o600))
 	defer func() { gardenlite(t, dir, "down").OK(t) }()
 	command(t, "", binary, "up", "-d", "-f", file, "--port", "0").OK(t)
-	command(t, "", kubectlBinary, "--kubeconfig", filepath.Join(dir, "kubeconfig"), "get", "namespace", "from-file").OK(t)
+	for _, object := range []string{"namespace/from-file", "-n=garden-dev shoot/sample"} {
+		args := append([]string{"--kubeconfig", filepath.Join(dir, "kubeconfig"), "get"}, strings.Fields(object)...)
+		command(t, "", kubectlBinary, args...).OK(t)
+	}
 	gardenlite(t, dir, "status", "--name", "filed").OK(t).Shows(t, "filed")
 }
 

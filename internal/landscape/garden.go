@@ -84,14 +84,20 @@ func (l *Landscape) startGarden(ctx context.Context, run *statedir.Run) error {
 	return nil
 }
 
-func (l *Landscape) applyManifests(ctx context.Context) error {
+// applyDefaults creates the objects that every landscape has: a CloudProfile, a Project, the provider.
+func (l *Landscape) applyDefaults(ctx context.Context) error {
 	begin := time.Now()
 	if err := l.garden.ApplyDefaultLandscape(ctx); err != nil {
 		return fmt.Errorf("creating the default landscape: %w", err)
 	}
 	l.store.RecordStep("default landscape", time.Since(begin))
+	return nil
+}
+
+// applyManifests applies the user's manifests. They may refer to the landscape's Seeds.
+func (l *Landscape) applyManifests(ctx context.Context) error {
 	for _, path := range l.cfg.Apply {
-		begin = time.Now()
+		begin := time.Now()
 		if err := l.garden.ApplyPath(ctx, path); err != nil {
 			return fmt.Errorf("--apply %s: %w", path, err)
 		}

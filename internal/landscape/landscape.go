@@ -158,10 +158,13 @@ func (l *Landscape) start(ctx context.Context) error {
 	if err := statedir.WriteRun(l.cfg.Dir, run); err != nil {
 		return err
 	}
-	if err := l.applyManifests(ctx); err != nil {
+	if err := l.applyDefaults(ctx); err != nil {
 		return err
 	}
 	if err := l.startGardenlets(ctx); err != nil {
+		return err
+	}
+	if err := l.applyManifests(ctx); err != nil {
 		return err
 	}
 	garbage.TuneForIdle()

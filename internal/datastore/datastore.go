@@ -116,9 +116,32 @@ func Start(ctx context.Context, c Config) (*Datastore, error) {
 		if strings.HasPrefix(c.Endpoint, "http") {
 			return &Datastore{Endpoint: c.Endpoint, stop: func() {}}, nil
 		}
-		kineEndpoint = strings.Replace(c.Endpoint, "postgresql://", "postgres://", 1)
+		kineEndpoint = mysqlEndpoint(strings.Replace(c.Endpoint, "postgresql://", "postgres://", 1))
 	}
 	return startKine(ctx, kineEndpoint, c.Dir, c.Shared())
+}
+
+// mysqlEndpoint converts the URL of a MySQL database to MySQL's own form, user:password@tcp(host:port)/database, which kine
+// expects. It does not change other endpoints.
+func mysqlEndpoint(endpoint string) string {
+	u, err := url.Parse(endpoint)
+	if err != nil || u.Scheme != "mysql" || u.Host == "" || strings.ContainsAny(u.Host, "()") {
+		return endpoint
+	}
+	user := ""
+	if u.User != nil {
+		user = u.User.Username()
+		if password, ok := u.User.Password(); ok {
+			user += ":" + password
+		}
+		user += "@"
+	}
+	address := net.JoinHostPort(u.Hostname(), cmp.Or(u.Port(), defaultPorts[u.Scheme]))
+	endpoint = u.Scheme + "://" + user + "tcp(" + address + ")" + cmp.Or(u.Path, "/")
+	if u.RawQuery != "" {
+		endpoint += "?" + u.RawQuery
+	}
+	return endpoint
 }
 
 // Stop stops the datastore and waits for its end. The API server must have been stopped before.

@@ -150,6 +150,10 @@ func (f *stackFlags) install(ctx context.Context, g *globals, name string) error
 		}); err != nil {
 			return err
 		}
+		if installed := install.State().Digest; p.Digest != "" && installed != p.Digest {
+			return fmt.Errorf("the stack %s/%s is ready with another package, which the tag of %s named when it was installed (%s): "+
+				"to change it, install NAME@%s", f.namespace, f.name, p.Reference, installed, p.Digest)
+		}
 		message = fmt.Sprintf("The stack %s/%s is ready: %s %s.", f.namespace, f.name, p.App.Title, p.App.Version)
 	}
 	return printAs(g.out, f.output, withKind(install), func() {

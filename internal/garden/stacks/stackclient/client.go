@@ -3,7 +3,9 @@ package stackclient
 
 import (
 	"bytes"
+	"cmp"
 	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"os"
@@ -94,9 +96,10 @@ func buildInto(dir, folder string) (Package, error) {
 }
 
 // keep writes the archive of a package to a file that is named after its digest, so that its content does not change
-// after the installation.
+// after the installation. Archives of docker have no digest, so the file is named after that of the archive itself.
 func keep(p *stackpackage.Package, archive []byte, folder string) (Package, error) {
-	name := strings.ReplaceAll(p.Digest, ":", "-") + ".tar"
+	digest := cmp.Or(p.Digest, fmt.Sprintf("sha256:%x", sha256.Sum256(archive)))
+	name := strings.ReplaceAll(digest, ":", "-") + ".tar"
 	if err := os.MkdirAll(folder, 0o700); err != nil {
 		return Package{}, err
 	}

@@ -11,6 +11,7 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"path"
 	"runtime"
 	"slices"
 
@@ -239,7 +240,7 @@ func newArchive(f *os.File) (archive, error) {
 			return nil, fmt.Errorf("the archive has more than %d files", maxArchiveEntries)
 		}
 		if header.Typeflag == tar.TypeReg {
-			all[header.Name] = section{f, offset, min(header.Size, info.Size()-offset)}
+			all[path.Clean(header.Name)] = section{f, offset, min(header.Size, info.Size()-offset)}
 		}
 	}
 }

@@ -71,10 +71,11 @@ func updateBackupEntry(ctx context.Context, r *request) error {
 		}
 	}
 	if to := entry.Spec.SeedName; !same(to, old.Spec.SeedName) {
-		if _, err := r.ownerOf(ctx, old); err != nil {
+		shoot, err := r.ownerOf(ctx, old)
+		if err != nil {
 			return err
 		}
-		if err := r.followsShoot(ctx, to, owningShoot(old)); err != nil {
+		if err := followsShoot(to, shoot); err != nil {
 			return err
 		}
 	}
@@ -103,14 +104,10 @@ func (r *request) ownerOf(ctx context.Context, entry *corev1beta1.BackupEntry) (
 }
 
 // followsShoot refuses to move an object to another seed than that of its shoot.
-func (r *request) followsShoot(ctx context.Context, seed *string, shootName string) error {
-	shoot, err := r.shoot(ctx, r.namespace, shootName)
-	if err != nil {
-		return err
-	}
+func followsShoot(seed *string, shoot *corev1beta1.Shoot) error {
 	if seed == nil || !ptr.Equal(seed, shoot.Spec.SeedName) {
-		return forbidden("it must not be moved to seed %q: its shoot %s/%s is on seed %q", ptr.Deref(seed, ""), r.namespace,
-			shootName, ptr.Deref(shoot.Spec.SeedName, ""))
+		return forbidden("it must not be moved to seed %q: its shoot %s/%s is on seed %q", ptr.Deref(seed, ""), shoot.Namespace,
+			shoot.Name, ptr.Deref(shoot.Spec.SeedName, ""))
 	}
 	return nil
 }
@@ -134,7 +131,11 @@ func updateBastion(ctx context.Context, r *request) error {
 		return forbidden("the annotation %s must stay: it says who created the Bastion", created)
 	}
 	if to := bastion.Spec.SeedName; !same(to, old.Spec.SeedName) {
-		return r.followsShoot(ctx, to, bastion.Spec.ShootRef.Name)
+		shoot, err := r.shoot(ctx, r.namespace, bastion.Spec.ShootRef.Name)
+		if err != nil {
+			return err
+		}
+		return followsShoot(to, shoot)
 	}
 	return nil
 }

@@ -23,13 +23,13 @@ import (
 type deployer struct {
 	h *Host
 
-	mu      sync.Mutex
-	units   map[string]*unit
-	stopped bool
-	working sync.WaitGroup
 	// ctx ends when the deployer is stopped.
 	ctx    context.Context
 	cancel context.CancelFunc
+
+	mu      sync.Mutex // also held while ctx is ended
+	units   map[string]*unit
+	working sync.WaitGroup
 }
 
 func newDeployer(h *Host) *deployer {
@@ -86,7 +86,7 @@ func (d *deployer) Deploy(_ context.Context, g deployment.Gardenlet) error {
 	}
 	d.mu.Lock()
 	u := d.units[g.SeedName]
-	if u == nil && d.stopped {
+	if u == nil && d.ctx.Err() != nil {
 		d.mu.Unlock()
 		return errors.New("the landscape is being stopped")
 	}
@@ -141,7 +141,7 @@ func (d *deployer) Status(ctx context.Context, target deployment.Target) (deploy
 // work makes the unit's worker call a function next. It replaces a function that has not been started yet.
 func (d *deployer) work(u *unit, do func(context.Context) error) {
 	d.mu.Lock()
-	stopped := d.stopped
+	stopped := d.ctx.Err() != nil
 	if !stopped {
 		d.working.Add(1)
 	}
@@ -248,9 +248,8 @@ func (d *deployer) remove(ctx context.Context, u *unit) error {
 // stop stops everything, including the clusters that were created for gardenlets. The landscape stops the others itself.
 func (d *deployer) stop() error {
 	d.mu.Lock()
-	d.stopped = true
-	d.mu.Unlock()
 	d.cancel()
+	d.mu.Unlock()
 	d.working.Wait()
 	var errs []error
 	for _, u := range d.units {

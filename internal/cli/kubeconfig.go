@@ -125,11 +125,9 @@ func (k *kubeconfigFlags) run(ctx context.Context, g *globals, args []string) er
 	case file == "":
 		config, err = seedKubeconfig(ctx, g, dir, args[1])
 	case len(args) < 2:
-		config, err = readGardenKubeconfig(file)
+		config, err = readKubeconfig(file, "")
 	default:
-		if config, err = clientcmd.LoadFromFile(file); err != nil {
-			err = fmt.Errorf("reading the landscape's kubeconfig of the seed: %w", err)
-		}
+		config, err = readKubeconfig(file, args[1])
 	}
 	switch {
 	case err != nil:

@@ -12,12 +12,12 @@ import (
 	"github.com/gardenlite/gardenlite/internal/landscape/statedir"
 )
 
-// writeLandscape makes a state directory with the kubeconfig of a landscape, and returns the path of that.
-func writeLandscape(t *testing.T) string {
+// writeLandscape makes a state directory with a kubeconfig of a landscape, and returns the path of that.
+func writeLandscape(t *testing.T, context string) string {
 	t.Helper()
 	dir := t.TempDir()
 	file := filepath.Join(dir, statedir.KubeconfigFile)
-	if err := os.WriteFile(file, kubeconfigOf(t, "gardenlite-default", "https://127.0.0.1:6443"), 0o600); err != nil {
+	if err := os.WriteFile(file, kubeconfigOf(t, context, "https://127.0.0.1:6443"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	if err := statedir.WriteRun(dir, &statedir.Run{Name: "default"}); err != nil {
@@ -39,7 +39,7 @@ func kubeconfigOf(t *testing.T, context, url string) []byte {
 func TestMergeKubeconfig(t *testing.T) {
 	own := filepath.Join(t.TempDir(), "own")
 	t.Setenv("KUBECONFIG", own)
-	config, err := readGardenKubeconfig(writeLandscape(t))
+	config, err := readKubeconfig(writeLandscape(t, "gardenlite-default"), "")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -52,23 +52,25 @@ func TestMergeKubeconfig(t *testing.T) {
 	}
 }
 
-// TestMergeIntoLandscapesKubeconfig checks that the garden is found after the kubeconfig of a Shoot was merged into the
-// landscape's own file.
+// TestMergeIntoLandscapesKubeconfig checks that the garden and a seed are found after the kubeconfig of a Shoot was merged into
+// the landscape's own file.
 func TestMergeIntoLandscapesKubeconfig(t *testing.T) {
-	file := writeLandscape(t)
-	t.Setenv("KUBECONFIG", file) // as the README says
-	config, err := clientcmd.Load(kubeconfigOf(t, "shoot", "https://127.0.0.1:23456"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := mergeKubeconfig(&globals{streams: streams{err: &bytes.Buffer{}}}, config); err != nil {
-		t.Fatal(err)
-	}
-	garden, err := readGardenKubeconfig(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if len(garden.Clusters) != 1 || garden.Clusters["gardenlite-default"].Server != "https://127.0.0.1:6443" {
-		t.Errorf("the garden's clusters are %+v", garden.Clusters)
+	for seed, context := range map[string]string{"": "gardenlite-default", "local": "gardenlite-default-seed-local"} {
+		file := writeLandscape(t, context)
+		t.Setenv("KUBECONFIG", file) // as the README says
+		config, err := clientcmd.Load(kubeconfigOf(t, "shoot", "https://127.0.0.1:23456"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := mergeKubeconfig(&globals{streams: streams{err: &bytes.Buffer{}}}, config); err != nil {
+			t.Fatal(err)
+		}
+		own, err := readKubeconfig(file, seed)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(own.Clusters) != 1 || own.Clusters[context].Server != "https://127.0.0.1:6443" {
+			t.Errorf("the clusters are %+v", own.Clusters)
+		}
 	}
 }

@@ -103,9 +103,9 @@ func (g *globals) gardenKubeconfig() (string, error) {
 	return "", g.starting()
 }
 
-// readGardenKubeconfig reads the garden's context in the landscape's kubeconfig. If KUBECONFIG is this file, users and other
-// programs add contexts to it, and make them the current one.
-func readGardenKubeconfig(file string) (*clientcmdapi.Config, error) {
+// readKubeconfig reads the landscape's own context in its kubeconfig of the garden or, with a name, of a seed. If KUBECONFIG is
+// this file, users and other programs add contexts to it, and make them the current one.
+func readKubeconfig(file, seed string) (*clientcmdapi.Config, error) {
 	run, err := statedir.ReadRun(filepath.Dir(file))
 	if err != nil {
 		return nil, err
@@ -113,6 +113,9 @@ func readGardenKubeconfig(file string) (*clientcmdapi.Config, error) {
 	config, err := clientcmd.LoadFromFile(file)
 	if err == nil {
 		config.CurrentContext = landscape.ContextName(run.Name)
+		if seed != "" {
+			config.CurrentContext += "-" + statedir.SeedPrefix + seed
+		}
 		err = clientcmdapi.MinifyConfig(config)
 	}
 	if err != nil {

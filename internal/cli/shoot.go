@@ -51,7 +51,7 @@ func (g *globals) gardenConfig(ctx context.Context) (*rest.Config, error) {
 	if err != nil {
 		return nil, err
 	}
-	config, err := readGardenKubeconfig(file)
+	config, err := readKubeconfig(file, "")
 	if err != nil {
 		return nil, err
 	}

@@ -31,6 +31,10 @@ import (
 	"github.com/gardenlite/gardenlite/internal/retry"
 )
 
+// blockedPeriod is how long WaitUninstalled waits for a deletion that is blocked: longer than the period in which the stack
+// manager retries one, because the instances may have been deleted since it looked.
+const blockedPeriod = 3 * time.Second
+
 // pollInterval is the period in which Wait and WaitUninstalled read an install.
 const pollInterval = 50 * time.Millisecond
 
@@ -258,12 +262,16 @@ func (c *Client) Uninstall(ctx context.Context, install v1alpha1.Install, confir
 // WaitUninstalled waits until an install is deleted. It returns an error if instances block the deletion.
 func (c *Client) WaitUninstalled(ctx context.Context, install v1alpha1.Install, report func(string)) error {
 	confirmed := install.GetAnnotations()[v1beta1constants.ConfirmationDeletion] == "true"
+	begin := time.Now()
 	return c.poll(ctx, install, "uninstalled", report, func(err error) (message string, done bool, _ error) {
 		if err != nil {
 			return "", apierrors.IsNotFound(err), client.IgnoreNotFound(err)
 		}
 		ready, synced := install.State().Condition(v1alpha1.Ready), install.State().Condition(v1alpha1.Synced)
 		if synced.Reason == v1alpha1.ReasonDeletionBlocked && !confirmed {
+			if time.Since(begin) < blockedPeriod {
+				return synced.Message, false, nil
+			}
 			return "", false, fmt.Errorf("%s: %s", client.ObjectKeyFromObject(install), synced.Message)
 		}
 		if ready.Reason == v1alpha1.ReasonDeleting {

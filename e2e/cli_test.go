@@ -245,6 +245,28 @@ func TestExecPassesStatusAndCleansUp(t *testing.T) {
 	}
 }
 
+// TestExecInterrupted: each interrupt that reaches exec alone is passed on, and the command decides what it does.
+func TestExecInterrupted(t *testing.T) {
+	t.Parallel()
+	out := filepath.Join(t.TempDir(), "out")
+	cmd := exec.Command(binary, "exec", "--", "sh", "-c",
+		`trap 'n=$((n+1)); echo $n > "$0"; test $n -lt 3 || exit 5' INT; n=0; echo 0 > "$0"; while :; do sleep 0.1; done`, out)
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true} // not in the foreground of a terminal
+	must(t, cmd.Start())
+	for _, count := range []string{"0", "1", "2"} {
+		eventually(t, waitTimeout, func(context.Context) error {
+			if data, err := os.ReadFile(out); err != nil || strings.TrimSpace(string(data)) != count {
+				return fmt.Errorf("the command has seen %q interrupts, not %s: %v", data, count, err)
+			}
+			return nil
+		})
+		must(t, cmd.Process.Signal(os.Interrupt))
+	}
+	if _ = cmd.Wait(); cmd.ProcessState.ExitCode() != 5 {
+		t.Errorf("exit status %d, expected the command's", cmd.ProcessState.ExitCode())
+	}
+}
+
 // TestExecKilled kills exec itself; the command and the directory must go all the same.
 func TestExecKilled(t *testing.T) {
 	t.Parallel()

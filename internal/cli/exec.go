@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"golang.org/x/sys/unix"
 
 	"github.com/gardenlite/gardenlite/internal/landscape"
 	"github.com/gardenlite/gardenlite/internal/usage"
@@ -89,6 +90,8 @@ func runExec(ctx context.Context, g *globals, config landscape.Config, args []st
 		return fmt.Errorf("the landscape did not start: %w", err)
 	}
 	code, runErr := runCommand(g, reaper, program, args, l)
+	_, restore := interruptible(ctx)
+	defer restore()
 	if err := l.Stop(); err != nil && runErr == nil {
 		fmt.Fprintln(g.err, "gardenlite: stopping the landscape:", err)
 	}
@@ -101,8 +104,8 @@ func runExec(ctx context.Context, g *globals, config landscape.Config, args []st
 	return nil
 }
 
-// runCommand runs the command and returns its exit status. Signals that reach this process alone are passed on; a
-// Ctrl-C at the terminal reaches the command by itself.
+// runCommand runs the command and returns its exit status. Signals are passed on, but for a Ctrl-C at the terminal, which
+// reaches the command by itself.
 func runCommand(g *globals, reaper *reaper, program string, args []string, l *landscape.Landscape) (int, error) {
 	status := l.Status()
 	executable, _ := os.Executable()
@@ -115,6 +118,10 @@ func runCommand(g *globals, reaper *reaper, program string, args []string, l *la
 	cmd.Env = append(os.Environ(),
 		"KUBECONFIG="+status.Kubeconfig,
 		envName+"="+status.Name, envDataDir+"="+status.Dir, envAPIServer+"="+status.URL, envExecutable+"="+executable)
+	// The command decides what a signal ends, also a second one.
+	signal.Reset(os.Interrupt, syscall.SIGTERM)
+	signals := make(chan os.Signal, 1)
+	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
 	if err := cmd.Start(); err != nil {
 		return 0, fmt.Errorf("running %s: %w", args[0], err)
 	}
@@ -122,16 +129,20 @@ func runCommand(g *globals, reaper *reaper, program string, args []string, l *la
 	ended := make(chan struct{})
 	defer close(ended)
 	go func() {
-		terminations := make(chan os.Signal, 1)
-		signal.Notify(terminations, syscall.SIGTERM)
-		defer signal.Stop(terminations)
-		select {
-		case <-terminations:
-			_ = cmd.Process.Signal(syscall.SIGTERM)
-		case <-l.Done():
-			fmt.Fprintln(g.err, "gardenlite: the landscape ended under the command:", l.Err())
-			_ = cmd.Process.Signal(syscall.SIGTERM)
-		case <-ended:
+		done := l.Done()
+		for {
+			select {
+			case received := <-signals:
+				if received != os.Interrupt || !inForeground() {
+					_ = cmd.Process.Signal(received)
+				}
+			case <-done:
+				fmt.Fprintln(g.err, "gardenlite: the landscape ended under the command:", l.Err())
+				_ = cmd.Process.Signal(syscall.SIGTERM)
+				done = nil
+			case <-ended:
+				return
+			}
 		}
 	}()
 	err := cmd.Wait()
@@ -146,6 +157,18 @@ func runCommand(g *globals, reaper *reaper, program string, args []string, l *la
 		return 0, fmt.Errorf("running %s: %w", args[0], err)
 	}
 	return 0, nil
+}
+
+// inForeground returns whether this process belongs to the foreground of a terminal, so that a Ctrl-C is sent to all of its
+// process group.
+func inForeground() bool {
+	terminal, err := os.Open("/dev/tty")
+	if err != nil {
+		return false
+	}
+	defer terminal.Close()
+	group, err := unix.IoctlGetInt(int(terminal.Fd()), unix.TIOCGPGRP)
+	return err == nil && group == unix.Getpgrp()
 }
 
 // reaper is a helper process that cleans up if exec itself is killed: it then sees the end of its standard input.

@@ -133,6 +133,8 @@ func (c *Config) validate() error {
 	}
 	check(nameForm.MatchString(c.Name),
 		"--name %q: at most 40 lower case letters, digits and dashes, beginning and ending with a letter or digit", c.Name)
+	// The address of the datastore's socket contains the path.
+	check(!strings.ContainsAny(c.Dir, "%?#,\"\n"), "--data-dir %q: must not contain %%, ?, #, a comma, a double quote or a line break", c.Dir)
 	errs = append(errs, usage.CheckPort(c.Port), usage.CheckBindAddress(c.BindAddress))
 	check(c.Seeds >= 0 && c.Seeds <= 100, "--seeds %d: between 0 and 100", c.Seeds)
 	check(c.ReadyTimeout >= 0, "--ready-timeout %s: must not be negative", c.ReadyTimeout)

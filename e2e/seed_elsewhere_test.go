@@ -69,6 +69,13 @@ func TestSeedElsewhere(t *testing.T) {
 	}, created)
 	must(t, err)
 	kubeconfig := gardenlite(t, l.dir, "kubeconfig", "seed", "edge").OK(t).Stdout
+	merged := filepath.Join(t.TempDir(), "merged")
+	merge := run("kubeconfig", "seed", "edge", "--merge", "--data-dir", l.dir)
+	merge.Env = append(merge.Environ(), "KUBECONFIG="+merged)
+	must(t, merge.Run())
+	if own, err := clientcmd.LoadFromFile(merged); err != nil || !strings.HasPrefix(own.CurrentContext, "gardenlite-default-") {
+		t.Errorf("the merged kubeconfig has the context %+v, %v", own, err)
+	}
 	if r := gardenlite(t, l.dir, "kubeconfig", "seed", "edge", "--path"); r.Code != 2 {
 		t.Errorf("the path of a kubeconfig that is not kept: %+v", r)
 	}

@@ -84,7 +84,9 @@ func reset(g *globals, yes bool) error {
 		fmt.Fprintf(g.out, "Landscape %q has no data.\n", g.name)
 		return nil
 	}
-	if err := statedir.CheckReset(dir); err != nil {
+	if err := statedir.CheckReset(dir); errors.Is(err, statedir.ErrLocked) {
+		return fmt.Errorf("%w: stop it first with \"gardenlite down%s\"", err, g.nameFlag())
+	} else if err != nil {
 		return err
 	}
 	if !yes {

@@ -44,11 +44,8 @@ func applyFile(cmd *cobra.Command, name string) error {
 			continue
 		}
 		texts, err := asFlagValues(values[key])
-		if err == nil && slices.Contains([]string{"apply", "data-dir"}, key) {
-			texts = fromFolderOf(name, texts)
-		}
 		for _, text := range texts {
-			err = errors.Join(err, cmd.Flags().Set(key, text))
+			err = errors.Join(err, cmd.Flags().Set(key, fromFolderOf(name, key, text)))
 		}
 		if err != nil {
 			errs = append(errs, fmt.Errorf("landscape file %s: %s: %w", name, key, err))
@@ -91,11 +88,19 @@ func asFlagValues(value any) ([]string, error) {
 	return nil, fmt.Errorf("%v is neither a value nor a list of values", value)
 }
 
-func fromFolderOf(file string, paths []string) []string {
-	for i, path := range paths {
-		if !filepath.IsAbs(path) {
-			paths[i] = filepath.Join(filepath.Dir(file), path)
-		}
+// fromFolderOf makes a path in the value of a key relative to the file's folder.
+func fromFolderOf(file, key, value string) string {
+	before, path := "", value
+	switch key {
+	case "apply", "data-dir":
+	case "run-image":
+		reference, program, _ := strings.Cut(value, "=")
+		before, path = reference+"=", strings.TrimSpace(program)
+	default:
+		return value
 	}
-	return paths
+	if path == "" || filepath.IsAbs(path) {
+		return value
+	}
+	return before + filepath.Join(filepath.Dir(file), path)
 }

@@ -57,11 +57,17 @@ anew each time and which expires: after an hour, or --expiration.`,
 			return errors.New("say \"garden\", \"seed NAME\" or \"shoot PROJECT/NAME\": which cluster the kubeconfig is for")
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if cmd.Flags().Changed("user") && flags.user == "" {
+				return usage.Errorf("--user is empty: say the name of a user")
+			}
 			if len(args) > 0 && args[0] == "shoot" {
 				if !cmd.Flags().Changed("expiration") {
 					flags.expiration = defaultShootExpiration
 				}
 				return flags.runShoot(cmd.Context(), g, args[1:])
+			}
+			if cmd.Flags().Changed("expiration") && flags.user == "" {
+				return usage.Errorf("--expiration needs --user, or a shoot: the administrator's kubeconfig does not expire by it")
 			}
 			return flags.run(cmd.Context(), g, args)
 		},
@@ -139,6 +145,9 @@ func (k *kubeconfigFlags) run(ctx context.Context, g *globals, args []string) er
 		if config, err = landscape.UserKubeconfig(dir, config, k.user, k.groups, k.expiration); err != nil {
 			return err
 		}
+	}
+	if k.merge && file == "" {
+		config = prefixed(config, "gardenlite-"+g.name+"-")
 	}
 	if k.merge {
 		return mergeKubeconfig(g, config)

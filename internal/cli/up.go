@@ -22,6 +22,7 @@ import (
 	"github.com/gardenlite/gardenlite/internal/landscape/statedir"
 	"github.com/gardenlite/gardenlite/internal/node/process"
 	"github.com/gardenlite/gardenlite/internal/sshclient"
+	"github.com/gardenlite/gardenlite/internal/usage"
 )
 
 type upFlags struct {
@@ -206,6 +207,10 @@ func (u *upFlags) run(ctx context.Context, g *globals) error {
 
 // runDetached starts gardenlite again in the background and follows its start through a pipe.
 func (u *upFlags) runDetached(ctx context.Context, g *globals) error {
+	// The process in the background reads the file again.
+	if info, err := os.Stat(u.file); err == nil && !info.Mode().IsRegular() {
+		return usage.Errorf("--filename %s: --detach needs a regular file, not a pipe or a device", u.file)
+	}
 	if client, err := control.Connect(u.config.Dir); err == nil && client != nil {
 		return u.alreadyRunning(ctx, g)
 	}

@@ -71,6 +71,27 @@ func TestKeepPort(t *testing.T) {
 	}
 }
 
+// TestFilePaths: relative paths in a landscape file are relative to its folder.
+func TestFilePaths(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "landscape.yaml")
+	content := `{data-dir: data, apply: [a, /b], run-image: [app=bin/app --log x, other=/bin/other]}`
+	if err := os.WriteFile(file, []byte(content), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	cmd := newUp(&globals{})
+	cmd.Flags().String("data-dir", "", "")
+	if err := applyFile(cmd, file); err != nil {
+		t.Fatal(err)
+	}
+	dir := filepath.Dir(file)
+	for flag, want := range map[string]string{"data-dir": dir + "/data", "apply": "[" + dir + "/a,/b]",
+		"run-image": "[app=" + dir + "/bin/app --log x,other=/bin/other]"} {
+		if got := cmd.Flags().Lookup(flag).Value.String(); got != want {
+			t.Errorf("--%s is %s, want %s", flag, got, want)
+		}
+	}
+}
+
 func TestCompleteControllers(t *testing.T) {
 	names, _ := completeControllers(nil, nil, "*,-b")
 	if !slices.Contains(names, "*,-bastion") || !slices.Contains(names, "*,namespace") && !slices.Contains(names, "*,namespace-controller") {
@@ -104,8 +125,9 @@ func TestUnknownFlags(t *testing.T) {
 func TestUsage(t *testing.T) {
 	for line, want := range map[string]int{
 		"nonsense": exitUsage, "shoot nonsense": exitUsage, "token nonsense": exitUsage, "access nonsense": exitUsage,
-		"kubeconfig nonsense": exitUsage,
-		"token create":        exitUsage, "shoot list x": exitUsage, "exec --name x -- true": exitUsage, "--version": 0,
+		"kubeconfig nonsense": exitUsage, "kubeconfig --user=": exitUsage, "kubeconfig --expiration 1h": exitUsage, "reset --yes --name=": exitUsage,
+		"up --detach --filename /dev/null": exitUsage,
+		"token create":                     exitUsage, "shoot list x": exitUsage, "exec --name x -- true": exitUsage, "--version": 0,
 	} {
 		t.Setenv("XDG_STATE_HOME", t.TempDir())
 		var out, errs strings.Builder

@@ -125,11 +125,7 @@ func lockForReset(dir string) (*flock.Flock, error) {
 	if _, err := os.Stat(filepath.Join(dir, LockFile)); err != nil {
 		return nil, fmt.Errorf("%s is not the state directory of a landscape; nothing was deleted", dir)
 	}
-	held, err := Lock(dir)
-	if errors.Is(err, ErrLocked) {
-		err = fmt.Errorf("%w: stop it first with \"gardenlite down\"", err)
-	}
-	return held, err
+	return Lock(dir)
 }
 
 // Reset deletes what a landscape has created. The lock file, which identifies its folder, goes last, so that a reset

@@ -75,6 +75,16 @@ func parse(ref string) (reference.Named, error) {
 	return named, nil
 }
 
+// same reports whether two references are spellings of one, such as nginx and docker.io/library/nginx.
+func same(a, b string) bool {
+	one, err := parse(a)
+	if err != nil {
+		return a == b
+	}
+	other, err := parse(b)
+	return err == nil && one.String() == other.String()
+}
+
 // matches reports whether a container's image is that of a mapping. As in Kubernetes, digests take precedence over tags.
 func matches(mapping, image reference.Named) bool {
 	if mapping.Name() != image.Name() {
@@ -122,7 +132,7 @@ func (i *Images) List() []Image {
 	defer i.mu.Unlock()
 	all := slices.Clone(i.fixed)
 	for _, image := range i.kept {
-		if !slices.ContainsFunc(all, func(other Image) bool { return other.Reference == image.Reference }) {
+		if !slices.ContainsFunc(all, func(other Image) bool { return same(other.Reference, image.Reference) }) {
 			all = append(all, image)
 		}
 	}
@@ -140,7 +150,7 @@ func (i *Images) Set(image Image) error {
 
 // Delete removes a mapping.
 func (i *Images) Delete(ref string) error {
-	if !slices.ContainsFunc(i.List(), func(image Image) bool { return image.Reference == ref }) {
+	if !slices.ContainsFunc(i.List(), func(image Image) bool { return same(image.Reference, ref) }) {
 		return fmt.Errorf("image %s is not mapped: see \"gardenlite image list\"", ref)
 	}
 	return i.replace(ref)
@@ -150,7 +160,7 @@ func (i *Images) Delete(ref string) error {
 func (i *Images) replace(ref string, with ...Image) error {
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	is := func(image Image) bool { return image.Reference == ref }
+	is := func(image Image) bool { return same(image.Reference, ref) }
 	kept := append(slices.DeleteFunc(slices.Clone(i.kept), is), with...)
 	if len(kept) > maxImages {
 		return fmt.Errorf("%d images are mapped: forget one first", maxImages)

@@ -86,6 +86,48 @@ func TestImagesAreKept(t *testing.T) {
 	}
 }
 
+// Spellings of one reference are one mapping. A reference without a tag is not that with the tag latest: it matches all tags.
+func TestSpellingsAreOneMapping(t *testing.T) {
+	path, first, second := filepath.Join(t.TempDir(), "images.json"), program(t), program(t)
+	images, err := OpenImages(path, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	references := func() string {
+		var all []string
+		for _, image := range images.List() {
+			all = append(all, image.Reference)
+		}
+		return strings.Join(all, " ")
+	}
+	for _, ref := range []string{"nginx", "nginx:latest", "docker.io/library/nginx", "library/nginx:latest"} {
+		if err := images.Set(Image{Reference: ref, Program: first}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got := references(); got != "docker.io/library/nginx library/nginx:latest" {
+		t.Errorf("after the last spellings were set, the mappings are %s", got)
+	}
+	if images, err = OpenImages(path, []Image{{Reference: "index.docker.io/library/nginx", Program: second}}); err != nil {
+		t.Fatal(err)
+	}
+	if got, _ := images.Lookup("nginx:1.29"); got.Program != second || len(images.List()) != 2 {
+		t.Errorf("the flag does not replace the mapping in the file: nginx:1.29 runs %s, the mappings are %s", got.Program, references())
+	}
+	if err := images.Delete("nginx"); err != nil {
+		t.Error(err)
+	}
+	if got := references(); got != "library/nginx:latest" {
+		t.Errorf("after nginx was forgotten, the mappings are %s", got)
+	}
+	if images, err = OpenImages(path, nil); err != nil {
+		t.Fatal(err)
+	}
+	if got := references(); got != "library/nginx:latest" {
+		t.Errorf("after the next start, the mappings are %s", got)
+	}
+}
+
 func TestParseImage(t *testing.T) {
 	path := program(t)
 	image, err := ParseImage("example.com/a:v1=" + path + " --one  two")

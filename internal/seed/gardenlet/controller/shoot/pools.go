@@ -15,6 +15,7 @@ import (
 	"github.com/gardener/gardener/pkg/apis/core/v1beta1/constants"
 	extensionsv1alpha1 "github.com/gardener/gardener/pkg/apis/extensions/v1alpha1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/util/intstr"
@@ -246,10 +247,30 @@ func (b *botanist) kubeletConfig(p pool) node.KubeletConfig {
 		config.Capacity = capacity(t)
 		delete(config.Capacity, "gpu")
 	}
-	if kubelet := b.kubelet(p.Worker); kubelet != nil && kubelet.MaxPods != nil {
-		config.MaxPods = int64(*kubelet.MaxPods)
+	if kubelet := b.kubelet(p.Worker); kubelet != nil {
+		config.MaxPods = int64(ptr.Deref(kubelet.MaxPods, 0))
+		if kubelet.KubeReserved != nil {
+			config.Allocatable = allocatable(config.Capacity, *kubelet.KubeReserved)
+		}
 	}
 	return config
+}
+
+// allocatable returns what is left of a machine's resources for Pods.
+func allocatable(capacity corev1.ResourceList, reserved corev1beta1.KubeletConfigReserved) corev1.ResourceList {
+	left := capacity.DeepCopy()
+	for name, part := range map[corev1.ResourceName]*resource.Quantity{
+		corev1.ResourceCPU: reserved.CPU, corev1.ResourceMemory: reserved.Memory, corev1.ResourceEphemeralStorage: reserved.EphemeralStorage,
+	} {
+		if rest, known := left[name]; known && part != nil {
+			rest.Sub(*part)
+			if rest.Sign() < 0 {
+				rest.Set(0)
+			}
+			left[name] = rest
+		}
+	}
+	return left
 }
 
 // authorizedKeys returns the SSH keys that may log in to the machines: the current one, and the previous one.

@@ -199,7 +199,7 @@ func (w *worker) reconcileControllers(ctx context.Context, desired DesiredState)
 	case !wanted && w.running.controllers != nil:
 		w.running.stopControllers()
 	case wanted && w.running.controllers == nil && w.controllers.isOver(w.now):
-		if err := w.running.startControllers(ctx, desired.PodCIDR, w.deleteVolume()); err != nil {
+		if err := w.running.startControllers(ctx, desired, w.deleteVolume()); err != nil {
 			w.controllers.extend()
 			w.host.cfg.Log.Error(err, "The controllers of a shoot do not run; trying again", "shoot", w.id)
 			w.update(func(s *Status) { s.Controllers, s.ControllersMessage = false, err.Error() })

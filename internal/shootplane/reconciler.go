@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/netip"
+	"strconv"
 	"strings"
 	"time"
 
@@ -160,6 +161,11 @@ func desiredState(found objects) (DesiredState, error) {
 	var err error
 	if d.ServiceCIDR, err = network(deployment, spec.AnnotationServiceCIDR); err == nil && found.controllers != nil {
 		d.PodCIDR, err = network(found.controllers, spec.AnnotationPodCIDR)
+	}
+	if err == nil && found.controllers != nil && found.controllers.Annotations[spec.AnnotationNodeMask] != "" {
+		if d.NodeMask, err = strconv.Atoi(found.controllers.Annotations[spec.AnnotationNodeMask]); err != nil {
+			err = fmt.Errorf("the annotation %s of Deployment %s/%s: %w", spec.AnnotationNodeMask, deployment.Namespace, found.controllers.Name, err)
+		}
 	}
 	return d, err
 }

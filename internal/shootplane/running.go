@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io/fs"
 	"net"
-	"net/netip"
 	"os"
 	"path/filepath"
 	"strings"
@@ -107,12 +106,12 @@ func (r *running) stopControllers() {
 }
 
 // startControllers starts Kubernetes' controllers, after it has created the objects that they need.
-func (r *running) startControllers(ctx context.Context, podCIDR netip.Prefix, deleteVolume func(types.UID) error) error {
+func (r *running) startControllers(ctx context.Context, desired DesiredState, deleteVolume func(types.UID) error) error {
 	if err := r.ensureObjects(ctx); err != nil {
 		return fmt.Errorf("creating what the controllers need: %w", err)
 	}
 	controllers, err := r.server.StartControllers(kubecontrollers.Config{
-		Nodes: true, Workloads: true, PodCIDR: podCIDR, DeleteVolume: deleteVolume,
+		Nodes: true, Workloads: true, PodCIDR: desired.PodCIDR, NodeMask: desired.NodeMask, DeleteVolume: deleteVolume,
 		// In a shoot that is a seed, Deployments with this label are control planes, which the Host runs.
 		DeploymentSelector: spec.LabelGardenRole + "!=" + spec.GardenRoleControlPlane,
 	})

@@ -20,6 +20,8 @@ type DesiredState struct {
 	ServiceCIDR netip.Prefix
 	// PodCIDR is the network of the shoot's Pods; without it, Pods get no addresses and do not start.
 	PodCIDR netip.Prefix
+	// NodeMask is the prefix length of the Pod range of a Node; the default if it is 0.
+	NodeMask int
 	// Issuers are the issuers of service account tokens, with spaces in between; the default if empty.
 	Issuers string
 	// Files are the files of the Secret, by the keys in package spec.

@@ -47,6 +47,8 @@ const (
 	AnnotationServiceCIDR = "gardenlite.dev/service-cidr"
 	// AnnotationPodCIDR at the Deployment of the controllers is the network of the shoot's Pods, of which each Node gets a range.
 	AnnotationPodCIDR = "gardenlite.dev/pod-cidr"
+	// AnnotationNodeMask at the Deployment of the controllers is the prefix length of the range of a Node.
+	AnnotationNodeMask = "gardenlite.dev/node-cidr-mask-size"
 	// AnnotationIssuers at the API server's Deployment are the issuers of service account tokens, separated by spaces:
 	// new tokens have the first issuer, tokens of all issuers are accepted. DefaultIssuer if it is missing.
 	AnnotationIssuers = "gardenlite.dev/service-account-issuers"

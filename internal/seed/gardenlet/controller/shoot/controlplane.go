@@ -1,6 +1,7 @@
 package shoot
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -8,6 +9,7 @@ import (
 	"maps"
 	"net"
 	"slices"
+	"strconv"
 	"strings"
 
 	corev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
@@ -105,6 +107,7 @@ func (b *botanist) deployPlane(ctx context.Context, name, role, checksum string)
 		}
 		if n := b.shoot.Spec.Networking; n != nil && n.Pods != nil && role == spec.RoleControllerManager {
 			annotate(d, spec.AnnotationPodCIDR, *n.Pods)
+			annotateOrNot(d, spec.AnnotationNodeMask, nodeMask(b.shoot))
 		}
 		d.Labels = labels
 		if b.hibernates() && ptr.Deref(d.Spec.Replicas, 1) == 0 { // it has been stopped for the hibernation
@@ -121,6 +124,19 @@ func (b *botanist) deployPlane(ctx context.Context, name, role, checksum string)
 		template.Spec.Containers[0].Name, template.Spec.Containers[0].Image = name, spec.Image(name, version)
 		return nil
 	})
+}
+
+// nodeMask returns the prefix length of the Pod range of a Node, "" for the default.
+func nodeMask(shoot *corev1beta1.Shoot) string {
+	manager := ptr.Deref(shoot.Spec.Kubernetes.KubeControllerManager, corev1beta1.KubeControllerManagerConfig{})
+	mask := manager.NodeCIDRMaskSize
+	if strings.Contains(*shoot.Spec.Networking.Pods, ":") {
+		mask = cmp.Or(manager.NodeCIDRMaskSizeIPv6, mask)
+	}
+	if mask == nil {
+		return ""
+	}
+	return strconv.Itoa(int(*mask))
 }
 
 // deployService writes the Service whose status gets the address of the API server.

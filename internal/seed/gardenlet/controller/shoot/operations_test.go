@@ -87,6 +87,30 @@ func TestControlPlane(t *testing.T) {
 	}
 }
 
+// TestNodeMask checks that the size of the nodes' ranges is passed to the controllers.
+func TestNodeMask(t *testing.T) {
+	for name, test := range map[string]struct {
+		pods    string
+		manager *corev1beta1.KubeControllerManagerConfig
+		want    string
+	}{
+		"none":   {"10.2.0.0/16", nil, ""},
+		"IPv4":   {"10.2.0.0/16", &corev1beta1.KubeControllerManagerConfig{NodeCIDRMaskSize: new(int32(26))}, "26"},
+		"IPv6":   {"2001:db8::/56", &corev1beta1.KubeControllerManagerConfig{NodeCIDRMaskSize: new(int32(64))}, "64"},
+		"IPv6's": {"2001:db8::/56", &corev1beta1.KubeControllerManagerConfig{NodeCIDRMaskSizeIPv6: new(int32(72))}, "72"},
+		"IPv4's of both": {"10.2.0.0/16", &corev1beta1.KubeControllerManagerConfig{
+			NodeCIDRMaskSize: new(int32(26)), NodeCIDRMaskSizeIPv6: new(int32(72))}, "26"},
+	} {
+		w := newWorld(t, aSeed(), aShoot(func(s *corev1beta1.Shoot) {
+			s.Spec.Networking.Pods, s.Spec.Kubernetes.KubeControllerManager = &test.pods, test.manager
+		}))
+		w.settle()
+		if got := get(w, w.seed, id, spec.ControllerManager, &appsv1.Deployment{}).Annotations[spec.AnnotationNodeMask]; got != test.want {
+			t.Errorf("%s: %q, want %q", name, got, test.want)
+		}
+	}
+}
+
 // TestDNSCredentials checks that the credentials of the primary DNS provider are copied, whether they are a Secret or a
 // WorkloadIdentity.
 func TestDNSCredentials(t *testing.T) {

@@ -22,6 +22,8 @@ import (
 	"github.com/gardenlite/gardenlite/internal/landscape/control"
 	"github.com/gardenlite/gardenlite/internal/landscape/statedir"
 	"github.com/gardenlite/gardenlite/internal/landscape/supervisor"
+	"github.com/gardenlite/gardenlite/internal/seed"
+	"github.com/gardenlite/gardenlite/internal/seed/gardenlet/bootstrap"
 	"github.com/gardenlite/gardenlite/internal/usage"
 )
 
@@ -166,6 +168,11 @@ func (h *Host) runGardenlet(ctx context.Context, c GardenletConfig,
 	if err := fsutil.WriteFile(remembered, []byte(strconv.Itoa(cluster.Server().Port())+"\n"), 0o600); err != nil {
 		return err
 	}
+	if c.BootstrapKubeconfig != "" {
+		if err := h.checkGarden(ctx, cluster, c.BootstrapKubeconfig); err != nil {
+			return err
+		}
+	}
 	onClose(h.StopGardenlets)
 	err = h.openGarden(Garden{Bootstrap: func(context.Context, string) ([]byte, error) {
 		if c.BootstrapKubeconfig == "" {
@@ -198,6 +205,29 @@ func (h *Host) runGardenlet(ctx context.Context, c GardenletConfig,
 	case <-cluster.Done():
 		return fmt.Errorf("the cluster of seed %s ended by itself: %w", c.Seed, cluster.Err())
 	}
+}
+
+// checkGarden returns an error if the gardenlet has a certificate of another garden than that of the bootstrap kubeconfig,
+// which it would not use.
+func (h *Host) checkGarden(ctx context.Context, cluster *seed.Cluster, bootstrapKubeconfig string) error {
+	data, err := os.ReadFile(bootstrapKubeconfig)
+	if err != nil {
+		return fmt.Errorf("--bootstrap-kubeconfig: %w", err)
+	}
+	client, err := newClient(cluster.AdminConfig())
+	if err != nil {
+		return fmt.Errorf("making a client for the seed: %w", err)
+	}
+	kept, wanted, err := bootstrap.OtherGarden(ctx, client, cluster.Name(), data, h.cfg.Clock.Now())
+	if err != nil || wanted == "" {
+		return err
+	}
+	advice := "choose another folder with --data-dir, or remove this one"
+	if h.shared() {
+		advice = "choose another --datastore, which has the seed's data"
+	}
+	return fmt.Errorf("--bootstrap-kubeconfig %s is for the garden at %s, but the seed in %s belongs to another garden, that at %s: %s",
+		bootstrapKubeconfig, wanted, h.cfg.Dir, kept, advice)
 }
 
 // waitGardenlet waits until the gardenlet of a seed is ready. It returns an error the first time that the gardenlet fails.

@@ -211,6 +211,9 @@ func (h *Host) runGardenlet(ctx context.Context, c GardenletConfig,
 // which it would not use.
 func (h *Host) checkGarden(ctx context.Context, cluster *seed.Cluster, bootstrapKubeconfig string) error {
 	data, err := os.ReadFile(bootstrapKubeconfig)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil // later starts do not need it
+	}
 	if err != nil {
 		return fmt.Errorf("--bootstrap-kubeconfig: %w", err)
 	}

@@ -266,7 +266,8 @@ func newRoot(s streams) *cobra.Command {
 }
 
 // setDefaults sets the defaults of all commands below parent: they accept no arguments, wrong arguments are a usage
-// error, as wrong flags are, and so is an empty --name, which is a variable that is not set; and a command that only has other commands prints its help.
+// error, as wrong flags are, and so is an empty --name, as of a variable that is not set; and a command that only has other
+// commands prints its help.
 func setDefaults(g *globals, parent *cobra.Command) {
 	for _, command := range parent.Commands() {
 		check := command.Args

@@ -127,7 +127,7 @@ func TestUsage(t *testing.T) {
 		"nonsense": exitUsage, "shoot nonsense": exitUsage, "token nonsense": exitUsage, "access nonsense": exitUsage,
 		"kubeconfig nonsense": exitUsage, "kubeconfig --user=": exitUsage, "kubeconfig --expiration 1h": exitUsage,
 		"reset --yes --name=": exitUsage, "up --detach --filename /dev/null": exitUsage,
-		"token create":                     exitUsage, "shoot list x": exitUsage, "exec --name x -- true": exitUsage, "--version": 0,
+		"token create": exitUsage, "shoot list x": exitUsage, "exec --name x -- true": exitUsage, "--version": 0,
 	} {
 		t.Setenv("XDG_STATE_HOME", t.TempDir())
 		var out, errs strings.Builder

@@ -8,7 +8,8 @@ out=manifests/seed/crds
 main=$(go list -m -f '{{.Version}}' github.com/gardener/gardener/pkg/apis)
 here=$(cd hack/crds && go list -m -f '{{.Version}}' github.com/gardener/gardener/pkg/apis)
 if [ "$main" != "$here" ]; then
-  echo "go.mod has the Gardener API of $main, hack/crds/go.mod that of $here: run 'go get github.com/gardener/gardener/pkg/apis@$main' in hack/crds" >&2
+  echo "go.mod has the Gardener API of $main, hack/crds/go.mod that of $here:" \
+    "run 'go get github.com/gardener/gardener/pkg/apis@$main' in hack/crds" >&2
   exit 1
 fi
 

@@ -2,6 +2,7 @@ package controlplane
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"net"
@@ -143,7 +144,8 @@ func newChain(ctx context.Context, s *Server, listener net.Listener) (*chain, er
 		return nil, fmt.Errorf("making a client of the API server for custom resources: %w", err)
 	}
 	crds := extensionsServer.Informers.Apiextensions().V1().CustomResourceDefinitions()
-	if err := quirks.RetryDeletions(crds, crdClient, quirks.RetryDeletionAfter); err != nil {
+	if err := errors.Join(quirks.RetryDeletions(crds, crdClient, quirks.RetryAfter),
+		quirks.EstablishAfterStart(crds, crdClient, quirks.RetryAfter)); err != nil {
 		return nil, fmt.Errorf("watching custom resource definitions: %w", err)
 	}
 	kubeServer, err := kube.Complete().New(extensionsServer.GenericAPIServer)

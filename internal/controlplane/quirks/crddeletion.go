@@ -18,8 +18,8 @@ import (
 )
 
 const (
-	// RetryDeletionAfter is how long kube-apiserver may take to retry by itself.
-	RetryDeletionAfter      = time.Second
+	// RetryAfter is how long kube-apiserver may take to retry by itself.
+	RetryAfter              = time.Second
 	deletionRetryAnnotation = "gardenlite.dev/deletion-retry"
 )
 

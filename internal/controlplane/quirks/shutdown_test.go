@@ -28,6 +28,7 @@ func TestUnlessShutdown(t *testing.T) {
 		t.Error("the process goes on without a shutdown")
 	}
 	BeginShutdown()
+	defer shutdowns.Add(-1)
 	runFailingHook(t)
 	if <-noticed {
 		t.Error("the process ends during a shutdown")

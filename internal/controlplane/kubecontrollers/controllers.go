@@ -133,7 +133,14 @@ func (d definition) create(ctx context.Context, c *Controllers) (func(context.Co
 	if err != nil {
 		return nil, fmt.Errorf("making the controller %s: %w", d.name, err)
 	}
-	return func(ctx context.Context) { created.Run(ctx, d.workers) }, h.add()
+	run := func(ctx context.Context) { created.Run(ctx, d.workers) }
+	if err := h.add(); err != nil { // for example because the informers have stopped
+		ended, cancel := context.WithCancel(ctx)
+		cancel()
+		run(ended) // ends the queues of the controller
+		return nil, fmt.Errorf("adding the event handlers of the controller %s: %w", d.name, err)
+	}
+	return run, nil
 }
 
 // ValidateSelect checks a selection of controllers. others are the names of controllers outside of this package.

@@ -120,7 +120,10 @@ func (c *Controllers) runWorkloads(ctx context.Context, running *sync.WaitGroup)
 			return
 		case w := <-c.wanted:
 			run, err := w.create(ctx, c)
-			if err != nil {
+			switch {
+			case ctx.Err() != nil && err != nil:
+				return
+			case err != nil:
 				log.Error(err, "Cannot start a controller", "controller", w.name)
 				continue
 			}

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"unicode"
 
 	"github.com/spf13/cobra"
 	"sigs.k8s.io/yaml"
@@ -90,17 +91,20 @@ func asFlagValues(value any) ([]string, error) {
 
 // fromFolderOf makes a path in the value of a key relative to the file's folder.
 func fromFolderOf(file, key, value string) string {
-	before, path := "", value
+	before, path, after := "", value, ""
 	switch key {
 	case "apply", "data-dir":
-	case "run-image":
+	case "run-image": // REFERENCE=PROGRAM [ARGUMENT…]
 		reference, program, _ := strings.Cut(value, "=")
 		before, path = reference+"=", strings.TrimSpace(program)
+		if end := strings.IndexFunc(path, unicode.IsSpace); end >= 0 {
+			path, after = path[:end], path[end:]
+		}
 	default:
 		return value
 	}
 	if path == "" || filepath.IsAbs(path) {
 		return value
 	}
-	return before + filepath.Join(filepath.Dir(file), path)
+	return before + filepath.Join(filepath.Dir(file), path) + after
 }

@@ -74,7 +74,7 @@ func TestKeepPort(t *testing.T) {
 // TestFilePaths: relative paths in a landscape file are relative to its folder.
 func TestFilePaths(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "landscape.yaml")
-	content := `{data-dir: data, apply: [a, /b], run-image: [app=bin/app --log x, other=/bin/other]}`
+	content := `{data-dir: data, apply: [a, /b], run-image: [app=bin/app --log http://x/../y, other=/bin/other]}`
 	if err := os.WriteFile(file, []byte(content), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -85,7 +85,7 @@ func TestFilePaths(t *testing.T) {
 	}
 	dir := filepath.Dir(file)
 	for flag, want := range map[string]string{"data-dir": dir + "/data", "apply": "[" + dir + "/a,/b]",
-		"run-image": "[app=" + dir + "/bin/app --log x,other=/bin/other]"} {
+		"run-image": "[app=" + dir + "/bin/app --log http://x/../y,other=/bin/other]"} {
 		if got := cmd.Flags().Lookup(flag).Value.String(); got != want {
 			t.Errorf("--%s is %s, want %s", flag, got, want)
 		}

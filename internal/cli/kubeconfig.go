@@ -146,10 +146,10 @@ func (k *kubeconfigFlags) run(ctx context.Context, g *globals, args []string) er
 			return err
 		}
 	}
-	if k.merge && file == "" {
-		config = prefixed(config, "gardenlite-"+g.name+"-")
-	}
 	if k.merge {
+		if file == "" {
+			config = prefixed(config, "gardenlite-"+g.name+"-")
+		}
 		return mergeKubeconfig(g, config)
 	}
 	data, err := clientcmd.Write(*config)

@@ -241,6 +241,12 @@ func newRoot(s streams) *cobra.Command {
 		SilenceErrors: true,
 		SilenceUsage:  true,
 	}
+	root.PersistentPreRunE = func(*cobra.Command, []string) error {
+		if g.name == "" { // as of a variable that is not set
+			return usage.Errorf("--name is empty")
+		}
+		return nil
+	}
 	root.SetVersionTemplate("gardenlite {{.Version}}\n")
 	root.SetIn(s.in)
 	root.SetOut(s.out)
@@ -261,23 +267,19 @@ func newRoot(s streams) *cobra.Command {
 	root.AddCommand(newUp(g), newDown(g), newStatus(g), newReset(g), newKubeconfig(g), newShoot(g), newSSH(g),
 		newSSHHelper(g), newRotate(g), newToken(g), newImage(g), newExec(g), newReaper(), newVersion(g),
 		newAccess(g), newGraph(g), newAdmissionController(g), newGardenlet(g), newStack(g))
-	setDefaults(g, root)
+	setDefaults(root)
 	return root
 }
 
 // setDefaults sets the defaults of all commands below parent: they accept no arguments, wrong arguments are a usage
-// error, as wrong flags are, and so is an empty --name, as of a variable that is not set; and a command that only has other
-// commands prints its help.
-func setDefaults(g *globals, parent *cobra.Command) {
+// error, as wrong flags are, and a command that only has other commands prints its help.
+func setDefaults(parent *cobra.Command) {
 	for _, command := range parent.Commands() {
 		check := command.Args
 		if check == nil {
 			check = cobra.NoArgs
 		}
 		command.Args = func(cmd *cobra.Command, args []string) error {
-			if g.name == "" {
-				return usage.Errorf("--name is empty")
-			}
 			if err := check(cmd, args); err != nil {
 				return &usage.Error{Err: err}
 			}
@@ -286,6 +288,6 @@ func setDefaults(g *globals, parent *cobra.Command) {
 		if command.RunE == nil {
 			command.RunE = func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
 		}
-		setDefaults(g, command)
+		setDefaults(command)
 	}
 }

@@ -34,24 +34,31 @@ var deletionFailures = []string{"InstanceDeletionFailed", "InstanceDeletionCheck
 // Upstream: updateCustomResourceDefinition in
 // github.com/kubernetes/kubernetes/blob/v1.36.3/staging/src/k8s.io/apiextensions-apiserver/pkg/controller/finalizer/crd_finalizer.go
 func RetryDeletions(crds informers.CustomResourceDefinitionInformer, client clientset.Interface, after time.Duration) error {
-	lister := crds.Lister()
-	retry := func(failed *apiextensionsv1.CustomResourceDefinition) {
-		if crd, err := lister.Get(failed.Name); err != nil || crd.ResourceVersion != failed.ResourceVersion {
-			return // kube-apiserver has retried by itself
-		}
+	retry := func(failed *apiextensionsv1.CustomResourceDefinition) error {
 		patch := fmt.Appendf(nil, `{"metadata":{"resourceVersion":%q,"annotations":{%q:%[1]q}}}`, failed.ResourceVersion, deletionRetryAnnotation)
 		_, err := client.ApiextensionsV1().CustomResourceDefinitions().Patch(context.Background(), failed.Name, types.MergePatchType, patch,
 			metav1.PatchOptions{})
-		if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {
-			utilruntime.HandleError(fmt.Errorf("retrying the deletion of the CRD %s: %w", failed.Name, err))
-		}
+		return err
 	}
 	_, err := crds.Informer().AddEventHandler(cache.ResourceEventHandlerFuncs{UpdateFunc: func(_, object any) {
 		crd := object.(*apiextensionsv1.CustomResourceDefinition)
 		condition := apiextensionshelpers.FindCRDCondition(crd, apiextensionsv1.Terminating)
 		if !crd.DeletionTimestamp.IsZero() && condition != nil && slices.Contains(deletionFailures, condition.Reason) {
-			time.AfterFunc(after, func() { retry(crd) })
+			unlessChanged(crds, crd, after, retry)
 		}
 	}})
 	return err
+}
+
+// unlessChanged calls a function after a time, unless the CRD has changed by then: kube-apiserver has gone on by itself.
+func unlessChanged(crds informers.CustomResourceDefinitionInformer, crd *apiextensionsv1.CustomResourceDefinition, after time.Duration,
+	do func(*apiextensionsv1.CustomResourceDefinition) error) {
+	time.AfterFunc(after, func() {
+		if now, err := crds.Lister().Get(crd.Name); err != nil || now.ResourceVersion != crd.ResourceVersion {
+			return
+		}
+		if err := do(crd); err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {
+			utilruntime.HandleError(fmt.Errorf("making the API server handle the CRD %s: %w", crd.Name, err))
+		}
+	})
 }

@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"runtime"
 	"slices"
 	"strings"
@@ -62,6 +63,7 @@ func TestUpDownStatusReset(t *testing.T) {
 		t.Errorf("after a restart at %s, before at %s", second.URL, first.URL)
 	}
 	command(t, "", kubectlBinary, "--kubeconfig", first.Kubeconfig, "get", "namespace", "stays").OK(t)
+	checkNothingRewritten(t, first.Kubeconfig)
 
 	user := gardenlite(t, dir, "kubeconfig", "--user", "alice@example.com", "--group", "developers").OK(t)
 	file := filepath.Join(t.TempDir(), "alice")
@@ -78,6 +80,17 @@ func TestUpDownStatusReset(t *testing.T) {
 		t.Errorf("after reset: %v", err)
 	}
 	gardenlite(t, dir, "reset", "--yes").OK(t)
+}
+
+// checkNothingRewritten checks that a restart does not update the default objects of garden and seed, which have not changed.
+func checkNothingRewritten(t *testing.T, kubeconfig string) {
+	t.Helper()
+	metrics := command(t, "", kubectlBinary, "--kubeconfig", kubeconfig, "get", "--raw", "/metrics").OK(t)
+	update := regexp.MustCompile(`(?m)^apiserver_request_total\{.*` +
+		`group="(admissionregistration|apiextensions|rbac\.authorization|scheduling)\.k8s\.io".*verb="PUT".*$`)
+	if found := update.FindAllString(metrics.Stdout, -1); len(found) > 0 {
+		t.Errorf("a restart updates objects:\n%s", strings.Join(found, "\n"))
+	}
 }
 
 // asksOnTerminal: on a terminal, a token for a registered seed is created only after a confirmation.

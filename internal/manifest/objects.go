@@ -2,6 +2,7 @@ package manifest
 
 import (
 	"bytes"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -11,6 +12,7 @@ import (
 	"slices"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	utiljson "k8s.io/apimachinery/pkg/util/json"
 	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
 )
 
@@ -69,10 +71,18 @@ func decode(name string, data []byte) (all []Object, err error) {
 	decoder := utilyaml.NewYAMLOrJSONDecoder(bytes.NewReader(data), 4096)
 	for document := 1; ; document++ {
 		source := fmt.Sprintf("%s, document %d", name, document)
-		obj := &unstructured.Unstructured{}
-		if err := decoder.Decode(&obj.Object); errors.Is(err, io.EOF) {
+		var content json.RawMessage
+		if err := decoder.Decode(&content); errors.Is(err, io.EOF) {
 			return all, nil
 		} else if err != nil {
+			return nil, fmt.Errorf("%s: %w", source, err)
+		}
+		if len(content) == 0 {
+			continue
+		}
+		obj := &unstructured.Unstructured{}
+		// Integers stay integers, as in objects that an API server returns.
+		if err := utiljson.Unmarshal(content, &obj.Object); err != nil {
 			return nil, fmt.Errorf("%s: %w", source, err)
 		}
 		if len(obj.Object) == 0 {

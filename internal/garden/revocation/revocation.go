@@ -156,11 +156,13 @@ func (l *DeletedSeeds) Watch(ctx context.Context, client kubernetes.Interface, l
 	})
 	var follow sync.WaitGroup
 	follow.Go(func() { controller.RunWithContext(ctx) })
-	if cache.WaitForCacheSync(ctx.Done(), controller.HasSynced) {
+	select {
+	case <-controller.HasSyncedChecker().Done():
 		l.mu.Lock()
 		l.loaded = true
 		l.mu.Unlock()
 		loaded()
+	case <-ctx.Done():
 	}
 	follow.Wait()
 }

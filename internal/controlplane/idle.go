@@ -4,6 +4,7 @@ import (
 	"context"
 	"path"
 	"slices"
+	"strings"
 	"sync"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
@@ -21,9 +22,20 @@ type occupancy struct {
 // use is the state of a resource.
 type use struct {
 	prefix string
-	// used is true once an object has been created or found; then wakes is empty.
+	// used is true once an object has been created or found.
 	used  bool
-	wakes []*func()
+	wakes []*wake
+}
+
+// wake is a function that waits for the first object, apart from one with the given namespace and name.
+type wake struct {
+	apartFrom string
+	call      func()
+}
+
+// ignores reports whether the object that is stored under a key does not count.
+func (w *wake) ignores(key string) bool {
+	return w.apartFrom != "" && strings.HasSuffix(key, "/"+w.apartFrom)
 }
 
 // of returns the state of a resource whose objects are stored below the prefix.
@@ -39,46 +51,67 @@ func (u *occupancy) of(resource schema.GroupResource, prefix string) *use {
 	return u.resources[resource]
 }
 
-// begin records that the resource has an object, and calls the waiting functions.
-func (u *occupancy) begin(use *use) {
+// begin records that the resource has an object, and calls the functions that wait for it.
+func (u *occupancy) begin(use *use, key string) {
 	u.mu.Lock()
-	wakes := use.wakes
-	use.used, use.wakes = true, nil
+	var called []*wake
+	use.used = true
+	use.wakes = slices.DeleteFunc(use.wakes, func(w *wake) bool {
+		if w.ignores(key) {
+			return false
+		}
+		called = append(called, w)
+		return true
+	})
 	u.mu.Unlock()
-	for _, wake := range wakes {
-		(*wake)()
+	for _, w := range called {
+		w.call()
 	}
 }
 
-// Idle reports whether a resource has no objects. If so, the creation of the first one calls wake and waits for it.
-// Idle also returns false if the server does not know: for resources of other servers, and in a cluster that other
-// processes serve as well.
-func (s *Server) Idle(resource schema.GroupResource, wake func()) bool {
+// Idle reports whether a resource has no objects, apart from the one with the namespace and name in apartFrom, which may be empty.
+// If so, the creation of the first one calls the function and waits for it. Idle also returns false if the server does not know:
+// for resources of other servers, and in a cluster that other processes serve as well.
+func (s *Server) Idle(resource schema.GroupResource, apartFrom string, call func()) bool {
 	if s.connection == nil || s.Shared() {
 		return false
 	}
-	u := &s.connection.usage
+	u, w := &s.connection.usage, &wake{apartFrom, call}
 	u.mu.Lock()
 	use := u.resources[resource]
-	known := use != nil && !use.used
-	if known {
-		use.wakes = append(use.wakes, &wake) // before the datastore is read, so that no creation is missed
+	unknown := use == nil || use.used && apartFrom == ""
+	if !unknown {
+		use.wakes = append(use.wakes, w) // before the datastore is read, so that no creation is missed
 	}
 	u.mu.Unlock()
-	if !known {
+	if unknown {
 		return false
 	}
+	found := s.firstKeys(use.prefix)
+	if !slices.ContainsFunc(found, func(key string) bool { return !w.ignores(key) }) {
+		return true
+	}
+	u.mu.Lock()
+	use.wakes = slices.DeleteFunc(use.wakes, func(other *wake) bool { return other == w })
+	u.mu.Unlock()
+	for _, key := range found {
+		u.begin(use, key)
+	}
+	return false
+}
+
+// firstKeys returns at most two keys with a prefix. If the datastore does not answer, there may be an object: the key is empty.
+func (s *Server) firstKeys(prefix string) (keys []string) {
 	ctx, cancel := context.WithTimeout(context.Background(), probeTimeout)
 	defer cancel()
-	found, err := s.connection.client.Client.Get(ctx, use.prefix, clientv3.WithPrefix(), clientv3.WithLimit(1), clientv3.WithKeysOnly())
-	if err != nil || len(found.Kvs) > 0 {
-		u.mu.Lock()
-		use.wakes = slices.DeleteFunc(use.wakes, func(other *func()) bool { return other == &wake })
-		u.mu.Unlock()
-		u.begin(use)
-		return false
+	found, err := s.connection.client.Client.Get(ctx, prefix, clientv3.WithPrefix(), clientv3.WithLimit(2), clientv3.WithKeysOnly())
+	if err != nil {
+		return []string{""}
 	}
-	return true
+	for _, kv := range found.Kvs {
+		keys = append(keys, string(kv.Key))
+	}
+	return keys
 }
 
 // recording is a storage that records when an object is created.
@@ -94,7 +127,7 @@ func (c *sharedConnection) recordUse(store storage.Interface, resource schema.Gr
 }
 
 func (n *recording) Create(ctx context.Context, key string, obj, out runtime.Object, ttl uint64) error {
-	defer n.usage.begin(n.use) // after an error, too: an object whose request timed out may be stored
+	defer n.usage.begin(n.use, key) // after an error, too: an object whose request timed out may be stored
 	return n.Interface.Create(ctx, key, obj, out, ttl)
 }
 
@@ -102,7 +135,7 @@ func (n *recording) Create(ctx context.Context, key string, obj, out runtime.Obj
 func (n *recording) GuaranteedUpdate(ctx context.Context, key string, into runtime.Object, ignoreNotFound bool,
 	preconditions *storage.Preconditions, update storage.UpdateFunc, cached runtime.Object) error {
 	if ignoreNotFound {
-		defer n.usage.begin(n.use)
+		defer n.usage.begin(n.use, key)
 	}
 	return n.Interface.GuaranteedUpdate(ctx, key, into, ignoreNotFound, preconditions, update, cached)
 }

@@ -14,6 +14,7 @@ import (
 	"runtime/debug"
 	"runtime/pprof"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -89,7 +90,7 @@ func (c *cluster) runControllers(t *testing.T, workloads bool) (stop func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	pki := c.server.PKI()
 	var controllers *kubecontrollers.Controllers
-	var idle func(schema.GroupResource, func()) bool
+	var idle func(schema.GroupResource, string, func()) bool
 	if workloads { // until it stops, the server keeps a reference to all controllers that wait for objects
 		idle = c.server.Idle
 	}
@@ -188,7 +189,23 @@ func TestControllers(t *testing.T) {
 	stop := c.runControllers(t, true)
 	t.Cleanup(stop)
 	c.serveWidgets(t)
+	started := make(chan struct{})
+	services := schema.GroupResource{Resource: "services"}
+	if !c.server.Idle(services, "default/kubernetes", sync.OnceFunc(func() { close(started) })) {
+		t.Error("the API server's own Service starts controllers")
+	}
+	testutil.EventuallyTrue(t, "the API server has its own Service", func() bool { return !c.server.Idle(services, "", func() {}) })
+	select {
+	case <-started:
+		t.Error("the API server's own Service starts controllers")
+	default:
+	}
 	t.Run("endpointslice-controller", func(t *testing.T) { testServiceWithoutPods(t, c) }) // other tests create Pods
+	select {
+	case <-started:
+	default:
+		t.Error("the first Service of a user starts no controllers")
+	}
 
 	for name, test := range map[string]func(*testing.T, *cluster){
 		"namespace-controller":                         testNamespaceDeletion,

@@ -16,7 +16,7 @@ import (
 // that the garbage collector and the quota controller use, and each would take memory and a watch.
 type idleInformers struct {
 	client metadata.Interface
-	idle   func(resource schema.GroupResource, wake func()) bool
+	idle   func(resource schema.GroupResource, apartFrom string, wake func()) bool
 
 	// making is held while the datastore is asked whether a resource has objects.
 	making sync.Mutex
@@ -44,7 +44,7 @@ func (s *idleInformers) forResource(resource schema.GroupVersionResource) inform
 	made := &idleInformer{all: s, real: metadatainformer.NewFilteredMetadataInformer(
 		s.client, resource, "", resync, cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc}, nil)}
 	made.SharedIndexInformer = made.real.Informer()
-	if made.SetTransform(dropUnowned) != nil || !s.idle(resource.GroupResource(), made.wake) {
+	if made.SetTransform(dropUnowned) != nil || !s.idle(resource.GroupResource(), "", made.wake) {
 		return nil
 	}
 	s.mu.Lock()

@@ -39,7 +39,7 @@ type sharedInformers struct {
 	ctx context.Context
 }
 
-func newSharedInformers(c *client, idle func(schema.GroupResource, func()) bool) sharedInformers {
+func newSharedInformers(c *client, idle func(schema.GroupResource, string, func()) bool) sharedInformers {
 	some := func(namespace, field, value string) informers.SharedInformerFactory {
 		return informers.NewSharedInformerFactoryWithOptions(c, resync, informers.WithTransform(ctrlcache.TransformStripManagedFields()),
 			informers.WithNamespace(namespace),

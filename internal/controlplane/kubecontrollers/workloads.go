@@ -51,8 +51,7 @@ const (
 	nodeMaskIPv6          = 64
 )
 
-// workloads are the controllers that start with the first object of one of their resources. Each cluster has a Service, so
-// those of Services start with the cluster.
+// workloads are the controllers that start with the first object of one of their resources.
 var workloads = []definition{
 	{names.DeploymentController, "deployment-controller", 0, apps("deployments"), newDeployments},
 	{names.ReplicaSetController, "replicaset-controller", 5, apps("replicasets"), newReplicaSets},
@@ -81,6 +80,10 @@ var workloads = []definition{
 	{schedulerName, "", 0, core("pods"), newScheduler},
 }
 
+// apartFrom has the objects that every cluster has, and for which controllers do nothing: the Service of the API server selects
+// no Pods.
+var apartFrom = map[schema.GroupResource]string{{Resource: "services"}: "default/kubernetes"}
+
 func core(resources ...string) []schema.GroupResource { return of("", resources...) }
 func apps(resource string) []schema.GroupResource     { return of("apps", resource) }
 func batch(resource string) []schema.GroupResource    { return of("batch", resource) }
@@ -104,7 +107,7 @@ func (c *Controllers) awaitWorkloads() {
 		}
 		want := sync.OnceFunc(func() { c.wanted <- w })
 		for _, resource := range w.resources {
-			if c.cfg.Idle == nil || !c.cfg.Idle(resource, want) {
+			if c.cfg.Idle == nil || !c.cfg.Idle(resource, apartFrom[resource], want) {
 				want()
 			}
 		}

@@ -84,7 +84,7 @@ func (n *Node) StartWithFirstPod(server *controlplane.Server, cfg Config) {
 	}
 	first := make(chan struct{})
 	begin := sync.OnceFunc(func() { close(first) })
-	if !server.Idle(corev1.SchemeGroupVersion.WithResource("pods").GroupResource(), begin) {
+	if !server.Idle(corev1.SchemeGroupVersion.WithResource("pods").GroupResource(), "", begin) {
 		begin()
 	}
 	n.running.Go(func() {

@@ -23,19 +23,19 @@ type occupancy struct {
 type use struct {
 	prefix string
 	// used is true once an object has been created or found.
-	used  bool
-	wakes []*wake
+	used    bool
+	waiters []*waiter
 }
 
-// wake is a function that waits for the first object, apart from one with the given namespace and name.
-type wake struct {
-	apartFrom string
-	call      func()
+// waiter waits for the first object of a resource, except the one with this namespace and name.
+type waiter struct {
+	except string
+	wake   func()
 }
 
-// ignores reports whether the object that is stored under a key does not count.
-func (w *wake) ignores(key string) bool {
-	return w.apartFrom != "" && strings.HasSuffix(key, "/"+w.apartFrom)
+// ignores reports whether the waiter does not wait for the object that is stored under a key.
+func (w *waiter) ignores(key string) bool {
+	return w.except != "" && strings.HasSuffix(key, "/"+w.except)
 }
 
 // of returns the state of a resource whose objects are stored below the prefix.
@@ -51,48 +51,46 @@ func (u *occupancy) of(resource schema.GroupResource, prefix string) *use {
 	return u.resources[resource]
 }
 
-// begin records that the resource has an object, and calls the functions that wait for it.
+// begin records that the resource has an object, which is stored under key, and wakes those that wait for it.
 func (u *occupancy) begin(use *use, key string) {
 	u.mu.Lock()
-	var called []*wake
+	var woken []*waiter
 	use.used = true
-	use.wakes = slices.DeleteFunc(use.wakes, func(w *wake) bool {
+	use.waiters = slices.DeleteFunc(use.waiters, func(w *waiter) bool {
 		if w.ignores(key) {
 			return false
 		}
-		called = append(called, w)
+		woken = append(woken, w)
 		return true
 	})
 	u.mu.Unlock()
-	for _, w := range called {
-		w.call()
+	for _, w := range woken {
+		w.wake()
 	}
 }
 
-// Idle reports whether a resource has no objects, apart from the one with the namespace and name in apartFrom, which may be empty.
-// If so, the creation of the first one calls the function and waits for it. Idle also returns false if the server does not know:
-// for resources of other servers, and in a cluster that other processes serve as well.
-func (s *Server) Idle(resource schema.GroupResource, apartFrom string, call func()) bool {
+// Idle reports whether a resource has no objects, except the one with the given namespace and name, "" for none. If so, the
+// creation of the first one calls wake and waits for it. Idle also returns false if the server does not know: for resources of
+// other servers, and in a cluster that other processes serve as well.
+func (s *Server) Idle(resource schema.GroupResource, except string, wake func()) bool {
 	if s.connection == nil || s.Shared() {
 		return false
 	}
-	u, w := &s.connection.usage, &wake{apartFrom, call}
+	u, w := &s.connection.usage, &waiter{except, wake}
 	u.mu.Lock()
 	use := u.resources[resource]
-	unknown := use == nil || use.used && apartFrom == ""
-	if !unknown {
-		use.wakes = append(use.wakes, w) // before the datastore is read, so that no creation is missed
-	}
-	u.mu.Unlock()
-	if unknown {
+	if use == nil || use.used && except == "" {
+		u.mu.Unlock()
 		return false
 	}
+	use.waiters = append(use.waiters, w) // before the datastore is read, so that no creation is missed
+	u.mu.Unlock()
 	found := s.firstKeys(use.prefix)
 	if !slices.ContainsFunc(found, func(key string) bool { return !w.ignores(key) }) {
 		return true
 	}
 	u.mu.Lock()
-	use.wakes = slices.DeleteFunc(use.wakes, func(other *wake) bool { return other == w })
+	use.waiters = slices.DeleteFunc(use.waiters, func(other *waiter) bool { return other == w })
 	u.mu.Unlock()
 	for _, key := range found {
 		u.begin(use, key)

@@ -22,7 +22,7 @@ func TestCreationThatTimesOut(t *testing.T) {
 	var usage occupancy
 	use := usage.of(schema.GroupResource{Group: "apps", Resource: "deployments"}, "/registry/deployments/")
 	woken := false
-	use.wakes = append(use.wakes, &wake{call: func() { woken = true }})
+	use.waiters = append(use.waiters, &waiter{wake: func() { woken = true }})
 	_ = (&recording{lateStorage{}, &usage, use}).Create(t.Context(), "/deployments/default/web", nil, nil, 0)
 	if !woken {
 		t.Error("the controllers do not start")

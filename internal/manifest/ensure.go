@@ -172,7 +172,7 @@ func wrap(err error, obj Object) error {
 }
 
 // Ensure creates or updates objects: namespaces first, then the others in parallel, which must not depend on each
-// other. It does not write objects that are as they should be.
+// other. It does not write objects that are as they should be: the manifests contain the defaults that an API server sets.
 func Ensure(ctx context.Context, client dynamic.Interface, objects []Object) error {
 	namespaces, others := split(objects)
 	if err := ensureAll(ctx, client, namespaces); err != nil {

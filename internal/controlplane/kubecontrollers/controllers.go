@@ -34,9 +34,9 @@ type Config struct {
 	// DeploymentSelector is the label selector of the Deployments that the Deployment controller reconciles; all if
 	// empty.
 	DeploymentSelector string
-	// Idle, if set, reports whether a resource has no objects, apart from the one with the namespace and name in apartFrom,
-	// which may be empty. If so, it calls wake when the first one is created: the controllers watch the resource only then.
-	Idle func(resource schema.GroupResource, apartFrom string, wake func()) bool
+	// Idle, if set, reports whether a resource has no objects, except the one with the given namespace and name, "" for
+	// none. If so, it calls wake when the first one is created: the controllers watch the resource only then.
+	Idle func(resource schema.GroupResource, except string, wake func()) bool
 	// DeleteVolume removes the data of a PersistentVolume of manifests.VolumeProvisioner; nil if volumes have no data.
 	DeleteVolume func(types.UID) error
 	// RootCA is published in every namespace.

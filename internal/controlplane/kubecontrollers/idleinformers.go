@@ -16,7 +16,7 @@ import (
 // that the garbage collector and the quota controller use, and each would take memory and a watch.
 type idleInformers struct {
 	client metadata.Interface
-	idle   func(resource schema.GroupResource, apartFrom string, wake func()) bool
+	idle   func(resource schema.GroupResource, except string, wake func()) bool
 
 	// making is held while the datastore is asked whether a resource has objects.
 	making sync.Mutex

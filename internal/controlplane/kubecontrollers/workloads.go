@@ -80,9 +80,9 @@ var workloads = []definition{
 	{schedulerName, "", 0, core("pods"), newScheduler},
 }
 
-// apartFrom has the objects that every cluster has, and for which controllers do nothing: the Service of the API server selects
+// ignored has objects that every cluster has, and for which no controller has to start: the Service of the API server selects
 // no Pods.
-var apartFrom = map[schema.GroupResource]string{{Resource: "services"}: "default/kubernetes"}
+var ignored = map[schema.GroupResource]string{{Resource: "services"}: "default/kubernetes"}
 
 func core(resources ...string) []schema.GroupResource { return of("", resources...) }
 func apps(resource string) []schema.GroupResource     { return of("apps", resource) }
@@ -107,7 +107,7 @@ func (c *Controllers) awaitWorkloads() {
 		}
 		want := sync.OnceFunc(func() { c.wanted <- w })
 		for _, resource := range w.resources {
-			if c.cfg.Idle == nil || !c.cfg.Idle(resource, apartFrom[resource], want) {
+			if c.cfg.Idle == nil || !c.cfg.Idle(resource, ignored[resource], want) {
 				want()
 			}
 		}

@@ -20,10 +20,10 @@ import (
 	"github.com/gardenlite/gardenlite/internal/testutil"
 )
 
-// killed kills a landscape with ten processes, in a Shoot and in a seed, at random moments. After each start all
-// Pods run again with one process each, and the process that listens has its port again. No process is left after
-// down, and none after Ctrl-C.
-func (p *programs) killed(t *testing.T, inSeed *programs) {
+// killed kills a landscape with eleven processes, in a Shoot, in a seed and in the garden, at random moments. After each
+// start all Pods run again with one process each and the files that they had, and the process that listens has its port
+// again. No process is left after down, and none after Ctrl-C.
+func (p *programs) killed(t *testing.T, inSeed, inGarden *programs) {
 	if runtime.GOOS != "linux" {
 		t.Skip("the process table is read from /proc")
 	}
@@ -33,6 +33,7 @@ func (p *programs) killed(t *testing.T, inSeed *programs) {
 		kills = 20
 	}
 	l := p.l
+	inGarden.deploy(t, "one", 1, nil)
 	inSeed.deploy(t, "many", replicas, nil)
 	port := freePortOf(t)
 	inSeed.deploy(t, "listens", 1, func(spec *corev1.PodSpec) {
@@ -44,10 +45,28 @@ func (p *programs) killed(t *testing.T, inSeed *programs) {
 	p.deploy(t, "stubborn", 1, func(spec *corev1.PodSpec) {
 		spec.TerminationGracePeriodSeconds = ptr.To[int64](stubbornGrace)
 	}, "--stubborn")
+	var files []string
+	for _, cluster := range []*programs{p, inSeed, inGarden} {
+		pods, err := cluster.client.CoreV1().Pods("default").List(t.Context(), metav1.ListOptions{})
+		must(t, err)
+		for _, pod := range pods.Items {
+			if !strings.HasPrefix(pod.Status.ContainerStatuses[0].ContainerID, "process://") {
+				continue
+			}
+			file := filepath.Join(l.dir, "processes", "pods", string(pod.UID), "written-by-the-test")
+			must(t, os.WriteFile(file, nil, 0o600))
+			files = append(files, file)
+		}
+	}
 	up := func(before map[int]string) {
 		l.up(t)
-		inSeed.client = l.seeds["local"]
-		l.runsOnce(t, before, 2*replicas+2, p, inSeed)
+		inSeed.client, inGarden.client = l.seeds["local"], l.kube
+		l.runsOnce(t, before, 2*replicas+3, p, inSeed, inGarden)
+		for _, file := range files {
+			if _, err := os.Stat(file); err != nil {
+				t.Errorf("a Pod has lost a file: %v", err)
+			}
+		}
 	}
 	random := killMoments(t)
 	for range kills {

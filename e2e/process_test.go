@@ -47,7 +47,7 @@ func TestProcesses(t *testing.T) {
 	t.Run("loses its identity", inShoot.loses)
 	t.Run("webhook", inShoot.webhook)
 	t.Run("not by itself", inShoot.notByItself)
-	t.Run("killed", func(t *testing.T) { inShoot.killed(t, inSeed) })
+	t.Run("killed", func(t *testing.T) { inShoot.killed(t, inSeed, inGarden) })
 }
 
 func (l *landscape) mapImage(t *testing.T) {

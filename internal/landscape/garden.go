@@ -27,8 +27,6 @@ import (
 	"github.com/gardenlite/gardenlite/internal/seed/seedhost"
 )
 
-const gardenCluster = "garden"
-
 // The names of components of the garden, in the status and for --controllers.
 const (
 	admissionController = "admission-controller"
@@ -37,12 +35,12 @@ const (
 )
 
 func (l *Landscape) startGarden(ctx context.Context, run *statedir.Run) error {
-	l.store.SetComponentState(gardenCluster, control.StateStarting, "")
+	l.store.SetComponentState(statedir.GardenCluster, control.StateStarting, "")
 	g, err := garden.Start(ctx, garden.Config{
-		PKIDir:      filepath.Join(l.cfg.Dir, statedir.PKIFolder, gardenCluster),
-		DataDir:     filepath.Join(l.cfg.Dir, statedir.DataFolder, gardenCluster),
+		PKIDir:      filepath.Join(l.cfg.Dir, statedir.PKIFolder, statedir.GardenCluster),
+		DataDir:     filepath.Join(l.cfg.Dir, statedir.DataFolder, statedir.GardenCluster),
 		Datastore:   l.cfg.Datastore,
-		Prefix:      datastore.Config{Endpoint: l.cfg.Datastore}.PrefixOf(l.cfg.Name, gardenCluster),
+		Prefix:      datastore.Config{Endpoint: l.cfg.Datastore}.PrefixOf(l.cfg.Name, statedir.GardenCluster),
 		BindAddress: l.cfg.BindAddress,
 		Port:        l.cfg.Port,
 		Controllers: l.cfg.Controllers,
@@ -61,7 +59,7 @@ func (l *Landscape) startGarden(ctx context.Context, run *statedir.Run) error {
 	}
 	l.garden = g
 	l.onClose(func() error {
-		l.store.SetComponentState(gardenCluster, control.StateStopping, "")
+		l.store.SetComponentState(statedir.GardenCluster, control.StateStopping, "")
 		return g.Stop()
 	})
 	run.URL, run.Port = g.Server().URL(), g.Server().Port()
@@ -75,10 +73,10 @@ func (l *Landscape) startGarden(ctx context.Context, run *statedir.Run) error {
 	if err := fsutil.WriteFile(l.KubeconfigPath(), kubeconfig, 0o600); err != nil {
 		return err
 	}
-	l.store.SetComponentState(gardenCluster, control.StateReady, "")
+	l.store.SetComponentState(statedir.GardenCluster, control.StateReady, "")
 	l.store.Update(func(s *control.Status) {
 		s.Run = *run
-		s.Clusters = append(s.Clusters, control.Cluster{Kind: "garden", Name: gardenCluster, URL: run.URL, Port: run.Port,
+		s.Clusters = append(s.Clusters, control.Cluster{Kind: "garden", Name: statedir.GardenCluster, URL: run.URL, Port: run.Port,
 			KubernetesVersion: controlplane.KubernetesVersion, State: control.StateReady})
 	})
 	return nil
@@ -261,7 +259,7 @@ func UserKubeconfig(dir string, admin *clientcmdapi.Config, user string, groups 
 		return nil, errors.New("the landscape's kubeconfig has no current context: start the landscape again, and it is written anew")
 	}
 	cluster := admin.Clusters[context.Cluster]
-	certPEM, keyPEM, err := pki.IssueFrom(filepath.Join(dir, statedir.PKIFolder, gardenCluster), clock.RealClock{}, user, groups, life)
+	certPEM, keyPEM, err := pki.IssueFrom(filepath.Join(dir, statedir.PKIFolder, statedir.GardenCluster), clock.RealClock{}, user, groups, life)
 	if err != nil {
 		return nil, err
 	}

@@ -223,7 +223,7 @@ func (l *Landscape) announce() (run, previous *statedir.Run, err error) {
 }
 
 func (l *Landscape) dataIsLocal(previous *statedir.Run) bool {
-	_, err := os.Stat(filepath.Join(l.cfg.Dir, statedir.DataFolder, gardenCluster, datastore.FileName))
+	_, err := os.Stat(filepath.Join(l.cfg.Dir, statedir.DataFolder, statedir.GardenCluster, datastore.FileName))
 	return err == nil && previous.Datastore == datastore.SQLite
 }
 

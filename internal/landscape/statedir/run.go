@@ -47,7 +47,10 @@ const (
 	PortFile = "port"
 )
 
-// SeedPrefix precedes a seed's name in the names of its cluster and of its folders.
+// GardenCluster is the name of the garden's cluster, and of its Node.
+const GardenCluster = "garden"
+
+// SeedPrefix precedes a seed's name in the names of its cluster, of the Node there, and of its folders.
 const SeedPrefix = "seed-"
 
 // ErrLocked says that another process holds the landscape.

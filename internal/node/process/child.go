@@ -17,6 +17,8 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
+
+	"github.com/gardenlite/gardenlite/internal/fsutil"
 )
 
 const (
@@ -159,7 +161,7 @@ func (r *Runner) writePID(pid int) error {
 	if err != nil {
 		return err
 	}
-	return os.WriteFile(r.pidFile(pid), []byte(started), 0o600)
+	return fsutil.WriteFile(r.pidFile(pid), []byte(started), 0o600)
 }
 
 // EndLeftovers ends the processes that a Runner in a folder has left behind. No Runner may run in it.

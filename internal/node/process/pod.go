@@ -14,6 +14,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/utils/ptr"
 
+	"github.com/gardenlite/gardenlite/internal/fsutil"
 	"github.com/gardenlite/gardenlite/internal/node/apiclient"
 	"github.com/gardenlite/gardenlite/internal/node/host"
 )
@@ -223,7 +224,7 @@ func (p *Pod) prepare() (next time.Time, ok bool) {
 
 func (p *Pod) tryPrepare() (next time.Time, err error) {
 	if err = os.MkdirAll(p.dir, 0o700); err == nil {
-		err = os.WriteFile(filepath.Join(p.dir, ownerFile), []byte(p.cfg.Node), 0o600)
+		err = fsutil.WriteFile(filepath.Join(p.dir, ownerFile), []byte(p.cfg.Node), 0o600)
 	}
 	if err != nil {
 		return next, fmt.Errorf("making the Pod's folder: %w", err)

@@ -172,6 +172,9 @@ func (r *Runner) podDir(uid string) string { return filepath.Join(r.cfg.Dir, pod
 
 // CleanUp removes the folders of Pods for which gone returns true.
 func (r *Runner) CleanUp(gone func(node, uid string) bool) error {
+	if r == nil { // all Pods are simulated
+		return nil
+	}
 	folders, err := os.ReadDir(filepath.Join(r.cfg.Dir, podsFolder))
 	if err != nil {
 		return err

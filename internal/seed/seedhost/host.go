@@ -155,7 +155,12 @@ func (h *Host) openCloud() error {
 		return fmt.Errorf("opening the simulated cloud: %w", err)
 	}
 	h.cloud = c
-	return h.processes.CleanUp(func(node, _ string) bool { return !strings.HasPrefix(node, statedir.SeedPrefix) && !c.HasHost(node) })
+	return h.processes.CleanUp(func(node, _ string) bool { return !isClusterNode(node) && !c.HasHost(node) })
+}
+
+// isClusterNode reports whether a Node is the one of the garden or of a seed, which is no instance of the cloud.
+func isClusterNode(name string) bool {
+	return name == statedir.GardenCluster || strings.HasPrefix(name, statedir.SeedPrefix)
 }
 
 // firstSeed is the name of the first seed; further ones have a number behind it.
@@ -251,6 +256,8 @@ func (h *Host) removeSeedCluster(ctx context.Context, name string, c *seed.Clust
 		filepath.Join(h.cfg.Dir, statedir.PKIFolder, cluster), statedir.SeedKubeconfigPath(h.cfg.Dir, name)} {
 		errs = append(errs, os.RemoveAll(path))
 	}
+	errs = append(errs, h.processes.DeleteVolumes(cluster),
+		h.processes.CleanUp(func(node, _ string) bool { return node == cluster }))
 	h.cfg.Status.Remove(cluster)
 	h.cfg.Status.Update(func(s *control.Status) {
 		s.Clusters = slices.DeleteFunc(s.Clusters, func(c control.Cluster) bool { return c.Kind == "seed" && c.Name == name })

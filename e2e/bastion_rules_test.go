@@ -24,8 +24,8 @@ import (
 
 // How long Bastions live in the last part of TestBastionRules.
 const (
-	shortTimeToLive  = 15 * time.Second
-	shortMaxLifetime = 30 * time.Second
+	shortTimeToLive  = 25 * time.Second
+	shortMaxLifetime = 60 * time.Second
 )
 
 // TestBastionRules tests what GEP-15 says of Bastions: who may create them and for which Shoots, where they lead to,

@@ -223,14 +223,17 @@ func (l *landscape) logSize(t *testing.T) int64 {
 	return info.Size()
 }
 
-// startedControllers returns how many controllers the gardenlet has started. The number grows only if the gardenlet
-// starts again.
+// startedControllers returns how many controllers the gardenlet has started, once all of them have their workers. The number
+// grows only if the gardenlet starts again.
 func (l *landscape) startedControllers(t *testing.T) (n int) {
 	t.Helper()
-	n = len(l.logged(t, 0, `msg="Starting workers" logger="gardenlet local"`))
-	if n == 0 {
-		t.Error("the log does not say that the gardenlet's controllers start")
-	}
+	eventually(t, waitTimeout, func(context.Context) error {
+		begun := len(l.logged(t, 0, `msg="Starting Controller" logger="gardenlet local"`))
+		if n = len(l.logged(t, 0, `msg="Starting workers" logger="gardenlet local"`)); n == 0 || n != begun {
+			return fmt.Errorf("of %d controllers of the gardenlet, %d have started", begun, n)
+		}
+		return nil
+	})
 	return n
 }
 

@@ -16,12 +16,27 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/rest"
 )
 
 func (l *landscape) at(resource, namespace string) dynamic.ResourceInterface {
+	return objectsIn(l.dyn, resource, namespace)
+}
+
+// watched is like at, for watches that take longer than the timeout of other requests: their context ends them.
+func (l *landscape) watched(t *testing.T, resource, namespace string) dynamic.ResourceInterface {
+	t.Helper()
+	config := rest.CopyConfig(l.admin)
+	config.Timeout = 0
+	client, err := dynamic.NewForConfig(config)
+	must(t, err)
+	return objectsIn(client, resource, namespace)
+}
+
+func objectsIn(client dynamic.Interface, resource, namespace string) dynamic.ResourceInterface {
 	in := accessResources[resource]
 	gv, _ := schema.ParseGroupVersion(strings.TrimPrefix(strings.TrimPrefix(in.Path, "/apis/"), "/api/"))
-	all := l.dyn.Resource(gv.WithResource(in.Name))
+	all := client.Resource(gv.WithResource(in.Name))
 	if namespace == "" {
 		return all
 	}

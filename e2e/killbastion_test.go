@@ -127,8 +127,9 @@ func (k *killedBastions) create(t *testing.T, name string) *killedBastion {
 	return b
 }
 
-func (k *killedBastions) inGarden(*testing.T) dynamic.ResourceInterface {
-	return k.l.at("bastions", shootNamespace)
+func (k *killedBastions) inGarden(t *testing.T) dynamic.ResourceInterface {
+	t.Helper()
+	return k.l.watched(t, "bastions", shootNamespace)
 }
 
 // inSeed returns the client for the Shoot's Bastions in its seed, whose port changes from start to start.

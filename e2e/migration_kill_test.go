@@ -117,7 +117,7 @@ func (k *killedShoot) killAt(t *testing.T, place int, to, before string) {
 	ctx, cancel := context.WithTimeout(t.Context(), shootTimeout)
 	defer cancel()
 	// The watch begins with the existing objects.
-	watched, err := k.l.at(resource, shootNamespace).Watch(ctx, metav1.ListOptions{FieldSelector: "metadata.name=" + name})
+	watched, err := k.l.watched(t, resource, shootNamespace).Watch(ctx, metav1.ListOptions{FieldSelector: "metadata.name=" + name})
 	must(t, err)
 	defer watched.Stop()
 	for event := range watched.ResultChan() {

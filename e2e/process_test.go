@@ -6,9 +6,11 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"math/rand/v2"
 	"net"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -243,12 +245,16 @@ func eventuallyGonePod(t *testing.T, client kubernetes.Interface, pod *corev1.Po
 	})
 }
 
+// freePortOf returns a port without a listener below those that the system chooses, so that no other program gets it.
 func freePortOf(t *testing.T) int {
 	t.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	must(t, err)
-	defer listener.Close()
-	return listener.Addr().(*net.TCPAddr).Port
+	for {
+		port := 10000 + rand.IntN(10000)
+		if listener, err := net.Listen("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port))); err == nil {
+			must(t, listener.Close())
+			return port
+		}
+	}
 }
 
 // webhook expects that the API server calls a webhook behind a Service, that it calls it again after its process was

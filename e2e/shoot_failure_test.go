@@ -46,7 +46,7 @@ func (l *landscape) failsOnce(t *testing.T, name, code, text string) *shoot {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), shootTimeout)
 	defer cancel()
-	watched, err := l.at("shoots", shootNamespace).Watch(ctx, metav1.ListOptions{FieldSelector: "metadata.name=" + name})
+	watched, err := l.watched(t, "shoots", shootNamespace).Watch(ctx, metav1.ListOptions{FieldSelector: "metadata.name=" + name})
 	must(t, err)
 	defer watched.Stop()
 	s := l.newShootWith(t, name, map[string]string{"gardenlite.dev/fail": "once:" + code + " " + text})

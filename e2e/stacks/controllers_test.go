@@ -2,6 +2,7 @@ package stacks
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -34,7 +35,12 @@ func TestControllerCrashes(t *testing.T) {
 	shared.install(t, namespaceInstall, "crashes", "buckets", shared.write(t, "crashes", files))
 	shared.becomes(t, namespaceInstall, "crashes", "buckets", "Ready", "False", "CrashLoopBackOff: back-off")
 	shared.becomes(t, namespaceInstall, "crashes", "buckets", "Synced", "True", "")
-	suite.Gardenlite(t, shared.dir, "stack", "list", "-n", "crashes").OK(t).Shows(t, "CrashLoopBackOff")
+	eventually(t, suite.Timeout, func(context.Context) error { // the container may be running just now
+		if r := suite.Gardenlite(t, shared.dir, "stack", "list", "-n", "crashes").OK(t); !strings.Contains(r.Stdout, "CrashLoopBackOff") {
+			return errors.New(r.Stdout)
+		}
+		return nil
+	})
 	eventually(t, suite.Timeout, func(context.Context) error { // a shell waits two seconds for names, and then shows none
 		if r := suite.Command(t, "", suite.Binary, "__complete", "--data-dir", shared.dir, "stack", "describe", "-n", "crashes",
 			"").OK(t); !strings.Contains(r.Stdout, "buckets") {

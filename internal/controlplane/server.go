@@ -44,8 +44,8 @@ type Config struct {
 	Prefix string
 	// BindAddress is the IP address to listen on, 127.0.0.1 if empty.
 	BindAddress string
-	// Port is the port to listen on; 0 chooses a free one.
-	Port int
+	// Port is the port to listen on; 0 chooses PreferredPort if it is free, or another free one.
+	Port, PreferredPort int
 	// Prepare, if set, is called after the certificates have been created and before the API server is. It returns
 	// further flags for the kube-apiserver.
 	Prepare func(*pki.PKI) (args []string, err error)
@@ -158,7 +158,10 @@ func Start(ctx context.Context, cfg Config) (_ *Server, err error) {
 		}
 	}()
 
-	listener, err := listen(ctx, cfg.BindAddress, cfg.Port)
+	listener, err := listen(ctx, cfg.BindAddress, cmp.Or(cfg.Port, cfg.PreferredPort))
+	if err != nil && cfg.Port == 0 {
+		listener, err = listen(ctx, cfg.BindAddress, 0)
+	}
 	if err != nil {
 		return nil, err
 	}

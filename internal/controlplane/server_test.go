@@ -71,7 +71,10 @@ func TestTwoServersAtOnceAndRestart(t *testing.T) {
 		t.Fatal(err)
 	}
 	again := start(t, Config{Name: "first", PKIDir: filepath.Join(dir, "first", "pki"),
-		DataDir: filepath.Join(dir, "first", "data"), Port: port})
+		DataDir: filepath.Join(dir, "first", "data"), PreferredPort: port})
+	if again.Port() != port {
+		t.Errorf("the server listens on port %d, not on the free one %d that it prefers", again.Port(), port)
+	}
 	if string(again.PKI().CAPEM()) != ca {
 		t.Error("the certificate authority changed with a restart")
 	}
@@ -83,6 +86,10 @@ func TestTwoServersAtOnceAndRestart(t *testing.T) {
 	if _, err := Start(t.Context(), Config{Name: "third", PKIDir: filepath.Join(dir, "third", "pki"),
 		DataDir: filepath.Join(dir, "third", "data"), Port: port}); !errors.Is(err, ErrPortTaken) {
 		t.Errorf("a taken port gives %v", err)
+	}
+	if other := start(t, Config{Name: "third", PKIDir: filepath.Join(dir, "third", "pki"),
+		DataDir: filepath.Join(dir, "third", "data"), PreferredPort: port}); other.Port() == port {
+		t.Errorf("two servers listen on port %d", port)
 	}
 }
 

@@ -5,15 +5,20 @@ package fsutil
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"golang.org/x/sys/unix"
 )
 
+// Unfinished matches the names of the files that WriteFile renames when they are complete.
+const Unfinished = ".*.unfinished-*"
+
 // WriteFile replaces a file's content atomically. The file has the given mode, whatever the umask.
 func WriteFile(name string, data []byte, mode os.FileMode) error {
-	tmp, err := os.CreateTemp(filepath.Dir(name), "."+filepath.Base(name)+".*")
+	tmp, err := os.CreateTemp(filepath.Dir(name), strings.Replace(Unfinished, "*", filepath.Base(name), 1))
 	if err != nil {
 		return fmt.Errorf("writing %s: %w", name, err)
 	}
@@ -26,6 +31,21 @@ func WriteFile(name string, data []byte, mode os.FileMode) error {
 		return fmt.Errorf("writing %s: %w", name, err)
 	}
 	return nil
+}
+
+// RemoveAll removes a file, or a folder with everything in it, also what is in folders that this user may not write to.
+func RemoveAll(path string) error {
+	err := os.RemoveAll(path)
+	if !errors.Is(err, fs.ErrPermission) {
+		return err
+	}
+	_ = filepath.WalkDir(path, func(name string, entry fs.DirEntry, err error) error {
+		if err == nil && entry.IsDir() {
+			_ = os.Chmod(name, 0o700)
+		}
+		return nil
+	})
+	return os.RemoveAll(path)
 }
 
 // Free returns how many bytes this user can still write to the file system of a folder.

@@ -39,7 +39,8 @@ type Config struct {
 	Datastore       string
 	Prefix          string
 	BindAddress     string
-	Port            int
+	Port            int // with PreferredPort, as in controlplane.Config
+	PreferredPort   int
 	// Controllers selects controllers: "*", "name", "-name".
 	Controllers []string
 	// Prepare is passed on to controlplane.Config.
@@ -99,8 +100,8 @@ func Start(ctx context.Context, cfg Config) (*Garden, error) {
 	g.server, err = controlplane.Start(ctx, controlplane.Config{
 		DialNode: g.node.Dial, PrivateNodes: true, ServesPod: cfg.Processes.ListensAt,
 		Name: clusterName, PKIDir: cfg.PKIDir, DataDir: cfg.DataDir, Datastore: cfg.Datastore, Prefix: cfg.Prefix,
-		BindAddress: cfg.BindAddress, Port: cfg.Port, Prepare: cfg.Prepare, Services: cfg.Services, AuditLog: cfg.AuditLog,
-		Clock: cfg.Clock, OnPhase: cfg.OnPhase,
+		BindAddress: cfg.BindAddress, Port: cfg.Port, PreferredPort: cfg.PreferredPort, Prepare: cfg.Prepare,
+		Services: cfg.Services, AuditLog: cfg.AuditLog, Clock: cfg.Clock, OnPhase: cfg.OnPhase,
 		WatchReview: watchReview, Authenticator: deleted.Authenticator, Revocation: deleted.Revocation,
 		Extension: apiserver.Extension{SeedDeleted: seedDeleted(deleted), Clock: cfg.Clock, PKIDir: cfg.PKIDir,
 			Kubeconfigs: cfg.Kubeconfigs, BastionTimeToLive: cfg.BastionTimeToLive},

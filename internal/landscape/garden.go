@@ -42,7 +42,7 @@ func (l *Landscape) startGarden(ctx context.Context, run *statedir.Run) error {
 		Datastore:   l.cfg.Datastore,
 		Prefix:      datastore.Config{Endpoint: l.cfg.Datastore}.PrefixOf(l.cfg.Name, statedir.GardenCluster),
 		BindAddress: l.cfg.BindAddress,
-		Port:        l.cfg.Port,
+		Port:        l.cfg.Port, PreferredPort: run.Port,
 		Controllers: l.cfg.Controllers,
 		Prepare:     l.prepareAdmission,
 		Services:    l.admission.Services(),
@@ -113,10 +113,13 @@ type admission struct {
 // listenAdmission listens on a port for the webhooks, the previous one if it is free.
 func (l *Landscape) listenAdmission(previous *statedir.Run) (err error) {
 	port := 0
-	if previous != nil && previous.AdmissionPort != 0 {
-		port = statedir.FreePort("127.0.0.1", previous.AdmissionPort)
+	if previous != nil {
+		port = previous.AdmissionPort
 	}
-	if l.admission.Embedded, err = server.Listen(port); err != nil {
+	if l.admission.Embedded, err = server.Listen(port); err != nil { // another program has it now
+		l.admission.Embedded, err = server.Listen(0)
+	}
+	if err != nil {
 		return err
 	}
 	l.onClose(func() error {

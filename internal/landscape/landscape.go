@@ -182,9 +182,6 @@ func (l *Landscape) announce() (run, previous *statedir.Run, err error) {
 		klog.Background().Error(err, "Could not read what the last process left; going on without")
 	}
 	chosen := l.cfg.Port == 0
-	if chosen && previous != nil {
-		l.cfg.Port = statedir.FreePort(l.cfg.BindAddress, previous.Port)
-	}
 	if !chosen && statedir.PortInUse(l.cfg.BindAddress, l.cfg.Port) {
 		return nil, nil, fmt.Errorf("another program listens on port %d of %s: choose another one with --port, or --port 0 for a free one",
 			l.cfg.Port, l.cfg.BindAddress)

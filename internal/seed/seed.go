@@ -40,7 +40,8 @@ type Config struct {
 	Datastore       string
 	Prefix          string
 	BindAddress     string
-	Port            int
+	Port            int // with PreferredPort, as in controlplane.Config
+	PreferredPort   int
 	// Region and Zone are those of the Node on which Pods run.
 	Region, Zone string
 	// Processes runs the containers whose images are mapped to programs; nil if all Pods are simulated.
@@ -96,7 +97,8 @@ func Start(ctx context.Context, cfg Config) (*Cluster, error) {
 	c.server, err = controlplane.Start(ctx, controlplane.Config{
 		DialNode: c.node.Dial, PrivateNodes: true, ServesPod: cfg.Processes.ListensAt, Name: clusterPrefix + cfg.Name,
 		PKIDir: cfg.PKIDir, DataDir: cfg.DataDir, Datastore: cfg.Datastore, Prefix: cfg.Prefix,
-		BindAddress: cfg.BindAddress, Port: cfg.Port, AuditLog: cfg.AuditLog, Clock: cfg.Clock, OnPhase: cfg.OnPhase,
+		BindAddress: cfg.BindAddress, Port: cfg.Port, PreferredPort: cfg.PreferredPort, AuditLog: cfg.AuditLog,
+		Clock: cfg.Clock, OnPhase: cfg.OnPhase,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("starting the cluster of seed %s: %w", cfg.Name, err)

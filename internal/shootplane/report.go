@@ -34,7 +34,11 @@ type health struct {
 }
 
 // report writes the status of a control plane to its objects.
+// A Deployment that is ready has its address in the Service.
 func (r *Reconciler) report(ctx context.Context, found objects, desired DesiredState, status Status) error {
+	if err := r.reportService(ctx, found.service, status); err != nil {
+		return err
+	}
 	if err := r.reportDeployment(ctx, found.apiServer, apiServerHealth(desired, status)); err != nil {
 		return err
 	}
@@ -43,7 +47,7 @@ func (r *Reconciler) report(ctx context.Context, found objects, desired DesiredS
 			return err
 		}
 	}
-	return r.reportService(ctx, found.service, status)
+	return nil
 }
 
 func apiServerHealth(desired DesiredState, status Status) health {

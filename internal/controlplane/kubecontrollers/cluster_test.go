@@ -531,17 +531,26 @@ func TestStartStopCycles(t *testing.T) {
 	empty := settled(0)
 	t.Logf("first start in %s", cycle())
 	cycle()
+	const heapMiB = 8
 	before := settled(0)
-	for range cycles {
-		cycle()
+	round := func() usage {
+		for range cycles {
+			cycle()
+		}
+		after := settled(before.goroutines + 10)
+		t.Logf("without controllers: %+v; after 2 cycles: %+v; after %d more: %+v", empty, before, cycles, after)
+		return after
 	}
-	after := settled(before.goroutines + 10)
-	t.Logf("without controllers: %+v; after 2 cycles: %+v; after %d more: %+v", empty, before, cycles, after)
+	after := round()
+	if after.heapMiB > before.heapMiB+heapMiB { // Something that is created once came later. A leak grows again in the next round.
+		before.heapMiB = after.heapMiB
+		after = round()
+	}
 	if after.goroutines > before.goroutines+10 {
 		_, stacks := ofControllers()
 		t.Errorf("%d goroutines more after %d cycles:\n%s", after.goroutines-before.goroutines, cycles, stacks)
 	}
-	if after.heapMiB > before.heapMiB+8 {
+	if after.heapMiB > before.heapMiB+heapMiB {
 		t.Errorf("%d MiB more live heap after %d cycles", after.heapMiB-before.heapMiB, cycles)
 	}
 	stop := c.runControllers(t, false)

@@ -92,23 +92,11 @@ func BastionDir(landscape, bastion string) string {
 
 // PortInUse reports whether another program listens on a port.
 func PortInUse(address string, port int) bool {
-	return errors.Is(tryListen(address, port), syscall.EADDRINUSE)
-}
-
-// FreePort returns the port if it can be listened on, else 0.
-func FreePort(address string, port int) int {
-	if tryListen(address, port) != nil {
-		return 0
-	}
-	return port
-}
-
-func tryListen(address string, port int) error {
 	listener, err := net.Listen("tcp", net.JoinHostPort(address, strconv.Itoa(port)))
 	if err == nil {
 		_ = listener.Close()
 	}
-	return err
+	return errors.Is(err, syscall.EADDRINUSE)
 }
 
 // minFree is how many bytes a landscape with a sqlite datastore needs to start: for the datastore, its write-ahead

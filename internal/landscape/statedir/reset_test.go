@@ -13,11 +13,12 @@ import (
 func TestReset(t *testing.T) {
 	for name, files := range map[string][]string{
 		"whole": {LockFile, RunFile, KubeconfigFile, PortFile, "data/garden/db", "pki/garden/ca.key", "cloud/x",
-			"ssh/cli-a/bastion.key", "gardenlite.log"},
+			"ssh/cli-a/bastion.key", "gardenlite.log", "kubeconfig-seed-local"},
 		"interrupted": {LockFile, "ssh/cli-a/bastion.key"},
+		"killed":      {LockFile, ".kubeconfig.unfinished-1", ".run.json.unfinished-2"},
 		"empty":       nil,
 	} {
-		dir := filepath.Join(t.TempDir(), "state")
+		dir := filepath.Join(t.TempDir(), "state[")
 		if err := os.MkdirAll(dir, 0o700); err != nil {
 			t.Fatal(err)
 		}

@@ -154,11 +154,13 @@ func Reset(dir string, end func() error) error {
 			return fmt.Errorf("deleting the landscape's data: %w", err)
 		}
 	}
-	logs, _ := filepath.Glob(filepath.Join(dir, "gardenlite*.log*"))
-	kubeconfigs, _ := filepath.Glob(SeedKubeconfigPath(dir, "*"))
-	for _, name := range append(append(logs, kubeconfigs...), filepath.Join(dir, LockFile)) {
-		if err := os.Remove(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return fmt.Errorf("deleting the landscape's data: %w", err)
+	// A kill may have left unfinished files.
+	for _, pattern := range []string{"gardenlite*.log*", filepath.Base(SeedKubeconfigPath(dir, "*")), fsutil.Unfinished, LockFile} {
+		names, _ := fs.Glob(os.DirFS(dir), pattern)
+		for _, name := range names {
+			if err := os.Remove(filepath.Join(dir, name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+				return fmt.Errorf("deleting the landscape's data: %w", err)
+			}
 		}
 	}
 	_ = os.Remove(dir) // fails if the user keeps other files in it

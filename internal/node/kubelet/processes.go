@@ -171,7 +171,8 @@ func (p *processes) keepOnly(nodeName string, pods []corev1.Pod) error {
 			return err
 		}
 	}
-	return p.runner.CleanUp(func(node, uid string) bool { return node == nodeName && !listed[uid] })
+	p.runner.CleanUp(func(node, uid string) bool { return node == nodeName && !listed[uid] })
+	return nil
 }
 
 // stop ends all processes within their grace periods.

@@ -144,7 +144,7 @@ func (p *Pod) Stop(grace time.Duration) {
 func (p *Pod) Done() <-chan struct{} { return p.done }
 
 // Remove removes the Pod's files from this machine. Call it once the Pod has ended.
-func (p *Pod) Remove() error { return os.RemoveAll(p.dir) }
+func (p *Pod) Remove() error { return fsutil.RemoveAll(p.dir) }
 
 // Statuses returns the statuses of the init containers and of the containers.
 func (p *Pod) Statuses() (init, main []corev1.ContainerStatus) {
@@ -228,6 +228,9 @@ func (p *Pod) tryPrepare() (next time.Time, err error) {
 	}
 	if err != nil {
 		return next, fmt.Errorf("making the Pod's folder: %w", err)
+	}
+	if err := p.discardVolumes(); err != nil {
+		return next, err
 	}
 	return p.writeVolumes(p.ctx)
 }

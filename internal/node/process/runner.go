@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"maps"
 	"net/netip"
 	"os"
@@ -17,6 +18,8 @@ import (
 	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/utils/clock"
+
+	"github.com/gardenlite/gardenlite/internal/fsutil"
 )
 
 const (
@@ -60,6 +63,7 @@ func Start(cfg Config) (*Runner, error) {
 	if err := r.endLeftovers(); err != nil {
 		return nil, err
 	}
+	r.removePods(func(node, _ string) bool { return node == "" }) // left of a removal that was interrupted
 	r.ctx, r.cancel = context.WithCancel(context.Background())
 	r.ended.Go(r.startProcesses)
 	r.ended.Go(r.measure)
@@ -170,23 +174,30 @@ func (p Process) key() string {
 
 func (r *Runner) podDir(uid string) string { return filepath.Join(r.cfg.Dir, podsFolder, uid) }
 
-// CleanUp removes the folders of Pods for which gone returns true.
-func (r *Runner) CleanUp(gone func(node, uid string) bool) error {
+// CleanUp removes the folders of Pods for which gone returns true. What cannot be removed is left for the next time.
+func (r *Runner) CleanUp(gone func(node, uid string) bool) {
 	if r == nil { // all Pods are simulated
-		return nil
+		return
 	}
+	r.removePods(func(node, uid string) bool { return node != "" && gone(node, uid) })
+}
+
+// removePods removes the folders of Pods for which gone returns true. The node of a folder without an owner is empty.
+func (r *Runner) removePods(gone func(node, uid string) bool) {
 	folders, err := os.ReadDir(filepath.Join(r.cfg.Dir, podsFolder))
 	if err != nil {
-		return err
+		r.cfg.Log.Error(err, "Looking for files of Pods that are gone")
 	}
-	var errs []error
 	for _, folder := range folders {
 		dir := r.podDir(folder.Name())
-		if node, err := os.ReadFile(filepath.Join(dir, ownerFile)); err == nil && gone(string(node), folder.Name()) {
-			errs = append(errs, os.RemoveAll(dir))
+		node, err := os.ReadFile(filepath.Join(dir, ownerFile))
+		if err != nil && !errors.Is(err, fs.ErrNotExist) || !gone(string(node), folder.Name()) {
+			continue
+		}
+		if err := fsutil.RemoveAll(dir); err != nil {
+			r.cfg.Log.Error(err, "Removing the files of a Pod that is gone")
 		}
 	}
-	return errors.Join(errs...)
 }
 
 // ownerFile is the file in the folder of a Pod that contains the name of its Node.

@@ -27,6 +27,7 @@ import (
 	volumeutil "k8s.io/kubernetes/pkg/volume/util"
 	"k8s.io/utils/ptr"
 
+	"github.com/gardenlite/gardenlite/internal/fsutil"
 	"github.com/gardenlite/gardenlite/internal/node/host"
 	"github.com/gardenlite/gardenlite/manifests"
 )
@@ -131,7 +132,25 @@ func (r *Runner) deleteVolumes(cluster string, volume types.UID) error {
 	if err != nil {
 		return fmt.Errorf("deleting the data of PersistentVolumes: %w", err)
 	}
-	return os.RemoveAll(dir)
+	return fsutil.RemoveAll(dir)
+}
+
+// discardVolumes removes the files of volumes that are made from objects: an update that a kill has interrupted leaves a link
+// with which every further update fails. No process of the Pod may run.
+func (p *Pod) discardVolumes() error {
+	volumes := p.latest().Spec.Volumes
+	for i := range volumes {
+		if v := &volumes[i]; isFromObjects(v) {
+			if err := fsutil.RemoveAll(p.volumeDir(v.Name)); err != nil {
+				return fmt.Errorf("volume %s: %w", v.Name, err)
+			}
+		}
+	}
+	return nil
+}
+
+func isFromObjects(v *corev1.Volume) bool {
+	return v.ConfigMap != nil || v.Secret != nil || v.DownwardAPI != nil || v.Projected != nil
 }
 
 // writeVolumes creates or updates the volumes. It returns when a token has to be renewed; zero if there is none.
@@ -171,7 +190,7 @@ func (p *Pod) writeVolume(ctx context.Context, pod *corev1.Pod, v *corev1.Volume
 		default:
 			return none, fmt.Errorf("a process has no hostPath of type %s", kind)
 		}
-	case sources == nil && v.Projected == nil:
+	case !isFromObjects(v):
 		return none, errors.New("a process has volumes of the types emptyDir, configMap, secret, projected, downwardAPI, " +
 			"persistentVolumeClaim and hostPath only")
 	}

@@ -153,14 +153,12 @@ func RunGardenlet(ctx context.Context, c GardenletConfig) (err error) {
 
 func (h *Host) runGardenlet(ctx context.Context, c GardenletConfig,
 	configuration *gardenletconfigv1alpha1.GardenletConfiguration, onClose func(func() error)) error {
-	port := c.Port
+	preferredPort := 0
 	remembered := filepath.Join(h.cfg.Dir, statedir.PortFile)
-	if data, err := os.ReadFile(remembered); err == nil && port == 0 {
-		if before, err := strconv.Atoi(strings.TrimSpace(string(data))); err == nil {
-			port = statedir.FreePort(h.cfg.BindAddress, before)
-		}
+	if data, err := os.ReadFile(remembered); err == nil {
+		preferredPort, _ = strconv.Atoi(strings.TrimSpace(string(data)))
 	}
-	cluster, err := h.startSeedCluster(ctx, c.Seed, port)
+	cluster, err := h.startSeedCluster(ctx, c.Seed, c.Port, preferredPort)
 	if err != nil {
 		return err
 	}

@@ -30,7 +30,7 @@ func TestBootstrapKubeconfigOfAnotherGarden(t *testing.T) {
 	}
 	const kept, moved, other = "https://192.0.2.1:443", "https://192.0.2.1:6443", "https://192.0.2.2:443"
 	h := &Host{cfg: Config{Name: "x", Dir: t.TempDir(), BindAddress: "127.0.0.1", Status: &control.Store{}, Clock: clock.RealClock{}}}
-	cluster, err := h.startSeedCluster(t.Context(), "a", 0)
+	cluster, err := h.startSeedCluster(t.Context(), "a", 0, 0)
 	must(err)
 	defer cluster.Stop()
 	c, err := newClient(cluster.AdminConfig())

@@ -187,7 +187,7 @@ func (d *deployer) start(ctx context.Context, u *unit, g *deployment.Gardenlet) 
 		}
 	}()
 	if u.cluster == nil {
-		cluster, err := d.h.startSeedCluster(ctx, u.name, 0)
+		cluster, err := d.h.startSeedCluster(ctx, u.name, 0, 0)
 		if err != nil {
 			return err
 		}

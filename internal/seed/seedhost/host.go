@@ -89,7 +89,13 @@ type Host struct {
 // New creates a Host, and starts the runner of containers as processes.
 func New(cfg Config) (*Host, error) {
 	h := &Host{cfg: cfg, supervisor: supervisor.Supervisor{Status: cfg.Status, Clock: cfg.Clock}}
-	return h, h.startProcesses()
+	if err := h.startProcesses(); err != nil {
+		return nil, err
+	}
+	if err := h.forgetLastRun(); err != nil {
+		return nil, errors.Join(err, h.Close())
+	}
+	return h, nil
 }
 
 // newClient returns a client for a garden or a seed.
@@ -128,34 +134,41 @@ func (h *Host) startProcesses() (err error) {
 	if h.images, err = process.OpenImages(filepath.Join(h.cfg.Dir, statedir.ImagesFile), h.cfg.Images); err != nil {
 		return err
 	}
-	dir := filepath.Join(h.cfg.Dir, statedir.ProcessesFolder)
-	if h.cfg.Datastore == datastore.Memory { // no PersistentVolume has survived the restart
-		if err := os.RemoveAll(filepath.Join(dir, process.PersistentFolder)); err != nil {
-			return fmt.Errorf("deleting the data of the last run's PersistentVolumes: %w", err)
-		}
-	}
 	h.processes, err = process.Start(process.Config{
-		Dir: dir, Images: h.images, Clock: h.cfg.Clock,
+		Dir: filepath.Join(h.cfg.Dir, statedir.ProcessesFolder), Images: h.images, Clock: h.cfg.Clock,
 		Log: klog.Background().WithName(statedir.ProcessesFolder),
 	})
 	return err
 }
 
-// openCloud opens the cloud that all seeds of the process share. It is closed after the components of the seeds.
-func (h *Host) openCloud() error {
-	dir := filepath.Join(h.cfg.Dir, statedir.CloudFolder)
-	if h.cfg.Datastore == datastore.Memory { // no Machine object has survived the restart
-		if err := os.RemoveAll(dir); err != nil {
-			return fmt.Errorf("deleting the machines of the last run: %w", err)
+// forgetLastRun deletes the files that belong to objects of the last run, of which a datastore in memory keeps none.
+func (h *Host) forgetLastRun() error {
+	if h.cfg.Datastore != datastore.Memory {
+		return nil
+	}
+	for _, path := range []string{
+		filepath.Join(statedir.ProcessesFolder, process.PersistentFolder),
+		statedir.CloudFolder,
+		filepath.Join(statedir.DataFolder, statedir.ShootsFolder),
+		statedir.GardenletsFolder,
+	} {
+		if err := fsutil.RemoveAll(filepath.Join(h.cfg.Dir, path)); err != nil {
+			return fmt.Errorf("deleting the data of the last run: %w", err)
 		}
 	}
-	c, err := cloud.Open(cloud.Config{Dir: dir, Clock: h.cfg.Clock, Log: klog.Background().WithName("cloud"),
-		Programs: programs.New(h.cfg.Clock, h.processes)})
+	return nil
+}
+
+// openCloud opens the cloud that all seeds of the process share. It is closed after the components of the seeds.
+func (h *Host) openCloud() error {
+	c, err := cloud.Open(cloud.Config{Dir: filepath.Join(h.cfg.Dir, statedir.CloudFolder), Clock: h.cfg.Clock,
+		Log: klog.Background().WithName("cloud"), Programs: programs.New(h.cfg.Clock, h.processes)})
 	if err != nil {
 		return fmt.Errorf("opening the simulated cloud: %w", err)
 	}
 	h.cloud = c
-	return h.processes.CleanUp(func(node, _ string) bool { return !isClusterNode(node) && !c.HasHost(node) })
+	h.processes.CleanUp(func(node, _ string) bool { return !isClusterNode(node) && !c.HasHost(node) })
+	return nil
 }
 
 // isClusterNode reports whether a Node is the one of the garden or of a seed, which is no instance of the cloud.
@@ -193,12 +206,8 @@ func (h *Host) BeginSeeds(ctx context.Context, count int, ports map[string]int) 
 	h.seeds, h.count = s, count
 	for _, name := range SeedNames(count) {
 		h.cfg.Status.SetComponentState(statedir.SeedPrefix+name, control.StateStarting, "")
-		port := 0
-		if ports[name] != 0 {
-			port = statedir.FreePort(h.cfg.BindAddress, ports[name])
-		}
 		s.starting.Go(func() {
-			cluster, err := h.startSeedCluster(ctx, name, port)
+			cluster, err := h.startSeedCluster(ctx, name, 0, ports[name])
 			s.mu.Lock()
 			defer s.mu.Unlock()
 			if err != nil {
@@ -210,14 +219,15 @@ func (h *Host) BeginSeeds(ctx context.Context, count int, ports map[string]int) 
 	}
 }
 
-func (h *Host) startSeedCluster(ctx context.Context, name string, port int) (*seed.Cluster, error) {
+func (h *Host) startSeedCluster(ctx context.Context, name string, port, preferredPort int) (*seed.Cluster, error) {
 	cluster := statedir.SeedPrefix + name
 	begin := time.Now()
 	c, err := seed.Start(ctx, seed.Config{
 		Name: name, PKIDir: filepath.Join(h.cfg.Dir, statedir.PKIFolder, cluster),
 		DataDir:   filepath.Join(h.cfg.Dir, statedir.DataFolder, cluster),
-		Datastore: h.cfg.Datastore, Prefix: h.prefix(cluster), BindAddress: h.cfg.BindAddress, Port: port, Region: Region,
-		Zone: Zones[0], Processes: h.processes, AuditLog: h.auditLog(cluster), Clock: h.cfg.Clock,
+		Datastore: h.cfg.Datastore, Prefix: h.prefix(cluster),
+		BindAddress: h.cfg.BindAddress, Port: port, PreferredPort: preferredPort,
+		Region: Region, Zone: Zones[0], Processes: h.processes, AuditLog: h.auditLog(cluster), Clock: h.cfg.Clock,
 		OnPhase: func(phase string, took time.Duration) { h.cfg.Status.RecordStep("seed "+name+": "+phase, took) },
 	})
 	if err != nil {
@@ -256,8 +266,8 @@ func (h *Host) removeSeedCluster(ctx context.Context, name string, c *seed.Clust
 		filepath.Join(h.cfg.Dir, statedir.PKIFolder, cluster), statedir.SeedKubeconfigPath(h.cfg.Dir, name)} {
 		errs = append(errs, os.RemoveAll(path))
 	}
-	errs = append(errs, h.processes.DeleteVolumes(cluster),
-		h.processes.CleanUp(func(node, _ string) bool { return node == cluster }))
+	errs = append(errs, h.processes.DeleteVolumes(cluster))
+	h.processes.CleanUp(func(node, _ string) bool { return node == cluster })
 	h.cfg.Status.Remove(cluster)
 	h.cfg.Status.Update(func(s *control.Status) {
 		s.Clusters = slices.DeleteFunc(s.Clusters, func(c control.Cluster) bool { return c.Kind == "seed" && c.Name == name })

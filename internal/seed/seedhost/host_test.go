@@ -15,6 +15,7 @@ import (
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/gardenlite/gardenlite/internal/datastore"
 	"github.com/gardenlite/gardenlite/internal/datastore/datastoretest"
 	"github.com/gardenlite/gardenlite/internal/landscape/control"
 	"github.com/gardenlite/gardenlite/internal/landscape/statedir"
@@ -24,9 +25,9 @@ import (
 // TestSeedClusterOfSameName checks that a cluster can be created with the name of one that was removed, and has none of its
 // objects and authorities. The files of its Pods and the data of its volumes go with it.
 func TestSeedClusterOfSameName(t *testing.T) {
-	for name, datastore := range map[string]string{"embedded": "sqlite", "external": datastoretest.StartEtcd(t)} {
+	for name, endpoint := range map[string]string{"embedded": "sqlite", "external": datastoretest.StartEtcd(t)} {
 		t.Run(name, func(t *testing.T) {
-			h := &Host{cfg: Config{Name: "x", Dir: t.TempDir(), BindAddress: "127.0.0.1", Datastore: datastore, Status: &control.Store{},
+			h := &Host{cfg: Config{Name: "x", Dir: t.TempDir(), BindAddress: "127.0.0.1", Datastore: endpoint, Status: &control.Store{},
 				Clock: clock.RealClock{}}}
 			folder := filepath.Join(h.cfg.Dir, statedir.ProcessesFolder)
 			var err error
@@ -39,7 +40,7 @@ func TestSeedClusterOfSameName(t *testing.T) {
 			volume := filepath.Join(folder, process.PersistentFolder, "seed-m", "uid")
 			var authority []byte
 			for range 2 {
-				cluster, err := h.startSeedCluster(t.Context(), "m", 0)
+				cluster, err := h.startSeedCluster(t.Context(), "m", 0, 0)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -76,5 +77,29 @@ func TestSeedClusterOfSameName(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestForgetLastRun checks that a landscape whose datastore is in memory starts without what belongs to objects of the last
+// run, deployed gardenlets among it, and that others keep it.
+func TestForgetLastRun(t *testing.T) {
+	for kind, keeps := range map[string]bool{datastore.Memory: false, datastore.SQLite: true} {
+		dir := t.TempDir()
+		paths := []string{"processes/volumes/seed-x/uid", "cloud/instances/x", "data/shoots/x", "gardenlets/x.json"}
+		for _, path := range paths {
+			if err := os.MkdirAll(filepath.Join(dir, path), 0o700); err != nil {
+				t.Fatal(err)
+			}
+		}
+		h, err := New(Config{Name: "x", Dir: dir, Datastore: kind, Status: &control.Store{}, Clock: clock.RealClock{}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = h.Close() })
+		for _, path := range paths {
+			if _, err := os.Stat(filepath.Join(dir, path)); keeps != (err == nil) {
+				t.Errorf("with %s, %s: %v", kind, path, err)
+			}
+		}
 	}
 }

@@ -6,9 +6,7 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
-	"os"
 	"path"
-	"path/filepath"
 	"slices"
 
 	"k8s.io/client-go/rest"
@@ -31,11 +29,6 @@ const kindShoot = "shoot"
 
 // newShoots creates the host of the control planes of all shoots, which every seed of the process shares.
 func (h *Host) newShoots() *shootplane.Host {
-	if h.cfg.Datastore == datastore.Memory { // no Shoot has survived the restart
-		if err := os.RemoveAll(filepath.Join(h.cfg.Dir, statedir.DataFolder, statedir.ShootsFolder)); err != nil {
-			klog.Background().Error(err, "Deleting the data of the last run's shoots")
-		}
-	}
 	return shootplane.NewHost(shootplane.HostConfig{
 		Dir: h.cfg.Dir, Datastore: h.shootDatastore(),
 		Prefix:   func(id string) string { return h.prefix(path.Join(statedir.ShootsFolder, id)) },

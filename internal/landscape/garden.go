@@ -262,7 +262,8 @@ func UserKubeconfig(dir string, admin *clientcmdapi.Config, user string, groups 
 		return nil, errors.New("the landscape's kubeconfig has no current context: start the landscape again, and it is written anew")
 	}
 	cluster := admin.Clusters[context.Cluster]
-	certPEM, keyPEM, err := pki.IssueFrom(filepath.Join(dir, statedir.PKIFolder, statedir.GardenCluster), clock.RealClock{}, user, groups, life)
+	authority := filepath.Join(dir, statedir.PKIFolder, statedir.GardenCluster)
+	certPEM, keyPEM, err := pki.IssueFrom(authority, clock.RealClock{}, user, groups, life)
 	if err != nil {
 		return nil, err
 	}

@@ -17,6 +17,7 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/sys/unix"
 
+	"github.com/gardenlite/gardenlite/internal/fsutil"
 	"github.com/gardenlite/gardenlite/internal/landscape"
 	"github.com/gardenlite/gardenlite/internal/usage"
 )
@@ -203,7 +204,7 @@ func (r *reaper) finish() {
 	fmt.Fprintln(r.stdin, 0)
 	_ = r.stdin.Close()
 	_ = r.cmd.Wait()
-	_ = os.RemoveAll(r.dir)
+	_ = fsutil.RemoveAll(r.dir)
 }
 
 func newReaper() *cobra.Command {
@@ -234,7 +235,7 @@ func reap(input io.Reader, dir string) error {
 			endProcess(pid)
 		}
 	}
-	return errors.Join(endLeftovers(dir), os.RemoveAll(dir))
+	return errors.Join(endLeftovers(dir), fsutil.RemoveAll(dir))
 }
 
 // endProcess sends SIGTERM to a process, and SIGKILL if it has not ended after three seconds.

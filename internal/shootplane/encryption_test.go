@@ -30,10 +30,6 @@ func TestEncryption(t *testing.T) {
 	secret := authorities(t)
 	w.create(t, id, secret)
 	w.waitFor(t, id, spec.APIServer, 1)
-	testutil.EventuallyTrue(t, "the Service tells an address", func() bool {
-		service, err := w.seed.CoreV1().Services(id).Get(t.Context(), spec.ServiceName, metav1.GetOptions{})
-		return err == nil && spec.Endpoint(service) != ""
-	})
 	client, _ := w.client(t, id, secret)
 	keepSecret(t, client, "plain")
 	if !kept(t, w, "value of plain") {

@@ -33,8 +33,8 @@ type health struct {
 	message string
 }
 
-// report writes the status of a control plane to its objects.
-// A Deployment that is ready has its address in the Service.
+// report writes the status of a control plane to its objects, to the Service first: when the Deployment is ready, the
+// Service has the address.
 func (r *Reconciler) report(ctx context.Context, found objects, desired DesiredState, status Status) error {
 	if err := r.reportService(ctx, found.service, status); err != nil {
 		return err

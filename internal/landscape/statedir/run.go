@@ -150,7 +150,7 @@ func Reset(dir string, end func() error) error {
 	}
 	for _, name := range []string{DataFolder, PKIFolder, CloudFolder, AdmissionFolder, GardenletsFolder, ProcessesFolder,
 		StacksFolder, ImagesFile, bastionsFolder, KubeconfigFile, PortFile, RunFile, ControlSocket} {
-		if err := os.RemoveAll(filepath.Join(dir, name)); err != nil {
+		if err := fsutil.RemoveAll(filepath.Join(dir, name)); err != nil {
 			return fmt.Errorf("deleting the landscape's data: %w", err)
 		}
 	}

@@ -20,9 +20,9 @@ import (
 	"github.com/gardenlite/gardenlite/internal/testutil"
 )
 
-// killed kills a landscape with eleven processes, in a Shoot, in a seed and in the garden, at random moments. After each
-// start all Pods run again with one process each and the files that they had, and the process that listens has its port
-// again. No process is left after down, and none after Ctrl-C.
+// killed kills a landscape with eleven Pods that are processes, in a Shoot, in a seed and in the garden, at random moments.
+// After each start all Pods run again with one process each, one with a daemon, and the files that they had, and the process
+// that listens has its port again. No process is left after down, and none after Ctrl-C.
 func (p *programs) killed(t *testing.T, inSeed, inGarden *programs) {
 	if runtime.GOOS != "linux" {
 		t.Skip("the process table is read from /proc")
@@ -44,7 +44,7 @@ func (p *programs) killed(t *testing.T, inSeed, inGarden *programs) {
 	p.deploy(t, "many", replicas, nil)
 	p.deploy(t, "stubborn", 1, func(spec *corev1.PodSpec) {
 		spec.TerminationGracePeriodSeconds = ptr.To[int64](stubbornGrace)
-	}, "--stubborn")
+	}, "--stubborn", "--daemon")
 	var files []string
 	for _, cluster := range []*programs{p, inSeed, inGarden} {
 		pods, err := cluster.client.CoreV1().Pods("default").List(t.Context(), metav1.ListOptions{})
@@ -61,7 +61,7 @@ func (p *programs) killed(t *testing.T, inSeed, inGarden *programs) {
 	up := func(before map[int]string) {
 		l.up(t)
 		inSeed.client, inGarden.client = l.seeds["local"], l.kube
-		l.runsOnce(t, before, 2*replicas+3, p, inSeed, inGarden)
+		l.runsOnce(t, before, 2*replicas+3, 1, p, inSeed, inGarden)
 		for _, file := range files {
 			if _, err := os.Stat(file); err != nil {
 				t.Errorf("a Pod has lost a file: %v", err)
@@ -96,9 +96,9 @@ func (p *programs) killed(t *testing.T, inSeed, inGarden *programs) {
 	ends("Ctrl-C", func() { l.stop(t) })
 }
 
-// runsOnce waits until there are as many processes as wanted, none of them from before, and each of them belongs to
-// a ready Pod.
-func (l *landscape) runsOnce(t *testing.T, before map[int]string, wanted int, clusters ...*programs) {
+// runsOnce waits until there are as many processes and daemons as wanted, none of them from before, and each process belongs
+// to a ready Pod.
+func (l *landscape) runsOnce(t *testing.T, before map[int]string, wanted, daemons int, clusters ...*programs) {
 	t.Helper()
 	eventually(t, waitTimeout, func(ctx context.Context) error {
 		now := processesOf(t, l.dir)
@@ -124,7 +124,7 @@ func (l *landscape) runsOnce(t *testing.T, before map[int]string, wanted int, cl
 				}
 			}
 		}
-		if len(now) != wanted || ready != wanted {
+		if len(now) != wanted+daemons || ready != wanted {
 			return fmt.Errorf("there are %d processes, and %d Pods that are ready again, not %d", len(now), ready, wanted)
 		}
 		return nil

@@ -11,6 +11,7 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"os/exec"
 	"os/signal"
 	"syscall"
 	"time"
@@ -39,6 +40,7 @@ func runProgram(args []string) {
 	healthPort := flags.Int("health", 0, "the port of a gRPC server that tells its health")
 	link := flags.String("link", "", "make this a link to /etc, and end")
 	stubborn := flags.Bool("stubborn", false, "do not end when asked to")
+	daemon := flags.Bool("daemon", false, "start itself in a session of its own")
 	ask := flags.Bool("ask", false, "tell who it is each time that this changes")
 	count := flags.String("count", "", "a file in which starts are counted")
 	_ = flags.Parse(args)
@@ -57,6 +59,9 @@ func runProgram(args []string) {
 		fmt.Println("environment", variable)
 	}
 	tellIdentity()
+	if *daemon {
+		startDaemon()
+	}
 	if *ask {
 		go askAgain()
 	}
@@ -85,6 +90,17 @@ func runProgram(args []string) {
 			fmt.Println("file", last)
 		}
 	}
+}
+
+func startDaemon() {
+	self, err := os.Executable()
+	if err != nil {
+		fmt.Println("daemon", err)
+		return
+	}
+	cmd := exec.Command(self, processArgument)
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	fmt.Println("daemon", cmd.Start())
 }
 
 // countStart counts the starts that have the file, and tells the number.

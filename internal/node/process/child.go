@@ -11,7 +11,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strconv"
-	"strings"
 	"sync"
 	"syscall"
 	"time"
@@ -24,6 +23,8 @@ import (
 const (
 	// drainTimeout is how long the output of a process is read after its end: its children may have inherited it.
 	drainTimeout = time.Second
+	// endInterval is the time after which processes that were killed are looked for again.
+	endInterval = 10 * time.Millisecond
 	// maxLine is the maximum length of an output line in bytes; longer lines are written in parts.
 	maxLine = 16 << 10
 )
@@ -33,6 +34,7 @@ type command struct {
 	program        string
 	args, env      []string
 	dir            string
+	home           string    // when the process ends, so do all that have their HOME in this folder; none if empty
 	stdout, stderr io.Writer // get one line, or a part of one, per write
 }
 
@@ -88,13 +90,13 @@ func (r *Runner) startChild(c command) (*child, error) {
 	}
 	r.ended.Go(func() {
 		defer close(ch.done)
-		r.wait(cmd, ch, outputs)
+		r.wait(cmd, ch, c.home, outputs)
 	})
 	return ch, nil
 }
 
-// wait waits until a process has ended, and kills the rest of its group.
-func (r *Runner) wait(cmd *exec.Cmd, ch *child, outputs []output) {
+// wait waits until a process has ended, and kills the rest of its group and what has its HOME in a folder.
+func (r *Runner) wait(cmd *exec.Cmd, ch *child, home string, outputs []output) {
 	var copying sync.WaitGroup
 	for _, o := range outputs {
 		copying.Go(o.copy)
@@ -102,6 +104,11 @@ func (r *Runner) wait(cmd *exec.Cmd, ch *child, outputs []output) {
 	_ = cmd.Wait()
 	ch.exit.at = r.cfg.Clock.Now()
 	ch.signal(syscall.SIGKILL)
+	if home != "" { // a daemon has left the group
+		if err := r.end(func() ([]int, error) { return processesIn(home) }); err != nil {
+			r.cfg.Log.Error(err, "Ending what a process has started")
+		}
+	}
 	for _, o := range outputs {
 		_ = o.from.SetReadDeadline(time.Now().Add(drainTimeout))
 	}
@@ -172,7 +179,7 @@ func EndLeftovers(dir string, log logr.Logger) error {
 	return (&Runner{cfg: Config{Dir: dir, Log: log}}).endLeftovers()
 }
 
-// endLeftovers kills the recorded processes that still run, and their children.
+// endLeftovers kills the recorded processes that still run, and what the processes of Pods have started.
 func (r *Runner) endLeftovers() error {
 	folder := filepath.Join(r.cfg.Dir, pidsFolder)
 	files, err := os.ReadDir(folder)
@@ -189,11 +196,24 @@ func (r *Runner) endLeftovers() error {
 			noted[pid] = string(started)
 		}
 	}
-	// A process may start another one while it is being killed.
-	for found := len(noted) > 0; found; {
-		if found, err = r.endNoted(noted); err != nil {
-			return err
+	if len(noted) == 0 {
+		return nil
+	}
+	err = r.end(func() ([]int, error) {
+		all, err := listProcesses()
+		if err != nil {
+			return nil, err
 		}
+		pids, err := processesIn(filepath.Join(r.cfg.Dir, podsFolder))
+		for _, p := range all {
+			if started, ok := noted[p.pid]; ok && p.started == started {
+				pids = append(pids, p.pid)
+			}
+		}
+		return pids, err
+	})
+	if err != nil {
+		return err
 	}
 	for pid := range noted {
 		if err := os.Remove(r.pidFile(pid)); err != nil {
@@ -203,31 +223,26 @@ func (r *Runner) endLeftovers() error {
 	return nil
 }
 
-// endNoted kills the processes of recorded groups, and reports whether there were any.
-func (r *Runner) endNoted(noted map[int]string) (found bool, err error) {
-	all, err := listProcesses()
-	if err != nil {
-		return false, fmt.Errorf("looking for processes that were left behind: %w", err)
-	}
-	for _, p := range all {
-		if started, ok := noted[p.group]; !ok || !r.isOurs(p, started) {
-			continue
+// end kills processes until there are none: a process may start another one while it is being killed.
+func (r *Runner) end(find func() ([]int, error)) error {
+	for first := true; ; first = false {
+		pids, err := find()
+		if err != nil {
+			return fmt.Errorf("looking for processes that were left behind: %w", err)
 		}
-		found = true
-		r.cfg.Log.Info("Ending a process that was left behind", "pid", p.pid)
-		if err := syscall.Kill(p.pid, syscall.SIGKILL); err != nil && !errors.Is(err, syscall.ESRCH) {
-			return found, fmt.Errorf("ending process %d, which was left behind: %w", p.pid, err)
+		if len(pids) == 0 {
+			return nil
 		}
+		if first {
+			r.cfg.Log.Info("Ending processes that were left behind", "pids", pids)
+		}
+		for _, pid := range pids {
+			if err := syscall.Kill(pid, syscall.SIGKILL); err != nil && !errors.Is(err, syscall.ESRCH) {
+				return fmt.Errorf("ending process %d, which was left behind: %w", pid, err)
+			}
+		}
+		time.Sleep(endInterval)
 	}
-	return found, nil
-}
-
-// isOurs reports whether a process of a recorded group is the recorded one, or has a HOME in the folder of a Pod.
-func (r *Runner) isOurs(p processInfo, noted string) bool {
-	if p.pid == p.group {
-		return p.started == noted
-	}
-	return strings.HasPrefix(homeOf(p.pid), filepath.Join(r.cfg.Dir, podsFolder)+string(filepath.Separator))
 }
 
 // processInfo is what the operating system knows about a process.

@@ -233,6 +233,7 @@ func (c *container) start(ctx context.Context) (*child, *logFile, error) {
 	if err != nil {
 		return nil, nil, err
 	}
+	command.home = c.homeDir()
 	command.stdout, command.stderr = logs.stream("stdout"), logs.stream("stderr")
 	ch, err := c.pod.runner.startChild(command)
 	if err != nil {

@@ -57,19 +57,22 @@ func startTime(pid int) (string, error) {
 	return p.started, err
 }
 
-// homeOf returns HOME of a process.
-func homeOf(pid int) string {
-	process, err := procfs.NewProc(pid)
+// processesIn returns the processes whose HOME or TMPDIR is a folder or lies in it. One that has ended has no environment.
+func processesIn(dir string) (pids []int, err error) {
+	processes, err := procfs.AllProcs()
 	if err != nil {
-		return ""
+		return nil, err
 	}
-	environment, _ := process.Environ()
-	for _, variable := range environment {
-		if home, ok := strings.CutPrefix(variable, "HOME="); ok {
-			return home
+	for _, process := range processes {
+		environment, _ := process.Environ() // those of other users cannot be read
+		if slices.ContainsFunc(environment, func(variable string) bool {
+			name, value, _ := strings.Cut(variable, "=")
+			return (name == "HOME" || name == "TMPDIR") && strings.HasPrefix(value+"/", dir+"/")
+		}) {
+			pids = append(pids, process.PID)
 		}
 	}
-	return ""
+	return pids, nil
 }
 
 // listens reports whether one of the processes listens on a TCP port.

@@ -65,8 +65,8 @@ func startTime(pid int) (string, error) {
 	return all[0].started, nil
 }
 
-// homeOf returns "", because HOME of other processes is not known on this platform.
-func homeOf(int) string { return "" }
+// processesIn returns nothing, because the environment of other processes is not known on this platform.
+func processesIn(string) ([]int, error) { return nil, nil }
 
 // listens reports whether one of the processes listens on a TCP port, according to lsof.
 func listens(pids []int, port int) bool {

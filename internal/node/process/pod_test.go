@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strconv"
 	"strings"
@@ -188,6 +189,55 @@ func TestGracePeriod(t *testing.T) {
 	}
 }
 
+// What leaves the process group ends with its container: each start, and nothing of another container.
+func TestDaemon(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip("the environment of other processes is not known")
+	}
+	w := newWorld(t, `case $1 in
+  daemon) HOME=/ setsid sleep 1000 & echo daemon $!; TMPDIR=/ setsid sleep 1000 & echo daemon $!; read line < $HOME/go;;
+  *) exec sleep 1000;;
+esac`)
+	pod := newPod("p", corev1.RestartPolicyAlways)
+	pod.Spec.Containers[0].Args = []string{"daemon"}
+	pod.Spec.Containers = append(pod.Spec.Containers, corev1.Container{Name: "main-2", Image: imageName})
+	home := filepath.Join(w.podDir(string(pod.UID)), "containers", "main")
+	if err := os.MkdirAll(home, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	fifo := filepath.Join(home, "go")
+	if err := syscall.Mkfifo(fifo, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	p := w.run(pod)
+	var daemons [2]int
+	started := func(log string) bool {
+		n, _ := fmt.Sscanf(log, "daemon %d\ndaemon %d", &daemons[0], &daemons[1])
+		return n == 2
+	}
+	until(t, p, "running", runs)
+	w.untilLog(t, p, started)
+	testutil.EventuallyTrue(t, "the other container runs", func() bool { return p.main[1].running() != nil })
+	other := p.main[1].running().pid
+	first := daemons
+	if err := os.WriteFile(fifo, []byte("\n"), 0o600); err != nil { // the container ends, and is restarted at once
+		t.Fatal(err)
+	}
+	until(t, p, "restarted", func(s corev1.ContainerStatus) bool { return s.RestartCount == 1 && runs(s) })
+	w.untilLog(t, p, started)
+	for _, daemon := range first {
+		testutil.EventuallyTrue(t, "the daemon of the first start has ended", func() bool { return !isRunning(t, daemon) })
+	}
+	if !isRunning(t, other) || !isRunning(t, daemons[0]) || !isRunning(t, daemons[1]) {
+		t.Error("the other container or the daemon of the second start has ended")
+	}
+	p.Stop(0)
+	<-p.Done()
+	for _, daemon := range daemons {
+		testutil.EventuallyTrue(t, "the daemon has ended", func() bool { return !isRunning(t, daemon) })
+	}
+}
+
 func (w *world) untilLog(t *testing.T, p *Pod, is func(string) bool) {
 	t.Helper()
 	testutil.Eventually(t, testutil.Timeout, func(context.Context) error {
@@ -279,7 +329,7 @@ func TestLeftovers(t *testing.T) {
 	dir := t.TempDir()
 	w := startWorld(t, dir, "/bin/true")
 	start := func(home string) *exec.Cmd {
-		cmd := exec.Command("/bin/sh", "-c", "sleep 1000 & wait")
+		cmd := exec.Command("/bin/sh", "-c", "sleep 1000 & setsid sleep 1000 & wait")
 		cmd.Env, cmd.SysProcAttr = []string{"HOME=" + home}, &syscall.SysProcAttr{Setpgid: true}
 		if err := cmd.Start(); err != nil {
 			t.Fatal(err)
@@ -287,7 +337,15 @@ func TestLeftovers(t *testing.T) {
 		t.Cleanup(func() { _ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL); _ = cmd.Wait() })
 		return cmd
 	}
-	left, other := start(filepath.Join(dir, podsFolder, "uid", "containers", "main")), start("/")
+	home := filepath.Join(dir, podsFolder, "uid", "containers", "main")
+	left, other := start(home), start("/")
+	inHome := func(count int) func() bool {
+		return func() bool {
+			pids, err := processesIn(home)
+			return err == nil && (len(pids) == count || runtime.GOOS != "linux")
+		}
+	}
+	testutil.EventuallyTrue(t, "a process with a child and a daemon runs", inHome(3))
 	if err := w.writePID(left.Process.Pid); err != nil {
 		t.Fatal(err)
 	}
@@ -298,7 +356,7 @@ func TestLeftovers(t *testing.T) {
 	if state, err := left.Process.Wait(); err != nil || state.Success() {
 		t.Errorf("what was left behind: %v, %v", state, err)
 	}
-	testutil.EventuallyTrue(t, "what it has started has ended", func() bool { return !isRunning(t, left.Process.Pid) })
+	testutil.EventuallyTrue(t, "what it has started has ended", func() bool { return !isRunning(t, left.Process.Pid) && inHome(0)() })
 	if err := syscall.Kill(other.Process.Pid, 0); err != nil {
 		t.Errorf("another process with a noted number: %v", err)
 	}

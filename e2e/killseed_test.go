@@ -191,6 +191,10 @@ func TestKilledUnderSeeds(t *testing.T) {
 		l.expectNothingForbidden(t)
 		l.stop(t)
 	}
+	l.up(t, "--seeds", "2") // it is registered again, although its former certificate is revoked
+	if !l.hasSeed(t, "local-2") {
+		t.Error("the second seed is not registered again")
+	}
 }
 
 func (l *landscape) deleteSeed(t *testing.T, name string) {

@@ -15,7 +15,8 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 )
 
-// TestSeedElsewhere: status, kubeconfig and completion know a seed whose gardenlet runs in a process of its own.
+// TestSeedElsewhere: status, kubeconfig and completion know a seed whose gardenlet runs in a process of its own. After the Seed
+// is deleted, a new token registers it again.
 func TestSeedElsewhere(t *testing.T) {
 	t.Parallel()
 	l := newLandscape(t, "--seeds", "0")
@@ -25,15 +26,19 @@ func TestSeedElsewhere(t *testing.T) {
 		cmd.Env = append(os.Environ(), "XDG_STATE_HOME="+state)
 		return cmd
 	}
-	bootstrap := filepath.Join(t.TempDir(), "bootstrap.kubeconfig")
-	must(t, os.WriteFile(bootstrap, []byte(gardenlite(t, l.dir, "token", "create", "--seed", "edge").OK(t).Stdout), 0o600))
-	gardenlet := run("gardenlet", "--seed", "edge", "--bootstrap-kubeconfig", bootstrap, "--port", "0")
-	must(t, gardenlet.Start())
-	t.Cleanup(func() {
-		_ = gardenlet.Process.Signal(os.Interrupt)
-		_ = gardenlet.Wait()
-	})
-
+	start := func() (stop func()) {
+		bootstrap := filepath.Join(t.TempDir(), "bootstrap.kubeconfig")
+		must(t, os.WriteFile(bootstrap, []byte(gardenlite(t, l.dir, "token", "create", "--seed", "edge").OK(t).Stdout), 0o600))
+		gardenlet := run("gardenlet", "--seed", "edge", "--bootstrap-kubeconfig", bootstrap, "--port", "0")
+		must(t, gardenlet.Start())
+		stop = func() {
+			_ = gardenlet.Process.Signal(os.Interrupt)
+			_ = gardenlet.Wait()
+		}
+		t.Cleanup(stop)
+		return stop
+	}
+	stop := start()
 	eventually(t, waitTimeout, func(context.Context) error {
 		var status struct {
 			SeedsElsewhere []struct{ Name, State, Message string }
@@ -84,4 +89,17 @@ func TestSeedElsewhere(t *testing.T) {
 	if _, err := clientOf(t, config).CoreV1().Secrets("garden").Get(t.Context(), "gardenlet-kubeconfig", metav1.GetOptions{}); err != nil {
 		t.Errorf("the kubeconfig is not for the seed: %v", err)
 	}
+
+	l.deleteSeed(t, "edge")
+	l.seedGoes(t, "edge")
+	stop()
+	const advice = "gardenlite token create --seed edge"
+	if out, err := run("gardenlet", "--seed", "edge", "--port", "0").CombinedOutput(); err == nil || !strings.Contains(string(out), advice) {
+		t.Errorf("with the certificate of the deleted Seed: %v, %s", err, out)
+	}
+	start()
+	eventually(t, waitTimeout, func(ctx context.Context) error {
+		_, err := l.dyn.Resource(seedsResource).Get(ctx, "edge", metav1.GetOptions{})
+		return err
+	})
 }

@@ -23,12 +23,12 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
-	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/cluster"
 
 	"github.com/gardenlite/gardenlite/internal/component"
+	"github.com/gardenlite/gardenlite/internal/seed/gardenlet/bootstrap"
 	"github.com/gardenlite/gardenlite/internal/shootplane/spec"
 )
 
@@ -37,7 +37,9 @@ const leaseName = "gardenlet-leader-election"
 
 // newGarden returns the gardenlet's clients and cache for the garden. The cache of each watched kind is restricted to the
 // objects of the seed. Other kinds are read live, because the SeedAuthorizer does not allow to watch them.
-func (g *Gardenlet) newGarden(config *rest.Config) (cluster.Cluster, error) {
+func (g *Gardenlet) newGarden(identity *bootstrap.Identity) (cluster.Cluster, error) {
+	config := identity.RESTConfig()
+	g.cfg.WrapGarden(config)
 	scheme := runtime.NewScheme()
 	if err := gardenTypes.AddToScheme(scheme); err != nil {
 		return nil, fmt.Errorf("putting together the types of the garden: %w", err)

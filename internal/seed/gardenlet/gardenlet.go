@@ -13,6 +13,7 @@ import (
 	corev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
 	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/rest"
@@ -110,9 +111,13 @@ func (g *Gardenlet) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	config := identity.RESTConfig()
-	g.cfg.WrapGarden(config)
-	garden, err := g.newGarden(config)
+	garden, err := g.newGarden(identity)
+	if apierrors.IsUnauthorized(err) {
+		if err := identity.BootstrapAgain(ctx, err); err != nil {
+			return err
+		}
+		garden, err = g.newGarden(identity)
+	}
 	if err != nil {
 		return err
 	}

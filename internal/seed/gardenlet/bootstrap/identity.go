@@ -76,6 +76,20 @@ func (i *Identity) obtain(ctx context.Context, mayBootstrap bool) error {
 	return i.useNew(current)
 }
 
+// BootstrapAgain replaces the certificate because the garden refuses it: it is revoked when the Seed is deleted. If the
+// gardenlet cannot be bootstrapped, the stored one stays.
+func (i *Identity) BootstrapAgain(ctx context.Context, refused error) error {
+	s, err := readStore(ctx, i.cfg.SeedClient)
+	if err != nil {
+		return err
+	}
+	current, err := i.bootstrap(ctx, s, refused)
+	if err != nil {
+		return err
+	}
+	return i.useNew(current)
+}
+
 func isConflict(err error) bool { return apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err) }
 
 // stored returns the credential that is stored in the seed, or an error if it is not valid.

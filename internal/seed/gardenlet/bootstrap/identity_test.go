@@ -2,6 +2,7 @@ package bootstrap
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"slices"
@@ -234,6 +235,34 @@ func TestRefused(t *testing.T) {
 			cfg.Bootstrap = g.withToken(t, anotherToken)
 			obtain(t, cfg)
 		})
+	}
+}
+
+// TestBootstrapAgain checks that a certificate that the garden refuses is replaced, and kept if the gardenlet cannot be
+// bootstrapped.
+func TestBootstrapAgain(t *testing.T) {
+	g := newGarden(t)
+	seed := seedWith()
+	cfg := config(t, g, seed)
+	cfg.Bootstrap = g.withToken(t, ownToken)
+	stored := func() string { return string(secretOf(t, seed, KubeconfigSecret).Data["kubeconfig"]) }
+	refused := errors.New("the certificate is refused")
+	identity := obtain(t, cfg)
+	first := stored()
+	if err := identity.BootstrapAgain(t.Context(), refused); err != nil {
+		t.Fatal(err)
+	}
+	second := stored()
+	if used, err := identity.Kubeconfig(); err != nil || second == first || string(used) != second {
+		t.Errorf("the certificate is not replaced (stored: %t), or not used: %v", second != first, err)
+	}
+	cfg.Bootstrap = nil
+	err := obtain(t, cfg).BootstrapAgain(t.Context(), refused)
+	if err == nil || !errors.Is(err, refused) || !strings.Contains(err.Error(), "gardenlite token create --seed a") {
+		t.Errorf("without a bootstrap kubeconfig: %v", err)
+	}
+	if stored() != second {
+		t.Error("the stored certificate is lost")
 	}
 }
 

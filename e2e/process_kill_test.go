@@ -125,7 +125,7 @@ func (l *landscape) runsOnce(t *testing.T, before map[int]string, wanted, daemon
 			}
 		}
 		if len(now) != wanted+daemons || ready != wanted {
-			return fmt.Errorf("there are %d processes, and %d Pods that are ready again, not %d", len(now), ready, wanted)
+			return fmt.Errorf("there are %d processes, not %d, and %d Pods that are ready again, not %d", len(now), wanted+daemons, ready, wanted)
 		}
 		return nil
 	})

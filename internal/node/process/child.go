@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"sync"
 	"syscall"
@@ -34,7 +35,7 @@ type command struct {
 	program        string
 	args, env      []string
 	dir            string
-	home           string    // when the process ends, so do all that have their HOME in this folder; none if empty
+	home           string    // when the process ends, daemons with their HOME in this folder are killed; none if empty
 	stdout, stderr io.Writer // get one line, or a part of one, per write
 }
 
@@ -71,6 +72,8 @@ func (r *Runner) startChild(c command) (*child, error) {
 		*to.file = write
 		outputs = append(outputs, output{read, to.writer})
 	}
+	r.starting.Lock()
+	defer r.starting.Unlock()
 	started := make(chan error)
 	start := func() { started <- cmd.Start() }
 	select {
@@ -95,7 +98,7 @@ func (r *Runner) startChild(c command) (*child, error) {
 	return ch, nil
 }
 
-// wait waits until a process has ended, and kills the rest of its group and what has its HOME in a folder.
+// wait waits until a process has ended, and kills the rest of its group and the daemons in a folder.
 func (r *Runner) wait(cmd *exec.Cmd, ch *child, home string, outputs []output) {
 	var copying sync.WaitGroup
 	for _, o := range outputs {
@@ -104,8 +107,8 @@ func (r *Runner) wait(cmd *exec.Cmd, ch *child, home string, outputs []output) {
 	_ = cmd.Wait()
 	ch.exit.at = r.cfg.Clock.Now()
 	ch.signal(syscall.SIGKILL)
-	if home != "" { // a daemon has left the group
-		if err := r.end(func() ([]int, error) { return processesIn(home) }); err != nil {
+	if home != "" {
+		if err := r.killAll(func() ([]int, error) { return r.daemons(home) }); err != nil {
 			r.cfg.Log.Error(err, "Ending what a process has started")
 		}
 	}
@@ -199,7 +202,7 @@ func (r *Runner) endLeftovers() error {
 	if len(noted) == 0 {
 		return nil
 	}
-	err = r.end(func() ([]int, error) {
+	err = r.killAll(func() ([]int, error) {
 		all, err := listProcesses()
 		if err != nil {
 			return nil, err
@@ -223,8 +226,24 @@ func (r *Runner) endLeftovers() error {
 	return nil
 }
 
-// end kills processes until there are none: a process may start another one while it is being killed.
-func (r *Runner) end(find func() ([]int, error)) error {
+// daemons returns the processes in a folder that have left the groups of those that were started. Hooks and probes have
+// groups of their own, and are not daemons.
+func (r *Runner) daemons(home string) ([]int, error) {
+	r.starting.Lock()
+	defer r.starting.Unlock()
+	pids, err := processesIn(home)
+	return slices.DeleteFunc(pids, func(pid int) bool {
+		group, err := syscall.Getpgid(pid)
+		if err == nil {
+			_, err = os.Stat(r.pidFile(group))
+			return err == nil
+		}
+		return true // it has ended
+	}), err
+}
+
+// killAll kills processes until there are none: a process may start another one while it is being killed.
+func (r *Runner) killAll(find func() ([]int, error)) error {
 	for first := true; ; first = false {
 		pids, err := find()
 		if err != nil {

@@ -471,6 +471,23 @@ func TestHookFails(t *testing.T) {
 	}
 }
 
+// A preStop hook that runs when the process ends is ended with it, and has not failed.
+func TestProcessEndsDuringHook(t *testing.T) {
+	w := newWorld(t, `case $1 in
+  pre) touch $HOME/pre; exec sleep 1000;;
+  *) while [ ! -e $HOME/pre ]; do sleep 0.05; done;;
+esac`)
+	p := w.run(withHooks(nil, execHook("pre")))
+	until(t, p, "running", runs)
+	p.Stop(30 * time.Second)
+	<-p.Done()
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if slices.ContainsFunc(w.events, func(event string) bool { return strings.HasPrefix(event, "FailedPreStopHook") }) {
+		t.Errorf("the hook has failed: %q", w.events)
+	}
+}
+
 // A hook that sleeps is a part of the grace period.
 func TestHookSleeps(t *testing.T) {
 	sleeps := &corev1.LifecycleHandler{Sleep: &corev1.SleepAction{Seconds: 10}}

@@ -48,6 +48,8 @@ type Runner struct {
 	cancel context.CancelFunc
 	ended  sync.WaitGroup
 
+	starting sync.Mutex // held until a process that is started is recorded
+
 	mu   sync.Mutex
 	pods map[*Pod]struct{}
 }

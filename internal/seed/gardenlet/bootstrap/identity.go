@@ -70,10 +70,7 @@ func (i *Identity) obtain(ctx context.Context, mayBootstrap bool) error {
 	if !mayBootstrap {
 		return err
 	}
-	if current, err = i.bootstrap(ctx, s, err); err != nil {
-		return err
-	}
-	return i.useNew(current)
+	return i.bootstrap(ctx, s, err)
 }
 
 // BootstrapAgain replaces the certificate because the garden refuses it: it is revoked when the Seed is deleted. If the
@@ -83,11 +80,7 @@ func (i *Identity) BootstrapAgain(ctx context.Context, refused error) error {
 	if err != nil {
 		return err
 	}
-	current, err := i.bootstrap(ctx, s, refused)
-	if err != nil {
-		return err
-	}
-	return i.useNew(current)
+	return i.bootstrap(ctx, s, refused)
 }
 
 func isConflict(err error) bool { return apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err) }
@@ -114,29 +107,29 @@ func (i *Identity) endpoint(config *rest.Config) *rest.Config {
 	return endpointOf(config)
 }
 
-// bootstrap gets a credential with the bootstrap kubeconfig and stores it. The parameter why is the reason for it.
-func (i *Identity) bootstrap(ctx context.Context, s *store, why error) (*credential, error) {
+// bootstrap gets a credential with the bootstrap kubeconfig, stores it and uses it. The parameter why is the reason for it.
+func (i *Identity) bootstrap(ctx context.Context, s *store, why error) error {
 	advice := fmt.Sprintf("make a new one with `gardenlite token create --seed %s`", i.cfg.SeedName)
 	kubeconfig := i.cfg.Bootstrap
 	if len(kubeconfig) == 0 {
 		var err error
 		if kubeconfig, err = readBootstrap(ctx, i.cfg.SeedClient); err != nil {
-			return nil, err
+			return err
 		}
 	}
 	if len(kubeconfig) == 0 && i.cfg.NewBootstrap != nil {
 		var err error
 		if kubeconfig, err = i.cfg.NewBootstrap(ctx); err != nil {
-			return nil, fmt.Errorf("making a bootstrap kubeconfig for the gardenlet of seed %q: %w", i.cfg.SeedName, err)
+			return fmt.Errorf("making a bootstrap kubeconfig for the gardenlet of seed %q: %w", i.cfg.SeedName, err)
 		}
 	}
 	if len(kubeconfig) == 0 {
-		return nil, fmt.Errorf("the gardenlet of seed %q has no certificate that is valid (%w), and no bootstrap kubeconfig: %s",
+		return fmt.Errorf("the gardenlet of seed %q has no certificate that is valid (%w), and no bootstrap kubeconfig: %s",
 			i.cfg.SeedName, why, advice)
 	}
 	config, err := parseBootstrap(kubeconfig)
 	if err != nil {
-		return nil, fmt.Errorf("the bootstrap kubeconfig of seed %q: %w: %s", i.cfg.SeedName, err, advice)
+		return fmt.Errorf("the bootstrap kubeconfig of seed %q: %w: %s", i.cfg.SeedName, err, advice)
 	}
 	i.cfg.Log.Info("Bootstrapping", "reason", why.Error(), "garden", i.endpoint(config).Host)
 	at := i.endpoint(config)
@@ -144,25 +137,25 @@ func (i *Identity) bootstrap(ctx context.Context, s *store, why error) (*credent
 		at.Insecure, at.ServerName
 	client, closeClient, err := clientOf(config)
 	if err != nil {
-		return nil, fmt.Errorf("making a client of the bootstrap kubeconfig: %w", err)
+		return fmt.Errorf("making a client of the bootstrap kubeconfig: %w", err)
 	}
 	defer closeClient()
 	current, err := i.requestCertificate(ctx, s, client, at, i.cfg.Durations.PollFrom)
 	if apierrors.IsUnauthorized(err) || apierrors.IsForbidden(err) {
-		return nil, fmt.Errorf("the garden refuses the bootstrap kubeconfig of seed %q, its token may have expired: %s: %w",
+		return fmt.Errorf("the garden refuses the bootstrap kubeconfig of seed %q, its token may have expired: %s: %w",
 			i.cfg.SeedName, advice, err)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("bootstrapping the gardenlet of seed %q: %w", i.cfg.SeedName, err)
+		return fmt.Errorf("bootstrapping the gardenlet of seed %q: %w", i.cfg.SeedName, err)
 	}
 	if err := s.setCredential(ctx, current, userOf(config)); err != nil {
-		return nil, err
+		return err
 	}
 	select {
 	case i.bootstrapped <- struct{}{}:
 	default:
 	}
-	return current, nil
+	return i.useNew(current)
 }
 
 // requestCertificate gets a certificate for the pending key, or for a new key.

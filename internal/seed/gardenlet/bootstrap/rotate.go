@@ -108,11 +108,7 @@ func (i *Identity) rotate(ctx context.Context) error {
 		return i.use(next)
 	}
 	if !current.validAt(i.cfg.Clock.Now()) {
-		next, err := i.bootstrap(ctx, s, fmt.Errorf("it expired at %s", current.leaf.NotAfter.Format(time.RFC3339)))
-		if err != nil {
-			return err
-		}
-		return i.useNew(next)
+		return i.bootstrap(ctx, s, fmt.Errorf("it expired at %s", current.leaf.NotAfter.Format(time.RFC3339)))
 	}
 	client, err := i.client()
 	if err != nil {

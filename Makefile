@@ -25,7 +25,7 @@ up: build ## starts a landscape in the foreground
 test: lint verify-generate test-unit test-race test-servers e2e ## everything CI runs, but benchmarks
 
 test-unit:
-	$(TEST) -race -timeout 20m $(UNIT_TESTS)
+	$(TEST) -race -ldflags '-s -w' -timeout 20m $(UNIT_TESTS)
 	$(TEST) -run 'TestSecondKeyExchange$$' ./internal/bastionsim/machine/sshd # x/crypto/ssh has a race in it
 	mkdir -p artifacts
 	$(TEST) -race -count=1 -run PageInBrowser -artifacts -outputdir $(CURDIR)/artifacts ./internal/authz/webhook # the screenshot

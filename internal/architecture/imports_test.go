@@ -57,7 +57,7 @@ var allowed = map[string][]string{
 	"internal/bastionsim/machine":   {"internal/bastionspec", "internal/fsutil", "internal/plainyaml"},
 	"internal/modules":              {},
 	"internal/manifest":             {},
-	"internal/node":                 {"internal/plainyaml"},
+	"internal/node":                 {"internal/garbage", "internal/plainyaml"},
 	"internal/node/process":         {"internal/fsutil", "internal/node/apiclient", "internal/node/host", "manifests"},
 	"internal/node/singlenode":      {"internal/bastionsim/cloud/memnet", "internal/controlplane", "internal/node"},
 	"internal/node/programs":        {"internal/node", "internal/bastionsim/machine"},

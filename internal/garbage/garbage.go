@@ -16,8 +16,8 @@ const (
 	// idlePercent is the percentage after the start, when most of the memory is in API servers that change little.
 	// Temporary objects leave holes that stay: at 40, a further shoot takes a tenth more.
 	idlePercent = 25
-	// loadPercent is the percentage while many requests are answered at a time. At 25, garbage collection takes a third
-	// of the processors' time then.
+	// loadPercent is the percentage while many Pods start or much data is forwarded. At 25, garbage collection takes a
+	// third of the processors' time then.
 	loadPercent = 150
 	// loadPeriod is how long loadPercent stays after the last call of ReportLoad; it can be twice as long.
 	loadPeriod = time.Second
@@ -31,9 +31,9 @@ func TuneForStart() { process.setUsual(startPercent) }
 // TuneForIdle sets the percentage for the time after the start.
 func TuneForIdle() { process.setUsual(idlePercent) }
 
-// ReportLoad raises the percentage for one or two seconds. Call it as often as needed while many requests are answered
-// or much data is forwarded.
-func ReportLoad() { process.reportLoad(time.Now()) }
+// ReportLoad raises the percentage for one or two seconds, if there has been load for the given duration: a second
+// without a call ends it. Call it as often as needed while Pods start or much data is forwarded.
+func ReportLoad(after time.Duration) { process.reportLoad(time.Now(), after) }
 
 var process = collector{set: set, after: func(d time.Duration, f func()) { time.AfterFunc(d, f) }}
 
@@ -44,6 +44,7 @@ type collector struct {
 
 	mu     sync.Mutex
 	usual  int
+	since  time.Time // when the load began
 	last   time.Time // the last call of reportLoad
 	raised bool
 }
@@ -57,11 +58,14 @@ func (c *collector) setUsual(percent int) {
 	}
 }
 
-func (c *collector) reportLoad(now time.Time) {
+func (c *collector) reportLoad(now time.Time, after time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	if now.Sub(c.last) > loadPeriod {
+		c.since = now
+	}
 	c.last = now
-	if c.raised || c.usual >= loadPercent || c.usual == 0 { // TuneForStart was not called: this process is no landscape
+	if c.raised || now.Sub(c.since) < after || c.usual >= loadPercent || c.usual == 0 { // 0 if this process is no landscape
 		return
 	}
 	c.raised = true

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// TestLoad lets many requests come and go.
+// TestLoad lets load come and go.
 func TestLoad(t *testing.T) {
 	var percents []int
 	var waiting []func()
@@ -23,18 +23,25 @@ func TestLoad(t *testing.T) {
 		waiting = nil
 		f()
 	}
-	now := time.Unix(0, 0)
-	c.reportLoad(now) // no landscape yet
+	now, delay := time.Unix(0, 0), 5*time.Second
+	load := func(d time.Duration) {
+		for end := now.Add(d); !now.After(end); now = now.Add(loadPeriod) {
+			c.reportLoad(now, delay)
+		}
+	}
+	load(time.Minute) // no landscape yet
 	c.setUsual(startPercent)
-	c.reportLoad(now)
+	load(time.Minute)
 	c.setUsual(idlePercent) // the load goes on
-	c.reportLoad(now.Add(time.Millisecond))
-	later() // there was a call since
+	later()                 // there was a call since
 	later()
 	if len(waiting) != 0 {
 		t.Error("a timer goes on for ever")
 	}
-	c.reportLoad(now.Add(time.Minute))
+	now = now.Add(time.Minute)
+	load(delay - loadPeriod) // too short
+	now = now.Add(time.Minute)
+	load(delay)
 	later()
 	if want := []int{startPercent, loadPercent, idlePercent, loadPercent, idlePercent}; !slices.Equal(percents, want) {
 		t.Errorf("the percentages were %v, %v expected", percents, want)

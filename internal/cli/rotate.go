@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"fmt"
+	"io"
 	"slices"
 	"strings"
 	"time"
@@ -101,16 +102,18 @@ func rotate(ctx context.Context, g *globals, name, operation string, timeout tim
 	}
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
-	nodes := make(chan struct{})
-	following, stop := context.WithCancel(ctx)
+	nodes := nodeProgress{out: g.out, before: before, read: func(ctx context.Context) (map[string]string, []corev1.Node, error) {
+		return nodeConfigurations(ctx, client, key)
+	}}
+	done, followed := make(chan struct{}), make(chan struct{})
 	go func() {
-		defer close(nodes)
-		followNodes(following, g, client, key, before)
+		defer close(followed)
+		nodes.follow(ctx, done)
 	}()
 	progress := newShootProgress(g, "Rotating")
 	_, err = client.Wait(ctx, key, progress.report)
-	stop()
-	<-nodes
+	close(done)
+	<-followed
 	progress.close()
 	if err != nil {
 		return err
@@ -119,25 +122,32 @@ func rotate(ctx context.Context, g *globals, name, operation string, timeout tim
 	return nil
 }
 
-// followNodes prints each node once it has applied another configuration than before. When ctx ends, it reads the
-// nodes for the last time.
-func followNodes(ctx context.Context, g *globals, client *shootclient.Client, key shootclient.Key, before map[string]string) {
+// nodeProgress prints each node once it has applied another configuration than before.
+type nodeProgress struct {
+	out    io.Writer
+	before map[string]string // the checksums of the configurations by the names of their Secrets
+	read   func(context.Context) (wanted map[string]string, nodes []corev1.Node, err error)
+}
+
+// follow reads the nodes again and again, and for the last time after done is closed. A read that fails is repeated,
+// because API servers restart during a rotation.
+func (p nodeProgress) follow(ctx context.Context, done <-chan struct{}) {
 	seen := map[string]bool{}
 	for last := false; ; {
-		reading, cancel := context.WithTimeout(context.WithoutCancel(ctx), completionTimeout)
-		wanted, nodes, err := nodeConfigurations(reading, client, key)
+		reading, cancel := context.WithTimeout(ctx, readTimeout)
+		wanted, nodes, err := p.read(reading)
 		cancel()
-		for _, n := range updated(nodes, before, wanted) {
+		for _, n := range updated(nodes, p.before, wanted) {
 			if err == nil && !seen[n] {
 				seen[n] = true
-				fmt.Fprintf(g.out, "Node %s has the new configuration (%d of %d).\n", n, len(seen), len(nodes))
+				fmt.Fprintf(p.out, "Node %s has the new configuration (%d of %d).\n", n, len(seen), len(nodes))
 			}
 		}
 		if last {
 			return
 		}
 		select {
-		case <-ctx.Done():
+		case <-done:
 			last = true
 		case <-time.After(rotationPoll):
 		}

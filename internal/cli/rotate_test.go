@@ -1,8 +1,12 @@
 package cli
 
 import (
+	"context"
+	"errors"
 	"slices"
+	"strings"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -21,6 +25,29 @@ func TestUpdated(t *testing.T) {
 	before, wanted := map[string]string{"a": "old", "b": "same"}, map[string]string{"a": "new", "b": "same", "c": "first"}
 	if got := updated(nodes, before, wanted); !slices.Equal(got, []string{"rolled", "updated"}) {
 		t.Errorf("updated are %v", got)
+	}
+}
+
+// TestLastNodes: the nodes are read once more after the rotation is done, and that may take longer than completion.
+func TestLastNodes(t *testing.T) {
+	var out strings.Builder
+	done, reads := make(chan struct{}), 0
+	p := nodeProgress{out: &out, before: map[string]string{"a": "old"}}
+	p.read = func(ctx context.Context) (map[string]string, []corev1.Node, error) {
+		if reads++; reads == 1 {
+			close(done)
+			return nil, nil, errors.New("the API server restarts")
+		}
+		if deadline, _ := ctx.Deadline(); time.Until(deadline) < 2*completionTimeout {
+			t.Errorf("the last read has to end by %s", deadline)
+		}
+		return map[string]string{"a": "new"}, []corev1.Node{{ObjectMeta: metav1.ObjectMeta{Name: "node",
+			Labels:      map[string]string{"worker.gardener.cloud/gardener-node-agent-secret-name": "a"},
+			Annotations: map[string]string{checksumApplied: "new"}}}}, ctx.Err()
+	}
+	p.follow(t.Context(), done)
+	if want := "Node node has the new configuration (1 of 1).\n"; out.String() != want || reads != 2 {
+		t.Errorf("after %d reads: %q", reads, out.String())
 	}
 }
 

@@ -22,7 +22,7 @@ import (
 
 // seedsElsewhere returns the Seeds of the garden whose clusters are not the landscape's own.
 func seedsElsewhere(ctx context.Context, g *globals, dir string) ([]corev1beta1.Seed, error) {
-	ctx, cancel := context.WithTimeout(ctx, completionTimeout)
+	ctx, cancel := context.WithTimeout(ctx, readTimeout)
 	defer cancel()
 	garden, err := g.shootClient(ctx)
 	if err != nil {
@@ -133,7 +133,7 @@ func gardenletKubeconfig(ctx context.Context, seed *corev1beta1.Seed) *clientcmd
 	if err != nil {
 		return nil
 	}
-	ctx, cancel := context.WithTimeout(ctx, completionTimeout)
+	ctx, cancel := context.WithTimeout(ctx, readTimeout)
 	defer cancel()
 	identity, err := cluster.CoreV1().ConfigMaps(metav1.NamespaceSystem).Get(ctx, constants.ClusterIdentity, metav1.GetOptions{})
 	if err != nil || identity.Data[constants.ClusterIdentity] != *seed.Status.ClusterIdentity {

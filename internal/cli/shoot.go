@@ -25,6 +25,8 @@ const (
 	defaultShootTimeout = 10 * time.Minute
 	// completionTimeout bounds how long a shell waits for names.
 	completionTimeout = 2 * time.Second
+	// readTimeout bounds how long a command waits for what it leaves out if it cannot be read, on a busy machine.
+	readTimeout = 10 * time.Second
 )
 
 func newShoot(g *globals) *cobra.Command {

@@ -71,7 +71,7 @@ type statusWithShoots struct {
 // shootsOf returns the landscape's shoots, or none while the garden does not answer: the rest of the status tells
 // why.
 func shootsOf(ctx context.Context, g *globals, s *control.Status) []shootclient.Summary {
-	ctx, cancel := context.WithTimeout(ctx, completionTimeout)
+	ctx, cancel := context.WithTimeout(ctx, readTimeout)
 	defer cancel()
 	none := []shootclient.Summary{}
 	if s.State != control.StateReady {

@@ -182,11 +182,7 @@ func (l *landscape) stop(t *testing.T) {
 }
 
 // log returns the end of the process's log.
-func (l *landscape) log() string {
-	data, _ := os.ReadFile(filepath.Join(l.dir, "gardenlite.log"))
-	lines := strings.Split(string(data), "\n")
-	return strings.Join(lines[max(0, len(lines)-40):], "\n")
-}
+func (l *landscape) log() string { return suite.EndOfLog(l.dir) }
 
 // crash returns what the log and the output say about a crash of the process.
 func (l *landscape) crash() string {

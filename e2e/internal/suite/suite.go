@@ -29,7 +29,7 @@ const insideEnv = "GARDENLITE_E2E_PROGRAM"
 
 // Timeout is how long tests wait for something to happen: several landscapes may share a busy machine. It is no
 // limit for the product, and a test that succeeds never waits for it.
-const Timeout = 3 * time.Minute
+const Timeout = 5 * time.Minute
 
 var (
 	// Root is the root folder of the repository.
@@ -213,9 +213,19 @@ func (r Result) Shows(t *testing.T, words ...string) Result {
 func Up(t *testing.T, dir string, flags ...string) Result {
 	t.Helper()
 	t.Cleanup(func() {
+		if t.Failed() {
+			t.Log(EndOfLog(dir))
+		}
 		_ = exec.Command(Binary, "down", "--data-dir", dir).Run() // the test's context has ended by now
 	})
 	return Gardenlite(t, dir, append([]string{"up", "-d", "--port", "0", "--ready-timeout", Timeout.String()}, flags...)...)
+}
+
+// EndOfLog returns the end of the landscape's log.
+func EndOfLog(dir string) string {
+	data, _ := os.ReadFile(filepath.Join(dir, "gardenlite.log"))
+	lines := strings.Split(string(data), "\n")
+	return strings.Join(lines[max(0, len(lines)-40):], "\n")
 }
 
 // Status is the output of "gardenlite status".

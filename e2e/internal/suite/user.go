@@ -2,6 +2,7 @@ package suite
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -115,7 +116,7 @@ func (u *User) Send(ctx context.Context, method, path string, body io.Reader, pa
 	if !a.OK() {
 		var status metav1.Status
 		_ = json.Unmarshal(a.Body, &status)
-		a.Message = status.Message
+		a.Message = cmp.Or(status.Message, strings.TrimSpace(string(a.Body))) // an authorizer's error is no Status
 	}
 	return a, nil
 }

@@ -35,8 +35,8 @@ const (
 	restrictionName = "seed-restriction.gardener.cloud"
 
 	// authorizationTimeout and restrictionTimeout are how long the API server waits for an answer (the latter in
-	// seconds).
-	authorizationTimeout = 3 * time.Second
+	// seconds). What is not answered is not allowed, also if the machine is just busy.
+	authorizationTimeout = 10 * time.Second
 	restrictionTimeout   = 10
 )
 

@@ -3,6 +3,7 @@
 // node: their containers run at once, and end when the Pod is deleted. Pods with an image that is mapped to a program
 // run as processes instead.
 //
-// It may import the packages of a node. It promises that a private key never leaves the machine; that a Node that a
-// user deletes is registered again while the machine runs; and that a restarted machine continues with its certificate.
+// It may import the packages of a node, and internal/garbage. It promises that a private key never leaves the machine;
+// that a Node that a user deletes is registered again while the machine runs; and that a restarted machine continues with
+// its certificate.
 package kubelet

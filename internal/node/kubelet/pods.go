@@ -30,9 +30,9 @@ const (
 	podsPath = "/api/v1/pods"
 	// podRetry is the delay before a failed step is retried.
 	podRetry = time.Second
-	// manyPods is after how long garbage is collected less often while Pods start. In a shorter time, the holes that
-	// temporary objects leave cost more than that saves: with 100 Pods 28 MB.
-	manyPods = 5 * time.Second
+	// loadDelay is how long Pods change before garbage is collected less often. Without it, 100 Pods that start at once
+	// take 28 MB more.
+	loadDelay = 5 * time.Second
 )
 
 // errNewStages says that the Stages have changed, so that all Pods are listed and synced again.
@@ -281,7 +281,7 @@ func (r *podRunner) trySync(ctx context.Context, key types.NamespacedName, pod *
 		}
 	}
 	if !equality.Semantic.DeepEqual(step.status, pod.Status) {
-		garbage.ReportLoad(manyPods)
+		garbage.ReportLoad(loadDelay)
 		patch := map[string]any{"metadata": map[string]any{"uid": pod.UID, "resourceVersion": pod.ResourceVersion}, "status": step.status}
 		if err := r.client.Patch(ctx, podPath(key)+"/status", types.StrategicMergePatchType, patch, nil); err != nil {
 			return fmt.Errorf("writing the status: %w", err)

@@ -78,8 +78,8 @@ func doorsOfBackups(w *accessWorld) []accessAttack {
 			given: func(t *testing.T, w *accessWorld) {
 				w.copySeed(t, a, a+"-t")
 				w.create(t, &unstructured.Unstructured{Object: entryObject(p, "cd-child", a+"-t", w.a.uid)}, "")
-				eventually(t, waitTimeout, func(ctx context.Context) error { // until the graph has both
-					return w.isAuthorized(ctx, w.gardenletA, "get", "backupentries", p, "cd-child")
+				eventually(t, waitTimeout, func(ctx context.Context) error { // until the graph has the entry
+					return w.isAuthorized(ctx, w.gardenletA, "update", "backupentries", p, "cd-child")
 				})
 			},
 			steps: func(*testing.T) []attackStep {

@@ -29,7 +29,7 @@ type deletion struct {
 // forget deletes something when the test is over.
 func forget(t *testing.T, remove func(deletion) error) {
 	t.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+		ctx, cancel := context.WithTimeout(context.Background(), waitTimeout)
 		defer cancel()
 		if err := remove(deletion{ctx: ctx}); err != nil && !apierrors.IsNotFound(err) {
 			t.Error(err)

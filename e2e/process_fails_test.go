@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -107,19 +106,19 @@ func (p *programs) loses(t *testing.T) {
 	p.remove(t, "loses")
 }
 
-// soon expects that the quickest of three attempts takes at most two seconds, so that delays by other programs do
-// not count.
+// soon expects that one of three attempts takes at most two seconds, so that delays by other programs do not count.
 func soon(t *testing.T, what string, attempt func(i int) time.Duration) {
 	t.Helper()
 	const attempts, limit = 3, 2 * time.Second
 	var took []time.Duration
 	for i := range attempts {
 		took = append(took, attempt(i))
+		if took[i] <= limit {
+			t.Logf("%s after %v", what, took)
+			return
+		}
 	}
-	t.Logf("%s after %v", what, took)
-	if slices.Min(took) > limit {
-		t.Errorf("%s after %v, not within %s", what, took, limit)
-	}
+	t.Errorf("%s after %v, not within %s", what, took, limit)
 }
 
 // follows measures how soon a file has the new content of its Secret.
@@ -150,18 +149,18 @@ func (p *programs) follows(t *testing.T) {
 
 // comesBack measures how soon a webhook is called again when its Pod is ready again, after its process was killed.
 func (p *programs) comesBack(t *testing.T) {
-	before := p.pod(t, "hook")
-	for _, process := range p.running(t) {
-		if process.Pod == before.Name {
-			must(t, syscall.Kill(process.PID, syscall.SIGKILL))
+	soon(t, "a webhook is called again", func(int) time.Duration {
+		before := p.pod(t, "hook")
+		for _, process := range p.running(t) {
+			if process.Pod == before.Name {
+				must(t, syscall.Kill(process.PID, syscall.SIGKILL))
+			}
 		}
-	}
-	p.until(t, before.Name, "ready again", func(s corev1.ContainerStatus) bool {
-		return s.Ready && s.RestartCount > before.Status.ContainerStatuses[0].RestartCount
+		p.until(t, before.Name, "ready again", func(s corev1.ContainerStatus) bool {
+			return s.Ready && s.RestartCount > before.Status.ContainerStatuses[0].RestartCount
+		})
+		begin := time.Now()
+		p.answers(t, "refused by the program")
+		return time.Since(begin)
 	})
-	begin := time.Now()
-	p.answers(t, "refused by the program")
-	if took := time.Since(begin); took > 2*time.Second {
-		t.Errorf("the webhook is called %s after it is ready again", took)
-	}
 }

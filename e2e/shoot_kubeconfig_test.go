@@ -114,7 +114,7 @@ func (l *landscape) member(t *testing.T, user, role string) {
 		_, err = l.at("projects", "").Update(t.Context(), project, metav1.UpdateOptions{})
 		return err
 	}))
-	eventually(t, 30*time.Second, func(context.Context) error {
+	eventually(t, waitTimeout, func(context.Context) error {
 		return l.as(t, user).CoreV1().RESTClient().Get().AbsPath("/apis/core.gardener.cloud/v1beta1/namespaces",
 			shootNamespace, "shoots").Do(t.Context()).Error()
 	})
@@ -137,7 +137,7 @@ func (s *shoot) namesTheUser(t *testing.T, audit string) {
 	}
 	_, err = client.CoreV1().Secrets("kube-system").Create(t.Context(), &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "hers"}}, created)
 	must(t, err)
-	eventually(t, 30*time.Second, func(context.Context) error {
+	eventually(t, waitTimeout, func(context.Context) error {
 		log, err := os.ReadFile(audit + "." + s.id())
 		if err == nil && !bytes.Contains(log, []byte(`"username":"alice@example.com"`)) {
 			err = errors.New("the shoot's audit log does not name her")

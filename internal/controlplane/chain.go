@@ -131,7 +131,8 @@ func newChain(ctx context.Context, s *Server, listener net.Listener) (*chain, er
 			s.cfg.Revocation)
 		return httpserver.WithEarlyResponse(filters(handler, c))
 	}
-	generic.SkipOpenAPIInstallation = true // see serveOpenAPI; the configurations of the aggregator and the custom resources are copies
+	// See serveOpenAPI and serveCustomOpenAPI; the configurations of the aggregator and the custom resources are copies.
+	generic.SkipOpenAPIInstallation, extensions.GenericConfig.SkipOpenAPIInstallation = true, true
 	in := ExtensionInput{Generic: *generic, Etcd: *opts.CompletedOptions.Etcd, ShareStorage: s.connection.share, Informers: versionedInformers}
 
 	extensionsServer, err := extensions.Complete().New(genericapiserver.NewEmptyDelegateWithCustomHandler(
@@ -148,6 +149,7 @@ func newChain(ctx context.Context, s *Server, listener net.Listener) (*chain, er
 		quirks.EstablishAfterStart(crds, crdClient, quirks.RetryAfter)); err != nil {
 		return nil, fmt.Errorf("watching custom resource definitions: %w", err)
 	}
+	serveCustomOpenAPI(extensionsServer, generic.OpenAPIConfig, generic.OpenAPIV3Config)
 	kubeServer, err := kube.Complete().New(extensionsServer.GenericAPIServer)
 	if err != nil {
 		return nil, fmt.Errorf("making the API server: %w", err)

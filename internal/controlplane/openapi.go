@@ -38,11 +38,14 @@ func serveOpenAPI(server *genericapiserver.GenericAPIServer, v2 *openapicommon.C
 	documents.Handle(openAPIV2Path, onDemand(func(paths *mux.PathRecorderMux) {
 		routes.OpenAPI{Config: v2}.InstallV2(server.Handler.GoRestfulContainer, paths)
 	}))
-	version3 := &openAPIV3{services: sync.OnceValue(func() map[string]http.Handler {
-		return groupDocuments(server.Handler.GoRestfulContainer.RegisteredWebServices(), v3)
-	})}
-	documents.HandleFunc(openAPIV3Path, version3.root)
-	documents.HandlePrefix(openAPIV3Path+"/", http.HandlerFunc(version3.group))
+	serveVersion3(documents, staticDocuments(server, v3))
+}
+
+// serveVersion3 serves the documents of version 3 and their index.
+func serveVersion3(paths *mux.PathRecorderMux, documents groupDocuments) {
+	version3 := &openAPIV3{documents}
+	paths.HandleFunc(openAPIV3Path, version3.root)
+	paths.HandlePrefix(openAPIV3Path+"/", http.HandlerFunc(version3.group))
 }
 
 // onDemand returns a handler that installs its content at the first request. Documents are created from models that all
@@ -58,29 +61,42 @@ func onDemand(install func(*mux.PathRecorderMux)) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { handler().ServeHTTP(w, r) })
 }
 
-// groupDocuments returns a handler for each group version, by its path without the leading slash.
-func groupDocuments(services []*restful.WebService, config *openapicommon.OpenAPIV3Config) map[string]http.Handler {
-	handlers := map[string]http.Handler{}
-	for _, service := range services {
-		handlers[strings.TrimPrefix(service.RootPath(), "/")] = onDemand(func(paths *mux.PathRecorderMux) {
-			alone := restful.NewContainer()
-			alone.Add(service)
-			routes.OpenAPI{V3Config: config}.InstallV3(alone, paths)
-		})
-	}
-	return handlers
+// groupDocuments returns the documents of version 3 by the paths of their groups and versions, without the leading slash.
+type groupDocuments func() map[string]groupDocument
+
+// groupDocument serves the document of a group and version. The document of another hash is another one. The hash is not
+// that of the document, which is not known before the document has been created.
+type groupDocument struct {
+	http.Handler
+	hash string
+}
+
+// staticDocuments returns the documents of what a server serves from its start.
+func staticDocuments(server *genericapiserver.GenericAPIServer, config *openapicommon.OpenAPIV3Config) groupDocuments {
+	return sync.OnceValue(func() map[string]groupDocument {
+		documents := map[string]groupDocument{}
+		for _, service := range server.Handler.GoRestfulContainer.RegisteredWebServices() {
+			documents[strings.TrimPrefix(service.RootPath(), "/")] = groupDocument{hash: thisProgram(), Handler: onDemand(
+				func(paths *mux.PathRecorderMux) {
+					alone := restful.NewContainer()
+					alone.Add(service)
+					routes.OpenAPI{V3Config: config}.InstallV3(alone, paths)
+				})}
+		}
+		return documents
+	})
 }
 
 // openAPIV3 serves the documents of version 3 and their index.
 type openAPIV3 struct {
-	services func() map[string]http.Handler
+	documents groupDocuments
 }
 
-// root lists the documents. The aggregator requests it while the aggregator is being created.
+// root lists the documents. The aggregator requests it while the aggregator is being created, and then each second.
 func (o *openAPIV3) root(w http.ResponseWriter, _ *http.Request) {
 	index := handler3.OpenAPIV3Discovery{Paths: map[string]handler3.OpenAPIV3DiscoveryGroupVersion{}}
-	for group := range o.services() {
-		index.Paths[group] = handler3.OpenAPIV3DiscoveryGroupVersion{ServerRelativeURL: openAPIV3Path + "/" + group + "?hash=" + thisProgram()}
+	for group, document := range o.documents() {
+		index.Paths[group] = handler3.OpenAPIV3DiscoveryGroupVersion{ServerRelativeURL: openAPIV3Path + "/" + group + "?hash=" + document.hash}
 	}
 	body, err := json.Marshal(index)
 	if err != nil {
@@ -88,22 +104,21 @@ func (o *openAPIV3) root(w http.ResponseWriter, _ *http.Request) {
 		return
 	}
 	w.Header().Set("Content-Type", "application/json")
-	w.Header().Set("Etag", `"`+thisProgram()+`"`)
+	w.Header().Set("Etag", `"`+hashOf(string(body))+`"`)
 	_, _ = w.Write(body) // an error means that the client is gone
 }
 
 func (o *openAPIV3) group(w http.ResponseWriter, r *http.Request) {
-	handler := o.services()[strings.TrimPrefix(r.URL.Path, openAPIV3Path+"/")]
-	if handler == nil {
+	document, found := o.documents()[strings.TrimPrefix(r.URL.Path, openAPIV3Path+"/")]
+	if !found {
 		http.NotFound(w, r)
 		return
 	}
-	if r.URL.Query().Get("hash") == thisProgram() {
-		// The hash in the index is not that of the document, which is not known before the document has been created.
+	if r.URL.Query().Get("hash") == document.hash {
 		r = r.Clone(r.Context())
-		r.URL.RawQuery = ""
+		r.URL.RawQuery = "" // the handler knows another hash
 	}
-	handler.ServeHTTP(w, r)
+	document.ServeHTTP(w, r)
 }
 
 // thisProgram identifies the build of this program: the documents of a build are always the same, and clients cache
@@ -115,9 +130,13 @@ var thisProgram = sync.OnceValue(func() string {
 			about = fmt.Sprint(path, info.Size(), info.ModTime().UnixNano())
 		}
 	}
-	sum := sha256.Sum256([]byte(about))
-	return strings.ToUpper(hex.EncodeToString(sum[:]))
+	return hashOf(about)
 })
+
+func hashOf(text string) string {
+	sum := sha256.Sum256([]byte(text))
+	return strings.ToUpper(hex.EncodeToString(sum[:]))
+}
 
 // kubeDefinitions returns Kubernetes' models. They are equal in all servers of the process, and so large that the
 // servers share them: one set for each form of references. Callers must not modify them.

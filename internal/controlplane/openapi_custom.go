@@ -31,7 +31,8 @@ func serveCustomOpenAPI(server *apiextensionsapiserver.CustomResourceDefinitions
 	generic := server.GenericAPIServer
 	paths := generic.Handler.NonGoRestfulMux
 	// Kubernetes' controller for version 2 updates this document.
-	generic.OpenAPIVersionedService, generic.StaticOpenAPISpec = routes.OpenAPI{Config: v2}.InstallV2(generic.Handler.GoRestfulContainer, paths)
+	generic.OpenAPIVersionedService, generic.StaticOpenAPISpec =
+		routes.OpenAPI{Config: v2}.InstallV2(generic.Handler.GoRestfulContainer, paths)
 	crds := server.Informers.Apiextensions().V1().CustomResourceDefinitions().Lister()
 	serveVersion3(paths, customDocuments(staticDocuments(generic, v3), crds))
 }

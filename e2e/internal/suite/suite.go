@@ -29,7 +29,7 @@ const insideEnv = "GARDENLITE_E2E_PROGRAM"
 
 // Timeout is how long tests wait for something to happen: several landscapes may share a busy machine. It is no
 // limit for the product, and a test that succeeds never waits for it.
-const Timeout = 5 * time.Minute
+const Timeout = 10 * time.Minute
 
 var (
 	// Root is the root folder of the repository.

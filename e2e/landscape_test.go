@@ -196,7 +196,7 @@ func (l *landscape) crash() string {
 			return string(log[max(at-200, 0):min(at+4000, len(log))])
 		}
 	}
-	return "the landscape did not crash"
+	return "the landscape did not crash; the end of its log:\n" + l.log()
 }
 
 // componentState is the state of a component in the status.

@@ -90,9 +90,7 @@ func (s *shoot) issues(t *testing.T, client kubernetes.Interface) {
 	if told != ownIssuer || claims.Issuer != ownIssuer {
 		t.Errorf("the status tells of the issuer %q, the token of %q", told, claims.Issuer)
 	}
-	if !tokenWorks(t, s, token.Status.Token) {
-		t.Error("the token is refused")
-	}
+	s.wantToken(t, token.Status.Token)
 }
 
 // backsUp: the Shoot has a BackupEntry in the bucket of a seed, and credentials for the bucket there.

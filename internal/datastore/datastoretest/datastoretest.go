@@ -76,10 +76,8 @@ func StartEtcd(t *testing.T) string {
 	t.Helper()
 	cfg := embed.NewConfig()
 	cfg.Dir, cfg.LogLevel, cfg.UnsafeNoFsync = t.TempDir(), "fatal", true
-	listen := url.URL{Scheme: "http", Host: "127.0.0.1:" + unusedPort(t)}
-	peer := url.URL{Scheme: "http", Host: "127.0.0.1:" + unusedPort(t)}
-	cfg.ListenClientUrls, cfg.AdvertiseClientUrls = []url.URL{listen}, []url.URL{listen}
-	cfg.ListenPeerUrls, cfg.AdvertisePeerUrls = []url.URL{peer}, []url.URL{peer}
+	freePort := []url.URL{{Scheme: "http", Host: "127.0.0.1:0"}}
+	cfg.ListenClientUrls, cfg.AdvertiseClientUrls, cfg.ListenPeerUrls, cfg.AdvertisePeerUrls = freePort, freePort, freePort, freePort
 	cfg.InitialCluster = cfg.InitialClusterFromName(cfg.Name)
 	server, err := embed.StartEtcd(cfg)
 	if err != nil {
@@ -91,7 +89,7 @@ func StartEtcd(t *testing.T) string {
 	case <-time.After(patience):
 		t.Fatal("etcd does not come up")
 	}
-	return listen.String()
+	return "http://" + server.Clients[0].Addr().String()
 }
 
 // find returns the path of a program of PostgreSQL, "" if there is none.

@@ -232,21 +232,11 @@ func (w *accessWorld) settle(t *testing.T) {
 	t.Helper()
 	var last error // it tells more than the error of the deadline
 	eventually(t, waitTimeout, func(ctx context.Context) error {
-		for _, o := range w.objects {
-			for _, verb := range []string{"get", "update"} {
-				for _, who := range w.askers()[:2] {
-					r := accessRequest{verb: verb, resource: o.resource, namespace: o.namespace, name: o.name}
-					got, why, err := who.may(ctx, r)
-					if err != nil {
-						return errors.Join(err, last)
-					}
-					if want := documentSays(who.kind, who.seed, w, r); got != want {
-						last = fmt.Errorf("%s %s: authorized: %t, expected %t: %s", who.Name, r, got, want, why)
-						return last
-					}
-				}
-			}
+		err := w.compare(ctx, w.askers()[:2], "get", "update")
+		if ctx.Err() != nil {
+			return errors.Join(err, last)
 		}
-		return nil
+		last = err
+		return err
 	})
 }

@@ -51,7 +51,7 @@ func TestAccessAfterRestart(t *testing.T) {
 	watched := make(chan string, 1)
 	go func() { watched <- w.forbiddenFruit(ctx, &answered) }()
 	upForWorlds(t, dir)
-	if err := w.compare(t.Context()); err != nil {
+	if err := w.compare(t.Context(), w.askers(), "get"); err != nil {
 		t.Errorf("right after the start: %v", err)
 	}
 	eventually(t, waitTimeout, func(context.Context) error {
@@ -71,7 +71,7 @@ func TestAccessAfterRestart(t *testing.T) {
 	w.settle(t)
 	gardenlite(t, dir, "down").OK(t)
 	upForWorlds(t, dir)
-	if err := w.compare(t.Context()); err != nil {
+	if err := w.compare(t.Context(), w.askers(), "get"); err != nil {
 		t.Errorf("right after the start with moved shoots: %v", err)
 	}
 	undo()
@@ -94,17 +94,19 @@ func (w *accessWorld) forbiddenFruit(ctx context.Context, answered *atomic.Int64
 	return ""
 }
 
-// compare checks once for every object and user whether they are authorized as the document says.
-func (w *accessWorld) compare(ctx context.Context) error {
+// compare checks once for every object, verb and user whether they are authorized as the document says.
+func (w *accessWorld) compare(ctx context.Context, users []asker, verbs ...string) error {
 	for _, o := range w.objects {
-		for _, who := range w.askers() {
-			r := accessRequest{verb: "get", resource: o.resource, namespace: o.namespace, name: o.name}
-			got, why, err := who.may(ctx, r)
-			if err != nil {
-				return err
-			}
-			if want := documentSays(who.kind, who.seed, w, r); got != want {
-				return fmt.Errorf("%s %s: authorized: %t, expected %t: %s", who.Name, r, got, want, why)
+		for _, verb := range verbs {
+			r := accessRequest{verb: verb, resource: o.resource, namespace: o.namespace, name: o.name}
+			for _, who := range users {
+				got, why, err := who.may(ctx, r)
+				if err != nil {
+					return err
+				}
+				if want := documentSays(who.kind, who.seed, w, r); got != want {
+					return fmt.Errorf("%s %s: authorized: %t, expected %t: %s", who.Name, r, got, want, why)
+				}
 			}
 		}
 	}

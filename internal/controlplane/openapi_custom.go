@@ -87,8 +87,10 @@ func servedResources(lister listers.CustomResourceDefinitionLister) map[schema.G
 	return served
 }
 
+// hashOfResources changes with the definitions and with the program, which describes them.
 func hashOfResources(crds []*apiextensionsv1.CustomResourceDefinition) string {
 	var about strings.Builder
+	about.WriteString(thisProgram())
 	for _, crd := range crds {
 		fmt.Fprintln(&about, crd.UID, crd.Generation)
 	}

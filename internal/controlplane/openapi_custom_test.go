@@ -52,8 +52,7 @@ func TestCustomDocuments(t *testing.T) {
 		}
 	}
 
-	one := customResource("Tea", 1, "sort")
-	_ = crds.Add(one)
+	_ = crds.Add(customResource("Tea", 1, "sort"))
 	first := link("drinks.test/v1")
 	has(first, "test.drinks.v1.Tea", `"sort"`)
 	has(strings.Split(first, "?")[0], `"sort"`)

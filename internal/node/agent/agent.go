@@ -103,7 +103,9 @@ func (a *Agent) follow(ctx context.Context, config node.AgentConfig, backoff *ho
 // watch applies each change of the Secret, and restores files that were changed on the machine: it removes, for
 // example, a key that was added to the authorized keys.
 func (a *Agent) watch(ctx context.Context, client *apiclient.Client, config node.AgentConfig, applied *corev1.Secret) error {
-	w, err := client.Watch(ctx, secretsPath, "metadata.name="+config.SecretName, applied.ResourceVersion)
+	// Without a version, the watch begins with the Secret as it is. From the Secret's version, the API server refuses a watch
+	// when it has started again or has many newer changes.
+	w, err := client.Watch(ctx, secretsPath, "metadata.name="+config.SecretName, "")
 	if err != nil {
 		return fmt.Errorf("watching the OperatingSystemConfig of the node: %w", err)
 	}
@@ -130,6 +132,9 @@ func (a *Agent) watch(ctx context.Context, client *apiclient.Client, config node
 			return err
 		case event := <-events:
 			if event.Type == watch.Deleted { // the pool is being deleted, or the machine will get another Secret
+				continue
+			}
+			if event.Object.ResourceVersion == applied.ResourceVersion {
 				continue
 			}
 			applied = event.Object

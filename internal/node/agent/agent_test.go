@@ -308,6 +308,18 @@ func TestFollowsANewSecret(t *testing.T) {
 	w.applied(w.order(nil, "ssh-rsa more"))
 }
 
+// TestOldSecret checks that the agent watches a Secret that is older than what the API server remembers, and does not read
+// it again and again.
+func TestOldSecret(t *testing.T) {
+	w := newWorld(t)
+	w.api.ForgetHistory()
+	w.applied(w.order(nil, "ssh-rsa A"))
+	w.applied(w.order(nil, "ssh-rsa B"))
+	if n := w.api.Requests("GET " + secretPath + " by system:node:" + name); n != 1 {
+		t.Errorf("the Secret was read %d times with the certificate, once expected", n)
+	}
+}
+
 func TestSurvivesOutages(t *testing.T) {
 	w := newWorld(t)
 	w.api.Refuse("GET "+secretPath, http.StatusInternalServerError)

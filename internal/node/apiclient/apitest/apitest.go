@@ -30,6 +30,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/strategicpatch"
+	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/utils/clock"
 )
 
@@ -53,6 +54,7 @@ type Server struct {
 	changed  chan struct{}
 	requests map[string]int
 	refuse   map[string]int
+	forgets  bool
 	stop     chan struct{}
 }
 
@@ -91,6 +93,14 @@ func (s *Server) Refuse(what string, code int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.refuse[what] = code
+}
+
+// ForgetHistory makes the server refuse watches from an earlier version than the latest, as an API server does that has
+// started after it.
+func (s *Server) ForgetHistory() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.forgets = true
 }
 
 // Put stores an object at a path.
@@ -263,6 +273,15 @@ func (s *Server) watch(w http.ResponseWriter, r *http.Request) {
 	seen, _ := strconv.Atoi(r.URL.Query().Get("resourceVersion"))
 	w.WriteHeader(http.StatusOK)
 	w.(http.Flusher).Flush()
+	s.mu.Lock()
+	expired := s.forgets && seen > 0 && seen < s.version
+	s.mu.Unlock()
+	if expired {
+		_ = json.NewEncoder(w).Encode(map[string]any{"type": watch.Error, "object": metav1.Status{
+			Status: metav1.StatusFailure, Code: http.StatusGone, Reason: metav1.StatusReasonExpired, Message: "too old resource version",
+		}})
+		return
+	}
 	for {
 		s.mu.Lock()
 		changed, obj := s.changed, s.objects[path.Join(r.URL.Path, name)]
@@ -271,7 +290,7 @@ func (s *Server) watch(w http.ResponseWriter, r *http.Request) {
 			version, _ := strconv.Atoi(obj["metadata"].(map[string]any)["resourceVersion"].(string))
 			if version > seen {
 				seen = version
-				data, _ = json.Marshal(map[string]any{"type": "MODIFIED", "object": obj})
+				data, _ = json.Marshal(map[string]any{"type": watch.Modified, "object": obj})
 			}
 		}
 		s.mu.Unlock()

@@ -112,8 +112,8 @@ func createPods(ctx context.Context, client kubernetes.Interface, count int32) (
 		}
 	}
 	err := harness.Poll(ctx, shootTimeout, func() (bool, error) {
-		all, err := client.CoreV1().Pods("default").List(ctx, metav1.ListOptions{FieldSelector: "status.phase=Running"})
-		return err == nil && len(all.Items) == int(count), nil
+		waiting, err := client.CoreV1().Pods("default").List(ctx, metav1.ListOptions{FieldSelector: "status.phase!=Running", Limit: 1})
+		return err == nil && len(waiting.Items) == 0, nil
 	})
 	return time.Since(begin), err
 }

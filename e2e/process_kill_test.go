@@ -35,7 +35,7 @@ func (p *programs) killed(t *testing.T, inSeed, inGarden *programs) {
 	l := p.l
 	inGarden.deploy(t, "one", 1, nil)
 	inSeed.deploy(t, "many", replicas, nil)
-	port := freePortOf(t)
+	port := testutil.UnusedPort(t)
 	inSeed.deploy(t, "listens", 1, func(spec *corev1.PodSpec) {
 		spec.Containers[0].ReadinessProbe = &corev1.Probe{PeriodSeconds: 1, ProbeHandler: corev1.ProbeHandler{
 			TCPSocket: &corev1.TCPSocketAction{Port: intstr.FromInt(port)},

@@ -16,6 +16,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"github.com/gardenlite/gardenlite/internal/testutil"
 )
 
 // kubectl expects that kubectl works in a Shoot as in any cluster.
@@ -112,7 +114,7 @@ func (k *kubectl) gracePeriod(t *testing.T) {
 
 // process checks the log, the usage and a port of a Pod that is a process.
 func (k *kubectl) process(t *testing.T) {
-	port := freePortOf(t)
+	port := testutil.UnusedPort(t)
 	_, err := k.programs.create(t.Context(), "shown", programImage, func(spec *corev1.PodSpec) {
 		spec.Containers[0].ReadinessProbe = &corev1.Probe{PeriodSeconds: 1, ProbeHandler: corev1.ProbeHandler{
 			Exec: &corev1.ExecAction{Command: []string{"/bin/probe", "--exit=0"}},

@@ -6,11 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"math/rand/v2"
-	"net"
 	"os"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"testing"
 
@@ -25,6 +22,8 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/util/cert"
 	"k8s.io/utils/ptr"
+
+	"github.com/gardenlite/gardenlite/internal/testutil"
 )
 
 const programImage = "example.com/program"
@@ -245,22 +244,10 @@ func eventuallyGonePod(t *testing.T, client kubernetes.Interface, pod *corev1.Po
 	})
 }
 
-// freePortOf returns a port without a listener below those that the system chooses, so that no other program gets it.
-func freePortOf(t *testing.T) int {
-	t.Helper()
-	for {
-		port := 10000 + rand.IntN(10000)
-		if listener, err := net.Listen("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port))); err == nil {
-			must(t, listener.Close())
-			return port
-		}
-	}
-}
-
 // webhook expects that the API server calls a webhook behind a Service, that it calls it again after its process was
 // killed, and that the failure policy decides while there is no process.
 func (p *programs) webhook(t *testing.T) {
-	port := freePortOf(t)
+	port := testutil.UnusedPort(t)
 	certificate, key, err := cert.GenerateSelfSignedCertKey("hook.default.svc", nil, nil)
 	must(t, err)
 	_, err = p.client.CoreV1().Secrets("default").Create(t.Context(),

@@ -4,7 +4,6 @@ package datastoretest
 import (
 	"context"
 	"fmt"
-	"net"
 	"net/url"
 	"os"
 	"os/exec"
@@ -54,7 +53,7 @@ func StartPostgreSQL(t *testing.T) string {
 	if out, err := setup.CombinedOutput(); err != nil {
 		t.Fatalf("initdb: %v: %s", err, out)
 	}
-	port := unusedPort(t)
+	port := strconv.Itoa(testutil.UnusedPort(t))
 	server := exec.Command(postgres, "-D", filepath.Join(dir, "data"), "-p", port, "-c", "listen_addresses=127.0.0.1",
 		"-c", "unix_socket_directories="+dir, "-c", "fsync=off")
 	server.SysProcAttr, server.Dir = credential, dir
@@ -102,14 +101,4 @@ func find(program string) string {
 		return ""
 	}
 	return paths[len(paths)-1]
-}
-
-func unusedPort(t *testing.T) string {
-	t.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer listener.Close()
-	return strconv.Itoa(listener.Addr().(*net.TCPAddr).Port)
 }

@@ -12,6 +12,8 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/gardenlite/gardenlite/internal/testutil"
 )
 
 // sshProgram is a "gardenlite ssh" whose command goes on until it is ended.
@@ -79,10 +81,7 @@ func (s *shoot) clientEnds(t *testing.T, address string) {
 		eventually(t, shootTimeout, func(context.Context) error { return s.l.noBastions(t) })
 	}
 
-	free, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
-	must(t, err)
-	local := free.Addr().String()
-	must(t, free.Close())
+	local := fmt.Sprintf("127.0.0.1:%d", testutil.UnusedPort(t))
 	c := s.runsSSH(t, "-L", local+":"+net.JoinHostPort(address, "22"))
 	conn, err := net.DialTimeout("tcp", local, 10*time.Second)
 	must(t, err)

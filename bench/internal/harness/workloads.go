@@ -29,11 +29,12 @@ const (
 func Deploy(ctx context.Context, client kubernetes.Interface, replicas int32) (time.Duration, error) {
 	labels := map[string]string{"app": deploymentName}
 	begin, deployments := time.Now(), client.AppsV1().Deployments(corev1.NamespaceDefault)
-	deployment, err := deployments.Create(ctx, &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Name: deploymentName}, Spec: appsv1.DeploymentSpec{
+	deployment := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Name: deploymentName}, Spec: appsv1.DeploymentSpec{
 		Replicas: &replicas, Selector: &metav1.LabelSelector{MatchLabels: labels},
 		Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: labels},
 			Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "web", Image: DeploymentImage, Args: []string{"3600"}}}}},
-	}}, metav1.CreateOptions{})
+	}}
+	deployment, err := deployments.Create(ctx, deployment, metav1.CreateOptions{})
 	if apierrors.IsAlreadyExists(err) {
 		patch := fmt.Appendf(nil, `{"spec":{"replicas":%d}}`, replicas)
 		deployment, err = deployments.Patch(ctx, deploymentName, types.MergePatchType, patch, metav1.PatchOptions{})

@@ -2,7 +2,6 @@ package process
 
 import (
 	"fmt"
-	"net"
 	"net/http"
 	"os"
 	"slices"
@@ -39,12 +38,7 @@ func TestAnswer(t *testing.T) {
 func TestHTTPHook(t *testing.T) {
 	for path, fails := range map[string]bool{"/error": false, "/never": true} {
 		t.Run(path, func(t *testing.T) {
-			listener, err := net.Listen("tcp", "127.0.0.1:0")
-			if err != nil {
-				t.Fatal(err)
-			}
-			port := listener.Addr().(*net.TCPAddr).Port
-			listener.Close()
+			port := testutil.UnusedPort(t)
 			w := newWorld(t, fmt.Sprintf("exec %q -test.run '^TestAnswer$' -test.v", os.Args[0]))
 			pod := withHooks(nil, &corev1.LifecycleHandler{HTTPGet: &corev1.HTTPGetAction{Path: path, Port: intstr.FromInt(port)}})
 			pod.Spec.Containers[0].Env = []corev1.EnvVar{{Name: answerPort, Value: strconv.Itoa(port)}}

@@ -38,17 +38,13 @@ func TestProbeEndsWithPod(t *testing.T) {
 			asked <- connection
 		}
 	}()
-	free, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	at := free.Addr().String()
-	_ = free.Close()
+	port := testutil.UnusedPort(t)
+	at := fmt.Sprintf("127.0.0.1:%d", port)
 	w := startWorld(t, t.TempDir(), os.Args[0])
 	pod := newPod("p", corev1.RestartPolicyAlways)
 	pod.Spec.Containers[0].Env = []corev1.EnvVar{{Name: redirectTo, Value: "http://" + silent.Addr().String()}, {Name: "LISTEN_AT", Value: at}}
 	pod.Spec.Containers[0].ReadinessProbe = &corev1.Probe{TimeoutSeconds: 3600, ProbeHandler: corev1.ProbeHandler{
-		HTTPGet: &corev1.HTTPGetAction{Port: intstr.FromInt(free.Addr().(*net.TCPAddr).Port)}}}
+		HTTPGet: &corev1.HTTPGetAction{Port: intstr.FromInt(port)}}}
 	p := w.run(pod)
 	var connection net.Conn
 	testutil.EventuallyTrue(t, "the probe is redirected", func() bool {

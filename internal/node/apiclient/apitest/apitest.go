@@ -45,17 +45,17 @@ type Server struct {
 	URL string
 	CA  []byte
 
-	clock    clock.PassiveClock
-	key      *ecdsa.PrivateKey
-	cert     *x509.Certificate
-	mu       sync.Mutex
-	objects  map[string]map[string]any
-	version  int
-	changed  chan struct{}
-	requests map[string]int
-	refuse   map[string]int
-	forgets  bool
-	stop     chan struct{}
+	clock     clock.PassiveClock
+	key       *ecdsa.PrivateKey
+	cert      *x509.Certificate
+	mu        sync.Mutex
+	objects   map[string]map[string]any
+	version   int
+	changed   chan struct{}
+	requests  map[string]int
+	refuse    map[string]int
+	noHistory bool
+	stop      chan struct{}
 }
 
 // New starts a server that ends with the test.
@@ -100,7 +100,7 @@ func (s *Server) Refuse(what string, code int) {
 func (s *Server) ForgetHistory() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.forgets = true
+	s.noHistory = true
 }
 
 // Put stores an object at a path.
@@ -274,7 +274,7 @@ func (s *Server) watch(w http.ResponseWriter, r *http.Request) {
 	w.WriteHeader(http.StatusOK)
 	w.(http.Flusher).Flush()
 	s.mu.Lock()
-	expired := s.forgets && seen > 0 && seen < s.version
+	expired := s.noHistory && seen > 0 && seen < s.version
 	s.mu.Unlock()
 	if expired {
 		_ = json.NewEncoder(w).Encode(map[string]any{"type": watch.Error, "object": metav1.Status{

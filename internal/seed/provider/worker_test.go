@@ -310,6 +310,35 @@ func TestMigration(t *testing.T) {
 	}
 }
 
+// TestChangedBeforeMigration restores a Shoot that was changed shortly before its migration: no machine that it does not need
+// any more stays.
+func TestChangedBeforeMigration(t *testing.T) {
+	t.Run("fewer pools", func(t *testing.T) {
+		w := newShootWorld(t, pool("one", 1), pool("two", 2))
+		w.mustSettle()
+		w.migrate()
+		w.ask("restore", func(worker *extensionsv1alpha1.Worker) { worker.Spec.Pools = worker.Spec.Pools[:1] })
+		w.mustSettle()
+		w.expectSucceeded("Restore", 1)
+	})
+	t.Run("another machine type", func(t *testing.T) {
+		w := newShootWorld(t, pool("one", 2))
+		w.mustSettle()
+		w.migrate()
+		w.ask("restore", func(worker *extensionsv1alpha1.Worker) { worker.Spec.Pools[0].MachineType = "local-large" })
+		w.mustSettle()
+		w.expectSucceeded("Restore", 2)
+	})
+	t.Run("hibernated", func(t *testing.T) {
+		w := newShootWorld(t, pool("one", 2))
+		w.mustSettle()
+		w.migrate()
+		w.hibernate(true)
+		w.mustSettle()
+		w.expectSucceeded("Restore", 0)
+	})
+}
+
 // TestMigrationKeepsInstancesOfOthers checks that a migration does not delete an instance in the network of another shoot, even
 // if a Machine that is being deleted has its name.
 func TestMigrationKeepsInstancesOfOthers(t *testing.T) {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 
 	extensionsv1alpha1 "github.com/gardener/gardener/pkg/apis/extensions/v1alpha1"
@@ -106,11 +107,9 @@ func (w *workers) migrate(ctx context.Context, seed client.Client, worker *exten
 		return err
 	}
 	for i := range now.machines.Items {
-		m := &now.machines.Items[i]
-		// A Machine may have the name of an instance of another shoot.
-		if instance, ok := w.cloud.Instance(m.Name); ok && m.DeletionTimestamp != nil && instance.Network == worker.Namespace {
-			if err := w.cloud.DeleteInstance(ctx, m.Name); err != nil {
-				return fmt.Errorf("deleting the instance %s from the cloud: %w", m.Name, err)
+		if m := &now.machines.Items[i]; m.DeletionTimestamp != nil {
+			if err := w.deleteInstance(ctx, worker.Namespace, m.Name); err != nil {
+				return err
 			}
 		}
 	}
@@ -160,6 +159,9 @@ func (w *workers) restore(ctx context.Context, seed client.Client, worker *exten
 	if err != nil {
 		return err
 	}
+	if err := w.deleteUnwanted(ctx, worker.Namespace, state, wanted); err != nil {
+		return err
+	}
 	for i := range wanted {
 		of := state.MachineDeployments[wanted[i].name]
 		if of == nil || len(of.MachineSets) == 0 {
@@ -170,6 +172,33 @@ func (w *workers) restore(ctx context.Context, seed client.Client, worker *exten
 		}
 	}
 	return w.reconcile(ctx, seed, worker)
+}
+
+// deleteUnwanted deletes the instances of pools that were removed from the Shoot shortly before its migration. It does so
+// before the first Machine exists, because the machine controller then deletes the Nodes without an instance, once.
+func (w *workers) deleteUnwanted(ctx context.Context, namespace string, state *machines.State, wanted []wantedDeployment) error {
+	for name, of := range state.MachineDeployments {
+		if slices.ContainsFunc(wanted, func(d wantedDeployment) bool { return d.name == name }) {
+			continue
+		}
+		for i := range of.Machines {
+			if err := w.deleteInstance(ctx, namespace, of.Machines[i].Name); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// deleteInstance deletes the instance of a Machine. A Machine may have the name of an instance of another shoot.
+func (w *workers) deleteInstance(ctx context.Context, namespace, name string) error {
+	if instance, ok := w.cloud.Instance(name); !ok || instance.Network != namespace {
+		return nil
+	}
+	if err := w.cloud.DeleteInstance(ctx, name); err != nil {
+		return fmt.Errorf("deleting the instance %s from the cloud: %w", name, err)
+	}
+	return nil
 }
 
 func (w *workers) restoreDeployment(ctx context.Context, seed client.Client, worker *extensionsv1alpha1.Worker,

@@ -8,7 +8,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	"github.com/gardenlite/gardenlite/internal/seed/gardenlet/controllerutils"
 	"github.com/gardenlite/gardenlite/internal/seed/gardenlet/flow"
@@ -93,10 +92,7 @@ func TestBackupEntryMoves(t *testing.T) {
 		e.Status.LastOperation.Type != "Migrate" {
 		t.Errorf("after the migration: %+v", e)
 	}
-	w.seed = fake.NewClientBuilder().WithScheme(w.seed.Scheme()).WithStatusSubresource(
-		w.seedStatuses()...).WithInterceptorFuncs(w.watched("seed")).Build()
-	w.restart()
-	w.reconciler.SeedName = "b"
+	w.onSeed("b")
 	var written []string
 	w.before = func(cluster, verb string, obj client.Object) error {
 		if e, is := obj.(*corev1beta1.BackupEntry); is && verb != "status" {

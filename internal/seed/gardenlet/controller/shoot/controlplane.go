@@ -272,7 +272,8 @@ func (b *botanist) scaleDown(ctx context.Context) error {
 	return nil
 }
 
-// isHibernated reports whether the Shoot hibernates and its API server does not run, so that it is not started.
+// isHibernated reports whether the Shoot hibernates and its API server does not run, so that it is not started. It is
+// started in a restoration: if the migration began before hibernation was complete, there still are machines.
 func (b *botanist) isHibernated(ctx context.Context) (bool, error) {
 	if !b.hibernates() {
 		return false, nil
@@ -281,7 +282,10 @@ func (b *botanist) isHibernated(ctx context.Context) (bool, error) {
 	if client.IgnoreNotFound(err) != nil {
 		return false, err
 	}
-	return err != nil || ptr.Deref(deployment.Spec.Replicas, 1) == 0, nil
+	if err != nil {
+		return !b.restores(), nil
+	}
+	return ptr.Deref(deployment.Spec.Replicas, 1) == 0, nil
 }
 
 // deletePlane returns a step that deletes a Deployment of the control plane, and waits until it is gone. The data is

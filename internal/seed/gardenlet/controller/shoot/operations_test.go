@@ -18,7 +18,6 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	"github.com/gardenlite/gardenlite/internal/shootplane/spec"
 )
@@ -397,10 +396,7 @@ func TestMigration(t *testing.T) {
 		t.Error("the data's deletion was confirmed")
 	}
 	w.must(0) // the other seed is responsible now
-	w.seed = fake.NewClientBuilder().WithScheme(w.seed.Scheme()).WithStatusSubresource(
-		w.seedStatuses()...).WithInterceptorFuncs(w.watched("seed")).Build()
-	w.restart()
-	w.reconciler.SeedName = "b"
+	w.onSeed("b")
 	if shoot = w.settle(); shoot.Status.LastOperation.Type != "Restore" || shoot.Status.LastOperation.State != "Succeeded" {
 		t.Errorf("%+v", shoot.Status.LastOperation)
 	}
@@ -416,6 +412,26 @@ func TestMigration(t *testing.T) {
 	if state := get(w, w.garden, key.Namespace, "y", &corev1beta1.ShootState{}); len(state.Spec.Extensions) > 0 ||
 		len(state.Spec.Gardener) != len(secrets) {
 		t.Errorf("%+v", state.Spec)
+	}
+}
+
+// TestHibernationBeforeMigration checks that the machines of a Shoot are restored if its migration begins before its
+// hibernation is complete: only a Worker with their state can delete them.
+func TestHibernationBeforeMigration(t *testing.T) {
+	other := aSeed()
+	other.Name, other.UID = "b", "seed-b"
+	w := newWorld(t, aShoot(), aSeed(), other)
+	w.settle()
+	w.change(func(s *corev1beta1.Shoot) { s.Spec.Hibernation = &corev1beta1.Hibernation{Enabled: ptr.To(true)} })
+	w.moves("b")
+	w.onSeed("b")
+	shoot := w.settle()
+	worker := get(w, w.seed, id, "y", &extensionsv1alpha1.Worker{})
+	if worker.Status.State == nil || string(worker.Status.State.Raw) != `{"of":"Worker"}` {
+		t.Errorf("the Worker has the state %v", worker.Status.State)
+	}
+	if !shoot.Status.IsHibernated || w.replicas(spec.APIServer) != 0 {
+		t.Errorf("hibernated %t, %d replicas", shoot.Status.IsHibernated, w.replicas(spec.APIServer))
 	}
 }
 
@@ -469,10 +485,8 @@ func TestDeletedOnTheWay(t *testing.T) {
 	if err := w.garden.Delete(t.Context(), w.shoot()); err != nil {
 		t.Fatal(err)
 	}
-	w.seed = fake.NewClientBuilder().WithScheme(w.seed.Scheme()).WithStatusSubresource(
-		w.seedStatuses()...).WithInterceptorFuncs(w.watched("seed")).Build()
-	w.restart()
-	w.reconciler.SeedName, w.wrote = "b", nil
+	w.onSeed("b")
+	w.wrote = nil
 	if w.settle() != nil {
 		t.Error("the Shoot is there")
 	}

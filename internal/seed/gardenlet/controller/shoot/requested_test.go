@@ -12,7 +12,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	"github.com/gardenlite/gardenlite/internal/node"
 )
@@ -84,10 +83,7 @@ func TestAskedInMigration(t *testing.T) {
 	before := w.secrets()["ssh-keypair"]
 	w.change(annotated("rotate-ssh-keypair"))
 	w.moves("b")
-	w.seed = fake.NewClientBuilder().WithScheme(w.seed.Scheme()).WithStatusSubresource(
-		w.seedStatuses()...).WithInterceptorFuncs(w.watched("seed")).Build()
-	w.restart()
-	w.reconciler.SeedName = "b"
+	w.onSeed("b")
 	w.settle()
 	w.expectRotated(before)
 }

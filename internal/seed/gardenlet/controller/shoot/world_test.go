@@ -18,6 +18,7 @@ import (
 	"k8s.io/utils/clock"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/gardenlite/gardenlite/internal/component/operation"
@@ -277,6 +278,15 @@ func (w *world) moves(to string) {
 		s.Spec.SeedName = ptr.To(to)
 		s.Status.Constraints = []corev1beta1.Condition{{Type: corev1beta1.ShootReadyForMigration, Status: "True"}}
 	})
+}
+
+// onSeed continues with the gardenlet of another seed, which is empty.
+func (w *world) onSeed(name string) {
+	w.Helper()
+	w.seed = fake.NewClientBuilder().WithScheme(w.seed.Scheme()).WithStatusSubresource(
+		w.seedStatuses()...).WithInterceptorFuncs(w.watched("seed")).Build()
+	w.restart()
+	w.reconciler.SeedName = name
 }
 
 // requestOperation annotates or changes the Shoot as a user does: the garden increases its generation.

@@ -190,9 +190,9 @@ func (w *workers) deleteUnwanted(ctx context.Context, namespace string, state *m
 	return nil
 }
 
-// deleteInstance deletes the instance of a Machine. A Machine may have the name of an instance of another shoot.
+// deleteInstance deletes the instance of a Machine, if there is one.
 func (w *workers) deleteInstance(ctx context.Context, namespace, name string) error {
-	if instance, ok := w.cloud.Instance(name); !ok || instance.Network != namespace {
+	if _, ok := machines.InstanceOf(w.cloud, namespace, name); !ok {
 		return nil
 	}
 	if err := w.cloud.DeleteInstance(ctx, name); err != nil {
@@ -216,7 +216,7 @@ func (w *workers) restoreDeployment(ctx context.Context, seed client.Client, wor
 	}
 	for i := range state.Machines {
 		m := &state.Machines[i]
-		if instance, ok := w.cloud.Instance(m.Name); !ok || instance.Network != worker.Namespace {
+		if _, ok := machines.InstanceOf(w.cloud, worker.Namespace, m.Name); !ok {
 			continue // it is gone, and will be replaced
 		}
 		m.Finalizers = []string{machines.Finalizer}

@@ -52,7 +52,7 @@ func (t *task) terminate(ctx context.Context) (time.Duration, error) {
 				fmt.Sprintf("Draining Node %s: %d pods may not be evicted yet", m.Name, left))
 		}
 	}
-	if _, ours := instanceOf(t.Cloud, m.Namespace, m.Name); ours {
+	if _, ours := InstanceOf(t.Cloud, m.Namespace, m.Name); ours {
 		if err := t.Cloud.DeleteInstance(ctx, m.Name); err != nil {
 			err = fmt.Errorf("deleting the instance %s from the cloud: %w", m.Name, err)
 			return 0, errors.Join(err, t.write(ctx, machinev1alpha1.MachineTerminating, machinev1alpha1.MachineOperationDelete,
@@ -118,7 +118,7 @@ func (t *task) deleteOrphanNodes(ctx context.Context) error {
 			return fmt.Errorf("listing the Nodes of the shoot: %w", err)
 		}
 		for _, node := range nodes.Items {
-			_, is := instanceOf(t.Cloud, namespace, node.Name)
+			_, is := InstanceOf(t.Cloud, namespace, node.Name)
 			if is || !strings.HasPrefix(node.Spec.ProviderID, cloud.ProviderIDPrefix) {
 				continue // its instance exists, or it does not belong to this cloud
 			}

@@ -125,7 +125,7 @@ func (t *task) join(ctx context.Context, instance cloud.Instance, left time.Dura
 func (t *task) check(ctx context.Context) (time.Duration, error) {
 	const look = machinev1alpha1.MachineOperationHealthCheck
 	m := t.machine
-	instance, ok := instanceOf(t.Cloud, m.Namespace, m.Name)
+	instance, ok := InstanceOf(t.Cloud, m.Namespace, m.Name)
 	if !ok {
 		return 0, t.fail(ctx, look, fmt.Sprintf("the instance %s is not in the cloud any more", m.Name))
 	}

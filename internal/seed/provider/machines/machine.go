@@ -136,7 +136,7 @@ type unreachableError struct{ error }
 // ensureInstance creates the instance, but only once.
 func (t *task) ensureInstance(ctx context.Context, timeout time.Duration) (cloud.Instance, error) {
 	m := t.machine
-	if instance, ok := instanceOf(t.Cloud, m.Namespace, m.Name); ok {
+	if instance, ok := InstanceOf(t.Cloud, m.Namespace, m.Name); ok {
 		return instance, nil
 	}
 	if m.Spec.ProviderID != "" {
@@ -234,8 +234,8 @@ type Cloud interface {
 
 const tagRegion = "region"
 
-// instanceOf returns the instance of a machine, whose name is its ID. It ignores an instance in another network.
-func instanceOf(c Cloud, namespace, name string) (cloud.Instance, bool) {
+// InstanceOf returns the instance of a machine, whose name is its ID. It ignores an instance in another network.
+func InstanceOf(c Cloud, namespace, name string) (cloud.Instance, bool) {
 	instance, ok := c.Instance(name)
 	return instance, ok && instance.Network == namespace
 }

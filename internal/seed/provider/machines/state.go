@@ -57,7 +57,7 @@ func NewState(c Cloud, deployments []machinev1alpha1.MachineDeployment, sets []m
 		}
 	}
 	for _, m := range machines {
-		if instance, ok := instanceOf(c, m.Namespace, m.Name); ok && m.DeletionTimestamp == nil {
+		if instance, ok := InstanceOf(c, m.Namespace, m.Name); ok && m.DeletionTimestamp == nil {
 			kept := machinev1alpha1.Machine{ObjectMeta: essentialMeta(m.ObjectMeta), Spec: m.Spec}
 			kept.Spec.ProviderID = instance.ProviderID
 			d := of(m.Labels[LabelDeployment])
@@ -82,7 +82,7 @@ func (s *State) Add(earlier *State, c Cloud) {
 		}
 		now.MachineSets = union(now.MachineSets, before.MachineSets, func(set machinev1alpha1.MachineSet) string { return set.Name })
 		alive := slices.DeleteFunc(slices.Clone(before.Machines), func(m machinev1alpha1.Machine) bool {
-			_, ok := instanceOf(c, m.Namespace, m.Name)
+			_, ok := InstanceOf(c, m.Namespace, m.Name)
 			return !ok
 		})
 		now.Machines = union(now.Machines, alive, func(m machinev1alpha1.Machine) string { return m.Name })

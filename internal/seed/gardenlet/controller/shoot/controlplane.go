@@ -16,6 +16,7 @@ import (
 	"github.com/gardener/gardener/pkg/apis/core/v1beta1/constants"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/utils/ptr"
@@ -279,11 +280,10 @@ func (b *botanist) isHibernated(ctx context.Context) (bool, error) {
 		return false, nil
 	}
 	deployment, err := b.readPlane(ctx, spec.APIServer)
-	if client.IgnoreNotFound(err) != nil {
-		return false, err
-	}
-	if err != nil {
+	if apierrors.IsNotFound(err) {
 		return !b.restores(), nil
+	} else if err != nil {
+		return false, err
 	}
 	return ptr.Deref(deployment.Spec.Replicas, 1) == 0, nil
 }

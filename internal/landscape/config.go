@@ -17,7 +17,6 @@ import (
 	"github.com/gardenlite/gardenlite/internal/controlplane/kubecontrollers"
 	"github.com/gardenlite/gardenlite/internal/datastore"
 	"github.com/gardenlite/gardenlite/internal/garden/controllermanager"
-	"github.com/gardenlite/gardenlite/internal/garden/controllermanager/bastion"
 	"github.com/gardenlite/gardenlite/internal/garden/registry/core/shootkubeconfig"
 	"github.com/gardenlite/gardenlite/internal/garden/registry/operations"
 	"github.com/gardenlite/gardenlite/internal/garden/stacks/stackmanager"
@@ -48,7 +47,7 @@ const (
 // The default lifetimes of a Bastion, after a heartbeat and in total. They are Gardener's.
 const (
 	DefaultBastionTimeToLive  = operations.DefaultTimeToLive
-	DefaultBastionMaxLifetime = bastion.DefaultMaxLifetime
+	DefaultBastionMaxLifetime = controllermanager.DefaultBastionMaxLifetime
 )
 
 // Config is the configuration of a landscape.
@@ -145,7 +144,7 @@ func (c *Config) validate() error {
 	}
 	errs = append(errs, c.Kubeconfigs.Validate(),
 		checkRange("bastion-time-to-live", c.BastionTimeToLive, operations.MinTimeToLive, operations.MaxTimeToLive),
-		checkRange("bastion-max-lifetime", c.BastionMaxLifetime, bastion.MinMaxLifetime, bastion.MaxMaxLifetime),
+		checkRange("bastion-max-lifetime", c.BastionMaxLifetime, controllermanager.MinMaxLifetime, controllermanager.MaxMaxLifetime),
 		control.ValidateLogFormat(c.LogFormat))
 	err := datastore.Config{Endpoint: c.Datastore}.Validate()
 	check(err == nil, "--datastore: %w", err)

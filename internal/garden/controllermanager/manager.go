@@ -1,21 +1,11 @@
 // Package controllermanager is Gardener's controller-manager: the controllers of the garden's own resources, as one
 // component with its own identity.
 //
-// Each controller has a folder with a Reconciler, which tests call with a client and a clock, and its AddToManager. The
-// table in manager.go puts the controllers together. The folders are:
-//
-//   - of projects: project, projectactivity, projectstale
-//   - of seeds and gardenlets: seedsecrets, seedextensionscheck, seedbackupbucketscheck, gardenletlifecycle,
-//     csrapprover, managedseedset
-//   - of extensions: controllerregistration/installation, controllerregistration/extensionclusterrole
-//   - of shoots: shootconditions, shoothibernation, shootmaintenance, shootmigration, shootquota, shootretry,
-//     shootstatefinalizer, shootstatuslabel
-//   - of objects that must not be deleted while they are in use: finalizers (profiles, bindings, quotas, registrations
-//     …), seedreference and shootreference (secrets and other objects that Seeds and Shoots refer to), which share
-//     references
-//   - of bastions: bastion
-//   - of events: eventcleaner
-//   - for all controllers: kit, and kittest in it for their tests
+// Each controller is a type with Reconcile, which tests call with a client and a clock, and AddToManager, in a file or a
+// folder that is named as in Gardener. The table in manager.go puts the controllers together. In folders are the larger
+// ones, and those that other packages need: controllerregistration/installation, csrapprover, managedseedset, project,
+// shootmaintenance, shootstatuslabel, and finalizers (of objects that must not be deleted while they are in use). The
+// package references is for seedreference.go and shootreference.go; kit, and kittest for tests, are for all controllers.
 //
 // It may import the other packages below garden, and reaches the garden only through the client configuration that it
 // is given. It promises that Run, when it returns, has left no goroutine behind, and that several managers can run in
@@ -43,34 +33,14 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	"github.com/gardenlite/gardenlite/internal/component"
-	"github.com/gardenlite/gardenlite/internal/garden/controllermanager/bastion"
-	"github.com/gardenlite/gardenlite/internal/garden/controllermanager/controllerregistration/extensionclusterrole"
 	"github.com/gardenlite/gardenlite/internal/garden/controllermanager/controllerregistration/installation"
 	"github.com/gardenlite/gardenlite/internal/garden/controllermanager/csrapprover"
-	"github.com/gardenlite/gardenlite/internal/garden/controllermanager/eventcleaner"
 	"github.com/gardenlite/gardenlite/internal/garden/controllermanager/finalizers"
-	"github.com/gardenlite/gardenlite/internal/garden/controllermanager/gardenletlifecycle"
 	"github.com/gardenlite/gardenlite/internal/garden/controllermanager/managedseedset"
 	"github.com/gardenlite/gardenlite/internal/garden/controllermanager/project"
-	"github.com/gardenlite/gardenlite/internal/garden/controllermanager/projectactivity"
-	"github.com/gardenlite/gardenlite/internal/garden/controllermanager/projectstale"
-	"github.com/gardenlite/gardenlite/internal/garden/controllermanager/seedbackupbucketscheck"
-	"github.com/gardenlite/gardenlite/internal/garden/controllermanager/seedextensionscheck"
-	"github.com/gardenlite/gardenlite/internal/garden/controllermanager/seedreference"
-	"github.com/gardenlite/gardenlite/internal/garden/controllermanager/seedsecrets"
-	"github.com/gardenlite/gardenlite/internal/garden/controllermanager/shootconditions"
-	"github.com/gardenlite/gardenlite/internal/garden/controllermanager/shoothibernation"
 	"github.com/gardenlite/gardenlite/internal/garden/controllermanager/shootmaintenance"
-	"github.com/gardenlite/gardenlite/internal/garden/controllermanager/shootmigration"
-	"github.com/gardenlite/gardenlite/internal/garden/controllermanager/shootquota"
-	"github.com/gardenlite/gardenlite/internal/garden/controllermanager/shootreference"
-	"github.com/gardenlite/gardenlite/internal/garden/controllermanager/shootretry"
-	"github.com/gardenlite/gardenlite/internal/garden/controllermanager/shootstatefinalizer"
 	"github.com/gardenlite/gardenlite/internal/garden/controllermanager/shootstatuslabel"
 )
-
-// DefaultSeedMonitorPeriod is the default of Config.SeedMonitorPeriod, the same as in Gardener.
-const DefaultSeedMonitorPeriod = gardenletlifecycle.DefaultMonitorPeriod
 
 // User is the name of the user as which the controller-manager authenticates at the garden.
 const User = "gardener.cloud:system:controller-manager"
@@ -106,27 +76,27 @@ type controller struct {
 func controllers(cfg Config) []controller {
 	all := []controller{
 		{project.ControllerName, &project.Reconciler{Quotas: cfg.Quotas}},
-		{projectactivity.ControllerName, &projectactivity.Reconciler{}},
-		{projectstale.ControllerName, &projectstale.Reconciler{}},
+		{projectActivityName, &ProjectActivity{}},
+		{projectStaleName, &ProjectStale{}},
 		{csrapprover.ControllerName, &csrapprover.Reconciler{}},
-		{eventcleaner.ControllerName, &eventcleaner.Reconciler{}},
-		{bastion.ControllerName, &bastion.Reconciler{MaxLifetime: cfg.BastionMaxLifetime}},
+		{eventCleanerName, &EventCleaner{}},
+		{bastionName, &Bastion{MaxLifetime: cfg.BastionMaxLifetime}},
 		{installation.ControllerName, &installation.Reconciler{}},
-		{extensionclusterrole.ControllerName, &extensionclusterrole.Reconciler{}},
-		{seedsecrets.ControllerName, &seedsecrets.Reconciler{}},
-		{seedreference.ControllerName, &seedreference.Reconciler{}},
-		{gardenletlifecycle.ControllerName, &gardenletlifecycle.Reconciler{MonitorPeriod: cfg.SeedMonitorPeriod}},
-		{seedextensionscheck.ControllerName, &seedextensionscheck.Reconciler{}},
-		{seedbackupbucketscheck.ControllerName, &seedbackupbucketscheck.Reconciler{}},
+		{extensionClusterRoleName, &ExtensionClusterRole{}},
+		{seedSecretsName, &SeedSecrets{}},
+		{seedReferenceName, &SeedReference{}},
+		{gardenletLifecycleName, &GardenletLifecycle{MonitorPeriod: cfg.SeedMonitorPeriod}},
+		{seedExtensionsCheckName, &SeedExtensionsCheck{}},
+		{seedBackupBucketsCheckName, &SeedBackupBucketsCheck{}},
 		{managedseedset.ControllerName, &managedseedset.Reconciler{}},
-		{shootconditions.ControllerName, &shootconditions.Reconciler{}},
-		{shoothibernation.ControllerName, &shoothibernation.Reconciler{}},
+		{shootConditionsName, &ShootConditions{}},
+		{shootHibernationName, &ShootHibernation{}},
 		{shootmaintenance.ControllerName, &shootmaintenance.Reconciler{}},
-		{shootmigration.ControllerName, &shootmigration.Reconciler{}},
-		{shootquota.ControllerName, &shootquota.Reconciler{}},
-		{shootreference.ControllerName, &shootreference.Reconciler{}},
-		{shootretry.ControllerName, &shootretry.Reconciler{}},
-		{shootstatefinalizer.ControllerName, &shootstatefinalizer.Reconciler{}},
+		{shootMigrationName, &ShootMigration{}},
+		{shootQuotaName, &ShootQuota{}},
+		{shootReferenceName, &ShootReference{}},
+		{shootRetryName, &ShootRetry{}},
+		{shootStateFinalizerName, &ShootStateFinalizer{}},
 		{shootstatuslabel.ControllerName, &shootstatuslabel.Reconciler{}},
 	}
 	for _, kind := range finalizers.Kinds() {

@@ -1,18 +1,20 @@
 # What a developer types. Every target needs Go and nothing else that is not fetched by it.
 GO ?= go
-# lint runs all of vet once; each test would run a part of it again, also over what it imports.
+# vet runs all of vet once; each test would run a part of it again, also over what it imports.
 TEST := $(GO) test -vet=off
 BIN := bin
 VERSION ?=
 LDFLAGS := -s -w $(if $(VERSION),-X github.com/gardenlite/gardenlite/internal/version.version=$(VERSION))
-# Packages whose tests start an API server each: one after another, and without the race detector.
-SERVER_TESTS := ./internal/controlplane ./internal/controlplane/kubecontrollers ./internal/garden ./internal/landscape ./internal/node ./internal/node/programs ./internal/seed ./internal/seed/provider/clustertest ./internal/shootplane ./pkg/...
+# Packages whose tests start an API server each: one after another.
+SERVER_TESTS := ./internal/controlplane ./internal/controlplane/kubecontrollers ./internal/garden ./internal/landscape ./internal/node ./internal/node/programs ./internal/seed ./internal/seed/provider/clustertest ./internal/seed/seedhost ./internal/shootplane ./pkg/...
 # One test of a whole landscape with the race detector.
 RACE_TEST := ./internal/landscape/racetest
-# All others, with the race detector.
+# All others.
 UNIT_TESTS = $(filter-out $(shell $(GO) list $(SERVER_TESTS) $(RACE_TEST) ./e2e/...),$(shell $(GO) list -f '{{if or .TestGoFiles .XTestGoFiles}}{{.ImportPath}}{{end}}' ./...))
+# Those of them that link neither Kubernetes nor an API server.
+RACE_UNIT_TESTS = $(filter $(UNIT_TESTS),$(shell $(GO) list -test -f '{{.ForTest}} {{join .Deps " "}}' ./... | grep -vE ' k8s.io/(kubernetes|apiserver)/' | cut -d' ' -f1))
 
-.PHONY: all build up test test-unit test-race test-servers e2e conformance-shoot soak bench bench-up bench-shoot bench-kubeconfig bench-bastion bench-scale bench-workloads bench-stacks bench-authz generate verify-generate lint clean
+.PHONY: all build up test check soak soak-kill soak-datastores soak-upgrade soak-extension soak-fuzz soak-units soak-servers soak-e2e unit smoke race servers e2e vet staticcheck format conformance-shoot bench bench-up bench-shoot bench-kubeconfig bench-bastion bench-scale bench-workloads bench-stacks bench-authz generate verify-generate clean
 
 all: build
 
@@ -22,41 +24,76 @@ build: ## bin/gardenlite
 up: build ## starts a landscape in the foreground
 	$(BIN)/gardenlite up
 
-test: lint verify-generate test-unit test-race test-servers e2e ## everything CI runs, but benchmarks
+test: format unit smoke ## in minutes, after each change: units, and a landscape from its start to its end
 
-test-unit:
-	$(TEST) -race -ldflags '-s -w' -timeout 20m $(UNIT_TESTS)
+check: vet staticcheck verify-generate race servers e2e ## what CI runs after test: analysis, data races, API servers, the suite against the binary
+	@echo "The slowest tests:"
+	@cat artifacts/*.json | $(GOTESTSUM) tool slowest --num 10
+
+GOTESTSUM := $(GO) tool -modfile=hack/tools/go.mod gotestsum
+# Tests of check, with their times in a file of this name.
+check_tests = mkdir -p artifacts && $(2) $(GOTESTSUM) --format pkgname-and-test-fails --format-hide-empty-pkg --hide-summary skipped --jsonfile artifacts/$(1).json -- -vet=off -ldflags '-s -w'
+
+unit:
+	$(TEST) -ldflags '-s -w' -timeout 10m $(UNIT_TESTS)
+
+smoke: build
+	$(E2E) -ldflags '-s -w' -timeout 10m ./e2e/smoke
+
+race: ## units that link no API server, and a landscape with a Shoot and a Bastion, with the race detector
+	$(call check_tests,race) -race -timeout 20m $(RACE_UNIT_TESTS) $(RACE_TEST)
 	$(TEST) -run 'TestSecondKeyExchange$$' ./internal/bastionsim/machine/sshd # x/crypto/ssh has a race in it
-	mkdir -p artifacts
-	$(TEST) -race -count=1 -run PageInBrowser -artifacts -outputdir $(CURDIR)/artifacts ./internal/authz/webhook # the screenshot
+	$(TEST) -count=1 -run PageInBrowser -artifacts -outputdir $(CURDIR)/artifacts ./internal/authz/webhook # the screenshot
 
-test-race: ## a landscape with a Shoot and a Bastion, from its start to its end
-	$(TEST) -race -timeout 20m $(RACE_TEST)
-
-test-servers:
-	$(TEST) -p 1 -timeout 15m $(SERVER_TESTS)
+servers:
+	$(call check_tests,servers) -p 1 -timeout 15m $(SERVER_TESTS)
 
 # With the percentage of garbage that suits a laptop, collecting it takes a third of the time of the end-to-end tests.
 E2E := GOGC=200 GARDENLITE_BINARY=$(CURDIR)/$(BIN)/gardenlite $(TEST) -count=1
+E2E_TESTS = $(filter-out %/e2e/smoke,$(shell $(GO) list ./e2e/...))
 
-# The commit whose landscapes the binary has to open.
-OLDER := 4a127abe2023109168b23ed64d46021ee4941686
+e2e: build $(BIN)/kubectl ## the suite against the real binary
+	$(call check_tests,e2e,GOGC=200 GARDENLITE_BINARY=$(CURDIR)/$(BIN)/gardenlite) -count=1 -parallel 3 -timeout 60m $(E2E_TESTS)
 
-$(BIN)/older:
-	src=$$(mktemp -d) && trap 'rm -rf "$$src"' EXIT && git archive $(OLDER) | tar -x -C "$$src" && \
-	  (cd "$$src" && $(GO) build -ldflags '-s -w' -o $(CURDIR)/$@ ./cmd/gardenlite)
+# Before a release: kills by the dozen, long fuzzing, external datastores, an older landscape, a published extension, conformance.
+SOAK := GARDENLITE_SOAK=1 $(E2E) -tags soak -timeout 160m
 
-e2e: build $(BIN)/kubectl $(BIN)/older ## the suite against the real binary
-	$(E2E) -parallel 3 -timeout 60m ./e2e/...
+soak: soak-units soak-fuzz soak-servers soak-kill soak-datastores soak-upgrade soak-extension soak-e2e conformance-shoot ## all of these, for hours
 
-soak: build $(BIN)/kubectl $(BIN)/older ## the long forms: more kills, more objects, longer fuzzing
+soak-units: ## the units, with the race detector and the long forms
 	GARDENLITE_SOAK=1 $(TEST) -race -count=1 -timeout 80m $(UNIT_TESTS)
+
+soak-fuzz:
 	$(TEST) -run '^$$' -fuzz '^FuzzHandshake$$' -fuzztime 5m -fuzzminimizetime 10x ./internal/bastionsim/machine/sshd
 	$(TEST) -run '^$$' -fuzz '^FuzzMessages$$' -fuzztime 5m -fuzzminimizetime 10x ./internal/bastionsim/machine/sshd
 	$(TEST) -run '^$$' -fuzz '^FuzzRead$$' -fuzztime 5m -fuzzminimizetime 10x ./internal/garden/stacks/stackpackage
 	$(TEST) -run '^$$' -fuzz '^FuzzFiles$$' -fuzztime 5m -fuzzminimizetime 10x ./internal/garden/stacks/stackpackage
+
+soak-servers:
 	GARDENLITE_SOAK=1 $(TEST) -count=1 -p 1 -timeout 80m $(SERVER_TESTS)
-	GARDENLITE_SOAK=1 $(E2E) -p 1 -shuffle on -timeout 160m ./e2e/...
+
+soak-kill: build $(BIN)/kubectl ## kills at random moments
+	$(SOAK) -parallel 2 -run '^TestKilled' ./e2e ./e2e/stacks
+
+soak-datastores: build $(BIN)/kubectl ## etcd and PostgreSQL, and two processes with one of them
+	$(SOAK) -p 1 -run '^TestDatastores' ./internal/datastore ./internal/controlplane ./internal/seed/seedhost ./e2e
+
+soak-upgrade: build $(BIN)/kubectl ## a landscape of an older binary
+	@if git cat-file -e '$(OLDER)^{commit}' 2>/dev/null; then $(MAKE) $(BIN)/older && $(SOAK) -run '^TestUpgrade' ./e2e; \
+	  else echo "left out: this clone has no commit $(OLDER), whose landscapes the binary has to open"; fi
+
+soak-extension: build $(BIN)/kubectl ## a published extension of Gardener
+	$(SOAK) -run '^TestSUSECHost' ./e2e
+
+soak-e2e: build $(BIN)/kubectl ## the long forms of the suite
+	$(SOAK) -p 1 -shuffle on -skip '^Test(Killed|Datastores|Upgrade|SUSECHost)' $(E2E_TESTS)
+
+# The commit whose landscapes the binary has to open.
+OLDER := 0acbda5d
+
+$(BIN)/older:
+	src=$$(mktemp -d) && trap 'rm -rf "$$src"' EXIT && git archive $(OLDER) | tar -x -C "$$src" && \
+	  (cd "$$src" && $(GO) build -ldflags '-s -w' -o $(CURDIR)/$@ ./cmd/gardenlite)
 
 conformance-shoot: build $(BIN)/kubectl $(BIN)/e2e.test ## the conformance tests of Kubernetes that need no container runtime; FOCUS=name of some
 	hack/conformance/run.sh $(BIN)/gardenlite $(BIN)/kubectl $(BIN)/e2e.test '$(FOCUS)'
@@ -109,12 +146,16 @@ generate: ## generated code
 verify-generate: generate ## fails if generated code is not what generate makes
 	git diff --exit-code -- '*zz_generated*'
 
-# SA1019: the API that is served has deprecated fields, and they are served as well.
-lint: ## gofmt, vet, staticcheck
+format: ## gofmt
 	@unformatted=$$(gofmt -l $$(git ls-files '*.go' | grep -v zz_generated)); \
 	  if [ -n "$$unformatted" ]; then echo "not formatted:"; echo "$$unformatted"; exit 1; fi
-	$(GO) vet ./...
-	$(GO) tool -modfile=hack/tools/go.mod staticcheck -checks inherit,-SA1019 ./...
+
+vet:
+	$(GO) vet -tags soak ./...
+
+# SA1019: the API that is served has deprecated fields, and they are served as well.
+staticcheck:
+	$(GO) tool -modfile=hack/tools/go.mod staticcheck -tags soak -checks inherit,-SA1019 ./...
 
 clean:
 	rm -rf $(BIN)

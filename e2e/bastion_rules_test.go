@@ -28,11 +28,9 @@ const (
 	shortMaxLifetime = 60 * time.Second
 )
 
-// TestBastionRules tests what GEP-15 says of Bastions: who may create them and for which Shoots, where they lead to,
+// bastionRules tests what GEP-15 says of Bastions: who may create them and for which Shoots, where they lead to,
 // how long they live, and what becomes of them when something fails.
-func TestBastionRules(t *testing.T) {
-	t.Parallel()
-	l := newLandscape(t)
+func (l *landscape) bastionRules(t *testing.T) {
 	small := func(network string) func(map[string]any) {
 		return func(spec map[string]any) {
 			worker := spec["provider"].(map[string]any)["workers"].([]any)[0].(map[string]any)
@@ -58,6 +56,8 @@ func TestBastionRules(t *testing.T) {
 	l.stop(t)
 	l.up(t, "--bastion-time-to-live", shortTimeToLive.String(), "--bastion-max-lifetime", shortMaxLifetime.String())
 	t.Run("time", func(t *testing.T) { s.timeIsUp(t) })
+	s.delete(t)
+	s.waitGone(t)
 	l.checkNothingForbidden(t)
 }
 

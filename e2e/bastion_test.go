@@ -147,10 +147,8 @@ func (s *shoot) nodeAddress(t *testing.T) (name, address string) {
 	return "", ""
 }
 
-// TestBastions opens Bastions of a Shoot, goes through them as a user may, and tries what is forbidden.
-func TestBastions(t *testing.T) {
-	t.Parallel()
-	l := newLandscape(t)
+// bastions opens Bastions of a Shoot, goes through them as a user may, and tries what is forbidden.
+func (l *landscape) bastions(t *testing.T) {
 	s := l.newShoot(t, "harbour", nil)
 	s.waitForSucceeded(t)
 	node, address := s.nodeAddress(t)

@@ -94,10 +94,8 @@ func (l *landscape) expectCondition(t *testing.T, registration, kind, status, re
 	})
 }
 
-// TestCharts installs an extension from a chart, breaks it in every way, repairs it, and removes it.
-func TestCharts(t *testing.T) {
-	t.Parallel()
-	l := newLandscape(t)
+// charts installs an extension from a chart, breaks it in every way, repairs it, and removes it.
+func (l *landscape) charts(t *testing.T) {
 	const name = "e2e-chart"
 	l.registerChart(t, name, rawChart(chart(t, nil)))
 	installation := l.expect(t, name)[name].GetName()
@@ -198,11 +196,9 @@ func (l *landscape) seedDynamic(t *testing.T) dynamic.Interface {
 	return client
 }
 
-// TestChartsFromRegistries installs extensions from a registry that requires credentials, and from a folder of the
+// chartsFromRegistries installs extensions from a registry that requires credentials, and from a folder of the
 // landscape.
-func TestChartsFromRegistries(t *testing.T) {
-	t.Parallel()
-	l := newLandscape(t)
+func (l *landscape) chartsFromRegistries(t *testing.T) {
 	archive := chart(t, nil)
 	artifact := testutil.NewArtifact(t, helmChart, int64(len(archive)), archive)
 	registry := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -234,5 +230,7 @@ func TestChartsFromRegistries(t *testing.T) {
 	l.expectCondition(t, fromFolder, "Valid", "False", "OCIChartCannotBePulled", "no such file or directory")
 	artifact.WriteLayout(t, filepath.Join(l.dir, "charts", "sample"))
 	l.checkChart(t, l.expect(t, fromFolder)[fromFolder].GetName())
+	must(t, l.core("controllerregistrations", "").Delete(t.Context(), fromFolder, metav1.DeleteOptions{}))
+	l.expect(t)
 	l.expectNothingForbidden(t)
 }

@@ -17,7 +17,6 @@ import (
 	"sync"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/gardenlite/gardenlite/e2e/internal/suite"
 	"github.com/gardenlite/gardenlite/internal/landscape/statedir"
@@ -35,6 +34,9 @@ func TestUpDownStatusReset(t *testing.T) {
 	}
 	gardenlite(t, dir, "down").OK(t).Shows(t, "not running")
 
+	stopsWhileStarting(t, dir)
+	startsAtOnce(t, dir)
+	gardenlite(t, dir, "down").OK(t)
 	up(t, dir).OK(t).Shows(t, "https://127.0.0.1:", "export KUBECONFIG=")
 	first := statusOf(t, dir)
 	if first.State != "Ready" {
@@ -244,10 +246,7 @@ func TestVersionAndCompletion(t *testing.T) {
 
 func TestExecPassesStatusAndCleansUp(t *testing.T) {
 	t.Parallel()
-	if r := command(t, "", binary, "exec", "--", "sh", "-c", "exit 7"); r.Code != 7 {
-		t.Errorf("exit status %d, expected 7: %s", r.Code, r.Stderr)
-	}
-	r := command(t, "", binary, "exec", "--", "sh", "-c", `echo "$GARDENLITE_DATA_DIR"; test -f "$KUBECONFIG" && kill -TERM $$`)
+	r := command(t, "", binary, "exec", "--seeds", "0", "--", "sh", "-c", `echo "$GARDENLITE_DATA_DIR"; test -f "$KUBECONFIG" && kill -TERM $$`)
 	if r.Code != 128+int(syscall.SIGTERM) {
 		t.Errorf("exit status %d of a command that a signal ended", r.Code)
 	}
@@ -262,7 +261,7 @@ func TestExecPassesStatusAndCleansUp(t *testing.T) {
 func TestExecInterrupted(t *testing.T) {
 	t.Parallel()
 	out := filepath.Join(t.TempDir(), "out")
-	cmd := exec.Command(binary, "exec", "--", "sh", "-c",
+	cmd := exec.Command(binary, "exec", "--seeds", "0", "--", "sh", "-c",
 		`trap 'n=$((n+1)); echo $n > "$0"; test $n -lt 3 || exit 5' INT; n=0; echo 0 > "$0"; while :; do sleep 0.1; done`, out)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true} // not in the foreground of a terminal
 	must(t, cmd.Start())
@@ -308,37 +307,10 @@ func TestExecKilled(t *testing.T) {
 	})
 }
 
-// TestForegroundEndsOnInterrupt stops a landscape in the foreground as Ctrl-C does.
-func TestForegroundEndsOnInterrupt(t *testing.T) {
-	t.Parallel()
-	dir := t.TempDir()
-	cmd := exec.Command(binary, "up", "--port", "0", "--data-dir", dir)
-	must(t, cmd.Start())
-	eventually(t, waitTimeout, func(context.Context) error {
-		if r := gardenlite(t, dir, "status", "--wait"); r.Code != 0 {
-			return fmt.Errorf("%s", r.Stderr)
-		}
-		return nil
-	})
-	must(t, cmd.Process.Signal(os.Interrupt))
-	done := make(chan error, 1)
-	go func() { done <- cmd.Wait() }()
-	select {
-	case err := <-done:
-		if err != nil {
-			t.Errorf("ended with %v", err)
-		}
-	case <-time.After(waitTimeout):
-		t.Error("not ended")
-		_ = cmd.Process.Kill()
-	}
-}
-
-// TestUpAtOnce starts one landscape several times at once, while its status is requested all the time: one process
+// startsAtOnce starts one landscape several times at once, while its status is requested all the time: one process
 // holds it, and every command names that process.
-func TestUpAtOnce(t *testing.T) {
-	t.Parallel()
-	dir := t.TempDir()
+func startsAtOnce(t *testing.T, dir string) {
+	t.Helper()
 	ended := make(chan struct{})
 	var asking, starting sync.WaitGroup
 	asking.Go(func() {
@@ -355,7 +327,7 @@ func TestUpAtOnce(t *testing.T) {
 	})
 	results := make([]result, 3)
 	for i := range results {
-		starting.Go(func() { results[i] = up(t, dir, "--seeds", "0") })
+		starting.Go(func() { results[i] = up(t, dir) })
 	}
 	starting.Wait()
 	close(ended)
@@ -368,10 +340,9 @@ func TestUpAtOnce(t *testing.T) {
 	}
 }
 
-// TestDownWhileStarting ends a landscape that is not ready yet.
-func TestDownWhileStarting(t *testing.T) {
-	t.Parallel()
-	dir := t.TempDir()
+// stopsWhileStarting ends a landscape that is not ready yet.
+func stopsWhileStarting(t *testing.T, dir string) {
+	t.Helper()
 	cmd := exec.Command(binary, "up", "--port", "0", "--data-dir", dir)
 	var said bytes.Buffer
 	cmd.Stderr = &said
@@ -390,5 +361,4 @@ func TestDownWhileStarting(t *testing.T) {
 		!strings.Contains(said.String(), `Error: it was stopped with "gardenlite down" before it was ready`) {
 		t.Errorf("%v\n%s", err, said.String())
 	}
-	up(t, dir).OK(t)
 }

@@ -106,14 +106,6 @@ func conditionOf(obj *unstructured.Unstructured, kind string) map[string]any {
 	return map[string]any{}
 }
 
-// TestInstallations: extensions are installed and removed with what needs them.
-func TestInstallations(t *testing.T) {
-	t.Parallel()
-	l := newLandscape(t)
-	t.Run("policies", l.followPolicies)
-	t.Run("in use", l.registrationInUseStays)
-}
-
 // followPolicies registers an extension with each policy, and creates and deletes a Shoot that needs those that are
 // installed on demand.
 func (l *landscape) followPolicies(t *testing.T) {
@@ -178,6 +170,8 @@ func (l *landscape) registrationInUseStays(t *testing.T) {
 		}
 		return nil
 	})
+	must(t, registrations.Delete(t.Context(), "e2e-later", metav1.DeleteOptions{}))
+	l.expect(t)
 }
 
 // createShoot creates a Shoot on the seed, with Extensions of these types.

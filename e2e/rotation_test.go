@@ -23,16 +23,14 @@ import (
 	"github.com/gardenlite/gardenlite/internal/testutil"
 )
 
-// TestSSHKeyRotations rotates the key pair of a Shoot with three pools, kills the process meanwhile, and, in the
+// sshKeyRotations rotates the key pair of a Shoot with three pools, kills the process meanwhile, and, in the
 // long form, hibernates, wakes and migrates the Shoot. After each rotation every node takes the new key and the one
 // before, and no older one. A prober that logs in all the time finds no node that refuses both keys of the project.
-func TestSSHKeyRotations(t *testing.T) {
-	t.Parallel()
+func (l *landscape) sshKeyRotations(t *testing.T) {
 	nodes, rounds := 1, 2
 	if testutil.Soaking() {
 		nodes, rounds = 10, 20
 	}
-	l := newLandscape(t, "--seeds", "2", "--bastion-time-to-live", "24h")
 	k := &killedShoot{l: l, random: killMoments(t), s: l.newShoot(t, "turning", func(spec map[string]any) {
 		workers := spec["provider"].(map[string]any)["workers"].([]any)
 		first := workers[0].(map[string]any)
@@ -58,6 +56,8 @@ func TestSSHKeyRotations(t *testing.T) {
 	}
 	d.prober.stop()
 	t.Logf("%d logins of the prober", d.prober.logins.Load())
+	k.s.delete(t)
+	k.s.waitGone(t)
 	l.expectNothingForbidden(t)
 }
 

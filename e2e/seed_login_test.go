@@ -13,10 +13,9 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 )
 
-// TestSeedLogin: the Secret that gardenctl reads for a seed has a kubeconfig for the seed's administrator. Only
+// seedLogin: the Secret that gardenctl reads for a seed has a kubeconfig for the seed's administrator. Only
 // administrators of the garden can read it, and it is deleted with the Seed.
-func TestSeedLogin(t *testing.T) {
-	l := newLandscape(t, "--seeds", "2")
+func (l *landscape) seedLogin(t *testing.T) {
 	secrets := l.kube.CoreV1().Secrets("garden")
 	for _, seed := range l.names {
 		var secret *corev1.Secret

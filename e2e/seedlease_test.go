@@ -14,11 +14,10 @@ import (
 // gardenlet.
 const seedMonitorPeriod = 8 * time.Second
 
-// TestLeaseThatStops stops the gardenlet of a seed: GardenletReady becomes Unknown once the lease is older than the
+// leaseThatStops stops the gardenlet of a seed: GardenletReady becomes Unknown once the lease is older than the
 // monitor period, and no sooner. It is True again when the gardenlet is back.
-func TestLeaseThatStops(t *testing.T) {
-	t.Parallel()
-	l := newLandscape(t, "--seed-monitor-period", seedMonitorPeriod.String())
+func (l *landscape) leaseThatStops(t *testing.T) {
+	l.restartWithPeriod(t)
 	l.waitGardenletReady(t, "True")
 	before := l.lease(t)
 	eventually(t, waitTimeout, func(context.Context) error {

@@ -18,6 +18,8 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/ptr"
+
+	"github.com/gardenlite/gardenlite/internal/testutil"
 )
 
 // keep creates what a user may have in the Shoot's cluster: a ConfigMap, and a Deployment that runs.
@@ -200,10 +202,8 @@ func TestShootWorkersAndVersions(t *testing.T) {
 	l.checkNothingForbidden(t)
 }
 
-// TestShootRestarts stops and starts the landscape: Shoots have the addresses and the certificates that they had.
-func TestShootRestarts(t *testing.T) {
-	t.Parallel()
-	l := newLandscape(t)
+// shootRestarts stops and starts the landscape: Shoots have the addresses and the certificates that they had.
+func (l *landscape) shootRestarts(t *testing.T) {
 	s := l.newShoot(t, "again", nil)
 	before := addresses(s.waitForSucceeded(t))
 	config := s.admin(t)
@@ -227,14 +227,14 @@ func TestShootRestarts(t *testing.T) {
 		t.Errorf("the nodes were %v and are %v", names, after)
 	}
 	s.healthy(t)
+	s.delete(t)
+	s.waitGone(t)
 }
 
-// TestShootDeletionLeavesNothing compares what exists before and after Shoots are created and deleted.
-func TestShootDeletionLeavesNothing(t *testing.T) {
-	t.Parallel()
-	l := newLandscape(t)
+// shootDeletionLeavesNothing compares what exists before and after Shoots are created and deleted.
+func (l *landscape) shootDeletionLeavesNothing(t *testing.T) {
 	count := 3
-	if kills() > 1 { // the long form
+	if testutil.Soaking() {
 		count = 20
 	}
 	round := func(prefix string) {

@@ -57,10 +57,8 @@ func (s *shoot) ca(t *testing.T) map[string]string {
 	return ca.Data
 }
 
-// TestShootMigrates moves a Shoot from seed to seed and back. Everything is moved, and nothing is left.
-func TestShootMigrates(t *testing.T) {
-	t.Parallel()
-	l := newLandscape(t, "--seeds", "2")
+// shootMigrates moves a Shoot from seed to seed and back. Everything is moved, and nothing is left.
+func (l *landscape) shootMigrates(t *testing.T) {
 	s := l.newShoot(t, "mover", func(spec map[string]any) { spec["seedName"] = "local" })
 	before := addresses(s.waitForSucceeded(t))
 	client := clientOf(t, s.admin(t)) // this kubeconfig has to work after the moves

@@ -5,6 +5,7 @@ import (
 	"encoding/base64"
 	"errors"
 	"fmt"
+	"os"
 	"testing"
 	"time"
 
@@ -27,6 +28,17 @@ const (
 type shoot struct {
 	l    *landscape
 	name string
+}
+
+// sampleShoot returns the sample Shoot with another name.
+func sampleShoot(t *testing.T, name string) *unstructured.Unstructured {
+	t.Helper()
+	data, err := os.ReadFile("../manifests/samples/shoot.yaml")
+	must(t, err)
+	shoot := &unstructured.Unstructured{}
+	must(t, yaml.Unmarshal(data, &shoot.Object))
+	shoot.SetName(name)
+	return shoot
 }
 
 // newShoot creates a Shoot like the sample, and does not wait.

@@ -1,3 +1,5 @@
+//go:build soak
+
 package e2e
 
 import (
@@ -18,20 +20,12 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-const (
-	// withoutSUSECHost skips TestSUSECHost, which builds an extension: that takes minutes, if it was not built
-	// before.
-	withoutSUSECHost = "GARDENLITE_WITHOUT_SUSE_CHOST"
-	suseCHost        = "github.com/gardener/gardener-extension-os-suse-chost"
-)
+const suseCHost = "github.com/gardener/gardener-extension-os-suse-chost"
 
 // TestSUSECHost installs a real extension from its published module and chart, both unchanged: its image is mapped
 // to its program, and a Shoot with its operating system becomes healthy, with the user data that the extension
 // wrote.
 func TestSUSECHost(t *testing.T) {
-	if os.Getenv(withoutSUSECHost) == "1" {
-		t.Skip(withoutSUSECHost + " is 1")
-	}
 	t.Parallel()
 	module, program := buildSUSECHost(t)
 	l := newLandscape(t)

@@ -1,7 +1,8 @@
+//go:build soak
+
 package e2e
 
 import (
-	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
@@ -14,14 +15,11 @@ import (
 	"github.com/gardenlite/gardenlite/e2e/internal/suite"
 )
 
-// TestUpgrade: a landscape with a Shoot and a Bastion that an older binary (OLDER in the Makefile) has created works
-// with this one: with the same nodes, kubeconfig and Bastion.
+// TestUpgrade: a landscape with a Shoot, a node that was changed by hand, a stack and a Bastion that an older binary (OLDER in
+// the Makefile) has created works with this one: with the same nodes, files, kubeconfig, stack and Bastion.
 func TestUpgrade(t *testing.T) {
 	t.Parallel()
 	older := filepath.Join(suite.Root, "bin", "older")
-	if _, err := os.Stat(older); err != nil {
-		t.Skip("there is no binary of an older commit: make bin/older builds it where the history is at hand")
-	}
 	l := stoppedLandscape(t)
 	run := func(args ...string) suite.Result {
 		t.Helper()
@@ -35,6 +33,10 @@ func TestUpgrade(t *testing.T) {
 	})
 	run("shoot", "create", "old", "--wait")
 	hostname := strings.TrimSpace(run("ssh", "dev/old", "--keep-bastion", "--", "hostname").Stdout)
+	const kept = "/var/lib/by-hand/kept file"
+	run("ssh", "dev/old", hostname, "--", "sudo mkdir -p /var/lib/by-hand && echo changed | sudo tee '"+kept+"' && sudo chmod 640 '"+kept+
+		"' && sudo ln -s '"+kept+"' /etc/link && sudo rm /etc/motd")
+	run("stack", "install", filepath.Join(suite.Root, "manifests", "stacks", "mysql"), "--namespace", "infra", "--wait")
 	shoot, err := clientcmd.RESTConfigFromKubeConfig([]byte(run("kubeconfig", "shoot", "dev/old").Stdout))
 	must(t, err)
 	run("down")
@@ -56,10 +58,18 @@ func TestUpgrade(t *testing.T) {
 	if len(bastions.Items) != 1 {
 		t.Fatalf("%d Bastions, want the one that was kept", len(bastions.Items))
 	}
-	kept := bastions.Items[0].GetName()
-	through := suite.Command(t, "", binary, "--data-dir", l.dir, "ssh", "dev/old", "--bastion", kept, "--", "hostname").OK(t)
-	if got := strings.TrimSpace(through.Stdout); got != hostname {
-		t.Errorf("Bastion %s leads to %q, and did to %q", kept, got, hostname)
+	bastion := bastions.Items[0].GetName()
+	through := func(script string) string {
+		t.Helper()
+		r := suite.Command(t, "", binary, "--data-dir", l.dir, "ssh", "dev/old", hostname, "--bastion", bastion, "--", script).OK(t)
+		return strings.TrimSpace(r.Stdout)
 	}
+	if got := through("hostname"); got != hostname {
+		t.Errorf("Bastion %s leads to %q, and did to %q", bastion, got, hostname)
+	}
+	if got := through("sudo cat /etc/link; sudo stat -c %a '" + kept + "'; test -e /etc/motd || echo removed"); got != "changed\n640\nremoved" {
+		t.Errorf("what was changed by hand is %q", got)
+	}
+	gardenlite(t, l.dir, "stack", "describe", "mysql", "--namespace", "infra").OK(t).Shows(t, "Ready")
 	gardenlite(t, l.dir, "shoot", "delete", "dev/old", "--yes", "--wait").OK(t)
 }

@@ -16,17 +16,17 @@ import (
 	"github.com/gardenlite/gardenlite/internal/testutil"
 )
 
-// copiedResources are the resources of which TestAccessManyReferences creates many objects.
+// copiedResources are the resources of which accessManyReferences creates many objects.
 var copiedResources = []string{
 	"secrets", "configmaps", "serviceaccounts", "internalsecrets", "workloadidentities", "secretbindings", "credentialsbindings",
 	"exposureclasses", "controllerdeployments", "cloudprofiles", "seeds", "backupbuckets", "backupentries", "shoots",
 }
 
-// TestAccessManyReferences: the API server answers a gardenlet that writes its Seed or its Gardenlet with 1,000 references, or
+// accessManyReferences: the API server answers a gardenlet that writes its Seed or its Gardenlet with 1,000 references, or
 // with nearly as many as are allowed. In the long form, half of the answers come within 300 ms in a garden with 10,000 objects
 // of each kind.
-func TestAccessManyReferences(t *testing.T) {
-	_, w := landscapeOfItsOwn(t, "mr")
+func accessManyReferences(t *testing.T, dir string) {
+	w := worldOfItsOwn(t, "mr", dir)
 	w.settle(t)
 	count := 10
 	if testutil.Soaking() {

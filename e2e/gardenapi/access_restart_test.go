@@ -29,20 +29,32 @@ func upForWorlds(t *testing.T, dir string, without ...string) {
 	up(t, dir, "--seeds=0", "--controllers="+selection).OK(t)
 }
 
-// landscapeOfItsOwn starts a landscape for one test.
-func landscapeOfItsOwn(t *testing.T, world string, without ...string) (dir string, w *accessWorld) {
+// worldOfItsOwn starts the landscape in a directory, and creates a world in it.
+func worldOfItsOwn(t *testing.T, world, dir string, without ...string) *accessWorld {
 	t.Helper()
-	dir = filepath.Join(t.TempDir(), "landscape")
 	upForWorlds(t, dir, without...)
 	admin, err := clientcmd.BuildConfigFromFlags("", statusOf(t, dir).Kubeconfig)
 	must(t, err)
-	return dir, newAccessWorld(t, world, dir, admin)
+	return newAccessWorld(t, world, dir, admin)
 }
 
-// TestAccessAfterRestart stops a landscape and starts it again: nothing that was not allowed is allowed at any time,
+// TestAccessInTurn has the tests that need a garden for themselves: they stop it or its admission controller, look at all of its
+// objects, fill it, and in the end spoil its RBAC.
+func TestAccessInTurn(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "landscape")
+	t.Run("admission controller down", func(t *testing.T) { admissionControllerDown(t, dir) })
+	t.Run("admission controller of its own", func(t *testing.T) { admissionControllerForGarden(t, dir) })
+	t.Run("restart", func(t *testing.T) { accessAfterRestart(t, dir) })
+	t.Run("many references", func(t *testing.T) { accessManyReferences(t, dir) })
+	t.Run("check while writing", func(t *testing.T) { accessCheckWhileWriting(t, dir) })
+	t.Run("check interrupted", func(t *testing.T) { accessCheckInterrupted(t, dir) })
+	t.Run("check", func(t *testing.T) { accessCheckFindsHoles(t, dir) })
+}
+
+// accessAfterRestart stops a landscape and starts it again: nothing that was not allowed is allowed at any time,
 // and everything that was allowed is allowed again.
-func TestAccessAfterRestart(t *testing.T) {
-	dir, w := landscapeOfItsOwn(t, "rs")
+func accessAfterRestart(t *testing.T, dir string) {
+	w := worldOfItsOwn(t, "rs", dir)
 	w.settle(t)
 	gardenlite(t, dir, "down").OK(t)
 
@@ -113,10 +125,10 @@ func (w *accessWorld) compare(ctx context.Context, users []asker, verbs ...strin
 	return nil
 }
 
-// TestAdmissionControllerDown runs a garden without an admission controller, and then with one in a process of its
+// admissionControllerDown runs a garden without an admission controller, and then with one in a process of its
 // own, which is stopped and started again.
-func TestAdmissionControllerDown(t *testing.T) {
-	dir, w := landscapeOfItsOwn(t, "dn", "admission-controller")
+func admissionControllerDown(t *testing.T, dir string) {
+	w := worldOfItsOwn(t, "dn", dir, "admission-controller")
 	own, foreign := reading("secrets", w.project(), w.a.name+".ssh-keypair"), reading("secrets", w.project(), w.b.name+".ssh-keypair")
 	w.letCreateConfigMaps(t)
 	restricted := creating(meta("v1", "ConfigMap", w.project(), "new", nil))

@@ -40,10 +40,10 @@ func accessCheck(t *testing.T, dir string, code int, args ...string) (report che
 	return report
 }
 
-// TestAccessCheck runs the attacks against a landscape that withstands them, and against one in which RBAC allows
+// accessCheckFindsHoles runs the attacks against a landscape that withstands them, and against one in which RBAC allows
 // attackers everything.
-func TestAccessCheck(t *testing.T) {
-	dir, w := landscapeOfItsOwn(t, "ck")
+func accessCheckFindsHoles(t *testing.T, dir string) {
+	w := worldOfItsOwn(t, "ck", dir)
 	w.entryName(t, w.b.name) // gives the shoot its technical ID
 	before := w.everything(t)
 	report := accessCheck(t, dir, 0, "--victim", w.b.name)
@@ -119,10 +119,10 @@ func (w *accessWorld) expectUnchanged(t *testing.T, before []string) {
 	}
 }
 
-// TestAccessCheckInterrupted ends a check while it runs: after Ctrl-C nothing is left, and after a kill the next
+// accessCheckInterrupted ends a check while it runs: after Ctrl-C nothing is left, and after a kill the next
 // check removes what is left.
-func TestAccessCheckInterrupted(t *testing.T) {
-	dir, w := landscapeOfItsOwn(t, "ci")
+func accessCheckInterrupted(t *testing.T, dir string) {
+	w := worldOfItsOwn(t, "ci", dir)
 	before := w.everything(t)
 	throwaway := func(ctx context.Context) (string, error) {
 		seeds, err := w.at("seeds", "").List(ctx, metav1.ListOptions{LabelSelector: "gardenlite.dev/access-check"})
@@ -155,9 +155,9 @@ func TestAccessCheckInterrupted(t *testing.T) {
 	w.expectUnchanged(t, before)
 }
 
-// TestAccessCheckWhileWriting: attacks are refused while objects come and go, move and refer to others.
-func TestAccessCheckWhileWriting(t *testing.T) {
-	dir, w := landscapeOfItsOwn(t, "cw")
+// accessCheckWhileWriting: attacks are refused while objects come and go, move and refer to others.
+func accessCheckWhileWriting(t *testing.T, dir string) {
+	w := worldOfItsOwn(t, "cw", dir)
 	w.entryName(t, w.b.name)
 	w.createNeutralBinding(t)
 	ctx, cancel := context.WithCancel(t.Context())

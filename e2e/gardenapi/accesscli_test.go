@@ -503,11 +503,10 @@ func reviewAt(t *testing.T, webhook *rest.Config, seed string) (bool, error) {
 	return review.Status.Allowed, err
 }
 
-// TestAdmissionControllerForGarden runs an admission controller in the place of a landscape's own: the garden's API
+// admissionControllerForGarden runs an admission controller in the place of a landscape's own: the garden's API
 // server calls it, with the landscape's certificates and on its port.
-func TestAdmissionControllerForGarden(t *testing.T) {
-	dir := filepath.Join(t.TempDir(), "landscape")
-	up(t, dir, "--datastore", "memory", "--controllers", "*,-admission-controller").OK(t)
+func admissionControllerForGarden(t *testing.T, dir string) {
+	upForWorlds(t, dir, "admission-controller")
 	var status struct{ AdmissionPort int }
 	must(t, json.Unmarshal([]byte(gardenlite(t, dir, "status", "-o", "json").OK(t).Stdout), &status))
 	if r := gardenlite(t, dir, "access", "explain", "--as-seed", "a", "get", "seeds"); r.Code != 1 ||

@@ -34,12 +34,14 @@ spec:
 `)
 }
 
-// TestLeastPrivilegeOfTheStackManager makes the Stack Manager do everything that it does: no request is forbidden,
+// TestLeastPrivilegeOfTheStackManager starts a landscape without the Stack Manager, and again with it. Then it makes the Stack Manager do everything that it does: no request is forbidden,
 // and each right of its role is used.
 func TestLeastPrivilegeOfTheStackManager(t *testing.T) {
 	t.Parallel()
+	dir := filepath.Join(t.TempDir(), "landscape")
+	withoutStackManager(t, dir)
 	log := filepath.Join(t.TempDir(), "audit")
-	l := ownLandscape(t, filepath.Join(t.TempDir(), "landscape"), "--audit-log", log)
+	l := ownLandscape(t, dir, "--audit-log", log)
 	jobs := []place{{schema.GroupVersionResource{Group: "batch", Version: "v1", Resource: "jobs"}, "least", "bucket-controller"}}
 	l.namespace(t, "least")
 	l.install(t, namespaceInstall, "least", "job", l.write(t, "job", jobStack(t, "job.least.example.org")))

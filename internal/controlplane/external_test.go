@@ -1,3 +1,5 @@
+//go:build soak
+
 package controlplane
 
 import (
@@ -13,8 +15,8 @@ import (
 	"github.com/gardenlite/gardenlite/internal/datastore/datastoretest"
 )
 
-// TestExternalDatastores runs two clusters at one endpoint, each with its own prefix, and restarts one.
-func TestExternalDatastores(t *testing.T) {
+// TestDatastoresOfClusters runs two clusters at one endpoint, each with its own prefix, and restarts one.
+func TestDatastoresOfClusters(t *testing.T) {
 	for name, begin := range map[string]func(*testing.T) string{"PostgreSQL": datastoretest.StartPostgreSQL, "etcd": datastoretest.StartEtcd} {
 		t.Run(name, func(t *testing.T) {
 			endpoint := begin(t)
@@ -43,9 +45,9 @@ func TestExternalDatastores(t *testing.T) {
 	}
 }
 
-// TestTwoProcessesAreOneCluster runs a cluster twice on one datastore, as two processes would: each accepts the client
+// TestDatastoresTwoProcessesAreOneCluster runs a cluster twice on one datastore, as two processes would: each accepts the client
 // certificates and the service account tokens of the other one.
-func TestTwoProcessesAreOneCluster(t *testing.T) {
+func TestDatastoresTwoProcessesAreOneCluster(t *testing.T) {
 	endpoint := datastoretest.StartEtcd(t)
 	dir := t.TempDir()
 	config := func(process string) Config {

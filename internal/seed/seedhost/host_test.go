@@ -16,7 +16,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/gardenlite/gardenlite/internal/datastore"
-	"github.com/gardenlite/gardenlite/internal/datastore/datastoretest"
 	"github.com/gardenlite/gardenlite/internal/landscape/control"
 	"github.com/gardenlite/gardenlite/internal/landscape/statedir"
 	"github.com/gardenlite/gardenlite/internal/node/process"
@@ -25,58 +24,60 @@ import (
 // TestSeedClusterOfSameName checks that a cluster can be created with the name of one that was removed, and has none of its
 // objects and authorities. The files of its Pods and the data of its volumes go with it.
 func TestSeedClusterOfSameName(t *testing.T) {
-	for name, endpoint := range map[string]string{"embedded": "sqlite", "external": datastoretest.StartEtcd(t)} {
-		t.Run(name, func(t *testing.T) {
-			h := &Host{cfg: Config{Name: "x", Dir: t.TempDir(), BindAddress: "127.0.0.1", Datastore: endpoint, Status: &control.Store{},
-				Clock: clock.RealClock{}}}
-			folder := filepath.Join(h.cfg.Dir, statedir.ProcessesFolder)
-			var err error
-			h.processes, err = process.Start(process.Config{Dir: folder, Images: &process.Images{}, Clock: h.cfg.Clock, Log: testr.New(t)})
-			if err != nil {
+	testSeedClusterOfSameName(t, "sqlite")
+}
+
+// testSeedClusterOfSameName creates and removes a cluster twice at a datastore.
+func testSeedClusterOfSameName(t *testing.T, endpoint string) {
+	t.Helper()
+	h := &Host{cfg: Config{Name: "x", Dir: t.TempDir(), BindAddress: "127.0.0.1", Datastore: endpoint, Status: &control.Store{},
+		Clock: clock.RealClock{}}}
+	folder := filepath.Join(h.cfg.Dir, statedir.ProcessesFolder)
+	var err error
+	h.processes, err = process.Start(process.Config{Dir: folder, Images: &process.Images{}, Clock: h.cfg.Clock, Log: testr.New(t)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = h.processes.Close() })
+	pod := filepath.Join(folder, "pods", "uid")
+	volume := filepath.Join(folder, process.PersistentFolder, "seed-m", "uid")
+	var authority []byte
+	for range 2 {
+		cluster, err := h.startSeedCluster(t.Context(), "m", 0, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if bytes.Equal(cluster.AdminConfig().CAData, authority) {
+			t.Error("the cluster has the authority of the removed one")
+		}
+		authority = cluster.AdminConfig().CAData
+		c, err := newClient(cluster.AdminConfig())
+		if err != nil {
+			t.Fatal(err)
+		}
+		object := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceDefault, Name: "x"}}
+		if err := c.Get(t.Context(), client.ObjectKeyFromObject(object), object); !apierrors.IsNotFound(err) {
+			t.Errorf("reading an object of the removed cluster: %v", err)
+		}
+		if err := c.Create(t.Context(), object); err != nil {
+			t.Error(err)
+		}
+		for _, dir := range []string{pod, volume} {
+			if err := os.MkdirAll(dir, 0o700); err != nil {
 				t.Fatal(err)
 			}
-			t.Cleanup(func() { _ = h.processes.Close() })
-			pod := filepath.Join(folder, "pods", "uid")
-			volume := filepath.Join(folder, process.PersistentFolder, "seed-m", "uid")
-			var authority []byte
-			for range 2 {
-				cluster, err := h.startSeedCluster(t.Context(), "m", 0, 0)
-				if err != nil {
-					t.Fatal(err)
-				}
-				if bytes.Equal(cluster.AdminConfig().CAData, authority) {
-					t.Error("the cluster has the authority of the removed one")
-				}
-				authority = cluster.AdminConfig().CAData
-				c, err := newClient(cluster.AdminConfig())
-				if err != nil {
-					t.Fatal(err)
-				}
-				object := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceDefault, Name: "x"}}
-				if err := c.Get(t.Context(), client.ObjectKeyFromObject(object), object); !apierrors.IsNotFound(err) {
-					t.Errorf("reading an object of the removed cluster: %v", err)
-				}
-				if err := c.Create(t.Context(), object); err != nil {
-					t.Error(err)
-				}
-				for _, dir := range []string{pod, volume} {
-					if err := os.MkdirAll(dir, 0o700); err != nil {
-						t.Fatal(err)
-					}
-				}
-				if err := os.WriteFile(filepath.Join(pod, "node"), []byte("seed-m"), 0o600); err != nil {
-					t.Fatal(err)
-				}
-				if err := h.removeSeedCluster(t.Context(), "m", cluster); err != nil {
-					t.Fatal(err)
-				}
-				for _, dir := range []string{pod, volume} {
-					if _, err := os.Stat(dir); !errors.Is(err, fs.ErrNotExist) {
-						t.Errorf("%s is left of the removed cluster: %v", dir, err)
-					}
-				}
+		}
+		if err := os.WriteFile(filepath.Join(pod, "node"), []byte("seed-m"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if err := h.removeSeedCluster(t.Context(), "m", cluster); err != nil {
+			t.Fatal(err)
+		}
+		for _, dir := range []string{pod, volume} {
+			if _, err := os.Stat(dir); !errors.Is(err, fs.ErrNotExist) {
+				t.Errorf("%s is left of the removed cluster: %v", dir, err)
 			}
-		})
+		}
 	}
 }
 

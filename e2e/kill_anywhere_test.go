@@ -14,17 +14,15 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// TestKilledAnywhere requests random changes of a Shoot, one after the other, and kills the process after each:
+// killedAnywhere requests random changes of a Shoot, one after the other, and kills the process after each:
 // often before an earlier change is completed. When a change is completed, the Shoot has the machines that were
 // requested last, and no Nodes of other machines.
-func TestKilledAnywhere(t *testing.T) {
-	t.Parallel()
+func (l *landscape) killedAnywhere(t *testing.T, random *rand.Rand) {
 	rounds := 4
 	if testutil.Soaking() {
 		rounds = 100
 	}
-	l := newLandscape(t, "--seeds", "2")
-	k := &killedShoot{l: l, random: killMoments(t), s: &shoot{l: l, name: "anywhere"}}
+	k := &killedShoot{l: l, random: random, s: &shoot{l: l, name: "anywhere"}}
 	k.explains(t)
 	w := &wishes{k: k, seed: "local", machines: 1}
 	l.newShoot(t, k.s.name, func(spec map[string]any) {
@@ -43,6 +41,8 @@ func TestKilledAnywhere(t *testing.T) {
 		}
 	}
 	w.come(t)
+	k.s.delete(t)
+	k.s.waitGone(t)
 }
 
 // wishes are the requested properties of a Shoot.

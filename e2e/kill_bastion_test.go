@@ -4,10 +4,11 @@ import (
 	"bytes"
 	"context"
 	"crypto/ed25519"
-	"crypto/rand"
+	cryptorand "crypto/rand"
 	"errors"
 	"fmt"
 	"maps"
+	"math/rand/v2"
 	"net"
 	"net/netip"
 	"os"
@@ -30,15 +31,13 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 )
 
-// TestKilledUnderBastions kills the process at each of the eight steps of a Bastion's life (docs/bastion.md). After
+// killedUnderBastions kills the process at each of the eight steps of a Bastion's life (docs/bastion.md). After
 // the next start, the Bastion is ready or gone, as expected. A Bastion that a client has seen keeps its address and
 // host key, and nothing listens at the addresses of Bastions that are gone.
-func TestKilledUnderBastions(t *testing.T) {
-	t.Parallel()
-	random := killMoments(t)
-	l := newLandscape(t)
+func (l *landscape) killedUnderBastions(t *testing.T, random *rand.Rand) {
 	k := &killedBastions{l: l, alive: map[string]*killedBastion{}}
 	k.s = l.newShoot(t, "pier", func(spec map[string]any) {
+		spec["seedName"] = "local"
 		spec["provider"].(map[string]any)["workers"].([]any)[0].(map[string]any)["minimum"] = 1
 	})
 	k.s.waitForSucceeded(t)
@@ -75,7 +74,8 @@ func TestKilledUnderBastions(t *testing.T) {
 		k.clear(t)
 	}
 	k.nothingElseListens(t)
-	l.expectNothingForbidden(t)
+	k.s.delete(t)
+	k.s.waitGone(t)
 }
 
 // killedBastions are the Bastions of a Shoot in a landscape whose process is killed.
@@ -107,7 +107,7 @@ func (b *killedBastion) object() *unstructured.Unstructured {
 // expect makes the key of a Bastion, and records that the Bastion has to exist from now on.
 func (k *killedBastions) expect(t *testing.T, name string) *killedBastion {
 	t.Helper()
-	_, key, err := ed25519.GenerateKey(rand.Reader)
+	_, key, err := ed25519.GenerateKey(cryptorand.Reader)
 	must(t, err)
 	b := &killedBastion{k: k, name: name}
 	b.signer, err = ssh.NewSignerFromKey(key)

@@ -1,3 +1,5 @@
+//go:build soak
+
 package e2e
 
 import (
@@ -13,9 +15,9 @@ import (
 	"github.com/gardenlite/gardenlite/internal/datastore/datastoretest"
 )
 
-// TestShootInSharedDatastore: if a landscape's data is in a shared datastore, a Shoot's data is there too, beside
+// TestDatastoresShoot: if a landscape's data is in a shared datastore, a Shoot's data is there too, beside
 // the garden's and those of the seeds. It survives a kill, and is gone when the Shoot is deleted.
-func TestShootInSharedDatastore(t *testing.T) {
+func TestDatastoresShoot(t *testing.T) {
 	t.Parallel()
 	endpoint := datastoretest.StartEtcd(t)
 	l := newLandscape(t, "--datastore", endpoint)

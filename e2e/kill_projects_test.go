@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"math/rand/v2"
 	"slices"
 	"strings"
 	"sync"
@@ -35,14 +36,9 @@ func (f *fates) set(name, fate string) {
 	f.of[name] = fate
 }
 
-// TestKilledUnderProjects kills the process while projects are created and deleted, ten at a time. Acknowledged
+// killedUnderProjects kills the process while projects are created and deleted, ten at a time. Acknowledged
 // requests take effect: a project has everything that it has in an undisturbed landscape, or nothing of it is left.
-func TestKilledUnderProjects(t *testing.T) {
-	t.Parallel()
-	random := killMoments(t)
-	l := stoppedLandscape(t)
-	l.up(t, "--seeds", "1")
-	l.hasOneSeed(t)
+func (l *landscape) killedUnderProjects(t *testing.T, random *rand.Rand) {
 	before := l.mustInventory(t)
 	const example = "k-example"
 	must(t, l.createProject(t.Context(), example))
@@ -68,7 +64,7 @@ func TestKilledUnderProjects(t *testing.T) {
 		delay := within(random, 1500*time.Millisecond)
 		t.Logf("killed %s after the work began", delay)
 		l.workUntilKilled(t, round, delay, projects)
-		l.up(t, "--seeds", "1")
+		l.up(t)
 		l.checkProjects(t, projects, whole)
 	}
 	for name := range projects.of {
@@ -77,7 +73,6 @@ func TestKilledUnderProjects(t *testing.T) {
 		}
 	}
 	l.becomes(t, before, "after all projects were deleted")
-	l.expectNothingForbidden(t)
 }
 
 // workUntilKilled creates ten projects, deletes every other one of them as soon as it exists, and deletes those that

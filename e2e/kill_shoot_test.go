@@ -11,29 +11,17 @@ import (
 	"testing"
 	"time"
 
-	"github.com/gardenlite/gardenlite/internal/testutil"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/kubernetes"
 )
 
-// shootKills returns how often each operation is killed: 50 times in total in the soak.
-func shootKills() int {
-	if testutil.Soaking() {
-		return 10
-	}
-	return 1
-}
-
-// TestKilledUnderShoots kills the process at random moments of a Shoot's operations. After the next start each
+// killedUnderShoots kills the process at random moments of a Shoot's operations. After the next start each
 // operation completes, addresses and certificates are as before, and in the end nothing is left.
-func TestKilledUnderShoots(t *testing.T) {
-	t.Parallel()
-	random := killMoments(t)
-	l := newLandscape(t, "--seeds", "2")
+func (l *landscape) killedUnderShoots(t *testing.T, random *rand.Rand) {
 	before := l.mustInventory(t)
-	for round := range shootKills() {
+	for round := range kills() {
 		k := &killedShoot{l: l, random: random}
 		if round == 0 {
 			k.explains(t)
@@ -41,16 +29,13 @@ func TestKilledUnderShoots(t *testing.T) {
 		k.live(t, round)
 	}
 	l.becomes(t, before, "after all Shoots were deleted")
-	l.expectNothingForbidden(t)
 }
 
-// TestKilledWhileRolling kills the process while machines of a Shoot are replaced one after the other. When that is
+// killedWhileRolling kills the process while machines of a Shoot are replaced one after the other. When that is
 // over there are as many Nodes as machines, all of them ready: no Node of a deleted machine is left.
-func TestKilledWhileRolling(t *testing.T) {
-	t.Parallel()
+func (l *landscape) killedWhileRolling(t *testing.T, random *rand.Rand) {
 	const machines = 4
-	l := newLandscape(t)
-	k := &killedShoot{l: l, random: killMoments(t), s: &shoot{l: l, name: "rolling"}}
+	k := &killedShoot{l: l, random: random, s: &shoot{l: l, name: "rolling"}}
 	pool := func(machineType string) string {
 		return fmt.Sprintf(`{"spec":{"provider":{"workers":[{"name":"worker","minimum":%d,"maximum":%[1]d,"maxSurge":1,`+
 			`"machine":{"type":%q,"image":{"name":"local","version":"1.0.0"}},"zones":["local-a"]}]}}}`, machines, machineType)
@@ -61,11 +46,13 @@ func TestKilledWhileRolling(t *testing.T) {
 	})
 	k.s.waitForSucceeded(t)
 	k.client = clientOf(t, k.s.admin(t))
-	for round := range 2 * shootKills() {
+	for round := range 2 * kills() {
 		k.disturb(t, "a rolling update", 5*time.Second, func() { k.s.patch(t, pool([]string{"local-large", "local"}[round%2])) })
 		k.s.waitForSucceeded(t)
 		k.s.nodes(t, k.client, machines)
 	}
+	k.s.delete(t)
+	k.s.waitGone(t)
 }
 
 // killedShoot is a Shoot whose operations are disturbed.

@@ -3,6 +3,7 @@ package e2e
 import (
 	"context"
 	"fmt"
+	"math/rand/v2"
 	"reflect"
 	"strings"
 	"testing"
@@ -56,11 +57,9 @@ func migrationKills() [][]int {
 	return [][]int{{leaving + 1, between}, {stateWritten, arriving + 50}}
 }
 
-// TestKilledUnderMigration kills the process at certain places of a migration. After the next start the migration
+// killedUnderMigration kills the process at certain places of a migration. After the next start the migration
 // completes, the Shoot has all that it had, and nothing is left on the old seed.
-func TestKilledUnderMigration(t *testing.T) {
-	t.Parallel()
-	l := newLandscape(t, "--seeds", "2")
+func (l *landscape) killedUnderMigration(t *testing.T, _ *rand.Rand) {
 	k := &killedShoot{l: l}
 	k.s = l.newShoot(t, "moved", func(spec map[string]any) {
 		spec["seedName"] = "local"
@@ -93,7 +92,8 @@ func TestKilledUnderMigration(t *testing.T) {
 		k.leftNothingOn(t, from, what)
 		from, to = to, from
 	}
-	l.expectNothingForbidden(t)
+	k.s.delete(t)
+	k.s.waitGone(t)
 }
 
 // stateVersion returns the resource version of the ShootState, or "" if there is none.

@@ -3,7 +3,7 @@ package e2e
 import (
 	"context"
 	"fmt"
-	"maps"
+	"math/rand/v2"
 	"testing"
 	"time"
 
@@ -14,48 +14,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 )
-
-// kills is how often each of these tests kills the process.
-func kills() int {
-	if testutil.Soaking() {
-		return 10
-	}
-	return 1
-}
-
-// TestKilledWhileStarting kills the process while it starts for the first time. The next start has the same
-// result as an undisturbed one.
-func TestKilledWhileStarting(t *testing.T) {
-	t.Parallel()
-	random, most := killMoments(t), 3*time.Second
-	begin := time.Now()
-	undisturbed := newLandscape(t)
-	if testutil.Soaking() {
-		most = max(most, time.Since(begin))
-	}
-	undisturbed.hasOneSeed(t)
-	want := counts(undisturbed.mustInventory(t))
-	undisturbed.kill()
-	for range kills() {
-		delay := within(random, most)
-		t.Run(delay.String(), func(t *testing.T) {
-			l := stoppedLandscape(t)
-			l.start(t)
-			l.killAfter(delay)
-			l.up(t)
-			l.hasOneSeed(t)
-			l.listable = undisturbed.listable
-			eventually(t, shootTimeout, func(ctx context.Context) error {
-				now, err := l.inventory(ctx)
-				if err == nil && !maps.Equal(counts(now), want) {
-					err = fmt.Errorf("objects: %v, of an undisturbed landscape %v", counts(now), want)
-				}
-				return err
-			})
-			l.expectNothingForbidden(t)
-		})
-	}
-}
 
 // hasOneSeed waits until the landscape has one ready seed and what belongs to it, and nothing of the bootstrapping
 // is left.
@@ -142,15 +100,10 @@ func (l *landscape) installationsOnce(ctx context.Context) error {
 	return nil
 }
 
-// TestKilledUnderSeeds kills the process while it registers a second seed, and again while a user removes that seed:
+// killedUnderSeeds kills the process while it registers a second seed, and again while a user removes that seed:
 // the Seed is deleted while its gardenlet runs, and then the seed is not started any more. Nothing of it is left in
 // the garden.
-func TestKilledUnderSeeds(t *testing.T) {
-	t.Parallel()
-	random := killMoments(t)
-	l := stoppedLandscape(t)
-	l.up(t, "--seeds", "1")
-	l.hasOneSeed(t)
+func (l *landscape) killedUnderSeeds(t *testing.T, random *rand.Rand) {
 	before := l.mustInventory(t)
 	l.stop(t)
 	removing := 500 * time.Millisecond // how long a removal takes, roughly

@@ -1,9 +1,10 @@
+//go:build soak
+
 package e2e
 
 import (
 	"context"
 	"fmt"
-	"os"
 	"testing"
 	"time"
 
@@ -13,24 +14,17 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/ptr"
-	"sigs.k8s.io/yaml"
 
 	"github.com/gardenlite/gardenlite/internal/datastore/datastoretest"
-	"github.com/gardenlite/gardenlite/internal/testutil"
 )
 
 // takeover is how long another process may take to do the work of a killed one, on a machine that does nothing else.
 const takeover = 15 * time.Second
 
-// TestTwoProcesses runs one landscape by two processes on one datastore. Each of them is killed once: the other one
-// takes over what only one process does at a time, as soon as the leases expire. The soak measures how long that
-// takes.
-func TestTwoProcesses(t *testing.T) {
+// TestDatastoresTwoProcesses runs one landscape by two processes on one datastore. Each of them is killed once: the other one
+// takes over what only one process does at a time, as soon as the leases expire.
+func TestDatastoresTwoProcesses(t *testing.T) {
 	t.Parallel()
-	timeout := waitTimeout
-	if testutil.Soaking() {
-		timeout = takeover
-	}
 	for name, start := range map[string]func(*testing.T) string{"etcd": datastoretest.StartEtcd, "PostgreSQL": datastoretest.StartPostgreSQL} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -43,11 +37,11 @@ func TestTwoProcesses(t *testing.T) {
 			first.leasesAreShort(t)
 
 			first.kill()
-			works(t, second, "first-killed", timeout)
+			works(t, second, "first-killed", takeover)
 
 			first.up(t, "--datastore", datastore)
 			second.kill()
-			works(t, first, "second-killed", timeout)
+			works(t, first, "second-killed", takeover)
 			first.expectNothingForbidden(t)
 		})
 	}
@@ -71,17 +65,6 @@ func (l *landscape) leasesAreShort(t *testing.T) {
 	if count < 3 {
 		t.Errorf("leaders are elected by only %d Leases", count)
 	}
-}
-
-// sampleShoot returns the sample Shoot with another name.
-func sampleShoot(t *testing.T, name string) *unstructured.Unstructured {
-	t.Helper()
-	data, err := os.ReadFile("../manifests/samples/shoot.yaml")
-	must(t, err)
-	shoot := &unstructured.Unstructured{}
-	must(t, yaml.Unmarshal(data, &shoot.Object))
-	shoot.SetName(name)
-	return shoot
 }
 
 // oneLandscape: the second process has the same objects, and accepts the clients of the first one.

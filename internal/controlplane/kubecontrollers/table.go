@@ -28,13 +28,13 @@ import (
 )
 
 const (
-	// discoverySync is how often the controllers for all resources look for new resources.
-	discoverySync = 2 * time.Second
+	// collectorSync is how often the garbage collector looks for new resources: Kubernetes' does so every 30 s.
+	collectorSync = 5 * time.Second
 	// certificateLife is the lifetime of certificates that controllers sign, if the request has none.
 	certificateLife = 365 * 24 * time.Hour
 	namespaceSync   = 5 * time.Minute
-	// quotaSync is how often quotas are recalculated, from caches. A quota for a resource that is served only after the
-	// quota was created takes effect then.
+	// quotaSync is how often quotas are recalculated, from caches, and new resources are looked for. A quota for a resource
+	// that is served only after the quota was created takes effect then.
 	quotaSync = 30 * time.Second
 )
 
@@ -72,7 +72,7 @@ func newGarbageCollector(ctx context.Context, c *Controllers, client *client, _ 
 	}
 	return together(
 		func(ctx context.Context) { gc.Run(ctx, 5, time.Minute) },
-		func(ctx context.Context) { gc.Sync(ctx, c.discovery, discoverySync) },
+		func(ctx context.Context) { gc.Sync(ctx, c.discovery, collectorSync) },
 	), nil
 }
 
@@ -163,6 +163,6 @@ func newQuota(ctx context.Context, c *Controllers, client *client, _ *handlers) 
 	}
 	return together(
 		func(ctx context.Context) { q.Run(ctx, 2) },
-		func(ctx context.Context) { q.Sync(ctx, discover, discoverySync) },
+		func(ctx context.Context) { q.Sync(ctx, discover, quotaSync) },
 	), nil
 }

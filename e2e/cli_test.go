@@ -19,7 +19,7 @@ import (
 	"testing"
 
 	"github.com/gardenlite/gardenlite/e2e/internal/suite"
-	"github.com/gardenlite/gardenlite/internal/landscape/statedir"
+	"github.com/gardenlite/gardenlite/internal/statedir"
 )
 
 // TestUpDownStatusReset goes through the life of a landscape as a user does.

@@ -9,7 +9,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/gardenlite/gardenlite/internal/controlplane"
-	"github.com/gardenlite/gardenlite/internal/landscape/statedir"
+	"github.com/gardenlite/gardenlite/internal/statedir"
 )
 
 // writeLandscape makes a state directory with a kubeconfig of a landscape, and returns the path of that.

@@ -10,7 +10,7 @@ import (
 
 	"golang.org/x/term"
 
-	"github.com/gardenlite/gardenlite/internal/landscape/control"
+	"github.com/gardenlite/gardenlite/internal/control"
 )
 
 // progressMessage is a message of the process in the background to the process that started it, one line of JSON

@@ -15,8 +15,8 @@ import (
 
 	"github.com/gardenlite/gardenlite/internal/garden/stacks/stackclient"
 	"github.com/gardenlite/gardenlite/internal/garden/stacks/v1alpha1"
-	"github.com/gardenlite/gardenlite/internal/landscape/statedir"
 	"github.com/gardenlite/gardenlite/internal/node/process"
+	"github.com/gardenlite/gardenlite/internal/statedir"
 	"github.com/gardenlite/gardenlite/internal/usage"
 )
 

@@ -16,6 +16,7 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/gardenlite/gardenlite/internal/authz/server"
+	"github.com/gardenlite/gardenlite/internal/control"
 	"github.com/gardenlite/gardenlite/internal/controlplane/kubecontrollers"
 	"github.com/gardenlite/gardenlite/internal/controlplane/quirks"
 	"github.com/gardenlite/gardenlite/internal/datastore"
@@ -23,11 +24,10 @@ import (
 	"github.com/gardenlite/gardenlite/internal/garbage"
 	"github.com/gardenlite/gardenlite/internal/garden"
 	"github.com/gardenlite/gardenlite/internal/garden/bootstraptoken"
-	"github.com/gardenlite/gardenlite/internal/landscape/control"
-	"github.com/gardenlite/gardenlite/internal/landscape/statedir"
-	"github.com/gardenlite/gardenlite/internal/landscape/supervisor"
 	"github.com/gardenlite/gardenlite/internal/node/process"
 	"github.com/gardenlite/gardenlite/internal/seed/seedhost"
+	"github.com/gardenlite/gardenlite/internal/statedir"
+	"github.com/gardenlite/gardenlite/internal/supervisor"
 	"github.com/gardenlite/gardenlite/internal/version"
 )
 

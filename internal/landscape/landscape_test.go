@@ -6,8 +6,8 @@ import (
 
 	"k8s.io/utils/clock"
 
-	"github.com/gardenlite/gardenlite/internal/landscape/statedir"
-	"github.com/gardenlite/gardenlite/internal/landscape/supervisor"
+	"github.com/gardenlite/gardenlite/internal/statedir"
+	"github.com/gardenlite/gardenlite/internal/supervisor"
 )
 
 // TestInterruptedStartKeepsPorts checks that a start that ends before the API servers listen keeps the ports of the last run.

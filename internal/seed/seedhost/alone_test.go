@@ -14,7 +14,7 @@ import (
 	certutil "k8s.io/client-go/util/cert"
 	"k8s.io/utils/clock"
 
-	"github.com/gardenlite/gardenlite/internal/landscape/control"
+	"github.com/gardenlite/gardenlite/internal/control"
 	"github.com/gardenlite/gardenlite/internal/seed/gardenlet/bootstrap"
 	"github.com/gardenlite/gardenlite/internal/seed/gardenlet/controllerutils"
 )

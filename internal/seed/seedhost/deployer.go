@@ -13,10 +13,10 @@ import (
 
 	"k8s.io/klog/v2"
 
+	"github.com/gardenlite/gardenlite/internal/control"
 	"github.com/gardenlite/gardenlite/internal/fsutil"
-	"github.com/gardenlite/gardenlite/internal/landscape/control"
-	"github.com/gardenlite/gardenlite/internal/landscape/statedir"
 	"github.com/gardenlite/gardenlite/internal/seed/gardenlet/deployment"
+	"github.com/gardenlite/gardenlite/internal/statedir"
 )
 
 // deployer implements deployment.Deployer: it runs the gardenlets, and clusters for their seeds, in this process.

@@ -10,10 +10,10 @@ import (
 
 	"k8s.io/utils/clock"
 
-	"github.com/gardenlite/gardenlite/internal/landscape/control"
-	"github.com/gardenlite/gardenlite/internal/landscape/statedir"
+	"github.com/gardenlite/gardenlite/internal/control"
 	"github.com/gardenlite/gardenlite/internal/seed/gardenlet/deployment"
 	"github.com/gardenlite/gardenlite/internal/shootplane"
+	"github.com/gardenlite/gardenlite/internal/statedir"
 )
 
 // TestDeploysAgainAfterFailure checks that a gardenlet whose deployment has failed is deployed again with the same

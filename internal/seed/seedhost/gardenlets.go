@@ -23,13 +23,13 @@ import (
 	"k8s.io/klog/v2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/gardenlite/gardenlite/internal/landscape/control"
-	"github.com/gardenlite/gardenlite/internal/landscape/statedir"
-	"github.com/gardenlite/gardenlite/internal/landscape/supervisor"
+	"github.com/gardenlite/gardenlite/internal/control"
 	"github.com/gardenlite/gardenlite/internal/seed"
 	"github.com/gardenlite/gardenlite/internal/seed/gardenlet"
 	"github.com/gardenlite/gardenlite/internal/seed/provider"
 	"github.com/gardenlite/gardenlite/internal/seed/resourcemanager"
+	"github.com/gardenlite/gardenlite/internal/statedir"
+	"github.com/gardenlite/gardenlite/internal/supervisor"
 	"github.com/gardenlite/gardenlite/internal/version"
 )
 

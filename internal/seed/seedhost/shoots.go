@@ -12,13 +12,13 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/klog/v2"
 
+	"github.com/gardenlite/gardenlite/internal/control"
 	"github.com/gardenlite/gardenlite/internal/controlplane"
 	"github.com/gardenlite/gardenlite/internal/datastore"
-	"github.com/gardenlite/gardenlite/internal/landscape/control"
-	"github.com/gardenlite/gardenlite/internal/landscape/statedir"
-	"github.com/gardenlite/gardenlite/internal/landscape/supervisor"
 	"github.com/gardenlite/gardenlite/internal/seed"
 	"github.com/gardenlite/gardenlite/internal/shootplane"
+	"github.com/gardenlite/gardenlite/internal/statedir"
+	"github.com/gardenlite/gardenlite/internal/supervisor"
 )
 
 // controlPlanes is the name of the component that runs the control planes of shoots in a seed.

@@ -7,8 +7,8 @@ import (
 	"sync"
 	"time"
 
-	"github.com/gardenlite/gardenlite/internal/landscape/statedir"
 	"github.com/gardenlite/gardenlite/internal/node/process"
+	"github.com/gardenlite/gardenlite/internal/statedir"
 )
 
 // The states of a landscape, and of its clusters and components.

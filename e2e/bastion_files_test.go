@@ -50,8 +50,7 @@ func (s *shoot) copiesFiles(t *testing.T, node, address string) {
 		return
 	}
 	c.config = strings.TrimSpace(c.run(t, binary, "ssh", "--data-dir", s.l.dir, "dev/"+s.name, node, "--config").OK(t).Stdout)
-	t.Run("scp", func(t *testing.T) { c.thereAndBack(t, "new", nil) })
-	t.Run("scp -O", func(t *testing.T) { c.thereAndBack(t, "old", []string{"-O"}) })
+	t.Run("scp", c.thereAndBack)
 	t.Run("folder", c.folder)
 	t.Run("ProxyCommand", c.byProxyCommand)
 	t.Run("sftp", c.sftp)
@@ -109,11 +108,12 @@ func (c *cargo) is(t *testing.T, name string, kept bool) {
 	}
 }
 
-// thereAndBack copies the file to the node and back with scp and the given options.
-func (c *cargo) thereAndBack(t *testing.T, name string, options []string) {
+// thereAndBack copies the file to the node and back with scp. The original protocol of scp is refused.
+func (c *cargo) thereAndBack(t *testing.T) {
+	const name = "by-scp"
 	scp := func(args ...string) result {
 		t.Helper()
-		return c.run(t, "scp", append(append([]string{"-F", c.config, "-p"}, options...), args...)...)
+		return c.run(t, "scp", append([]string{"-F", c.config, "-p"}, args...)...)
 	}
 	scp(c.file, c.node+":"+name).OK(t)
 	if got := c.run(t, "ssh", "-F", c.config, c.node, "stat -c '%a %U %s %Y' "+name).OK(t).Stdout; got != fmt.Sprintf(
@@ -131,9 +131,14 @@ func (c *cargo) thereAndBack(t *testing.T, name string, options []string) {
 	if r := scp(c.node+":/etc/shadow", back); r.Code == 0 {
 		t.Error("the user gets /etc/shadow")
 	}
+	for _, way := range [][]string{{c.file, c.node + ":old"}, {c.node + ":" + name, back}} {
+		if r := scp(append([]string{"-O"}, way...)...); r.Code == 0 || !strings.Contains(r.Stdout+r.Stderr, "scp without -O") {
+			t.Errorf("scp -O: status %d, %s%s", r.Code, r.Stdout, r.Stderr)
+		}
+	}
 }
 
-// folder copies a folder to the node with one protocol, and back with the other one.
+// folder copies a folder to the node, and back.
 func (c *cargo) folder(t *testing.T) {
 	from, to := filepath.Join(t.TempDir(), "tree"), filepath.Join(t.TempDir(), "tree")
 	must(t, os.MkdirAll(filepath.Join(from, "in", "side"), 0o750))
@@ -141,14 +146,10 @@ func (c *cargo) folder(t *testing.T) {
 		must(t, os.WriteFile(filepath.Join(from, name), []byte(name), 0o600))
 	}
 	c.run(t, "scp", "-F", c.config, "-r", from, c.node+":one").OK(t)
-	c.run(t, "scp", "-F", c.config, "-r", "-O", c.node+":one", to).OK(t)
-	c.run(t, "scp", "-F", c.config, "-r", "-O", to, c.node+":two").OK(t)
-	c.run(t, "scp", "-F", c.config, "-r", c.node+":two", filepath.Join(to, "again")).OK(t)
-	for _, dir := range []string{to, filepath.Join(to, "again")} {
-		for _, name := range []string{"in/side/a", "in/b", "c d"} {
-			if data, err := os.ReadFile(filepath.Join(dir, name)); string(data) != name {
-				t.Errorf("%s: %q, %v", name, data, err)
-			}
+	c.run(t, "scp", "-F", c.config, "-r", c.node+":one", to).OK(t)
+	for _, name := range []string{"in/side/a", "in/b", "c d"} {
+		if data, err := os.ReadFile(filepath.Join(to, name)); string(data) != name {
+			t.Errorf("%s: %q, %v", name, data, err)
 		}
 	}
 }
@@ -163,7 +164,7 @@ func (c *cargo) byProxyCommand(t *testing.T) {
 		t.Fatalf("this is no command line of ssh with a ProxyCommand: %s", line)
 	}
 	back := filepath.Join(t.TempDir(), "back")
-	script := fmt.Sprintf("set -e\nscp -q %[1]s '%[2]s' %[3]s:by-command\nscp -q -O %[1]s %[3]s:by-command '%[4]s'\n",
+	script := fmt.Sprintf("set -e\nscp -q %[1]s '%[2]s' %[3]s:by-command\nscp -q %[1]s %[3]s:by-command '%[4]s'\n",
 		options, c.file, c.node, back)
 	c.run(t, "sh", "-c", script).OK(t)
 	c.is(t, back, false)
@@ -216,19 +217,6 @@ func (c *cargo) byLibrary(t *testing.T) {
 	f.put("by-sftp", c.content)
 	if got := f.get("by-sftp"); !bytes.Equal(got, c.content) {
 		t.Errorf("by sftp: %d bytes have come back, not the %d that were sent", len(got), len(c.content))
-	}
-	session, err := inner.NewSession()
-	must(t, err)
-	session.Stdin = io.MultiReader(strings.NewReader(fmt.Sprintf("C0600 %d x\n", len(c.content))), bytes.NewReader(c.content),
-		strings.NewReader("\x00"))
-	if out, err := session.Output("scp -t by-scp"); err != nil || string(out) != "\x00\x00\x00" {
-		t.Errorf("scp to the node: %q, %v", out, err)
-	}
-	session, err = inner.NewSession()
-	must(t, err)
-	if out, err := session.Output("cmp by-scp by-sftp 2>/dev/null || sha256sum < by-scp; sha256sum < by-sftp"); err != nil ||
-		strings.Count(string(out), strings.Fields(string(out))[0]) != 2 {
-		t.Errorf("what came by scp is not what came by sftp: %q, %v", out, err)
 	}
 	for where, machine := range map[string]*ssh.Client{"the bastion": client, "the node": inner} {
 		f := newFileSession(t, machine)

@@ -2,7 +2,7 @@ package machine
 
 import (
 	"encoding/binary"
-	"fmt"
+	"errors"
 	"io"
 	"strings"
 	"testing"
@@ -149,20 +149,21 @@ func TestSFTPRefused(t *testing.T) {
 	}
 }
 
-// The old protocol, as scp -O speaks it.
+// A client that insists on the original protocol of scp, as "scp -O" does, gets an error that says what to use instead.
 func TestSCPOverSSH(t *testing.T) {
 	l := withSSH(t)
-	content := strings.Repeat("0123456789abcdef", 1<<16) // 1 MiB
-	sent := fmt.Sprintf("C0640 %d big\n%s\x00", len(content), content)
-	session := l.session(t)
-	session.Stdin = strings.NewReader(sent)
-	if out, err := session.Output("scp -t 'a file'"); err != nil || string(out) != "\x00\x00\x00" {
-		t.Errorf("to the machine: %q, %v", out, err)
+	for _, command := range []string{"scp -t f", "scp -f /etc/passwd", "scp -r -p -t ."} {
+		session := l.session(t)
+		session.Stdin = strings.NewReader("\x00C0640 1 f\nx\x00")
+		out, err := session.Output(command)
+		var exit *ssh.ExitError
+		if !errors.As(err, &exit) || exit.ExitStatus() != 1 || !strings.HasPrefix(string(out), "\x02scp: ") ||
+			!strings.HasSuffix(string(out), "use sftp, or scp without -O\n") {
+			t.Errorf("%s: %q, %v", command, out, err)
+		}
 	}
-	session = l.session(t)
-	session.Stdin = strings.NewReader("\x00\x00\x00")
-	if out, err := session.Output("scp -f a*"); err != nil || string(out) != strings.Replace(sent, " big", " a file", 1) {
-		t.Errorf("from the machine: %d bytes, not %d, %v", len(out), len(sent), err)
+	if out, err := l.session(t).Output("ls f 2>&1"); err == nil {
+		t.Errorf("there is a file: %s", out)
 	}
 }
 

@@ -104,3 +104,13 @@ func sleepProgram(p *Process, f flags) int {
 	}
 	return boolStatus(p.sleep(d) == nil)
 }
+
+// scpProgram refuses transfers. The scp of another machine speaks its original protocol to scp -t or -f here, if its
+// user asks for that by -O; a line after the byte 2 is an error to it, which it shows.
+func scpProgram(p *Process, f flags) int {
+	if !f.has('t') && !f.has('f') {
+		return p.Failf(255, noNetwork)
+	}
+	p.Printf("\x02scp: not on this machine: use sftp, or scp without -O\n")
+	return 1
+}

@@ -64,7 +64,7 @@ func TestScripts(t *testing.T) {
 			`-un; cat /etc/shadow 2>/dev/null || echo no; sudo -n id -u; echo x > /etc/x || echo ro'; ls -ld ~gard | cut -c1-10`,
 			"uid=1000(gard) gid=1000(gard) groups=1000(gard),27(sudo)\ngard\nno\n0\nro\ndrwxr-x---\n", 0},
 		"passwords": {`echo root:x | chpasswd; echo $?; passwd root; echo $?; useradd -p x y; echo $?`, "1\n1\n2\n", 0},
-		"network":   {`curl -s http://x; echo $?; ssh x; echo $?; openssl version; echo $?`, "7\n255\n127\n", 0},
+		"network":   {`curl -s http://x; echo $?; ssh x; echo $?; scp f x:f; echo $?; openssl version; echo $?`, "7\n255\n255\n127\n", 0},
 		"scripts": {`printf '#!/bin/bash\necho "$0 $1"; exit 3\n' > s; chmod +x s; ./s z; echo $?; bash -c 'echo $0 ` +
 			`$1' n m; X=1 bash -c 'echo $X'; echo 'y=2' > i; . ./i; echo $y; env -i A=1 env`, "./s z\n3\nn m\n1\n2\nA=1\n", 0},
 		"syntax":   {`echo a; if`, "", 2},

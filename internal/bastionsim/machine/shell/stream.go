@@ -17,7 +17,6 @@ type file struct {
 	writer func(ctx context.Context, p []byte) (int, error) // nil: not for writing
 	closer func()
 	tty    bool
-	output bool // of the session, whose length is limited
 }
 
 func newFile(reader, writer func(context.Context, []byte) (int, error), closer func()) *file {
@@ -54,7 +53,7 @@ func (r *run) counted(w io.Writer) *file {
 		w = io.Discard
 	}
 	var mu sync.Mutex
-	f := newFile(nil, func(_ context.Context, p []byte) (int, error) {
+	return newFile(nil, func(_ context.Context, p []byte) (int, error) {
 		mu.Lock()
 		defer mu.Unlock()
 		left := r.limits.Output - r.output.Add(int64(len(p))) + int64(len(p))
@@ -64,8 +63,6 @@ func (r *run) counted(w io.Writer) *file {
 		n, _ := w.Write(p[:max(0, left)]) // the error of the limit is returned
 		return n, r.kill("output")
 	}, nil)
-	f.output = true
-	return f
 }
 
 const pipeSize = 64 << 10
@@ -208,14 +205,4 @@ func (s *stream) Write(p []byte) (int, error) {
 	n, err := s.file.writer(s.sh.ctx, p)
 	s.broken = s.broken || errors.Is(err, syscall.EPIPE)
 	return n, err
-}
-
-// uncounted writes to a stream without counting the bytes as output, because the content of a file is finite.
-type uncounted struct{ *stream }
-
-func (u uncounted) Write(p []byte) (int, error) {
-	if u.file != nil && u.file.output {
-		u.sh.r.output.Add(int64(-len(p)))
-	}
-	return u.stream.Write(p)
 }

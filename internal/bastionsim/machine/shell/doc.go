@@ -1,9 +1,9 @@
 // Package shell runs scripts, command lines and interactive sessions of a simulated machine.
 //
 // It reads the language of bash with mvdan.cc/sh/v3/syntax and executes it itself, not with that module's interpreter,
-// which asks the host for users, processes and files and has no limits on memory and depth. Here a script sees a
-// vfs.View, the environment that it was given and the commands of the tables in this package. Nothing starts a
-// process, opens a socket or reads a file of the host, and escape_test.go checks that no such package is imported.
+// which a script can make end the whole process (docs/architecture.md has the scripts). Here a script sees a vfs.View,
+// the environment that it was given and the commands of the tables in this package. Nothing starts a process, opens a
+// socket or reads a file of the host, and escape_test.go checks that no such package is imported.
 //
 // Package expand of that module is used only for what can be bounded before the call: braces, escape sequences,
 // arithmetic operators, fields of lines, names of files. The rest of it multiplies strings and compiles patterns of any

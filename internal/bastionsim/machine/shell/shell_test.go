@@ -308,7 +308,11 @@ func FuzzScript(f *testing.F) {
 	for _, script := range []string{"", "echo ${x", "a=(", "((", "[[ -n", "cat <<E", "${x@Z}", "$((1#2))", "${a[-1]}", "${!}",
 		"f(){ }", "case x in", "\x00", "echo $'\\c'", "printf %", "${x:-9223372036854775808}", "x[9223372036854775807]=1", "sed 's", "grep '['",
 		"find -name", "cut -f", "test ( (", "tr a-", "head -c -99999999", "seq 9223372036854775800 9223372036854775807", "chmod + /tmp",
-		"date +%", "sort -k", "xargs -I", "printf '%*d' -9999999999 1", "{1..}", "declare -n r=r; r=1; echo $r", "${#@}${@:0:-1}", "()0"} {
+		"date +%", "sort -k", "xargs -I", "printf '%*d' -9999999999 1", "{1..}", "declare -n r=r; r=1; echo $r", "${#@}${@:0:-1}", "()0",
+		// What ends mvdan.cc/sh/v3/interp, or never ends in it.
+		"x='@('; for i in {1..24}; do x=$x$x; done; [[ a == $x ]]", "x='@(@(@(@(@(@(@(@(@(@(@(@(@(@(@(@('; [[ a == $x$x ]]",
+		"{ getopts abc o -abc; getopts abc o -a; } | :", "declare -A m=(a b) | :", "shift -1 | :", "declare -A m; echo ${m[1+1]} | :",
+		"y=aaaaaaaa; for i in {1..12}; do y=$y$y; done; y=${y//a/$y}", "p='?'; for i in {1..22}; do p=$p$p; done; echo ${p%%$p} | :"} {
 		f.Add(script)
 	}
 	f.Fuzz(func(t *testing.T, script string) {

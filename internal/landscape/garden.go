@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"sync/atomic"
 	"time"
 
 	"k8s.io/client-go/rest"
@@ -104,10 +105,10 @@ func (l *Landscape) applyManifests(ctx context.Context) error {
 	return nil
 }
 
-// admission is the admission controller of the landscape; controller is nil until it is started.
+// admission is the admission controller of the landscape; controller has none until it is started.
 type admission struct {
 	*server.Embedded
-	controller *server.Controller
+	controller atomic.Pointer[server.Controller]
 }
 
 // listenAdmission listens on a port for the webhooks, the previous one if it is free.
@@ -141,52 +142,41 @@ func (l *Landscape) startAdmission(ctx context.Context) error {
 		// The API server keeps asking: gardenlets are refused until another admission controller answers on the port.
 		return l.admission.Close()
 	}
-	l.store.SetComponentState(admissionController, control.StateStarting, "")
 	apiserver := l.garden.Server()
 	config, err := apiserver.ClientConfig(admissionController, server.User)
 	if err != nil {
 		return err
 	}
-	c, err := l.admission.New(ctx, config, l.garden.AdminConfig(), apiserver.PKI(), l.cfg.Clock,
-		klog.Background().WithName(admissionController))
+	stop, err := l.supervisor.Start(admissionController, func() (supervisor.Runner, error) {
+		install, cancel := context.WithTimeout(context.WithoutCancel(ctx), l.cfg.ReadyTimeout)
+		defer cancel()
+		c, err := l.admission.New(install, config, l.garden.AdminConfig(), apiserver.PKI(), l.cfg.Clock,
+			klog.Background().WithName(admissionController))
+		l.admission.controller.Store(c)
+		return c, err
+	})
 	if err != nil {
 		return err
 	}
-	l.admission.controller = c
-	runCtx, cancel := context.WithCancel(context.Background())
-	ended := make(chan error, 1)
-	go func() {
-		err := c.Run(runCtx)
-		if runCtx.Err() == nil {
-			klog.Background().Error(err, "The admission controller has ended by itself")
-			l.store.SetComponentState(admissionController, control.StateFailed, err.Error())
-		}
-		ended <- err
-	}()
-	l.onClose(func() error {
-		l.store.SetComponentState(admissionController, control.StateStopping, "")
-		cancel()
-		return <-ended
-	})
-	if err := c.WaitSynced(ctx, func(string) {}); err != nil {
+	l.onClose(func() error { stop(); return nil })
+	if err := l.admission.controller.Load().WaitSynced(ctx, func(string) {}); err != nil {
 		return err
 	}
-	l.store.SetComponentState(admissionController, control.StateReady, "")
 	l.store.RecordStep("admission controller", time.Since(begin))
 	return nil
 }
 
-// inspected returns the controller that explains access to the garden. It returns an error until the landscape is
-// ready, because another goroutine writes these fields before.
+// inspected returns the controller that explains access to the garden, or an error until the landscape is ready.
 func (l *Landscape) inspected() (*server.Controller, *rest.Config, error) {
 	if state := l.store.State(); state != control.StateReady {
 		return nil, nil, fmt.Errorf("the landscape is not ready: it is %s; wait with \"gardenlite status --wait\"", state)
 	}
-	if l.admission.controller == nil {
+	controller := l.admission.controller.Load()
+	if controller == nil {
 		return nil, nil, errors.New("the landscape runs without the " + admissionController +
 			", so nothing is allowed to gardenlets beyond RBAC: start it without -" + admissionController + " in --controllers")
 	}
-	return l.admission.controller, l.garden.AdminConfig(), nil
+	return controller, l.garden.AdminConfig(), nil
 }
 
 // syncedRunner is a component that reports whether its caches have synced.

@@ -108,11 +108,14 @@ func (c *Controller) Run(parent context.Context) error {
 	return group.Wait()
 }
 
+// HasSynced reports whether the graph has synced.
+func (c *Controller) HasSynced() bool { return c.syncer.HasSynced() }
+
 // WaitSynced waits until the graph has synced. It periodically calls onWait with the resources for which it waits.
 func (c *Controller) WaitSynced(ctx context.Context, onWait func(missing string)) error {
 	next := time.Now().Add(3 * time.Second)
 	err := wait.PollUntilContextCancel(ctx, 5*time.Millisecond, true, func(context.Context) (bool, error) {
-		synced, now := c.syncer.HasSynced(), time.Now()
+		synced, now := c.HasSynced(), time.Now()
 		if !synced && now.After(next) {
 			onWait(c.syncer.Missing())
 			next = now.Add(30 * time.Second)

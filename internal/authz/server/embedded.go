@@ -24,6 +24,7 @@ const loopback = "127.0.0.1"
 // Embedded is the admission controller of a garden in the same process.
 type Embedded struct {
 	listener net.Listener
+	taken    bool // by a controller, which closes the listener
 }
 
 // Listen opens the port of the webhooks; 0 chooses a free one.
@@ -32,11 +33,24 @@ func Listen(port int) (*Embedded, error) {
 	if err != nil {
 		return nil, fmt.Errorf("listening for the admission webhooks: %w", err)
 	}
-	return &Embedded{listener}, nil
+	return &Embedded{listener: listener}, nil
 }
 
 // Close closes the port, if the controller has not closed it.
 func (e *Embedded) Close() error { return e.listener.Close() }
+
+// take returns the listener for a new controller. After the first one it listens at the same address again.
+func (e *Embedded) take() (net.Listener, error) {
+	if e.taken {
+		listener, err := net.Listen("tcp", e.listener.Addr().String())
+		if err != nil {
+			return nil, fmt.Errorf("listening for the admission webhooks again: %w", err)
+		}
+		e.listener = listener
+	}
+	e.taken = true
+	return e.listener, nil
+}
 
 // Port returns the port of the webhooks.
 func (e *Embedded) Port() int { return e.listener.Addr().(*net.TCPAddr).Port }
@@ -59,12 +73,17 @@ func (e *Embedded) WriteFiles(p *pki.PKI, folder string) ([]string, error) {
 		KeyFile: client.KeyFile}.WriteFiles(folder)
 }
 
-// New returns the controller, and installs the admission webhook with the permissions of admin.
+// New returns the controller, and installs the admission webhook with the permissions of admin. It can be called again when
+// that controller has ended.
 func (e *Embedded) New(ctx context.Context, config, admin *rest.Config, p *pki.PKI, clk clock.Clock, log logr.Logger) (*Controller, error) {
+	listener, err := e.take()
+	if err != nil {
+		return nil, err
+	}
 	authorities := x509.NewCertPool()
 	authorities.AppendCertsFromPEM(p.CAPEM())
 	c, err := New(Config{
-		REST: config, Listener: e.listener, CAPEM: p.CAPEM(), CertFile: p.ServingCertFile(), KeyFile: p.ServingKeyFile(),
+		REST: config, Listener: listener, CAPEM: p.CAPEM(), CertFile: p.ServingCertFile(), KeyFile: p.ServingKeyFile(),
 		ClientCAs: authorities, ClientNames: []string{ClientUser}, Debug: true, Clock: clk, Log: log,
 	})
 	if err != nil {

@@ -149,3 +149,24 @@ func TestAloneTakesTheSamePort(t *testing.T) {
 		t.Errorf("on %s, and before on %s", again.Addr(), other.Addr())
 	}
 }
+
+// TestListensAgain checks that a controller that takes the place of one that has ended listens at the same address.
+func TestListensAgain(t *testing.T) {
+	embedded, err := Listen(0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	port := embedded.Port()
+	for range 3 {
+		listener, err := embedded.take()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if embedded.Port() != port || listener.Addr().String() != embedded.Services()["garden/"+ServiceName].Host {
+			t.Errorf("it listens at %s, and the Service is %v; the first port was %d", listener.Addr(), embedded.Services(), port)
+		}
+		if err := listener.Close(); err != nil { // as a controller does when it ends
+			t.Fatal(err)
+		}
+	}
+}

@@ -11,6 +11,7 @@ import (
 
 	apiextensionsapiserver "k8s.io/apiextensions-apiserver/pkg/apiserver"
 	"k8s.io/apiextensions-apiserver/pkg/client/clientset/clientset"
+	crdinformers "k8s.io/apiextensions-apiserver/pkg/client/informers/externalversions/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/sets"
@@ -21,8 +22,10 @@ import (
 	"k8s.io/apiserver/pkg/util/notfoundhandler"
 	"k8s.io/apiserver/pkg/util/webhook"
 	"k8s.io/client-go/informers"
+	aggregatorapiserver "k8s.io/kube-aggregator/pkg/apiserver"
 	aggregatorscheme "k8s.io/kube-aggregator/pkg/apiserver/scheme"
 	openapicommon "k8s.io/kube-openapi/pkg/common"
+	"k8s.io/kubernetes/cmd/kube-apiserver/app/options"
 	"k8s.io/kubernetes/pkg/api/legacyscheme"
 	controlplaneapiserver "k8s.io/kubernetes/pkg/controlplane/apiserver"
 	metricsv1beta1 "k8s.io/metrics/pkg/apis/metrics/v1beta1"
@@ -68,6 +71,8 @@ type chain struct {
 // process, and are not safe for concurrent use.
 var building sync.Mutex
 
+// newChain builds the chain as Kubernetes' CreateServerChain does: from options over a configuration to servers, each of which
+// delegates to the one before.
 func newChain(ctx context.Context, s *Server, listener net.Listener) (*chain, error) {
 	building.Lock()
 	defer building.Unlock()
@@ -75,123 +80,197 @@ func newChain(ctx context.Context, s *Server, listener net.Listener) (*chain, er
 	if err != nil {
 		return nil, err
 	}
-	schemes := []*runtime.Scheme{legacyscheme.Scheme, apiextensionsapiserver.Scheme, aggregatorscheme.Scheme}
-	definitions := openapicommon.GetOpenAPIDefinitions(kubeDefinitions)
-	priorities := servedPriorities()
+	config, err := newChainConfig(s, opts)
+	if err != nil {
+		return nil, err
+	}
+	custom, err := config.newCustomResources()
+	if err != nil {
+		return nil, err
+	}
+	kube, err := config.newKube(custom.GenericAPIServer)
+	if err != nil {
+		return nil, err
+	}
+	extension, err := config.newExtension(kube)
+	if err != nil {
+		return nil, err
+	}
+	aggregator, err := config.newAggregator(extension, custom.Informers.Apiextensions().V1().CustomResourceDefinitions())
+	if err != nil {
+		return nil, err
+	}
+	prepared, err := aggregator.PrepareRun()
+	if err != nil {
+		return nil, fmt.Errorf("preparing the API server: %w", err)
+	}
+	for _, server := range []*genericapiserver.GenericAPIServer{custom.GenericAPIServer, kube, extension, aggregator.GenericAPIServer} {
+		quirks.SharePatterns(server.Handler.GoRestfulContainer)
+	}
+	return &chain{run: prepared.Run, handler: aggregator.GenericAPIServer.Handler}, nil
+}
+
+// apiGroups are the API groups that a chain serves.
+type apiGroups struct {
+	schemes     []*runtime.Scheme
+	definitions openapicommon.GetOpenAPIDefinitions
+	priorities  map[schema.GroupVersion]controlplaneapiserver.APIServicePriority
+}
+
+func (s *Server) apiGroups() apiGroups {
+	groups := apiGroups{
+		schemes:     []*runtime.Scheme{legacyscheme.Scheme, apiextensionsapiserver.Scheme, aggregatorscheme.Scheme},
+		definitions: kubeDefinitions, priorities: servedPriorities(),
+	}
 	if s.cfg.DialNode != nil {
-		schemes = append(schemes, metricsScheme)
-		priorities[metricsv1beta1.SchemeGroupVersion] = metricsPriority
+		groups.schemes = append(groups.schemes, metricsScheme)
+		groups.priorities[metricsv1beta1.SchemeGroupVersion] = metricsPriority
 	}
 	if ext := s.cfg.Extension; ext != nil {
-		schemes = append(schemes, ext.Scheme())
-		definitions = func(ref openapicommon.ReferenceCallback) map[string]openapicommon.OpenAPIDefinition {
+		groups.schemes = append(groups.schemes, ext.Scheme())
+		groups.definitions = func(ref openapicommon.ReferenceCallback) map[string]openapicommon.OpenAPIDefinition {
 			merged := kubeDefinitions(ref)
 			maps.Copy(merged, ext.OpenAPIDefinitions(ref))
 			return merged
 		}
-		maps.Copy(priorities, ext.Priorities())
+		maps.Copy(groups.priorities, ext.Priorities())
 	}
+	return groups
+}
 
-	common, err := newGeneric(opts.CompletedOptions, schemes, definitions, s.connection)
+// chainConfig is the configuration of the servers of a chain.
+type chainConfig struct {
+	server     *Server
+	groups     apiGroups
+	generic    *genericapiserver.Config
+	custom     *apiextensionsapiserver.Config
+	kube       *kubeConfig
+	aggregator *aggregatorapiserver.Config
+	// extension is the input of the Extension, but for its Delegate.
+	extension ExtensionInput
+}
+
+func newChainConfig(s *Server, opts options.CompletedOptions) (*chainConfig, error) {
+	c := &chainConfig{server: s, groups: s.apiGroups()}
+	common, err := newGeneric(opts.CompletedOptions, c.groups.schemes, c.groups.definitions, s.connection)
 	if err != nil {
 		return nil, fmt.Errorf("configuring the API server: %w", err)
 	}
-	generic, versionedInformers := common.config, common.informers
+	c.generic = common.config
 	if s.cfg.Authenticator != nil {
-		generic.Authentication.Authenticator = s.cfg.Authenticator(generic.Authentication.Authenticator)
+		c.generic.Authentication.Authenticator = s.cfg.Authenticator(c.generic.Authentication.Authenticator)
 	}
-	generic.EffectiveVersion = effectiveVersion{generic.EffectiveVersion, s.cfg.KubernetesVersion}
+	c.generic.EffectiveVersion = effectiveVersion{c.generic.EffectiveVersion, s.cfg.KubernetesVersion}
 	for name := range bootstrapHooks {
-		generic.DisabledPostStartHooks.Insert(name)
+		c.generic.DisabledPostStartHooks.Insert(name)
 	}
-
-	kube, err := newKubeConfig(opts, common, s.cfg.Services, s.servesPod())
-	if err != nil {
+	if c.kube, err = newKubeConfig(opts, common, s.cfg.Services, s.servesPod()); err != nil {
 		return nil, fmt.Errorf("configuring the API server: %w", err)
 	}
-	authInfo := webhook.NewDefaultAuthenticationInfoResolverWrapper(kube.ControlPlane.ProxyTransport, generic.EgressSelector,
-		generic.LoopbackClientConfig, generic.TracerProvider)
-	extensions, err := controlplaneapiserver.CreateAPIExtensionsConfig(*generic, versionedInformers, kube.initializers,
-		opts.CompletedOptions, opts.MasterCount, kube.services, authInfo)
+	authInfo := webhook.NewDefaultAuthenticationInfoResolverWrapper(c.kube.ControlPlane.ProxyTransport, c.generic.EgressSelector,
+		c.generic.LoopbackClientConfig, c.generic.TracerProvider)
+	c.custom, err = controlplaneapiserver.CreateAPIExtensionsConfig(*c.generic, common.informers, c.kube.initializers,
+		opts.CompletedOptions, opts.MasterCount, c.kube.services, authInfo)
 	if err != nil {
 		return nil, fmt.Errorf("configuring the API server for custom resources: %w", err)
 	}
-	extensions.GenericConfig.RESTOptionsGetter = s.connection.share(extensions.GenericConfig.RESTOptionsGetter)
-	extensions.ExtraConfig.CRDRESTOptionsGetter = s.connection.share(extensions.ExtraConfig.CRDRESTOptionsGetter)
-	aggregator, err := controlplaneapiserver.CreateAggregatorConfig(*generic, opts.CompletedOptions, versionedInformers,
-		kube.services, kube.ControlPlane.ProxyTransport, kube.ControlPlane.Extra.PeerProxy, kube.initializers)
-	if err != nil {
+	c.custom.GenericConfig.RESTOptionsGetter = s.connection.share(c.custom.GenericConfig.RESTOptionsGetter)
+	c.custom.ExtraConfig.CRDRESTOptionsGetter = s.connection.share(c.custom.ExtraConfig.CRDRESTOptionsGetter)
+	if err := c.configureAggregator(opts, common.informers); err != nil {
 		return nil, fmt.Errorf("configuring the aggregator: %w", err)
 	}
-	aggregator.GenericConfig.RESTOptionsGetter = s.connection.share(aggregator.GenericConfig.RESTOptionsGetter)
-	aggregator.GenericConfig.DisabledPostStartHooks = sets.NewString()
-	filters := aggregator.GenericConfig.BuildHandlerChainFunc
-	aggregator.GenericConfig.BuildHandlerChainFunc = func(handler http.Handler, c *genericapiserver.Config) http.Handler {
-		handler = withReviewedWatches(quirks.WithClientFaults(handler), c.Authorization.Authorizer, s.cfg.WatchReview, s.cfg.Clock,
-			s.cfg.Revocation)
-		return httpserver.WithEarlyResponse(filters(handler, c))
-	}
 	// See serveOpenAPI and serveCustomOpenAPI; the configurations of the aggregator and the custom resources are copies.
-	generic.SkipOpenAPIInstallation, extensions.GenericConfig.SkipOpenAPIInstallation = true, true
-	in := ExtensionInput{Generic: *generic, Etcd: *opts.CompletedOptions.Etcd, ShareStorage: s.connection.share, Informers: versionedInformers}
+	c.generic.SkipOpenAPIInstallation, c.custom.GenericConfig.SkipOpenAPIInstallation = true, true
+	c.extension = ExtensionInput{Generic: *c.generic, Etcd: *opts.CompletedOptions.Etcd, ShareStorage: s.connection.share,
+		Informers: common.informers}
+	c.extension.Generic.PostStartHooks = map[string]genericapiserver.PostStartHookConfigEntry{}
+	c.extension.Generic.RESTOptionsGetter = nil
+	c.extension.Etcd.SkipHealthEndpoints = true
+	return c, nil
+}
 
-	extensionsServer, err := extensions.Complete().New(genericapiserver.NewEmptyDelegateWithCustomHandler(
-		notfoundhandler.New(generic.Serializer, genericapifilters.NoMuxAndDiscoveryIncompleteKey)))
+func (c *chainConfig) configureAggregator(opts options.CompletedOptions, informers informers.SharedInformerFactory) (err error) {
+	c.aggregator, err = controlplaneapiserver.CreateAggregatorConfig(*c.generic, opts.CompletedOptions, informers,
+		c.kube.services, c.kube.ControlPlane.ProxyTransport, c.kube.ControlPlane.Extra.PeerProxy, c.kube.initializers)
+	if err != nil {
+		return err
+	}
+	s, generic := c.server, c.aggregator.GenericConfig
+	generic.RESTOptionsGetter = s.connection.share(generic.RESTOptionsGetter)
+	generic.DisabledPostStartHooks = sets.NewString()
+	filters := generic.BuildHandlerChainFunc
+	generic.BuildHandlerChainFunc = func(handler http.Handler, config *genericapiserver.Config) http.Handler {
+		handler = withReviewedWatches(quirks.WithClientFaults(handler), config.Authorization.Authorizer, s.cfg.WatchReview, s.cfg.Clock,
+			s.cfg.Revocation)
+		return httpserver.WithEarlyResponse(filters(handler, config))
+	}
+	return nil
+}
+
+// newCustomResources makes the last server of the chain, which delegates to nothing.
+func (c *chainConfig) newCustomResources() (*apiextensionsapiserver.CustomResourceDefinitions, error) {
+	server, err := c.custom.Complete().New(genericapiserver.NewEmptyDelegateWithCustomHandler(
+		notfoundhandler.New(c.generic.Serializer, genericapifilters.NoMuxAndDiscoveryIncompleteKey)))
 	if err != nil {
 		return nil, fmt.Errorf("making the API server for custom resources: %w", err)
 	}
-	crdClient, err := clientset.NewForConfig(generic.LoopbackClientConfig)
+	client, err := clientset.NewForConfig(c.generic.LoopbackClientConfig)
 	if err != nil {
 		return nil, fmt.Errorf("making a client of the API server for custom resources: %w", err)
 	}
-	crds := extensionsServer.Informers.Apiextensions().V1().CustomResourceDefinitions()
-	if err := errors.Join(quirks.RetryDeletions(crds, crdClient, quirks.RetryAfter),
-		quirks.EstablishAfterStart(crds, crdClient, quirks.RetryAfter)); err != nil {
+	crds := server.Informers.Apiextensions().V1().CustomResourceDefinitions()
+	if err := errors.Join(quirks.RetryDeletions(crds, client, quirks.RetryAfter),
+		quirks.EstablishAfterStart(crds, client, quirks.RetryAfter)); err != nil {
 		return nil, fmt.Errorf("watching custom resource definitions: %w", err)
 	}
-	serveCustomOpenAPI(extensionsServer, generic.OpenAPIConfig, generic.OpenAPIV3Config)
-	kubeServer, err := kube.Complete().New(extensionsServer.GenericAPIServer)
+	serveCustomOpenAPI(server, c.generic.OpenAPIConfig, c.generic.OpenAPIV3Config)
+	return server, nil
+}
+
+// newKube makes the server of Kubernetes' own groups, and of metrics.
+func (c *chainConfig) newKube(delegate genericapiserver.DelegationTarget) (*genericapiserver.GenericAPIServer, error) {
+	kube, err := c.kube.Complete().New(delegate)
 	if err != nil {
 		return nil, fmt.Errorf("making the API server: %w", err)
 	}
-	delegate := kubeServer.ControlPlane.GenericAPIServer
-	if s.cfg.DialNode != nil {
-		group, err := newMetricsGroup(generic.LoopbackClientConfig, s.cfg.Clock, logger(s.cfg.Name))
+	server := kube.ControlPlane.GenericAPIServer
+	if c.server.cfg.DialNode != nil {
+		group, err := newMetricsGroup(c.generic.LoopbackClientConfig, c.server.cfg.Clock, logger(c.server.cfg.Name))
 		if err != nil {
 			return nil, err
 		}
-		if err := delegate.InstallAPIGroup(group); err != nil {
+		if err := server.InstallAPIGroup(group); err != nil {
 			return nil, fmt.Errorf("adding the API of metrics: %w", err)
 		}
 	}
-	serveOpenAPI(delegate, generic.OpenAPIConfig, generic.OpenAPIV3Config)
-	if s.cfg.Extension != nil {
-		in.Generic.PostStartHooks = map[string]genericapiserver.PostStartHookConfigEntry{}
-		in.Generic.RESTOptionsGetter = nil
-		in.Etcd.SkipHealthEndpoints = true
-		in.Delegate = delegate
-		if delegate, err = s.cfg.Extension.New(in); err != nil {
-			return nil, fmt.Errorf("making the API server for further groups: %w", err)
-		}
-		serveOpenAPI(delegate, generic.OpenAPIConfig, generic.OpenAPIV3Config)
+	serveOpenAPI(server, c.generic.OpenAPIConfig, c.generic.OpenAPIV3Config)
+	return server, nil
+}
+
+// newExtension makes the server of the Extension. Without one it returns the delegate.
+func (c *chainConfig) newExtension(delegate *genericapiserver.GenericAPIServer) (*genericapiserver.GenericAPIServer, error) {
+	if c.server.cfg.Extension == nil {
+		return delegate, nil
 	}
-	aggregatorServer, err := controlplaneapiserver.CreateAggregatorServer(aggregator.Complete(), delegate, crds, true, priorities)
+	input := c.extension
+	input.Delegate = delegate
+	server, err := c.server.cfg.Extension.New(input)
+	if err != nil {
+		return nil, fmt.Errorf("making the API server for further groups: %w", err)
+	}
+	serveOpenAPI(server, c.generic.OpenAPIConfig, c.generic.OpenAPIV3Config)
+	return server, nil
+}
+
+// newAggregator makes the first server of the chain.
+func (c *chainConfig) newAggregator(delegate *genericapiserver.GenericAPIServer,
+	crds crdinformers.CustomResourceDefinitionInformer) (*aggregatorapiserver.APIAggregator, error) {
+	server, err := controlplaneapiserver.CreateAggregatorServer(c.aggregator.Complete(), delegate, crds, true, c.groups.priorities)
 	if err != nil {
 		return nil, fmt.Errorf("making the aggregator: %w", err)
 	}
-	aggregatorServer.GenericAPIServer.ShutdownTimeout = shutdownTimeout
-	if err := addBootstrapHooks(aggregatorServer.GenericAPIServer); err != nil {
-		return nil, err
-	}
-	prepared, err := aggregatorServer.PrepareRun()
-	if err != nil {
-		return nil, fmt.Errorf("preparing the API server: %w", err)
-	}
-	for _, server := range []*genericapiserver.GenericAPIServer{extensionsServer.GenericAPIServer,
-		kubeServer.ControlPlane.GenericAPIServer, delegate, aggregatorServer.GenericAPIServer} {
-		quirks.SharePatterns(server.Handler.GoRestfulContainer)
-	}
-	return &chain{run: prepared.Run, handler: aggregatorServer.GenericAPIServer.Handler}, nil
+	server.GenericAPIServer.ShutdownTimeout = shutdownTimeout
+	return server, addBootstrapHooks(server.GenericAPIServer)
 }
 
 // servedPriorities returns the positions of Kubernetes' groups in discovery: those of a generic control plane, and

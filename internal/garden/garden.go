@@ -8,7 +8,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/url"
 	"sync"
 	"time"
 
@@ -21,7 +20,6 @@ import (
 
 	"github.com/gardenlite/gardenlite/internal/controlplane"
 	"github.com/gardenlite/gardenlite/internal/controlplane/kubecontrollers"
-	"github.com/gardenlite/gardenlite/internal/controlplane/pki"
 	"github.com/gardenlite/gardenlite/internal/garden/apiserver"
 	"github.com/gardenlite/gardenlite/internal/garden/bootstraptoken"
 	"github.com/gardenlite/gardenlite/internal/garden/defaultobjects"
@@ -33,26 +31,14 @@ import (
 	"github.com/gardenlite/gardenlite/internal/version"
 )
 
-// Config configures a garden. Fields without a comment have the same meaning as in controlplane.Config.
+// Config configures a garden.
 type Config struct {
-	PKIDir, DataDir string
-	Datastore       string
-	Prefix          string
-	BindAddress     string
-	Port            int // with PreferredPort, as in controlplane.Config
-	PreferredPort   int
+	// Config is that of its control plane. Start sets its Name, what concerns Pods and Nodes, and what only a garden has.
+	controlplane.Config
 	// Controllers selects controllers: "*", "name", "-name".
 	Controllers []string
-	// Prepare is passed on to controlplane.Config.
-	Prepare func(*pki.PKI) (args []string, err error)
-	// Services is passed on to controlplane.Config.
-	Services map[string]*url.URL
-	// AuditLog is passed on to controlplane.Config.
-	AuditLog string
 	// Kubeconfigs are the settings of the subresources adminkubeconfig and viewerkubeconfig of Shoots.
 	Kubeconfigs shootkubeconfig.Options
-	Clock       clock.WithTicker
-	OnPhase     func(name string, took time.Duration)
 	// BastionTimeToLive is passed on to registry.Config.
 	BastionTimeToLive time.Duration
 	// Region and Zone are the region and the zone of the Node on which Pods run.
@@ -97,15 +83,12 @@ func Start(ctx context.Context, cfg Config) (*Garden, error) {
 	deleted := revocation.New(cfg.Clock)
 	g := &Garden{}
 	var err error
-	g.server, err = controlplane.Start(ctx, controlplane.Config{
-		DialNode: g.node.Dial, PrivateNodes: true, ServesPod: cfg.Processes.ListensAt,
-		Name: clusterName, PKIDir: cfg.PKIDir, DataDir: cfg.DataDir, Datastore: cfg.Datastore, Prefix: cfg.Prefix,
-		BindAddress: cfg.BindAddress, Port: cfg.Port, PreferredPort: cfg.PreferredPort, Prepare: cfg.Prepare,
-		Services: cfg.Services, AuditLog: cfg.AuditLog, Clock: cfg.Clock, OnPhase: cfg.OnPhase,
-		WatchReview: watchReview, Authenticator: deleted.Authenticator, Revocation: deleted.Revocation,
-		Extension: apiserver.Extension{SeedDeleted: seedDeleted(deleted), Clock: cfg.Clock, PKIDir: cfg.PKIDir,
-			Kubeconfigs: cfg.Kubeconfigs, BastionTimeToLive: cfg.BastionTimeToLive},
-	})
+	plane := cfg.Config
+	plane.Name, plane.DialNode, plane.PrivateNodes, plane.ServesPod = clusterName, g.node.Dial, true, cfg.Processes.ListensAt
+	plane.WatchReview, plane.Authenticator, plane.Revocation = watchReview, deleted.Authenticator, deleted.Revocation
+	plane.Extension = apiserver.Extension{SeedDeleted: seedDeleted(deleted), Clock: cfg.Clock, PKIDir: cfg.PKIDir,
+		Kubeconfigs: cfg.Kubeconfigs, BastionTimeToLive: cfg.BastionTimeToLive}
+	g.server, err = controlplane.Start(ctx, plane)
 	if err != nil {
 		return nil, err
 	}

@@ -38,22 +38,21 @@ const (
 func (l *Landscape) startGarden(ctx context.Context, run *statedir.Run) error {
 	l.store.SetComponentState(statedir.GardenCluster, control.StateStarting, "")
 	g, err := garden.Start(ctx, garden.Config{
-		PKIDir:      filepath.Join(l.cfg.Dir, statedir.PKIFolder, statedir.GardenCluster),
-		DataDir:     filepath.Join(l.cfg.Dir, statedir.DataFolder, statedir.GardenCluster),
-		Datastore:   l.cfg.Datastore,
-		Prefix:      datastore.Config{Endpoint: l.cfg.Datastore}.PrefixOf(l.cfg.Name, statedir.GardenCluster),
-		BindAddress: l.cfg.BindAddress,
-		Port:        l.cfg.Port, PreferredPort: run.Port,
-		Controllers: l.cfg.Controllers,
-		Prepare:     l.prepareAdmission,
-		Services:    l.admission.Services(),
-		AuditLog:    l.cfg.AuditLog,
-		Kubeconfigs: l.cfg.Kubeconfigs,
-		Clock:       l.cfg.Clock,
-		OnPhase:     func(name string, took time.Duration) { l.store.RecordStep("garden: "+name, took) },
-
-		BastionTimeToLive: l.cfg.BastionTimeToLive,
-		Region:            seedhost.Region, Zone: seedhost.Zones[0], Processes: l.host.Load().Processes(),
+		Config: controlplane.Config{
+			PKIDir:      filepath.Join(l.cfg.Dir, statedir.PKIFolder, statedir.GardenCluster),
+			DataDir:     filepath.Join(l.cfg.Dir, statedir.DataFolder, statedir.GardenCluster),
+			Datastore:   l.cfg.Datastore,
+			Prefix:      datastore.Config{Endpoint: l.cfg.Datastore}.PrefixOf(l.cfg.Name, statedir.GardenCluster),
+			BindAddress: l.cfg.BindAddress,
+			Port:        l.cfg.Port, PreferredPort: run.Port,
+			Prepare:  l.prepareAdmission,
+			Services: l.admission.Services(),
+			AuditLog: l.cfg.AuditLog,
+			Clock:    l.cfg.Clock,
+			OnPhase:  func(name string, took time.Duration) { l.store.RecordStep("garden: "+name, took) },
+		},
+		Controllers: l.cfg.Controllers, Kubeconfigs: l.cfg.Kubeconfigs, BastionTimeToLive: l.cfg.BastionTimeToLive,
+		Region: seedhost.Region, Zone: seedhost.Zones[0], Processes: l.host.Load().Processes(),
 	})
 	if err != nil {
 		return fmt.Errorf("starting the garden: %w", err)

@@ -13,6 +13,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/utils/ptr"
 
+	"github.com/gardenlite/gardenlite/internal/controlplane"
 	"github.com/gardenlite/gardenlite/internal/testutil"
 )
 
@@ -29,7 +30,7 @@ func deployment(name string, labels map[string]string) *appsv1.Deployment {
 // Deployments of shoots' control planes get no Pods.
 func TestPodsRun(t *testing.T) {
 	dir := t.TempDir()
-	cfg := Config{Name: "local", PKIDir: filepath.Join(dir, "pki"), DataDir: filepath.Join(dir, "data"), Region: "region", Zone: "zone"}
+	cfg := Config{Config: controlplane.Config{Name: "local", PKIDir: filepath.Join(dir, "pki"), DataDir: filepath.Join(dir, "data")}, Region: "region", Zone: "zone"}
 	cluster := start(t, cfg)
 	client := kubernetes.NewForConfigOrDie(cluster.AdminConfig())
 	if nodes, err := client.CoreV1().Nodes().List(t.Context(), metav1.ListOptions{}); err != nil || len(nodes.Items) > 0 {

@@ -32,24 +32,14 @@ import (
 	"github.com/gardenlite/gardenlite/manifests"
 )
 
-// Config configures a seed cluster; see controlplane.Config for fields with the same name.
+// Config configures a seed cluster.
 type Config struct {
-	// Name is the seed's name.
-	Name            string
-	PKIDir, DataDir string
-	Datastore       string
-	Prefix          string
-	BindAddress     string
-	Port            int // with PreferredPort, as in controlplane.Config
-	PreferredPort   int
+	// Config is that of its control plane, but Name is the seed's name. Start sets what concerns Pods and Nodes.
+	controlplane.Config
 	// Region and Zone are those of the Node on which Pods run.
 	Region, Zone string
 	// Processes runs the containers whose images are mapped to programs; nil if all Pods are simulated.
 	Processes *process.Runner
-	// AuditLog is passed on to controlplane.Config.
-	AuditLog string
-	Clock    clock.WithTicker
-	OnPhase  func(name string, took time.Duration)
 }
 
 // User name and group of the seed cluster's administrator in its kubeconfig.
@@ -94,12 +84,10 @@ func Start(ctx context.Context, cfg Config) (*Cluster, error) {
 	}
 	c := &Cluster{name: cfg.Name}
 	var err error
-	c.server, err = controlplane.Start(ctx, controlplane.Config{
-		DialNode: c.node.Dial, PrivateNodes: true, ServesPod: cfg.Processes.ListensAt, Name: clusterPrefix + cfg.Name,
-		PKIDir: cfg.PKIDir, DataDir: cfg.DataDir, Datastore: cfg.Datastore, Prefix: cfg.Prefix,
-		BindAddress: cfg.BindAddress, Port: cfg.Port, PreferredPort: cfg.PreferredPort, AuditLog: cfg.AuditLog,
-		Clock: cfg.Clock, OnPhase: cfg.OnPhase,
-	})
+	plane := cfg.Config
+	plane.Name, plane.DialNode, plane.PrivateNodes = clusterPrefix+cfg.Name, c.node.Dial, true
+	plane.ServesPod = cfg.Processes.ListensAt
+	c.server, err = controlplane.Start(ctx, plane)
 	if err != nil {
 		return nil, fmt.Errorf("starting the cluster of seed %s: %w", cfg.Name, err)
 	}

@@ -49,7 +49,7 @@ func TestMain(m *testing.M) {
 // TestStartAgain starts a seed cluster, uses it, and starts it again from what is on disk.
 func TestStartAgain(t *testing.T) {
 	dir := t.TempDir()
-	cfg := Config{Name: "local", PKIDir: filepath.Join(dir, "pki"), DataDir: filepath.Join(dir, "data")}
+	cfg := Config{Config: controlplane.Config{Name: "local", PKIDir: filepath.Join(dir, "pki"), DataDir: filepath.Join(dir, "data")}}
 
 	first := start(t, cfg)
 	checkCluster(t, first)
@@ -212,7 +212,7 @@ func TestNothingIsLeft(t *testing.T) {
 		return
 	}
 	dir := t.TempDir()
-	cfg := Config{Name: "cycle", PKIDir: filepath.Join(dir, "pki"), DataDir: filepath.Join(dir, "data")}
+	cfg := Config{Config: controlplane.Config{Name: "cycle", PKIDir: filepath.Join(dir, "pki"), DataDir: filepath.Join(dir, "data")}}
 	cycle := func() {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()

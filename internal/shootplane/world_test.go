@@ -23,6 +23,7 @@ import (
 	"k8s.io/utils/ptr"
 	ctrllog "sigs.k8s.io/controller-runtime/pkg/log"
 
+	"github.com/gardenlite/gardenlite/internal/controlplane"
 	"github.com/gardenlite/gardenlite/internal/controlplane/pki"
 	"github.com/gardenlite/gardenlite/internal/seed"
 	"github.com/gardenlite/gardenlite/internal/shootplane"
@@ -52,7 +53,7 @@ func newWorld(t testing.TB) *world {
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	cluster, err := seed.Start(
-		ctx, seed.Config{Name: "local", PKIDir: filepath.Join(dir, "pki", "seed"), DataDir: filepath.Join(dir, "data", "seed")})
+		ctx, seed.Config{Config: controlplane.Config{Name: "local", PKIDir: filepath.Join(dir, "pki", "seed"), DataDir: filepath.Join(dir, "data", "seed")}})
 	if err != nil {
 		t.Fatal(err)
 	}

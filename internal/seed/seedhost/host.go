@@ -223,12 +223,15 @@ func (h *Host) startSeedCluster(ctx context.Context, name string, port, preferre
 	cluster := statedir.SeedPrefix + name
 	begin := time.Now()
 	c, err := seed.Start(ctx, seed.Config{
-		Name: name, PKIDir: filepath.Join(h.cfg.Dir, statedir.PKIFolder, cluster),
-		DataDir:   filepath.Join(h.cfg.Dir, statedir.DataFolder, cluster),
-		Datastore: h.cfg.Datastore, Prefix: h.prefix(cluster),
-		BindAddress: h.cfg.BindAddress, Port: port, PreferredPort: preferredPort,
-		Region: Region, Zone: Zones[0], Processes: h.processes, AuditLog: h.auditLog(cluster), Clock: h.cfg.Clock,
-		OnPhase: func(phase string, took time.Duration) { h.cfg.Status.RecordStep("seed "+name+": "+phase, took) },
+		Config: controlplane.Config{
+			Name: name, PKIDir: filepath.Join(h.cfg.Dir, statedir.PKIFolder, cluster),
+			DataDir:   filepath.Join(h.cfg.Dir, statedir.DataFolder, cluster),
+			Datastore: h.cfg.Datastore, Prefix: h.prefix(cluster),
+			BindAddress: h.cfg.BindAddress, Port: port, PreferredPort: preferredPort,
+			AuditLog: h.auditLog(cluster), Clock: h.cfg.Clock,
+			OnPhase: func(phase string, took time.Duration) { h.cfg.Status.RecordStep("seed "+name+": "+phase, took) },
+		},
+		Region: Region, Zone: Zones[0], Processes: h.processes,
 	})
 	if err != nil {
 		h.cfg.Status.SetComponentState(cluster, control.StateFailed, err.Error())

@@ -111,7 +111,7 @@ On a landscape that is running already, up says so and ends with 0, or with 1 if
 		"IP address to listen on; beyond loopback others can reach the landscape")
 	f.IntVar(&c.Seeds, "seeds", landscape.DefaultSeeds, "how many seeds to start (0: the garden alone)")
 	f.StringVar(&c.Datastore, "datastore", "sqlite",
-		"where the data is: sqlite, memory, or a URL (postgres://, mysql://, nats://, and http:// or https:// for etcd)")
+		"where the data is: sqlite, memory, or a URL (postgres://, mysql://, and http:// or https:// for etcd)")
 	f.StringArrayVar(&c.Apply, "apply", nil,
 		"directory or file with manifests to apply once the landscape is ready; can be given several times")
 	f.StringArrayVar(&flags.images, "run-image", nil, "run containers of an image as a process: REFERENCE=PROGRAM [ARGUMENT…]; "+
@@ -143,7 +143,7 @@ On a landscape that is running already, up says so and ends with 0, or with 1 if
 	_ = cmd.MarkFlagDirname("apply")
 	_ = cmd.MarkFlagFilename("filename", "yaml", "yml", "json")
 	_ = cmd.RegisterFlagCompletionFunc("datastore", cobra.FixedCompletions([]string{"sqlite", "memory", "postgres://",
-		"mysql://", "nats://", "https://"}, cobra.ShellCompDirectiveNoSpace|cobra.ShellCompDirectiveNoFileComp))
+		"mysql://", "https://"}, cobra.ShellCompDirectiveNoSpace|cobra.ShellCompDirectiveNoFileComp))
 	return cmd
 }
 

@@ -9,9 +9,11 @@ import (
 	"time"
 
 	"github.com/k3s-io/kine/pkg/drivers"
-	_ "github.com/k3s-io/kine/pkg/endpoint" // registers the drivers
+	_ "github.com/k3s-io/kine/pkg/drivers/memory"
+	_ "github.com/k3s-io/kine/pkg/drivers/mysql"
+	_ "github.com/k3s-io/kine/pkg/drivers/pgsql"
+	_ "github.com/k3s-io/kine/pkg/drivers/sqlite"
 	"github.com/k3s-io/kine/pkg/server"
-	"go.etcd.io/etcd/api/v3/etcdserverpb"
 	"k8s.io/apimachinery/pkg/util/wait"
 
 	"github.com/gardenlite/gardenlite/internal/datastore/etcdwatch"
@@ -46,7 +48,7 @@ type database struct {
 	endpoint string
 	backend  server.Backend
 	bridge   *server.KVServerBridge
-	watches  etcdserverpb.WatchServer
+	watches  *etcdwatch.Service
 
 	cancel context.CancelFunc
 	kine   sync.WaitGroup
@@ -110,16 +112,11 @@ func (db *database) open(ctx, kineCtx context.Context, config drivers.Config) er
 		return err
 	}
 	db.bridge = server.New(db.backend, "unix", progressInterval, emulatedEtcd)
-	if watchesItself(config.Endpoint) {
-		db.watches = db.bridge
-		return nil
-	}
-	watches, err := etcdwatch.New(kineCtx, db.backend, progressInterval)
-	if err != nil {
+	var err error
+	if db.watches, err = etcdwatch.New(kineCtx, db.backend, progressInterval); err != nil {
 		return err
 	}
-	db.watches = watches
-	db.kine.Go(func() { watches.Run(kineCtx) })
+	db.kine.Go(func() { db.watches.Run(kineCtx) })
 	return nil
 }
 
@@ -129,10 +126,6 @@ func madeByOther(err error) bool {
 	codes := []string{"SQLSTATE 23505", "SQLSTATE 42P04", "SQLSTATE 42P07", "Error 1050", "Error 1061", "Error 1007"}
 	return slices.ContainsFunc(codes, func(code string) bool { return strings.Contains(err.Error(), code) })
 }
-
-// watchesItself reports whether kine's own watch service is used, because the watches of the driver have no common
-// order of events.
-func watchesItself(kineEndpoint string) bool { return strings.HasPrefix(kineEndpoint, "nats") }
 
 func isExternalSQL(kineEndpoint string) bool {
 	return strings.HasPrefix(kineEndpoint, "postgres") || strings.HasPrefix(kineEndpoint, "mysql")

@@ -1,5 +1,5 @@
 // Package datastore keeps the data of one cluster: with kine in this process in a sqlite file or in memory, or in an
-// external datastore (PostgreSQL, MySQL and NATS with kine; etcd directly).
+// external datastore (PostgreSQL and MySQL with kine; etcd directly).
 //
 // It knows nothing of API servers. Start returns an etcd endpoint that a kube-apiserver can use, and Stop releases
 // everything that Start has acquired.
@@ -23,6 +23,9 @@ const (
 	SQLite = "sqlite"
 	Memory = "memory"
 
+	// NATS is a datastore that earlier versions supported.
+	NATS = "nats"
+
 	// FileName is the name of the sqlite file in a cluster's folder.
 	FileName = "state.db"
 
@@ -36,10 +39,14 @@ const (
 		"&cache=shared&_kine_disable_startup_vacuum=true"
 )
 
+// ErrNATS says what to use instead of NATS.
+var ErrNATS = errors.New(
+	"NATS is not supported any more; use sqlite, PostgreSQL (postgres://), MySQL (mysql://) or etcd (https://)")
+
 // Config specifies where the data of one cluster is.
 type Config struct {
-	// Endpoint is SQLite (also if empty), Memory, or a URL: postgres://, mysql://, nats:// for kine, http:// or
-	// https:// for etcd.
+	// Endpoint is SQLite (also if empty), Memory, or a URL: postgres:// or mysql:// for kine, http:// or https:// for
+	// etcd.
 	Endpoint string
 	// Dir is the cluster's own folder, for the sqlite file and the socket. It is created with mode 0700.
 	Dir string
@@ -82,13 +89,15 @@ func (c Config) Validate() error {
 		if !strings.Contains(c.Endpoint, "@") { // else it may have a password
 			name = fmt.Sprintf(" %q", c.Endpoint)
 		}
-		return fmt.Errorf("unknown datastore%s: use sqlite, memory, or a URL (postgres://, mysql://, nats://, https:// for etcd)", name)
+		return fmt.Errorf("unknown datastore%s: use sqlite, memory, or a URL (postgres://, mysql://, https:// for etcd)", name)
 	}
 	switch scheme {
-	case "postgres", "postgresql", "mysql", "nats", "http", "https":
+	case "postgres", "postgresql", "mysql", "http", "https":
 		return nil
+	case NATS:
+		return ErrNATS
 	}
-	return fmt.Errorf("unknown datastore scheme %q: use postgres, mysql, nats, or http and https for etcd", scheme)
+	return fmt.Errorf("unknown datastore scheme %q: use postgres, mysql, or http and https for etcd", scheme)
 }
 
 // Start starts the datastore. The context covers the start only; call Stop to end it.
@@ -168,7 +177,7 @@ func reachable(ctx context.Context, rawURL string) error {
 }
 
 var defaultPorts = map[string]string{
-	"postgres": "5432", "postgresql": "5432", "mysql": "3306", "nats": "4222", "http": "2379", "https": "2379",
+	"postgres": "5432", "postgresql": "5432", "mysql": "3306", "http": "2379", "https": "2379",
 }
 
 func hostsOf(rawURL string) ([]string, error) {

@@ -3,6 +3,7 @@ package datastore
 import (
 	"context"
 	"errors"
+	"strings"
 	"testing"
 )
 
@@ -12,6 +13,25 @@ func TestStartIsCancelled(t *testing.T) {
 	cancel()
 	if store, err := Start(ctx, Config{Dir: t.TempDir()}); !errors.Is(err, context.Canceled) {
 		t.Errorf("%+v, error %v; want %v", store, err, context.Canceled)
+	}
+}
+
+// TestValidate checks that an unusable endpoint is refused with what to use instead, and without its password.
+func TestValidate(t *testing.T) {
+	for endpoint, says := range map[string]string{
+		"": "", SQLite: "", Memory: "", "postgres://db/garden": "", "mysql://db/garden": "", "https://db": "",
+		"nats://user:secret@db": "use sqlite, PostgreSQL (postgres://), MySQL (mysql://) or etcd (https://)",
+		"redis://:secret@db":    `unknown datastore scheme "redis"`,
+		"db":                    `unknown datastore "db"`,
+		"user:secret@db":        "unknown datastore: use sqlite",
+	} {
+		err := Config{Endpoint: endpoint}.Validate()
+		if says == "" && err == nil {
+			continue
+		}
+		if err == nil || says == "" || !strings.Contains(err.Error(), says) || strings.Contains(err.Error(), "secret") {
+			t.Errorf("%s: %v; it should say %q", endpoint, err, says)
+		}
 	}
 }
 

@@ -186,10 +186,8 @@ func (l *Landscape) announce() (run, previous *statedir.Run, err error) {
 		return nil, nil, fmt.Errorf("another program listens on port %d of %s: choose another one with --port, or --port 0 for a free one",
 			l.cfg.Port, l.cfg.BindAddress)
 	}
-	if previous != nil && previous.Datastore != "" && previous.Datastore != DatastoreKind(l.cfg.Datastore) && l.dataIsLocal(previous) {
-		return nil, nil, fmt.Errorf(
-			"this landscape's data is in %s, not in %s: use the same --datastore, another --name, or start anew with \"gardenlite reset\"",
-			previous.Datastore, DatastoreKind(l.cfg.Datastore))
+	if err := l.checkDatastore(previous); err != nil {
+		return nil, nil, err
 	}
 	socket, err := fsutil.ListenSocket(l.cfg.Dir, statedir.ControlSocket)
 	if err != nil {
@@ -219,9 +217,25 @@ func (l *Landscape) announce() (run, previous *statedir.Run, err error) {
 	return run, previous, statedir.WriteRun(l.cfg.Dir, run)
 }
 
-func (l *Landscape) dataIsLocal(previous *statedir.Run) bool {
-	_, err := os.Stat(filepath.Join(l.cfg.Dir, statedir.DataFolder, statedir.GardenCluster, datastore.FileName))
-	return err == nil && previous.Datastore == datastore.SQLite
+// checkDatastore returns an error if the data of the last run is in another datastore and would be missed.
+func (l *Landscape) checkDatastore(previous *statedir.Run) error {
+	wanted := DatastoreKind(l.cfg.Datastore)
+	if previous == nil || previous.Datastore == wanted {
+		return nil
+	}
+	switch previous.Datastore {
+	case datastore.NATS:
+		return fmt.Errorf("this landscape's data is in NATS, choose another --name or start anew with \"gardenlite reset\": %w",
+			datastore.ErrNATS)
+	case datastore.SQLite:
+		if _, err := os.Stat(filepath.Join(l.cfg.Dir, statedir.DataFolder, statedir.GardenCluster, datastore.FileName)); err != nil {
+			return nil
+		}
+		return fmt.Errorf(
+			"this landscape's data is in %s, not in %s: use the same --datastore, another --name, or start anew with \"gardenlite reset\"",
+			previous.Datastore, wanted)
+	}
+	return nil
 }
 
 // startHost creates the host of the seeds, with the runner of containers that are processes, for all clusters. Such

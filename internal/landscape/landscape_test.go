@@ -2,10 +2,13 @@ package landscape
 
 import (
 	"os"
+	"path/filepath"
+	"strings"
 	"testing"
 
 	"k8s.io/utils/clock"
 
+	"github.com/gardenlite/gardenlite/internal/datastore"
 	"github.com/gardenlite/gardenlite/internal/statedir"
 	"github.com/gardenlite/gardenlite/internal/supervisor"
 )
@@ -33,5 +36,25 @@ func TestInterruptedStartKeepsPorts(t *testing.T) {
 	run, err := statedir.ReadRun(dir)
 	if err != nil || run.Port != last.Port || run.SeedPorts["local"] != 23457 {
 		t.Errorf("%+v %v", run, err)
+	}
+}
+
+// TestOtherDatastore checks that a landscape does not start without the data of its last run.
+func TestOtherDatastore(t *testing.T) {
+	l := &Landscape{cfg: Config{Dir: t.TempDir(), Datastore: "memory"}}
+	folder := filepath.Join(l.cfg.Dir, statedir.DataFolder, statedir.GardenCluster)
+	if err := os.MkdirAll(folder, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(folder, datastore.FileName), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for previous, says := range map[string]string{
+		"": "", "memory": "", "postgres": "", "sqlite": "is in sqlite, not in memory", "nats": "NATS is not supported any more; use sqlite",
+	} {
+		err := l.checkDatastore(&statedir.Run{Datastore: previous})
+		if says == "" && err != nil || says != "" && (err == nil || !strings.Contains(err.Error(), says)) {
+			t.Errorf("%s: %v; it should say %q", previous, err, says)
+		}
 	}
 }

@@ -228,7 +228,7 @@ func (l *landscape) chartsFromRegistries(t *testing.T) {
 	l.registerChart(t, fromFolder,
 		map[string]any{"ociRepository": map[string]any{"ref": "layout://sample@" + artifact.Manifest.Digest.String()}})
 	l.expectCondition(t, fromFolder, "Valid", "False", "OCIChartCannotBePulled", "no such file or directory")
-	artifact.WriteLayout(t, filepath.Join(l.dir, "charts", "sample"))
+	testutil.WriteLayout(t, filepath.Join(l.dir, "charts", "sample"), map[string]testutil.Artifact{"1": artifact})
 	l.checkChart(t, l.expect(t, fromFolder)[fromFolder].GetName())
 	must(t, l.core("controllerregistrations", "").Delete(t.Context(), fromFolder, metav1.DeleteOptions{}))
 	l.expect(t)

@@ -3,28 +3,22 @@ package stacks
 import (
 	"archive/tar"
 	"bytes"
-	"io"
-	"log"
+	"maps"
+	"net/http"
 	"net/http/httptest"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 
-	"github.com/google/go-containerregistry/pkg/name"
-	"github.com/google/go-containerregistry/pkg/registry"
-	containerregistry "github.com/google/go-containerregistry/pkg/v1"
-	"github.com/google/go-containerregistry/pkg/v1/empty"
-	"github.com/google/go-containerregistry/pkg/v1/layout"
-	"github.com/google/go-containerregistry/pkg/v1/mutate"
-	"github.com/google/go-containerregistry/pkg/v1/remote"
-	"github.com/google/go-containerregistry/pkg/v1/tarball"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/gardenlite/gardenlite/e2e/internal/suite"
+	"github.com/gardenlite/gardenlite/internal/testutil"
 )
 
 // imageOf returns the OCI image of a package.
-func imageOf(t *testing.T, files stackFiles) containerregistry.Image {
+func imageOf(t *testing.T, files stackFiles) *testutil.Artifact {
 	t.Helper()
 	var content bytes.Buffer
 	archive := tar.NewWriter(&content)
@@ -34,44 +28,33 @@ func imageOf(t *testing.T, files stackFiles) containerregistry.Image {
 		must(t, err)
 	}
 	must(t, archive.Close())
-	layer, err := tarball.LayerFromOpener(func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(content.Bytes())), nil })
-	must(t, err)
-	image, err := mutate.AppendLayers(empty.Image, layer)
-	must(t, err)
-	return image
+	image := testutil.NewImage(t, content.Bytes())
+	return &image
 }
 
 // TestSources installs the same package from a folder, an archive, an OCI image layout and a registry. A tag that moves
 // upgrades nothing, and a digest that does not match is refused.
 func TestSources(t *testing.T) {
 	t.Parallel()
-	server := httptest.NewServer(registry.New(registry.Logger(log.New(io.Discard, "", 0))))
+	var image atomic.Pointer[testutil.Artifact]
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { image.Load().ServeHTTP(w, r) }))
 	t.Cleanup(server.Close)
 	host := strings.TrimPrefix(server.URL, "http://")
-	push := func(tag string, files stackFiles) string {
-		reference, err := name.ParseReference(host + "/buckets:" + tag)
-		must(t, err)
-		image := imageOf(t, files)
-		must(t, remote.Write(reference, image, remote.WithContext(t.Context())))
-		digest, err := image.Digest()
-		must(t, err)
-		return digest.String()
-	}
 	files := bucketStack("sources.example.org", "Namespaced", "0.1")
-	digest := push("latest", files)
+	first := imageOf(t, files)
+	image.Store(first)
+	digest := first.Manifest.Digest.String()
 	dir := t.TempDir()
 	folder := filepath.Join(dir, "folder")
 	files.writeTo(t, folder)
 	archive := filepath.Join(dir, "stack.tar")
 	suite.Gardenlite(t, shared.dir, "stack", "build", folder, "-f", archive).OK(t)
-	images, err := layout.Write(filepath.Join(shared.dir, "stacks", "sources-layout"), empty.Index)
-	must(t, err)
-	must(t, images.AppendImage(imageOf(t, files)))
+	testutil.WriteLayout(t, filepath.Join(shared.dir, "stacks", "sources-layout"), map[string]testutil.Artifact{"1": *first})
 	shared.namespace(t, "sources-layout")
 	shared.install(t, namespaceInstall, "sources-layout", "buckets", "file://sources-layout")
 	shared.ready(t, namespaceInstall, "sources-layout", "buckets", "0.1")
 	for namespace, source := range map[string]string{
-		"sources-folder": folder, "sources-archive": archive, "sources-tag": host + "/buckets:latest",
+		"sources-folder": folder, "sources-archive": archive, "sources-tag": host + "/buckets:1",
 		"sources-digest": host + "/buckets@" + digest,
 	} {
 		suite.Gardenlite(t, shared.dir, "stack", "install", source, "-n", namespace, "--as", "buckets").OK(t).Shows(
@@ -85,11 +68,13 @@ func TestSources(t *testing.T) {
 	shared.install(t, namespaceInstall, "sources-bad", "buckets", host+"/buckets@sha256:"+strings.Repeat("0", 64))
 	shared.becomes(t, namespaceInstall, "sources-bad", "buckets", "Synced", "False", "sha256:000")
 
-	push("latest", files.replace(t, "app.yaml", "version: 0.1", "version: 0.2"))
+	second := imageOf(t, files.replace(t, "app.yaml", "version: 0.1", "version: 0.2"))
+	maps.Copy(second.Blobs, first.Blobs)
+	image.Store(second)
 	must(t, shared.kube.AppsV1().Deployments("sources-tag").Delete(t.Context(), "bucket-controller", metav1.DeleteOptions{}))
 	shared.exists(t, objectsOf(namespaceInstall, "sources-tag", "buckets"), true)
 	shared.ready(t, namespaceInstall, "sources-tag", "buckets", "0.1")
-	suite.Gardenlite(t, shared.dir, "stack", "install", host+"/buckets:latest", "-n", "sources-new", "--as", "buckets").OK(t).Shows(t, "0.2")
+	suite.Gardenlite(t, shared.dir, "stack", "install", host+"/buckets:1", "-n", "sources-new", "--as", "buckets").OK(t).Shows(t, "0.2")
 	suite.Gardenlite(t, shared.dir, "stack", "uninstall", "buckets", "-n", "sources-new").OK(t)
 	r := suite.Gardenlite(t, shared.dir, "stack", "uninstall", "buckets", "-n", "sources-new")
 	if r.Code == 0 || !strings.Contains(r.Stderr, "no stack buckets") {

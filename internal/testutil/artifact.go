@@ -9,9 +9,9 @@ import (
 	"maps"
 	"net/http"
 	"os"
+	"path"
 	"path/filepath"
 	"slices"
-	"strings"
 	"testing"
 
 	"github.com/opencontainers/go-digest"
@@ -19,7 +19,7 @@ import (
 	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
 )
 
-// Artifact is an OCI artifact of two layers, for tests of code that pulls charts.
+// Artifact is an OCI artifact, for tests of code that pulls charts and images.
 type Artifact struct {
 	Blobs    map[digest.Digest][]byte
 	Manifest ocispec.Descriptor
@@ -28,23 +28,46 @@ type Artifact struct {
 // NewArtifact returns an artifact whose second layer is a chart, with the given media type and size.
 func NewArtifact(t testing.TB, media string, size int64, chart []byte) Artifact {
 	t.Helper()
-	layer := ocispec.Descriptor{MediaType: media, Digest: digest.FromBytes(chart), Size: size}
-	config := []byte("{}")
-	manifest, err := json.Marshal(ocispec.Manifest{Versioned: specs.Versioned{SchemaVersion: 2}, MediaType: ocispec.MediaTypeImageManifest,
-		Config: ocispec.Descriptor{MediaType: "application/vnd.cncf.helm.config.v1+json", Digest: digest.FromBytes(config), Size: 2},
+	a := Artifact{Blobs: map[digest.Digest][]byte{}}
+	layer := a.add(media, chart)
+	layer.Size = size
+	a.addManifest(t, ocispec.Manifest{Config: a.add("application/vnd.cncf.helm.config.v1+json", []byte("{}")),
 		Layers: []ocispec.Descriptor{{MediaType: "text/plain", Digest: digest.FromString("p"), Size: 1}, layer}})
+	return a
+}
+
+// NewImage returns an image with a layer for each archive, the uppermost one last.
+func NewImage(t testing.TB, archives ...[]byte) Artifact {
+	t.Helper()
+	a := Artifact{Blobs: map[digest.Digest][]byte{}}
+	manifest := ocispec.Manifest{Config: a.add(ocispec.MediaTypeImageConfig, []byte("{}"))}
+	for _, archive := range archives {
+		manifest.Layers = append(manifest.Layers, a.add(ocispec.MediaTypeImageLayer, archive))
+	}
+	a.addManifest(t, manifest)
+	return a
+}
+
+// add adds a blob.
+func (a *Artifact) add(media string, blob []byte) ocispec.Descriptor {
+	d := digest.FromBytes(blob)
+	a.Blobs[d] = blob
+	return ocispec.Descriptor{MediaType: media, Digest: d, Size: int64(len(blob))}
+}
+
+func (a *Artifact) addManifest(t testing.TB, manifest ocispec.Manifest) {
+	t.Helper()
+	manifest.Versioned, manifest.MediaType = specs.Versioned{SchemaVersion: 2}, ocispec.MediaTypeImageManifest
+	data, err := json.Marshal(manifest)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return Artifact{
-		Blobs:    map[digest.Digest][]byte{layer.Digest: chart, digest.FromBytes(config): config, digest.FromBytes(manifest): manifest},
-		Manifest: ocispec.Descriptor{MediaType: ocispec.MediaTypeImageManifest, Digest: digest.FromBytes(manifest), Size: int64(len(manifest))},
-	}
+	a.Manifest = a.add(manifest.MediaType, data)
 }
 
-// ServeHTTP serves the artifact as a registry does, as x/c:1.
+// ServeHTTP serves the artifact as a registry does, with the tag 1 in every repository.
 func (a Artifact) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	kind, name, _ := strings.Cut(strings.TrimPrefix(r.URL.Path, "/v2/x/c/"), "/")
+	parent, name := path.Split(r.URL.Path)
 	if name == "1" {
 		name = a.Manifest.Digest.String()
 	}
@@ -53,32 +76,42 @@ func (a Artifact) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		http.NotFound(w, r)
 		return
 	}
-	if kind == "manifests" {
-		w.Header().Set("Content-Type", a.Manifest.MediaType)
-		w.Header().Set("Docker-Content-Digest", a.Manifest.Digest.String())
+	if path.Base(parent) == "manifests" {
+		var manifest struct{ MediaType string }
+		if err := json.Unmarshal(blob, &manifest); err != nil {
+			http.Error(w, err.Error(), http.StatusInternalServerError)
+			return
+		}
+		w.Header().Set("Content-Type", manifest.MediaType)
+		w.Header().Set("Docker-Content-Digest", name)
 	}
 	w.Header().Set("Content-Length", fmt.Sprint(len(blob)))
 	_, _ = w.Write(blob)
 }
 
-// WriteLayout writes the artifact as a folder with an OCI layout, tagged 1.
-func (a Artifact) WriteLayout(t testing.TB, folder string) {
+// WriteLayout writes artifacts by their tags as a folder with an OCI layout.
+func WriteLayout(t testing.TB, folder string, artifacts map[string]Artifact) {
 	t.Helper()
-	a.Manifest.Annotations = map[string]string{ocispec.AnnotationRefName: "1"}
-	index, err := json.Marshal(ocispec.Index{Versioned: specs.Versioned{SchemaVersion: 2}, Manifests: []ocispec.Descriptor{a.Manifest}})
+	index := ocispec.Index{Versioned: specs.Versioned{SchemaVersion: 2}}
+	files := map[string][]byte{"oci-layout": []byte(`{"imageLayoutVersion": "1.0.0"}`)}
+	for tag, a := range artifacts {
+		a.Manifest.Annotations = map[string]string{ocispec.AnnotationRefName: tag}
+		index.Manifests = append(index.Manifests, a.Manifest)
+		for d, blob := range a.Blobs {
+			files["blobs/sha256/"+d.Encoded()] = blob
+		}
+	}
+	data, err := json.Marshal(index)
 	if err != nil {
 		t.Fatal(err)
 	}
-	files := map[string][]byte{"oci-layout": []byte(`{"imageLayoutVersion": "1.0.0"}`), "index.json": index}
-	for d, blob := range a.Blobs {
-		files["blobs/sha256/"+d.Encoded()] = blob
-	}
+	files["index.json"] = data
 	for name, data := range files {
-		path := filepath.Join(folder, name)
-		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		file := filepath.Join(folder, name)
+		if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
 			t.Fatal(err)
 		}
-		if err := os.WriteFile(path, data, 0o600); err != nil {
+		if err := os.WriteFile(file, data, 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}

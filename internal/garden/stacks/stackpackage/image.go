@@ -5,6 +5,7 @@ import (
 	"bufio"
 	"bytes"
 	"compress/gzip"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -17,13 +18,16 @@ import (
 
 	"github.com/opencontainers/go-digest"
 	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
+	"oras.land/oras-go/v2/content"
+
+	"github.com/gardenlite/gardenlite/internal/ociregistry"
 )
 
 // These are the limits of an image.
 const (
 	// maxPackedBytes is the maximum size of an archive, and of all data that is pulled from a registry.
 	maxPackedBytes   = 256 << 20
-	maxManifestBytes = 1 << 20 // an empty layer of three bytes becomes a descriptor of 136
+	maxManifestBytes = ociregistry.MaxManifest // an empty layer of three bytes becomes a descriptor of 136
 	maxLayers        = 128
 	// maxArchiveEntries is the maximum number of files in the archive of an image: layers, manifests, configurations.
 	maxArchiveEntries = 10_000
@@ -88,36 +92,28 @@ func unpack(packed io.Reader) (io.Reader, error) {
 	return buffered, nil
 }
 
-// layout reads the images of an OCI image layout.
-type layout struct{ fs fs.FS }
-
-// read reads the image with the wanted tag or digest, or the only one. It also returns the digest of the manifest.
-func (l layout) read(wanted string) (Files, string, error) {
-	data, err := readBounded(l.fs, "index.json")
-	if err != nil {
-		return nil, "", err
-	}
-	for range 2 { // an image for several platforms is a nested index
-		var index ocispec.Index
-		if err := json.Unmarshal(data, &index); err != nil {
-			return nil, "", fmt.Errorf("reading the index of the images: %w", err)
-		}
-		descriptor, err := pick(index.Manifests, wanted)
+// readImage reads the package in an image. It also returns the digest of the manifest.
+func readImage(ctx context.Context, from content.Fetcher, image ocispec.Descriptor) (Files, string, error) {
+	for range 2 { // an image for several platforms is an index of images
+		data, err := readManifest(ctx, from, image)
 		if err != nil {
 			return nil, "", err
 		}
-		if data, err = l.manifest(descriptor); err != nil {
-			return nil, "", err
-		}
-		var manifest ocispec.Manifest
+		var manifest struct{ Layers, Manifests []ocispec.Descriptor }
 		if err := json.Unmarshal(data, &manifest); err != nil {
 			return nil, "", fmt.Errorf("reading the manifest of the image: %w", err)
 		}
 		if len(manifest.Layers) > 0 {
-			files, err := readLayers(l.layers(manifest.Layers))
-			return files, descriptor.Digest.String(), err
+			var layers []layer
+			for _, descriptor := range manifest.Layers {
+				layers = append(layers, func() (io.ReadCloser, error) { return fetch(ctx, from, descriptor) })
+			}
+			files, err := readLayers(layers)
+			return files, image.Digest.String(), err
 		}
-		wanted = ""
+		if image, err = pick(manifest.Manifests, ""); err != nil {
+			return nil, "", err
+		}
 	}
 	return nil, "", errors.New("the image has no layers")
 }
@@ -142,8 +138,8 @@ func pick(images []ocispec.Descriptor, wanted string) (ocispec.Descriptor, error
 	return ocispec.Descriptor{}, fmt.Errorf("there are %d images: name one of them with :TAG or @DIGEST", len(images))
 }
 
-func (l layout) manifest(descriptor ocispec.Descriptor) ([]byte, error) {
-	r, err := l.blob(descriptor.Digest)
+func readManifest(ctx context.Context, from content.Fetcher, image ocispec.Descriptor) ([]byte, error) {
+	r, err := fetch(ctx, from, image)
 	if err != nil {
 		return nil, err
 	}
@@ -151,23 +147,17 @@ func (l layout) manifest(descriptor ocispec.Descriptor) ([]byte, error) {
 	return readLimited(r, "the manifest of the image")
 }
 
-func (l layout) layers(descriptors []ocispec.Descriptor) (layers []layer) {
-	for _, descriptor := range descriptors {
-		layers = append(layers, func() (io.ReadCloser, error) { return l.blob(descriptor.Digest) })
-	}
-	return layers
-}
-
-// blob opens content by its digest.
-func (l layout) blob(d digest.Digest) (io.ReadCloser, error) {
+// fetch opens content, whose digest is verified at its end.
+func fetch(ctx context.Context, from content.Fetcher, descriptor ocispec.Descriptor) (io.ReadCloser, error) {
+	d := descriptor.Digest
 	if err := d.Validate(); err != nil {
 		return nil, fmt.Errorf("the digest %q: %w", shorten(d.String()), err)
 	}
-	f, err := l.fs.Open("blobs/" + d.Algorithm().String() + "/" + d.Encoded())
+	r, err := from.Fetch(ctx, descriptor)
 	if err != nil {
 		return nil, err
 	}
-	return &verified{f, d.Verifier(), d}, nil
+	return &verified{r, d.Verifier(), d}, nil
 }
 
 // verified is a reader that returns an error at its end if the content has another digest.
@@ -204,6 +194,31 @@ func readLimited(r io.Reader, name string) ([]byte, error) {
 		return nil, fmt.Errorf("%s has more than %d bytes", name, maxManifestBytes)
 	}
 	return data, nil
+}
+
+// layout is an OCI image layout.
+type layout struct{ fs fs.FS }
+
+// read reads the image with the wanted tag or digest, or the only one. It also returns the digest of the manifest.
+func (l layout) read(ctx context.Context, wanted string) (Files, string, error) {
+	data, err := readBounded(l.fs, "index.json")
+	if err != nil {
+		return nil, "", err
+	}
+	var index ocispec.Index
+	if err := json.Unmarshal(data, &index); err != nil {
+		return nil, "", fmt.Errorf("reading the index of the images: %w", err)
+	}
+	image, err := pick(index.Manifests, wanted)
+	if err != nil {
+		return nil, "", err
+	}
+	return readImage(ctx, l, image)
+}
+
+// Fetch implements content.Fetcher.
+func (l layout) Fetch(_ context.Context, descriptor ocispec.Descriptor) (io.ReadCloser, error) {
+	return l.fs.Open("blobs/" + descriptor.Digest.Algorithm().String() + "/" + descriptor.Digest.Encoded())
 }
 
 // archive has the positions of the files in an archive on disk, by name.

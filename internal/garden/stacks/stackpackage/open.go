@@ -38,7 +38,7 @@ func open(ctx context.Context, reference string, options Options) (*Package, err
 	var digest string
 	var err error
 	if name, ok := strings.CutPrefix(reference, FileScheme); ok {
-		files, digest, err = openFile(name, options.Folder)
+		files, digest, err = openFile(ctx, name, options.Folder)
 	} else {
 		files, digest, err = pull(ctx, reference)
 	}
@@ -53,7 +53,7 @@ func open(ctx context.Context, reference string, options Options) (*Package, err
 	return p, nil
 }
 
-func openFile(name, folder string) (Files, string, error) {
+func openFile(ctx context.Context, name, folder string) (Files, string, error) {
 	if folder == "" {
 		return nil, "", fmt.Errorf("references to files (%s) are not allowed here", FileScheme)
 	}
@@ -76,9 +76,9 @@ func openFile(name, folder string) (Files, string, error) {
 	case err != nil:
 		return nil, "", err
 	case info.IsDir():
-		return openFolder(root, name, wanted)
+		return openFolder(ctx, root, name, wanted)
 	case info.Mode().IsRegular():
-		return openArchive(root, name, wanted)
+		return openArchive(ctx, root, name, wanted)
 	}
 	return nil, "", errors.New("it is neither a file nor a folder")
 }
@@ -94,14 +94,14 @@ func cutImage(name string) (file, image string) {
 	return name, ""
 }
 
-func openFolder(root *os.Root, name, wanted string) (Files, string, error) {
+func openFolder(ctx context.Context, root *os.Root, name, wanted string) (Files, string, error) {
 	folder, err := root.OpenRoot(name)
 	if err != nil {
 		return nil, "", err
 	}
 	defer folder.Close()
 	if _, err := folder.Lstat("oci-layout"); err == nil {
-		return layout{folder.FS()}.read(wanted)
+		return layout{folder.FS()}.read(ctx, wanted)
 	}
 	if wanted != "" {
 		return nil, "", errors.New("a plain folder has no tags")
@@ -110,7 +110,7 @@ func openFolder(root *os.Root, name, wanted string) (Files, string, error) {
 	return files, "", err
 }
 
-func openArchive(root *os.Root, name, wanted string) (Files, string, error) {
+func openArchive(ctx context.Context, root *os.Root, name, wanted string) (Files, string, error) {
 	f, err := root.Open(name)
 	if err != nil {
 		return nil, "", err
@@ -121,7 +121,7 @@ func openArchive(root *os.Root, name, wanted string) (Files, string, error) {
 		return nil, "", err
 	}
 	if _, ok := archive["index.json"]; ok {
-		return layout{archive}.read(wanted)
+		return layout{archive}.read(ctx, wanted)
 	}
 	if wanted != "" {
 		return nil, "", errors.New("only images of an OCI image layout are chosen by tag or digest")

@@ -4,39 +4,47 @@ import (
 	"bytes"
 	"compress/gzip"
 	"context"
+	"encoding/json"
+	"fmt"
 	"io"
-	"log"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 
-	"github.com/google/go-containerregistry/pkg/name"
-	"github.com/google/go-containerregistry/pkg/registry"
-	v1 "github.com/google/go-containerregistry/pkg/v1"
-	"github.com/google/go-containerregistry/pkg/v1/empty"
-	imagelayout "github.com/google/go-containerregistry/pkg/v1/layout"
-	"github.com/google/go-containerregistry/pkg/v1/mutate"
-	"github.com/google/go-containerregistry/pkg/v1/remote"
-	"github.com/google/go-containerregistry/pkg/v1/tarball"
+	"github.com/opencontainers/go-digest"
+	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
+
+	"github.com/gardenlite/gardenlite/internal/testutil"
 )
 
 // newImage returns an image with a compressed layer for each archive, the uppermost one last.
-func newImage(t *testing.T, archives ...[]byte) v1.Image {
+func newImage(t *testing.T, archives ...[]byte) testutil.Artifact {
 	t.Helper()
-	image := empty.Image
+	var layers [][]byte
 	for _, archive := range archives {
-		layer, err := tarball.LayerFromOpener(func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(archive)), nil })
-		if err != nil {
-			t.Fatal(err)
-		}
-		if image, err = mutate.AppendLayers(image, layer); err != nil {
-			t.Fatal(err)
-		}
+		layers = append(layers, compress(t, archive, gzip.DefaultCompression))
 	}
-	return image
+	return testutil.NewImage(t, layers...)
+}
+
+func compress(t *testing.T, content []byte, level int) []byte {
+	t.Helper()
+	var out bytes.Buffer
+	w, err := gzip.NewWriterLevel(&out, level)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := w.Write(content); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return out.Bytes()
 }
 
 func packageArchive(t *testing.T, files Files) []byte {
@@ -49,55 +57,56 @@ func packageArchive(t *testing.T, files Files) []byte {
 }
 
 // startRegistry starts a registry on a loopback address and returns the address.
-func startRegistry(t *testing.T, wrap func(http.Handler) http.Handler) string {
+func startRegistry(t *testing.T, registry http.Handler) string {
 	t.Helper()
-	handler := registry.New(registry.Logger(log.New(io.Discard, "", 0)))
-	if wrap != nil {
-		handler = wrap(handler)
-	}
-	server := httptest.NewServer(handler)
+	server := httptest.NewServer(registry)
 	t.Cleanup(server.Close)
 	return strings.TrimPrefix(server.URL, "http://")
 }
 
-func push(t *testing.T, reference string, image v1.Image) string {
+// forPlatforms returns an image for several platforms, of which this one has the given image.
+func forPlatforms(t *testing.T, image testutil.Artifact) testutil.Artifact {
 	t.Helper()
-	ref, err := name.ParseReference(reference)
+	image.Manifest.Platform = &ocispec.Platform{OS: "linux", Architecture: runtime.GOARCH}
+	index, err := json.Marshal(ocispec.Index{MediaType: ocispec.MediaTypeImageIndex, Manifests: []ocispec.Descriptor{
+		{MediaType: ocispec.MediaTypeImageManifest, Digest: digest.FromString("other"), Size: 5,
+			Platform: &ocispec.Platform{OS: "linux", Architecture: "other"}},
+		image.Manifest,
+		{MediaType: ocispec.MediaTypeImageManifest, Digest: digest.FromString("attestation"), Size: 11,
+			Platform: &ocispec.Platform{OS: "unknown", Architecture: "unknown"}},
+	}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := remote.Write(ref, image); err != nil {
-		t.Fatal(err)
+	blobs := Files{}
+	all := testutil.Artifact{Blobs: map[digest.Digest][]byte{}, Manifest: addBlob(blobs, ocispec.MediaTypeImageIndex, index)}
+	all.Blobs[all.Manifest.Digest] = index
+	for d, blob := range image.Blobs {
+		all.Blobs[d] = blob
 	}
-	digest, err := image.Digest()
-	if err != nil {
-		t.Fatal(err)
-	}
-	return digest.String()
+	return all
 }
 
 func TestOpen(t *testing.T) {
 	dir := t.TempDir()
 	writeFolder(t, filepath.Join(dir, "plain"), valid(nil))
-	image := newImage(t, packageArchive(t, valid(nil)))
-	path, err := imagelayout.Write(filepath.Join(dir, "layout"), empty.Index)
+	archive := packageArchive(t, valid(nil))
+	image := newImage(t, archive)
+	platforms := forPlatforms(t, image)
+	testutil.WriteLayout(t, filepath.Join(dir, "layout"), map[string]testutil.Artifact{
+		"1.2.3": image, "2": newImage(t, archive, writeArchive(t, []entry{{name: "other"}}))})
+	testutil.WriteLayout(t, filepath.Join(dir, "platforms"), map[string]testutil.Artifact{"1": platforms})
+	docker, err := writeTar(Files{"manifest.json": []byte(`[{"Layers": ["layer.tar.gz"]}]`),
+		"layer.tar.gz": compress(t, archive, gzip.DefaultCompression)}, "")
 	if err != nil {
 		t.Fatal(err)
 	}
-	annotated := imagelayout.WithAnnotations(map[string]string{"org.opencontainers.image.ref.name": "1.2.3"})
-	if err := path.AppendImage(image, annotated); err != nil {
-		t.Fatal(err)
-	}
-	other := newImage(t, packageArchive(t, valid(nil)), writeArchive(t, []entry{{name: "other"}}))
-	if err := path.AppendImage(other, imagelayout.WithAnnotations(map[string]string{"org.opencontainers.image.ref.name": "2"})); err != nil {
-		t.Fatal(err)
-	}
-	if err := tarball.WriteToFile(filepath.Join(dir, "docker.tar"), name.MustParseReference("example.org/stack:1"), image); err != nil {
+	if err := os.WriteFile(filepath.Join(dir, "docker.tar"), docker, 0o600); err != nil {
 		t.Fatal(err)
 	}
 	build(t, filepath.Join(dir, "plain"), filepath.Join(dir, "oci.tar"))
-	address := startRegistry(t, nil)
-	digest := push(t, address+"/stacks/buckets:1.2.3", image)
+	address, several := startRegistry(t, image), startRegistry(t, platforms)
+	digest := image.Manifest.Digest.String()
 	if err := os.Symlink("/", filepath.Join(dir, "link")); err != nil {
 		t.Fatal(err)
 	}
@@ -109,7 +118,7 @@ func TestOpen(t *testing.T) {
 		"OCI archive, by tag":      {"file://oci.tar:1.2.3", ""},
 		"layout, by tag":           {"file://layout:1.2.3", ""},
 		"layout, by digest":        {"file://layout@" + digest, ""},
-		"registry, by tag":         {address + "/stacks/buckets:1.2.3", ""},
+		"registry, by tag":         {address + "/stacks/buckets:1", ""},
 		"registry, by digest":      {address + "/stacks/buckets@" + digest, ""},
 		"layout with two":          {"file://layout", "there are 2 images"},
 		"layout, another tag":      {"file://layout:3", "there is no image 3"},
@@ -119,9 +128,12 @@ func TestOpen(t *testing.T) {
 		"file outside":             {"file://../x", "leads out of its folder"},
 		"absolute path":            {"file:///etc", "leads out of its folder"},
 		"link that leads out":      {"file://link", "escapes"},
-		"registry, another tag":    {address + "/stacks/buckets:2", "MANIFEST_UNKNOWN"},
-		"registry, no reference":   {"UPPER", "could not parse reference"},
-		"registry, another digest": {address + "/stacks/buckets@sha256:" + strings.Repeat("a", 64), "MANIFEST_UNKNOWN"},
+		"registry, another tag":    {address + "/stacks/buckets:2", "not found"},
+		"registry, no reference":   {"UPPER", "invalid reference"},
+		"registry, no tag":         {address + "/stacks/buckets", "it needs a tag or a digest"},
+		"registry, platforms":      {several + "/stacks/buckets:1", ""},
+		"layout, platforms":        {"file://platforms", ""},
+		"registry, another digest": {address + "/stacks/buckets@sha256:" + strings.Repeat("a", 64), "not found"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p, err := Open(t.Context(), test.reference, Options{Folder: dir})
@@ -158,80 +170,35 @@ func build(t *testing.T, dir, file string) *Package {
 
 // TestOpenVerifiesDigests checks that content with a wrong digest is refused, whatever its source.
 func TestOpenVerifiesDigests(t *testing.T) {
-	image := newImage(t, packageArchive(t, valid(nil)))
-	layers, err := image.Layers()
-	if err != nil {
-		t.Fatal(err)
-	}
-	layer, err := layers[0].Digest()
-	if err != nil {
-		t.Fatal(err)
-	}
+	archive := packageArchive(t, valid(nil))
 	// The altered layer is a valid one: only its digest differs.
-	packed := replaceLayer(t, layers[0])
-
+	layer, altered := compress(t, archive, gzip.DefaultCompression), newImage(t, archive)
+	altered.Blobs[digest.FromBytes(layer)] = compress(t, archive, gzip.NoCompression)
 	dir := t.TempDir()
-	path, err := imagelayout.Write(filepath.Join(dir, "layout"), empty.Index)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := path.AppendImage(image); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(filepath.Join(dir, "layout", "blobs", "sha256", layer.Hex), packed, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	_, err = Open(t.Context(), "file://layout", Options{Folder: dir})
+	testutil.WriteLayout(t, filepath.Join(dir, "layout"), map[string]testutil.Artifact{"1": altered})
+	_, err := Open(t.Context(), "file://layout", Options{Folder: dir})
 	wantError(t, err, "does not match its digest")
 
-	altered := func(suffix string, content []byte) string {
-		return startRegistry(t, func(next http.Handler) http.Handler {
-			return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-				if r.Method == http.MethodGet && strings.HasSuffix(r.URL.Path, suffix) {
-					_, _ = w.Write(content)
-					return
-				}
-				next.ServeHTTP(w, r)
-			})
-		})
+	sent := func(image testutil.Artifact, suffix string, content []byte) string {
+		return startRegistry(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if r.Method != http.MethodGet || !strings.HasSuffix(r.URL.Path, suffix) {
+				image.ServeHTTP(w, r)
+				return
+			}
+			w.Header().Set("Content-Type", ocispec.MediaTypeImageManifest)
+			w.WriteHeader(http.StatusOK)
+			_ = http.NewResponseController(w).Flush() // without a length, which would differ, too
+			_, _ = w.Write(content)
+		}))
 	}
-	address := altered("/blobs/"+layer.String(), packed)
-	push(t, address+"/stack:1", image)
-	_, err = Open(t.Context(), address+"/stack:1", Options{})
-	wantError(t, err, "sha256")
+	image := newImage(t, archive)
+	name := "/stack@" + image.Manifest.Digest.String()
+	_, err = Open(t.Context(), sent(image, "/blobs/"+digest.FromBytes(layer).String(), altered.Blobs[digest.FromBytes(layer)])+name, Options{})
+	wantError(t, err, "does not match its digest")
 
-	manifest, err := newImage(t, packageArchive(t, valid(map[string]string{"icon.svg": "other"}))).RawManifest()
-	if err != nil {
-		t.Fatal(err)
-	}
-	digest, err := image.Digest()
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, err = Open(t.Context(), altered("/manifests/"+digest.String(), manifest)+"/stack@"+digest.String(), Options{})
-	wantError(t, err, "does not match requested digest")
-}
-
-// replaceLayer compresses the content of a layer with another level.
-func replaceLayer(t *testing.T, layer v1.Layer) []byte {
-	t.Helper()
-	content, err := layer.Uncompressed()
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer content.Close()
-	var out bytes.Buffer
-	w, err := gzip.NewWriterLevel(&out, gzip.NoCompression)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := io.Copy(w, content); err != nil {
-		t.Fatal(err)
-	}
-	if err := w.Close(); err != nil {
-		t.Fatal(err)
-	}
-	return out.Bytes()
+	other := newImage(t, packageArchive(t, valid(map[string]string{"icon.svg": "other"})))
+	_, err = Open(t.Context(), sent(image, "/manifests/"+image.Manifest.Digest.String(), other.Blobs[other.Manifest.Digest])+name, Options{})
+	wantError(t, err, "does not match its digest")
 }
 
 // TestLayers checks that an upper layer replaces and removes files of the layers below it, and that other files of an
@@ -240,8 +207,8 @@ func TestLayers(t *testing.T) {
 	lower := packageArchive(
 		t, valid(map[string]string{appFile: replace(app, "Buckets", "Old"), "icon.svg": "<svg/>", "resources/x.yaml": "refused"}))
 	program := entry{name: "bin/program", content: strings.Repeat("x", 2*maxFileBytes)}
-	files, err := readImage(t, newImage(t, lower, writeArchive(t, []entry{
-		program, {name: ".registry/app.yaml", content: app}, {name: ".registry/.wh.icon.svg"}, {name: ".registry/resources/.wh.x.yaml"}})))
+	files, err := readLayersOf(t, lower, writeArchive(t, []entry{
+		program, {name: ".registry/app.yaml", content: app}, {name: ".registry/.wh.icon.svg"}, {name: ".registry/resources/.wh.x.yaml"}}))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -249,24 +216,21 @@ func TestLayers(t *testing.T) {
 		t.Errorf("%q", files)
 	}
 	for _, whiteout := range []string{".wh..registry", ".wh..wh..opq", ".registry/.wh..wh..opq"} {
-		files, err := readImage(t, newImage(t, lower, writeArchive(t, []entry{{name: whiteout}, {name: ".registry/app.yaml", content: app}})))
+		files, err := readLayersOf(t, lower, writeArchive(t, []entry{{name: whiteout}, {name: ".registry/app.yaml", content: app}}))
 		if err != nil || len(files) != 1 {
 			t.Errorf("%s: %q, %v", whiteout, files, err)
 		}
 	}
-	_, err = readImage(t, newImage(t, writeArchive(t, []entry{program})))
+	_, err = readLayersOf(t, writeArchive(t, []entry{program}))
 	wantError(t, err, "no folder .registry")
 }
 
-func readImage(t *testing.T, image v1.Image) (Files, error) {
+func readLayersOf(t *testing.T, archives ...[]byte) (Files, error) {
 	t.Helper()
-	all, err := image.Layers()
-	if err != nil {
-		t.Fatal(err)
-	}
 	var layers []layer
-	for _, l := range all {
-		layers = append(layers, l.Compressed)
+	for _, archive := range archives {
+		packed := compress(t, archive, gzip.DefaultCompression)
+		layers = append(layers, func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(packed)), nil })
 	}
 	return readLayers(layers)
 }
@@ -334,19 +298,21 @@ func TestTransport(t *testing.T) {
 // TestLargeManifest checks that little is read of a manifest, of which a megabyte could have descriptors of some hundred
 // megabytes, and of an error.
 func TestLargeManifest(t *testing.T) {
-	for status, says := range map[int]string{http.StatusOK: "sends more than", http.StatusNotFound: "unexpected status code 404"} {
-		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			if r.URL.Path == "/v2/" {
+	manifest := []byte(`{"errors":[{"message":"` + strings.Repeat("x", 2*maxManifestBytes) + `"}],"layers":[{}]}`)
+	for status, says := range map[int]string{http.StatusOK: "has more than 1048576 bytes", http.StatusForbidden: "response status code 403"} {
+		address := startRegistry(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			w.Header().Set("Content-Type", ocispec.MediaTypeImageManifest)
+			w.Header().Set("Content-Length", fmt.Sprint(len(manifest)))
+			w.Header().Set("Docker-Content-Digest", digest.FromBytes(manifest).String())
+			if r.Method == http.MethodHead {
 				return
 			}
-			w.Header().Set("Content-Type", "application/vnd.oci.image.manifest.v1+json")
 			w.WriteHeader(status)
-			_, _ = io.WriteString(w, `{"errors":[{}],"layers":[{}`+strings.Repeat(",{}", maxManifestBytes/3)+"]}")
+			_, _ = w.Write(manifest)
 		}))
-		t.Cleanup(server.Close)
-		_, err := Open(t.Context(), strings.TrimPrefix(server.URL, "http://")+"/name:tag", Options{})
+		_, err := Open(t.Context(), address+"/name:tag", Options{})
 		wantError(t, err, says)
-		if text := err.Error(); len(text) > 2*maxErrorBytes {
+		if text := err.Error(); len(text) > 10<<10 {
 			t.Errorf("the error has %d bytes", len(text))
 		}
 	}
@@ -355,7 +321,7 @@ func TestLargeManifest(t *testing.T) {
 func TestOpenEndsWithContext(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	_, err := Open(ctx, startRegistry(t, nil)+"/stack:1", Options{})
+	_, err := Open(ctx, startRegistry(t, newImage(t))+"/stack:1", Options{})
 	wantError(t, err, "context canceled")
 }
 

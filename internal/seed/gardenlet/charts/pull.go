@@ -19,10 +19,10 @@ import (
 	"oras.land/oras-go/v2"
 	"oras.land/oras-go/v2/content"
 	"oras.land/oras-go/v2/content/oci"
-	"oras.land/oras-go/v2/registry"
-	"oras.land/oras-go/v2/registry/remote"
 	"oras.land/oras-go/v2/registry/remote/auth"
 	"oras.land/oras-go/v2/registry/remote/credentials"
+
+	"github.com/gardenlite/gardenlite/internal/ociregistry"
 )
 
 const (
@@ -31,7 +31,6 @@ const (
 	// layoutScheme is the prefix of references to a folder with an OCI layout, instead of a registry.
 	layoutScheme = "layout://"
 	pullTimeout  = 30 * time.Second
-	maxManifest  = 1 << 20
 )
 
 // Source describes where a chart is, and how to pull it.
@@ -58,7 +57,7 @@ func Pull(ctx context.Context, source Source) ([]byte, error) {
 		return nil, fmt.Errorf("opening %s: %w", source.Reference, err)
 	}
 	defer end()
-	_, data, err := oras.FetchBytes(ctx, target, tag, oras.FetchBytesOptions{MaxBytes: maxManifest})
+	_, data, err := oras.FetchBytes(ctx, target, tag, oras.FetchBytesOptions{MaxBytes: ociregistry.MaxManifest})
 	if err != nil {
 		return nil, fmt.Errorf("pulling the manifest of %s: %w", source.Reference, err)
 	}
@@ -85,12 +84,9 @@ func (s Source) open(ctx context.Context) (oras.ReadOnlyTarget, string, func(), 
 	if name, ok := strings.CutPrefix(s.Reference, layoutScheme); ok {
 		return s.openLayout(ctx, name)
 	}
-	ref, err := registry.ParseReference(s.Reference)
+	repository, err := ociregistry.Open(s.Reference)
 	if err != nil {
 		return nil, "", nil, err
-	}
-	if ref.Reference == "" {
-		return nil, "", nil, errors.New("it needs a tag or a digest")
 	}
 	transport := http.DefaultTransport.(*http.Transport).Clone()
 	if len(s.CABundle) > 0 {
@@ -112,8 +108,8 @@ func (s Source) open(ctx context.Context) (oras.ReadOnlyTarget, string, func(), 
 		}
 		client.Credential = credentials.Credential(store)
 	}
-	repository := &remote.Repository{Reference: ref, Client: client, PlainHTTP: isLoopback(ref.Host()), MaxMetadataBytes: maxManifest}
-	return repository, ref.Reference, transport.CloseIdleConnections, nil
+	repository.Client = client
+	return repository, repository.Reference.Reference, transport.CloseIdleConnections, nil
 }
 
 // openLayout opens a folder in Layouts. It reads nothing outside of that folder.
@@ -137,13 +133,4 @@ func (s Source) openLayout(ctx context.Context, name string) (oras.ReadOnlyTarge
 		return nil, "", nil, errors.Join(err, root.Close())
 	}
 	return store, tag, func() { _ = root.Close() }, nil
-}
-
-// isLoopback reports whether a registry is on this machine. Such registries are accessed without TLS, as Docker does.
-func isLoopback(address string) bool {
-	host, _, err := net.SplitHostPort(address)
-	if err != nil {
-		host = address
-	}
-	return host == "localhost" || net.ParseIP(host).IsLoopback()
 }

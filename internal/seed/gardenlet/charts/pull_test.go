@@ -23,7 +23,7 @@ func TestPull(t *testing.T) {
 	altered := testutil.NewArtifact(t, mediaType, int64(len(chart)), chart)
 	altered.Blobs[digest.FromBytes(chart)] = []byte("A chart")
 	layouts := t.TempDir()
-	good.WriteLayout(t, filepath.Join(layouts, "c"))
+	testutil.WriteLayout(t, filepath.Join(layouts, "c"), map[string]testutil.Artifact{"1": good})
 	for name, test := range map[string]struct {
 		artifact  testutil.Artifact
 		reference string // %s is the registry
@@ -68,7 +68,7 @@ func TestPullFromLayoutStaysInside(t *testing.T) {
 	secret := []byte("secret")
 	layouts, outside := t.TempDir(), filepath.Join(t.TempDir(), "file")
 	a := testutil.NewArtifact(t, mediaType, int64(len(secret)), secret)
-	a.WriteLayout(t, filepath.Join(layouts, "c"))
+	testutil.WriteLayout(t, filepath.Join(layouts, "c"), map[string]testutil.Artifact{"1": a})
 	blob := filepath.Join(layouts, "c", "blobs", "sha256", fmt.Sprintf("%x", sha256.Sum256(secret)))
 	for _, err := range []error{os.WriteFile(outside, secret, 0o600), os.Remove(blob), os.Symlink(outside, blob)} {
 		if err != nil {

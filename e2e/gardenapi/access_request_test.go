@@ -12,6 +12,7 @@ import (
 
 	"github.com/gardenlite/gardenlite/e2e/internal/suite"
 	authorizationv1 "k8s.io/api/authorization/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
 // Requests of gardenlets and extensions as they are sent: one HTTP request each, without client-side limits or
@@ -32,6 +33,29 @@ func (r accessRequest) String() string {
 	}
 	return what + " " + strings.TrimPrefix(r.namespace+"/"+r.name, "/")
 }
+
+func reading(resource, namespace, name string) accessRequest {
+	return accessRequest{verb: "get", resource: resource, namespace: namespace, name: name}
+}
+
+func patching(resource, sub, namespace, name, format string, args ...any) accessRequest {
+	return accessRequest{verb: "patch", resource: resource, sub: sub, namespace: namespace, name: name,
+		body: rawJSON(fmt.Sprintf(format, args...)), forReal: true}
+}
+
+func creating(object map[string]any) accessRequest {
+	obj := &unstructured.Unstructured{Object: object}
+	return accessRequest{verb: "create", resource: resourceOf(obj.GetKind()), namespace: obj.GetNamespace(), body: object, forReal: true}
+}
+
+func deleting(resource, namespace, name string) accessRequest {
+	return accessRequest{verb: "delete", resource: resource, namespace: namespace, name: name, forReal: true}
+}
+
+// rawJSON is a body that is sent as it is.
+type rawJSON string
+
+func (r rawJSON) MarshalJSON() ([]byte, error) { return []byte(r), nil }
 
 // accessUser is a user who sends requests.
 type accessUser struct{ *suite.User }

@@ -41,24 +41,24 @@ func TestAccessWhileWriting(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	var writers, askers sync.WaitGroup
+	var writers, reviewers sync.WaitGroup
 	for _, edge := range edges {
-		writers.Go(func() { w.changeAndAsk(t, edge, rounds, seen) })
+		writers.Go(func() { w.changeAndReview(t, edge, rounds, seen) })
 	}
-	asked := make([]int, 4)
-	for i := range asked {
-		askers.Go(func() { asked[i] = w.askWhatStays(ctx, t, i) })
+	reviewed := make([]int, 4)
+	for i := range reviewed {
+		reviewers.Go(func() { reviewed[i] = w.reviewUnaffected(ctx, t, i) })
 	}
 	writers.Wait()
 	cancel()
-	askers.Wait()
+	reviewers.Wait()
 	gone, come := seen.sorted()
 	if len(gone) < rounds*accessWriters {
 		t.Fatalf("only %d edges were taken away", len(gone))
 	}
 	t.Logf("%d edges made and taken by %d writers, and %v checks of what stays; refused %s after an edge had gone "+
 		"(median), at most %s; allowed %s after it came (median), at most %s",
-		len(gone), accessWriters, asked, gone[len(gone)/2], gone[len(gone)-1], come[len(come)/2], come[len(come)-1])
+		len(gone), accessWriters, reviewed, gone[len(gone)/2], gone[len(gone)-1], come[len(come)/2], come[len(come)-1])
 }
 
 // delays are the times until changes show in answers.
@@ -80,8 +80,8 @@ func (d *delays) sorted() (gone, come []time.Duration) {
 	return d.gone, d.come
 }
 
-// changeAndAsk makes and takes an edge again and again.
-func (w *accessWorld) changeAndAsk(t *testing.T, edge changingEdge, rounds int, seen *delays) {
+// changeAndReview makes and takes an edge again and again.
+func (w *accessWorld) changeAndReview(t *testing.T, edge changingEdge, rounds int, seen *delays) {
 	for range rounds {
 		if err := edge.make(t.Context()); err != nil {
 			t.Errorf("making an edge for %s: %v", edge.prize, err)
@@ -105,36 +105,36 @@ func (w *accessWorld) changeAndAsk(t *testing.T, edge changingEdge, rounds int, 
 func (w *accessWorld) until(t *testing.T, prize accessRequest, want bool, timeout time.Duration) (time.Duration, bool) {
 	begin := time.Now()
 	for {
-		asked := time.Since(begin)
+		after := time.Since(begin)
 		got, why, err := w.gardenletA.may(t.Context(), prize)
 		switch {
 		case err != nil:
 			t.Errorf("%s: %v", prize, err)
 			return 0, false
 		case got == want:
-			return asked, true
-		case asked > timeout:
-			t.Errorf("%s: allowed: %t, %s after that has changed: %s", prize, got, asked, why)
-			return asked, false
+			return after, true
+		case after > timeout:
+			t.Errorf("%s: allowed: %t, %s after that has changed: %s", prize, got, after, why)
+			return after, false
 		}
 	}
 }
 
-// askWhatStays reviews requests that no writer affects, and returns how many.
-func (w *accessWorld) askWhatStays(ctx context.Context, t *testing.T, first int) (asked int) {
+// reviewUnaffected reviews requests that no writer affects, and returns how many.
+func (w *accessWorld) reviewUnaffected(ctx context.Context, t *testing.T, first int) (reviewed int) {
 	for i := first; ctx.Err() == nil; i++ {
 		o := w.objects[i%len(w.objects)]
 		for _, who := range w.askers() {
 			r := accessRequest{verb: "get", resource: o.resource, namespace: o.namespace, name: o.name}
 			got, why, err := who.may(t.Context(), r)
-			asked++
+			reviewed++
 			if want := documentSays(who.kind, who.seed, w, r); err != nil || got != want {
 				t.Errorf("%s %s: authorized: %t, expected %t: %s %v", who.Name, r, got, want, why, err)
-				return asked
+				return reviewed
 			}
 		}
 	}
-	return asked
+	return reviewed
 }
 
 // changingEdge returns the edge of a writer, of five kinds in turn.

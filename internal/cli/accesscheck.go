@@ -92,11 +92,11 @@ func printCheck(out io.Writer, report *accesscheck.Report) {
 	fmt.Fprintf(out, "Garden    %s\nAttacker  seed %s: its gardenlet, and an extension on it\nVictim    seed %s\n\n",
 		report.Garden, report.Seed, report.Victim)
 	for _, r := range report.Results {
-		door := "-"
-		if r.Door > 0 {
-			door = fmt.Sprint(r.Door)
+		kind := "-"
+		if r.Kind > 0 {
+			kind = fmt.Sprint(r.Kind)
 		}
-		fmt.Fprintf(out, "%-9s  %2s  %s: %s\n", r.Outcome, door, r.As, r.Attack)
+		fmt.Fprintf(out, "%-9s  %2s  %s: %s\n", r.Outcome, kind, r.As, r.Attack)
 		var lines []string
 		if r.Request != "" {
 			lines = append(lines, r.Request)

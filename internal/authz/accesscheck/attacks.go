@@ -41,7 +41,7 @@ var (
 
 // attack is a row of the catalogue: either one request that has to be refused, or a function that tries the attack.
 type attack struct {
-	door int // number in docs/scoped-access.md; 0 for attacks of no particular kind
+	kind int // number in docs/scoped-access.md; 0 for attacks of no particular kind
 	name string
 	as   As
 	// says is a part of the message of a refusal for the right reason.
@@ -107,52 +107,52 @@ var basics = []attack{
 }
 
 var backups = []attack{
-	{door: 1, name: "read another seed's backup credentials", as: Gardenlet,
+	{kind: 1, name: "read another seed's backup credentials", as: Gardenlet,
 		says: noOpinion, needs: needs(victimBackup),
 		request: func(w *world) *request { return get(secret(w.backup.namespace, w.backup.name)) }},
-	{door: 1, name: "read another seed's backup credentials", as: Extension,
+	{kind: 1, name: "read another seed's backup credentials", as: Extension,
 		says: noOpinion, needs: needs(victimBackup),
 		request: func(w *world) *request { return get(secret(w.backup.namespace, w.backup.name)) }},
-	{door: 1, name: "change another seed's BackupBucket", as: Gardenlet,
+	{kind: 1, name: "change another seed's BackupBucket", as: Gardenlet,
 		says: noOpinion, needs: needs(victimBucket),
 		request: func(w *world) *request {
 			return patch(core+"/backupbuckets/"+w.victimBucket, object{"metadata": object{"annotations": object{label: ""}}})
 		}},
-	{door: 1, name: "create the BackupEntry of another seed's Shoot", as: Gardenlet,
+	{kind: 1, name: "create the BackupEntry of another seed's Shoot", as: Gardenlet,
 		says: noOpinion, needs: needs(victimShoot),
 		request: func(w *world) *request {
 			return post(core+"/namespaces/"+w.shoot.namespace+"/backupentries", w.entryOfShoot())
 		}},
-	{door: 1, name: "create a BackupEntry without a Shoot", as: Gardenlet,
+	{kind: 1, name: "create a BackupEntry without a Shoot", as: Gardenlet,
 		request: func(w *world) *request {
 			name := "shoot--check--x--" + newUID()
 			return post(core+"/namespaces/garden/backupentries", entryObject(garden, name, w.seed, w.bucket))
 		}},
-	{door: 1, name: "report another seed's BackupEntry as its own", as: Gardenlet,
+	{kind: 1, name: "report another seed's BackupEntry as its own", as: Gardenlet,
 		says: noOpinion, needs: needs(victimEntry),
 		request: func(w *world) *request {
 			return patch(entry(w.victimEntry)+"/status", object{"status": object{"seedName": w.seed}})
 		}},
-	{door: 1, name: "point its BackupEntry to another seed's bucket", as: Gardenlet,
+	{kind: 1, name: "point its BackupEntry to another seed's bucket", as: Gardenlet,
 		says: "BackupBucket", needs: needs(ownSeed, victimBucket),
 		request: func(w *world) *request {
 			return patch(entry(place{garden, w.seed}), object{"spec": object{"bucketName": w.victimBucket}})
 		}},
-	{door: 4, name: "create a BackupBucket with the name of another Seed's", as: Gardenlet,
+	{kind: 4, name: "create a BackupBucket with the name of another Seed's", as: Gardenlet,
 		says: "named", needs: needs(ownSeed),
 		request: func(w *world) *request { return post(core+"/backupbuckets", w.bucketObject(newUID())) }},
-	{door: 4, name: "create a BackupBucket with the name of another Seed's", as: Extension, says: noOpinion,
+	{kind: 4, name: "create a BackupBucket with the name of another Seed's", as: Extension, says: noOpinion,
 		request: func(w *world) *request { return post(core+"/backupbuckets", w.bucketObject(newUID())) }},
-	{door: 8, name: "change another seed's backup credentials", as: Gardenlet,
+	{kind: 8, name: "change another seed's backup credentials", as: Gardenlet,
 		says: noOpinion, needs: needs(victimBackup),
 		request: func(w *world) *request {
 			change := object{"metadata": object{"annotations": object{label: ""}}}
 			return patch(secret(w.backup.namespace, w.backup.name), change)
 		}},
-	{door: 8, name: "delete another seed's backup credentials", as: Gardenlet,
+	{kind: 8, name: "delete another seed's backup credentials", as: Gardenlet,
 		says: noOpinion, needs: needs(victimBackup),
 		request: func(w *world) *request { return remove(secret(w.backup.namespace, w.backup.name)) }},
-	{door: 8, name: "change shared credentials as the parent of a ManagedSeed", as: Gardenlet,
+	{kind: 8, name: "change shared credentials as the parent of a ManagedSeed", as: Gardenlet,
 		needs: needs(managedSeed)},
 }
 
@@ -167,16 +167,16 @@ func (w *world) seedPath() string { return core + "/seeds/" + w.seed }
 const future = "future.ssh-keypair" // no such Secret exists in the namespace garden
 
 var references = []attack{
-	{door: 2, name: "create a Gardenlet that refers to another seed's credentials", as: Gardenlet,
+	{kind: 2, name: "create a Gardenlet that refers to another seed's credentials", as: Gardenlet,
 		says: notNamed, needs: needs(victimBackup),
 		request: func(w *world) *request {
 			return post(seedmgmt+"/namespaces/garden/gardenlets", w.gardenletObject(secretRef(w.backup.name)))
 		}},
-	{door: 2, name: "create a Gardenlet that refers to a Secret to come", as: Gardenlet, says: notNamed,
+	{kind: 2, name: "create a Gardenlet that refers to a Secret to come", as: Gardenlet, says: notNamed,
 		request: func(w *world) *request {
 			return post(seedmgmt+"/namespaces/garden/gardenlets", w.gardenletObject(secretRef(future)))
 		}},
-	{door: 2, name: "register a Seed that refers to another seed's credentials", as: Gardenlet,
+	{kind: 2, name: "register a Seed that refers to another seed's credentials", as: Gardenlet,
 		says: notNamed, needs: needs(victimBackup),
 		request: func(w *world) *request {
 			if w.live {
@@ -184,25 +184,25 @@ var references = []attack{
 			}
 			return post(core+"/seeds", w.seedObject(secretRef(w.backup.name), nil))
 		}},
-	{door: 2, name: "let its Seed refer to a Secret to come", as: Gardenlet, says: notNamed, needs: needs(ownSeed),
+	{kind: 2, name: "let its Seed refer to a Secret to come", as: Gardenlet, says: notNamed, needs: needs(ownSeed),
 		request: func(w *world) *request { return patch(w.seedPath(), w.dns(future)) }},
-	{door: 2, name: "let its BackupBucket refer to another seed's credentials", as: Gardenlet,
+	{kind: 2, name: "let its BackupBucket refer to another seed's credentials", as: Gardenlet,
 		says: notNamed, needs: needs(ownSeed, victimBackup),
 		request: func(w *world) *request {
 			return patch(core+"/backupbuckets/"+w.bucket, object{"spec": object{"credentialsRef": secretRef(w.backup.name)}})
 		}},
-	{door: 2, name: "let its BackupBucket refer to another seed's credentials", as: Extension,
+	{kind: 2, name: "let its BackupBucket refer to another seed's credentials", as: Extension,
 		says: noOpinion, needs: needs(ownSeed, victimBackup),
 		request: func(w *world) *request {
 			return patch(core+"/backupbuckets/"+w.bucket, object{"spec": object{"credentialsRef": secretRef(w.backup.name)}})
 		}},
-	{door: 2, name: "name a Secret for itself by a label", as: Gardenlet,
+	{kind: 2, name: "name a Secret for itself by a label", as: Gardenlet,
 		says: "name.seed.gardener.cloud", needs: needs(ownSeed),
 		request: func(w *world) *request {
 			labels := object{"name.seed.gardener.cloud/" + w.seed: "true"}
 			return patch(secret(garden, w.seed), object{"metadata": object{"labels": labels}})
 		}},
-	{door: 11, name: "let its Seed refer to 1000 Secrets", as: Gardenlet,
+	{kind: 11, name: "let its Seed refer to 1000 Secrets", as: Gardenlet,
 		says: "at most 50", needs: needs(ownSeed),
 		request: func(w *world) *request {
 			var defaults []any
@@ -235,32 +235,32 @@ func certificateFor(seed func(*world) string) func(*world) *request {
 }
 
 var identities = []attack{
-	{door: 3, name: "ask for the certificate of its seed's gardenlet", as: Extension, says: noOpinion,
+	{kind: 3, name: "ask for the certificate of its seed's gardenlet", as: Extension, says: noOpinion,
 		request: certificateFor(func(w *world) string { return w.seed })},
-	{door: 3, name: "ask for the certificate of another seed's gardenlet", as: Gardenlet, says: foreign,
+	{kind: 3, name: "ask for the certificate of another seed's gardenlet", as: Gardenlet, says: foreign,
 		request: certificateFor(func(w *world) string { return w.victim })},
-	{door: 3, name: "create a Gardenlet that asks for a new kubeconfig", as: Gardenlet,
+	{kind: 3, name: "create a Gardenlet that asks for a new kubeconfig", as: Gardenlet,
 		says: "renew-kubeconfig", request: renewing},
-	{door: 3, name: "create a Gardenlet that asks for a new kubeconfig", as: Extension,
+	{kind: 3, name: "create a Gardenlet that asks for a new kubeconfig", as: Extension,
 		says: noOpinion, request: renewing},
-	{door: 3, name: "let the certificate in its Seed's status expire", as: Extension, says: noOpinion,
+	{kind: 3, name: "let the certificate in its Seed's status expire", as: Extension, says: noOpinion,
 		request: func(w *world) *request {
 			expired := object{"clientCertificateExpirationTimestamp": "2020-01-01T00:00:00Z"}
 			return patch(w.seedPath()+"/status", object{"status": expired})
 		}},
-	{door: 3, name: "create a bootstrap token for its seed", as: Gardenlet, request: bootstrapToken},
-	{door: 3, name: "create a bootstrap token for its seed", as: Extension,
+	{kind: 3, name: "create a bootstrap token for its seed", as: Gardenlet, request: bootstrapToken},
+	{kind: 3, name: "create a bootstrap token for its seed", as: Extension,
 		says: noOpinion, request: bootstrapToken},
-	{door: 9, name: "create a ServiceAccount with labels of its choice", as: Gardenlet,
+	{kind: 9, name: "create a ServiceAccount with labels of its choice", as: Gardenlet,
 		says: "selected", needs: needs(ownSeed),
 		request: func(w *world) *request {
 			return post("/api/v1/namespaces/"+w.namespace()+"/serviceaccounts", w.accountObject())
 		}},
-	{door: 9, name: "create a ServiceAccount", as: Extension, says: noOpinion, needs: needs(ownSeed),
+	{kind: 9, name: "create a ServiceAccount", as: Extension, says: noOpinion, needs: needs(ownSeed),
 		request: func(w *world) *request {
 			return post("/api/v1/namespaces/"+w.namespace()+"/serviceaccounts", w.accountObject())
 		}},
-	{door: 9, name: "ask for a token of another seed's ServiceAccount", as: Gardenlet, says: noOpinion,
+	{kind: 9, name: "ask for a token of another seed's ServiceAccount", as: Gardenlet, says: noOpinion,
 		request: func(w *world) *request {
 			return post("/api/v1/namespaces/"+w.victimNamespace()+"/serviceaccounts/default/token",
 				meta("authentication.k8s.io/v1", "TokenRequest", w.victimNamespace(), "default", object{"spec": object{}}))
@@ -269,30 +269,48 @@ var identities = []attack{
 
 // answers are attacks that compare the answers for an existing object and for one that does not exist.
 var answers = []attack{
-	{door: 5, name: "learn by reading whether a Secret exists", as: Gardenlet,
-		needs: needs(victimBackup), try: tells(func(w *world) (string, string, pair) {
+	{kind: 5, name: "learn by reading whether a Secret exists", as: Gardenlet,
+		needs: needs(victimBackup), try: tells(Gardenlet, func(w *world) (string, string, pair) {
 			return w.backup.name, "absent", func(name string) *request { return get(secret(garden, name)) }
 		})},
-	{door: 5, name: "learn by creating whether a Secret exists", as: Gardenlet,
-		needs: needs(victimBackup), try: tells(func(w *world) (string, string, pair) {
+	{kind: 5, name: "learn by reading whether a Secret exists", as: Extension,
+		needs: needs(victimBackup), try: tells(Extension, func(w *world) (string, string, pair) {
+			return w.backup.name, "absent", func(name string) *request { return get(secret(garden, name)) }
+		})},
+	{kind: 5, name: "learn by changing whether a Secret exists", as: Gardenlet,
+		needs: needs(victimBackup), try: tells(Gardenlet, func(w *world) (string, string, pair) {
+			return w.backup.name, "absent", func(name string) *request { return patch(secret(garden, name), object{}) }
+		})},
+	{kind: 5, name: "learn by deleting whether a Secret exists", as: Gardenlet,
+		needs: needs(victimBackup), try: tells(Gardenlet, func(w *world) (string, string, pair) {
+			return w.backup.name, "absent", func(name string) *request { return remove(secret(garden, name)) }
+		})},
+	{kind: 5, name: "learn by watching whether a ConfigMap exists", as: Gardenlet,
+		try: tells(Gardenlet, func(*world) (string, string, pair) {
+			return "extension-apiserver-authentication", "absent", func(name string) *request {
+				return get(named("/api/v1/namespaces/kube-system/configmaps", name) + "&watch=true&timeoutSeconds=1")
+			}
+		})},
+	{kind: 5, name: "learn by creating whether a Secret exists", as: Gardenlet,
+		needs: needs(victimBackup), try: tells(Gardenlet, func(w *world) (string, string, pair) {
 			return w.backup.name, "absent", func(name string) *request {
 				return post(inGarden+"/secrets", meta("v1", "Secret", garden, name, nil))
 			}
 		})},
-	{door: 5, name: "learn by an access review whether a Secret exists", as: Gardenlet,
-		needs: needs(victimBackup), try: tells(func(w *world) (string, string, pair) {
+	{kind: 5, name: "learn by an access review whether a Secret exists", as: Gardenlet,
+		needs: needs(victimBackup), try: tells(Gardenlet, func(w *world) (string, string, pair) {
 			return w.backup.name, "absent", func(name string) *request {
 				return review("delete", "", "secrets", "", garden, name)
 			}
 		})},
-	{door: 5, name: "learn by creating whether a ConfigMap exists", as: Gardenlet,
-		try: tells(func(*world) (string, string, pair) {
+	{kind: 5, name: "learn by creating whether a ConfigMap exists", as: Gardenlet,
+		try: tells(Gardenlet, func(*world) (string, string, pair) {
 			return "extension-apiserver-authentication", "absent", func(name string) *request {
 				return post("/api/v1/namespaces/kube-system/configmaps", meta("v1", "ConfigMap", "kube-system", name, nil))
 			}
 		})},
-	{door: 5, name: "learn by creating whether a namespace exists", as: Gardenlet,
-		try: tells(func(w *world) (string, string, pair) {
+	{kind: 5, name: "learn by creating whether a namespace exists", as: Gardenlet,
+		try: tells(Gardenlet, func(w *world) (string, string, pair) {
 			return w.victimNamespace(), "seed-absent", func(namespace string) *request {
 				return post("/api/v1/namespaces/"+namespace+"/configmaps", meta("v1", "ConfigMap", namespace, "x", nil))
 			}
@@ -300,38 +318,38 @@ var answers = []attack{
 }
 
 var deletions = []attack{
-	{door: 6, name: "delete another seed's BackupEntry", as: Gardenlet, says: noOpinion, needs: needs(victimEntry),
+	{kind: 6, name: "delete another seed's BackupEntry", as: Gardenlet, says: noOpinion, needs: needs(victimEntry),
 		request: func(w *world) *request { return remove(entry(w.victimEntry)) }},
-	{door: 6, name: "delete a BackupEntry that the graph does not have", as: Gardenlet, says: noOpinion,
+	{kind: 6, name: "delete a BackupEntry that the graph does not have", as: Gardenlet, says: noOpinion,
 		request: func(w *world) *request { return remove(entry(place{garden, "absent-" + w.seed})) }},
-	{door: 6, name: "delete a BackupEntry of its seed", as: Extension, says: noOpinion, needs: needs(ownSeed),
+	{kind: 6, name: "delete a BackupEntry of its seed", as: Extension, says: noOpinion, needs: needs(ownSeed),
 		request: func(w *world) *request { return remove(entry(place{garden, w.seed})) }},
-	{door: 6, name: "delete another seed's BackupBucket", as: Gardenlet,
+	{kind: 6, name: "delete another seed's BackupBucket", as: Gardenlet,
 		says: noOpinion, needs: needs(victimBucket),
 		request: func(w *world) *request { return remove(core + "/backupbuckets/" + w.victimBucket) }},
-	{door: 6, name: "delete another Seed", as: Gardenlet, says: noOpinion,
+	{kind: 6, name: "delete another Seed", as: Gardenlet, says: noOpinion,
 		request: func(w *world) *request { return remove(core + "/seeds/" + w.victim) }},
 }
 
 var tokens = []attack{
-	{door: 10, name: "get a token of its WorkloadIdentity for another Seed", as: Gardenlet,
+	{kind: 10, name: "get a token of its WorkloadIdentity for another Seed", as: Gardenlet,
 		says: foreign, needs: needs(ownSeed),
 		request: func(w *world) *request { return w.identityToken("Seed", place{"", w.victim}, "1") }},
-	{door: 10, name: "get a token of its WorkloadIdentity for another seed's Shoot", as: Gardenlet,
+	{kind: 10, name: "get a token of its WorkloadIdentity for another seed's Shoot", as: Gardenlet,
 		says: foreign, needs: needs(ownSeed, victimShoot),
 		request: func(w *world) *request { return w.identityToken("Shoot", w.shoot, w.shootUID) }},
-	{door: 10, name: "get a token of its WorkloadIdentity for another Seed", as: Extension,
+	{kind: 10, name: "get a token of its WorkloadIdentity for another Seed", as: Extension,
 		says: foreign, needs: needs(ownSeed),
 		request: func(w *world) *request { return w.identityToken("Seed", place{"", w.victim}, "1") }},
-	{door: 7, name: "watch the CA key of another seed's Shoot", as: Gardenlet,
+	{kind: 7, name: "watch the CA key of another seed's Shoot", as: Gardenlet,
 		says: noOpinion, needs: needs(victimShoot),
 		request: func(w *world) *request {
 			all := core + "/namespaces/" + w.shoot.namespace + "/internalsecrets"
 			return get(named(all, w.shoot.name+".ca-client") + "&watch=true&timeoutSeconds=1")
 		}},
-	{door: 7, name: "keep a watch open that its seed has no path to any more", as: Gardenlet,
+	{kind: 7, name: "keep a watch open that its seed has no path to any more", as: Gardenlet,
 		needs: needs(ownSeed), try: keepWatch},
-	{door: 12, name: "use its certificate after its Seed is deleted", as: Gardenlet,
+	{kind: 12, name: "use its certificate after its Seed is deleted", as: Gardenlet,
 		needs: needs(ownSeed), try: outliveSeed},
 }
 

@@ -48,8 +48,8 @@ const (
 
 // Result is the result of one attack.
 type Result struct {
-	// Door is the number of the kind of attack in docs/scoped-access.md; 0 for attacks of no particular kind.
-	Door    int     `json:"door"`
+	// Kind is the number of the kind of attack in docs/scoped-access.md; 0 for attacks of no particular kind.
+	Kind    int     `json:"kind"`
 	Attack  string  `json:"attack"`
 	As      As      `json:"as"`
 	Outcome Outcome `json:"outcome"`
@@ -125,11 +125,11 @@ func run(ctx context.Context, o Options, attacks []attack) (report *Report, err 
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", a.name, err)
 		}
-		result.Door, result.Attack, result.As = a.door, a.name, a.as
+		result.Kind, result.Attack, result.As = a.kind, a.name, a.as
 		report.Results = append(report.Results, result)
 		report.Counts[result.Outcome]++
 	}
-	slices.SortStableFunc(report.Results, func(a, b Result) int { return a.Door - b.Door })
+	slices.SortStableFunc(report.Results, func(a, b Result) int { return a.Kind - b.Kind })
 	return report, nil
 }
 
@@ -190,29 +190,29 @@ func (r *runner) attack(ctx context.Context, a attack) (Result, error) {
 // pair returns the same request for different names.
 type pair = func(name string) *request
 
-// tells compares the responses to a gardenlet for an existing name and for one that does not exist: both must be
+// tells compares the responses to an attacker for an existing name and for one that does not exist: both must be
 // refused, with the same message except for the name.
-func tells(names func(*world) (there, absent string, of pair)) func(context.Context, *runner) (Result, error) {
+func tells(as As, names func(*world) (there, absent string, of pair)) func(context.Context, *runner) (Result, error) {
 	return func(ctx context.Context, r *runner) (Result, error) {
 		there, absent, of := names(r.world)
-		var said [2]answer
+		var observed [2]answer
 		for i, name := range []string{there, absent} {
 			var err error
-			if said[i], err = r.attackers[Gardenlet].do(ctx, of(name).dryRun()); err != nil {
+			if observed[i], err = r.attackers[as].do(ctx, of(name).dryRun()); err != nil {
 				return Result{}, err
 			}
-			if said[i].ok() {
-				said[i].message = reviewed(said[i].body)
+			if observed[i].ok() {
+				observed[i].message = reviewed(observed[i].body)
 			}
 		}
 		request := of(there).dryRun()
-		result := Result{Request: request.String(), Code: said[0].code, Answer: said[0].message, Outcome: Refused}
-		same := strings.ReplaceAll(said[0].message, there, "NAME") == strings.ReplaceAll(said[1].message, absent, "NAME")
-		switch allowed := said[0].ok() && said[0].message == ""; {
-		case said[0].code != said[1].code || !same || allowed:
+		result := Result{Request: request.String(), Code: observed[0].code, Answer: observed[0].message, Outcome: Refused}
+		same := strings.ReplaceAll(observed[0].message, there, "NAME") == strings.ReplaceAll(observed[1].message, absent, "NAME")
+		switch allowed := observed[0].ok() && observed[0].message == ""; {
+		case observed[0].code != observed[1].code || !same || allowed:
 			result.Outcome = Open
-			result.Answer += fmt.Sprintf("; of one that does not exist: %d %s", said[1].code, said[1].message)
-		case !said[0].ok() && said[0].code != http.StatusForbidden:
+			result.Answer += fmt.Sprintf("; of one that does not exist: %d %s", observed[1].code, observed[1].message)
+		case !observed[0].ok() && observed[0].code != http.StatusForbidden:
 			result.Outcome = Undecided
 		}
 		return result, nil

@@ -45,7 +45,7 @@ func newGarden(t *testing.T) *fakeGarden {
 func (g *fakeGarden) run(ctx context.Context, live bool) (*Report, error) {
 	server := httptest.NewServer(g)
 	g.Cleanup(server.Close)
-	all := slices.DeleteFunc(catalogue(), func(a attack) bool { return a.door == 12 }) // asks for certificates
+	all := slices.DeleteFunc(catalogue(), func(a attack) bool { return a.kind == 12 }) // asks for certificates
 	return run(ctx, Options{Admin: &rest.Config{Host: server.URL}, Live: live, watchEnds: 50 * time.Millisecond}, all)
 }
 
@@ -176,7 +176,7 @@ func TestOutcomes(t *testing.T) {
 		{"refused for another reason", to(http.MethodDelete, "/seeds/local", 403), map[Outcome]int{Allowed: 3}, true},
 		{"controls do not work", to(http.MethodGet, core+"/shoots", 403), map[Outcome]int{Allowed: 1, Undecided: 2}, false},
 		{"a ConfigMap that exists is told", func(r *http.Request) (int, object) {
-			if strings.Contains(r.URL.Path, "/kube-system/configmaps") {
+			if r.Method == http.MethodPost && strings.Contains(r.URL.Path, "/kube-system/configmaps") {
 				return http.StatusConflict, object{"message": "exists"}
 			}
 			return 0, nil
@@ -293,17 +293,17 @@ func TestNoVictim(t *testing.T) {
 
 // TestCatalogue checks that the catalogue has every kind of attack, and that each attack can be tried.
 func TestCatalogue(t *testing.T) {
-	doors, w := map[int]bool{}, &world{seed: "a", victim: "b", live: true}
+	kinds, w := map[int]bool{}, &world{seed: "a", victim: "b", live: true}
 	for _, a := range catalogue() {
-		doors[a.door] = true
+		kinds[a.kind] = true
 		tried := a.request != nil || a.try != nil || !a.needs[0].met(w)
 		if a.name == "" || a.as == "" || a.request != nil && a.try != nil || !tried {
 			t.Errorf("%+v", a)
 		}
 	}
-	for door := range 13 {
-		if !doors[door] {
-			t.Errorf("no attack of kind %d", door)
+	for kind := range 13 {
+		if !kinds[kind] {
+			t.Errorf("no attack of kind %d", kind)
 		}
 	}
 }

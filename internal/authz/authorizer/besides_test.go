@@ -115,6 +115,7 @@ func TestBesidesInSeedNamespace(t *testing.T) {
 		{"create", sa + "/token", "seed-a/in-graph", true, false},
 		{"create", sa + "/token", "seed-b/x", false, false},
 		{"create", sa + "/token", "garden/gardenlet-bootstrap-child-of-a", true, false},
+		{"create", sa, "seed-b/", false, false},
 		{"update", sa + "/status", "seed-a/x", false, false},
 		{"delete", sa, "seed-b/x", false, false},
 		{"delete", sa, "seed-aa/x", false, false},

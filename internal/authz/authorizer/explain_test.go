@@ -2,6 +2,7 @@ package authorizer
 
 import (
 	"encoding/json"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -67,6 +68,33 @@ func TestReasons(t *testing.T) {
 		attrs := request(c.who, c.verb, c.resource, c.of)
 		if _, got := allowed(t, a, attrs); got != c.want {
 			t.Errorf("%s:\n got %s\nwant %s", show(attrs), got, c.want)
+		}
+	}
+}
+
+// TestReasonsTellNothing checks that the answer for an object, and for a namespace, of another seed is the same as for one
+// that does not exist, except for the name.
+func TestReasonsTellNothing(t *testing.T) {
+	a := New(landscape())
+	answer := func(who user.Info, verb, resource, of string) string {
+		got, reason := allowed(t, a, request(who, verb, resource, of))
+		namespace, name, _ := strings.Cut(of, "/")
+		for _, word := range []string{name, namespace} {
+			if word != "" {
+				reason = strings.ReplaceAll(reason, word, "NAME")
+			}
+		}
+		return fmt.Sprint(got, " ", reason)
+	}
+	for resource := range kinds() {
+		for _, who := range users {
+			for _, verb := range triedVerbs {
+				for there, absent := range map[string]string{"garden-b/foreign": "garden-b/absent", "garden-b/": "garden-absent/"} {
+					if got, want := answer(who, verb, resource, there), answer(who, verb, resource, absent); got != want {
+						t.Errorf("%s %s %s: %s; if it is absent: %s", verb, resource, there, got, want)
+					}
+				}
+			}
 		}
 	}
 }

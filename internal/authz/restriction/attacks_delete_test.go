@@ -28,6 +28,18 @@ func attacksByDeleting() []attack {
 			},
 		},
 		{
+			// The entries of a ManagedSeed have a path to the seed of its shoot. The parent deletes or changes one: DELETE
+			// backupentries garden-dev/of-child; PATCH it.
+			name:  "BackupEntry of a ManagedSeed",
+			given: func(w *world) { w.put(backupEntries.resource, entry("of-child", "grown", "uid-seed-a", "")) },
+			steps: []step{
+				{by: evil, resource: backupEntries, delete: "garden-dev/of-child", want: refuse, because: "does not belong"},
+				{by: extensionA, resource: backupEntries, delete: "garden-dev/of-child", want: refuse, because: "extensions"},
+				{by: evil, resource: backupEntries, update: changed(entry("of-child", "grown", "uid-seed-a", ""),
+					withFinalizer[*corev1beta1.BackupEntry]), want: refuse, because: "does not belong"},
+			},
+		},
+		{
 			// a has a path to objects that all seeds share, and deletes one: DELETE configmaps
 			// kube-system/cluster-identity. Or it first sets a shoot that never existed as the owner, so that the
 			// garbage collector deletes the object: PATCH {"metadata":{"ownerReferences":[…]}}.

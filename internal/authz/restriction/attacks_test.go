@@ -159,6 +159,18 @@ func attacksOnBackups() []attack {
 			},
 		},
 		{
+			// b is about to take over an entry that a reported. a reports it again and again, so that it never leaves, and
+			// writes b's bucket, to which the entry points: PATCH backupentries garden-dev/left/status; PATCH backupbuckets/<UID
+			// of Seed b>. The credentials of the bucket have no path to a (TestBackupEntryThatNeverLeaves).
+			name:  "BackupEntry that its seed never leaves",
+			given: neverLeft,
+			steps: []step{
+				{by: evil, resource: backupEntries, sub: "status", update: leftTo("b", "a"), want: allow},
+				{by: evil, resource: backupBuckets, update: changed(bucketOf("b"), withFinalizer[*corev1beta1.BackupBucket]), want: refuse,
+					because: "does not belong"},
+			},
+		},
+		{
 			// A shoot on b was deleted, and its BackupEntry is kept for a grace period. A user creates a shoot of the same
 			// name, on a. a moves the entry of the deleted shoot to itself: PATCH backupentries garden-dev/gone--2
 			// {"spec":{"seedName":"a"}}; then GET secrets garden/backup-b.
@@ -597,6 +609,19 @@ func keptFor(seed, reported string) object {
 		e.OwnerReferences[0].UID, e.DeletionTimestamp = "uid-of-the-deleted-shoot", &metav1.Time{Time: now}
 		e.Status.SeedName = &reported
 	})
+}
+
+func leftTo(seed, reported string) object {
+	return entry("left", seed, "uid-seed-"+seed, "", func(e *corev1beta1.BackupEntry) { e.Status.SeedName = &reported })
+}
+
+func neverLeft(w *world) { w.put(backupEntries.resource, leftTo("b", "a")) }
+
+func TestBackupEntryThatNeverLeaves(t *testing.T) {
+	w := attack{given: neverLeft}.begin()
+	if w.mayRead(t, gardenletA, "Secret garden/backup-b") || !w.mayRead(t, gardenletB, "Secret garden/backup-b") {
+		t.Error("the credentials of b have a path to a, or none to b")
+	}
 }
 
 func migrating(seed, bucket, reported string) object {

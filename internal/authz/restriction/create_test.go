@@ -27,6 +27,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/gardenlite/gardenlite/internal/authz/bootstraprules"
+	"github.com/gardenlite/gardenlite/internal/authz/graph"
 )
 
 // The following functions return the objects of the table.
@@ -190,7 +191,13 @@ func TestCreateBackups(t *testing.T) {
 		{"own", backupBuckets, bucket("a"), allow, refuse, refuse, allow, noReason},
 		{"another seed's", backupBuckets, bucket("b"), refuse, allow, refuse, allow, belongs},
 		{"no seed", backupBuckets, named[corev1beta1.BackupBucket]("", "new"), refuse, refuse, refuse, allow, belongs},
-		{"own, credentials that do not exist", backupBuckets, bucket("a", from("garden", "new")), refuse, refuse, refuse, allow, unnamed},
+		{"own, named otherwise", backupBuckets, bucket("a", func(b *corev1beta1.BackupBucket) { b.Name = "new" }), refuse, refuse, refuse,
+			allow, `named "uid-seed-a"`},
+		{"own, named after Seed b", backupBuckets, bucket("a", func(b *corev1beta1.BackupBucket) { b.Name = "uid-seed-b" }), refuse, refuse,
+			refuse, allow, `named "uid-seed-a"`},
+		{"own, credentials without a label", backupBuckets, bucket("a", from("garden", "new")), refuse, refuse, refuse, allow, unnamed},
+		{"own, credentials that do not exist", backupBuckets, bucket("a", from("garden", "future.ssh-keypair")), refuse, refuse, refuse,
+			allow, unnamed},
 		{"own, credentials of Seed b", backupBuckets, bucket("a", from("garden", "backup-b")), refuse, refuse, refuse, allow, unnamed},
 		{"own, credentials of a ManagedSeed", backupBuckets, bucket("a", from("garden", "backup-of-b")), refuse, refuse, refuse, allow, unnamed},
 		{"own, credentials of a Gardenlet", backupBuckets, bucket("a", from("garden", "backup-d")), refuse, refuse, refuse, allow, unnamed},
@@ -215,6 +222,11 @@ func TestCreateBackups(t *testing.T) {
 		{"own, no such bucket", backupEntries, entry("on-a--1", "a", "none", "on-a"), refuse, refuse, refuse, allow,
 			"there is no backupbuckets none"},
 		{"own, no bucket", backupEntries, entry("on-a--1", "a", "", "on-a"), refuse, refuse, refuse, allow, "no backupbuckets is named"},
+		{"own, shoot of b", backupEntries, entry("on-b--1", "a", "uid-seed-a", "on-b"), refuse, refuse, refuse, allow, belongs},
+		{"own, named after a shoot of b", backupEntries, entry("on-b--1", "a", "uid-seed-a", "on-a"), refuse, refuse, refuse, allow,
+			"named on-a--1"},
+		{"own, named otherwise", backupEntries, entry("new", "a", "uid-seed-a", "on-a"), refuse, refuse, refuse, allow, "named on-a--1"},
+		{"own, no shoot", backupEntries, entry("new", "a", "uid-seed-a", ""), refuse, refuse, refuse, allow, "no shoots is named"},
 		{"another seed's, own bucket", backupEntries, entry("on-b--1", "b", "uid-seed-a", "on-b"), refuse, refuse, refuse, allow, belongs},
 		{"another seed's, its bucket", backupEntries, entry("on-b--1", "b", "uid-seed-b", "on-b"), refuse, allow, refuse, allow, belongs},
 		{"no seed", backupEntries, named[corev1beta1.BackupEntry]("garden-dev", "e"), refuse, refuse, refuse, allow, belongs},
@@ -315,6 +327,10 @@ func TestCreateConfiguration(t *testing.T) {
 			allow, "in the namespace garden"},
 		{"own, own credentials", gardenlets, gardenletWith("backup-a"), allow, refuse, refuse, allow, noReason},
 		{"own, credentials of b", gardenlets, gardenletWith("backup-b"), refuse, refuse, refuse, allow, "backup-b"},
+		{"own, credentials that do not exist, for DNS", gardenlets, named("garden", "a", func(g *seedmanagementv1alpha1.Gardenlet) {
+			g.Spec.Config.Raw = []byte(`{"seedConfig":{"spec":{"dns":{"provider":{"credentialsRef":` +
+				`{"apiVersion":"v1","kind":"Secret","namespace":"garden","name":"future.ssh-keypair"}}}}}}`)
+		}), refuse, refuse, refuse, allow, "garden/future.ssh-keypair"},
 		{"own, broken configuration", gardenlets, named("garden", "a", func(g *seedmanagementv1alpha1.
 			Gardenlet) {
 			g.Spec.Config.Raw = []byte(`{"seedConfig":[]}`)
@@ -411,12 +427,38 @@ func TestCreateSecrets(t *testing.T) {
 	})
 }
 
+// TestCreateForShoots tries every suffix of an object that is kept for a shoot.
+func TestCreateForShoots(t *testing.T) {
+	var cases []creationCase
+	for kind, resource := range map[graph.Kind]resourceRule{
+		graph.KindSecret: secrets, graph.KindConfigMap: configMaps, graph.KindInternalSecret: internalSecrets,
+	} {
+		for _, suffix := range graph.ShootSuffixes(kind) {
+			of := func(shoot string) object {
+				obj := resource.newObject()
+				obj.SetNamespace("garden-dev")
+				obj.SetName(shoot + suffix)
+				return obj
+			}
+			cases = append(cases,
+				creationCase{"of a: " + suffix, resource, of("on-a"), allow, refuse, refuse, allow, noReason},
+				creationCase{"of b: " + suffix, resource, of("on-b"), refuse, allow, refuse, allow, belongs},
+				creationCase{"of no shoot: " + suffix, resource, of("none"), refuse, refuse, refuse, allow, "there is no shoots"})
+		}
+	}
+	checkCreations(t, cases)
+}
+
 func TestCreateSeedsAndAccounts(t *testing.T) {
 	checkCreations(t, []creationCase{
 		// Seed: its own
 		{"own", seeds, newSeed("a"), allow, refuse, refuse, allow, noReason},
 		{"another", seeds, newSeed("c"), refuse, refuse, refuse, allow, belongs},
-		{"own, credentials that do not exist", seeds, newSeed("a", backupFrom("garden", "new")), refuse, refuse, refuse, allow, unnamed},
+		{"that of its ManagedSeed", seeds, newSeed("child"), refuse, refuse, refuse, allow, belongs},
+		{"own, credentials without a label", seeds, newSeed("a", backupFrom("garden", "new")), refuse, refuse, refuse, allow, unnamed},
+		{"own, credentials that do not exist", seeds, newSeed("a", backupFrom("garden", "future.ssh-keypair")), refuse, refuse, refuse,
+			allow, unnamed},
+		{"own, the landscape's secret for DNS", seeds, newSeed("a", dnsFrom("garden", "landscape")), refuse, refuse, refuse, allow, unnamed},
 		{"own, credentials named for it", seeds, newSeed("a", backupFrom("garden", "labelled")), allow, refuse, refuse, allow, noReason},
 		{"own, credentials of b", seeds, newSeed("a", backupFrom("garden", "backup-b")), refuse, refuse, refuse, allow, unnamed},
 		{"own, DNS credentials shared", seeds, newSeed("a", dnsFrom("garden", "dns")), refuse, refuse, refuse, allow, unnamed},
@@ -515,6 +557,8 @@ func TestCreateExisting(t *testing.T) {
 		"that would be allowed":        {backupEntries, entry("on-a--1", "a", "uid-seed-a", "on-a"), allow},
 		"that would be refused":        {backupEntries, entry("on-a--1", "b", "uid-seed-b", "on-a"), exists},
 		"that is another seed's":       {seeds, seed("b"), exists},
+		"that is another gardenlet's":  {gardenlets, named[seedmanagementv1alpha1.Gardenlet]("garden", "b"), exists},
+		"that must not be read":        {secrets, secret("garden", "landscape"), refuse},
 		"that does not exist":          {seeds, seed("none"), refuse},
 		"of the name in another place": {backupEntries, entry("on-a--2", "b", "uid-seed-b", "on-a"), refuse},
 	} {
@@ -527,6 +571,31 @@ func TestCreateExisting(t *testing.T) {
 				t.Errorf("the reason is %s", response.Result.Reason)
 			}
 		})
+	}
+}
+
+// TestCreateTellsNothing checks that the answer to the creation of an object that the user may not read does not reveal
+// whether the object exists.
+func TestCreateTellsNothing(t *testing.T) {
+	for _, test := range []struct {
+		resource resourceRule
+		obj      object
+	}{
+		{secrets, secret("garden", "landscape")}, {secrets, secret("garden-dev", "on-b.ssh-keypair")}, {secrets, secret("seed-b", "inside")},
+		{secrets, token(forManagedSeed + "garden/of-b.")}, {secrets, secret("kube-system", bootstraprules.TokenSecret("garden", "of-b"))},
+		{configMaps, configMap("garden-dev", "on-b.ca-cluster")}, {configMaps, configMap("seed-b", "inside")},
+		{serviceAccounts, account("garden", "gardenlet-bootstrap-of-b")}, {serviceAccounts, account("seed-b", "other")},
+		{internalSecrets, named[corev1beta1.InternalSecret]("garden-dev", "on-b.ca-client")},
+		{shootStates, named[corev1beta1.ShootState]("garden-dev", "on-b")},
+	} {
+		there, absent := landscape().put(test.resource.resource, test.obj), landscape()
+		delete(absent.objects[test.resource.resource], keyOf(test.obj))
+		for _, user := range []authenticationv1.UserInfo{gardenletA, extensionA} {
+			got, want := there.handle(creation(test.resource, user, test.obj)), absent.handle(creation(test.resource, user, test.obj))
+			if verdict(t, got) != refuse || verdict(t, want) != refuse || message(got) != message(want) {
+				t.Errorf("%s %s by %s: %s; if it is absent: %s", test.resource.kindName, keyOf(test.obj), user.Username, message(got), message(want))
+			}
+		}
 	}
 }
 

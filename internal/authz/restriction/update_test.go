@@ -273,6 +273,12 @@ func TestUpdateSecrets(t *testing.T) {
 		{"another ServiceAccount's token", secrets, "", saTok, changed(saTok, annotate[*corev1.Secret](corev1.ServiceAccountNameKey, "admin")),
 			refuse, refuse, refuse, allow, "service-account-token"},
 
+		{"label that names a Secret for the seed", secrets, "", shared, changed(shared, labelled[*corev1.Secret]("a")), refuse, refuse, refuse,
+			allow, "name.seed.gardener.cloud/a"},
+		{"label that names a ConfigMap for the seed", configMaps, "", policy, changed(policy, labelled[*corev1.ConfigMap]("a")), refuse, refuse,
+			refuse, allow, "name.seed.gardener.cloud/a"},
+		{"owner", secrets, "", shared, ownedBy("Secret", "gone", "gone", shared.DeepCopy()), refuse, refuse, refuse, allow, belongs},
+		{"owner", configMaps, "", policy, ownedBy("Secret", "gone", "gone", policy.DeepCopy()), refuse, refuse, refuse, allow, belongs},
 		{"label", configMaps, "", policy, changed(policy, func(c *corev1.ConfigMap) { c.Labels = map[string]string{"a": "b"} }),
 			allow, allow, refuse, allow, noReason},
 		{"content of a project's", configMaps, "", policy,
@@ -301,6 +307,9 @@ func TestUpdateAccounts(t *testing.T) {
 			a *corev1.ServiceAccount) {
 			a.Secrets = []corev1.ObjectReference{{Name: "backup-b"}}
 		}), refuse, refuse, refuse, allow, "backup-b"},
+		{"pull secret", serviceAccounts, "", acct, changed(acct, func(a *corev1.ServiceAccount) {
+			a.ImagePullSecrets = []corev1.LocalObjectReference{{Name: "backup-b"}}
+		}), refuse, refuse, refuse, allow, "backup-b"},
 		{"secret, in the seed's namespace", serviceAccounts, "", inSeed, changed(inSeed,
 			func(a *corev1.ServiceAccount) { a.Secrets = []corev1.ObjectReference{{Name: "x"}} }), allow, refuse, refuse, allow, noReason},
 
@@ -315,6 +324,10 @@ func TestUpdateAccounts(t *testing.T) {
 }
 
 func withFinalizer[P object](obj P) { obj.SetFinalizers(append(obj.GetFinalizers(), "gardener")) }
+
+func labelled[P object](seed string) func(P) {
+	return func(obj P) { obj.SetLabels(map[string]string{constants.LabelPrefixSeedName + seed: "true"}) }
+}
 
 func annotate[P object](key, value string) func(P) {
 	return func(obj P) { obj.SetAnnotations(map[string]string{key: value}) }

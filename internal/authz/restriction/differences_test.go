@@ -118,6 +118,7 @@ func TestLabelsOfAccounts(t *testing.T) {
 		{"extension-y-1", map[string]string{constants.LabelControllerRegistrationName: "y"}, refuse},
 		{"extension-z-1", map[string]string{constants.LabelControllerRegistrationName: "x"}, refuse},
 		{"extension-x-1", map[string]string{"selected": "true"}, refuse},
+		{"other", map[string]string{constants.LabelControllerRegistrationName: "x"}, refuse},
 	} {
 		labelled := named("seed-a", test.name, func(a *corev1.ServiceAccount) { a.Labels = test.labels })
 		for _, req := range []*admissionv1.AdmissionRequest{

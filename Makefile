@@ -11,8 +11,8 @@ SERVER_TESTS := ./internal/controlplane ./internal/controlplane/kubecontrollers 
 RACE_TEST := ./internal/landscape/racetest
 # All others.
 UNIT_TESTS = $(filter-out $(shell $(GO) list $(SERVER_TESTS) $(RACE_TEST) ./e2e/...),$(shell $(GO) list -f '{{if or .TestGoFiles .XTestGoFiles}}{{.ImportPath}}{{end}}' ./...))
-# Those of them that link neither Kubernetes nor an API server.
-RACE_UNIT_TESTS = $(filter $(UNIT_TESTS),$(shell $(GO) list -test -f '{{.ForTest}} {{join .Deps " "}}' ./... | grep -vE ' k8s.io/(kubernetes|apiserver)/' | cut -d' ' -f1))
+# Those of them that do not link Kubernetes.
+RACE_UNIT_TESTS = $(filter $(UNIT_TESTS),$(shell $(GO) list -test -f '{{.ForTest}} {{join .Deps " "}}' ./... | grep -v ' k8s.io/kubernetes/' | cut -d' ' -f1))
 
 .PHONY: all build up test check soak soak-kill soak-datastores soak-upgrade soak-extension soak-fuzz soak-units soak-servers soak-e2e unit smoke race servers e2e vet staticcheck format conformance-shoot bench bench-up bench-shoot bench-kubeconfig bench-bastion bench-scale bench-workloads bench-stacks bench-authz generate verify-generate clean
 
@@ -32,7 +32,8 @@ check: vet staticcheck verify-generate race servers e2e ## what CI runs after te
 
 GOTESTSUM := $(GO) tool -modfile=hack/tools/go.mod gotestsum
 # Tests of check, with their times in a file of this name.
-check_tests = mkdir -p artifacts && $(2) $(GOTESTSUM) --format pkgname-and-test-fails --format-hide-empty-pkg --hide-summary skipped --jsonfile artifacts/$(1).json -- -vet=off -ldflags '-s -w'
+check_tests = mkdir -p artifacts && $(2) $(GOTESTSUM) --format pkgname-and-test-fails --format-hide-empty-pkg \
+  --hide-summary skipped --jsonfile artifacts/$(1).json -- -vet=off -ldflags '-s -w'
 
 unit:
 	$(TEST) -ldflags '-s -w' -timeout 10m $(UNIT_TESTS)
@@ -40,7 +41,7 @@ unit:
 smoke: build
 	$(E2E) -ldflags '-s -w' -timeout 10m ./e2e/smoke
 
-race: ## units that link no API server, and a landscape with a Shoot and a Bastion, with the race detector
+race: ## units that do not link Kubernetes, and a landscape with a Shoot and a Bastion, with the race detector
 	$(call check_tests,race) -race -timeout 20m $(RACE_UNIT_TESTS) $(RACE_TEST)
 	$(TEST) -run 'TestSecondKeyExchange$$' ./internal/bastionsim/machine/sshd # x/crypto/ssh has a race in it
 	$(TEST) -count=1 -run PageInBrowser -artifacts -outputdir $(CURDIR)/artifacts ./internal/authz/webhook # the screenshot
@@ -49,11 +50,12 @@ servers:
 	$(call check_tests,servers) -p 1 -timeout 15m $(SERVER_TESTS)
 
 # With the percentage of garbage that suits a laptop, collecting it takes a third of the time of the end-to-end tests.
-E2E := GOGC=200 GARDENLITE_BINARY=$(CURDIR)/$(BIN)/gardenlite $(TEST) -count=1
+E2E_ENV := GOGC=200 GARDENLITE_BINARY=$(CURDIR)/$(BIN)/gardenlite
+E2E := $(E2E_ENV) $(TEST) -count=1
 E2E_TESTS = $(filter-out %/e2e/smoke,$(shell $(GO) list ./e2e/...))
 
 e2e: build $(BIN)/kubectl ## the suite against the real binary
-	$(call check_tests,e2e,GOGC=200 GARDENLITE_BINARY=$(CURDIR)/$(BIN)/gardenlite) -count=1 -parallel 3 -timeout 60m $(E2E_TESTS)
+	$(call check_tests,e2e,$(E2E_ENV)) -count=1 -parallel 3 -timeout 60m $(E2E_TESTS)
 
 # Before a release: kills by the dozen, long fuzzing, external datastores, an older landscape, a published extension, conformance.
 SOAK := GARDENLITE_SOAK=1 $(E2E) -tags soak -timeout 160m

@@ -246,7 +246,8 @@ func TestVersionAndCompletion(t *testing.T) {
 
 func TestExecPassesStatusAndCleansUp(t *testing.T) {
 	t.Parallel()
-	r := command(t, "", binary, "exec", "--seeds", "0", "--", "sh", "-c", `echo "$GARDENLITE_DATA_DIR"; test -f "$KUBECONFIG" && kill -TERM $$`)
+	r := command(t, "", binary, "exec", "--seeds", "0", "--", "sh", "-c",
+		`echo "$GARDENLITE_DATA_DIR"; test -f "$KUBECONFIG" && kill -TERM $$`)
 	if r.Code != 128+int(syscall.SIGTERM) {
 		t.Errorf("exit status %d of a command that a signal ended", r.Code)
 	}

@@ -67,7 +67,8 @@ func TestUpgrade(t *testing.T) {
 	if got := through("hostname"); got != hostname {
 		t.Errorf("Bastion %s leads to %q, and did to %q", bastion, got, hostname)
 	}
-	if got := through("sudo cat /etc/link; sudo stat -c %a '" + kept + "'; test -e /etc/motd || echo removed"); got != "changed\n640\nremoved" {
+	got := through("sudo cat /etc/link; sudo stat -c %a '" + kept + "'; test -e /etc/motd || echo removed")
+	if got != "changed\n640\nremoved" {
 		t.Errorf("what was changed by hand is %q", got)
 	}
 	gardenlite(t, l.dir, "stack", "describe", "mysql", "--namespace", "infra").OK(t).Shows(t, "Ready")

@@ -34,8 +34,8 @@ spec:
 `)
 }
 
-// TestLeastPrivilegeOfTheStackManager starts a landscape without the Stack Manager, and again with it. Then it makes the Stack Manager do everything that it does: no request is forbidden,
-// and each right of its role is used.
+// TestLeastPrivilegeOfTheStackManager starts a landscape without the Stack Manager, and again with it. Then it makes the Stack
+// Manager do everything that it does: no request is forbidden, and each right of its role is used.
 func TestLeastPrivilegeOfTheStackManager(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "landscape")

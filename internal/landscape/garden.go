@@ -151,8 +151,11 @@ func (l *Landscape) startAdmission(ctx context.Context) error {
 		defer cancel()
 		c, err := l.admission.New(install, config, l.garden.AdminConfig(), apiserver.PKI(), l.cfg.Clock,
 			klog.Background().WithName(admissionController))
+		if err != nil {
+			return nil, err
+		}
 		l.admission.controller.Store(c)
-		return c, err
+		return c, nil
 	})
 	if err != nil {
 		return err

@@ -53,7 +53,8 @@ func newWorld(t testing.TB) *world {
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	cluster, err := seed.Start(
-		ctx, seed.Config{Config: controlplane.Config{Name: "local", PKIDir: filepath.Join(dir, "pki", "seed"), DataDir: filepath.Join(dir, "data", "seed")}})
+		ctx, seed.Config{Config: controlplane.Config{Name: "local", PKIDir: filepath.Join(dir, "pki", "seed"), DataDir: filepath.Join(dir,
+			"data", "seed")}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -75,14 +75,20 @@ func (e *Embedded) WriteFiles(p *pki.PKI, folder string) ([]string, error) {
 
 // New returns the controller, and installs the admission webhook with the permissions of admin. It can be called again when
 // that controller has ended.
-func (e *Embedded) New(ctx context.Context, config, admin *rest.Config, p *pki.PKI, clk clock.Clock, log logr.Logger) (*Controller, error) {
+func (e *Embedded) New(ctx context.Context, config, admin *rest.Config, p *pki.PKI, clk clock.Clock, log logr.Logger) (
+	c *Controller, err error) {
 	listener, err := e.take()
 	if err != nil {
 		return nil, err
 	}
+	defer func() {
+		if err != nil { // so that the next controller can listen
+			_ = listener.Close()
+		}
+	}()
 	authorities := x509.NewCertPool()
 	authorities.AppendCertsFromPEM(p.CAPEM())
-	c, err := New(Config{
+	c, err = New(Config{
 		REST: config, Listener: listener, CAPEM: p.CAPEM(), CertFile: p.ServingCertFile(), KeyFile: p.ServingKeyFile(),
 		ClientCAs: authorities, ClientNames: []string{ClientUser}, Debug: true, Clock: clk, Log: log,
 	})

@@ -1,18 +1,23 @@
 package server
 
 import (
+	"context"
 	"errors"
 	"net"
 	"net/url"
 	"strings"
 	"testing"
 
+	"github.com/go-logr/logr"
 	authenticationv1 "k8s.io/api/authentication/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/rest"
+	"k8s.io/utils/clock"
 
 	"github.com/gardenlite/gardenlite/internal/authz/authorizer"
 	"github.com/gardenlite/gardenlite/internal/authz/graph"
 	"github.com/gardenlite/gardenlite/internal/authz/webhook"
+	"github.com/gardenlite/gardenlite/internal/controlplane/pki"
 	"github.com/gardenlite/gardenlite/internal/usage"
 )
 
@@ -167,6 +172,26 @@ func TestListensAgain(t *testing.T) {
 		}
 		if err := listener.Close(); err != nil { // as a controller does when it ends
 			t.Fatal(err)
+		}
+	}
+}
+
+// TestListensAfterFailure checks that a controller that could not be made does not keep the address from the next one.
+func TestListensAfterFailure(t *testing.T) {
+	embedded, err := Listen(0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := pki.Load(pki.Config{Dir: t.TempDir(), Name: "garden", Clock: clock.RealClock{}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	unreachable := &rest.Config{Host: "https://127.0.0.1:1"}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel() // the webhook cannot be installed
+	for range 2 {
+		if _, err := embedded.New(ctx, unreachable, unreachable, p, clock.RealClock{}, logr.Discard()); !errors.Is(err, context.Canceled) {
+			t.Fatalf("error %v; want %v", err, context.Canceled)
 		}
 	}
 }

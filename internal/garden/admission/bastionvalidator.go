@@ -75,7 +75,8 @@ func userName(a admission.Attributes) string {
 
 // shootOfBastion returns the Shoot of a Bastion if the Bastion can be used for it. If the Shoot is being deleted, only new
 // Bastions are refused; an existing one can be changed until it is deleted as well.
-func shootOfBastion(ctx context.Context, r plugin.Reader, bastion *operations.Bastion, isNew bool) (*gardencore.Shoot, *field.Error, error) {
+func shootOfBastion(ctx context.Context, r plugin.Reader, bastion *operations.Bastion, isNew bool) (*gardencore.Shoot, *field.Error,
+	error) {
 	path, name := field.NewPath("spec", "shootRef", "name"), bastion.Spec.ShootRef.Name
 	if name == "" {
 		return nil, field.Required(path, "must name a Shoot of the namespace"), nil

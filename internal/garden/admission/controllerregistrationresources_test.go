@@ -24,12 +24,13 @@ func TestValidateControllerRegistrationResources(t *testing.T) {
 	worker := func(typ string, primary *bool) gardencore.ControllerResource {
 		return gardencore.ControllerResource{Kind: "Worker", Type: typ, Primary: primary}
 	}
-	p := controllerRegistrationResourcesPlugin.New(plugin.Dependencies{Reader: plugintest.Reader{Objects: map[schema.GroupResource][]runtime.Object{
+	objects := map[schema.GroupResource][]runtime.Object{
 		gardencore.Resource("controllerregistrations"): {
 			registration("a", worker("local", nil), gardencore.ControllerResource{Kind: "Network", Type: "calico", Primary: new(true)}),
 			registration("b", worker("aws", nil), gardencore.ControllerResource{Kind: "Bastion", Type: "x", Primary: new(false)}),
 		},
-	}}})
+	}
+	p := controllerRegistrationResourcesPlugin.New(plugin.Dependencies{Reader: plugintest.Reader{Objects: objects}})
 	for name, test := range map[string]struct {
 		registration *gardencore.ControllerRegistration
 		forbidden    bool

@@ -61,7 +61,7 @@ func changesOf(a admission.Attributes) ([]customVerbChange, error) {
 		return profileChanges(&profile.Spec, &old.Spec), nil
 	case gardencore.Kind("Shoot"):
 		shoot, old, err := request.Objects[gardencore.Shoot](a)
-		if err != nil || sameCustomVerb(controlPlanePool(shoot), controlPlanePool(old)) {
+		if err != nil || same(controlPlanePool(shoot), controlPlanePool(old)) {
 			return nil, err
 		}
 		return []customVerbChange{{"spec.provider.workers[].controlPlane", verbMarkSelfHosted}}, nil
@@ -70,13 +70,13 @@ func changesOf(a admission.Attributes) ([]customVerbChange, error) {
 }
 
 func profileChanges(spec, old *gardencore.NamespacedCloudProfileSpec) (changes []customVerbChange) {
-	if !sameCustomVerb(spec.Kubernetes, old.Kubernetes) {
+	if !same(spec.Kubernetes, old.Kubernetes) {
 		changes = append(changes, customVerbChange{"spec.kubernetes", verbModifyKubernetes})
 	}
-	if !sameCustomVerb(spec.MachineImages, old.MachineImages) {
+	if !same(spec.MachineImages, old.MachineImages) {
 		changes = append(changes, customVerbChange{"spec.machineImages", verbModifyMachineImages})
 	}
-	if !sameCustomVerb(spec.ProviderConfig, old.ProviderConfig) {
+	if !same(spec.ProviderConfig, old.ProviderConfig) {
 		changes = append(changes, customVerbChange{"spec.providerConfig", verbModifyProviderConfig})
 	}
 	return changes
@@ -88,7 +88,7 @@ func controlPlanePool(shoot *gardencore.Shoot) *gardencore.Worker {
 	return validation.Find(shoot.Spec.Provider.Workers, func(w *gardencore.Worker) bool { return w.ControlPlane != nil })
 }
 
-func sameCustomVerb[T any](a, b T) bool { return apiequality.Semantic.DeepEqual(a, b) }
+func same[T any](a, b T) bool { return apiequality.Semantic.DeepEqual(a, b) }
 
 func authorizeChange(ctx context.Context, authz authorizer.Authorizer, a admission.Attributes, c customVerbChange) error {
 	resource := a.GetResource()

@@ -19,7 +19,7 @@ func projectChanges(who user.Info, spec, old *gardencore.ProjectSpec) []customVe
 		return []customVerbChange{{"spec.tolerations.whitelist", verbModifyTolerationsWhitelist}}
 	case userRolesChange(who, spec, old):
 		return []customVerbChange{{"spec.members", verbManageMembers}}
-	case old.Owner != nil && !isOwner(who, old.Owner) && !sameCustomVerb(spec.Owner, old.Owner):
+	case old.Owner != nil && !isOwner(who, old.Owner) && !same(spec.Owner, old.Owner):
 		return []customVerbChange{{"spec.owner", verbManageMembers}}
 	}
 	return nil
@@ -30,13 +30,13 @@ func whitelistChanges(tolerations, old *gardencore.ProjectTolerations) bool {
 	if tolerations == nil || old == nil {
 		return tolerations != old
 	}
-	return !sameCustomVerb(tolerations.Whitelist, old.Whitelist)
+	return !same(tolerations.Whitelist, old.Whitelist)
 }
 
 // userRolesChange reports whether a user who is not the owner adds or removes roles of users or groups. Service
 // accounts and the owner are not compared: they belong to the project anyway.
 func userRolesChange(who user.Info, spec, old *gardencore.ProjectSpec) bool {
-	if sameCustomVerb(spec.Members, old.Members) || spec.Owner == nil || isOwner(who, spec.Owner) {
+	if same(spec.Members, old.Members) || spec.Owner == nil || isOwner(who, spec.Owner) {
 		return false
 	}
 	return !userRoles(spec.Members, spec.Owner).Equal(userRoles(old.Members, spec.Owner))

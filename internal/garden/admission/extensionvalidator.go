@@ -6,7 +6,6 @@ import (
 
 	gardencore "github.com/gardener/gardener/pkg/apis/core"
 	extensionsv1alpha1 "github.com/gardener/gardener/pkg/apis/extensions/v1alpha1"
-	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/apiserver/pkg/admission"
@@ -39,33 +38,31 @@ func needsOf(ctx context.Context, r plugin.Reader, a admission.Attributes) (*nee
 	switch a.GetKind().GroupKind() {
 	case gardencore.Kind("BackupBucket"):
 		bucket, old, err := request.Objects[gardencore.BackupBucket](a)
-		if err != nil || sameExtension(bucket.Spec, old.Spec) {
+		if err != nil || same(bucket.Spec, old.Spec) {
 			return nil, err
 		}
 		return backupBucketNeeds(bucket), nil
 	case gardencore.Kind("BackupEntry"):
 		entry, old, err := request.Objects[gardencore.BackupEntry](a)
-		if err != nil || sameExtension(entry.Spec, old.Spec) {
+		if err != nil || same(entry.Spec, old.Spec) {
 			return nil, err
 		}
 		return backupEntryNeeds(ctx, r, entry)
 	case gardencore.Kind("Seed"):
 		seed, old, err := request.Objects[gardencore.Seed](a)
-		if err != nil || sameExtension(seed.Spec, old.Spec) {
+		if err != nil || same(seed.Spec, old.Spec) {
 			return nil, err
 		}
 		return seedNeeds(&seed.Spec), nil
 	case gardencore.Kind("Shoot"):
 		shoot, old, err := request.Objects[gardencore.Shoot](a)
-		if err != nil || sameExtension(shoot.Spec, old.Spec) {
+		if err != nil || same(shoot.Spec, old.Spec) {
 			return nil, err
 		}
 		return shootNeeds(shoot), nil
 	}
 	return nil, nil
 }
-
-func sameExtension[T any](a, b T) bool { return apiequality.Semantic.DeepEqual(a, b) }
 
 func backupBucketNeeds(bucket *gardencore.BackupBucket) *needs {
 	needed := &needs{}

@@ -113,14 +113,16 @@ func TestExtensions(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			tc.resource.Kind, tc.resource.Type = "Extension", "e"
-			if err := runValidateExtension(admission.Create, tc.kind, tc.obj, nil, []gardencore.ControllerResource{tc.resource}); (err == nil) != tc.ok {
+			if err := runValidateExtension(admission.Create, tc.kind, tc.obj, nil,
+				[]gardencore.ControllerResource{tc.resource}); (err == nil) != tc.ok {
 				t.Fatalf("got %v", err)
 			}
 		})
 	}
 }
 
-func runValidateExtension(operation admission.Operation, kind string, obj, old runtime.Object, resources []gardencore.ControllerResource) error {
+func runValidateExtension(operation admission.Operation, kind string, obj, old runtime.Object,
+	resources []gardencore.ControllerResource) error {
 	registration := &gardencore.ControllerRegistration{Spec: gardencore.ControllerRegistrationSpec{Resources: slices.Clone(resources)}}
 	p := extensionPlugin.New(plugin.Dependencies{Reader: plugintest.Reader{Objects: map[schema.GroupResource][]runtime.Object{
 		gardencore.Resource("backupbuckets"): buckets, gardencore.Resource("controllerregistrations"): {registration},

@@ -20,15 +20,15 @@ import (
 var seedValidatorPlugin = plugin.Factory{
 	Name:       "SeedValidator",
 	Operations: plugin.OnAnyChange,
-	Validate:   plugin.ForKind(gardencore.Kind("Seed"), validateSeedValidator),
+	Validate:   plugin.ForKind(gardencore.Kind("Seed"), validateSeed),
 }
 
-func validateSeedValidator(ctx context.Context, deps plugin.Dependencies, a admission.Attributes, seed, old *gardencore.Seed) error {
+func validateSeed(ctx context.Context, deps plugin.Dependencies, a admission.Attributes, seed, old *gardencore.Seed) error {
 	switch a.GetOperation() {
 	case admission.Delete:
 		return validateDelete(ctx, deps, a, seed.Name)
 	case admission.Update:
-		errs, err := validateUpdateSeedValidator(ctx, deps, seed, old)
+		errs, err := validateSeedUpdate(ctx, deps, seed, old)
 		if err != nil {
 			return err
 		}
@@ -44,7 +44,7 @@ func validateSeedValidator(ctx context.Context, deps plugin.Dependencies, a admi
 		field.NewPath("spec", "backup", "credentialsRef"))
 }
 
-func validateUpdateSeedValidator(ctx context.Context, deps plugin.Dependencies, seed, old *gardencore.Seed) (field.ErrorList, error) {
+func validateSeedUpdate(ctx context.Context, deps plugin.Dependencies, seed, old *gardencore.Seed) (field.ErrorList, error) {
 	errs, err := seedcommon.ValidateChange(ctx, deps.Reader, deps.Kube, seed.Name, &seed.Spec, &old.Spec, field.NewPath("spec"))
 	if label := v1beta1constants.LabelSelfHostedShootCluster; metav1.HasLabel(old.ObjectMeta, label) &&
 		!metav1.HasLabel(seed.ObjectMeta, label) {

@@ -18,7 +18,7 @@ import (
 	"github.com/gardenlite/gardenlite/internal/garden/admission/plugin/plugintest"
 )
 
-func seedSeedValidator(change func(*gardencore.Seed)) *gardencore.Seed {
+func usedSeed(change func(*gardencore.Seed)) *gardencore.Seed {
 	s := &gardencore.Seed{ObjectMeta: metav1.ObjectMeta{Name: "used", Labels: map[string]string{}}}
 	s.Spec.Provider.Zones = []string{"a"}
 	if change != nil {
@@ -27,7 +27,7 @@ func seedSeedValidator(change func(*gardencore.Seed)) *gardencore.Seed {
 	return s
 }
 
-func TestValidateSeedValidator(t *testing.T) {
+func TestValidateSeed(t *testing.T) {
 	const selfHosted = "seed.gardener.cloud/self-hosted-shoot-cluster"
 	deps := plugin.Dependencies{Kube: fake.NewClientset(), Reader: plugintest.Reader{Objects: map[schema.GroupResource][]runtime.Object{
 		gardencore.Resource("shoots"): {&gardencore.Shoot{Spec: gardencore.ShootSpec{SeedName: new("used")}}},
@@ -47,19 +47,19 @@ func TestValidateSeedValidator(t *testing.T) {
 		subresource string
 		forbidden   bool
 	}{
-		"create":                     {op: admission.Create, obj: seedSeedValidator(backup("aws"))},
-		"create with other provider": {op: admission.Create, obj: seedSeedValidator(backup("gcp")), forbidden: true},
-		"update":                     {op: admission.Update, obj: seedSeedValidator(backup("aws")), old: seedSeedValidator(nil)},
-		"update with other provider": {op: admission.Update, obj: seedSeedValidator(backup("gcp")), old: seedSeedValidator(nil), forbidden: true},
-		"update that drops a zone": {op: admission.Update, obj: seedSeedValidator(func(s *gardencore.Seed) { s.Spec.Provider.Zones = nil }),
-			old: seedSeedValidator(nil), forbidden: true},
+		"create":                     {op: admission.Create, obj: usedSeed(backup("aws"))},
+		"create with other provider": {op: admission.Create, obj: usedSeed(backup("gcp")), forbidden: true},
+		"update":                     {op: admission.Update, obj: usedSeed(backup("aws")), old: usedSeed(nil)},
+		"update with other provider": {op: admission.Update, obj: usedSeed(backup("gcp")), old: usedSeed(nil), forbidden: true},
+		"update that drops a zone": {op: admission.Update, obj: usedSeed(func(s *gardencore.Seed) { s.Spec.Provider.Zones = nil }),
+			old: usedSeed(nil), forbidden: true},
 		"update of the status": {op: admission.Update, subresource: "status",
-			obj: seedSeedValidator(func(s *gardencore.Seed) { s.Spec.Provider.Zones = nil }), old: seedSeedValidator(nil)},
-		"update that drops a label": {op: admission.Update, obj: seedSeedValidator(nil),
-			old: seedSeedValidator(func(s *gardencore.Seed) { s.Labels[selfHosted] = "true" }), forbidden: true},
-		"delete while used":     {op: admission.Delete, name: "used", old: seedSeedValidator(nil), forbidden: true},
-		"delete all while used": {op: admission.Delete, old: seedSeedValidator(nil), forbidden: true},
-		"delete":                {op: admission.Delete, name: "other", old: seedSeedValidator(func(s *gardencore.Seed) { s.Name = "other" })},
+			obj: usedSeed(func(s *gardencore.Seed) { s.Spec.Provider.Zones = nil }), old: usedSeed(nil)},
+		"update that drops a label": {op: admission.Update, obj: usedSeed(nil),
+			old: usedSeed(func(s *gardencore.Seed) { s.Labels[selfHosted] = "true" }), forbidden: true},
+		"delete while used":     {op: admission.Delete, name: "used", old: usedSeed(nil), forbidden: true},
+		"delete all while used": {op: admission.Delete, old: usedSeed(nil), forbidden: true},
+		"delete":                {op: admission.Delete, name: "other", old: usedSeed(func(s *gardencore.Seed) { s.Name = "other" })},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var obj, old runtime.Object

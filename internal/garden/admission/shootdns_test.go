@@ -28,9 +28,9 @@ func domainSecret(name, role, domain, priority string) *corev1.Secret {
 	}}
 }
 
-// newPluginShootDNS returns a plugin with the project "it", the seed "own" with a default domain of its own and the seed
+// newDNSPlugin returns a plugin with the project "it", the seed "own" with a default domain of its own and the seed
 // "plain".
-func newPluginShootDNS(t *testing.T, secrets ...runtime.Object) admission.Interface {
+func newDNSPlugin(t *testing.T, secrets ...runtime.Object) admission.Interface {
 	t.Helper()
 	own := &gardencore.Seed{ObjectMeta: metav1.ObjectMeta{Name: "own"}}
 	own.Spec.DNS.Defaults = []gardencore.SeedDNSProviderConfig{{Domain: "own.seed"}}
@@ -51,7 +51,7 @@ func defaultDomainSecrets() []runtime.Object {
 	}
 }
 
-func newShootShootDNS(seed string, dns *gardencore.DNS) *gardencore.Shoot {
+func shootWithDNS(seed string, dns *gardencore.DNS) *gardencore.Shoot {
 	shoot := &gardencore.Shoot{ObjectMeta: metav1.ObjectMeta{Namespace: "garden-it", Name: "shoot"},
 		Spec: gardencore.ShootSpec{DNS: dns.DeepCopy()}}
 	if seed != "" {
@@ -83,7 +83,7 @@ func providers(s string) []gardencore.DNSProvider {
 	return all
 }
 
-func showShootDNS(dns *gardencore.DNS) string {
+func showDNS(dns *gardencore.DNS) string {
 	if dns == nil {
 		return "none"
 	}
@@ -128,27 +128,27 @@ func TestAdmitShootDNS(t *testing.T) {
 			if test.without {
 				secrets = nil
 			}
-			shoot, old := newShootShootDNS(test.seed, test.dns), (*gardencore.Shoot)(nil)
+			shoot, old := shootWithDNS(test.seed, test.dns), (*gardencore.Shoot)(nil)
 			if test.old != nil {
-				old = newShootShootDNS(test.seed, test.old)
+				old = shootWithDNS(test.seed, test.old)
 			}
-			if err := newPluginShootDNS(t, secrets...).(admission.MutationInterface).Admit(
+			if err := newDNSPlugin(t, secrets...).(admission.MutationInterface).Admit(
 				context.Background(), attributes(shoot, old, test.subresource), nil); err != nil {
 				t.Fatal(err)
 			}
-			if got := showShootDNS(shoot.Spec.DNS); got != test.want {
+			if got := showDNS(shoot.Spec.DNS); got != test.want {
 				t.Errorf("got %q, want %q", got, test.want)
 			}
 		})
 	}
 	t.Run("generated name", func(t *testing.T) {
-		shoot := newShootShootDNS("plain", nil)
+		shoot := shootWithDNS("plain", nil)
 		shoot.Name, shoot.GenerateName = "", "gen-"
-		if err := newPluginShootDNS(t, defaultDomainSecrets()...).(admission.MutationInterface).Admit(
+		if err := newDNSPlugin(t, defaultDomainSecrets()...).(admission.MutationInterface).Admit(
 			context.Background(), attributes(shoot, nil, ""), nil); err != nil {
 			t.Fatal(err)
 		}
-		if got := showShootDNS(shoot.Spec.DNS); !regexp.MustCompile(`^[0-9a-z]{9}\.it\.high\.test$`).MatchString(got) {
+		if got := showDNS(shoot.Spec.DNS); !regexp.MustCompile(`^[0-9a-z]{9}\.it\.high\.test$`).MatchString(got) {
 			t.Errorf("got %q", got)
 		}
 	})
@@ -156,17 +156,17 @@ func TestAdmitShootDNS(t *testing.T) {
 
 func TestAdmitRefuses(t *testing.T) {
 	broken := domainSecret("four", v1beta1constants.GardenRoleDefaultDomain, "", "")
-	elsewhere := newShootShootDNS("plain", nil)
+	elsewhere := shootWithDNS("plain", nil)
 	elsewhere.Namespace = "default"
 	for field, test := range map[string]struct {
 		shoot   *gardencore.Shoot
 		secrets []runtime.Object
 	}{
-		"spec.seedName":      {newShootShootDNS("gone", nil), defaultDomainSecrets()},
-		"spec.dns.domain":    {newShootShootDNS("", nil), append(defaultDomainSecrets(), broken)},
+		"spec.seedName":      {shootWithDNS("gone", nil), defaultDomainSecrets()},
+		"spec.dns.domain":    {shootWithDNS("", nil), append(defaultDomainSecrets(), broken)},
 		"metadata.namespace": {elsewhere, defaultDomainSecrets()},
 	} {
-		err := newPluginShootDNS(t, test.secrets...).(admission.MutationInterface).Admit(context.Background(), attributes(test.shoot, nil, ""), nil)
+		err := newDNSPlugin(t, test.secrets...).(admission.MutationInterface).Admit(context.Background(), attributes(test.shoot, nil, ""), nil)
 		if !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), field) {
 			t.Errorf("%s: got %v", field, err)
 		}
@@ -177,33 +177,33 @@ func TestValidateShootDNS(t *testing.T) {
 	dns := func(domain, all string) *gardencore.DNS {
 		return &gardencore.DNS{Domain: &domain, Providers: providers(all)}
 	}
-	generated := newShootShootDNS("plain", dns("any.it.high.test", ""))
+	generated := shootWithDNS("plain", dns("any.it.high.test", ""))
 	generated.GenerateName, generated.Name = "gen-", ""
-	stolen := newShootShootDNS("plain", dns("any.other.high.test", ""))
+	stolen := shootWithDNS("plain", dns("any.other.high.test", ""))
 	stolen.GenerateName, stolen.Name = "gen-", "gen-x"
 	for name, test := range map[string]struct {
 		shoot, old *gardencore.Shoot
 		field      string // in the 422 response
 	}{
-		"none":                      {shoot: newShootShootDNS("plain", nil)},
-		"as it should be":           {shoot: newShootShootDNS("plain", dns("shoot.it.high.test", ""))},
-		"of another project":        {shoot: newShootShootDNS("plain", dns("shoot.other.high.test", "")), field: "spec.dns.domain"},
-		"of another shoot":          {shoot: newShootShootDNS("plain", dns("other.it.low.test", "")), field: "spec.dns.domain"},
-		"unmanaged":                 {shoot: newShootShootDNS("plain", dns("other.it.low.test", "unmanaged"))},
-		"no default domain":         {shoot: newShootShootDNS("plain", dns("shoot.internal.test", "aws*"))},
-		"not a default of the seed": {shoot: newShootShootDNS("own", dns("other.it.low.test", "aws*"))},
-		"default domain and primary": {shoot: newShootShootDNS("plain", dns("shoot.it.low.test", "aws gcp*")),
+		"none":                      {shoot: shootWithDNS("plain", nil)},
+		"as it should be":           {shoot: shootWithDNS("plain", dns("shoot.it.high.test", ""))},
+		"of another project":        {shoot: shootWithDNS("plain", dns("shoot.other.high.test", "")), field: "spec.dns.domain"},
+		"of another shoot":          {shoot: shootWithDNS("plain", dns("other.it.low.test", "")), field: "spec.dns.domain"},
+		"unmanaged":                 {shoot: shootWithDNS("plain", dns("other.it.low.test", "unmanaged"))},
+		"no default domain":         {shoot: shootWithDNS("plain", dns("shoot.internal.test", "aws*"))},
+		"not a default of the seed": {shoot: shootWithDNS("own", dns("other.it.low.test", "aws*"))},
+		"default domain and primary": {shoot: shootWithDNS("plain", dns("shoot.it.low.test", "aws gcp*")),
 			field: "spec.dns.providers[1].primary"},
 		"generated":                     {shoot: generated},
 		"generated, of another project": {shoot: stolen, field: "spec.dns.domain"},
-		"scheduled with it stays":       {shoot: newShootShootDNS("plain", dns("x.low.test", "")), old: newShootShootDNS("plain", dns("x.low.test", ""))},
-		"scheduled now": {shoot: newShootShootDNS("plain", dns("x.low.test", "")),
-			old: newShootShootDNS("", dns("x.low.test", "")), field: "spec.dns.domain"},
-		"set after it has been scheduled": {shoot: newShootShootDNS("plain", dns("x.low.test", "")), old: newShootShootDNS("plain", nil),
+		"scheduled with it stays":       {shoot: shootWithDNS("plain", dns("x.low.test", "")), old: shootWithDNS("plain", dns("x.low.test", ""))},
+		"scheduled now": {shoot: shootWithDNS("plain", dns("x.low.test", "")),
+			old: shootWithDNS("", dns("x.low.test", "")), field: "spec.dns.domain"},
+		"set after it has been scheduled": {shoot: shootWithDNS("plain", dns("x.low.test", "")), old: shootWithDNS("plain", nil),
 			field: "spec.dns.domain"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			err := newPluginShootDNS(t, defaultDomainSecrets()...).(admission.ValidationInterface).Validate(
+			err := newDNSPlugin(t, defaultDomainSecrets()...).(admission.ValidationInterface).Validate(
 				context.Background(), attributes(test.shoot, test.old, ""), nil)
 			if (err == nil) != (test.field == "") || err != nil &&
 				(!apierrors.IsInvalid(err) || err.(apierrors.APIStatus).Status().Details.Causes[0].Field != test.field) {

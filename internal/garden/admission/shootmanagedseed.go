@@ -43,7 +43,7 @@ func validateShootManagedSeed(ctx context.Context, deps plugin.Dependencies, a a
 		return field.Forbidden(field.NewPath("metadata", "name"),
 			fmt.Sprintf("%d ManagedSeeds refer to the Shoot; delete all but one first", len(seeds)))
 	}
-	if errs := validateUpdateShootManagedSeed(shoot, old, seed); len(errs) > 0 {
+	if errs := validateManagedShootUpdate(shoot, old, seed); len(errs) > 0 {
 		return apierrors.NewInvalid(a.GetKind().GroupKind(), shoot.Name, errs)
 	}
 	return nil
@@ -76,7 +76,7 @@ func managedSeedsOf(ctx context.Context, r plugin.Reader, namespace, shoot strin
 	}), nil
 }
 
-func validateUpdateShootManagedSeed(shoot, old *gardencore.Shoot, seed *seedmanagement.ManagedSeed) field.ErrorList {
+func validateManagedShootUpdate(shoot, old *gardencore.Shoot, seed *seedmanagement.ManagedSeed) field.ErrorList {
 	var errs field.ErrorList
 	spec := field.NewPath("spec")
 	errs = append(errs, validation.InvalidIf(validation.NginxIngressEnabled(shoot.Spec.Addons),

@@ -20,7 +20,7 @@ import (
 	"github.com/gardenlite/gardenlite/internal/garden/admission/plugin/plugintest"
 )
 
-func newShootShootManagedSeed() *gardencore.Shoot {
+func shootOfManagedSeed() *gardencore.Shoot {
 	shoot := &gardencore.Shoot{ObjectMeta: metav1.ObjectMeta{Namespace: "garden", Name: "soil"}}
 	shoot.Spec.Kubernetes.VerticalPodAutoscaler = &gardencore.VerticalPodAutoscaler{Enabled: true}
 	shoot.Spec.Networking = &gardencore.Networking{Nodes: new("10.1.0.0/16")}
@@ -42,16 +42,16 @@ func newSeed(name string, zones ...string) *seedmanagement.ManagedSeed {
 func runValidateShootManagedSeed(t *testing.T, seeds []*seedmanagement.ManagedSeed, operation admission.Operation, name string,
 	change func(*gardencore.Shoot)) error {
 	t.Helper()
-	objects := map[schema.GroupResource][]runtime.Object{gardencore.Resource("shoots"): {newShootShootManagedSeed()}}
+	objects := map[schema.GroupResource][]runtime.Object{gardencore.Resource("shoots"): {shootOfManagedSeed()}}
 	for _, seed := range seeds {
 		objects[seedmanagement.Resource("managedseeds")] = append(objects[seedmanagement.Resource("managedseeds")], seed)
 	}
 	p := shootManagedSeedPlugin.New(plugin.Dependencies{Reader: plugintest.Reader{Objects: objects}})
-	shoot := newShootShootManagedSeed()
+	shoot := shootOfManagedSeed()
 	if change != nil {
 		change(shoot)
 	}
-	a := admission.NewAttributesRecord(shoot, newShootShootManagedSeed(), gardencore.Kind("Shoot").WithVersion("v1beta1"), "garden", name,
+	a := admission.NewAttributesRecord(shoot, shootOfManagedSeed(), gardencore.Kind("Shoot").WithVersion("v1beta1"), "garden", name,
 		gardencore.Resource("shoots").WithVersion("v1beta1"), "", operation, nil, false, nil)
 	return p.(admission.ValidationInterface).Validate(context.Background(), a, nil)
 }
@@ -94,7 +94,8 @@ func TestUpdate(t *testing.T) {
 			}
 		})
 	}
-	err := runValidateShootManagedSeed(t, []*seedmanagement.ManagedSeed{newSeed("one", "a"), newSeed("two", "a")}, admission.Update, "soil", nil)
+	err := runValidateShootManagedSeed(t, []*seedmanagement.ManagedSeed{newSeed("one", "a"), newSeed("two", "a")}, admission.Update,
+		"soil", nil)
 	if !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), "metadata.name") {
 		t.Errorf("with two ManagedSeeds: %v", err)
 	}

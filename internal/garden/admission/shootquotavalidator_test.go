@@ -25,8 +25,8 @@ import (
 
 var now = time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
 
-// newShootShootQuota returns a Shoot with one pool of two machines with 2 CPUs, 4Gi of memory and a standard volume of 20Gi each.
-func newShootShootQuota(namespace, name string) *gardencore.Shoot {
+// shootWithQuota returns a Shoot with one pool of two machines with 2 CPUs, 4Gi of memory and a standard volume of 20Gi each.
+func shootWithQuota(namespace, name string) *gardencore.Shoot {
 	shoot := &gardencore.Shoot{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}
 	shoot.Spec.CloudProfile = &gardencore.CloudProfileReference{Kind: "CloudProfile", Name: "profile"}
 	shoot.Spec.SecretBindingName = new("binding")
@@ -40,9 +40,9 @@ func newQuota(name, scope string, days *int32, metrics corev1.ResourceList) *gar
 		Spec: gardencore.QuotaSpec{Scope: corev1.ObjectReference{Kind: scope}, ClusterLifetimeDays: days, Metrics: metrics}}
 }
 
-// newPluginShootQuota returns a plugin that finds, in each of the namespaces a and b, a SecretBinding and a CredentialsBinding
+// newQuotaPlugin returns a plugin that finds, in each of the namespaces a and b, a SecretBinding and a CredentialsBinding
 // with all of the quotas.
-func newPluginShootQuota(t *testing.T, shoots []*gardencore.Shoot, quotas ...*gardencore.Quota) admission.ValidationInterface {
+func newQuotaPlugin(t *testing.T, shoots []*gardencore.Shoot, quotas ...*gardencore.Quota) admission.ValidationInterface {
 	t.Helper()
 	objects := map[schema.GroupResource][]runtime.Object{gardencore.Resource("cloudprofiles"): {&gardencore.CloudProfile{
 		ObjectMeta: metav1.ObjectMeta{Name: "profile"},
@@ -101,11 +101,11 @@ func TestMetrics(t *testing.T) {
 		return corev1.ResourceList{metric: resource.MustParse(value)}
 	}
 	change := func(f func(*gardencore.Shoot)) *gardencore.Shoot {
-		shoot := newShootShootQuota("a", "shoot")
+		shoot := shootWithQuota("a", "shoot")
 		f(shoot)
 		return shoot
 	}
-	plain, viaCredentials := newShootShootQuota("a", "other"), newShootShootQuota("b", "other")
+	plain, viaCredentials := shootWithQuota("a", "other"), shootWithQuota("b", "other")
 	viaCredentials.Spec.SecretBindingName, viaCredentials.Spec.CredentialsBindingName = nil, new("credentials")
 	for name, test := range map[string]struct {
 		scope   string
@@ -118,7 +118,7 @@ func TestMetrics(t *testing.T) {
 		"just enough":           {limit: limit(gardencore.QuotaMetricCPU, "4")},
 		"too little":            {limit: limit(gardencore.QuotaMetricCPU, "3900m"), refused: "cpu"},
 		"others count":          {limit: limit(gardencore.QuotaMetricMemory, "15Gi"), others: []*gardencore.Shoot{plain}, refused: "memory"},
-		"it counts once":        {limit: limit(gardencore.QuotaMetricCPU, "4"), others: []*gardencore.Shoot{newShootShootQuota("a", "shoot")}},
+		"it counts once":        {limit: limit(gardencore.QuotaMetricCPU, "4"), others: []*gardencore.Shoot{shootWithQuota("a", "shoot")}},
 		"not of other projects": {scope: "Project", limit: limit(gardencore.QuotaMetricCPU, "4"), others: []*gardencore.Shoot{viaCredentials}},
 		"of the credentials": {scope: "Secret", limit: limit(gardencore.QuotaMetricCPU, "7"),
 			others: []*gardencore.Shoot{viaCredentials}, refused: "cpu"},
@@ -129,12 +129,12 @@ func TestMetrics(t *testing.T) {
 				s.Spec.Provider.Workers[0].Machine.Type, s.Spec.Provider.Workers[0].Volume = "full", nil
 			})},
 		"ingress needs a load balancer": {limit: limit(gardencore.QuotaMetricLoadbalancer, "1"), refused: "loadbalancer",
-			old: newShootShootQuota("a", "shoot"),
+			old: shootWithQuota("a", "shoot"),
 			shoot: change(func(s *gardencore.Shoot) {
 				s.Spec.Addons = &gardencore.Addons{NginxIngress: &gardencore.NginxIngress{Addon: gardencore.Addon{Enabled: true}}}
 			})},
-		"unchanged": {limit: limit(gardencore.QuotaMetricCPU, "0"), old: newShootShootQuota("a", "shoot")},
-		"more machines": {limit: limit(gardencore.QuotaMetricCPU, "4"), old: newShootShootQuota("a", "shoot"),
+		"unchanged": {limit: limit(gardencore.QuotaMetricCPU, "0"), old: shootWithQuota("a", "shoot")},
+		"more machines": {limit: limit(gardencore.QuotaMetricCPU, "4"), old: shootWithQuota("a", "shoot"),
 			shoot: change(func(s *gardencore.Shoot) { s.Spec.Provider.Workers[0].Maximum = 3 }), refused: "cpu"},
 		"being deleted": {limit: limit(gardencore.QuotaMetricCPU, "0"),
 			shoot: change(func(s *gardencore.Shoot) { s.DeletionTimestamp = &metav1.Time{} })},
@@ -157,19 +157,20 @@ func TestMetrics(t *testing.T) {
 				test.scope = "Project"
 			}
 			if test.shoot == nil {
-				test.shoot = newShootShootQuota("a", "shoot")
+				test.shoot = shootWithQuota("a", "shoot")
 			}
-			check(t, runValidateShootQuota(newPluginShootQuota(t, test.others, newQuota("quota", test.scope, nil, test.limit)), test.shoot, test.old), test.refused)
+			check(t, runValidateShootQuota(newQuotaPlugin(t, test.others, newQuota("quota", test.scope, nil, test.limit)), test.shoot,
+				test.old), test.refused)
 		})
 	}
 	t.Run("unknown quota", func(t *testing.T) {
-		check(t, runValidateShootQuota(newPluginShootQuota(t, nil, newQuota("gone", "Project", nil, nil)), plain, plain), "spec.secretBindingName")
+		check(t, runValidateShootQuota(newQuotaPlugin(t, nil, newQuota("gone", "Project", nil, nil)), plain, plain), "spec.secretBindingName")
 	})
 }
 
 func TestLifetime(t *testing.T) {
-	p := newPluginShootQuota(t, nil, newQuota("long", "Project", new(int32(7)), nil), newQuota("short", "Secret", new(int32(2)), nil))
-	longest := newPluginShootQuota(t, nil, newQuota("longest", "Project", new(int32(math.MaxInt32)), nil))
+	p := newQuotaPlugin(t, nil, newQuota("long", "Project", new(int32(7)), nil), newQuota("short", "Secret", new(int32(2)), nil))
+	longest := newQuotaPlugin(t, nil, newQuota("longest", "Project", new(int32(math.MaxInt32)), nil))
 	path := "metadata.annotations[" + v1beta1constants.ShootExpirationTimestamp + "]"
 	for name, test := range map[string]struct{ before, after, refused string }{
 		"within":    {after: now.Add(48 * time.Hour).Format(time.RFC3339)},
@@ -180,7 +181,7 @@ func TestLifetime(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			expiring := func(timestamp string) *gardencore.Shoot {
-				shoot := newShootShootQuota("a", "shoot")
+				shoot := shootWithQuota("a", "shoot")
 				if timestamp != "" {
 					metav1.SetMetaDataAnnotation(&shoot.ObjectMeta, v1beta1constants.ShootExpirationTimestamp, timestamp)
 				}

@@ -32,7 +32,7 @@ func tolerations(s string) []gardencore.Toleration {
 	return all
 }
 
-func showShootToleration(all []gardencore.Toleration) string {
+func showTolerations(all []gardencore.Toleration) string {
 	var words []string
 	for _, toleration := range all {
 		word := toleration.Key
@@ -84,7 +84,7 @@ func TestPlugin(t *testing.T) {
 				gardencore.Resource("shoots").WithVersion("v1beta1"), "", operation, nil, false, nil)
 			err := p.(admission.MutationInterface).Admit(context.Background(), a, nil)
 			if err == nil {
-				if got := showShootToleration(shoot.Spec.Tolerations); got != test.want {
+				if got := showTolerations(shoot.Spec.Tolerations); got != test.want {
 					t.Errorf("tolerations %q, want %q", got, test.want)
 				}
 				err = p.(admission.ValidationInterface).Validate(context.Background(), a, nil)

@@ -136,7 +136,8 @@ func (r *ExtensionClusterRole) deleteBinding(ctx context.Context, clusterRole *m
 }
 
 // subjects returns the service accounts that a ClusterRole selects, sorted.
-func (r *ExtensionClusterRole) subjects(ctx context.Context, clusterRole *metav1.PartialObjectMetadata) (subjects []rbacv1.Subject, err error) {
+func (r *ExtensionClusterRole) subjects(ctx context.Context, clusterRole *metav1.PartialObjectMetadata) (subjects []rbacv1.Subject,
+	err error) {
 	selector, err := selectorOf(clusterRole)
 	if err != nil {
 		return nil, err

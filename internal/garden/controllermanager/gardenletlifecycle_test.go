@@ -20,14 +20,14 @@ import (
 	"github.com/gardenlite/gardenlite/internal/garden/controllermanager/kit/kittest"
 )
 
-func seedGardenletLifecycle() *corev1beta1.Seed {
+func aliveSeed() *corev1beta1.Seed {
 	s := &corev1beta1.Seed{ObjectMeta: metav1.ObjectMeta{Name: "s"}}
 	s.Status.Conditions = []corev1beta1.Condition{
 		{Type: corev1beta1.GardenletReady, Status: corev1beta1.ConditionTrue, LastTransitionTime: metav1.NewTime(kittest.Start)}}
 	return s
 }
 
-func shootGardenletLifecycle(name, seed string, workers ...corev1beta1.Worker) *corev1beta1.Shoot {
+func shootOnSeed(name, seed string, workers ...corev1beta1.Worker) *corev1beta1.Shoot {
 	s := &corev1beta1.Shoot{ObjectMeta: metav1.ObjectMeta{Namespace: "garden-p", Name: name}}
 	s.Spec.Provider.Workers, s.Status.SeedName = workers, &seed
 	s.Status.Conditions = []corev1beta1.Condition{
@@ -44,7 +44,7 @@ func lease(renewed time.Time) *coordinationv1.Lease {
 	}
 }
 
-func readyGardenletLifecycle(seed *corev1beta1.Seed) corev1beta1.ConditionStatus {
+func gardenletReady(seed *corev1beta1.Seed) corev1beta1.ConditionStatus {
 	if c := conditions.Get(seed.Status.Conditions, corev1beta1.GardenletReady); c != nil {
 		return c.Status
 	}
@@ -58,14 +58,14 @@ func TestLease(t *testing.T) {
 		lease *coordinationv1.Lease
 		want  corev1beta1.ConditionStatus
 	}{
-		"renewed":        {seedGardenletLifecycle(), lease(kittest.Start), corev1beta1.ConditionTrue},
-		"almost too old": {seedGardenletLifecycle(), lease(kittest.Start.Add(time.Millisecond - DefaultSeedMonitorPeriod)), corev1beta1.ConditionTrue},
-		"too old":        {seedGardenletLifecycle(), lease(kittest.Start.Add(-DefaultSeedMonitorPeriod)), unknown},
-		"missing":        {seedGardenletLifecycle(), nil, unknown},
-		"never renewed":  {seedGardenletLifecycle(), &coordinationv1.Lease{ObjectMeta: lease(kittest.Start).ObjectMeta}, unknown},
+		"renewed":        {aliveSeed(), lease(kittest.Start), corev1beta1.ConditionTrue},
+		"almost too old": {aliveSeed(), lease(kittest.Start.Add(time.Millisecond - DefaultSeedMonitorPeriod)), corev1beta1.ConditionTrue},
+		"too old":        {aliveSeed(), lease(kittest.Start.Add(-DefaultSeedMonitorPeriod)), unknown},
+		"missing":        {aliveSeed(), nil, unknown},
+		"never renewed":  {aliveSeed(), &coordinationv1.Lease{ObjectMeta: lease(kittest.Start).ObjectMeta}, unknown},
 		"a new seed":     {&corev1beta1.Seed{ObjectMeta: metav1.ObjectMeta{Name: "s"}}, nil, ""},
 		"has never been ready": {func() *corev1beta1.Seed {
-			s := seedGardenletLifecycle()
+			s := aliveSeed()
 			s.Status.Conditions[0].Type = "Other"
 			return s
 		}(), nil, unknown},
@@ -75,7 +75,7 @@ func TestLease(t *testing.T) {
 			g.Must(g.Create(g.Context(), test.lease))
 		}
 		result := g.MustReconcile(reconcile.AsReconciler(g, &GardenletLifecycle{Base: g.Base()}), test.seed)
-		if readyGardenletLifecycle(test.seed) != test.want || result.RequeueAfter != 10*time.Second {
+		if gardenletReady(test.seed) != test.want || result.RequeueAfter != 10*time.Second {
 			t.Errorf("%s: %+v, again after %s", name, test.seed.Status.Conditions, result.RequeueAfter)
 		}
 		if test.want == unknown && conditions.Get(test.seed.Status.Conditions, corev1beta1.GardenletReady).Reason != "StatusUnknown" {
@@ -86,8 +86,9 @@ func TestLease(t *testing.T) {
 
 // TestShoots checks the Shoots of a gardenlet that stops, is absent, and comes back.
 func TestShoots(t *testing.T) {
-	s, l := seedGardenletLifecycle(), lease(kittest.Start)
-	of, workerless, elsewhere := shootGardenletLifecycle("of", "s", corev1beta1.Worker{}), shootGardenletLifecycle("workerless", "s"), shootGardenletLifecycle("elsewhere", "other")
+	s, l := aliveSeed(), lease(kittest.Start)
+	of, workerless, elsewhere := shootOnSeed("of", "s", corev1beta1.Worker{}), shootOnSeed("workerless", "s"), shootOnSeed("elsewhere",
+		"other")
 	g := kittest.New(t, s, l, of, workerless, elsewhere)
 	clock := testclock.NewFakeClock(kittest.Start)
 	r := &GardenletLifecycle{Base: kit.Base{Client: g, Reader: g, Clock: clock}}
@@ -102,8 +103,8 @@ func TestShoots(t *testing.T) {
 				found++
 			}
 		}
-		if readyGardenletLifecycle(s) != want || found != shoots {
-			t.Errorf("after %s: %s and %d shoots, want %s and %d", after, readyGardenletLifecycle(s), found, want, shoots)
+		if gardenletReady(s) != want || found != shoots {
+			t.Errorf("after %s: %s and %d shoots, want %s and %d", after, gardenletReady(s), found, want, shoots)
 		}
 	}
 	at(39*time.Second, corev1beta1.ConditionTrue, 0)
@@ -147,7 +148,7 @@ func TestShoots(t *testing.T) {
 
 func TestExpiredCertificate(t *testing.T) {
 	expired := func(expiry time.Time) *corev1beta1.Seed {
-		s := seedGardenletLifecycle()
+		s := aliveSeed()
 		s.Status.ClientCertificateExpirationTimestamp = ptr.To(metav1.NewTime(expiry))
 		return s
 	}
@@ -159,7 +160,7 @@ func TestExpiredCertificate(t *testing.T) {
 		"expired":              {expired(kittest.Start.Add(-time.Second)), nil, true},
 		"expired, but renewed": {expired(kittest.Start.Add(-time.Second)), lease(kittest.Start), false},
 		"valid":                {expired(kittest.Start.Add(time.Second)), nil, false},
-		"not known":            {seedGardenletLifecycle(), nil, false},
+		"not known":            {aliveSeed(), nil, false},
 	} {
 		managed := &seedmanagementv1alpha1.ManagedSeed{ObjectMeta: metav1.ObjectMeta{Namespace: "garden", Name: "s"}}
 		g := kittest.New(t, test.seed, managed)

@@ -16,9 +16,9 @@ import (
 	"github.com/gardenlite/gardenlite/internal/garden/controllermanager/kit/kittest"
 )
 
-const nsProjectStale = "garden-dev"
+const staleNamespace = "garden-dev"
 
-func atProjectStale(namespace, name string, labels ...string) metav1.ObjectMeta {
+func labelled(namespace, name string, labels ...string) metav1.ObjectMeta {
 	m := metav1.ObjectMeta{Namespace: namespace, Name: name, Labels: map[string]string{}}
 	for _, label := range labels {
 		m.Labels[label] = "true"
@@ -26,15 +26,15 @@ func atProjectStale(namespace, name string, labels ...string) metav1.ObjectMeta 
 	return m
 }
 
-func projectProjectStale(age time.Duration) *corev1beta1.Project {
+func projectOfAge(age time.Duration) *corev1beta1.Project {
 	return &corev1beta1.Project{
 		ObjectMeta: metav1.ObjectMeta{Name: "dev", CreationTimestamp: metav1.NewTime(kittest.Start.Add(-age)), Finalizers: []string{"test"}},
-		Spec:       corev1beta1.ProjectSpec{Namespace: ptr.To(nsProjectStale)},
+		Spec:       corev1beta1.ProjectSpec{Namespace: ptr.To(staleNamespace)},
 	}
 }
 
 func namespace(annotations ...string) *corev1.Namespace {
-	n := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: nsProjectStale, Annotations: map[string]string{}}}
+	n := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: staleNamespace, Annotations: map[string]string{}}}
 	for _, a := range annotations {
 		n.Annotations[a] = "true"
 	}
@@ -46,26 +46,27 @@ func newReconciler(g kittest.Garden) *ProjectStale {
 }
 
 func secretBinding(namespace, credentials string, quotas ...string) *corev1beta1.SecretBinding {
-	return &corev1beta1.SecretBinding{ObjectMeta: atProjectStale(namespace, "sb"),
-		SecretRef: corev1.SecretReference{Namespace: nsProjectStale, Name: credentials}, Quotas: refsProjectStale(quotas)}
+	return &corev1beta1.SecretBinding{ObjectMeta: labelled(namespace, "sb"),
+		SecretRef: corev1.SecretReference{Namespace: staleNamespace, Name: credentials}, Quotas: referencesTo(quotas)}
 }
 
 func credentialsBinding(namespace, apiVersion, kind, credentials string, quotas ...string) *securityv1alpha1.CredentialsBinding {
 	return &securityv1alpha1.CredentialsBinding{
-		ObjectMeta:     atProjectStale(namespace, "cb"),
-		CredentialsRef: corev1.ObjectReference{APIVersion: apiVersion, Kind: kind, Namespace: nsProjectStale, Name: credentials}, Quotas: refsProjectStale(quotas),
+		ObjectMeta: labelled(namespace, "cb"),
+		CredentialsRef: corev1.ObjectReference{APIVersion: apiVersion, Kind: kind, Namespace: staleNamespace,
+			Name: credentials}, Quotas: referencesTo(quotas),
 	}
 }
 
-func refsProjectStale(names []string) (all []corev1.ObjectReference) {
+func referencesTo(names []string) (all []corev1.ObjectReference) {
 	for _, name := range names {
-		all = append(all, corev1.ObjectReference{Namespace: nsProjectStale, Name: name})
+		all = append(all, corev1.ObjectReference{Namespace: staleNamespace, Name: name})
 	}
 	return all
 }
 
 func shootWith(namespace, secretBinding, credentialsBinding string) *corev1beta1.Shoot {
-	s := &corev1beta1.Shoot{ObjectMeta: atProjectStale(namespace, "shoot")}
+	s := &corev1beta1.Shoot{ObjectMeta: labelled(namespace, "shoot")}
 	if secretBinding != "" {
 		s.Spec.SecretBindingName = &secretBinding
 	}
@@ -78,9 +79,9 @@ func shootWith(namespace, secretBinding, credentialsBinding string) *corev1beta1
 func TestUses(t *testing.T) {
 	const bySB, byCB = constants.LabelSecretBindingReference, constants.LabelCredentialsBindingReference
 	secret := func(labels ...string) *corev1.Secret {
-		return &corev1.Secret{ObjectMeta: atProjectStale(nsProjectStale, "x", labels...)}
+		return &corev1.Secret{ObjectMeta: labelled(staleNamespace, "x", labels...)}
 	}
-	quota := &corev1beta1.Quota{ObjectMeta: atProjectStale(nsProjectStale, "q")}
+	quota := &corev1beta1.Quota{ObjectMeta: labelled(staleNamespace, "q")}
 	monitoring := secret(bySB)
 	monitoring.Labels[constants.GardenRole] = constants.GardenRoleMonitoring
 	old := 31 * day
@@ -93,9 +94,9 @@ func TestUses(t *testing.T) {
 		"young":           {30*day - time.Second, []client.Object{namespace()}, false},
 		"old enough":      {30 * day, []client.Object{namespace()}, true},
 		"annotated":       {old, []client.Object{namespace(constants.ProjectSkipStaleCheck)}, false},
-		"Shoot":           {old, []client.Object{namespace(), shootWith(nsProjectStale, "", "")}, false},
+		"Shoot":           {old, []client.Object{namespace(), shootWith(staleNamespace, "", "")}, false},
 		"Shoot elsewhere": {old, []client.Object{namespace(), shootWith("other", "", "")}, true},
-		"BackupEntry":     {old, []client.Object{namespace(), &corev1beta1.BackupEntry{ObjectMeta: atProjectStale(nsProjectStale, "be")}}, false},
+		"BackupEntry":     {old, []client.Object{namespace(), &corev1beta1.BackupEntry{ObjectMeta: labelled(staleNamespace, "be")}}, false},
 		"Secret unused":   {old, []client.Object{namespace(), secret(bySB), secretBinding("other", "x")}, true},
 		"Secret by SecretBinding": {
 			old, []client.Object{namespace(), secret(bySB), secretBinding("other", "x"), shootWith("other", "sb", "")}, false},
@@ -111,9 +112,10 @@ func TestUses(t *testing.T) {
 			[]client.Object{namespace(), secret(byCB), credentialsBinding("other", "v1", "Secret", "x"), shootWith("other", "", "cb")}, false},
 		"Secret by the other kind": {old,
 			[]client.Object{namespace(), secret(bySB), credentialsBinding("other", "v1", "Secret", "x"), shootWith("other", "", "cb")}, true},
-		"WorkloadIdentity": {old, []client.Object{namespace(), &securityv1alpha1.WorkloadIdentity{ObjectMeta: atProjectStale(nsProjectStale, "w", byCB)},
+		"WorkloadIdentity": {old, []client.Object{namespace(), &securityv1alpha1.WorkloadIdentity{ObjectMeta: labelled(staleNamespace,
+			"w", byCB)},
 			credentialsBinding("other", "security.gardener.cloud/v1alpha1", "WorkloadIdentity", "w"), shootWith("other", "", "cb")}, false},
-		"InternalSecret": {old, []client.Object{namespace(), &corev1beta1.InternalSecret{ObjectMeta: atProjectStale(nsProjectStale, "i", byCB)},
+		"InternalSecret": {old, []client.Object{namespace(), &corev1beta1.InternalSecret{ObjectMeta: labelled(staleNamespace, "i", byCB)},
 			credentialsBinding("other", "core.gardener.cloud/v1beta1", "InternalSecret", "i"), shootWith("other", "", "cb")}, false},
 		"Quota unused": {old, []client.Object{namespace(), quota, secretBinding("other", "y", "q")}, true},
 		"Quota by SecretBinding": {
@@ -126,7 +128,7 @@ func TestUses(t *testing.T) {
 			old, []client.Object{namespace(), quota, secretBinding("other", "y", "q"), shootWith("other", "sb2", "cb2")}, true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			p := projectProjectStale(test.age)
+			p := projectOfAge(test.age)
 			was := metav1.NewTime(kittest.Start.Add(-day))
 			if !test.stale {
 				p.Status.StaleSinceTimestamp, p.Status.StaleAutoDeleteTimestamp = &was, &was
@@ -143,7 +145,7 @@ func TestUses(t *testing.T) {
 }
 
 func TestLifeOfStaleProject(t *testing.T) {
-	p := projectProjectStale(0)
+	p := projectOfAge(0)
 	g := kittest.New(t, p, namespace())
 	r := newReconciler(g)
 	want := func(after time.Duration, since, autoDelete time.Duration, deleted bool) {
@@ -176,7 +178,7 @@ func TestLifeOfStaleProject(t *testing.T) {
 	want(75*day, 60*day, 151*day, false)
 	want(151*day-time.Second, 60*day, 151*day, false)
 	// The cache does not contain the Shoot yet.
-	r.Reader = kittest.New(t, projectProjectStale(0), namespace(), shootWith(nsProjectStale, "", "")).Client
+	r.Reader = kittest.New(t, projectOfAge(0), namespace(), shootWith(staleNamespace, "", "")).Client
 	want(151*day, 60*day, 151*day, false)
 	r.Reader = g
 	want(151*day, 60*day, 151*day, true)

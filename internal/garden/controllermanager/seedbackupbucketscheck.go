@@ -23,9 +23,9 @@ import (
 // seedBackupBucketsCheckName is the name of the controller, which is Gardener's.
 const seedBackupBucketsCheckName = "seed-backupbuckets-check"
 
-// DefaultSeedBackupBucketsCheckSyncPeriod is the period of the checks, which also happen when a BackupBucket changes. It is the same as in
-// Gardener.
-const DefaultSeedBackupBucketsCheckSyncPeriod = 30 * time.Second
+// DefaultSeedCheckSyncPeriod is the period of the checks of BackupBuckets and of extensions, which also happen when one of
+// them changes. It is the same as in Gardener.
+const DefaultSeedCheckSyncPeriod = 30 * time.Second
 
 // SeedBackupBucketsCheck reports in the condition BackupBucketsReady of a Seed whether its BackupBuckets have errors.
 type SeedBackupBucketsCheck struct {
@@ -58,7 +58,7 @@ func (r *SeedBackupBucketsCheck) Reconcile(ctx context.Context, seed *corev1beta
 		return ptr.Deref(b.Spec.SeedName, "") != seed.Name
 	})
 	err := conditions.WriteSeed(ctx, r.Client, r.Clock, seed, bucketsVerdict(of), r.Threshold)
-	return component.RequeueAfter(DefaultSeedBackupBucketsCheckSyncPeriod, err)
+	return component.RequeueAfter(DefaultSeedCheckSyncPeriod, err)
 }
 
 // bucketsVerdict returns the condition of a Seed with these buckets. The reasons are the same as in Gardener.

@@ -51,7 +51,7 @@ func TestReconcileSeedBackupBucketsCheck(t *testing.T) {
 		result := g.MustReconcile(reconcile.AsReconciler(g, &SeedBackupBucketsCheck{Base: g.Base(), Threshold: test.threshold}), seed)
 		c := conditions.Get(seed.Status.Conditions, corev1beta1.SeedBackupBucketsReady)
 		if c == nil || c.Status != test.want || c.Reason != test.reason || !strings.Contains(c.Message, test.message) ||
-			result.RequeueAfter != DefaultSeedBackupBucketsCheckSyncPeriod {
+			result.RequeueAfter != DefaultSeedCheckSyncPeriod {
 			t.Errorf("%s: %+v", name, c)
 		}
 	}

@@ -22,10 +22,6 @@ import (
 // seedExtensionsCheckName is the name of the controller, which is Gardener's.
 const seedExtensionsCheckName = "seed-extensions-check"
 
-// DefaultSeedExtensionsCheckSyncPeriod is the period of the checks, which also happen when a ControllerInstallation changes. It is the
-// same as in Gardener.
-const DefaultSeedExtensionsCheckSyncPeriod = 30 * time.Second
-
 // extensionChecks are the conditions that a ControllerInstallation must have, the most important first.
 var extensionChecks = []struct {
 	condition corev1beta1.ConditionType
@@ -78,7 +74,7 @@ func (r *SeedExtensionsCheck) Reconcile(ctx context.Context, seed *corev1beta1.S
 		return i.Spec.SeedRef == nil || i.Spec.SeedRef.Name != seed.Name
 	})
 	err := conditions.WriteSeed(ctx, r.Client, r.Clock, seed, extensionsVerdict(in), r.Threshold)
-	return component.RequeueAfter(DefaultSeedExtensionsCheckSyncPeriod, err)
+	return component.RequeueAfter(DefaultSeedCheckSyncPeriod, err)
 }
 
 // extensionsVerdict returns the condition of a Seed with these installations.

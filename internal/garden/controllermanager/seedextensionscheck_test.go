@@ -17,9 +17,9 @@ import (
 	"github.com/gardenlite/gardenlite/internal/garden/controllermanager/kit/kittest"
 )
 
-// installationSeedExtensionsCheck returns a ControllerInstallation with the conditions Valid, Installed, Healthy and Progressing, in this
+// installationWith returns a ControllerInstallation with the conditions Valid, Installed, Healthy and Progressing, in this
 // order. Each character of statuses is T (True), F (False), U (Unknown), or - for a missing condition.
-func installationSeedExtensionsCheck(name, seed, statuses string) *corev1beta1.ControllerInstallation {
+func installationWith(name, seed, statuses string) *corev1beta1.ControllerInstallation {
 	i := &corev1beta1.ControllerInstallation{ObjectMeta: metav1.ObjectMeta{Name: name}}
 	i.Spec.SeedRef = &corev1.ObjectReference{Name: seed}
 	for n, status := range statuses {
@@ -54,22 +54,22 @@ func TestReconcileSeedExtensionsCheck(t *testing.T) {
 		"progressing":            {[]string{"TTTF", "TTTT"}, "SomeExtensionsProgressing", "b: Progressing of b"},
 	} {
 		seed := &corev1beta1.Seed{ObjectMeta: metav1.ObjectMeta{Name: "s"}}
-		objects := []client.Object{seed, installationSeedExtensionsCheck("other", "other", "FFFF")}
+		objects := []client.Object{seed, installationWith("other", "other", "FFFF")}
 		for i, statuses := range test.statuses {
-			objects = append(objects, installationSeedExtensionsCheck(string(rune('a'+i)), "s", statuses))
+			objects = append(objects, installationWith(string(rune('a'+i)), "s", statuses))
 		}
 		g := kittest.New(t, objects...)
 		result := g.MustReconcile(reconcile.AsReconciler(g, &SeedExtensionsCheck{Base: g.Base()}), seed)
 		c := conditions.Get(seed.Status.Conditions, corev1beta1.SeedExtensionsReady)
 		if c == nil || c.Reason != test.reason || !strings.Contains(c.Message, test.message) || strings.Contains(c.Message, "other") ||
-			(c.Status == corev1beta1.ConditionTrue) != (test.reason == "AllExtensionsReady") || result.RequeueAfter != DefaultSeedExtensionsCheckSyncPeriod {
+			(c.Status == corev1beta1.ConditionTrue) != (test.reason == "AllExtensionsReady") || result.RequeueAfter != DefaultSeedCheckSyncPeriod {
 			t.Errorf("%s: %+v", name, c)
 		}
 	}
 }
 
 func TestThreshold(t *testing.T) {
-	seed, i := &corev1beta1.Seed{ObjectMeta: metav1.ObjectMeta{Name: "s"}}, installationSeedExtensionsCheck("a", "s", "TTTF")
+	seed, i := &corev1beta1.Seed{ObjectMeta: metav1.ObjectMeta{Name: "s"}}, installationWith("a", "s", "TTTF")
 	g := kittest.New(t, seed, i)
 	clock := testclock.NewFakeClock(kittest.Start)
 	r := &SeedExtensionsCheck{Base: kit.Base{Client: g, Clock: clock}, Threshold: time.Minute}
@@ -91,15 +91,15 @@ func TestThreshold(t *testing.T) {
 }
 
 func TestChangedSeedExtensionsCheck(t *testing.T) {
-	base := installationSeedExtensionsCheck("a", "s", "TTTF")
+	base := installationWith("a", "s", "TTTF")
 	for name, test := range map[string]struct {
 		after *corev1beta1.ControllerInstallation
 		want  bool
 	}{
-		"same":    {installationSeedExtensionsCheck("a", "s", "TTTF"), false},
-		"status":  {installationSeedExtensionsCheck("a", "s", "TTTT"), true},
-		"missing": {installationSeedExtensionsCheck("a", "s", "TTT-"), true},
-		"message": {installationSeedExtensionsCheck("b", "s", "TTTF"), true},
+		"same":    {installationWith("a", "s", "TTTF"), false},
+		"status":  {installationWith("a", "s", "TTTT"), true},
+		"missing": {installationWith("a", "s", "TTT-"), true},
+		"message": {installationWith("b", "s", "TTTF"), true},
 	} {
 		if installationChanged(base, test.after) != test.want || installationChanged(test.after, base) != test.want {
 			t.Errorf("%s: want %v", name, test.want)

@@ -23,7 +23,7 @@ func resource(apiVersion, kind, name string) corev1beta1.NamedResourceReference 
 		Name: name, ResourceRef: autoscalingv1.CrossVersionObjectReference{APIVersion: apiVersion, Kind: kind, Name: name}}
 }
 
-func seedSeedReference(name string, resources ...corev1beta1.NamedResourceReference) *corev1beta1.Seed {
+func referringSeed(name string, resources ...corev1beta1.NamedResourceReference) *corev1beta1.Seed {
 	return &corev1beta1.Seed{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: corev1beta1.SeedSpec{Resources: resources}}
 }
 
@@ -32,7 +32,7 @@ func inDeletion(s *corev1beta1.Seed, finalizers ...string) *corev1beta1.Seed {
 	return s
 }
 
-func metaSeedReference(name string, kept bool) metav1.ObjectMeta {
+func inGarden(name string, kept bool) metav1.ObjectMeta {
 	m := metav1.ObjectMeta{Namespace: "garden", Name: name}
 	if kept {
 		m.Finalizers = []string{references.Finalizer}
@@ -41,7 +41,7 @@ func metaSeedReference(name string, kept bool) metav1.ObjectMeta {
 }
 
 func secretNamed(name string, kept bool) *corev1.Secret {
-	return &corev1.Secret{ObjectMeta: metaSeedReference(name, kept)}
+	return &corev1.Secret{ObjectMeta: inGarden(name, kept)}
 }
 
 func TestReconcileSeedReference(t *testing.T) {
@@ -59,28 +59,30 @@ func TestReconcileSeedReference(t *testing.T) {
 		kept, keeps bool
 		fails       bool
 	}{
-		"secret":     {seedSeedReference("s", secret), []client.Object{secretNamed("a", false)}, true, true, false},
-		"config map": {seedSeedReference("s", configMap), []client.Object{&corev1.ConfigMap{ObjectMeta: metaSeedReference("a", false)}}, true, true, false},
-		"workload identity": {seedSeedReference("s", identity),
-			[]client.Object{&securityv1alpha1.WorkloadIdentity{ObjectMeta: metaSeedReference("a", false)}}, true, true, false},
-		"another name": {seedSeedReference("s", resource("v1", "Secret", "b")),
+		"secret":     {referringSeed("s", secret), []client.Object{secretNamed("a", false)}, true, true, false},
+		"config map": {referringSeed("s", configMap), []client.Object{&corev1.ConfigMap{ObjectMeta: inGarden("a", false)}}, true, true, false},
+		"workload identity": {referringSeed("s", identity),
+			[]client.Object{&securityv1alpha1.WorkloadIdentity{ObjectMeta: inGarden("a", false)}}, true, true, false},
+		"another name": {referringSeed("s", resource("v1", "Secret", "b")),
 			[]client.Object{secretNamed("a", false), secretNamed("b", false)}, false, true, false},
-		"another kind": {seedSeedReference("s", configMap),
-			[]client.Object{secretNamed("a", true), &corev1.ConfigMap{ObjectMeta: metaSeedReference("a", false)}}, false, true, false},
-		"one is missing":  {seedSeedReference("s", secret, configMap), []client.Object{secretNamed("a", false)}, true, true, true},
-		"all are missing": {seedSeedReference("s", configMap), []client.Object{secretNamed("b", false)}, false, false, true},
-		"no reference":    {seedSeedReference("s"), []client.Object{secretNamed("a", true)}, false, false, false},
+		"another kind": {referringSeed("s", configMap),
+			[]client.Object{secretNamed("a", true), &corev1.ConfigMap{ObjectMeta: inGarden("a", false)}}, false, true, false},
+		"one is missing":  {referringSeed("s", secret, configMap), []client.Object{secretNamed("a", false)}, true, true, true},
+		"all are missing": {referringSeed("s", configMap), []client.Object{secretNamed("b", false)}, false, false, true},
+		"no reference":    {referringSeed("s"), []client.Object{secretNamed("a", true)}, false, false, false},
 
-		"another seed's":              {seedSeedReference("s"), []client.Object{secretNamed("a", true), seedSeedReference("t", secret)}, true, false, false},
-		"another seed's that is gone": {seedSeedReference("s"), []client.Object{secretNamed("a", true), inDeletion(seedSeedReference("t", secret))}, false, false, false},
-		"a shoot's":                   {seedSeedReference("s"), []client.Object{secretNamed("a", true), ofShoot.DeepCopy()}, true, false, false},
-		"a deployment's":              {seedSeedReference("s"), []client.Object{secretNamed("a", true), ofDeployment}, true, false, false},
+		"another seed's": {referringSeed("s"), []client.Object{secretNamed("a", true), referringSeed("t", secret)}, true,
+			false, false},
+		"another seed's that is gone": {referringSeed("s"), []client.Object{secretNamed("a", true), inDeletion(referringSeed("t",
+			secret))}, false, false, false},
+		"a shoot's":      {referringSeed("s"), []client.Object{secretNamed("a", true), ofShoot.DeepCopy()}, true, false, false},
+		"a deployment's": {referringSeed("s"), []client.Object{secretNamed("a", true), ofDeployment}, true, false, false},
 
-		"in deletion": {inDeletion(seedSeedReference("s", secret), "gardener", references.Finalizer),
+		"in deletion": {inDeletion(referringSeed("s", secret), "gardener", references.Finalizer),
 			[]client.Object{secretNamed("a", true)}, true, true, false},
-		"done with": {inDeletion(seedSeedReference("s", secret), references.Finalizer), []client.Object{secretNamed("a", true)}, false, false, false},
-		"done with, shared": {inDeletion(seedSeedReference("s", secret), references.Finalizer),
-			[]client.Object{secretNamed("a", true), seedSeedReference("t", secret)}, true, false, false},
+		"done with": {inDeletion(referringSeed("s", secret), references.Finalizer), []client.Object{secretNamed("a", true)}, false, false, false},
+		"done with, shared": {inDeletion(referringSeed("s", secret), references.Finalizer),
+			[]client.Object{secretNamed("a", true), referringSeed("t", secret)}, true, false, false},
 	} {
 		g := kittest.New(t, append(test.objects, test.seed)...)
 		r := &SeedReference{Base: g.Base()}
@@ -103,11 +105,11 @@ func TestChangedSeedReference(t *testing.T) {
 		before, after *corev1beta1.Seed
 		want          bool
 	}{
-		"same":      {seedSeedReference("s", a), seedSeedReference("s", a), false},
-		"order":     {seedSeedReference("s", a, b), seedSeedReference("s", b, a), false},
-		"more":      {seedSeedReference("s", a), seedSeedReference("s", a, b), true},
-		"deletion":  {seedSeedReference("s", a), inDeletion(seedSeedReference("s", a), "gardener"), false},
-		"done with": {inDeletion(seedSeedReference("s", a), "gardener"), inDeletion(seedSeedReference("s", a)), true},
+		"same":      {referringSeed("s", a), referringSeed("s", a), false},
+		"order":     {referringSeed("s", a, b), referringSeed("s", b, a), false},
+		"more":      {referringSeed("s", a), referringSeed("s", a, b), true},
+		"deletion":  {referringSeed("s", a), inDeletion(referringSeed("s", a), "gardener"), false},
+		"done with": {inDeletion(referringSeed("s", a), "gardener"), inDeletion(referringSeed("s", a)), true},
 	} {
 		if got := seedReferencesChanged().Update(event.UpdateEvent{ObjectOld: test.before, ObjectNew: test.after}); got != test.want {
 			t.Errorf("%s: %v", name, got)

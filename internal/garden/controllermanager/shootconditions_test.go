@@ -14,7 +14,7 @@ import (
 	"github.com/gardenlite/gardenlite/internal/garden/controllermanager/kit/kittest"
 )
 
-func conditionsOfShootConditions(of ...string) (all []corev1beta1.Condition) {
+func conditionsFrom(of ...string) (all []corev1beta1.Condition) {
 	for i := 0; i < len(of); i += 2 {
 		all = append(all, corev1beta1.Condition{Type: corev1beta1.ConditionType(of[i]), Status: corev1beta1.ConditionStatus(of[i+1])})
 	}
@@ -27,22 +27,22 @@ func TestCopiesConditions(t *testing.T) {
 			Spec: seedmanagementv1alpha1.ManagedSeedSpec{Shoot: &seedmanagementv1alpha1.Shoot{Name: shoot}}}
 	}
 	seed := func(of ...string) *corev1beta1.Seed {
-		return &corev1beta1.Seed{ObjectMeta: metav1.ObjectMeta{Name: "seed"}, Status: corev1beta1.SeedStatus{Conditions: conditionsOfShootConditions(of...)}}
+		return &corev1beta1.Seed{ObjectMeta: metav1.ObjectMeta{Name: "seed"}, Status: corev1beta1.SeedStatus{Conditions: conditionsFrom(of...)}}
 	}
 	for name, test := range map[string]struct {
 		before []corev1beta1.Condition
 		others []client.Object
 		want   []corev1beta1.Condition
 	}{
-		"no seed": {conditionsOfShootConditions("APIServerAvailable", "True"), nil, conditionsOfShootConditions("APIServerAvailable", "True")},
-		"seed": {conditionsOfShootConditions("APIServerAvailable", "True"), []client.Object{managedSeed("seed", "x"),
-			seed("GardenletReady", "True")}, conditionsOfShootConditions("APIServerAvailable", "True", "GardenletReady", "True")},
-		"seed changes": {conditionsOfShootConditions("GardenletReady", "True", "EveryNodeReady", "True"), []client.Object{managedSeed("seed", "x"),
-			seed("GardenletReady", "Unknown")}, conditionsOfShootConditions("EveryNodeReady", "True", "GardenletReady", "Unknown")},
+		"no seed": {conditionsFrom("APIServerAvailable", "True"), nil, conditionsFrom("APIServerAvailable", "True")},
+		"seed": {conditionsFrom("APIServerAvailable", "True"), []client.Object{managedSeed("seed", "x"),
+			seed("GardenletReady", "True")}, conditionsFrom("APIServerAvailable", "True", "GardenletReady", "True")},
+		"seed changes": {conditionsFrom("GardenletReady", "True", "EveryNodeReady", "True"), []client.Object{managedSeed("seed", "x"),
+			seed("GardenletReady", "Unknown")}, conditionsFrom("EveryNodeReady", "True", "GardenletReady", "Unknown")},
 		"another's seed": {nil, []client.Object{managedSeed("seed", "y"), seed("GardenletReady", "True")}, nil},
-		"seed is no more": {conditionsOfShootConditions("GardenletReady", "True", "EveryNodeReady", "True"),
-			[]client.Object{managedSeed("seed", "x")}, conditionsOfShootConditions("EveryNodeReady", "True")},
-		"seed of itself": {conditionsOfShootConditions("GardenletReady", "True"), []client.Object{seed("GardenletReady", "True")}, nil},
+		"seed is no more": {conditionsFrom("GardenletReady", "True", "EveryNodeReady", "True"),
+			[]client.Object{managedSeed("seed", "x")}, conditionsFrom("EveryNodeReady", "True")},
+		"seed of itself": {conditionsFrom("GardenletReady", "True"), []client.Object{seed("GardenletReady", "True")}, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			shoot := &corev1beta1.Shoot{ObjectMeta: metav1.ObjectMeta{Namespace: "garden", Name: "x"},

@@ -30,14 +30,14 @@ func daily(start, end, location string) corev1beta1.HibernationSchedule {
 	return s
 }
 
-func shootShootHibernation(enabled bool, schedules ...corev1beta1.HibernationSchedule) *corev1beta1.Shoot {
+func shootWithSchedules(enabled bool, schedules ...corev1beta1.HibernationSchedule) *corev1beta1.Shoot {
 	s := &corev1beta1.Shoot{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "garden-dev", Name: "x", CreationTimestamp: metav1.NewTime(kittest.Start)}}
 	s.Spec.Hibernation = &corev1beta1.Hibernation{Enabled: ptr.To(enabled), Schedules: schedules}
 	return s
 }
 
-func atShootHibernation(d time.Duration) *metav1.Time {
+func afterStart(d time.Duration) *metav1.Time {
 	return ptr.To(metav1.NewTime(kittest.Start.Add(d)))
 }
 
@@ -55,32 +55,33 @@ func TestSchedules(t *testing.T) {
 		triggered bool
 		again     time.Duration
 	}{
-		"before its time": {shoot: shootShootHibernation(false, night), after: 7 * hour, again: hour},
-		"falls asleep":    {shoot: shootShootHibernation(false, night), after: 20 * hour, sleeps: true, triggered: true, again: 12 * hour},
-		"wakes up":        {shoot: shootShootHibernation(true, night), after: 8 * hour, triggered: true, again: 12 * hour},
-		"once only":       {shoot: shootShootHibernation(false, night), last: atShootHibernation(20 * hour), after: 21 * hour, again: 11 * hour},
-		"made up for": {shoot: shootShootHibernation(false, night), after: 21*hour + 59*time.Minute, sleeps: true,
+		"before its time": {shoot: shootWithSchedules(false, night), after: 7 * hour, again: hour},
+		"falls asleep":    {shoot: shootWithSchedules(false, night), after: 20 * hour, sleeps: true, triggered: true, again: 12 * hour},
+		"wakes up":        {shoot: shootWithSchedules(true, night), after: 8 * hour, triggered: true, again: 12 * hour},
+		"once only":       {shoot: shootWithSchedules(false, night), last: afterStart(20 * hour), after: 21 * hour, again: 11 * hour},
+		"made up for": {shoot: shootWithSchedules(false, night), after: 21*hour + 59*time.Minute, sleeps: true,
 			triggered: true, again: 10*hour + time.Minute},
-		"too late": {shoot: shootShootHibernation(false, night), after: 22*hour + time.Minute, again: 10*hour - time.Minute},
-		"with another deadline": {shoot: shootShootHibernation(false, night), deadline: 6 * hour, after: 23 * hour, sleeps: true,
+		"too late": {shoot: shootWithSchedules(false, night), after: 22*hour + time.Minute, again: 10*hour - time.Minute},
+		"with another deadline": {shoot: shootWithSchedules(false, night), deadline: 6 * hour, after: 23 * hour, sleeps: true,
 			triggered: true, again: 9 * hour},
-		"not before it was created": {shoot: shootShootHibernation(false, daily("59 23 * * *", "", "")), after: hour, again: 23*hour - time.Minute},
-		"in Berlin": {shoot: shootShootHibernation(false, daily("0 20 * * *", "", "Europe/Berlin")), after: 19 * hour,
+		"not before it was created": {shoot: shootWithSchedules(false, daily("59 23 * * *", "", "")), after: hour, again: 23*hour - time.Minute},
+		"in Berlin": {shoot: shootWithSchedules(false, daily("0 20 * * *", "", "Europe/Berlin")), after: 19 * hour,
 			sleeps: true, triggered: true, again: 24 * hour},
-		"not yet in New York": {shoot: shootShootHibernation(false, daily("0 20 * * *", "", "America/New_York")),
+		"not yet in New York": {shoot: shootWithSchedules(false, daily("0 20 * * *", "", "America/New_York")),
 			after: 20 * hour, again: 5 * hour},
-		"the later of two": {shoot: shootShootHibernation(false, daily("0 20 * * *", "30 20 * * *", "")), after: 21 * hour,
+		"the later of two": {shoot: shootWithSchedules(false, daily("0 20 * * *", "30 20 * * *", "")), after: 21 * hour,
 			triggered: true, again: 23 * hour},
-		"on weekdays":     {shoot: shootShootHibernation(false, daily("0 20 * * 5", "", "")), after: 20 * hour, again: 24 * hour},
-		"failed for good": {shoot: shootShootHibernation(false, night), failed: true, after: 20 * hour, again: 12 * hour},
-		"without a start": {shoot: shootShootHibernation(true, daily("", "0 8 * * *", "")), after: 8 * hour,
+		"on weekdays":     {shoot: shootWithSchedules(false, daily("0 20 * * 5", "", "")), after: 20 * hour, again: 24 * hour},
+		"failed for good": {shoot: shootWithSchedules(false, night), failed: true, after: 20 * hour, again: 12 * hour},
+		"without a start": {shoot: shootWithSchedules(true, daily("", "0 8 * * *", "")), after: 8 * hour,
 			triggered: true, again: 24 * hour},
-		"never":                            {shoot: shootShootHibernation(false, daily("0 0 30 2 *", "", "")), after: 8 * hour},
-		"cannot be read":                   {shoot: shootShootHibernation(false, daily("often", "", "")), after: 8 * hour},
-		"in a place that there is not":     {shoot: shootShootHibernation(false, daily("0 20 * * *", "", "Moon/Crater")), after: 20 * hour},
-		"without schedules":                {shoot: shootShootHibernation(false), after: 8 * hour},
-		"sleeping already, which is noted": {shoot: shootShootHibernation(true, night), after: 20 * hour, sleeps: true, triggered: true, again: 12 * hour},
-		"woken up by hand, left as it is so": {shoot: shootShootHibernation(false, night), last: atShootHibernation(20 * hour), after: 20*hour + time.Minute,
+		"never":                        {shoot: shootWithSchedules(false, daily("0 0 30 2 *", "", "")), after: 8 * hour},
+		"cannot be read":               {shoot: shootWithSchedules(false, daily("often", "", "")), after: 8 * hour},
+		"in a place that there is not": {shoot: shootWithSchedules(false, daily("0 20 * * *", "", "Moon/Crater")), after: 20 * hour},
+		"without schedules":            {shoot: shootWithSchedules(false), after: 8 * hour},
+		"sleeping already, which is noted": {shoot: shootWithSchedules(true, night), after: 20 * hour, sleeps: true, triggered: true,
+			again: 12 * hour},
+		"woken up by hand, left as it is so": {shoot: shootWithSchedules(false, night), last: afterStart(20 * hour), after: 20*hour + time.Minute,
 			again: 12*hour - time.Minute},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -122,8 +123,8 @@ func TestSchedules(t *testing.T) {
 }
 
 func TestBeingDeleted(t *testing.T) {
-	s := shootShootHibernation(false, daily("0 20 * * *", "", ""))
-	s.Finalizers, s.DeletionTimestamp = []string{"test"}, atShootHibernation(0)
+	s := shootWithSchedules(false, daily("0 20 * * *", "", ""))
+	s.Finalizers, s.DeletionTimestamp = []string{"test"}, afterStart(0)
 	g := kittest.New(t, s)
 	g.After(20 * time.Hour)
 	r := reconcile.AsReconciler(g, &ShootHibernation{Base: g.Base()})
@@ -133,8 +134,8 @@ func TestBeingDeleted(t *testing.T) {
 }
 
 func TestScheduled(t *testing.T) {
-	with, without := shootShootHibernation(false, daily("0 20 * * *", "", "")), shootShootHibernation(false)
-	other := shootShootHibernation(true, daily("0 21 * * *", "", ""))
+	with, without := shootWithSchedules(false, daily("0 20 * * *", "", "")), shootWithSchedules(false)
+	other := shootWithSchedules(true, daily("0 21 * * *", "", ""))
 	awake := with.DeepCopy()
 	awake.Spec.Hibernation.Enabled = ptr.To(true)
 	for name, test := range map[string]struct {

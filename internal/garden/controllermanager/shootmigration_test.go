@@ -15,7 +15,7 @@ import (
 	"github.com/gardenlite/gardenlite/internal/garden/controllermanager/kit/kittest"
 )
 
-func seedShootMigration(name string, changes ...func(*corev1beta1.Seed)) *corev1beta1.Seed {
+func readySeed(name string, changes ...func(*corev1beta1.Seed)) *corev1beta1.Seed {
 	s := &corev1beta1.Seed{ObjectMeta: metav1.ObjectMeta{Name: name, Finalizers: []string{"test"}}, Status: corev1beta1.SeedStatus{
 		Gardener: &corev1beta1.Gardener{ID: name, Version: "v1"},
 		Conditions: []corev1beta1.Condition{
@@ -29,7 +29,7 @@ func seedShootMigration(name string, changes ...func(*corev1beta1.Seed)) *corev1
 	return s
 }
 
-func shootShootMigration(spec, status string, constraints ...corev1beta1.Condition) *corev1beta1.Shoot {
+func movingShoot(spec, status string, constraints ...corev1beta1.Condition) *corev1beta1.Shoot {
 	s := &corev1beta1.Shoot{ObjectMeta: metav1.ObjectMeta{Namespace: "garden-dev", Name: "x"}, Spec: corev1beta1.ShootSpec{SeedName: &spec}}
 	s.Status.Constraints = append(constraints, corev1beta1.Condition{Type: "Other", Status: "True"})
 	if status != "" {
@@ -46,25 +46,26 @@ func TestConstraint(t *testing.T) {
 		destination *corev1beta1.Seed
 		want        string // status, reason and a part of the message; "" if there is to be no constraint.
 	}{
-		"not scheduled yet": {shootShootMigration("to", ""), seedShootMigration("to"), ""},
-		"stays":             {shootShootMigration("from", "from"), seedShootMigration("to"), ""},
-		"stays again":       {shootShootMigration("from", "from", constraint), seedShootMigration("to"), ""},
-		"ready":             {shootShootMigration("to", "from"), seedShootMigration("to"), "True DestinationSeedReady ready"},
-		"no longer ready": {shootShootMigration("to", "from", constraint), seedShootMigration("to",
+		"not scheduled yet": {movingShoot("to", ""), readySeed("to"), ""},
+		"stays":             {movingShoot("from", "from"), readySeed("to"), ""},
+		"stays again":       {movingShoot("from", "from", constraint), readySeed("to"), ""},
+		"ready":             {movingShoot("to", "from"), readySeed("to"), "True DestinationSeedReady ready"},
+		"no longer ready": {movingShoot("to", "from", constraint), readySeed("to",
 			func(s *corev1beta1.Seed) { s.Status.Conditions[0].Status = "Unknown" }), "False DestinationSeedUnready GardenletReady is Unknown"},
-		"condition is missing": {shootShootMigration("to", "from"), seedShootMigration("to", func(s *corev1beta1.Seed) { s.Status.Conditions = s.Status.Conditions[:1] }),
+		"condition is missing": {movingShoot("to", "from"), readySeed("to",
+			func(s *corev1beta1.Seed) { s.Status.Conditions = s.Status.Conditions[:1] }),
 			"False DestinationSeedUnready SeedSystemComponentsHealthy is missing"},
-		"another version": {shootShootMigration("to", "from"), seedShootMigration("to", func(s *corev1beta1.Seed) { s.Status.Gardener.Version = "v2" }),
+		"another version": {movingShoot("to", "from"), readySeed("to", func(s *corev1beta1.Seed) { s.Status.Gardener.Version = "v2" }),
 			"False DestinationSeedUnready version v2"},
-		"no version": {shootShootMigration("to", "from"), seedShootMigration("to", func(s *corev1beta1.Seed) { s.Status.Gardener = nil }),
+		"no version": {movingShoot("to", "from"), readySeed("to", func(s *corev1beta1.Seed) { s.Status.Gardener = nil }),
 			"False DestinationSeedUnready does not tell"},
-		"not seen yet": {shootShootMigration("to", "from"), seedShootMigration("to", func(s *corev1beta1.Seed) { s.Generation = 2 }),
+		"not seen yet": {movingShoot("to", "from"), readySeed("to", func(s *corev1beta1.Seed) { s.Generation = 2 }),
 			"False DestinationSeedUnready generation 0 of 2"},
-		"in deletion": {shootShootMigration("to", "from"), seedShootMigration("to",
+		"in deletion": {movingShoot("to", "from"), readySeed("to",
 			func(s *corev1beta1.Seed) { s.DeletionTimestamp = &metav1.Time{Time: kittest.Start} }), "False DestinationSeedInDeletion deleted"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			g := kittest.New(t, test.shoot, seedShootMigration("from"), test.destination)
+			g := kittest.New(t, test.shoot, readySeed("from"), test.destination)
 			r := &ShootMigration{Base: g.Base()}
 			result := g.MustReconcile(reconcile.AsReconciler(g, r), test.shoot)
 			got := conditions.Get(test.shoot.Status.Constraints, corev1beta1.ShootReadyForMigration)
@@ -86,24 +87,24 @@ func TestConstraint(t *testing.T) {
 			}
 		})
 	}
-	g := kittest.New(t, shootShootMigration("to", "from"), seedShootMigration("from"))
+	g := kittest.New(t, movingShoot("to", "from"), readySeed("from"))
 	r := reconcile.AsReconciler(g, &ShootMigration{Base: g.Base()})
-	if _, err := g.Reconcile(r, shootShootMigration("", "")); err == nil || !strings.Contains(err.Error(), "Seed to") {
+	if _, err := g.Reconcile(r, movingShoot("", "")); err == nil || !strings.Contains(err.Error(), "Seed to") {
 		t.Errorf("no such seed: %v", err)
 	}
 }
 
 func TestMoves(t *testing.T) {
-	migrating := shootShootMigration("to", "from", constraint)
+	migrating := movingShoot("to", "from", constraint)
 	migrating.Status.LastOperation = &corev1beta1.LastOperation{Type: corev1beta1.LastOperationTypeMigrate}
 	for name, test := range map[string]struct {
 		before, after    *corev1beta1.Shoot
 		updated, created bool
 	}{
-		"nothing":        {shootShootMigration("from", "from"), shootShootMigration("from", "from"), false, false},
-		"another seed":   {shootShootMigration("from", "from"), shootShootMigration("to", "from"), true, true},
-		"waits":          {shootShootMigration("to", "from"), shootShootMigration("to", "from"), false, true},
-		"has constraint": {shootShootMigration("from", "from"), shootShootMigration("from", "from", constraint), true, true},
+		"nothing":        {movingShoot("from", "from"), movingShoot("from", "from"), false, false},
+		"another seed":   {movingShoot("from", "from"), movingShoot("to", "from"), true, true},
+		"waits":          {movingShoot("to", "from"), movingShoot("to", "from"), false, true},
+		"has constraint": {movingShoot("from", "from"), movingShoot("from", "from", constraint), true, true},
 		"migrating":      {migrating, migrating, false, true},
 		"scheduled":      {&corev1beta1.Shoot{}, &corev1beta1.Shoot{Spec: corev1beta1.ShootSpec{SeedName: ptr.To("to")}}, true, false},
 	} {

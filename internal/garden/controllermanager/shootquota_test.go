@@ -17,15 +17,15 @@ import (
 	"github.com/gardenlite/gardenlite/internal/garden/controllermanager/kit/kittest"
 )
 
-func atShootQuota(namespace, name string) metav1.ObjectMeta {
+func metaOf(namespace, name string) metav1.ObjectMeta {
 	return metav1.ObjectMeta{Namespace: namespace, Name: name}
 }
 
 func quota(name string, days *int32) *corev1beta1.Quota {
-	return &corev1beta1.Quota{ObjectMeta: atShootQuota("garden", name), Spec: corev1beta1.QuotaSpec{ClusterLifetimeDays: days}}
+	return &corev1beta1.Quota{ObjectMeta: metaOf("garden", name), Spec: corev1beta1.QuotaSpec{ClusterLifetimeDays: days}}
 }
 
-func refsShootQuota(names ...string) (all []corev1.ObjectReference) {
+func quotaReferences(names ...string) (all []corev1.ObjectReference) {
 	for _, name := range names {
 		all = append(all, corev1.ObjectReference{Namespace: "garden", Name: name})
 	}
@@ -44,29 +44,29 @@ func TestEnd(t *testing.T) {
 	}{
 		"no binding":                    {want: "", again: time.Hour},
 		"no binding any more":           {annotation: end, after: 10 * day, want: "", again: time.Hour},
-		"unlimited":                     {secretBinding: refsShootQuota("unlimited"), annotation: end, after: 10 * day, again: time.Hour},
-		"begins":                        {secretBinding: refsShootQuota("unlimited", "seven", "three"), want: end, again: time.Hour},
-		"begins, by CredentialsBinding": {credentialsBinding: refsShootQuota("three"), want: end, again: time.Hour},
-		"ends soon":                     {secretBinding: refsShootQuota("three"), after: 3*day - time.Minute, want: end, again: time.Minute + 1},
-		"ends now":                      {secretBinding: refsShootQuota("three"), after: 3 * day, want: end, again: 1},
-		"over":                          {secretBinding: refsShootQuota("three"), after: 3*day + 1, want: end, deleted: true},
-		"over, by CredentialsBinding":   {credentialsBinding: refsShootQuota("three"), after: 4 * day, want: end, deleted: true},
-		"prolonged": {secretBinding: refsShootQuota("three"), after: 4 * day, annotation: "2026-01-07T00:00:00Z",
+		"unlimited":                     {secretBinding: quotaReferences("unlimited"), annotation: end, after: 10 * day, again: time.Hour},
+		"begins":                        {secretBinding: quotaReferences("unlimited", "seven", "three"), want: end, again: time.Hour},
+		"begins, by CredentialsBinding": {credentialsBinding: quotaReferences("three"), want: end, again: time.Hour},
+		"ends soon":                     {secretBinding: quotaReferences("three"), after: 3*day - time.Minute, want: end, again: time.Minute + 1},
+		"ends now":                      {secretBinding: quotaReferences("three"), after: 3 * day, want: end, again: 1},
+		"over":                          {secretBinding: quotaReferences("three"), after: 3*day + 1, want: end, deleted: true},
+		"over, by CredentialsBinding":   {credentialsBinding: quotaReferences("three"), after: 4 * day, want: end, deleted: true},
+		"prolonged": {secretBinding: quotaReferences("three"), after: 4 * day, annotation: "2026-01-07T00:00:00Z",
 			want: "2026-01-07T00:00:00Z", again: time.Hour},
-		"lives long":                     {secretBinding: refsShootQuota("longest"), want: "2318-04-12T00:00:00Z", again: time.Hour},
-		"with a wrong annotation":        {secretBinding: refsShootQuota("three"), annotation: "soon", want: "soon", fails: true},
-		"with a quota that is not there": {secretBinding: refsShootQuota("gone"), fails: true},
+		"lives long":                     {secretBinding: quotaReferences("longest"), want: "2318-04-12T00:00:00Z", again: time.Hour},
+		"with a wrong annotation":        {secretBinding: quotaReferences("three"), annotation: "soon", want: "soon", fails: true},
+		"with a quota that is not there": {secretBinding: quotaReferences("gone"), fails: true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			shoot := &corev1beta1.Shoot{ObjectMeta: atShootQuota("garden-dev", "x")}
+			shoot := &corev1beta1.Shoot{ObjectMeta: metaOf("garden-dev", "x")}
 			shoot.CreationTimestamp, shoot.Finalizers = metav1.NewTime(kittest.Start), []string{"test"}
 			if test.annotation != "" {
 				shoot.Annotations = map[string]string{constants.ShootExpirationTimestamp: test.annotation}
 			}
 			objects := []client.Object{shoot, quota("unlimited", nil), quota("three", ptr.To[int32](3)), quota("seven", ptr.To[int32](7)),
 				quota("longest", ptr.To[int32](math.MaxInt32)),
-				&corev1beta1.SecretBinding{ObjectMeta: atShootQuota("garden-dev", "sb"), Quotas: test.secretBinding},
-				&securityv1alpha1.CredentialsBinding{ObjectMeta: atShootQuota("garden-dev", "cb"), Quotas: test.credentialsBinding}}
+				&corev1beta1.SecretBinding{ObjectMeta: metaOf("garden-dev", "sb"), Quotas: test.secretBinding},
+				&securityv1alpha1.CredentialsBinding{ObjectMeta: metaOf("garden-dev", "cb"), Quotas: test.credentialsBinding}}
 			if test.secretBinding != nil {
 				shoot.Spec.SecretBindingName = ptr.To("sb")
 			}

@@ -21,9 +21,9 @@ import (
 	"github.com/gardenlite/gardenlite/internal/garden/controllermanager/references"
 )
 
-const nsShootReference = "garden-dev"
+const referenceNamespace = "garden-dev"
 
-func atShootReference(namespace, name string, finalizers ...string) metav1.ObjectMeta {
+func withFinalizers(namespace, name string, finalizers ...string) metav1.ObjectMeta {
 	return metav1.ObjectMeta{Namespace: namespace, Name: name, Finalizers: finalizers}
 }
 
@@ -33,7 +33,7 @@ func ref(apiVersion, kind, name string) autoscalingv1.CrossVersionObjectReferenc
 
 // full returns a Shoot with every kind of reference.
 func full() *corev1beta1.Shoot {
-	return &corev1beta1.Shoot{ObjectMeta: atShootReference(nsShootReference, "x", corev1beta1.GardenerName), Spec: corev1beta1.ShootSpec{
+	return &corev1beta1.Shoot{ObjectMeta: withFinalizers(referenceNamespace, "x", corev1beta1.GardenerName), Spec: corev1beta1.ShootSpec{
 		DNS: &corev1beta1.DNS{Providers: []corev1beta1.DNSProvider{
 			{CredentialsRef: ptr.To(ref("v1", "Secret", "dns"))},
 			{CredentialsRef: ptr.To(ref("security.gardener.cloud/v1alpha1", "WorkloadIdentity", "dns"))}, {},
@@ -57,13 +57,13 @@ func full() *corev1beta1.Shoot {
 func things(namespace string, finalizers ...string) []client.Object {
 	var all []client.Object
 	for _, name := range []string{"dns", "plugin", "webhook", "resource"} {
-		all = append(all, &corev1.Secret{ObjectMeta: atShootReference(namespace, name, finalizers...)})
+		all = append(all, &corev1.Secret{ObjectMeta: withFinalizers(namespace, name, finalizers...)})
 	}
 	for _, name := range []string{"audit", "authentication", "authorization", "resource"} {
-		all = append(all, &corev1.ConfigMap{ObjectMeta: atShootReference(namespace, name, finalizers...)})
+		all = append(all, &corev1.ConfigMap{ObjectMeta: withFinalizers(namespace, name, finalizers...)})
 	}
 	for _, name := range []string{"dns", "resource"} {
-		all = append(all, &securityv1alpha1.WorkloadIdentity{ObjectMeta: atShootReference(namespace, name, finalizers...)})
+		all = append(all, &securityv1alpha1.WorkloadIdentity{ObjectMeta: withFinalizers(namespace, name, finalizers...)})
 	}
 	return all
 }
@@ -78,10 +78,10 @@ func wantKept(g kittest.Garden, want bool, objects ...client.Object) {
 }
 
 func TestKeepsAndReleases(t *testing.T) {
-	shoot, used := full(), things(nsShootReference)
-	elsewhere, unused := &corev1.Secret{ObjectMeta: atShootReference("other", "dns", references.Finalizer)},
-		&corev1.Secret{ObjectMeta: atShootReference(nsShootReference, "unused", references.Finalizer)}
-	second := &corev1beta1.Shoot{ObjectMeta: atShootReference(nsShootReference, "y")}
+	shoot, used := full(), things(referenceNamespace)
+	elsewhere, unused := &corev1.Secret{ObjectMeta: withFinalizers("other", "dns", references.Finalizer)},
+		&corev1.Secret{ObjectMeta: withFinalizers(referenceNamespace, "unused", references.Finalizer)}
+	second := &corev1beta1.Shoot{ObjectMeta: withFinalizers(referenceNamespace, "y")}
 	second.Spec.Resources = []corev1beta1.NamedResourceReference{{ResourceRef: ref("v1", "Secret", "dns")}}
 	g := kittest.New(t, append(used, shoot, second, elsewhere, unused)...)
 	r := &ShootReference{Base: g.Base()}
@@ -105,12 +105,13 @@ func TestKeepsAndReleases(t *testing.T) {
 }
 
 func TestChangedReferences(t *testing.T) {
-	shoot, used := full(), things(nsShootReference, references.Finalizer)
+	shoot, used := full(), things(referenceNamespace, references.Finalizer)
 	shoot.Finalizers, shoot.Spec = append(shoot.Finalizers, references.Finalizer), corev1beta1.ShootSpec{}
 	g := kittest.New(t, append(used, shoot)...)
 	// The API server has another Shoot that the cache does not contain yet.
 	ahead := full()
-	r := &ShootReference{Base: kit.Base{Client: g, Reader: kittest.New(t, append(things(nsShootReference, references.Finalizer), ahead)...).Client}}
+	r := &ShootReference{Base: kit.Base{Client: g, Reader: kittest.New(t, append(things(referenceNamespace, references.Finalizer),
+		ahead)...).Client}}
 	g.MustReconcile(reconcile.AsReconciler(g, r), shoot)
 	wantKept(g, true, used...)
 	r.Reader = g
@@ -119,7 +120,7 @@ func TestChangedReferences(t *testing.T) {
 }
 
 func TestMissingThing(t *testing.T) {
-	shoot, used := full(), things(nsShootReference)
+	shoot, used := full(), things(referenceNamespace)
 	g := kittest.New(t, append(used[1:], shoot)...)
 	if _, err := g.Reconcile(reconcile.AsReconciler(g, &ShootReference{Base: g.Base()}), shoot); err == nil {
 		t.Error("no error although a Secret is missing")
@@ -128,13 +129,14 @@ func TestMissingThing(t *testing.T) {
 }
 
 func TestGardenIsShared(t *testing.T) {
-	ofSeed, pull, unused := &corev1.Secret{ObjectMeta: atShootReference("garden", "seed", references.Finalizer)}, &corev1.Secret{
-		ObjectMeta: atShootReference("garden", "pull", references.Finalizer)}, &corev1.Secret{ObjectMeta: atShootReference("garden", "unused", references.Finalizer)}
-	seed := &corev1beta1.Seed{ObjectMeta: atShootReference("", "seed"),
+	ofSeed, pull, unused := &corev1.Secret{ObjectMeta: withFinalizers("garden", "seed", references.Finalizer)}, &corev1.Secret{
+		ObjectMeta: withFinalizers("garden", "pull", references.Finalizer)}, &corev1.Secret{ObjectMeta: withFinalizers("garden", "unused",
+		references.Finalizer)}
+	seed := &corev1beta1.Seed{ObjectMeta: withFinalizers("", "seed"),
 		Spec: corev1beta1.SeedSpec{Resources: []corev1beta1.NamedResourceReference{{ResourceRef: ref("v1", "Secret", "seed")}}}}
-	deployment := &gardencorev1.ControllerDeployment{ObjectMeta: atShootReference("", "d"), Helm: &gardencorev1.HelmControllerDeployment{
+	deployment := &gardencorev1.ControllerDeployment{ObjectMeta: withFinalizers("", "d"), Helm: &gardencorev1.HelmControllerDeployment{
 		OCIRepository: &gardencorev1.OCIRepository{PullSecretRef: &corev1.LocalObjectReference{Name: "pull"}}}}
-	shoot := &corev1beta1.Shoot{ObjectMeta: atShootReference("garden", "x")}
+	shoot := &corev1beta1.Shoot{ObjectMeta: withFinalizers("garden", "x")}
 	g := kittest.New(t, ofSeed, pull, unused, seed, deployment, shoot)
 	g.MustReconcile(reconcile.AsReconciler(g, &ShootReference{Base: g.Base()}), shoot)
 	wantKept(g, true, ofSeed, pull)

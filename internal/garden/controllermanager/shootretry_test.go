@@ -13,7 +13,7 @@ import (
 	"github.com/gardenlite/gardenlite/internal/garden/controllermanager/kit/kittest"
 )
 
-func shootShootRetry(state corev1beta1.LastOperationState, ago time.Duration, codes ...corev1beta1.ErrorCode) *corev1beta1.Shoot {
+func failedShoot(state corev1beta1.LastOperationState, ago time.Duration, codes ...corev1beta1.ErrorCode) *corev1beta1.Shoot {
 	return &corev1beta1.Shoot{ObjectMeta: metav1.ObjectMeta{Namespace: "garden-dev", Name: "x"}, Status: corev1beta1.ShootStatus{
 		LastOperation: &corev1beta1.LastOperation{State: state, LastUpdateTime: metav1.NewTime(kittest.Start.Add(-ago))},
 		LastErrors:    []corev1beta1.LastError{{Codes: []corev1beta1.ErrorCode{"OTHER"}}, {Codes: codes}},
@@ -21,18 +21,19 @@ func shootShootRetry(state corev1beta1.LastOperationState, ago time.Duration, co
 }
 
 func TestRetries(t *testing.T) {
-	outdated := shootShootRetry("Failed", time.Hour, corev1beta1.ErrorInfraRateLimitsExceeded)
+	outdated := failedShoot("Failed", time.Hour, corev1beta1.ErrorInfraRateLimitsExceeded)
 	outdated.Generation = 2
 	for name, test := range map[string]struct {
 		shoot   *corev1beta1.Shoot
 		retried bool
 		later   time.Duration
 	}{
-		"rate limits":                     {shootShootRetry("Failed", 11*time.Minute, corev1beta1.ErrorInfraRateLimitsExceeded), true, 0},
-		"rate limits just now":            {shootShootRetry("Failed", 4*time.Minute, corev1beta1.ErrorInfraRateLimitsExceeded), false, 6 * time.Minute},
-		"rate limits, at the very moment": {shootShootRetry("Failed", 10*time.Minute, corev1beta1.ErrorInfraRateLimitsExceeded), false, 1},
-		"not failed for good":             {shootShootRetry("Error", time.Hour, corev1beta1.ErrorInfraRateLimitsExceeded), false, 0},
-		"something else":                  {shootShootRetry("Failed", time.Hour, corev1beta1.ErrorInfraUnauthorized), false, 0},
+		"rate limits": {failedShoot("Failed", 11*time.Minute, corev1beta1.ErrorInfraRateLimitsExceeded), true, 0},
+		"rate limits just now": {failedShoot("Failed", 4*time.Minute, corev1beta1.ErrorInfraRateLimitsExceeded), false,
+			6 * time.Minute},
+		"rate limits, at the very moment": {failedShoot("Failed", 10*time.Minute, corev1beta1.ErrorInfraRateLimitsExceeded), false, 1},
+		"not failed for good":             {failedShoot("Error", time.Hour, corev1beta1.ErrorInfraRateLimitsExceeded), false, 0},
+		"something else":                  {failedShoot("Failed", time.Hour, corev1beta1.ErrorInfraUnauthorized), false, 0},
 		"respecified since":               {outdated, false, 0},
 		"no operation":                    {&corev1beta1.Shoot{ObjectMeta: metav1.ObjectMeta{Namespace: "garden-dev", Name: "x"}}, false, 0},
 	} {
@@ -48,8 +49,8 @@ func TestRetries(t *testing.T) {
 			}
 		})
 	}
-	limited := shootShootRetry("Failed", 0, corev1beta1.ErrorInfraRateLimitsExceeded)
-	for before, want := range map[*corev1beta1.Shoot]bool{shootShootRetry("Processing", 0): true, limited: false, {}: true} {
+	limited := failedShoot("Failed", 0, corev1beta1.ErrorInfraRateLimitsExceeded)
+	for before, want := range map[*corev1beta1.Shoot]bool{failedShoot("Processing", 0): true, limited: false, {}: true} {
 		if got := shootFails().Update(event.UpdateEvent{ObjectOld: before, ObjectNew: limited}); got != want {
 			t.Errorf("from %v: %v", before.Status.LastOperation, got)
 		}

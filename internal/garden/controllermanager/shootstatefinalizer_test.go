@@ -12,10 +12,10 @@ import (
 	"github.com/gardenlite/gardenlite/internal/garden/controllermanager/kit/kittest"
 )
 
-var metaShootStateFinalizer = metav1.ObjectMeta{Namespace: "garden-dev", Name: "x"}
+var stateMeta = metav1.ObjectMeta{Namespace: "garden-dev", Name: "x"}
 
-func shootShootStateFinalizer(kind corev1beta1.LastOperationType, state corev1beta1.LastOperationState) *corev1beta1.Shoot {
-	s := &corev1beta1.Shoot{ObjectMeta: *metaShootStateFinalizer.DeepCopy()}
+func shootInOperation(kind corev1beta1.LastOperationType, state corev1beta1.LastOperationState) *corev1beta1.Shoot {
+	s := &corev1beta1.Shoot{ObjectMeta: *stateMeta.DeepCopy()}
 	if kind != "" {
 		s.Status.LastOperation = &corev1beta1.LastOperation{Type: kind, State: state}
 	}
@@ -28,19 +28,19 @@ func TestKeepsDuringMigration(t *testing.T) {
 		before      bool
 		after, fail bool
 	}{
-		"migrating":           {shootShootStateFinalizer("Migrate", "Processing"), false, true, false},
-		"migrated":            {shootShootStateFinalizer("Migrate", "Succeeded"), true, true, false},
-		"restoring":           {shootShootStateFinalizer("Restore", "Processing"), false, true, false},
-		"restoring failed":    {shootShootStateFinalizer("Restore", "Failed"), true, true, false},
-		"restored":            {shootShootStateFinalizer("Restore", "Succeeded"), true, false, false},
-		"reconciling":         {shootShootStateFinalizer("Reconcile", "Processing"), true, false, false},
-		"reconciling without": {shootShootStateFinalizer("Reconcile", "Processing"), false, false, false},
-		"deleting":            {shootShootStateFinalizer("Delete", "Processing"), true, true, false},
-		"creating":            {shootShootStateFinalizer("Create", "Processing"), false, false, false},
-		"no operation":        {shootShootStateFinalizer("", ""), true, true, true},
+		"migrating":           {shootInOperation("Migrate", "Processing"), false, true, false},
+		"migrated":            {shootInOperation("Migrate", "Succeeded"), true, true, false},
+		"restoring":           {shootInOperation("Restore", "Processing"), false, true, false},
+		"restoring failed":    {shootInOperation("Restore", "Failed"), true, true, false},
+		"restored":            {shootInOperation("Restore", "Succeeded"), true, false, false},
+		"reconciling":         {shootInOperation("Reconcile", "Processing"), true, false, false},
+		"reconciling without": {shootInOperation("Reconcile", "Processing"), false, false, false},
+		"deleting":            {shootInOperation("Delete", "Processing"), true, true, false},
+		"creating":            {shootInOperation("Create", "Processing"), false, false, false},
+		"no operation":        {shootInOperation("", ""), true, true, true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			state := &corev1beta1.ShootState{ObjectMeta: *metaShootStateFinalizer.DeepCopy()}
+			state := &corev1beta1.ShootState{ObjectMeta: *stateMeta.DeepCopy()}
 			if test.before {
 				state.Finalizers = []string{Finalizer}
 			}
@@ -57,7 +57,7 @@ func TestKeepsDuringMigration(t *testing.T) {
 
 func TestWithoutShootState(t *testing.T) {
 	g := kittest.New(t)
-	g.MustReconcile(reconcile.AsReconciler(g, &ShootStateFinalizer{Base: g.Base()}), shootShootStateFinalizer("Migrate", "Processing"))
+	g.MustReconcile(reconcile.AsReconciler(g, &ShootStateFinalizer{Base: g.Base()}), shootInOperation("Migrate", "Processing"))
 }
 
 func TestMoved(t *testing.T) {
@@ -65,15 +65,15 @@ func TestMoved(t *testing.T) {
 		before, after *corev1beta1.Shoot
 		want          bool
 	}{
-		"to migrate":            {shootShootStateFinalizer("Reconcile", "Succeeded"), shootShootStateFinalizer("Migrate", "Processing"), true},
-		"still migrating":       {shootShootStateFinalizer("Migrate", "Processing"), shootShootStateFinalizer("Migrate", "Error"), false},
-		"to restore":            {shootShootStateFinalizer("Migrate", "Succeeded"), shootShootStateFinalizer("Restore", "Processing"), true},
-		"still restoring":       {shootShootStateFinalizer("Restore", "Processing"), shootShootStateFinalizer("Restore", "Error"), false},
-		"restored":              {shootShootStateFinalizer("Restore", "Processing"), shootShootStateFinalizer("Restore", "Succeeded"), true},
-		"restore to reconcile":  {shootShootStateFinalizer("Restore", "Error"), shootShootStateFinalizer("Reconcile", "Processing"), true},
-		"reconciling":           {shootShootStateFinalizer("Reconcile", "Processing"), shootShootStateFinalizer("Reconcile", "Succeeded"), false},
-		"before the first time": {shootShootStateFinalizer("", ""), shootShootStateFinalizer("Create", "Processing"), false},
-		"to delete":             {shootShootStateFinalizer("Migrate", "Error"), shootShootStateFinalizer("Delete", "Processing"), false},
+		"to migrate":            {shootInOperation("Reconcile", "Succeeded"), shootInOperation("Migrate", "Processing"), true},
+		"still migrating":       {shootInOperation("Migrate", "Processing"), shootInOperation("Migrate", "Error"), false},
+		"to restore":            {shootInOperation("Migrate", "Succeeded"), shootInOperation("Restore", "Processing"), true},
+		"still restoring":       {shootInOperation("Restore", "Processing"), shootInOperation("Restore", "Error"), false},
+		"restored":              {shootInOperation("Restore", "Processing"), shootInOperation("Restore", "Succeeded"), true},
+		"restore to reconcile":  {shootInOperation("Restore", "Error"), shootInOperation("Reconcile", "Processing"), true},
+		"reconciling":           {shootInOperation("Reconcile", "Processing"), shootInOperation("Reconcile", "Succeeded"), false},
+		"before the first time": {shootInOperation("", ""), shootInOperation("Create", "Processing"), false},
+		"to delete":             {shootInOperation("Migrate", "Error"), shootInOperation("Delete", "Processing"), false},
 	} {
 		if got := shootMoved().Update(event.UpdateEvent{ObjectOld: test.before, ObjectNew: test.after}); got != test.want {
 			t.Errorf("%s: %v", name, got)

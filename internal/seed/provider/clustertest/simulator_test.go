@@ -314,7 +314,8 @@ func startSeed(t *testing.T) *seed.Cluster {
 	dir := t.TempDir()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	cluster, err := seed.Start(ctx, seed.Config{Config: controlplane.Config{Name: "local", PKIDir: filepath.Join(dir, "pki"), DataDir: filepath.Join(dir, "data")}})
+	cluster, err := seed.Start(ctx, seed.Config{Config: controlplane.Config{Name: "local", PKIDir: filepath.Join(dir, "pki"),
+		DataDir: filepath.Join(dir, "data")}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -110,12 +110,13 @@ $(BIN)/kubectl: hack/kubectl/go.mod
 $(BIN)/baseline: bench/go.mod
 	mkdir -p $@
 	cd bench && $(GO) build -o ../$@/kube-apiserver k8s.io/kubernetes/cmd/kube-apiserver
+	cd bench && $(GO) build -o ../$@/gardener-apiserver github.com/gardener/gardener/cmd/gardener-apiserver
 	cd bench && $(GO) build -o ../$@/etcd go.etcd.io/etcd/server/v3
 	cd bench && $(GO) build -o ../$@/kwok sigs.k8s.io/kwok/cmd/kwok
 
 bench: bench-up bench-shoot bench-kubeconfig bench-bastion bench-scale bench-workloads bench-stacks bench-authz ## every benchmark
 
-bench-up: build $(BIN)/baseline ## cold and warm start, with a seed and without, beside a bare kube-apiserver with etcd
+bench-up: build $(BIN)/baseline ## start, memory and rest, with a seed and without, beside the three servers of a garden
 	cd bench && $(GO) run ./up -gardenlite $(CURDIR)/$(BIN)/gardenlite -baseline $(CURDIR)/$(BIN)/baseline
 
 bench-shoot: build $(BIN)/baseline ## a first shoot, and what running and hibernated ones cost

@@ -58,23 +58,6 @@ func openGarden(dir string, pid int) *gardenClient {
 	return &gardenClient{client: client, host: run.URL}
 }
 
-// listAll reports whether the API server is ready and every resource can be listed.
-func (g *gardenClient) listAll() bool {
-	if harness.Get(g.client, g.host+"/readyz") != nil {
-		return false
-	}
-	// In parallel: a consistent list waits up to 100 ms for the watch cache, in every kube-apiserver.
-	failed := make(chan bool, len(gardenResources))
-	for _, resource := range gardenResources {
-		go func() { failed <- harness.Get(g.client, g.host+"/apis/"+resource) != nil }()
-	}
-	ok := true
-	for range gardenResources {
-		ok = !<-failed && ok
-	}
-	return ok
-}
-
 // seedReady reports whether the Seed's gardenlet has its certificate, and all conditions of the Seed are good.
 func (g *gardenClient) seedReady(name string) bool {
 	body, err := harness.Read(g.client, g.host+"/apis/core.gardener.cloud/v1beta1/seeds/"+name)

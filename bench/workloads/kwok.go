@@ -12,9 +12,6 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
-	"k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/clientcmd"
-	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 	node "sigs.k8s.io/kwok/kustomize/stage/node/fast"
 	"sigs.k8s.io/kwok/kustomize/stage/node/heartbeat"
 	pod "sigs.k8s.io/kwok/kustomize/stage/pod/fast"
@@ -36,7 +33,7 @@ func kwok(ctx context.Context, folder string, count int32) (took time.Duration, 
 		}
 		defer os.RemoveAll(dir)
 		kubeconfig := filepath.Join(dir, "kubeconfig")
-		if err := writeKubeconfig(s.Config, kubeconfig); err != nil {
+		if err := harness.WriteKubeconfig(s.Config, kubeconfig); err != nil {
 			return err
 		}
 		stages := filepath.Join(dir, "stages.yaml")
@@ -66,15 +63,6 @@ func kwok(ctx context.Context, folder string, count int32) (took time.Duration, 
 		return err
 	})
 	return took, err
-}
-
-func writeKubeconfig(c *rest.Config, path string) error {
-	config := clientcmdapi.NewConfig()
-	config.Clusters["bare"] = &clientcmdapi.Cluster{Server: c.Host, CertificateAuthorityData: c.CAData}
-	config.AuthInfos["admin"] = &clientcmdapi.AuthInfo{Token: c.BearerToken}
-	config.Contexts["bare"] = &clientcmdapi.Context{Cluster: "bare", AuthInfo: "admin"}
-	config.CurrentContext = "bare"
-	return clientcmd.WriteToFile(*config, path)
 }
 
 // createNodes creates the Nodes, and the ServiceAccount that Pods need: no controller does.

@@ -13,6 +13,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"k8s.io/client-go/rest"
@@ -37,6 +38,11 @@ type BaselineServer struct {
 	Resident uint64
 	// Config is a client configuration for a user with all rights.
 	Config *rest.Config
+
+	begin     time.Time
+	dir, etcd string
+	files     credentials
+	processes []*Process
 }
 
 // WithBaseline starts etcd and kube-apiserver in parallel, calls fn once /readyz is ok, and ends them.
@@ -46,47 +52,92 @@ func WithBaseline(ctx context.Context, folder string, fn func(BaselineServer) er
 		return err
 	}
 	defer os.RemoveAll(dir)
+	s, err := startBaseline(dir, folder)
+	defer s.end()
+	if err != nil {
+		return err
+	}
+	probe, err := rest.HTTPClientFor(s.Config)
+	if err != nil {
+		return err
+	}
+	if err := s.wait(ctx, func() bool { return Get(probe, s.Config.Host+"/readyz") == nil }); err != nil {
+		return err
+	}
+	s.Took, s.Resident = time.Since(s.begin), s.processes[1].Resident()
+	return fn(*s)
+}
+
+// startBaseline starts etcd and kube-apiserver.
+func startBaseline(dir, folder string) (*BaselineServer, error) {
 	files, err := writeCredentials(dir) // not part of the time: gardenlite's own are
 	if err != nil {
-		return err
+		return &BaselineServer{}, err
 	}
 	client, peer, secure := FreePort(), FreePort(), FreePort()
-	begin := time.Now()
-	etcd, err := Start(dir, filepath.Join(folder, "etcd"),
-		"--data-dir="+filepath.Join(dir, "etcd"), "--log-level=error",
-		"--listen-client-urls="+httpURL(client), "--advertise-client-urls="+httpURL(client),
-		"--listen-peer-urls="+httpURL(peer), "--initial-advertise-peer-urls="+httpURL(peer),
-		"--initial-cluster=default="+httpURL(peer))
-	if err != nil {
-		return err
+	s := &BaselineServer{
+		Config: &rest.Config{Host: fmt.Sprintf("https://127.0.0.1:%d", secure), BearerToken: files.token, QPS: -1,
+			TLSClientConfig: rest.TLSClientConfig{CAData: files.ca}},
+		begin: time.Now(), dir: dir, etcd: httpURL(client), files: files,
 	}
-	defer etcd.End()
-	apiserver, err := Start(dir, filepath.Join(folder, "kube-apiserver"),
-		"--etcd-servers="+httpURL(client), "--bind-address=127.0.0.1", "--advertise-address=127.0.0.1",
+	if err := s.start(folder, "etcd",
+		"--data-dir="+filepath.Join(dir, "etcd"), "--log-level=error",
+		"--listen-client-urls="+s.etcd, "--advertise-client-urls="+s.etcd,
+		"--listen-peer-urls="+httpURL(peer), "--initial-advertise-peer-urls="+httpURL(peer),
+		"--initial-cluster=default="+httpURL(peer)); err != nil {
+		return s, err
+	}
+	return s, s.start(folder, "kube-apiserver",
+		"--etcd-servers="+s.etcd, "--bind-address=127.0.0.1", "--advertise-address=127.0.0.1",
 		fmt.Sprintf("--secure-port=%d", secure), "--cert-dir="+dir, "--tls-cert-file="+files.cert, "--tls-private-key-file="+files.key,
 		"--endpoint-reconciler-type=none", "--service-cluster-ip-range=10.0.0.0/24", "--authorization-mode=RBAC,Node",
 		"--service-account-issuer=https://kubernetes.default.svc", "--service-account-key-file="+files.key,
-		"--service-account-signing-key-file="+files.key, "--token-auth-file="+files.tokens)
-	if err != nil {
-		return err
+		"--service-account-signing-key-file="+files.key, "--token-auth-file="+files.tokens,
+		"--proxy-client-cert-file="+files.cert, "--proxy-client-key-file="+files.key, "--requestheader-client-ca-file="+files.cert,
+		"--requestheader-username-headers=X-Remote-User", "--requestheader-group-headers=X-Remote-Group",
+		"--requestheader-extra-headers-prefix=X-Remote-Extra-")
+}
+
+func (s *BaselineServer) start(folder, program string, args ...string) error {
+	p, err := Start(s.dir, filepath.Join(folder, program), args...)
+	if err == nil {
+		s.processes = append(s.processes, p)
 	}
-	defer apiserver.End()
-	config := &rest.Config{Host: fmt.Sprintf("https://127.0.0.1:%d", secure), BearerToken: files.token, QPS: -1,
-		TLSClientConfig: rest.TLSClientConfig{CAData: files.ca}}
-	probe, err := rest.HTTPClientFor(config)
-	if err != nil {
-		return err
+	return err
+}
+
+func (s *BaselineServer) end() {
+	for _, p := range slices.Backward(s.processes) {
+		p.End()
 	}
-	err = Poll(ctx, time.Minute, func() (bool, error) {
-		if apiserver.Ended() {
-			return false, fmt.Errorf("kube-apiserver ended: %s", apiserver.Log())
+}
+
+// CPU returns the processor time that the servers have used.
+func (s BaselineServer) CPU() (sum time.Duration) {
+	for _, p := range s.processes {
+		sum += p.CPU()
+	}
+	return sum
+}
+
+// Memory returns the resident memory of the servers in bytes.
+func (s BaselineServer) Memory() (sum uint64) {
+	for _, p := range s.processes {
+		sum += p.Resident()
+	}
+	return sum
+}
+
+// wait waits until a condition is met, and returns an error if one of the servers ends.
+func (s *BaselineServer) wait(ctx context.Context, condition func() bool) error {
+	return Poll(ctx, time.Minute, func() (bool, error) {
+		for _, p := range s.processes {
+			if p.Ended() {
+				return false, fmt.Errorf("%s ended: %s", filepath.Base(p.cmd.Path), p.Log())
+			}
 		}
-		return Get(probe, config.Host+"/readyz") == nil, nil
+		return condition(), nil
 	})
-	if err != nil {
-		return err
-	}
-	return fn(BaselineServer{Took: time.Since(begin), Resident: apiserver.Resident(), Config: config})
 }
 
 // credentials are created for the kube-apiserver, which then does not create its own.

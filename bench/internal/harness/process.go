@@ -8,6 +8,8 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
+	"strings"
 	"sync"
 	"syscall"
 	"time"
@@ -91,6 +93,16 @@ func Poll(ctx context.Context, timeout time.Duration, condition func() (bool, er
 	return wait.PollUntilContextTimeout(ctx, 5*time.Millisecond, timeout, true, func(context.Context) (bool, error) { return condition() })
 }
 
+// Pause waits, unless the context ends before.
+func Pause(ctx context.Context, d time.Duration) error {
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-time.After(d):
+		return nil
+	}
+}
+
 // FreePort returns a port without a listener.
 func FreePort() int {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
@@ -114,4 +126,21 @@ func (p *Process) Resident() uint64 {
 		return 0
 	}
 	return pages * uint64(os.Getpagesize())
+}
+
+// CPU returns the processor time that the process has used, or 0 where the system does not tell.
+func (p *Process) CPU() time.Duration {
+	const ticksPerSecond = 100 // the same on every Linux that Go supports
+	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", p.PID()))
+	if err != nil {
+		return 0
+	}
+	_, afterName, _ := strings.Cut(string(data), ") ")
+	fields := strings.Fields(afterName)
+	if len(fields) < 13 {
+		return 0
+	}
+	user, _ := strconv.Atoi(fields[11])
+	system, _ := strconv.Atoi(fields[12])
+	return time.Duration(user+system) * time.Second / ticksPerSecond
 }

@@ -76,10 +76,8 @@ func IdleRequests(ctx context.Context, client kubernetes.Interface, resource str
 	if err != nil {
 		return 0, err
 	}
-	select {
-	case <-ctx.Done():
-		return 0, ctx.Err()
-	case <-time.After(idle):
+	if err := Pause(ctx, idle); err != nil {
+		return 0, err
 	}
 	after, err := requests(ctx, client, resource)
 	return after - before, err

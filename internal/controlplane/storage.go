@@ -92,10 +92,9 @@ func (o *sharedOptions) GetRESTOptions(resource schema.GroupResource, example ru
 	if err != nil {
 		return options, err
 	}
-	options.Decorator = o.connection.cached
-	if resource.Resource == "events" && (resource.Group == "" || resource.Group == "events.k8s.io") || o.connection.dense &&
-		slices.Contains(rarelyRead[resource.Group], resource.Resource) {
-		options.Decorator = o.connection.uncached
+	options.Decorator = o.connection.withCache
+	if slices.Contains(uncached[resource.Group], resource.Resource) {
+		options.Decorator = o.connection.withoutCache
 	}
 	if o.connection.dense {
 		options.CountMetricPollPeriod = 0
@@ -103,12 +102,12 @@ func (o *sharedOptions) GetRESTOptions(resource schema.GroupResource, example ru
 	return options, nil
 }
 
-// rarelyRead are resources with few objects and few readers, by their groups. In a dense server they have no watch
-// cache: lists and watches read from the datastore.
-var rarelyRead = map[string][]string{
+// uncached are resources with few objects and few readers, by their groups, and Events, for which Kubernetes has no
+// watch cache either: lists and watches read from the datastore. A watch cache takes memory, and wakes each second.
+var uncached = map[string][]string{
 	"": {
-		"limitranges", "podtemplates", "replicationcontrollers", "resourcequotas", "endpoints", "persistentvolumes",
-		"persistentvolumeclaims",
+		"endpoints", "events", "limitranges", "persistentvolumeclaims", "persistentvolumes", "podtemplates",
+		"replicationcontrollers", "resourcequotas",
 	},
 	"admissionregistration.k8s.io": {
 		"mutatingadmissionpolicies", "mutatingadmissionpolicybindings", "mutatingwebhookconfigurations",
@@ -119,6 +118,7 @@ var rarelyRead = map[string][]string{
 	"batch":                        {"cronjobs", "jobs"},
 	"certificates.k8s.io":          {"certificatesigningrequests", "clustertrustbundles", "podcertificaterequests"},
 	"discovery.k8s.io":             {"endpointslices"},
+	"events.k8s.io":                {"events"},
 	"flowcontrol.apiserver.k8s.io": {"flowschemas", "prioritylevelconfigurations"},
 	"networking.k8s.io":            {"ingressclasses", "ingresses", "ipaddresses", "networkpolicies", "servicecidrs"},
 	"node.k8s.io":                  {"runtimeclasses"},
@@ -133,8 +133,8 @@ var rarelyRead = map[string][]string{
 	},
 }
 
-// uncached returns the storage of a resource without a watch cache.
-func (c *sharedConnection) uncached(config *storagebackend.ConfigForResource, resourcePrefix string, _ func(runtime.Object) (string, error),
+// withoutCache returns the storage of a resource without a watch cache.
+func (c *sharedConnection) withoutCache(config *storagebackend.ConfigForResource, resourcePrefix string, _ func(runtime.Object) (string, error),
 	newFunc, newListFunc func() runtime.Object, _ storage.AttrFunc, _ storage.IndexerFuncs, _ *cache.Indexers) (
 	storage.Interface, factory.DestroyFunc, error) {
 	store, closeStore, err := c.store(config, resourcePrefix, newFunc, newListFunc)
@@ -165,8 +165,8 @@ func (c *sharedConnection) store(config *storagebackend.ConfigForResource, resou
 	return c.recordUse(store, config.GroupResource, config.Prefix, resourcePrefix), sync.OnceFunc(store.Close), nil
 }
 
-// cached returns the storage of a resource with a watch cache.
-func (c *sharedConnection) cached(config *storagebackend.ConfigForResource, resourcePrefix string,
+// withCache returns the storage of a resource with a watch cache.
+func (c *sharedConnection) withCache(config *storagebackend.ConfigForResource, resourcePrefix string,
 	keyFunc func(runtime.Object) (string, error),
 	newFunc, newListFunc func() runtime.Object, attributes storage.AttrFunc, triggers storage.IndexerFuncs,
 	indexers *cache.Indexers) (storage.Interface, factory.DestroyFunc, error) {

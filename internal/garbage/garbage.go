@@ -12,7 +12,7 @@ import (
 const (
 	// startPercent is the percentage of garbage during the start: most of what is allocated then is garbage at its end,
 	// and frequent collections cost time.
-	startPercent = 100
+	startPercent = 140
 	// idlePercent is the percentage after the start, when most of the memory is in API servers that change little.
 	// Temporary objects leave holes that stay: at 40, a further shoot takes a tenth more.
 	idlePercent = 25
@@ -28,8 +28,13 @@ const (
 // TuneForStart sets the percentage for the start. Call it before much is allocated.
 func TuneForStart() { process.setUsual(startPercent) }
 
-// TuneForIdle sets the percentage for the time after the start.
-func TuneForIdle() { process.setUsual(idlePercent) }
+// TuneForIdle sets the percentage for the time after the start, and returns the garbage of the start to the system.
+func TuneForIdle() {
+	process.setUsual(idlePercent)
+	if os.Getenv(variable) == "" {
+		go debug.FreeOSMemory()
+	}
+}
 
 // ReportLoad raises the percentage for one or two seconds, if there has been load for the given duration: a second
 // without a call ends it. Call it as often as needed while Pods start or much data is forwarded.

@@ -59,7 +59,7 @@ const (
 // watchReview is the time after which a watch is authorized again: the SeedAuthorizer allows a watch only while the
 // object is related to the seed, and the object may move to another seed. With this value, such a watch ends within a
 // second.
-const watchReview = 500 * time.Millisecond
+const watchReview = 900 * time.Millisecond
 
 // Garden is a running garden.
 type Garden struct {

@@ -21,7 +21,6 @@ var allowed = map[string][]string{
 	"e2e":                      {"pkg/testenv"},
 	"examples":                 {},
 	"hack":                     {},
-	"hack/bench-authz":         {"internal/authz"},
 	"internal/architecture":    {},
 	"internal/authz":           {"internal/garden/scheme", "internal/httpserver", "internal/usage"},
 	"internal/authz/graphview": {"internal/authz/graph", "internal/usage"},

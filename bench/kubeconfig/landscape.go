@@ -8,7 +8,6 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
-	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/gardenlite/gardenlite/bench/internal/harness"
@@ -42,22 +41,13 @@ func startLandscape(ctx context.Context, algorithm string) (*landscape, error) {
 
 // addMembers makes the group an administrator of the project, and waits until its members have access.
 func (l *landscape) addMembers(ctx context.Context) error {
-	config, err := l.Config(ctx)
-	if err != nil {
-		return err
-	}
-	client, err := kubernetes.NewForConfig(config)
-	if err != nil {
-		return err
-	}
-	garden := client.CoreV1().RESTClient()
 	patch := fmt.Sprintf(`[{"op":"add","path":"/spec/members/-","value":{"apiGroup":"rbac.authorization.k8s.io",`+
 		`"kind":"Group","name":%q,"role":"admin","roles":["serviceaccountmanager"]}}]`, members)
-	if err := garden.Patch(types.JSONPatchType).AbsPath(project).Body([]byte(patch)).Do(ctx).Error(); err != nil {
+	if err := l.Kube.CoreV1().RESTClient().Patch(types.JSONPatchType).AbsPath(project).Body([]byte(patch)).Do(ctx).Error(); err != nil {
 		return fmt.Errorf("adding a member to the project: %w", err)
 	}
-	config.Impersonate = rest.ImpersonationConfig{UserName: "user-0", Groups: []string{members, "system:authenticated"}}
-	if client, err = kubernetes.NewForConfig(config); err != nil {
+	client, err := l.Client(ctx, "--user=user-0", "--group="+members)
+	if err != nil {
 		return err
 	}
 	return harness.Poll(ctx, time.Minute, func() (bool, error) {

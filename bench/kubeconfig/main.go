@@ -46,11 +46,6 @@ func main() {
 }
 
 func bench(ctx context.Context, f flags) error {
-	if f.baseline != "" {
-		if err := harness.WithBaseline(ctx, f.baseline, func(s harness.BaselineServer) error { return measureBaseline(ctx, s, f) }); err != nil {
-			return fmt.Errorf("baseline: %w", err)
-		}
-	}
 	l, err := startLandscape(ctx, f.algorithm)
 	if err != nil {
 		return err
@@ -60,50 +55,44 @@ func bench(ctx context.Context, f flags) error {
 	if err != nil {
 		return err
 	}
-	for _, other := range []struct{ name, path, body string }{
-		{"garden: SelfSubjectReview", selfReviewPath, selfReview},
-		{"garden: TokenRequest", fmt.Sprintf(tokenPath, "garden-dev"), tokenRequest},
-	} {
-		if err := single(ctx, users[0], f.singles, other.name, other.path, other.body, 0); err != nil {
-			return err
-		}
+	cases := []harness.Case{
+		single(ctx, users[0], "garden: SelfSubjectReview", selfReviewPath, selfReview, 0),
+		single(ctx, users[0], "garden: TokenRequest", fmt.Sprintf(tokenPath, harness.Namespace), tokenRequest, 0),
+		single(ctx, users[0], "garden: AdminKubeconfigRequest, a key lies ready", shootPath+"/adminkubeconfig", kubeconfigRequest, keyPause),
 	}
 	time.Sleep(30 * time.Second) // the first keys are made ahead some time after the start
-	if err := single(ctx, users[0], f.singles, "garden: AdminKubeconfigRequest, a key lies ready",
-		shootPath+"/adminkubeconfig", kubeconfigRequest, keyPause); err != nil {
+	if f.baseline == "" {
+		err = harness.Measure("single requests", f.singles, cases...)
+	} else {
+		err = harness.WithBaseline(ctx, f.baseline, func(s harness.BaselineServer) error {
+			client, err := kubernetes.NewForConfig(s.Config)
+			if err != nil {
+				return err
+			}
+			if _, err := harness.Create(ctx, client, "/api/v1/namespaces/default/serviceaccounts", []byte(serviceAccount)); err != nil {
+				return err
+			}
+			return harness.Measure("single requests", f.singles, append([]harness.Case{
+				single(ctx, client, "kube-apiserver: SelfSubjectReview", selfReviewPath, selfReview, 0),
+				single(ctx, client, "kube-apiserver: TokenRequest", fmt.Sprintf(tokenPath, "default"), tokenRequest, 0),
+			}, cases...)...)
+		})
+	}
+	if err != nil {
 		return err
 	}
 	return many(ctx, users, f)
 }
 
-func measureBaseline(ctx context.Context, s harness.BaselineServer, f flags) error {
-	client, err := kubernetes.NewForConfig(s.Config)
-	if err != nil {
-		return err
-	}
-	if _, err := harness.Create(ctx, client, "/api/v1/namespaces/default/serviceaccounts", []byte(serviceAccount)); err != nil {
-		return err
-	}
-	if err := single(ctx, client, f.singles, "kube-apiserver: SelfSubjectReview", selfReviewPath, selfReview, 0); err != nil {
-		return err
-	}
-	return single(ctx, client, f.singles, "kube-apiserver: TokenRequest", fmt.Sprintf(tokenPath, "default"), tokenRequest, 0)
-}
-
-// single prints how long requests take that are made one after another. The first one, which opens the connection, does
-// not count.
-func single(ctx context.Context, client kubernetes.Interface, count int, name, path, body string, pause time.Duration) error {
-	var took []time.Duration
-	for range count + 1 {
+// single measures a request, and pauses after it.
+func single(ctx context.Context, client kubernetes.Interface, name, path, body string, pause time.Duration) harness.Case {
+	return harness.Case{Name: name, Run: func(int) (time.Duration, error) {
 		begin := time.Now()
-		if _, err := harness.Create(ctx, client, path, []byte(body)); err != nil {
-			return err
-		}
-		took = append(took, time.Since(begin))
+		_, err := harness.Create(ctx, client, path, []byte(body))
+		took := time.Since(begin)
 		time.Sleep(pause)
-	}
-	report(name, took[1:])
-	return nil
+		return took, err
+	}}
 }
 
 // many prints how long simultaneous requests for kubeconfigs take, with the retries of client-go if the server asks for them.
@@ -124,10 +113,8 @@ func many(ctx context.Context, users []kubernetes.Interface, f flags) error {
 	if len(slices.Compact(keys)) != f.calls {
 		return errors.New("two answers have the same key")
 	}
-	report(fmt.Sprintf("garden: %d AdminKubeconfigRequests at once (%s)", f.calls, f.algorithm), took)
+	fmt.Println()
+	harness.Row(fmt.Sprintf("garden: %d AdminKubeconfigRequests at once (%s), median", f.calls, f.algorithm), harness.MS(harness.Median(took)))
+	harness.Row("the last one", harness.MS(slices.Max(took)))
 	return nil
-}
-
-func report(name string, took []time.Duration) {
-	fmt.Printf("%-55s median %11s, max %11s\n", name, harness.MS(harness.Median(took)), harness.MS(slices.Max(took)))
 }

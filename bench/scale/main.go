@@ -14,12 +14,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/dynamic"
-	"k8s.io/client-go/kubernetes"
 
 	"github.com/gardenlite/gardenlite/bench/internal/harness"
 )
-
-const namespace = "garden-dev"
 
 var shootResource = schema.GroupVersionResource{Group: "core.gardener.cloud", Version: "v1beta1", Resource: "shoots"}
 
@@ -29,122 +26,98 @@ func main() {
 	harness.Main(func(ctx context.Context) error { return bench(ctx, *shoots, *secrets) })
 }
 
-type clients struct {
-	kube kubernetes.Interface
-	dyn  dynamic.Interface
+// landscape is a landscape without seeds, and a client for its Shoots.
+type landscape struct {
+	*harness.Landscape
+	shoots dynamic.ResourceInterface
 }
 
 func bench(ctx context.Context, shoots, secrets int) error {
-	l, err := harness.StartLandscape(ctx, "--seeds=0")
+	started, err := harness.StartLandscape(ctx, "--seeds=0")
 	if err != nil {
 		return err
 	}
-	defer l.Remove()
-	config, err := l.Config(ctx)
+	defer started.Remove()
+	config, err := started.Config(ctx)
 	if err != nil {
 		return err
 	}
-	c := clients{kubernetes.NewForConfigOrDie(config), dynamic.NewForConfigOrDie(config)}
-
-	const atOnce = 16
-	begin := time.Now()
-	if err := harness.InParallel(ctx, atOnce, secrets, c.createSecret); err != nil {
-		return err
+	l := landscape{started, dynamic.NewForConfigOrDie(config).Resource(shootResource).Namespace(harness.Namespace)}
+	for _, fill := range []struct {
+		what   string
+		count  int
+		create func(context.Context, int) error
+	}{{"create Secrets", secrets, l.createSecret}, {"create Shoots", shoots, l.createShoot}} {
+		begin := time.Now()
+		if err := harness.InParallel(ctx, harness.AtOnce, fill.count, fill.create); err != nil {
+			return err
+		}
+		took := time.Since(begin).Seconds()
+		harness.Row(fill.what, fmt.Sprintf("%.1f s", took), fmt.Sprintf("  %d, %.0f/s", fill.count, float64(fill.count)/took))
 	}
-	report("create Secrets", secrets, time.Since(begin))
-	begin = time.Now()
-	if err := harness.InParallel(ctx, atOnce, shoots, c.createShoot); err != nil {
-		return err
-	}
-	report("create Shoots", shoots, time.Since(begin))
-	if err := c.measure(ctx); err != nil {
+	if err := l.measure(ctx); err != nil {
 		return err
 	}
 	status, err := l.Status(ctx)
 	if err != nil {
 		return err
 	}
-	fmt.Printf("%-40s %d MiB resident, %d MiB live heap\n", "memory", status.Memory.Resident>>20, status.Memory.LiveHeap>>20)
-	begin = time.Now()
+	harness.Row("resident memory", harness.MB(float64(status.Memory.Resident)))
+	harness.Row("live heap", harness.MB(float64(status.Memory.LiveHeap)))
+	begin := time.Now()
 	l.Process.End()
-	report("stop", 1, time.Since(begin))
+	harness.Row("stop", harness.MS(time.Since(begin)))
 	begin = time.Now()
-	if err := l.Start(ctx); err != nil {
-		return err
-	}
-	report("start again", 1, time.Since(begin))
-	return nil
-}
-
-func (c clients) createSecret(ctx context.Context, i int) error {
-	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("scale-%05d", i)},
-		Data: map[string][]byte{"key": []byte("value")}}
-	_, err := c.kube.CoreV1().Secrets(namespace).Create(ctx, secret, metav1.CreateOptions{})
+	err = l.Start(ctx)
+	harness.Row("start again", harness.MS(time.Since(begin)))
 	return err
 }
 
-func (c clients) createShoot(ctx context.Context, i int) error {
-	return harness.CreateShoot(ctx, c.kube, fmt.Sprintf("s%04d", i), 1, nil)
+func (l landscape) createSecret(ctx context.Context, i int) error {
+	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("scale-%05d", i)},
+		Data: map[string][]byte{"key": []byte("value")}}
+	_, err := l.Kube.CoreV1().Secrets(harness.Namespace).Create(ctx, secret, metav1.CreateOptions{})
+	return err
+}
+
+func (l landscape) createShoot(ctx context.Context, i int) error {
+	return l.CreateShoot(ctx, fmt.Sprintf("s%04d", i), 1, nil)
 }
 
 // measure measures list, get and watch with all objects.
-func (c clients) measure(ctx context.Context) error {
-	shoots := c.dyn.Resource(shootResource).Namespace(namespace)
-	for _, m := range []struct {
-		name string
-		runs int
-		do   func() error
-	}{
-		{"list all Shoots", 5, func() error { return discard(shoots.List(ctx, metav1.ListOptions{})) }},
-		{"list 500 Shoots (a page)", 5, func() error { return discard(shoots.List(ctx, metav1.ListOptions{Limit: 500})) }},
-		{"list Shoots of one seed", 5, func() error {
-			return discard(shoots.List(ctx, metav1.ListOptions{FieldSelector: "spec.seedName=none"}))
-		}},
-		{"list all Secrets", 3, func() error {
-			_, err := c.kube.CoreV1().Secrets(namespace).List(ctx, metav1.ListOptions{})
-			return err
-		}},
-		{"get a Shoot", 50, func() error { return discard(shoots.Get(ctx, "s0001", metav1.GetOptions{})) }},
-		{"update a Shoot until a watch sees it", 20, func() error { return c.updateAndSee(ctx) }},
-	} {
-		median, err := harness.MedianOf(m.runs, func() (time.Duration, error) {
-			begin := time.Now()
-			err := m.do()
-			return time.Since(begin), err
-		})
-		if err != nil {
-			return fmt.Errorf("%s: %w", m.name, err)
-		}
-		fmt.Printf("%-40s median %11s\n", m.name, harness.MS(median))
+func (l landscape) measure(ctx context.Context) error {
+	list := func(options metav1.ListOptions) func(int) (time.Duration, error) {
+		return harness.Timed(func(int) error { return discard(l.shoots.List(ctx, options)) })
 	}
-	return nil
+	return harness.Measure("requests with all objects; the ratio is to a get", 5,
+		harness.Case{Name: "get a Shoot", Run: harness.Timed(func(int) error {
+			return discard(l.shoots.Get(ctx, "s0001", metav1.GetOptions{}))
+		})},
+		harness.Case{Name: "update a Shoot until a watch sees it", Run: harness.Timed(func(int) error { return l.updateAndSee(ctx) })},
+		harness.Case{Name: "list all Shoots", Run: list(metav1.ListOptions{})},
+		harness.Case{Name: "list 500 Shoots (a page)", Run: list(metav1.ListOptions{Limit: 500})},
+		harness.Case{Name: "list Shoots of one seed", Run: list(metav1.ListOptions{FieldSelector: "spec.seedName=none"})},
+		harness.Case{Name: "list all Secrets", Run: harness.Timed(func(int) error {
+			return discard(l.Kube.CoreV1().Secrets(harness.Namespace).List(ctx, metav1.ListOptions{}))
+		})})
 }
 
 func discard[T any](_ T, err error) error { return err }
 
-func (c clients) updateAndSee(ctx context.Context) error {
-	shoots := c.dyn.Resource(shootResource).Namespace(namespace)
-	before, err := shoots.Get(ctx, "s0001", metav1.GetOptions{})
+func (l landscape) updateAndSee(ctx context.Context) error {
+	before, err := l.shoots.Get(ctx, "s0001", metav1.GetOptions{})
 	if err != nil {
 		return err
 	}
-	watch, err := shoots.Watch(ctx, metav1.ListOptions{FieldSelector: "metadata.name=s0001", ResourceVersion: before.GetResourceVersion()})
+	watch, err := l.shoots.Watch(ctx, metav1.ListOptions{FieldSelector: "metadata.name=s0001", ResourceVersion: before.GetResourceVersion()})
 	if err != nil {
 		return err
 	}
 	defer watch.Stop()
 	before.SetAnnotations(map[string]string{"at": time.Now().String()})
-	if _, err := shoots.Update(ctx, before, metav1.UpdateOptions{}); err != nil {
+	if _, err := l.shoots.Update(ctx, before, metav1.UpdateOptions{}); err != nil {
 		return err
 	}
 	<-watch.ResultChan()
 	return nil
-}
-
-func report(what string, n int, took time.Duration) {
-	if n == 1 {
-		fmt.Printf("%-40s        %11s\n", what, harness.MS(took))
-		return
-	}
-	fmt.Printf("%-40s %d in %.1f s, %.0f/s\n", what, n, took.Seconds(), float64(n)/took.Seconds())
 }

@@ -7,37 +7,34 @@ import (
 	"strings"
 	"time"
 
-	"k8s.io/client-go/kubernetes"
-
 	"github.com/gardenlite/gardenlite/bench/internal/harness"
 )
 
-// landscape is a landscape with a seed. It runs until Remove.
-type landscape struct {
-	*harness.Landscape
-	client kubernetes.Interface
-}
+// landscape is a landscape with a seed.
+type landscape struct{ *harness.Landscape }
 
-func startLandscape(ctx context.Context) (*landscape, error) {
+func startLandscape(ctx context.Context) (landscape, error) {
 	started, err := harness.StartLandscape(ctx)
-	if err != nil {
-		return nil, err
-	}
-	client, err := started.Client(ctx)
-	if err != nil {
-		started.Remove()
-		return nil, err
-	}
-	return &landscape{started, client}, nil
+	return landscape{started}, err
 }
 
-func (l *landscape) create(ctx context.Context, name string, hibernated bool) error {
-	return harness.CreateShoot(ctx, l.client, name, 2, map[string]any{"hibernation": map[string]any{"enabled": hibernated}})
+func (l landscape) create(ctx context.Context, name string, hibernated bool) error {
+	return l.CreateShoot(ctx, name, 2, map[string]any{"hibernation": map[string]any{"enabled": hibernated}})
+}
+
+// createMany creates shoots until there are count, eight at a time, and waits until all have succeeded.
+func (l landscape) createMany(ctx context.Context, prefix string, from, count int, hibernated bool) error {
+	if err := harness.InParallel(ctx, 8, count-from, func(ctx context.Context, i int) error {
+		return l.create(ctx, fmt.Sprintf("%s%d", prefix, from+i), hibernated)
+	}); err != nil {
+		return err
+	}
+	return harness.Poll(ctx, 20*time.Minute, func() (bool, error) { return l.succeeded(ctx, prefix) == count, nil })
 }
 
 // read reads the Shoots, or one of them.
-func (l *landscape) read(ctx context.Context, path string, into any) error {
-	data, err := l.client.CoreV1().RESTClient().Get().AbsPath(harness.ShootsPath + path).DoRaw(ctx)
+func (l landscape) read(ctx context.Context, path string, into any) error {
+	data, err := l.Kube.CoreV1().RESTClient().Get().AbsPath(harness.ShootsPath + path).DoRaw(ctx)
 	if err != nil {
 		return err
 	}
@@ -53,7 +50,7 @@ type shoot struct {
 }
 
 // succeeded returns how many shoots with that prefix have succeeded.
-func (l *landscape) succeeded(ctx context.Context, prefix string) (count int) {
+func (l landscape) succeeded(ctx context.Context, prefix string) (count int) {
 	var list struct{ Items []shoot }
 	if l.read(ctx, "", &list) != nil {
 		return 0
@@ -68,7 +65,7 @@ func (l *landscape) succeeded(ctx context.Context, prefix string) (count int) {
 }
 
 // answers waits until a shoot has succeeded and its API server says that it is ready.
-func (l *landscape) answers(ctx context.Context, name string) error {
+func (l landscape) answers(ctx context.Context, name string) error {
 	var s shoot
 	err := harness.Poll(ctx, 5*time.Minute, func() (bool, error) {
 		return l.read(ctx, "/"+name, &s) == nil && s.Status.LastOperation.State == "Succeeded" &&

@@ -48,25 +48,13 @@ func bench(ctx context.Context, baseline, part string, runs, hibernated int) err
 
 // first prints how long a first shoot takes.
 func first(ctx context.Context, baseline string, runs int) error {
-	var base, shoots []time.Duration
-	for i := range runs {
-		took, _, err := harness.MeasureBaseline(ctx, baseline)
-		if err != nil {
-			return fmt.Errorf("baseline: %w", err)
-		}
-		shoot, err := firstShoot(ctx)
-		if err != nil {
-			return err
-		}
-		base, shoots = append(base, took), append(shoots, shoot)
-		fmt.Printf("run %d: kube-apiserver with etcd %s, first shoot %s\n", i+1, harness.MS(took), harness.MS(shoot))
-	}
-	b, f := harness.Median(base), harness.Median(shoots)
-	fmt.Printf("\n%-60s %9s %8s\n", fmt.Sprintf("median of %d", runs), "", "ratio")
-	fmt.Printf("%-60s %9s %8s\n", "kube-apiserver with etcd, until /readyz", harness.MS(b), "1.00")
-	fmt.Printf("%-60s %9s %8.2f  (to be at most 4000 ms)\n", "first shoot, from apply to Succeeded and /readyz",
-		harness.MS(f), float64(f)/float64(b))
-	return nil
+	return harness.Measure("a first shoot", runs,
+		harness.Case{Name: "kube-apiserver with etcd, until /readyz", Run: func(int) (time.Duration, error) {
+			took, _, err := harness.MeasureBaseline(ctx, baseline)
+			return took, err
+		}},
+		harness.Case{Name: "first shoot, from apply to Succeeded and /readyz", AtMost: 4 * time.Second,
+			Run: func(int) (time.Duration, error) { return firstShoot(ctx) }})
 }
 
 func firstShoot(ctx context.Context) (time.Duration, error) {
@@ -100,10 +88,10 @@ func running(ctx context.Context, baseline string) error {
 	if err != nil {
 		return err
 	}
-	fmt.Printf("\n%-60s %9s %9s\n", "running shoots with two nodes", "resident", "each")
-	fmt.Printf("%-60s %6d MB\n", "a bare kube-apiserver", bare/1e6)
-	fmt.Printf("%-60s %6d MB\n", "none, with one seed", without/1e6)
-	before, one := 0, uint64(0)
+	fmt.Println()
+	harness.Row("a bare kube-apiserver, resident", harness.MB(float64(bare)))
+	harness.Row("landscape with one seed, resident", harness.MB(without))
+	before, one := 0, 0.0
 	for _, count := range []int{1, 5, 10} {
 		if err := l.createMany(ctx, "running", before, count, false); err != nil {
 			return err
@@ -112,15 +100,14 @@ func running(ctx context.Context, baseline string) error {
 		if err != nil {
 			return err
 		}
-		if count == 1 {
+		if before = count; count == 1 {
 			one = now
-			fmt.Printf("%-60s %6d MB %6.1f MB\n", "1", now/1e6, float64(now-without)/1e6)
-		} else {
-			each := (float64(now) - float64(one)) / float64(count-1) / 1e6
-			fmt.Printf("%-60s %6d MB %6.1f MB, %.2f of a bare one (each further one to be at most 50 MB)\n", fmt.Sprint(count),
-				now/1e6, each, each*1e6/float64(bare))
+			harness.Row("with a running shoot of two nodes, more", harness.MB(now-without))
+			continue
 		}
-		before = count
+		each := (now - one) / float64(count-1)
+		harness.Row(fmt.Sprintf("with %d, more for each further one", count), harness.MB(each), harness.Ratio(each, float64(bare)),
+			harness.Limit(each <= 50e6, "at most 50 MB"))
 	}
 	return nil
 }
@@ -148,17 +135,9 @@ func asleep(ctx context.Context, count int) error {
 	if err != nil {
 		return err
 	}
-	fmt.Printf("\n%d shoots hibernated from birth: there after %s; %.2f MB resident each (to be at most 1)\n",
-		count, took.Round(time.Second), (float64(with)-float64(without))/float64(count)/1e6)
+	fmt.Println()
+	each := (with - without) / float64(count)
+	harness.Row(fmt.Sprintf("%d shoots created hibernated, until all have succeeded", count), harness.MS(took))
+	harness.Row("each of them: resident", harness.MB(each), harness.Limit(each <= 1e6, "at most 1 MB"))
 	return nil
-}
-
-// createMany creates shoots until there are count, eight at a time, and waits until all have succeeded.
-func (l *landscape) createMany(ctx context.Context, prefix string, from, count int, hibernated bool) error {
-	if err := harness.InParallel(ctx, 8, count-from, func(ctx context.Context, i int) error {
-		return l.create(ctx, fmt.Sprintf("%s%d", prefix, from+i), hibernated)
-	}); err != nil {
-		return err
-	}
-	return harness.Poll(ctx, 20*time.Minute, func() (bool, error) { return l.succeeded(ctx, prefix) == count, nil })
 }

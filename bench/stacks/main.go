@@ -5,15 +5,12 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"flag"
 	"fmt"
 	"path/filepath"
 	"time"
-
-	"k8s.io/client-go/kubernetes"
 
 	"github.com/gardenlite/gardenlite/bench/internal/harness"
 )
@@ -30,7 +27,6 @@ func main() {
 type bench struct {
 	programs, packages string
 	landscape          *harness.Landscape
-	kube               kubernetes.Interface
 }
 
 func (b *bench) run(ctx context.Context) (err error) {
@@ -41,9 +37,6 @@ func (b *bench) run(ctx context.Context) (err error) {
 		return err
 	}
 	defer b.landscape.Remove()
-	if b.kube, err = b.landscape.Client(ctx); err != nil {
-		return err
-	}
 	if err := b.measureInstall(ctx); err != nil {
 		return err
 	}
@@ -52,29 +45,16 @@ func (b *bench) run(ctx context.Context) (err error) {
 
 // measureInstall prints how long the installation of a stack takes.
 func (b *bench) measureInstall(ctx context.Context) error {
-	var base time.Duration
-	for _, row := range []struct {
-		name    string
-		measure func() (time.Duration, error)
-	}{
-		{"Deployment alone, until it is available", func() (time.Duration, error) {
-			took, err := harness.Deploy(ctx, b.kube, 1)
-			return took, errors.Join(err, harness.RemoveDeployment(ctx, b.kube))
+	const limit = 2 * time.Second
+	return harness.Measure("installing a stack", rounds,
+		harness.Case{Name: "Deployment alone, until it is available", Run: func(int) (time.Duration, error) {
+			took, err := harness.Deploy(ctx, b.landscape.Kube, 1)
+			return took, errors.Join(err, harness.RemoveDeployment(ctx, b.landscape.Kube))
 		}},
-		{"gardenlite stack install, until the controller runs (simulated)", func() (time.Duration, error) { return b.install(ctx) }},
-		{"gardenlite stack install, until the controller runs (process)", func() (time.Duration, error) {
-			return b.install(ctx, "--run", filepath.Join(b.programs, "mysql"))
-		}},
-	} {
-		median, err := harness.MedianOf(rounds, row.measure)
-		if err != nil {
-			return err
-		}
-		base = cmp.Or(base, median)
-		fmt.Printf("%-70s %9s %8.2f\n", row.name, harness.MS(median), float64(median)/float64(base))
-	}
-	fmt.Println("To be: at most 2000 ms")
-	return nil
+		harness.Case{Name: "gardenlite stack install, until the controller runs (simulated)", AtMost: limit,
+			Run: func(int) (time.Duration, error) { return b.install(ctx) }},
+		harness.Case{Name: "gardenlite stack install, until the controller runs (process)", AtMost: limit,
+			Run: func(int) (time.Duration, error) { return b.install(ctx, "--run", filepath.Join(b.programs, "mysql")) }})
 }
 
 // install installs a stack as a user does, and uninstalls it.
@@ -93,7 +73,7 @@ func (b *bench) measureIdle(ctx context.Context) error {
 	if _, err := b.landscape.Run(ctx, "stack", "install", filepath.Join(b.packages, "mysql"), "--namespace=infra"); err != nil {
 		return err
 	}
-	requestsBefore, err := harness.IdleRequests(ctx, b.kube, "")
+	requestsBefore, err := harness.IdleRequests(ctx, b.landscape.Kube)
 	if err != nil {
 		return err
 	}
@@ -108,8 +88,8 @@ func (b *bench) measureIdle(ctx context.Context) error {
 	}); err != nil {
 		return err
 	}
-	fmt.Printf("%-70s %9s\n", fmt.Sprintf("%d namespace stacks installed, 4 at a time", idleStacks), harness.MS(time.Since(begin)))
-	requests, err := harness.IdleRequests(ctx, b.kube, "")
+	harness.Row(fmt.Sprintf("%d namespace stacks installed, 4 at a time", idleStacks), harness.MS(time.Since(begin)))
+	requests, err := harness.IdleRequests(ctx, b.landscape.Kube)
 	if err != nil {
 		return err
 	}
@@ -117,7 +97,7 @@ func (b *bench) measureIdle(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	fmt.Printf("%-70s %9.2f MB\n", "each of them: resident", (float64(memory)-float64(memoryBefore))/1e6/idleStacks)
-	fmt.Printf("%-70s %9.2f\n", "each of them: requests a minute", (requests-requestsBefore)/idleStacks)
+	harness.Row("each of them: resident", harness.MB((memory-memoryBefore)/idleStacks))
+	harness.Row("each of them: requests a minute", fmt.Sprintf("%.2f", (requests-requestsBefore)/idleStacks))
 	return nil
 }

@@ -25,18 +25,12 @@ const (
 
 // sizes are the numbers of Pods that are measured. Few Pods take so short a time that the median of several rounds is
 // printed.
-var sizes = []size{{few, 3}, {5000, 1}}
+var sizes = []size{{few, 3, 0}, {5000, 1, time.Minute}}
 
 type size struct {
 	pods   int32
 	rounds int
-}
-
-func (s size) String() string {
-	if s.rounds == 1 {
-		return fmt.Sprintf("%d Pods", s.pods)
-	}
-	return fmt.Sprintf("%d Pods (median of %d rounds)", s.pods, s.rounds)
+	atMost time.Duration
 }
 
 func main() {
@@ -50,16 +44,6 @@ func main() {
 }
 
 func bench(ctx context.Context, baseline string) error {
-	base := map[int32]time.Duration{}
-	for _, size := range sizes {
-		took, err := harness.MedianOf(size.rounds, func() (time.Duration, error) { return kwok(ctx, baseline, size.pods) })
-		if err != nil {
-			return fmt.Errorf("baseline: %w", err)
-		}
-		base[size.pods] = took
-		fmt.Printf("%-70s %9s %8s\n", fmt.Sprintf("KWOK and a bare kube-apiserver with etcd, %s until Running", size),
-			harness.MS(took), "1.00")
-	}
 	l, client, err := startWithShoot(ctx)
 	if err != nil {
 		return err
@@ -69,34 +53,37 @@ func bench(ctx context.Context, baseline string) error {
 	if err != nil {
 		return err
 	}
-	fmt.Printf("%-70s %6d MB\n", fmt.Sprintf("landscape with a Shoot of %d nodes, resident", nodes), empty/1e6)
+	harness.Row(fmt.Sprintf("landscape with a Shoot of %d nodes, resident", nodes), harness.MB(empty))
 	for _, size := range sizes {
-		var memory uint64 // of the first round, since memory that was freed stays resident for a while
-		took, err := harness.MedianOf(size.rounds, func() (time.Duration, error) {
-			if err := harness.RemoveDeployment(ctx, client); err != nil {
-				return 0, err
-			}
-			took, err := harness.Deploy(ctx, client, size.pods)
-			if err == nil && memory == 0 {
-				memory, err = l.Memory(ctx)
-			}
-			return took, err
-		})
+		memory := 0.0 // of the first round, since memory that was freed stays resident for a while
+		err := harness.Measure(fmt.Sprintf("%d Pods", size.pods), size.rounds,
+			harness.Case{Name: "KWOK and a bare kube-apiserver with etcd, until Running",
+				Run: func(int) (time.Duration, error) { return kwok(ctx, baseline, size.pods) }},
+			harness.Case{Name: "Deployment until Ready", AtMost: size.atMost, Run: func(int) (time.Duration, error) {
+				if err := harness.RemoveDeployment(ctx, client); err != nil {
+					return 0, err
+				}
+				took, err := harness.Deploy(ctx, client, size.pods)
+				if err == nil && memory == 0 {
+					memory, err = l.Memory(ctx)
+				}
+				return took, err
+			}})
 		if err != nil {
 			return err
 		}
-		fmt.Printf("%-70s %9s %8.2f\n", fmt.Sprintf("Deployment of %s until Ready", size), harness.MS(took),
-			float64(took)/float64(base[size.pods]))
-		fmt.Printf("%-70s %6d MB more\n", "", (int64(memory)-int64(empty))/1e6)
-		if size.pods == few {
-			requests, err := harness.IdleRequests(ctx, client, "pods")
-			if err != nil {
-				return err
-			}
-			fmt.Printf("%-70s %9.2f\n", "calls about Pods, per idle Pod and minute", requests/few)
+		if size.pods != few {
+			harness.Row("resident, more", harness.MB(memory-empty))
+			continue
 		}
+		harness.Row("resident, more", harness.MB(memory-empty), harness.Limit(memory-empty <= 25e6, "at most 25 MB"))
+		requests, err := harness.IdleRequests(ctx, client, `resource="pods"`)
+		if err != nil {
+			return err
+		}
+		harness.Row("calls about Pods, per idle Pod and minute", fmt.Sprintf("%.2f", requests/few),
+			harness.Limit(requests <= few, "at most 1"))
 	}
-	fmt.Println("To be: 100 Pods at most 25 MB more and 1 call a Pod and minute, 5000 Pods within 60000 ms")
 	return nil
 }
 
@@ -133,7 +120,8 @@ func benchProcesses(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	fmt.Printf("%-70s %9s\n", fmt.Sprintf("Deployment of %d processes until Ready", processes), harness.MS(took))
-	fmt.Printf("%-70s %6d kB more each\n", "", (int64(after)-int64(before))/processes/1e3)
+	fmt.Println()
+	harness.Row(fmt.Sprintf("Deployment of %d processes until Ready", processes), harness.MS(took))
+	harness.Row("each of them: resident", harness.MB((after-before)/processes))
 	return nil
 }

@@ -29,16 +29,12 @@ func startWithShoot(ctx context.Context) (*harness.Landscape, kubernetes.Interfa
 
 // createShoot creates a Shoot with room for all Pods, waits until its nodes are ready, and returns a client for it.
 func createShoot(ctx context.Context, l *harness.Landscape) (kubernetes.Interface, error) {
-	garden, err := l.Client(ctx)
-	if err != nil {
-		return nil, err
-	}
 	kubernetesSpec := map[string]any{"version": harness.KubernetesVersion, "kubelet": map[string]any{"maxPods": podsPerNode}}
-	if err := harness.CreateShoot(ctx, garden, "bench", nodes, map[string]any{"kubernetes": kubernetesSpec}); err != nil {
+	if err := l.CreateShoot(ctx, "bench", nodes, map[string]any{"kubernetes": kubernetesSpec}); err != nil {
 		return nil, err
 	}
 	var client kubernetes.Interface
-	err = harness.Poll(ctx, shootTimeout, func() (bool, error) {
+	err := harness.Poll(ctx, shootTimeout, func() (_ bool, err error) {
 		if client, err = l.Client(ctx, "shoot", "dev/bench"); err != nil {
 			return false, nil // it is not ready yet
 		}

@@ -1,10 +1,8 @@
 // Package harness has what the benchmarks share: starting and ending programs, the bare kube-apiserver as a
-// baseline, landscapes with their Shoots and workloads, medians.
+// baseline, landscapes with their Shoots and workloads, tables of cases.
 package harness
 
 import (
-	"bufio"
-	"bytes"
 	"context"
 	"flag"
 	"fmt"
@@ -12,11 +10,7 @@ import (
 	"net/http"
 	"os"
 	"os/signal"
-	"slices"
-	"strconv"
-	"strings"
 	"syscall"
-	"time"
 
 	"golang.org/x/sync/errgroup"
 )
@@ -64,52 +58,4 @@ func InParallel(ctx context.Context, limit, count int, f func(ctx context.Contex
 		group.Go(func() error { return f(ctx, i) })
 	}
 	return group.Wait()
-}
-
-// Median returns the median; of an even number of values, the larger one in the middle.
-func Median(values []time.Duration) time.Duration {
-	values = slices.Clone(values)
-	slices.Sort(values)
-	return values[len(values)/2]
-}
-
-// MedianOf returns the median of several measurements.
-func MedianOf(count int, measure func() (time.Duration, error)) (time.Duration, error) {
-	var all []time.Duration
-	for range count {
-		took, err := measure()
-		if err != nil {
-			return 0, err
-		}
-		all = append(all, took)
-	}
-	return Median(all), nil
-}
-
-// MS prints a duration in milliseconds, a short one with fractions.
-func MS(d time.Duration) string {
-	if d.Abs() < 100*time.Millisecond {
-		return fmt.Sprintf("%.2f ms", d.Seconds()*1000)
-	}
-	return fmt.Sprintf("%d ms", d.Milliseconds())
-}
-
-// Metrics returns the values of a /metrics page by their series: those that begin with one of the prefixes.
-func Metrics(page []byte, prefixes ...string) (map[string]float64, error) {
-	values := map[string]float64{}
-	lines := bufio.NewScanner(bytes.NewReader(page))
-	lines.Buffer(nil, 1<<20)
-	for lines.Scan() {
-		line := lines.Text()
-		if !slices.ContainsFunc(prefixes, func(prefix string) bool { return strings.HasPrefix(line, prefix) }) {
-			continue
-		}
-		at := strings.LastIndexByte(line, ' ')
-		value, err := strconv.ParseFloat(line[at+1:], 64)
-		if err != nil {
-			return nil, fmt.Errorf("reading the metrics: %q: %w", line, err)
-		}
-		values[line[:at]] = value
-	}
-	return values, lines.Err()
 }

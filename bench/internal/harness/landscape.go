@@ -19,7 +19,9 @@ import (
 type Landscape struct {
 	Dir     string
 	Process *Process
-	flags   []string
+	// Kube is the administrator's client of a landscape that StartLandscape has started.
+	Kube  kubernetes.Interface
+	flags []string
 }
 
 // NewLandscape returns a landscape with further flags of "gardenlite up".
@@ -34,7 +36,10 @@ func StartLandscape(ctx context.Context, flags ...string) (*Landscape, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := l.Start(ctx); err != nil {
+	if err = l.Start(ctx); err == nil {
+		l.Kube, err = l.Client(ctx)
+	}
+	if err != nil {
 		l.Remove()
 		return nil, err
 	}
@@ -125,20 +130,23 @@ func (l *Landscape) Status(ctx context.Context) (status Status, err error) {
 }
 
 // Memory returns the resident memory of the process after a garbage collection, in bytes.
-func (l *Landscape) Memory(ctx context.Context) (uint64, error) {
+func (l *Landscape) Memory(ctx context.Context) (float64, error) {
 	status, err := l.Status(ctx)
-	return status.Memory.Resident, err
+	return float64(status.Memory.Resident), err
 }
 
 const (
+	// Namespace is the namespace of the project dev.
+	Namespace = "garden-dev"
+	// AtOnce is how many clients create objects in parallel.
+	AtOnce = 16
 	// KubernetesVersion is the version of the Shoots.
 	KubernetesVersion = "1.36.0"
 	// ShootsPath is the path of the Shoots of the project dev.
 	ShootsPath = "/apis/core.gardener.cloud/v1beta1/namespaces/garden-dev/shoots"
 )
 
-// Shoot returns a Shoot in JSON, with a number of nodes and further fields of the specification.
-func Shoot(name string, nodes int, fields map[string]any) ([]byte, error) {
+func shoot(name string, nodes int, fields map[string]any) ([]byte, error) {
 	type object = map[string]any
 	spec := object{
 		"cloudProfile": object{"kind": "CloudProfile", "name": "local"}, "credentialsBindingName": "sample", "region": "local",
@@ -161,11 +169,11 @@ func Create(ctx context.Context, client kubernetes.Interface, path string, body 
 	return answer, nil
 }
 
-// CreateShoot creates a Shoot as Shoot returns it.
-func CreateShoot(ctx context.Context, client kubernetes.Interface, name string, nodes int, fields map[string]any) error {
-	body, err := Shoot(name, nodes, fields)
+// CreateShoot creates a Shoot of the project dev, with a number of nodes and further fields of the specification.
+func (l *Landscape) CreateShoot(ctx context.Context, name string, nodes int, fields map[string]any) error {
+	body, err := shoot(name, nodes, fields)
 	if err == nil {
-		_, err = Create(ctx, client, ShootsPath, body)
+		_, err = Create(ctx, l.Kube, ShootsPath, body)
 	}
 	return err
 }

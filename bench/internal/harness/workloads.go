@@ -3,6 +3,8 @@ package harness
 import (
 	"context"
 	"fmt"
+	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -70,33 +72,36 @@ func RemoveDeployment(ctx context.Context, client kubernetes.Interface) error {
 }
 
 // IdleRequests returns how many requests the API servers of a process answer in an idle minute, in which this program
-// sends none: all, or those for a resource.
-func IdleRequests(ctx context.Context, client kubernetes.Interface, resource string) (float64, error) {
-	before, err := requests(ctx, client, resource)
+// sends none: all, or those with a label.
+func IdleRequests(ctx context.Context, client kubernetes.Interface, labels ...string) (float64, error) {
+	before, err := Counter(ctx, client, "apiserver_request_total", labels...)
 	if err != nil {
 		return 0, err
 	}
 	if err := Pause(ctx, idle); err != nil {
 		return 0, err
 	}
-	after, err := requests(ctx, client, resource)
+	after, err := Counter(ctx, client, "apiserver_request_total", labels...)
 	return after - before, err
 }
 
-func requests(ctx context.Context, client kubernetes.Interface, resource string) (sum float64, err error) {
+// Counter returns the sum of the API server's series with this name and the labels, which are written as in a query.
+func Counter(ctx context.Context, client kubernetes.Interface, name string, labels ...string) (sum float64, err error) {
 	page, err := client.CoreV1().RESTClient().Get().AbsPath("/metrics").DoRaw(ctx)
 	if err != nil {
 		return 0, err
 	}
-	label := ""
-	if resource != "" {
-		label = fmt.Sprintf(`resource="%s"`, resource)
-	}
-	values, err := Metrics(page, "apiserver_request_total{")
-	for series, value := range values {
-		if strings.Contains(series, label) {
-			sum += value
+	for line := range strings.Lines(string(page)) {
+		series, value, _ := strings.Cut(line, "} ")
+		lacks := func(label string) bool { return !strings.Contains(series, label) }
+		if !strings.HasPrefix(series, name+"{") || slices.ContainsFunc(labels, lacks) {
+			continue
 		}
+		number, err := strconv.ParseFloat(strings.TrimSpace(value), 64)
+		if err != nil {
+			return 0, fmt.Errorf("reading the metrics: %q: %w", line, err)
+		}
+		sum += number
 	}
-	return sum, err
+	return sum, nil
 }

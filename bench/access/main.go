@@ -16,16 +16,7 @@ import (
 	"fmt"
 	"time"
 
-	"k8s.io/client-go/kubernetes"
-
 	"github.com/gardenlite/gardenlite/bench/internal/harness"
-)
-
-// The histograms of the API server.
-const (
-	authorization = "apiserver_authorization_webhook_duration_seconds"
-	admission     = "apiserver_admission_webhook_admission_duration_seconds"
-	restriction   = `name="seed-restriction.gardener.cloud"`
 )
 
 func main() {
@@ -48,101 +39,109 @@ func bench(ctx context.Context, shoots, requests int) error {
 	}
 	fmt.Printf("%d Shoots on %d seeds\n", shoots, len(seeds))
 	for _, table := range []struct {
-		title               string
-		ordinary, gardenlet harness.Case
-		others              []harness.Case
+		title string
+		cases []harness.Case // the first one is of the ordinary user
 	}{
-		{"get of a Secret or ConfigMap",
-			harness.Case{Name: "ordinary user, allowed by RBAC", Run: harness.Timed(func(i int) error {
+		{"get of a Secret or ConfigMap", []harness.Case{
+			{Name: "ordinary user, allowed by RBAC", Run: harness.Timed(func(i int) error {
 				return get(ctx, a.developer, a.object(i))
 			})},
-			harness.Case{Name: "gardenlet, allowed by the webhook", Run: harness.Timed(func(i int) error {
+			{Name: "gardenlet, allowed by the webhook", Run: harness.Timed(func(i int) error {
 				return get(ctx, a.gardenlet(i), a.object(i))
 			})},
-			[]harness.Case{{Name: "a review sent to the webhook itself", Run: harness.Timed(func(i int) error { return a.review(ctx, i) })}}},
-		{"create of a ConfigMap of a shoot",
-			harness.Case{Name: "ordinary user", Run: func(i int) (time.Duration, error) { return a.create(ctx, a.developer, i) }},
-			harness.Case{Name: "gardenlet, both webhooks", Run: func(i int) (time.Duration, error) { return a.create(ctx, a.gardenlet(i), i) }},
-			nil},
+			{Name: "a review sent to the webhook itself", Run: harness.Timed(func(i int) error { return a.review(ctx, i) })},
+		}},
+		{"create of a ConfigMap of a shoot", []harness.Case{
+			{Name: "ordinary user", Run: func(i int) (time.Duration, error) { return a.create(ctx, a.developer, i) }},
+			{Name: "gardenlet, both webhooks", Run: func(i int) (time.Duration, error) { return a.create(ctx, a.gardenlet(i), i) }},
+		}},
 	} {
-		cases := append([]harness.Case{table.ordinary, table.gardenlet}, table.others...)
-		calls, err := a.webhookCalls(ctx, func() error { return harness.Measure(table.title, requests, cases...) })
+		all, err := a.callsDuring(ctx, func() error { return harness.Measure(table.title, requests, table.cases...) })
 		if err != nil {
 			return err
 		}
-		fmt.Println("as the API server sees it:")
-		calls.print()
-		if calls, err = a.webhookCalls(ctx, func() error {
+		printCalls(all)
+		all, err = a.callsDuring(ctx, func() error {
 			for i := range requests {
-				if _, err := table.ordinary.Run(i); err != nil {
+				if _, err := table.cases[0].Run(i); err != nil {
 					return err
 				}
 			}
 			return nil
-		}); err != nil {
+		})
+		if err != nil {
 			return err
 		}
-		both := calls.authorization.count + calls.admission.count
+		both := all[0].count + all[1].count
 		harness.Row(fmt.Sprintf("calls of the webhooks for %d requests of the ordinary user", requests), fmt.Sprint(both),
 			harness.Limit(both == 0, "none"))
 	}
 	return nil
 }
 
-// histogram is a part of what the API server has measured of a webhook.
-type histogram struct{ count, within5ms, seconds float64 }
+// webhooks are the webhooks, with the histograms in which the API server measures them, and the least share of calls
+// within 5 ms.
+var webhooks = []struct {
+	name, metric string
+	labels       []string
+	least        float64
+}{
+	{"authorization webhook", "apiserver_authorization_webhook_duration_seconds", nil, 0.99},
+	{"admission webhook", "apiserver_admission_webhook_admission_duration_seconds",
+		[]string{`name="seed-restriction.gardener.cloud"`}, 0},
+}
 
-type webhookCalls struct{ authorization, admission histogram }
+// calls are the calls of one of the webhooks.
+type calls struct{ count, seconds, within5ms float64 }
 
-// webhookCalls returns the calls of the webhooks while a function runs.
-func (a *actors) webhookCalls(ctx context.Context, do func() error) (calls webhookCalls, err error) {
+// callsDuring returns the calls of each webhook while a function runs.
+func (a *actors) callsDuring(ctx context.Context, do func() error) ([]calls, error) {
 	before, err := a.readCalls(ctx)
 	if err != nil {
-		return calls, err
+		return nil, err
 	}
 	if err := do(); err != nil {
-		return calls, err
+		return nil, err
 	}
-	after, err := a.readCalls(ctx)
-	return webhookCalls{after.authorization.minus(before.authorization), after.admission.minus(before.admission)}, err
+	all, err := a.readCalls(ctx)
+	for i := range all {
+		all[i].count -= before[i].count
+		all[i].seconds -= before[i].seconds
+		all[i].within5ms -= before[i].within5ms
+	}
+	return all, err
 }
 
-func (a *actors) readCalls(ctx context.Context) (calls webhookCalls, err error) {
-	if calls.authorization, err = readHistogram(ctx, a.Kube, authorization); err != nil {
-		return calls, err
+func (a *actors) readCalls(ctx context.Context) (all []calls, err error) {
+	for _, webhook := range webhooks {
+		var c calls
+		if c.count, err = harness.Counter(ctx, a.Kube, webhook.metric+"_count", webhook.labels...); err != nil {
+			return nil, err
+		}
+		if c.seconds, err = harness.Counter(ctx, a.Kube, webhook.metric+"_sum", webhook.labels...); err != nil {
+			return nil, err
+		}
+		c.within5ms, err = harness.Counter(ctx, a.Kube, webhook.metric+"_bucket", append(webhook.labels, `le="0.005"`)...)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, c)
 	}
-	calls.admission, err = readHistogram(ctx, a.Kube, admission, restriction)
-	return calls, err
+	return all, nil
 }
 
-func readHistogram(ctx context.Context, admin kubernetes.Interface, name string, labels ...string) (h histogram, err error) {
-	if h.count, err = harness.Counter(ctx, admin, name+"_count", labels...); err != nil {
-		return h, err
-	}
-	if h.seconds, err = harness.Counter(ctx, admin, name+"_sum", labels...); err != nil {
-		return h, err
-	}
-	h.within5ms, err = harness.Counter(ctx, admin, name+"_bucket", append(labels, `le="0.005"`)...)
-	return h, err
-}
-
-func (h histogram) minus(before histogram) histogram {
-	return histogram{h.count - before.count, h.within5ms - before.within5ms, h.seconds - before.seconds}
-}
-
-func (c webhookCalls) print() {
-	for _, webhook := range []struct {
-		name  string
-		least float64 // the least share within 5 ms
-		histogram
-	}{{"authorization webhook", 0.99, c.authorization}, {"admission webhook", 0, c.admission}} {
-		if webhook.count == 0 {
+func printCalls(all []calls) {
+	fmt.Println("as the API server sees it:")
+	for i, c := range all {
+		if c.count == 0 {
 			continue
 		}
-		share := webhook.within5ms / webhook.count
-		harness.Row(webhook.name+": evaluations", fmt.Sprint(webhook.count))
-		harness.Row(webhook.name+": mean", harness.MS(time.Duration(webhook.seconds/webhook.count*float64(time.Second))))
-		harness.Row(webhook.name+": within 5 ms", fmt.Sprintf("%.2f %%", 100*share),
-			harness.Limit(share >= webhook.least, fmt.Sprintf("at least %.0f %%", 100*webhook.least)))
+		name, share, limit := webhooks[i].name, c.within5ms/c.count, ""
+		if least := webhooks[i].least; least > 0 {
+			limit = harness.Limit(share >= least, fmt.Sprintf("at least %.0f %%", 100*least))
+		}
+		harness.Row(name+": evaluations", fmt.Sprint(c.count))
+		harness.Row(name+": mean", harness.MS(time.Duration(c.seconds/c.count*float64(time.Second))))
+		harness.Row(name+": within 5 ms", fmt.Sprintf("%.2f %%", 100*share), limit)
 	}
 }

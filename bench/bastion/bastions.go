@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/ed25519"
 	"crypto/rand"
-	"errors"
 	"fmt"
 	"net"
 	"time"
@@ -33,11 +32,10 @@ func (l *landscape) newBastion(ctx context.Context, name string) (*bastion, erro
 	if b.key, err = newKey(); err != nil {
 		return nil, err
 	}
-	all := l.dyn.Resource(bastions).Namespace(namespace)
-	if _, err := all.Create(ctx, l.object(b), metav1.CreateOptions{}); err != nil {
+	if _, err := l.bastions.Create(ctx, l.object(b), metav1.CreateOptions{}); err != nil {
 		return nil, fmt.Errorf("creating bastion %s: %w", name, err)
 	}
-	events, err := all.Watch(ctx, metav1.ListOptions{FieldSelector: "metadata.name=" + name})
+	events, err := l.bastions.Watch(ctx, metav1.ListOptions{FieldSelector: "metadata.name=" + name})
 	if err != nil {
 		return nil, fmt.Errorf("watching bastion %s: %w", name, err)
 	}
@@ -60,7 +58,7 @@ func newKey() (ssh.Signer, error) {
 
 func (l *landscape) object(b *bastion) *unstructured.Unstructured {
 	return &unstructured.Unstructured{Object: map[string]any{
-		"apiVersion": "operations.gardener.cloud/v1alpha1", "kind": "Bastion", "metadata": map[string]any{"name": b.name, "namespace": namespace},
+		"apiVersion": "operations.gardener.cloud/v1alpha1", "kind": "Bastion", "metadata": map[string]any{"name": b.name, "namespace": harness.Namespace},
 		"spec": map[string]any{
 			"shootRef": map[string]any{"name": shootName}, "sshPublicKey": string(ssh.MarshalAuthorizedKey(b.key.PublicKey())),
 			"ingress": []any{map[string]any{"ipBlock": map[string]any{"cidr": "127.0.0.0/8"}}},
@@ -88,20 +86,18 @@ func (b *bastion) read(obj *unstructured.Unstructured) (ready bool) {
 
 // deleteBastions deletes Bastions and waits until they are gone.
 func (l *landscape) deleteBastions(ctx context.Context, gone ...*bastion) error {
-	all := l.dyn.Resource(bastions).Namespace(namespace)
-	var errs []error
 	for _, b := range gone {
-		if err := all.Delete(ctx, b.name, metav1.DeleteOptions{}); err != nil && !apierrors.IsNotFound(err) {
-			errs = append(errs, fmt.Errorf("deleting bastion %s: %w", b.name, err))
+		if err := l.bastions.Delete(ctx, b.name, metav1.DeleteOptions{}); err != nil {
+			return fmt.Errorf("deleting bastion %s: %w", b.name, err)
 		}
 	}
 	for _, b := range gone {
 		if err := harness.Poll(ctx, timeout, func() (bool, error) {
-			_, err := all.Get(ctx, b.name, metav1.GetOptions{})
+			_, err := l.bastions.Get(ctx, b.name, metav1.GetOptions{})
 			return apierrors.IsNotFound(err), nil
 		}); err != nil {
-			errs = append(errs, fmt.Errorf("waiting until bastion %s is gone: %w", b.name, err))
+			return fmt.Errorf("waiting until bastion %s is gone: %w", b.name, err)
 		}
 	}
-	return errors.Join(errs...)
+	return nil
 }

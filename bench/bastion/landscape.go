@@ -11,24 +11,21 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/dynamic"
-	"k8s.io/client-go/kubernetes"
 
 	"github.com/gardenlite/gardenlite/bench/internal/harness"
 )
 
 const (
-	namespace = "garden-dev"
 	shootName = "bench"
 	timeout   = 5 * time.Minute
 )
 
-var bastions = schema.GroupVersionResource{Group: "operations.gardener.cloud", Version: "v1alpha1", Resource: "bastions"}
+var bastionResource = schema.GroupVersionResource{Group: "operations.gardener.cloud", Version: "v1alpha1", Resource: "bastions"}
 
 // landscape is a landscape with a seed and a Shoot with one node. It runs until Remove.
 type landscape struct {
 	*harness.Landscape
-	kube kubernetes.Interface
-	dyn  dynamic.Interface
+	bastions dynamic.ResourceInterface
 
 	node    string // its address
 	nodeKey ssh.Signer
@@ -53,16 +50,15 @@ func (l *landscape) open(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if l.kube, err = kubernetes.NewForConfig(config); err != nil {
+	client, err := dynamic.NewForConfig(config)
+	if err != nil {
 		return err
 	}
-	if l.dyn, err = dynamic.NewForConfig(config); err != nil {
-		return err
-	}
+	l.bastions = client.Resource(bastionResource).Namespace(harness.Namespace)
 	if _, err := l.Run(ctx, "shoot", "create", shootName, "--workers=1", "--wait"); err != nil {
 		return err
 	}
-	secret, err := l.kube.CoreV1().Secrets(namespace).Get(ctx, shootName+".ssh-keypair", metav1.GetOptions{})
+	secret, err := l.Kube.CoreV1().Secrets(harness.Namespace).Get(ctx, shootName+".ssh-keypair", metav1.GetOptions{})
 	if err != nil {
 		return err
 	}
@@ -79,14 +75,12 @@ func (l *landscape) findNode(ctx context.Context) error {
 	}
 	return harness.Poll(ctx, timeout, func() (bool, error) {
 		nodes, err := client.CoreV1().Nodes().List(ctx, metav1.ListOptions{})
-		if err != nil {
+		if err != nil || len(nodes.Items) == 0 {
 			return false, err
 		}
-		for _, node := range nodes.Items {
-			for _, address := range node.Status.Addresses {
-				if address.Type == corev1.NodeInternalIP {
-					l.node = address.Address
-				}
+		for _, address := range nodes.Items[0].Status.Addresses {
+			if address.Type == corev1.NodeInternalIP {
+				l.node = address.Address
 			}
 		}
 		return l.node != "", nil
@@ -97,9 +91,8 @@ func (l *landscape) findNode(ctx context.Context) error {
 func (l *landscape) configMap(ctx context.Context, name string) error {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
-	maps := l.kube.CoreV1().ConfigMaps(namespace)
-	one := metav1.ListOptions{FieldSelector: "metadata.name=" + name}
-	events, err := maps.Watch(ctx, one)
+	maps := l.Kube.CoreV1().ConfigMaps(harness.Namespace)
+	events, err := maps.Watch(ctx, metav1.ListOptions{FieldSelector: "metadata.name=" + name})
 	if err != nil {
 		return err
 	}
@@ -117,7 +110,7 @@ func (l *landscape) configMap(ctx context.Context, name string) error {
 
 // deleteConfigMap deletes a ConfigMap, and returns how long it takes until it is gone.
 func (l *landscape) deleteConfigMap(ctx context.Context, name string) (time.Duration, error) {
-	maps := l.kube.CoreV1().ConfigMaps(namespace)
+	maps := l.Kube.CoreV1().ConfigMaps(harness.Namespace)
 	begin := time.Now()
 	if err := maps.Delete(ctx, name, metav1.DeleteOptions{}); err != nil {
 		return 0, err

@@ -37,14 +37,13 @@ func bench(ctx context.Context, c config) error {
 	if err != nil {
 		return fmt.Errorf("baseline: %w", err)
 	}
-	defer servers.stop()
 	for _, part := range []struct {
 		name  string
 		flags []string
 		run   func(context.Context, *landscape, *plainServers, config) error
 	}{
 		{"prompts", nil, prompts}, {"many", nil, many}, {"throughput", nil, throughput},
-		{"expiry", []string{"--bastion-time-to-live=" + timeToLive.String()}, expiry},
+		{"expiry", []string{"--bastion-time-to-live=1m"}, expiry},
 	} {
 		if c.part != "" && c.part != part.name {
 			continue
@@ -62,54 +61,171 @@ func bench(ctx context.Context, c config) error {
 	return nil
 }
 
-// header and row print a table: what was measured, its ratio to the baseline, and whether it is within its limit.
-func header(title string) { fmt.Printf("\n%-66s %12s %8s\n", title, "", "ratio") }
-
-func row(what, value string, ratio float64, limit string, met bool) {
-	fmt.Printf("%-66s %12s %8.2f%s\n", what, value, ratio, verdict(limit, met))
-}
-
-func verdict(limit string, met bool) string {
-	if limit == "" {
-		return ""
-	}
-	return "  (to be " + limit + ": " + map[bool]string{true: "met", false: "NOT met"}[met] + ")"
-}
-
-func ratio(a, b time.Duration) float64 { return float64(a) / float64(max(b, 1)) }
-
 // prompts measures how long it takes from creating a Bastion to a prompt on the node.
 func prompts(ctx context.Context, l *landscape, p *plainServers, c config) error {
-	var base, took, ready []time.Duration
-	for i := range c.runs {
-		begin := time.Now()
-		if err := l.configMap(ctx, fmt.Sprintf("prompt%d", i)); err != nil {
-			return fmt.Errorf("baseline: %w", err)
-		}
-		if err := p.route().prompt(); err != nil {
-			return fmt.Errorf("baseline: %w", err)
-		}
-		base = append(base, time.Since(begin))
+	var bastions []*bastion
+	var creations []time.Duration
+	if err := harness.Measure("creation", c.runs,
+		harness.Case{Name: "a ConfigMap created and watched", Run: harness.Timed(func(i int) error {
+			return l.configMap(ctx, fmt.Sprintf("prompt%d", i))
+		})},
+		harness.Case{Name: "a Bastion created and ready", Run: func(i int) (time.Duration, error) {
+			begin := time.Now()
+			b, err := l.newBastion(ctx, fmt.Sprintf("prompt%d", i))
+			bastions, creations = append(bastions, b), append(creations, time.Since(begin))
+			return creations[i], err
+		}}); err != nil {
+		return err
+	}
+	var took time.Duration
+	return harness.Measure("a prompt on the node", c.runs,
+		harness.Case{Name: "through two plain SSH servers", Run: harness.Timed(func(int) error { return p.route().prompt() })},
+		harness.Case{Name: "through a bastion", Run: func(i int) (time.Duration, error) {
+			begin := time.Now()
+			err := l.route(bastions[i]).prompt()
+			took = time.Since(begin)
+			return took, err
+		}},
+		harness.Case{Name: "the creation of the Bastion included", AtMost: time.Second,
+			Run: func(i int) (time.Duration, error) { return creations[i] + took, nil }})
+}
 
-		begin = time.Now()
-		b, err := l.newBastion(ctx, fmt.Sprintf("prompt%d", i))
+// many measures what many Bastions at once cost. Each of them is used at the end.
+func many(ctx context.Context, l *landscape, _ *plainServers, c config) error {
+	all, before := make([]*bastion, c.many), 0.0
+	if err := harness.Measure(fmt.Sprintf("%d at once", c.many), 1,
+		harness.Case{Name: "ConfigMaps created and watched", Run: harness.Timed(func(int) error {
+			return harness.InParallel(ctx, harness.AtOnce, c.many, func(ctx context.Context, i int) error {
+				return l.configMap(ctx, fmt.Sprintf("many%d", i))
+			})
+		})},
+		harness.Case{Name: "Bastions created and ready", AtMost: 30 * time.Second, Run: func(int) (_ time.Duration, err error) {
+			if before, err = l.Memory(ctx); err != nil {
+				return 0, err
+			}
+			begin := time.Now()
+			err = harness.InParallel(ctx, harness.AtOnce, c.many, func(ctx context.Context, i int) (err error) {
+				all[i], err = l.newBastion(ctx, fmt.Sprintf("many%d", i))
+				return err
+			})
+			return time.Since(begin), err
+		}}); err != nil {
+		return err
+	}
+	after, err := l.Memory(ctx)
+	if err != nil {
+		return err
+	}
+	for _, b := range all {
+		t, err := l.route(b).dial()
+		if err != nil {
+			return fmt.Errorf("bastion %s: %w", b.name, err)
+		}
+		t.close()
+	}
+	begin := time.Now()
+	if err := l.deleteBastions(ctx, all...); err != nil {
+		return err
+	}
+	harness.Row("Bastions deleted and gone", harness.MS(time.Since(begin)))
+	each := (after - before) / float64(c.many)
+	harness.Row("resident memory of each", harness.MB(each), harness.Limit(each <= 1e6, "at most 1 MB"))
+	return nil
+}
+
+// throughput measures how many bytes a second simultaneous sessions through one bastion move.
+func throughput(ctx context.Context, l *landscape, p *plainServers, c config) error {
+	b, err := l.newBastion(ctx, "throughput")
+	if err != nil {
+		return err
+	}
+	fmt.Printf("\n%d sessions at once, each %d MB in each direction\n", c.sessions, c.bytes/1_000_000)
+	for _, toNode := range []bool{true, false} {
+		direction := map[bool]string{true: "to the node, ", false: "from the node, "}[toNode]
+		base, err := p.route().throughput(ctx, c, toNode)
+		if err != nil {
+			return fmt.Errorf("baseline: %w", err)
+		}
+		harness.Row(direction+"through two plain SSH servers", harness.MB(base)+"/s")
+		rate, err := l.route(b).throughput(ctx, c, toNode)
 		if err != nil {
 			return err
 		}
-		ready = append(ready, time.Since(begin))
-		if err := l.route(b).prompt(); err != nil {
-			return err
-		}
-		took = append(took, time.Since(begin))
-		if err := l.deleteBastions(ctx, b); err != nil {
-			return err
-		}
+		harness.Row(direction+"through a bastion", harness.MB(rate)+"/s", harness.Ratio(rate, base),
+			harness.Limit(rate >= 100e6, "at least 100 MB/s"))
 	}
-	header(fmt.Sprintf("median of %d", c.runs))
-	m := harness.Median(base)
-	row("a ConfigMap created and watched, and a prompt through two SSH servers", harness.MS(m), 1, "", false)
-	row("a Bastion created and ready", harness.MS(harness.Median(ready)), ratio(harness.Median(ready), m), "", false)
-	t := harness.Median(took)
-	row("and a prompt on the node through it", harness.MS(t), ratio(t, m), "at most 1000 ms", t <= time.Second)
 	return nil
+}
+
+// throughput opens c.sessions connections, and returns how many bytes a second all of them together move.
+func (r route) throughput(ctx context.Context, c config, toNode bool) (float64, error) {
+	tunnels := make([]*tunnel, c.sessions)
+	for i := range tunnels {
+		t, err := r.dial()
+		if err != nil {
+			return 0, err
+		}
+		defer t.close()
+		tunnels[i] = t
+	}
+	begin := time.Now()
+	err := harness.InParallel(ctx, c.sessions, c.sessions, func(_ context.Context, i int) error { return tunnels[i].move(c.bytes, toNode) })
+	return float64(c.sessions*c.bytes) / time.Since(begin).Seconds(), err
+}
+
+// expiry measures how long a session goes on after its Bastion has expired.
+func expiry(ctx context.Context, l *landscape, p *plainServers, c config) error {
+	ended := make([]chan time.Duration, c.expiring)
+	for i := range ended {
+		b, err := l.newBastion(ctx, fmt.Sprintf("expiry%d", i))
+		if err != nil {
+			return err
+		}
+		t, err := l.route(b).dial()
+		if err != nil {
+			return err
+		}
+		defer t.close()
+		ended[i] = make(chan time.Duration, 1)
+		go func() {
+			_ = t.node.Wait()
+			ended[i] <- time.Since(b.expires)
+		}()
+		time.Sleep(2 * time.Second) // API times are in whole seconds: each expires alone
+	}
+	return harness.Measure("expiry", c.expiring,
+		harness.Case{Name: "a ConfigMap deleted and gone, and a plain SSH server's connections cut", Run: func(i int) (time.Duration, error) {
+			return l.plainExpiry(ctx, p, fmt.Sprintf("expiry%d", i))
+		}},
+		harness.Case{Name: "a Bastion expired, and its session cut", AtMost: time.Second, Run: func(i int) (time.Duration, error) {
+			select {
+			case late := <-ended[i]:
+				if late < 0 {
+					return late, fmt.Errorf("the session ended %s too early", -late)
+				}
+				return late, nil
+			case <-ctx.Done():
+				return 0, ctx.Err()
+			}
+		}})
+}
+
+// plainExpiry returns how long it takes to delete a ConfigMap and to close the connections of the plain SSH servers.
+func (l *landscape) plainExpiry(ctx context.Context, p *plainServers, name string) (time.Duration, error) {
+	t, err := p.route().dial()
+	if err != nil {
+		return 0, err
+	}
+	defer t.close()
+	if err := l.configMap(ctx, name); err != nil {
+		return 0, err
+	}
+	gone, err := l.deleteConfigMap(ctx, name)
+	if err != nil {
+		return 0, err
+	}
+	begin := time.Now()
+	p.disconnect()
+	_ = t.node.Wait()
+	return gone + time.Since(begin), nil
 }

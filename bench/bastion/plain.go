@@ -11,16 +11,13 @@ import (
 )
 
 // plainServers are two SSH servers of golang.org/x/crypto without additions, the second one reached through the first one:
-// the least that bastions could cost.
+// the least that bastions could cost. They serve until the program ends.
 type plainServers struct {
-	key      ssh.Signer
-	config   *ssh.ServerConfig
-	bastion  net.Listener
-	node     net.Listener
-	mu       sync.Mutex
-	open     []net.Conn
-	stopping bool
-	group    sync.WaitGroup
+	key           ssh.Signer
+	config        *ssh.ServerConfig
+	bastion, node net.Listener
+	mu            sync.Mutex
+	open          []net.Conn
 }
 
 func startPlainServers() (p *plainServers, err error) {
@@ -42,24 +39,13 @@ func startPlainServers() (p *plainServers, err error) {
 	if p.node, err = net.Listen("tcp", "127.0.0.1:0"); err != nil {
 		return nil, err
 	}
-	p.group.Go(func() { p.accept(p.bastion, forward) })
-	p.group.Go(func() { p.accept(p.node, p.session) })
+	go p.accept(p.bastion, forward)
+	go p.accept(p.node, session)
 	return p, nil
 }
 
 func (p *plainServers) route() route {
 	return route{bastion: p.bastion.Addr().String(), node: p.node.Addr().String(), bastionKey: p.key, nodeKey: p.key}
-}
-
-func (p *plainServers) stop() {
-	_ = p.bastion.Close()
-	_ = p.node.Close()
-	p.disconnect()
-	p.mu.Lock()
-	p.stopping = true
-	p.mu.Unlock()
-	p.disconnect()
-	p.group.Wait()
 }
 
 // disconnect closes all connections.
@@ -72,34 +58,26 @@ func (p *plainServers) disconnect() {
 	p.open = nil
 }
 
-// track records a connection for disconnect.
-func (p *plainServers) track(conn net.Conn) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.stopping {
-		_ = conn.Close()
-	}
-	p.open = append(p.open, conn)
-}
-
 func (p *plainServers) accept(l net.Listener, serve func(ssh.NewChannel)) {
 	for {
 		conn, err := l.Accept()
 		if err != nil {
 			return
 		}
-		p.track(conn)
-		p.group.Go(func() {
+		p.mu.Lock()
+		p.open = append(p.open, conn)
+		p.mu.Unlock()
+		go func() {
 			defer conn.Close()
 			_, channels, requests, err := ssh.NewServerConn(conn, p.config)
 			if err != nil {
 				return
 			}
-			p.group.Go(func() { ssh.DiscardRequests(requests) })
+			go ssh.DiscardRequests(requests)
 			for channel := range channels {
-				p.group.Go(func() { serve(channel) })
+				go serve(channel)
 			}
-		})
+		}()
 	}
 }
 
@@ -127,18 +105,15 @@ func forward(channel ssh.NewChannel) {
 	}
 	defer client.Close()
 	go ssh.DiscardRequests(requests)
-	var up sync.WaitGroup
-	up.Go(func() {
+	go func() {
 		_, _ = io.Copy(target, client)
 		_ = target.(*net.TCPConn).CloseWrite()
-	})
+	}()
 	_, _ = io.Copy(client, target)
-	_ = client.CloseWrite()
-	up.Wait()
 }
 
 // session serves a shell, which only prompts, or a command that takes or gives bytes.
-func (p *plainServers) session(channel ssh.NewChannel) {
+func session(channel ssh.NewChannel) {
 	client, requests, err := channel.Accept()
 	if err != nil {
 		return
@@ -150,7 +125,7 @@ func (p *plainServers) session(channel ssh.NewChannel) {
 		case "shell":
 			_, _ = io.WriteString(client, "$ ")
 		case "exec":
-			p.group.Go(func() { execute(client, request.Payload) })
+			go execute(client, request.Payload)
 		}
 	}
 }

@@ -103,24 +103,17 @@ const (
 	giveAll = "head -c %d /dev/zero"
 )
 
-// send moves bytes to the node.
-func (t *tunnel) send(bytes int) error {
+// move moves bytes to the node, or from it.
+func (t *tunnel) move(bytes int, toNode bool) error {
 	session, err := t.node.NewSession()
 	if err != nil {
 		return err
 	}
 	defer session.Close()
-	session.Stdin = io.LimitReader(zeros{}, int64(bytes))
-	return session.Run(takeAll)
-}
-
-// receive moves bytes from the node.
-func (t *tunnel) receive(bytes int) error {
-	session, err := t.node.NewSession()
-	if err != nil {
-		return err
+	if toNode {
+		session.Stdin = io.LimitReader(zeros{}, int64(bytes))
+		return session.Run(takeAll)
 	}
-	defer session.Close()
 	var got counter
 	session.Stdout = &got
 	if err := session.Run(fmt.Sprintf(giveAll, bytes)); err != nil {

@@ -89,7 +89,8 @@ func (a *actors) createObjects(ctx context.Context) error {
 		{"/api/v1/namespaces/garden/secrets", `{"apiVersion":"v1","kind":"Secret","metadata":{"name":"bench-dns"}}`},
 		{roles + "/roles", `{"apiVersion":"rbac.authorization.k8s.io/v1","kind":"Role","metadata":{"name":"bench"},
 			"rules":[{"apiGroups":[""],"resources":["secrets","configmaps"],"verbs":["*"]}]}`},
-		{roles + "/rolebindings", `{"apiVersion":"rbac.authorization.k8s.io/v1","kind":"RoleBinding","metadata":{"name":"bench"},
+		{roles + "/rolebindings", `{"apiVersion":"rbac.authorization.k8s.io/v1","kind":"RoleBinding",
+			"metadata":{"name":"bench"},
 			"roleRef":{"apiGroup":"rbac.authorization.k8s.io","kind":"Role","name":"bench"},
 			"subjects":[{"apiGroup":"rbac.authorization.k8s.io","kind":"Group","name":"` + developers + `"}]}`},
 	}
@@ -118,7 +119,8 @@ func (a *actors) createObjects(ctx context.Context) error {
 func shootName(i int) string { return fmt.Sprintf("s%04d", i) }
 
 func configMap(name string) []byte {
-	return fmt.Appendf(nil, `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":%q},"data":{"ca.crt":"not a certificate"}}`, name)
+	return fmt.Appendf(nil, `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":%q},
+		"data":{"ca.crt":"not a certificate"}}`, name)
 }
 
 func seed(name string) string {
@@ -170,7 +172,8 @@ func (a *actors) review(ctx context.Context, i int) error {
 	_, err := harness.Create(ctx, a.webhook, "/webhooks/auth/seed", fmt.Appendf(nil, `{"kind":"SubjectAccessReview",
 		"apiVersion":"authorization.k8s.io/v1","metadata":{},"spec":{
 		"resourceAttributes":{"namespace":%q,"verb":"get","version":"v1","resource":%q,"name":%q},
-		"user":"gardener.cloud:system:seed:%s","groups":["gardener.cloud:system:seeds","system:authenticated"]},"status":{"allowed":false}}`,
+		"user":"gardener.cloud:system:seed:%s","groups":["gardener.cloud:system:seeds","system:authenticated"]},
+		"status":{"allowed":false}}`,
 		harness.Namespace, resource, name, seeds[i%len(seeds)]))
 	return err
 }

@@ -53,7 +53,9 @@ func bench(ctx context.Context, shoots, requests int) error {
 		}},
 		{"create of a ConfigMap of a shoot", []harness.Case{
 			{Name: "ordinary user", Run: func(i int) (time.Duration, error) { return a.create(ctx, a.developer, i) }},
-			{Name: "gardenlet, both webhooks", Run: func(i int) (time.Duration, error) { return a.create(ctx, a.gardenlet(i), i) }},
+			{Name: "gardenlet, both webhooks", Run: func(i int) (time.Duration, error) {
+				return a.create(ctx, a.gardenlet(i), i)
+			}},
 		}},
 	} {
 		all, err := a.callsDuring(ctx, func() error { return harness.Measure(table.title, requests, table.cases...) })

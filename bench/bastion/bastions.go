@@ -58,7 +58,8 @@ func newKey() (ssh.Signer, error) {
 
 func (l *landscape) object(b *bastion) *unstructured.Unstructured {
 	return &unstructured.Unstructured{Object: map[string]any{
-		"apiVersion": "operations.gardener.cloud/v1alpha1", "kind": "Bastion", "metadata": map[string]any{"name": b.name, "namespace": harness.Namespace},
+		"apiVersion": "operations.gardener.cloud/v1alpha1", "kind": "Bastion",
+		"metadata": map[string]any{"name": b.name, "namespace": harness.Namespace},
 		"spec": map[string]any{
 			"shootRef": map[string]any{"name": shootName}, "sshPublicKey": string(ssh.MarshalAuthorizedKey(b.key.PublicKey())),
 			"ingress": []any{map[string]any{"ipBlock": map[string]any{"cidr": "127.0.0.0/8"}}},

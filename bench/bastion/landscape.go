@@ -20,7 +20,9 @@ const (
 	timeout   = 5 * time.Minute
 )
 
-var bastionResource = schema.GroupVersionResource{Group: "operations.gardener.cloud", Version: "v1alpha1", Resource: "bastions"}
+var bastionResource = schema.GroupVersionResource{
+	Group: "operations.gardener.cloud", Version: "v1alpha1", Resource: "bastions",
+}
 
 // landscape is a landscape with a seed and a Shoot with one node. It runs until Remove.
 type landscape struct {

@@ -79,7 +79,9 @@ func prompts(ctx context.Context, l *landscape, p *plainServers, c config) error
 	}
 	var took time.Duration
 	return harness.Measure("a prompt on the node", c.runs,
-		harness.Case{Name: "through two plain SSH servers", Run: harness.Timed(func(int) error { return p.route().prompt() })},
+		harness.Case{Name: "through two plain SSH servers", Run: harness.Timed(func(int) error {
+			return p.route().prompt()
+		})},
 		harness.Case{Name: "through a bastion", Run: func(i int) (time.Duration, error) {
 			begin := time.Now()
 			err := l.route(bastions[i]).prompt()
@@ -99,17 +101,18 @@ func many(ctx context.Context, l *landscape, _ *plainServers, c config) error {
 				return l.configMap(ctx, fmt.Sprintf("many%d", i))
 			})
 		})},
-		harness.Case{Name: "Bastions created and ready", AtMost: 30 * time.Second, Run: func(int) (_ time.Duration, err error) {
-			if before, err = l.Memory(ctx); err != nil {
-				return 0, err
-			}
-			begin := time.Now()
-			err = harness.InParallel(ctx, harness.AtOnce, c.many, func(ctx context.Context, i int) (err error) {
-				all[i], err = l.newBastion(ctx, fmt.Sprintf("many%d", i))
-				return err
-			})
-			return time.Since(begin), err
-		}}); err != nil {
+		harness.Case{Name: "Bastions created and ready", AtMost: 30 * time.Second,
+			Run: func(int) (_ time.Duration, err error) {
+				if before, err = l.Memory(ctx); err != nil {
+					return 0, err
+				}
+				begin := time.Now()
+				err = harness.InParallel(ctx, harness.AtOnce, c.many, func(ctx context.Context, i int) (err error) {
+					all[i], err = l.newBastion(ctx, fmt.Sprintf("many%d", i))
+					return err
+				})
+				return time.Since(begin), err
+			}}); err != nil {
 		return err
 	}
 	after, err := l.Memory(ctx)
@@ -169,7 +172,9 @@ func (r route) throughput(ctx context.Context, c config, toNode bool) (float64, 
 		tunnels[i] = t
 	}
 	begin := time.Now()
-	err := harness.InParallel(ctx, c.sessions, c.sessions, func(_ context.Context, i int) error { return tunnels[i].move(c.bytes, toNode) })
+	err := harness.InParallel(ctx, c.sessions, c.sessions, func(_ context.Context, i int) error {
+		return tunnels[i].move(c.bytes, toNode)
+	})
 	return float64(c.sessions*c.bytes) / time.Since(begin).Seconds(), err
 }
 
@@ -194,20 +199,22 @@ func expiry(ctx context.Context, l *landscape, p *plainServers, c config) error 
 		time.Sleep(2 * time.Second) // API times are in whole seconds: each expires alone
 	}
 	return harness.Measure("expiry", c.expiring,
-		harness.Case{Name: "a ConfigMap deleted and gone, and a plain SSH server's connections cut", Run: func(i int) (time.Duration, error) {
-			return l.plainExpiry(ctx, p, fmt.Sprintf("expiry%d", i))
-		}},
-		harness.Case{Name: "a Bastion expired, and its session cut", AtMost: time.Second, Run: func(i int) (time.Duration, error) {
-			select {
-			case late := <-ended[i]:
-				if late < 0 {
-					return late, fmt.Errorf("the session ended %s too early", -late)
+		harness.Case{Name: "a ConfigMap deleted and gone, and a plain SSH server's connections cut",
+			Run: func(i int) (time.Duration, error) {
+				return l.plainExpiry(ctx, p, fmt.Sprintf("expiry%d", i))
+			}},
+		harness.Case{Name: "a Bastion expired, and its session cut", AtMost: time.Second,
+			Run: func(i int) (time.Duration, error) {
+				select {
+				case late := <-ended[i]:
+					if late < 0 {
+						return late, fmt.Errorf("the session ended %s too early", -late)
+					}
+					return late, nil
+				case <-ctx.Done():
+					return 0, ctx.Err()
 				}
-				return late, nil
-			case <-ctx.Done():
-				return 0, ctx.Err()
-			}
-		}})
+			}})
 }
 
 // plainExpiry returns how long it takes to delete a ConfigMap and to close the connections of the plain SSH servers.

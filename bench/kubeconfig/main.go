@@ -58,7 +58,8 @@ func bench(ctx context.Context, f flags) error {
 	cases := []harness.Case{
 		single(ctx, users[0], "garden: SelfSubjectReview", selfReviewPath, selfReview, 0),
 		single(ctx, users[0], "garden: TokenRequest", fmt.Sprintf(tokenPath, harness.Namespace), tokenRequest, 0),
-		single(ctx, users[0], "garden: AdminKubeconfigRequest, a key lies ready", shootPath+"/adminkubeconfig", kubeconfigRequest, keyPause),
+		single(ctx, users[0], "garden: AdminKubeconfigRequest, a key lies ready",
+			shootPath+"/adminkubeconfig", kubeconfigRequest, keyPause),
 	}
 	time.Sleep(30 * time.Second) // the first keys are made ahead some time after the start
 	if f.baseline == "" {
@@ -69,7 +70,8 @@ func bench(ctx context.Context, f flags) error {
 			if err != nil {
 				return err
 			}
-			if _, err := harness.Create(ctx, client, "/api/v1/namespaces/default/serviceaccounts", []byte(serviceAccount)); err != nil {
+			const path = "/api/v1/namespaces/default/serviceaccounts"
+			if _, err := harness.Create(ctx, client, path, []byte(serviceAccount)); err != nil {
 				return err
 			}
 			return harness.Measure("single requests", f.singles, append([]harness.Case{
@@ -114,7 +116,8 @@ func many(ctx context.Context, users []kubernetes.Interface, f flags) error {
 		return errors.New("two answers have the same key")
 	}
 	fmt.Println()
-	harness.Row(fmt.Sprintf("garden: %d AdminKubeconfigRequests at once (%s), median", f.calls, f.algorithm), harness.MS(harness.Median(took)))
+	harness.Row(fmt.Sprintf("garden: %d AdminKubeconfigRequests at once (%s), median", f.calls, f.algorithm),
+		harness.MS(harness.Median(took)))
 	harness.Row("the last one", harness.MS(slices.Max(took)))
 	return nil
 }

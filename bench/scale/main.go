@@ -93,7 +93,9 @@ func (l landscape) measure(ctx context.Context) error {
 		harness.Case{Name: "get a Shoot", Run: harness.Timed(func(int) error {
 			return discard(l.shoots.Get(ctx, "s0001", metav1.GetOptions{}))
 		})},
-		harness.Case{Name: "update a Shoot until a watch sees it", Run: harness.Timed(func(int) error { return l.updateAndSee(ctx) })},
+		harness.Case{Name: "update a Shoot until a watch sees it", Run: harness.Timed(func(int) error {
+			return l.updateAndSee(ctx)
+		})},
 		harness.Case{Name: "list all Shoots", Run: list(metav1.ListOptions{})},
 		harness.Case{Name: "list 500 Shoots (a page)", Run: list(metav1.ListOptions{Limit: 500})},
 		harness.Case{Name: "list Shoots of one seed", Run: list(metav1.ListOptions{FieldSelector: "spec.seedName=none"})},

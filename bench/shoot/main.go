@@ -106,7 +106,8 @@ func running(ctx context.Context, baseline string) error {
 			continue
 		}
 		each := (now - one) / float64(count-1)
-		harness.Row(fmt.Sprintf("with %d, more for each further one", count), harness.MB(each), harness.Ratio(each, float64(bare)),
+		harness.Row(fmt.Sprintf("with %d, more for each further one", count), harness.MB(each),
+			harness.Ratio(each, float64(bare)),
 			harness.Limit(each <= 50e6, "at most 50 MB"))
 	}
 	return nil

@@ -38,7 +38,8 @@ func Measure(title string, times int, cases ...Case) error {
 			took[n] = append(took[n], one)
 		}
 	}
-	fmt.Printf("\n%-70s %11s %11s %8s %11s\n", fmt.Sprintf("%s (%d times)", title, times), "median", "p99", "ratio", "difference")
+	fmt.Printf("\n%-70s %11s %11s %8s %11s\n",
+		fmt.Sprintf("%s (%d times)", title, times), "median", "p99", "ratio", "difference")
 	base := Median(took[0])
 	for n, c := range cases {
 		median, limit := Median(took[n]), ""

@@ -152,13 +152,16 @@ func (benchLandscape) shoot(i int, seed string) *gardencorev1beta1.Shoot {
 func (l benchLandscape) objects() (all []benchObject) {
 	add := func(obj any) { all = append(all, benchObjectOf(obj)) }
 	last, used := l.seed(l.seeds-1), l.seeds-l.seeds/10
-	add(&gardencorev1beta1.Project{ObjectMeta: meta("", "dev"), Spec: gardencorev1beta1.ProjectSpec{Namespace: to("garden-dev")}})
+	add(&gardencorev1beta1.Project{ObjectMeta: meta("", "dev"),
+		Spec: gardencorev1beta1.ProjectSpec{Namespace: to("garden-dev")}})
 	add(&gardencorev1beta1.SecretBinding{ObjectMeta: meta("garden-dev", "binding"),
 		SecretRef: corev1.SecretReference{Namespace: "garden-dev", Name: "shared"}})
-	add(&securityv1alpha1.CredentialsBinding{ObjectMeta: meta("garden-dev", "binding"), CredentialsRef: ref("v1 Secret garden-dev/shared")})
+	add(&securityv1alpha1.CredentialsBinding{ObjectMeta: meta("garden-dev", "binding"),
+		CredentialsRef: ref("v1 Secret garden-dev/shared")})
 	add(&gardencorev1.ControllerDeployment{ObjectMeta: meta("", "extension"), Helm: &gardencorev1.HelmControllerDeployment{
 		OCIRepository: &gardencorev1.OCIRepository{PullSecretRef: &corev1.LocalObjectReference{Name: "pull"}}}})
-	add(&corev1.ServiceAccount{ObjectMeta: meta("garden", "gardenlet-bootstrap-"+last), Secrets: []corev1.ObjectReference{{Name: "token"}}})
+	add(&corev1.ServiceAccount{ObjectMeta: meta("garden", "gardenlet-bootstrap-"+last),
+		Secrets: []corev1.ObjectReference{{Name: "token"}}})
 	request := Vertex{Kind: KindCertificateSigningRequest, Name: "request"}
 	all = append(all, benchObject{request, []Edge{{request, seed(l.seed(0))}}})
 	for i := range l.shoots {
@@ -166,7 +169,8 @@ func (l benchLandscape) objects() (all []benchObject) {
 		shoot := l.shoot(i, name)
 		add(shoot)
 		entry := &gardencorev1beta1.BackupEntry{ObjectMeta: meta("garden-dev", "shoot--dev--"+shoot.Name)}
-		entry.OwnerReferences = []metav1.OwnerReference{{APIVersion: "core.gardener.cloud/v1beta1", Kind: "Shoot", Name: shoot.Name}}
+		entry.OwnerReferences = []metav1.OwnerReference{
+			{APIVersion: "core.gardener.cloud/v1beta1", Kind: "Shoot", Name: shoot.Name}}
 		entry.Spec.BucketName, entry.Spec.SeedName, entry.Status.SeedName = "bucket-"+name, &name, &name
 		add(entry)
 	}

@@ -71,6 +71,6 @@ func TestUpgrade(t *testing.T) {
 	if got != "changed\n640\nremoved" {
 		t.Errorf("what was changed by hand is %q", got)
 	}
-	gardenlite(t, l.dir, "stack", "describe", "mysql", "--namespace", "infra").OK(t).Shows(t, "Ready")
+	gardenlite(t, l.dir, "stack", "describe", "mysql", "--namespace", "infra").OK(t).Shows(t, "READY        True")
 	gardenlite(t, l.dir, "shoot", "delete", "dev/old", "--yes", "--wait").OK(t)
 }

@@ -21,8 +21,9 @@ func inTurn(t *testing.T, turns ...turn) {
 // TestOneSeed has the tests that count what is in a landscape with one seed, or restart it.
 func TestOneSeed(t *testing.T) {
 	t.Parallel()
-	l := newLandscape(t)
+	l := newLandscape(t, "--resource-admission-configuration", limitsFile(t))
 	inTurn(t,
+		turn{"limits of resources", l.resourceLimits},
 		turn{"the deletion of Shoots leaves nothing", l.shootDeletionLeavesNothing},
 		turn{"policies of extensions", l.followPolicies},
 		turn{"an extension in use", l.registrationInUseStays},

@@ -52,7 +52,9 @@ kube-apiserver, in --data-dir (default $XDG_STATE_HOME/gardenlite/admission-cont
 	f.StringVar(&c.ClientCAFile, "client-ca-file", "", "authorities of those who may ask; with certificates of its own, its own authority")
 	f.BoolVar(&c.Debug, "debug", false, "serve the page with the graph of dependencies")
 	f.StringVar(&c.WriteConfig, "write-config", "", "folder to write the files to that the garden's kube-apiserver needs")
-	f.BoolVar(&c.Install, "install", false, "write the ValidatingWebhookConfiguration into the garden, as the user of --kubeconfig")
+	f.BoolVar(&c.Install, "install", false, "write the configurations of the webhooks into the garden, as the user of --kubeconfig")
+	f.StringVar(&c.ResourceAdmission, resourceAdmissionFlag, "", resourceAdmissionUsage)
+	_ = cmd.MarkFlagFilename(resourceAdmissionFlag)
 	for _, name := range []string{"kubeconfig", "tls-cert-file", "tls-private-key-file", "tls-ca-file", "client-ca-file"} {
 		_ = cmd.MarkFlagFilename(name)
 	}
@@ -122,10 +124,10 @@ func printAdmission(g *globals, s server.StandaloneStatus) {
 		fmt.Fprintln(g.out, "Put there a client certificate that --client-ca-file has signed:", file)
 	}
 	if s.Installed {
-		fmt.Fprintln(g.out, "\nThe ValidatingWebhookConfiguration is installed.")
+		fmt.Fprintln(g.out, "\nThe configurations of the webhooks are installed.")
 	} else {
 		fmt.Fprintln(g.out,
-			"\nThe ValidatingWebhookConfiguration is not installed: do it with --install, once the kube-apiserver has these flags.")
+			"\nThe configurations of the webhooks are not installed: do it with --install, once the kube-apiserver has these flags.")
 	}
 	fmt.Fprintln(g.err, "Ctrl-C stops it.")
 }

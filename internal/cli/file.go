@@ -19,7 +19,7 @@ import (
 var fileKeys = []string{"name", "data-dir", "port", "bind-address", "seeds", "datastore", "apply", "run-image",
 	"controllers", "ready-timeout", "log-format", "verbose",
 	"shoot-admin-kubeconfig-max-expiration", "shoot-viewer-kubeconfig-max-expiration", "shoot-kubeconfig-key-algorithm",
-	"bastion-time-to-live", "bastion-max-lifetime"}
+	"bastion-time-to-live", "bastion-max-lifetime", resourceAdmissionFlag}
 
 // maxFileBytes is the largest size of a landscape file.
 const maxFileBytes = 1 << 20
@@ -93,7 +93,7 @@ func asFlagValues(value any) ([]string, error) {
 func fromFolderOf(file, key, value string) string {
 	before, path, after := "", value, ""
 	switch key {
-	case "apply", "data-dir":
+	case "apply", "data-dir", resourceAdmissionFlag:
 	case "run-image": // REFERENCE=PROGRAM [ARGUMENT…]
 		reference, program, _ := strings.Cut(value, "=")
 		before, path = reference+"=", strings.TrimSpace(program)

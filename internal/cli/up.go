@@ -25,6 +25,13 @@ import (
 	"github.com/gardenlite/gardenlite/internal/usage"
 )
 
+// The flag of commands that run an admission controller.
+const (
+	resourceAdmissionFlag  = "resource-admission-configuration"
+	resourceAdmissionUsage = "file with limits of the sizes and numbers of resources, as resourceAdmissionConfiguration of Gardener's " +
+		"admission controller"
+)
+
 type upFlags struct {
 	config     landscape.Config
 	detach     bool
@@ -40,6 +47,7 @@ type upFlags struct {
 var optionFlags = []string{
 	"bind-address", "seeds", "apply", "run-image", "controllers", "audit-log", "shoot-admin-kubeconfig-max-expiration",
 	"shoot-viewer-kubeconfig-max-expiration", "shoot-kubeconfig-key-algorithm", "bastion-time-to-live", "bastion-max-lifetime",
+	resourceAdmissionFlag,
 }
 
 // readOptions records which flags were set, and the values of optionFlags.
@@ -123,6 +131,8 @@ On a landscape that is running already, up says so and ends with 0, or with 1 if
 		"file for the audit log of the garden's API server: who asked for what, nothing of what was in it; those of seeds go to FILE.seed-NAME")
 	_ = f.MarkHidden("audit-log")
 	_ = cmd.MarkFlagFilename("audit-log")
+	f.StringVar(&c.ResourceAdmission, resourceAdmissionFlag, "", resourceAdmissionUsage)
+	_ = cmd.MarkFlagFilename(resourceAdmissionFlag)
 	f.DurationVar(&c.Kubeconfigs.MaxAdmin, "shoot-admin-kubeconfig-max-expiration", landscape.DefaultMaxKubeconfigExpiration,
 		"how long kubeconfigs for administrators of shoots are valid at most (1h to 2^32 seconds)")
 	f.DurationVar(&c.Kubeconfigs.MaxViewer, "shoot-viewer-kubeconfig-max-expiration", landscape.DefaultMaxKubeconfigExpiration,

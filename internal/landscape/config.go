@@ -14,6 +14,7 @@ import (
 
 	"k8s.io/utils/clock"
 
+	"github.com/gardenlite/gardenlite/internal/authz/server"
 	"github.com/gardenlite/gardenlite/internal/control"
 	"github.com/gardenlite/gardenlite/internal/controlplane/kubecontrollers"
 	"github.com/gardenlite/gardenlite/internal/datastore"
@@ -81,6 +82,9 @@ type Config struct {
 	// AuditLog, if set, is the file of the audit log of the garden's API server. The audit logs of seeds are in
 	// files beside it, with the suffix .seed-NAME.
 	AuditLog string
+	// ResourceAdmission, if set, is a file with limits of resources: a resourceAdmissionConfiguration of Gardener's
+	// admission controller.
+	ResourceAdmission string
 	// SeedMonitorPeriod is the age of a gardenlet's lease from which on its Seed is Unknown.
 	SeedMonitorPeriod time.Duration
 	// Kubeconfigs configures the kubeconfigs that the garden issues for Shoots: their maximum validity and their
@@ -95,6 +99,8 @@ type Config struct {
 	Clock clock.WithTicker
 	// OnEvent is called for every step of the start, from one goroutine at a time.
 	OnEvent func(control.Event)
+
+	limits *server.Limits // those of ResourceAdmission
 }
 
 var nameForm = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]{0,38}[a-z0-9])?$`)
@@ -146,6 +152,11 @@ func (c *Config) validate() error {
 		checkRange("bastion-time-to-live", c.BastionTimeToLive, operations.MinTimeToLive, operations.MaxTimeToLive),
 		checkRange("bastion-max-lifetime", c.BastionMaxLifetime, controllermanager.MinMaxLifetime, controllermanager.MaxMaxLifetime),
 		control.ValidateLogFormat(c.LogFormat))
+	if c.ResourceAdmission != "" {
+		var err error
+		c.limits, err = server.ReadLimits(c.ResourceAdmission)
+		check(err == nil, "--resource-admission-configuration: %w", err)
+	}
 	err := datastore.Config{Endpoint: c.Datastore}.Validate()
 	check(err == nil, "--datastore: %w", err)
 	err = kubecontrollers.ValidateSelect(c.Controllers, controllerNames()...)

@@ -28,6 +28,22 @@ func (g *Graph) Path(from Vertex, seed string) []Vertex {
 	return slices.Compact(path) // a relay has the same vertex as the node before it
 }
 
+// Next returns the vertices to which edges lead from this one, each once.
+func (g *Graph) Next(from Vertex) []Vertex {
+	g.mu.RLock()
+	defer g.mu.RUnlock()
+	n := g.vertices[from]
+	if n == nil {
+		return nil
+	}
+	next := make([]Vertex, 0, len(n.out))
+	for _, e := range n.out {
+		next = append(next, e.to.Vertex)
+	}
+	slices.SortFunc(next, Vertex.Compare)
+	return slices.Compact(next)
+}
+
 // Snapshot is a sorted copy of the whole graph.
 type Snapshot struct {
 	Vertices []SnapshotVertex `json:"vertices"`

@@ -65,8 +65,10 @@ type StandaloneConfig struct {
 	Debug bool
 	// WriteConfig, if set, is the folder to which the files for the API server are written.
 	WriteConfig string
-	// Install writes the ValidatingWebhookConfiguration to the garden.
+	// Install writes the configurations of the webhooks to the garden.
 	Install bool
+	// ResourceAdmission, if set, is the file with the limits of resources.
+	ResourceAdmission string
 	// OnReady is called when the controller serves, OnWait with the resources for which it waits.
 	OnReady func(StandaloneStatus)
 	OnWait  func(missing string)
@@ -187,9 +189,16 @@ func (a *Standalone) prepare(ctx context.Context, listener net.Listener) (*Contr
 			return nil, status, fmt.Errorf("--write-config: %w", err)
 		}
 	}
+	var limits *Limits
+	if a.cfg.ResourceAdmission != "" {
+		var err error
+		if limits, err = ReadLimits(a.cfg.ResourceAdmission); err != nil {
+			return nil, status, fmt.Errorf("--resource-admission-configuration: %w", err)
+		}
+	}
 	cfg := Config{
 		REST: a.garden, Listener: listener, CertFile: a.cert, KeyFile: a.key, CAPEM: a.caPEM, ClientCAs: a.clients,
-		Debug: a.cfg.Debug, Log: klog.Background().WithName(name),
+		Debug: a.cfg.Debug, Limits: limits, Log: klog.Background().WithName(name),
 	}
 	if a.client.User != "" {
 		cfg.ClientNames = []string{a.client.User} // the authority also signs for other users
@@ -201,7 +210,7 @@ func (a *Standalone) prepare(ctx context.Context, listener net.Listener) (*Contr
 	status.Page = controller.GraphURL()
 	if a.cfg.Install {
 		// Before the authorizer allows anything: the restriction checks what is then written.
-		if err := Install(ctx, a.garden, status.URL, a.caPEM); err != nil {
+		if err := Install(ctx, a.garden, status.URL, a.caPEM, limits); err != nil {
 			return nil, status, err
 		}
 		status.Installed = true

@@ -2,6 +2,7 @@ package server
 
 import (
 	"context"
+	"maps"
 	"path/filepath"
 	"slices"
 	"testing"
@@ -216,7 +217,8 @@ func authorizationCondition(t *testing.T) func(person) bool {
 // restrictionCondition evaluates the condition in the ValidatingWebhookConfiguration like the API server.
 func restrictionCondition(t *testing.T) func(person) bool {
 	t.Helper()
-	hook := Configuration("https://127.0.0.1:4711", []byte("authority")).Webhooks[0]
+	validating, _ := Configurations("https://127.0.0.1:4711", []byte("authority"), nil)
+	hook := validating.Webhooks[0]
 	var expressions []plugincel.ExpressionAccessor
 	for _, c := range hook.MatchConditions {
 		expressions = append(expressions, &matchconditions.MatchCondition{Name: c.Name, Expression: c.Expression})
@@ -241,7 +243,8 @@ func restrictionCondition(t *testing.T) func(person) bool {
 
 // TestConfiguration checks that the configuration has the rules of the restriction, and the address and authority.
 func TestConfiguration(t *testing.T) {
-	hook := Configuration("https://127.0.0.1:4711", []byte("authority")).Webhooks[0]
+	validating, _ := Configurations("https://127.0.0.1:4711", []byte("authority"), nil)
+	hook := validating.Webhooks[0]
 	if *hook.ClientConfig.URL != "https://127.0.0.1:4711"+webhook.RestrictionPath || string(hook.ClientConfig.CABundle) != "authority" {
 		t.Errorf("client: %v", hook.ClientConfig)
 	}
@@ -266,12 +269,48 @@ func TestConfiguration(t *testing.T) {
 	}
 }
 
+// TestConfigurations checks that the configurations have the webhooks that Gardener v1.149 has in
+// pkg/component/gardener/admissioncontroller/webhooks.go, except those for self-hosted Shoots, and that each fails closed.
+func TestConfigurations(t *testing.T) {
+	validating, mutating := Configurations("", []byte("authority"), &Limits{})
+	paths := map[string]string{}
+	for _, w := range validating.Webhooks {
+		paths[w.Name] = *w.ClientConfig.Service.Path
+		if *w.FailurePolicy != admissionregistrationv1.Fail || *w.TimeoutSeconds != 10 {
+			t.Errorf("%s: %s after %d seconds", w.Name, *w.FailurePolicy, *w.TimeoutSeconds)
+		}
+	}
+	for _, w := range mutating.Webhooks {
+		paths[w.Name] = *w.ClientConfig.Service.Path
+		if *w.FailurePolicy != admissionregistrationv1.Fail || *w.TimeoutSeconds != 10 {
+			t.Errorf("%s: %s after %d seconds", w.Name, *w.FailurePolicy, *w.TimeoutSeconds)
+		}
+	}
+	want := map[string]string{
+		"validate-namespace-deletion.gardener.cloud":  "/webhooks/validate-namespace-deletion",
+		"validate-kubeconfig-secrets.gardener.cloud":  "/webhooks/validate-kubeconfig-secrets",
+		"internal-domain-secret.gardener.cloud":       "/webhooks/admission/validate-internal-domain",
+		"audit-policies.gardener.cloud":               "/webhooks/audit-policies",
+		"authentication-configuration.gardener.cloud": "/webhooks/authentication-configuration",
+		"authorization-configuration.gardener.cloud":  "/webhooks/authorization-configuration",
+		"shoot-kubeconfig-secret-ref.gardener.cloud":  "/webhooks/validate-shoot-kubeconfig-secret-ref",
+		"update-restriction.gardener.cloud":           "/webhooks/update-restriction",
+		"validate-resource-size.gardener.cloud":       "/webhooks/validate-resource-size",
+		"seed-restriction.gardener.cloud":             "/webhooks/admission/seedrestriction",
+		"sync-provider-secret-labels.gardener.cloud":  "/webhooks/sync-provider-secret-labels",
+	}
+	if !maps.Equal(paths, want) {
+		t.Errorf("the webhooks are %v", paths)
+	}
+}
+
 // TestInstall checks that Install overwrites an existing configuration only if it differs.
 func TestInstall(t *testing.T) {
 	client := fake.NewClientset()
 	configurations := client.AdmissionregistrationV1().ValidatingWebhookConfigurations()
 	wanted := func() *admissionregistrationv1.ValidatingWebhookConfiguration {
-		return Configuration("https://127.0.0.1:4711", []byte("authority"))
+		validating, _ := Configurations("https://127.0.0.1:4711", []byte("authority"), nil)
+		return validating
 	}
 	for _, step := range []struct {
 		name   string
@@ -293,7 +332,10 @@ func TestInstall(t *testing.T) {
 			}
 		}
 		client.ClearActions()
-		if err := install(t.Context(), configurations, wanted()); err != nil {
+		same := func(current *admissionregistrationv1.ValidatingWebhookConfiguration) bool {
+			return apiequality.Semantic.DeepEqual(current.Webhooks, wanted().Webhooks)
+		}
+		if err := install(t.Context(), configurations, wanted(), same); err != nil {
 			t.Fatalf("%s: %v", step.name, err)
 		}
 		var writes []string

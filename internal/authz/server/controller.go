@@ -11,6 +11,7 @@ import (
 	"strconv"
 	"time"
 
+	admissioncontrollerconfigv1alpha1 "github.com/gardener/gardener/pkg/apis/config/admissioncontroller/v1alpha1"
 	"github.com/go-logr/logr"
 	"golang.org/x/sync/errgroup"
 	"k8s.io/apimachinery/pkg/util/wait"
@@ -19,6 +20,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/gardenlite/gardenlite/internal/authz/authorizer"
+	"github.com/gardenlite/gardenlite/internal/authz/gardenwebhooks"
 	"github.com/gardenlite/gardenlite/internal/authz/graph"
 	"github.com/gardenlite/gardenlite/internal/authz/graphsync"
 	"github.com/gardenlite/gardenlite/internal/authz/inspect"
@@ -47,9 +49,17 @@ type Config struct {
 	ClientNames []string
 	// Debug enables the page with the graph, for these clients and for a browser with the token in GraphURL.
 	Debug bool
-	Clock clock.Clock
-	Log   logr.Logger
+	// Limits are the limits of the sizes and numbers of resources; none if nil.
+	Limits *Limits
+	Clock  clock.Clock
+	Log    logr.Logger
 }
+
+// Limits are limits of the sizes and numbers of resources.
+type Limits = admissioncontrollerconfigv1alpha1.ResourceAdmissionConfiguration
+
+// ReadLimits reads limits from a file with a resourceAdmissionConfiguration of Gardener's admission controller.
+func ReadLimits(file string) (*Limits, error) { return gardenwebhooks.ReadLimits(file) }
 
 // Controller is an admission controller.
 type Controller struct {
@@ -81,9 +91,14 @@ func New(cfg Config) (*Controller, error) {
 	c.authorizer = authorizer.New(metrics.Measure(c.graph))
 	known := access{authorizer: c.authorizer, graph: c.graph, seeds: c.syncer.Seeds, synced: c.syncer.Current}
 	handler := restriction.New(restriction.NewReader(reader), known, cfg.Clock)
+	webhooks, err := c.webhooks(client)
+	if err != nil {
+		return nil, err
+	}
 	c.server, err = webhook.New(webhook.Config{
 		Authorizer:  absent{waitForGraph(c.authorizer, c.syncer.Seen, reader), c.graph.Has, handler.MayDelete},
 		Restriction: handler,
+		Webhooks:    webhooks,
 		Graph:       c.graph,
 		Synced:      c.syncer.Current,
 		Missing:     c.syncer.Missing,
@@ -98,6 +113,19 @@ func New(cfg Config) (*Controller, error) {
 		Log:         cfg.Log,
 	})
 	return c, err
+}
+
+// webhooks returns the webhooks besides the restriction by their paths.
+func (c *Controller) webhooks(config *rest.Config) (map[string]webhook.Decider, error) {
+	reader, err := gardenwebhooks.NewReader(config)
+	if err != nil {
+		return nil, fmt.Errorf("making the client of the webhooks: %w", err)
+	}
+	all := map[string]webhook.Decider{}
+	for _, w := range gardenwebhooks.All(reader, c.graph, c.cfg.Limits) {
+		all[w.Path] = w
+	}
+	return all, nil
 }
 
 // Run syncs the graph and serves the webhooks until the context ends.

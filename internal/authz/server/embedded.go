@@ -3,6 +3,7 @@ package server
 import (
 	"context"
 	"crypto/x509"
+	"errors"
 	"fmt"
 	"net"
 	"net/http"
@@ -73,10 +74,10 @@ func (e *Embedded) WriteFiles(p *pki.PKI, folder string) ([]string, error) {
 		KeyFile: client.KeyFile}.WriteFiles(folder)
 }
 
-// New returns the controller, and installs the admission webhook with the permissions of admin. It can be called again when
+// New returns the controller, and installs the admission webhooks with the permissions of admin. It can be called again when
 // that controller has ended.
-func (e *Embedded) New(ctx context.Context, config, admin *rest.Config, p *pki.PKI, clk clock.Clock, log logr.Logger) (
-	c *Controller, err error) {
+func (e *Embedded) New(ctx context.Context, config, admin *rest.Config, p *pki.PKI, limits *Limits, clk clock.Clock,
+	log logr.Logger) (c *Controller, err error) {
 	listener, err := e.take()
 	if err != nil {
 		return nil, err
@@ -90,13 +91,14 @@ func (e *Embedded) New(ctx context.Context, config, admin *rest.Config, p *pki.P
 	authorities.AppendCertsFromPEM(p.CAPEM())
 	c, err = New(Config{
 		REST: config, Listener: listener, CAPEM: p.CAPEM(), CertFile: p.ServingCertFile(), KeyFile: p.ServingKeyFile(),
-		ClientCAs: authorities, ClientNames: []string{ClientUser}, Debug: true, Clock: clk, Log: log,
+		ClientCAs: authorities, ClientNames: []string{ClientUser}, Debug: true, Limits: limits, Clock: clk,
+		Log: log,
 	})
 	if err != nil {
 		return nil, err
 	}
 	// Before the authorizer allows anything: the restriction checks what is then written.
-	return c, Install(ctx, admin, "", p.CAPEM())
+	return c, errors.Join(Install(ctx, admin, "", p.CAPEM(), limits), allowCounting(ctx, admin, limits))
 }
 
 // InspectPrefix is the prefix of the paths of InspectHandler.

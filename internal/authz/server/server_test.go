@@ -190,7 +190,7 @@ func TestListensAfterFailure(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel() // the webhook cannot be installed
 	for range 2 {
-		if _, err := embedded.New(ctx, unreachable, unreachable, p, clock.RealClock{}, logr.Discard()); !errors.Is(err, context.Canceled) {
+		if _, err := embedded.New(ctx, unreachable, unreachable, p, nil, clock.RealClock{}, logr.Discard()); !errors.Is(err, context.Canceled) {
 			t.Fatalf("error %v; want %v", err, context.Canceled)
 		}
 	}

@@ -14,34 +14,43 @@ import (
 
 var admissionReviewKind = admissionv1.SchemeGroupVersion.WithKind("AdmissionReview")
 
-// admit answers an AdmissionReview.
-func (s *Server) admit(w http.ResponseWriter, r *http.Request) {
-	var review admissionv1.AdmissionReview
-	err := decode(w, r, maxAdmissionBody, admissionReviewKind, &review, &review.TypeMeta)
-	if err == nil {
-		err = checkRequest(review.Request)
+// Decider decides on admission requests. The response is never nil.
+type Decider interface {
+	Handle(context.Context, *admissionv1.AdmissionRequest) *admissionv1.AdmissionResponse
+}
+
+// admit returns the handler that answers AdmissionReviews at a path.
+func (s *Server) admit(path string, decider Decider) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		var review admissionv1.AdmissionReview
+		err := decode(w, r, maxAdmissionBody, admissionReviewKind, &review, &review.TypeMeta)
+		if err == nil {
+			err = checkRequest(review.Request)
+		}
+		if err != nil {
+			s.fail(w, path, err)
+			return
+		}
+		ctx, cancel := context.WithTimeout(r.Context(), admissionTimeout(r))
+		defer cancel()
+		request := review.Request
+		response := decider.Handle(ctx, request)
+		if response == nil {
+			s.fail(w, path, errors.New("the webhook gave no answer"))
+			return
+		}
+		response.UID = request.UID
+		if response.Result != nil {
+			response.Result.Message = oneLine(response.Result.Message)
+		}
+		if path == RestrictionPath {
+			s.metrics.admission(request, seedidentity.OfAuthentication(request.UserInfo).Type, response.Allowed)
+		}
+		writeJSON(w, admissionv1.AdmissionReview{
+			TypeMeta: metav1.TypeMeta{APIVersion: admissionv1.SchemeGroupVersion.String(), Kind: admissionReviewKind.Kind},
+			Response: response,
+		})
 	}
-	if err != nil {
-		s.fail(w, RestrictionPath, err)
-		return
-	}
-	ctx, cancel := context.WithTimeout(r.Context(), admissionTimeout(r))
-	defer cancel()
-	request := review.Request
-	response := s.config.Restriction.Handle(ctx, request)
-	if response == nil {
-		s.fail(w, RestrictionPath, errors.New("the restriction gave no answer"))
-		return
-	}
-	response.UID = request.UID
-	if response.Result != nil {
-		response.Result.Message = oneLine(response.Result.Message)
-	}
-	s.metrics.admission(request, seedidentity.OfAuthentication(request.UserInfo).Type, response.Allowed)
-	writeJSON(w, admissionv1.AdmissionReview{
-		TypeMeta: metav1.TypeMeta{APIVersion: admissionv1.SchemeGroupVersion.String(), Kind: admissionReviewKind.Kind},
-		Response: response,
-	})
 }
 
 func checkRequest(request *admissionv1.AdmissionRequest) error {

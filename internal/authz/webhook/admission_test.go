@@ -101,7 +101,7 @@ func FuzzAdmissionReview(f *testing.F) {
 		request := httptest.NewRequest(http.MethodPost, RestrictionPath, strings.NewReader(string(body)))
 		request.Header.Set("Content-Type", mediaTypeJSON)
 		recorder := httptest.NewRecorder()
-		s.admit(recorder, request)
+		s.admit(RestrictionPath, s.config.Restriction)(recorder, request)
 		if !asked && (recorder.Code < 400 || recorder.Code >= 500) {
 			t.Fatalf("status %d although the restriction was not asked", recorder.Code)
 		}

@@ -15,7 +15,6 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
-	admissionv1 "k8s.io/api/admission/v1"
 	"k8s.io/apiserver/pkg/authorization/authorizer"
 
 	"github.com/gardenlite/gardenlite/internal/authz/graph"
@@ -48,11 +47,6 @@ const (
 	concurrentGraphRender = 1
 )
 
-// Restriction decides on admission requests, like *restriction.Handler.
-type Restriction interface {
-	Handle(context.Context, *admissionv1.AdmissionRequest) *admissionv1.AdmissionResponse
-}
-
 // Snapshotter provides the graph for the debug page, like *graph.Graph.
 type Snapshotter interface {
 	Snapshot() graph.Snapshot
@@ -62,8 +56,10 @@ type Snapshotter interface {
 type Config struct {
 	// Authorizer answers SubjectAccessReviews.
 	Authorizer authorizer.Authorizer
-	// Restriction answers AdmissionReviews.
-	Restriction Restriction
+	// Restriction answers AdmissionReviews, like *restriction.Handler.
+	Restriction Decider
+	// Webhooks are further admission webhooks by their paths. They answer only while the graph is current.
+	Webhooks map[string]Decider
 	// Graph is the graph for the debug page.
 	Graph Snapshotter
 	// Synced reports whether the graph is complete and current. Otherwise, authorizations are not answered.
@@ -143,7 +139,10 @@ func New(config Config) (*Server, error) {
 func (s *Server) routes() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("POST "+AuthorizationPath, s.identified(s.limited(AuthorizationPath, s.config.MaxAuthorizations, s.authorize)))
-	mux.HandleFunc("POST "+RestrictionPath, s.identified(s.limited(RestrictionPath, s.config.MaxAdmissions, s.admit)))
+	mux.HandleFunc("POST "+RestrictionPath, s.identified(s.limited(RestrictionPath, s.config.MaxAdmissions, s.admit(RestrictionPath, s.config.Restriction))))
+	for path, decider := range s.config.Webhooks {
+		mux.HandleFunc("POST "+path, s.identified(s.limited(path, s.config.MaxAdmissions, s.synced(path, s.admit(path, decider)))))
+	}
 	mux.HandleFunc("GET "+MetricsPath, s.scraped(s.metrics.handler().ServeHTTP))
 	mux.HandleFunc("GET "+HealthPath, func(w http.ResponseWriter, _ *http.Request) { writeText(w, http.StatusOK, "ok") })
 	mux.HandleFunc("GET "+ReadyPath, s.ready)
@@ -228,7 +227,8 @@ func (s *Server) recovered(next http.Handler) http.Handler {
 		defer func() {
 			if p := recover(); p != nil && p != http.ErrAbortHandler { //nolint:errorlint // the very value is compared
 				s.config.Log.Error(fmt.Errorf("panic: %v", p), "A webhook request failed", "path", r.URL.Path, "stack", string(debug.Stack()))
-				if path := r.URL.Path; path == AuthorizationPath || path == RestrictionPath { // other paths must not become labels
+				path := r.URL.Path
+				if _, known := s.config.Webhooks[path]; known || path == AuthorizationPath || path == RestrictionPath { // others must not become labels
 					s.metrics.failure(path, http.StatusInternalServerError)
 				}
 				writeText(w, http.StatusInternalServerError, "internal error")
@@ -244,6 +244,18 @@ func (s *Server) ready(w http.ResponseWriter, _ *http.Request) {
 		return
 	}
 	writeText(w, http.StatusOK, "ok")
+}
+
+// synced refuses requests while the graph is not current.
+func (s *Server) synced(path string, next http.HandlerFunc) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		if !s.config.Synced() {
+			s.metrics.failure(path, http.StatusServiceUnavailable)
+			writeText(w, http.StatusServiceUnavailable, s.notReady())
+			return
+		}
+		next(w, r)
+	}
 }
 
 func (s *Server) notReady() string {

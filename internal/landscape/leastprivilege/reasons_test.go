@@ -18,6 +18,9 @@ const (
 	moved     = "internal/garden/controllermanager/shootstatefinalizer, when a shoot moves: TestKeepsDuringMigration"
 	ended     = "internal/garden/controllermanager/bastion, when a Bastion comes to its end: TestDeletes"
 	existing  = "internal/authz/restriction, when a creation is refused, to see whether the object exists: TestReadRules"
+	bindings  = "internal/authz/gardenwebhooks, for a Secret to which a binding refers: TestProviderLabels"
+	projects  = "internal/authz/gardenwebhooks, when a namespace of a Project is deleted: TestNamespaceDeletion"
+	domains   = "internal/authz/gardenwebhooks, when a Secret with the internal domain is created: TestInternalDomainSecret"
 	referred  = "internal/authz/restriction, when a gardenlet refers to a WorkloadIdentity: TestReferenceToWorkloadIdentity"
 	identity  = "internal/seed/gardenlet/controller/seed, in a cluster that is not gardenlite's own: TestInTheSeed"
 	restored  = "internal/seed/gardenlet/controller/backupentry, when a shoot has moved here: TestMove"
@@ -50,6 +53,11 @@ func unseenReasons() map[string]map[string]string {
 		}),
 		Scheduler: elected("gardener-scheduler-leader-election", map[string]string{}),
 		Admission: {
+			"get credentialsbindings.security.gardener.cloud":    bindings,
+			"get secretbindings.core.gardener.cloud":             bindings,
+			"get namespaces":                                     projects,
+			"get projects.core.gardener.cloud":                   projects,
+			"list secrets":                                       domains,
 			"get bastions.operations.gardener.cloud":             existing,
 			"get certificatesigningrequests.certificates.k8s.io": existing,
 			"get clusterrolebindings.rbac.authorization.k8s.io":  existing,

@@ -1,0 +1,107 @@
+package gardenapi
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// TestWebhooks checks that the webhooks of Gardener's admission controller answer the administrator, each once: what they
+// decide on is in internal/authz/gardenwebhooks.
+func TestWebhooks(t *testing.T) {
+	t.Parallel()
+	namespace := prepareProject(t, "hooks")
+	var shoot *unstructured.Unstructured
+	for _, obj := range validObjects(t, "hooks") {
+		made, err := client(obj, infoOf(t, obj.GetKind())).Create(t.Context(), obj, created)
+		must(t, err)
+		if made.GetKind() == "Shoot" {
+			shoot = made
+		}
+	}
+	refused := func(webhook, reason string, err error) {
+		t.Helper()
+		prefix := `admission webhook "` + webhook + `.gardener.cloud" denied the request: `
+		if err == nil || !strings.HasPrefix(err.Error(), prefix) || !strings.Contains(err.Error(), reason) {
+			t.Errorf("%s answers %v, want %q", webhook, err, reason)
+		}
+	}
+	secrets, configMaps := kube.CoreV1().Secrets(namespace), kube.CoreV1().ConfigMaps(namespace)
+	patch := func(value any) []byte {
+		data, err := json.Marshal(value)
+		must(t, err)
+		return data
+	}
+	patchShoot := func(kubeAPIServer map[string]any) error {
+		_, err := client(shoot, infoOf(t, "Shoot")).Patch(t.Context(), shoot.GetName(), types.MergePatchType, patch(map[string]any{
+			"spec": map[string]any{"kubernetes": map[string]any{"kubeAPIServer": kubeAPIServer}}}), metav1.PatchOptions{})
+		return err
+	}
+
+	err := kube.CoreV1().Namespaces().Delete(t.Context(), namespace, metav1.DeleteOptions{})
+	refused("validate-namespace-deletion", `you must delete the corresponding project "hooks"`, err)
+	if !apierrors.IsForbidden(err) {
+		t.Errorf("the deletion of the namespace is refused with %v", err)
+	}
+
+	_, err = secrets.Create(t.Context(), &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "kubeconfig"}, StringData: map[string]string{
+		"kubeconfig": `{"apiVersion": "v1", "kind": "Config", "users": [{"name": "u", "user": {"exec": {"command": "id"}}}]}`}}, created)
+	refused("validate-kubeconfig-secrets", "exec configurations are not supported", err)
+
+	policy := map[string]any{"auditConfig": map[string]any{"auditPolicy": map[string]any{"configMapRef": map[string]any{"name": "policy"}}}}
+	refusedPolicy := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "policy"}, Data: map[string]string{"policy": "{}"}}
+	_, err = configMaps.Create(t.Context(), refusedPolicy, created)
+	must(t, err)
+	refused("audit-policies", "failed to decode the provided audit policy", patchShoot(policy))
+	validPolicy := refusedPolicy.DeepCopy()
+	validPolicy.Data["policy"] = `{"apiVersion": "audit.k8s.io/v1", "kind": "Policy", "rules": [{"level": "None"}]}`
+	_, err = configMaps.Update(t.Context(), validPolicy, metav1.UpdateOptions{})
+	must(t, err)
+	must(t, patchShoot(policy))
+	_, err = configMaps.Update(t.Context(), refusedPolicy, metav1.UpdateOptions{})
+	refused("audit-policies", "failed to decode the provided audit policy", err)
+
+	_, err = configMaps.Create(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "config"},
+		Data: map[string]string{"config.yaml": "{}"}}, created)
+	must(t, err)
+	refused("authentication-configuration", "failed to decode the provided authentication configuration",
+		patchShoot(map[string]any{"structuredAuthentication": map[string]any{"configMapName": "config"}}))
+	_, err = secrets.Create(t.Context(), &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "authorizer"},
+		StringData: map[string]string{"kubeconfig": `{"apiVersion": "v1", "kind": "Config"}`}}, created)
+	must(t, err)
+	authorization := func(configMap string) map[string]any {
+		return map[string]any{"structuredAuthorization": map[string]any{"configMapName": configMap,
+			"kubeconfigs": []any{map[string]any{"authorizerName": "hook", "secretName": "authorizer"}}}}
+	}
+	refused("authorization-configuration", "failed to decode the provided authorization configuration", patchShoot(authorization("config")))
+	_, err = configMaps.Create(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "authorization"}, Data: map[string]string{
+		"config.yaml": `{"apiVersion": "apiserver.config.k8s.io/v1beta1", "kind": "AuthorizationConfiguration", "authorizers": [{
+			"type": "Webhook", "name": "hook", "webhook": {"timeout": "3s", "subjectAccessReviewVersion": "v1", "authorizedTTL": "30s",
+			"unauthorizedTTL": "30s", "matchConditionSubjectAccessReviewVersion": "v1", "failurePolicy": "Deny"}}]}`}}, created)
+	must(t, err)
+	must(t, patchShoot(authorization("authorization")))
+	_, err = secrets.Patch(t.Context(), "authorizer", types.MergePatchType, patch(map[string]any{"data": map[string]any{"kubeconfig": nil}}),
+		metav1.PatchOptions{})
+	refused("shoot-kubeconfig-secret-ref", "secret is in use by shoots: ["+shoot.GetName()+"]", err)
+
+	restricted := map[string]string{"gardener.cloud/update-restriction": "true"}
+	_, err = configMaps.Create(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "restricted", Labels: restricted}}, created)
+	refused("update-restriction", `user "gardenlite:admin" is not allowed to CREATE system configmaps`, err)
+
+	_, err = kube.CoreV1().Secrets("garden").Create(t.Context(), &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "hooks-domain",
+		Labels: map[string]string{"role": "internal-domain"}}}, created)
+	refused("internal-domain-secret", "domain secret has no annotations", err)
+
+	secret, err := secrets.Patch(t.Context(), "credentials", types.MergePatchType,
+		patch(map[string]any{"metadata": map[string]any{"labels": map[string]any{"provider.shoot.gardener.cloud/other": "true"}}}), metav1.PatchOptions{})
+	must(t, err)
+	if secret.Labels["provider.shoot.gardener.cloud/local"] != "true" || secret.Labels["provider.shoot.gardener.cloud/other"] != "" {
+		t.Errorf("the Secret to which a binding refers has the labels %v", secret.Labels)
+	}
+}

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"text/tabwriter"
+	"unicode"
 
 	"github.com/spf13/cobra"
 	"sigs.k8s.io/yaml"
@@ -45,12 +46,38 @@ func printAs(out io.Writer, format string, value any, printText func()) error {
 	return nil
 }
 
+// plain replaces the characters of a text that a terminal would obey instead of showing: it may come from a cluster.
+func plain(text string) string {
+	return strings.Map(func(r rune) rune {
+		switch {
+		case unicode.IsSpace(r):
+			return ' '
+		case unicode.IsPrint(r):
+			return r
+		}
+		return unicode.ReplacementChar // control characters, and those that change the direction of what follows
+	}, text)
+}
+
+// plainLines is plain for a text of several lines.
+func plainLines(text string) string {
+	lines := strings.Split(text, "\n")
+	for i, line := range lines {
+		lines[i] = plain(line)
+	}
+	return strings.Join(lines, "\n")
+}
+
 // table prints rows below a header, in which " | " separates the columns.
 func table(out io.Writer, header string, rows [][]string) {
 	w := tabwriter.NewWriter(out, 0, 0, 3, ' ', 0)
 	fmt.Fprintln(w, strings.ReplaceAll(header, " | ", "\t"))
 	for _, row := range rows {
-		fmt.Fprintln(w, strings.Join(row, "\t"))
+		cells := make([]string, len(row))
+		for i, cell := range row {
+			cells[i] = plain(cell)
+		}
+		fmt.Fprintln(w, strings.Join(cells, "\t"))
 	}
 	_ = w.Flush() // the output keeps its first error
 }

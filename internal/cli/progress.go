@@ -98,6 +98,7 @@ func (p *progress) fail(err error) {
 
 // line prints a step that is done.
 func (p *progress) line(text string) {
+	text = plain(text)
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	start, mark := "", "✔"
@@ -112,6 +113,7 @@ func (p *progress) line(text string) {
 
 // say shows the current step: behind the title of the live line or, without one, in a line of its own.
 func (p *progress) say(text string) {
+	text = plain(text)
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.live {

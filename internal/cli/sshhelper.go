@@ -44,7 +44,7 @@ func newSSHHelper(g *globals) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			report := func(err error) { fmt.Fprintf(g.err, "gardenlite: %v\r\n", err) }
+			report := func(err error) { fmt.Fprintf(g.err, "gardenlite: %s\r\n", plain(err.Error())) }
 			return client.Proxy(cmd.Context(), key, net.JoinHostPort(args[1], args[2]), g.in, g.out, report)
 		},
 	})

@@ -122,7 +122,7 @@ func (s *sshFlags) delete(ctx context.Context, g *globals, client *sshclient.Cli
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), deletionTimeout)
 	defer cancel()
 	if err := client.Delete(ctx, bastion); err != nil {
-		fmt.Fprintln(g.err, "gardenlite:", err)
+		fmt.Fprintln(g.err, "gardenlite:", plain(err.Error()))
 	}
 }
 
@@ -169,7 +169,7 @@ func (s *sshFlags) prepare(ctx context.Context, g *globals, client *sshclient.Cl
 // open connects to the node and runs the session. Meanwhile it keeps the bastion alive.
 func (s *sshFlags) open(ctx context.Context, g *globals, client *sshclient.Client, target *sshclient.OpenSSH) error {
 	ctx, cancel := context.WithCancel(ctx)
-	report := func(err error) { fmt.Fprintf(g.err, "gardenlite: %v\r\n", err) }
+	report := func(err error) { fmt.Fprintf(g.err, "gardenlite: %s\r\n", plain(err.Error())) }
 	var wg sync.WaitGroup
 	defer wg.Wait()
 	defer cancel()

@@ -176,8 +176,8 @@ func Endpoint(bastion *operationsv1alpha1.Bastion) (string, error) {
 		if problems := validation.IsDNS1123Subdomain(host); len(problems) > 0 {
 			return "", fmt.Errorf("the bastion %s has the host name %q: %s", bastion.Name, host, strings.Join(problems, ", "))
 		}
-	} else if _, err := netip.ParseAddr(host); err != nil {
-		return "", fmt.Errorf("the bastion %s has an invalid address: %w", bastion.Name, err)
+	} else if _, err := netip.ParseAddr(host); err != nil || !isAddress(host) {
+		return "", fmt.Errorf("the bastion %s has the invalid address %q", bastion.Name, host)
 	}
 	port = cmp.Or(port, sshPort)
 	if number, err := strconv.ParseUint(port, 10, 16); err != nil || number == 0 {

@@ -6,16 +6,19 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"net/netip"
 	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
+	"unicode"
 
 	corev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
 	operationsv1alpha1 "github.com/gardener/gardener/pkg/apis/operations/v1alpha1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/gardenlite/gardenlite/internal/fsutil"
@@ -82,6 +85,9 @@ func (c *Client) MakeDir(ctx context.Context, dir string) error {
 
 // Write writes the keys and the configuration into the folder, which must exist.
 func (o *OpenSSH) Write() error {
+	if err := o.validate(); err != nil {
+		return err
+	}
 	if o.Key.File == "" {
 		o.Key.File = filepath.Join(o.Dir, fileBastionKey)
 		if err := writeFile(o.Key.File, o.Key.PEM); err != nil {
@@ -96,6 +102,38 @@ func (o *OpenSSH) Write() error {
 		return err
 	}
 	return writeFile(o.ConfigFile(), []byte(config))
+}
+
+// validate refuses values that are not names, addresses and paths. They come from clusters, and OpenSSH would read a line
+// break as the end of an option, and run the command of the next one.
+func (o *OpenSSH) validate() error {
+	if _, err := Endpoint(o.Bastion); err != nil {
+		return err
+	}
+	names := []string{o.Network, o.Bastion.Namespace, o.Bastion.Name, string(o.Bastion.UID)}
+	for _, node := range append(slices.Clone(o.Nodes), o.Node) {
+		names = append(names, node.Name)
+		if node.Address != "" && !isAddress(node.Address) {
+			return fmt.Errorf("node %q has %q as its address", node.Name, node.Address)
+		}
+	}
+	for _, name := range names {
+		if len(validation.IsDNS1123Subdomain(name)) > 0 {
+			return fmt.Errorf("%q cannot be a name in a configuration of ssh", name)
+		}
+	}
+	for _, path := range append(slices.Clone(o.Helper), o.Dir, o.Key.File) {
+		if strings.ContainsFunc(path, func(r rune) bool { return r == '"' || !unicode.IsPrint(r) }) {
+			return fmt.Errorf("the path %q cannot be in a configuration of ssh", path)
+		}
+	}
+	return nil
+}
+
+// isAddress reports whether the text is an IP address or a host name. The zone of an IPv6 address can be any text.
+func isAddress(text string) bool {
+	ip, err := netip.ParseAddr(text)
+	return err == nil && ip.Zone() == "" || err != nil && len(validation.IsDNS1123Subdomain(text)) == 0
 }
 
 // WriteNodeKeys writes the keys of the nodes into the folder of a bastion. Without a rotation, both files have the same

@@ -51,6 +51,39 @@ func TestCommandLines(t *testing.T) {
 	}
 }
 
+// TestHostileNames checks that what a gardenlet or a node says does not become an option of ssh.
+func TestHostileNames(t *testing.T) {
+	const command = "\nMatch exec \"touch /tmp/owned\""
+	for name, change := range map[string]func(*OpenSSH){
+		"technical ID":           func(o *OpenSSH) { o.Network += command },
+		"name of a node":         func(o *OpenSSH) { o.Nodes[1].Name += command },
+		"node that is an option": func(o *OpenSSH) { o.Node.Name = "-oProxyCommand=id" },
+		"address of a node":      func(o *OpenSSH) { o.Nodes[0].Address = "10.0.0.2" + command },
+		"zone of a node":         func(o *OpenSSH) { o.Nodes[0].Address = "fe80::1%" + command },
+		"zone of the bastion":    func(o *OpenSSH) { o.Bastion.Status.Ingress.IP = "fe80::1%" + command },
+		"host of the bastion": func(o *OpenSSH) {
+			o.Bastion.Status.Ingress = &corev1.LoadBalancerIngress{Hostname: "a" + command}
+		},
+		"port of the bastion":    func(o *OpenSSH) { o.Bastion.Annotations[annotationSSHPort] = "22" + command },
+		"name of the bastion":    func(o *OpenSSH) { o.Bastion.Name += command },
+		"project of the bastion": func(o *OpenSSH) { o.Bastion.Namespace += command },
+		"key file":               func(o *OpenSSH) { o.Key.File = "/a" + command },
+		"folder":                 func(o *OpenSSH) { o.Dir += command; _ = os.MkdirAll(o.Dir, 0o700) },
+		"program":                func(o *OpenSSH) { o.Helper[0] += "\"" },
+	} {
+		t.Run(name, func(t *testing.T) {
+			o := sampleWay(t, t.TempDir())
+			change(o)
+			if err := o.Write(); err == nil {
+				t.Error("is written")
+			}
+			if _, err := os.Stat(o.ConfigFile()); err == nil {
+				t.Error("there is a configuration")
+			}
+		})
+	}
+}
+
 // TestConfig verifies that ssh gets the current keys of the nodes before it uses them, and connects through the proxy,
 // which keeps the bastion alive.
 func TestConfig(t *testing.T) {

@@ -346,6 +346,20 @@ func attacksOnIdentities() []attack {
 	}
 }
 
+func technicalID(id string) func(*corev1beta1.Shoot) {
+	return func(s *corev1beta1.Shoot) { s.Status.TechnicalID = id }
+}
+
+func withOwner[T object](kind, name string) func(T) {
+	return func(obj T) {
+		obj.SetOwnerReferences([]metav1.OwnerReference{{APIVersion: "v1", Kind: kind, Name: name, UID: "uid"}})
+	}
+}
+
+func confirmed[T object](obj T) {
+	obj.SetAnnotations(map[string]string{constants.ConfirmationDeletion: "true"})
+}
+
 // attacksOnShoots try to get objects of another seed's shoots, and their Bastions.
 func attacksOnShoots() []attack {
 	evil := gardenletA
@@ -385,6 +399,51 @@ func attacksOnShoots() []attack {
 				{by: evil, resource: shoots, update: shootOn("garden-dev", "on-a", "b"), want: refuse, because: "another seed"},
 				{by: evil, resource: shoots, sub: "status", update: shootOn("garden-dev", "on-a", "a",
 					func(s *corev1beta1.Shoot) { s.Status.SeedName = ptr.To("b") }), want: refuse, because: "status.seedName"},
+			},
+		},
+		{
+			// a sets the technical ID of its new Shoot, which cannot be changed later, to another namespace of the seed, to
+			// that of another Shoot, or to a text that ends a line of the configuration of its user's ssh: PATCH
+			// shoots/status garden-dev/new {"status":{"technicalID":"x\nMatch exec \"…\""}}.
+			name: "technical ID of a Shoot",
+			given: func(w *world) {
+				w.put(namespaces, named("", "garden-dev", func(n *corev1.Namespace) { n.Labels = map[string]string{constants.ProjectName: "dev"} }))
+				w.put(shoots.resource, shootOn("garden-dev", "new", "a", technicalID("")))
+			},
+			steps: []step{
+				{by: evil, resource: shoots, sub: "status", update: shootOn("garden-dev", "new", "a", technicalID("kube-system")),
+					want: refuse, because: "status.technicalID"},
+				{by: evil, resource: shoots, sub: "status", update: shootOn("garden-dev", "new", "a", technicalID("shoot--dev--on-b")),
+					want: refuse, because: "status.technicalID"},
+				{by: evil, resource: shoots, sub: "status", update: shootOn("garden-dev", "new", "a", technicalID("shoot--other--new")),
+					want: refuse, because: "status.technicalID"},
+				{by: evil, resource: shoots, update: shootOn("garden-dev", "new", "a", technicalID("x\nMatch exec \"id\"")),
+					want: refuse, because: "status.technicalID"},
+				{by: evil, resource: shoots, sub: "status", update: shootOn("garden-dev", "new", "a", technicalID("shoot--dev--new")), want: allow},
+				{by: evil, resource: shoots, sub: "status", update: shootOn("garden-dev", "new", "a", technicalID("")), want: refuse,
+					because: "status.technicalID"},
+			},
+		},
+		{
+			// a may not delete a Shoot or a ManagedSeed. It gives it an owner that never existed, so that the garbage
+			// collector deletes it, or one that it may delete, and confirms the deletion: PATCH shoots garden-dev/on-a
+			// {"metadata":{"ownerReferences":[…],"annotations":{"confirmation.gardener.cloud/deletion":"true"}}}.
+			name: "deletion by the garbage collector",
+			steps: []step{
+				{by: evil, resource: shoots, update: shootOn("garden-dev", "on-a", "a", withOwner[*corev1beta1.Shoot]("ConfigMap", "never")),
+					want: refuse, because: "ConfigMap never is not for gardenlets"},
+				{by: evil, resource: shoots, sub: "status", update: shootOn("garden-dev", "on-a", "a", withOwner[*corev1beta1.Shoot]("Secret", "x")),
+					want: refuse, because: "Secret x is not for gardenlets"},
+				{by: evil, resource: shoots, update: shootOn("garden-dev", "on-a", "a", confirmed[*corev1beta1.Shoot]), want: refuse, because: "to confirm"},
+				{by: evil, resource: managedSeeds, update: managedSeed("child", "on-a", withOwner[*seedmanagementv1alpha1.ManagedSeed]("Shoot", "on-a")),
+					want: refuse, because: "Shoot on-a is not for gardenlets"},
+				{by: evil, resource: managedSeeds, update: managedSeed("child", "on-a", confirmed[*seedmanagementv1alpha1.ManagedSeed]),
+					want: refuse, because: "to confirm"},
+				{by: evil, resource: seeds, update: seed("a", withOwner[*corev1beta1.Seed]("Seed", "b")), want: refuse, because: "Seed b is not for"},
+				{by: evil, resource: backupBuckets, update: changed(bucketOf("a"), withOwner[*corev1beta1.BackupBucket]("Seed", "b")), want: refuse,
+					because: "Seed b is not for"},
+				{by: evil, resource: backupEntries, update: entry("on-a--1", "a", "uid-seed-a", "on-a",
+					func(e *corev1beta1.BackupEntry) { e.OwnerReferences[0].UID = "another" }), want: refuse, because: "Shoot on-a is not for"},
 			},
 		},
 		{

@@ -101,6 +101,11 @@ func (h *Handler) restrict(ctx context.Context, identity seedidentity.Identity, 
 	if err := r.decode(rule, req); err != nil {
 		return err
 	}
+	if req.Operation == admissionv1.Update {
+		if err := r.keepsFromDeletion(ctx, rule); err != nil {
+			return err
+		}
+	}
 	err = check(ctx, r)
 	var no *refusal
 	if req.Operation == admissionv1.Create && errors.As(err, &no) && no.code == http.StatusForbidden {

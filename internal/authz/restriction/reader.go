@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	corev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
+	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -30,10 +31,13 @@ func NewReader(client dynamic.Interface) Reader { return dynamicReader{client} }
 // listed are the resources that are listed; of others, single objects are read.
 var listed = []schema.GroupVersionResource{managedSeeds.resource}
 
+// namespaces are read for the Project of a Shoot.
+var namespaces = corev1.SchemeGroupVersion.WithResource("namespaces")
+
 // ReadRules returns the permissions that the user of a Reader needs: to read the objects on which decisions depend, and
 // to check whether objects that are created exist.
 func ReadRules() []rbacv1.PolicyRule {
-	resources := slices.Clone(listed)
+	resources := append(slices.Clone(listed), namespaces)
 	for _, rule := range rules() {
 		// A gardenlet may read only Leases that it may create, so Leases are not read.
 		if !slices.Contains(resources, rule.resource) && rule.resource != leases.resource {

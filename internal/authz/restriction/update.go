@@ -27,6 +27,37 @@ import (
 
 func same(a, b any) bool { return apiequality.Semantic.DeepEqual(a, b) }
 
+// keepsFromDeletion refuses an update by which others delete the object for the client: a new owner, because the garbage
+// collector deletes an object whose owners do not exist, and the confirmation that an administrator's deletion needs. Only
+// what the client may create anew gets owners: its own check looks at them, and a BackupEntry gets its Shoot.
+func (r *request) keepsFromDeletion(ctx context.Context, rule *resourceRule) error {
+	const confirmation = constants.ConfirmationDeletion
+	if value := r.obj.GetAnnotations()[confirmation]; value != "" && value != r.old.GetAnnotations()[confirmation] {
+		return forbidden("the deletion of %s %s is not for gardenlets and extensions to confirm", rule.resource.Resource, r.name)
+	}
+	switch rule.resource {
+	case secrets.resource, configMaps.resource, internalSecrets.resource:
+		return nil
+	}
+	for _, owner := range r.obj.GetOwnerReferences() {
+		if slices.ContainsFunc(r.old.GetOwnerReferences(), func(old metav1.OwnerReference) bool { return same(old, owner) }) {
+			continue
+		}
+		if rule.resource == backupEntries.resource && owner.Kind == shoots.kindName {
+			shoot, err := r.ownShoot(ctx, r.namespace, owner.Name)
+			if err != nil {
+				return err
+			}
+			if shoot.UID == owner.UID {
+				continue
+			}
+		}
+		return forbidden("%s %s is not for gardenlets and extensions to add as an owner of %s %s", owner.Kind, owner.Name,
+			rule.resource.Resource, r.name)
+	}
+	return nil
+}
+
 // updateBackupBucket checks the references to the credentials, and to the generated secret in the status: they have a
 // path to the bucket's seed, so a client could read another seed's Secret by a reference to it.
 func updateBackupBucket(ctx context.Context, r *request) error {
@@ -174,7 +205,7 @@ func (r *request) asksNoNewKubeconfig() error {
 // updateShoot refuses new references: every object to which a Shoot refers has a path to its seed, and Gardener's API
 // checks only for spec.resources whether the user may read it. The shoots of a project are on many seeds, its secrets
 // in one namespace.
-func updateShoot(_ context.Context, r *request) error {
+func updateShoot(ctx context.Context, r *request) error {
 	shoot, old := r.obj.(*corev1beta1.Shoot), r.old.(*corev1beta1.Shoot)
 	if !same(shoot.Spec.SeedName, old.Spec.SeedName) {
 		return forbidden("a Shoot is not moved to another seed by gardenlets and extensions")
@@ -188,6 +219,13 @@ func updateShoot(_ context.Context, r *request) error {
 	if err := r.reportsOwnSeed(shoot.Status.SeedName, old.Status.SeedName); err != nil {
 		return err
 	}
+	if to := shoot.Status.TechnicalID; to != old.Status.TechnicalID {
+		if want, err := r.technicalID(ctx); err != nil {
+			return err
+		} else if to != want {
+			return forbidden("status.technicalID must be %s, not %q", want, to)
+		}
+	}
 	before := *shoot
 	before.Spec = old.Spec
 	refs, err := added(&before, shoot)
@@ -195,6 +233,20 @@ func updateShoot(_ context.Context, r *request) error {
 		return err
 	}
 	return forbidden("a reference to %s %s is not for gardenlets and extensions to add to a Shoot", refs[0].Kind, refs[0].Name)
+}
+
+// technicalID returns the technical ID of the Shoot of the request. It is the name of its namespace in the seed, and of much
+// else on the machines of those who use the Shoot.
+func (r *request) technicalID(ctx context.Context) (string, error) {
+	namespace := &corev1.Namespace{}
+	if err := r.get(ctx, namespaces, "", r.namespace, namespace); err != nil {
+		return "", err
+	}
+	project := namespace.Labels[constants.ProjectName]
+	if project == "" {
+		return "", forbidden("namespace %s of the Shoot has no label %s", r.namespace, constants.ProjectName)
+	}
+	return constants.TechnicalIDPrefix + "-" + project + "--" + r.name, nil
 }
 
 // sameOwners reports whether the owners are unchanged. The garbage collector deletes an object whose owners do not

@@ -3,16 +3,20 @@ package corevalidation
 import (
 	"fmt"
 	"net/url"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	gardencore "github.com/gardener/gardener/pkg/apis/core"
+	v1beta1constants "github.com/gardener/gardener/pkg/apis/core/v1beta1/constants"
 )
 
-// ValidateShootStatusUpdate checks the status that the gardenlet reports. The UID, the technical ID and the cluster
-// identity must not change once they are set.
-func ValidateShootStatusUpdate(newStatus, oldStatus gardencore.ShootStatus) field.ErrorList {
+// ValidateShootStatusUpdate checks the status of the Shoot with this name that the gardenlet reports. The UID, the technical
+// ID and the cluster identity must not change once they are set. The technical ID is shoot--PROJECT--NAME: names on the
+// machines of those who use the Shoot are made from it.
+func ValidateShootStatusUpdate(name string, newStatus, oldStatus gardencore.ShootStatus) field.ErrorList {
 	var (
 		errs field.ErrorList
 		path = field.NewPath("status")
@@ -22,6 +26,11 @@ func ValidateShootStatusUpdate(newStatus, oldStatus gardencore.ShootStatus) fiel
 	}
 	if oldStatus.TechnicalID != "" {
 		errs = append(errs, immutable(newStatus.TechnicalID, oldStatus.TechnicalID, path.Child("technicalID"))...)
+	} else if id := newStatus.TechnicalID; id != "" {
+		project, prefixed := strings.CutPrefix(id, v1beta1constants.TechnicalIDPrefix+"-")
+		project, suffixed := strings.CutSuffix(project, "--"+name)
+		errs = append(errs, InvalidIf(!prefixed || !suffixed || len(validation.IsDNS1123Label(project)) > 0, path.Child("technicalID"), id,
+			fmt.Sprintf("must be %s-PROJECT--%s", v1beta1constants.TechnicalIDPrefix, name))...)
 	}
 	errs = append(errs, immutableOnceSet(newStatus.ClusterIdentity, oldStatus.ClusterIdentity, path.Child("clusterIdentity"))...)
 	errs = append(errs, validateAdvertisedAddresses(newStatus.AdvertisedAddresses, path.Child("advertisedAddresses"))...)

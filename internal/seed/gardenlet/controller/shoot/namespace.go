@@ -29,9 +29,10 @@ func (r *Reconciler) deployNamespace(ctx context.Context, a *gardenData) error {
 	}
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: a.shoot.Status.TechnicalID}}
 	return ensure(ctx, r.SeedClient, r.SeedReader, namespace, func(namespace *corev1.Namespace) error {
-		if uid := namespace.Annotations[constants.ShootUID]; uid != "" && uid != string(a.shoot.Status.UID) {
-			return fmt.Errorf("namespace %s in the seed is that of another Shoot, with UID %s: delete it if that Shoot is no more",
-				namespace.Name, uid)
+		// One that exists is the Shoot's only with its UID: whatever is in it would get the Shoot's control plane.
+		if uid := namespace.Annotations[constants.ShootUID]; namespace.ResourceVersion != "" && uid != string(a.shoot.Status.UID) {
+			return fmt.Errorf("namespace %s in the seed is not this Shoot's: it has the UID %q in its annotation %s: delete it if it is "+
+				"of no use", namespace.Name, uid, constants.ShootUID)
 		}
 		maps.DeleteFunc(namespace.Labels, func(label, _ string) bool { return strings.HasPrefix(label, constants.LabelExtensionPrefix) })
 		for label, value := range namespaceLabels(a) {

@@ -31,7 +31,6 @@ import (
 	"github.com/gardenlite/gardenlite/internal/manifest"
 	"github.com/gardenlite/gardenlite/internal/node"
 	"github.com/gardenlite/gardenlite/internal/node/agent"
-	"github.com/gardenlite/gardenlite/internal/node/apiclient"
 	"github.com/gardenlite/gardenlite/internal/node/host/hosttest"
 	"github.com/gardenlite/gardenlite/internal/node/kubelet"
 	"github.com/gardenlite/gardenlite/internal/testutil"
@@ -204,14 +203,13 @@ func TestJoins(t *testing.T) {
 	first := order("ssh-rsa A")
 
 	machine, h := hosttest.New("node-1", clock.RealClock{})
-	pool := &apiclient.Pool{}
 	ctx, cancel := context.WithCancel(context.Background())
 	var runs sync.WaitGroup
 	defer runs.Wait()
 	defer cancel()
 	machine.Units.OnStart = func(unit string) {
 		if unit == node.UnitKubelet {
-			runs.Go(func() { _ = kubelet.Run(ctx, h, pool, nil) })
+			runs.Go(func() { _ = kubelet.Run(ctx, h, nil) })
 		}
 	}
 	content, err := json.Marshal(config)
@@ -223,7 +221,7 @@ func TestJoins(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	runs.Go(func() { _ = agent.Run(ctx, h, pool) })
+	runs.Go(func() { _ = agent.Run(ctx, h) })
 
 	n := s.until("a Node that is ready and has its configuration", func(n *corev1.Node) bool {
 		return isReady(n) && n.Annotations[node.AnnotationChecksum] == first

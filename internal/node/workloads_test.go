@@ -33,7 +33,6 @@ import (
 
 	"github.com/gardenlite/gardenlite/internal/bastionsim/cloud/memnet"
 	"github.com/gardenlite/gardenlite/internal/node"
-	"github.com/gardenlite/gardenlite/internal/node/apiclient"
 	"github.com/gardenlite/gardenlite/internal/node/host/hosttest"
 	"github.com/gardenlite/gardenlite/internal/node/kubelet"
 	"github.com/gardenlite/gardenlite/internal/testutil"
@@ -114,7 +113,7 @@ func (s *shoot) addNode(name string, address netip.Addr) {
 	ctx, cancel := context.WithCancel(context.Background())
 	var runs sync.WaitGroup
 	runs.Go(func() {
-		if err := kubelet.Run(ctx, h, &apiclient.Pool{}, nil); err != nil {
+		if err := kubelet.Run(ctx, h, nil); err != nil {
 			s.t.Error(err)
 		}
 	})

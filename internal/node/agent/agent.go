@@ -3,15 +3,16 @@ package agent
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
-	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
 
@@ -29,21 +30,18 @@ const (
 
 	// checkInterval is the period in which the agent restores applied files that were changed on the machine.
 	checkInterval = 30 * time.Second
-
-	secretsPath = "/api/v1/namespaces/" + node.SecretNamespace + "/secrets"
 )
 
 // Agent is gardener-node-agent on one machine.
 type Agent struct {
 	host host.Host
-	pool *apiclient.Pool
 	// pending are the units that have changed and have not been restarted since.
 	pending map[string]bool
 }
 
 // Run runs gardener-node-agent until the context ends. It retries after every error but an invalid configuration.
-func Run(ctx context.Context, h host.Host, pool *apiclient.Pool) error {
-	a := &Agent{h, pool, map[string]bool{}}
+func Run(ctx context.Context, h host.Host) error {
+	a := &Agent{h, map[string]bool{}}
 	backoff := host.Backoff{First: retryFirst, Max: retryMax}
 	for {
 		config, err := a.config()
@@ -76,8 +74,8 @@ func (a *Agent) follow(ctx context.Context, config node.AgentConfig, backoff *ho
 		return err
 	}
 	defer client.Close()
-	secret := &corev1.Secret{}
-	if err := client.Get(ctx, secretsPath+"/"+config.SecretName, secret); err != nil {
+	secret, err := client.Core.Secrets(node.SecretNamespace).Get(ctx, config.SecretName, metav1.GetOptions{})
+	if err != nil {
 		return fmt.Errorf("reading the OperatingSystemConfig of the node: %w", err)
 	}
 	if err := a.apply(ctx, secret); err != nil {
@@ -105,15 +103,12 @@ func (a *Agent) follow(ctx context.Context, config node.AgentConfig, backoff *ho
 func (a *Agent) watch(ctx context.Context, client *apiclient.Client, config node.AgentConfig, applied *corev1.Secret) error {
 	// Without a version, the watch begins with the Secret as it is. From the Secret's version, the API server refuses a watch
 	// when it has started again or has many newer changes.
-	w, err := client.Watch(ctx, secretsPath, "metadata.name="+config.SecretName, "")
+	options := metav1.ListOptions{FieldSelector: "metadata.name=" + config.SecretName}
+	w, err := client.Core.Secrets(node.SecretNamespace).Watch(ctx, options)
 	if err != nil {
 		return fmt.Errorf("watching the OperatingSystemConfig of the node: %w", err)
 	}
-	ctx, cancel := context.WithCancel(ctx)
-	events, ended := make(chan apiclient.Event[corev1.Secret]), make(chan error, 1)
-	var reading sync.WaitGroup
-	reading.Go(func() { ended <- apiclient.ReadEvents(ctx, w, events) })
-	defer func() { cancel(); w.Close(); reading.Wait() }()
+	defer w.Stop()
 	ticker := a.host.Clock.NewTicker(checkInterval)
 	defer ticker.Stop()
 	for {
@@ -125,19 +120,21 @@ func (a *Agent) watch(ctx context.Context, client *apiclient.Client, config node
 				return err
 			}
 			continue
-		case err := <-ended:
+		case event, open := <-w.ResultChan():
+			secret, err := apiclient.ObjectOf[*corev1.Secret](event, open)
 			if errors.Is(err, io.EOF) {
 				return errors.New("the watch has ended")
 			}
-			return err
-		case event := <-events:
+			if err != nil {
+				return err
+			}
 			if event.Type == watch.Deleted { // the pool is being deleted, or the machine will get another Secret
 				continue
 			}
-			if event.Object.ResourceVersion == applied.ResourceVersion {
+			if secret.ResourceVersion == applied.ResourceVersion {
 				continue
 			}
-			applied = event.Object
+			applied = secret
 		}
 		if err := a.apply(ctx, applied); err != nil {
 			return err
@@ -169,7 +166,7 @@ func (a *Agent) connect(config node.AgentConfig) (client *apiclient.Client, boot
 	if err != nil {
 		return nil, false, fmt.Errorf("reading the credentials of the node: %w", err)
 	}
-	client, err = a.pool.Get(credentials)
+	client, err = apiclient.New(credentials)
 	return client, bootstrapping, err
 }
 
@@ -197,13 +194,16 @@ func (a *Agent) report(ctx context.Context, client *apiclient.Client, secret *co
 	if err != nil {
 		return err
 	}
-	patch := map[string]any{"metadata": map[string]any{
+	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{
 		"annotations": map[string]string{node.AnnotationChecksum: checksum(secret)},
 		"labels":      map[string]string{node.LabelKubernetesVersion: kubelet.KubernetesVersion},
-	}}
+	}})
+	if err != nil {
+		return err
+	}
 	backoff := host.Backoff{First: pollFirst, Max: pollMax}
 	for {
-		err := client.Patch(ctx, "/api/v1/nodes/"+a.host.Hostname, types.MergePatchType, patch, nil)
+		_, err := client.Core.Nodes().Patch(ctx, a.host.Hostname, types.MergePatchType, patch, metav1.PatchOptions{})
 		if err == nil {
 			a.host.Logf("the node has what Secret %s/%s says", node.SecretNamespace, secret.Name)
 			break

@@ -17,7 +17,6 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/gardenlite/gardenlite/internal/node"
-	"github.com/gardenlite/gardenlite/internal/node/apiclient"
 	"github.com/gardenlite/gardenlite/internal/node/apiclient/apitest"
 	"github.com/gardenlite/gardenlite/internal/node/host"
 	"github.com/gardenlite/gardenlite/internal/node/host/hosttest"
@@ -26,10 +25,11 @@ import (
 )
 
 const (
-	name       = "node-1"
-	secretName = "gardener-node-agent-p-abc"
-	secretPath = secretsPath + "/" + secretName
-	nodePath   = "/api/v1/nodes/" + name
+	name        = "node-1"
+	secretName  = "gardener-node-agent-p-abc"
+	secretsPath = "/api/v1/namespaces/kube-system/secrets"
+	secretPath  = secretsPath + "/" + secretName
+	nodePath    = "/api/v1/nodes/" + name
 )
 
 // world is a machine in memory with gardener-node-agent, which starts the kubelet.
@@ -50,7 +50,6 @@ func newWorld(t *testing.T) *world {
 	w.machine, w.host = hosttest.New(name, w.clock)
 	w.config = node.AgentConfig{APIServer: w.api.URL, CA: string(w.api.CA), SecretName: secretName}
 	w.kubelet = node.KubeletConfig{APIServer: w.api.URL, CA: string(w.api.CA), KubernetesVersion: "1.36.3"}
-	pool := &apiclient.Pool{Clock: w.clock}
 	w.machine.Units.OnStart = func(unit string) {
 		if unit == node.UnitKubelet {
 			w.started <- struct{}{}
@@ -81,11 +80,11 @@ func newWorld(t *testing.T) *world {
 		t.Fatal(err)
 	}
 	w.machine.Units.Done()
-	go func() { ended <- Run(ctx, w.host, pool) }()
+	go func() { ended <- Run(ctx, w.host) }()
 	go func() {
 		select {
 		case <-w.started:
-			ended <- kubelet.Run(ctx, w.host, pool, nil)
+			ended <- kubelet.Run(ctx, w.host, nil)
 		case <-ctx.Done():
 			ended <- nil
 		}

@@ -1,7 +1,5 @@
-// Package apiclient is the client of a node's programs for the API server of their shoot: JSON over HTTP/2, one
-// connection per node, no caches. It has only what these programs need, because one process may have thousands of
-// nodes.
+// Package apiclient makes the clients of a node's programs for the API server of their shoot, with client-go. Clients
+// with the same certificate share a connection. They have no caches, because one process may have thousands of nodes.
 //
-// It may import API types only. It promises that clients with the same credentials share a connection, and that the
-// connection is closed with the last of them.
+// It may import nothing of the project.
 package apiclient

@@ -32,7 +32,6 @@ const (
 	signFirst   = 100 * time.Millisecond
 	signMax     = 5 * time.Second
 
-	requestsPath  = "/apis/certificates.k8s.io/v1/certificatesigningrequests"
 	requestPrefix = "node-csr-"
 	keyMode       = 0o600
 )
@@ -64,7 +63,7 @@ func (k *Kubelet) bootstrap(ctx context.Context, config node.KubeletConfig) erro
 	if err != nil {
 		return fmt.Errorf("reading %s: %w", node.PathKubeconfigBootstrap, err)
 	}
-	client, err := k.pool.Get(apiclient.Credentials{Server: config.APIServer, CA: []byte(config.CA), Token: token})
+	client, err := apiclient.New(apiclient.Credentials{Server: config.APIServer, CA: []byte(config.CA), Token: token})
 	if err != nil {
 		return err
 	}
@@ -83,7 +82,6 @@ func (k *Kubelet) request(ctx context.Context, client *apiclient.Client, config 
 		return fmt.Errorf("making a certificate request: %w", err)
 	}
 	csr := &certificatesv1.CertificateSigningRequest{
-		TypeMeta:   metav1.TypeMeta{APIVersion: certificatesv1.SchemeGroupVersion.String(), Kind: "CertificateSigningRequest"},
 		ObjectMeta: metav1.ObjectMeta{GenerateName: requestPrefix},
 		Spec: certificatesv1.CertificateSigningRequestSpec{
 			Request:    request,
@@ -91,7 +89,8 @@ func (k *Kubelet) request(ctx context.Context, client *apiclient.Client, config 
 			Usages:     []certificatesv1.KeyUsage{certificatesv1.UsageDigitalSignature, certificatesv1.UsageClientAuth},
 		},
 	}
-	if err := client.Create(ctx, requestsPath, csr, csr); err != nil {
+	csr, err = client.Certificates.CertificateSigningRequests().Create(ctx, csr, metav1.CreateOptions{})
+	if err != nil {
 		return fmt.Errorf("asking for a certificate: %w", err)
 	}
 	signed, err := k.awaitSigned(ctx, client, csr.Name)
@@ -109,8 +108,8 @@ func (k *Kubelet) request(ctx context.Context, client *apiclient.Client, config 
 func (k *Kubelet) awaitSigned(ctx context.Context, client *apiclient.Client, name string) ([]byte, error) {
 	backoff, end := host.Backoff{First: signFirst, Max: signMax}, k.host.Clock.Now().Add(requestLife)
 	for k.host.Clock.Now().Before(end) {
-		csr := &certificatesv1.CertificateSigningRequest{}
-		if err := client.Get(ctx, requestsPath+"/"+name, csr); err != nil {
+		csr, err := client.Certificates.CertificateSigningRequests().Get(ctx, name, metav1.GetOptions{})
+		if err != nil {
 			return nil, fmt.Errorf("looking for the certificate that was asked for: %w", err)
 		}
 		if len(csr.Status.Certificate) > 0 {

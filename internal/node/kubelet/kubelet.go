@@ -35,7 +35,6 @@ var errRenewed = errors.New("the kubelet has a new certificate")
 // Kubelet is the kubelet of one machine.
 type Kubelet struct {
 	host host.Host
-	pool *apiclient.Pool
 	// bootID is new with each start of the kubelet.
 	bootID string
 	// uid is the UID of the Node; lease is the Lease that was written last. Both are reset when they may be outdated.
@@ -52,8 +51,8 @@ type Kubelet struct {
 
 // Run runs the kubelet until the context ends. It retries after every error, except that of a missing or invalid
 // configuration. Without a runner, all Pods are simulated.
-func Run(ctx context.Context, h host.Host, pool *apiclient.Pool, runner *process.Runner) error {
-	k := &Kubelet{host: h, pool: pool, bootID: string(uuid.NewUUID()), processes: newProcesses(runner),
+func Run(ctx context.Context, h host.Host, runner *process.Runner) error {
+	k := &Kubelet{host: h, bootID: string(uuid.NewUUID()), processes: newProcesses(runner),
 		stages: stageWatch{changed: make(chan struct{}, 1)}}
 	data, err := h.Files.ReadFile(node.PathKubeletConfig)
 	if err != nil {
@@ -101,7 +100,7 @@ func (k *Kubelet) work(ctx context.Context, config node.KubeletConfig, backoff *
 	if err := k.host.Files.Sync(); err != nil {
 		return fmt.Errorf("keeping the certificate of the kubelet: %w", err)
 	}
-	client, err := k.pool.Get(apiclient.Credentials{Server: config.APIServer, CA: []byte(config.CA), Certificate: data})
+	client, err := apiclient.New(apiclient.Credentials{Server: config.APIServer, CA: []byte(config.CA), Certificate: data})
 	if err != nil {
 		return err
 	}

@@ -15,7 +15,6 @@ import (
 	clocktesting "k8s.io/utils/clock/testing"
 
 	"github.com/gardenlite/gardenlite/internal/node"
-	"github.com/gardenlite/gardenlite/internal/node/apiclient"
 	"github.com/gardenlite/gardenlite/internal/node/apiclient/apitest"
 	"github.com/gardenlite/gardenlite/internal/node/host"
 	"github.com/gardenlite/gardenlite/internal/node/host/hosttest"
@@ -25,8 +24,10 @@ import (
 const (
 	name      = "node-1"
 	user      = "system:node:" + name
-	nodePath  = nodesPath + "/" + name
-	leasePath = leasesPath + "/" + name
+	nodePath  = "/api/v1/nodes/" + name
+	leasePath = "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases/" + name
+
+	requestsPath = "/apis/certificates.k8s.io/v1/certificatesigningrequests"
 )
 
 // world is a kubelet that runs on a machine in memory.
@@ -36,7 +37,6 @@ type world struct {
 	api     *apitest.Server
 	machine *hosttest.Machine
 	host    host.Host
-	pool    *apiclient.Pool
 	end     context.CancelFunc
 	ended   chan error
 }
@@ -45,7 +45,6 @@ func newWorld(t *testing.T) *world {
 	w := &world{t: t, clock: clocktesting.NewFakeClock(time.Now())}
 	w.api = apitest.New(t, w.clock)
 	w.machine, w.host = hosttest.New(name, w.clock)
-	w.pool = &apiclient.Pool{Clock: w.clock}
 	bootstrap, err := node.KubeconfigWithToken(w.api.URL, w.api.CA, apitest.Token)
 	if err != nil {
 		t.Fatal(err)
@@ -77,7 +76,7 @@ func (w *world) start() {
 	var ctx context.Context
 	ctx, w.end = context.WithCancel(context.Background())
 	w.ended = make(chan error, 1)
-	go func() { w.ended <- Run(ctx, w.host, w.pool, nil) }()
+	go func() { w.ended <- Run(ctx, w.host, nil) }()
 }
 
 func (w *world) stop() {
@@ -279,7 +278,7 @@ func TestBootstrapsAgain(t *testing.T) {
 
 func TestNeedsConfiguration(t *testing.T) {
 	_, h := hosttest.New(name, clocktesting.NewFakeClock(time.Now()))
-	if err := Run(t.Context(), h, &apiclient.Pool{}, nil); !errors.Is(err, fs.ErrNotExist) {
+	if err := Run(t.Context(), h, nil); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("without a configuration: %v", err)
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"encoding/json"
 	"fmt"
 	"maps"
 	"strings"
@@ -24,7 +25,6 @@ import (
 )
 
 const (
-	nodesPath           = "/api/v1/nodes"
 	defaultArchitecture = "amd64"
 	defaultMaxPods      = 110
 	defaultOSImage      = "Garden Linux (simulated)"
@@ -34,10 +34,10 @@ const (
 
 // syncNode registers the Node if it does not exist, sets its labels, and updates its status.
 func (k *Kubelet) syncNode(ctx context.Context, client *apiclient.Client, config node.KubeletConfig) error {
-	path := nodesPath + "/" + k.host.Hostname
-	is := &corev1.Node{}
-	if err := client.Get(ctx, path, is); apierrors.IsNotFound(err) {
-		if err := client.Create(ctx, nodesPath, k.newNode(config), is); err != nil {
+	nodes := client.Core.Nodes()
+	is, err := nodes.Get(ctx, k.host.Hostname, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		if is, err = nodes.Create(ctx, k.newNode(config), metav1.CreateOptions{}); err != nil {
 			return fmt.Errorf("registering the Node: %w", err)
 		}
 		k.host.Logf("registered the Node %s", k.host.Hostname)
@@ -48,13 +48,19 @@ func (k *Kubelet) syncNode(ctx context.Context, client *apiclient.Client, config
 		k.uid, k.lease = is.UID, nil
 	}
 	if wanted := k.labels(config); !labels.SelectorFromSet(wanted).Matches(labels.Set(is.Labels)) {
-		patch := map[string]any{"metadata": map[string]any{"labels": wanted}}
-		if err := client.Patch(ctx, path, types.MergePatchType, patch, nil); err != nil {
+		patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"labels": wanted}})
+		if err == nil {
+			_, err = nodes.Patch(ctx, is.Name, types.MergePatchType, patch, metav1.PatchOptions{})
+		}
+		if err != nil {
 			return fmt.Errorf("labelling the Node: %w", err)
 		}
 	}
-	patch := map[string]any{"status": k.status(config, is.Status.Conditions)}
-	if err := client.Patch(ctx, path+"/status", types.StrategicMergePatchType, patch, nil); err != nil {
+	patch, err := json.Marshal(map[string]any{"status": k.status(config, is.Status.Conditions)})
+	if err == nil {
+		_, err = nodes.PatchStatus(ctx, is.Name, patch)
+	}
+	if err != nil {
 		return fmt.Errorf("telling the status of the Node: %w", err)
 	}
 	return nil
@@ -64,7 +70,6 @@ func (k *Kubelet) newNode(config node.KubeletConfig) *corev1.Node {
 	annotations := map[string]string{"volumes.kubernetes.io/controller-managed-attach-detach": "true"}
 	maps.Copy(annotations, config.Annotations)
 	return &corev1.Node{
-		TypeMeta:   metav1.TypeMeta{APIVersion: corev1.SchemeGroupVersion.String(), Kind: "Node"},
 		ObjectMeta: metav1.ObjectMeta{Name: k.host.Hostname, Labels: k.labels(config), Annotations: annotations},
 		Spec:       corev1.NodeSpec{ProviderID: k.host.Metadata.ProviderID, Taints: config.Taints},
 		Status:     k.status(config, nil),
@@ -156,12 +161,10 @@ func (k *Kubelet) conditions(before []corev1.NodeCondition) []corev1.NodeConditi
 	return all
 }
 
-const leasesPath = "/apis/coordination.k8s.io/v1/namespaces/" + corev1.NamespaceNodeLease + "/leases"
-
 // ensureLease creates the Lease of the node, or renews the existing one.
 func (k *Kubelet) ensureLease(ctx context.Context, client *apiclient.Client) error {
-	lease := &coordinationv1.Lease{}
-	err := client.Get(ctx, leasesPath+"/"+k.host.Hostname, lease)
+	leases := client.Coordination.Leases(corev1.NamespaceNodeLease)
+	lease, err := leases.Get(ctx, k.host.Hostname, metav1.GetOptions{})
 	if err == nil {
 		k.lease = lease
 		return k.renewLease(ctx, client)
@@ -169,12 +172,9 @@ func (k *Kubelet) ensureLease(ctx context.Context, client *apiclient.Client) err
 	if !apierrors.IsNotFound(err) {
 		return fmt.Errorf("reading the Lease of the node: %w", err)
 	}
-	lease = &coordinationv1.Lease{
-		TypeMeta:   metav1.TypeMeta{APIVersion: coordinationv1.SchemeGroupVersion.String(), Kind: "Lease"},
-		ObjectMeta: metav1.ObjectMeta{Name: k.host.Hostname, Namespace: corev1.NamespaceNodeLease},
-	}
+	lease = &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: k.host.Hostname}}
 	k.fill(lease)
-	if err := client.Create(ctx, leasesPath, lease, lease); err != nil {
+	if lease, err = leases.Create(ctx, lease, metav1.CreateOptions{}); err != nil {
 		return fmt.Errorf("making the Lease of the node: %w", err)
 	}
 	lease.ManagedFields = nil
@@ -187,8 +187,8 @@ func (k *Kubelet) renewLease(ctx context.Context, client *apiclient.Client) erro
 	lease := k.lease
 	k.lease = nil
 	k.fill(lease)
-	written := &coordinationv1.Lease{}
-	if err := client.Update(ctx, leasesPath+"/"+k.host.Hostname, lease, written); err != nil {
+	written, err := client.Coordination.Leases(corev1.NamespaceNodeLease).Update(ctx, lease, metav1.UpdateOptions{})
+	if err != nil {
 		return fmt.Errorf("renewing the Lease of the node: %w", err)
 	}
 	written.ManagedFields = nil

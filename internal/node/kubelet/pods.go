@@ -2,6 +2,7 @@ package kubelet
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -18,7 +19,6 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apimachinery/pkg/watch"
 	podutil "k8s.io/kubernetes/pkg/api/v1/pod"
-	"k8s.io/utils/ptr"
 
 	"github.com/gardenlite/gardenlite/internal/garbage"
 	"github.com/gardenlite/gardenlite/internal/node"
@@ -27,7 +27,6 @@ import (
 )
 
 const (
-	podsPath = "/api/v1/pods"
 	// podRetry is the delay before a failed step is retried.
 	podRetry = time.Second
 	// loadDelay is how long Pods change before garbage is collected less often. Without it, 100 Pods that start at once
@@ -133,9 +132,10 @@ func (k *Kubelet) runPods(ctx context.Context, client *apiclient.Client, config 
 func (r *podRunner) run(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	selector := "spec.nodeName=" + r.host.Hostname
-	list := &corev1.PodList{}
-	if err := r.client.List(ctx, podsPath, selector, list); err != nil {
+	pods := r.client.Core.Pods(metav1.NamespaceAll)
+	options := metav1.ListOptions{FieldSelector: "spec.nodeName=" + r.host.Hostname}
+	list, err := pods.List(ctx, options)
+	if err != nil {
 		return fmt.Errorf("listing the Pods of the node: %w", err)
 	}
 	if err := r.kubelet.processes.keepOnly(r.host.Hostname, list.Items); err != nil {
@@ -148,14 +148,12 @@ func (r *podRunner) run(ctx context.Context) error {
 	for i := range list.Items {
 		r.sync(ctx, &list.Items[i])
 	}
-	w, err := r.client.Watch(ctx, podsPath, selector, list.ResourceVersion)
+	options.ResourceVersion = list.ResourceVersion
+	w, err := pods.Watch(ctx, options)
 	if err != nil {
 		return fmt.Errorf("watching the Pods of the node: %w", err)
 	}
-	events, ended := make(chan apiclient.Event[corev1.Pod]), make(chan error, 1)
-	var reading sync.WaitGroup
-	reading.Go(func() { ended <- apiclient.ReadEvents(ctx, w, events) })
-	defer func() { cancel(); w.Close(); reading.Wait() }() // the reader may be waiting to hand over an event
+	defer w.Stop()
 	timer := r.host.Clock.NewTimer(time.Hour)
 	defer timer.Stop()
 	for {
@@ -163,13 +161,15 @@ func (r *podRunner) run(ctx context.Context) error {
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
-		case err := <-ended:
-			return err
-		case event := <-events:
+		case event, open := <-w.ResultChan():
+			pod, err := apiclient.ObjectOf[*corev1.Pod](event, open)
+			if err != nil {
+				return err
+			}
 			if event.Type == watch.Deleted {
-				r.cleanUp(event.Object)
+				r.cleanUp(pod)
 			} else {
-				r.sync(ctx, event.Object)
+				r.sync(ctx, pod)
 			}
 		case <-r.kubelet.processes.changed:
 			for _, pod := range r.kubelet.processes.takeDirty() {
@@ -229,8 +229,8 @@ func (r *podRunner) syncDue(ctx context.Context) {
 			continue
 		}
 		delete(r.due, key)
-		pod := &corev1.Pod{}
-		switch err := r.client.Get(ctx, podPath(key), pod); {
+		pod, err := r.client.Core.Pods(key.Namespace).Get(ctx, key.Name, metav1.GetOptions{})
+		switch {
 		case apierrors.IsNotFound(err), apierrors.IsForbidden(err): // the Node authorizer refuses Pods that are not on the node
 		case err != nil:
 			r.failed(ctx, key, err)
@@ -239,10 +239,6 @@ func (r *podRunner) syncDue(ctx context.Context) {
 			r.sync(ctx, pod)
 		}
 	}
-}
-
-func podPath(key types.NamespacedName) string {
-	return "/api/v1/namespaces/" + key.Namespace + "/pods/" + key.Name
 }
 
 // sync takes the next step of a Pod, and records when the following one is due.
@@ -282,8 +278,12 @@ func (r *podRunner) trySync(ctx context.Context, key types.NamespacedName, pod *
 	}
 	if !equality.Semantic.DeepEqual(step.status, pod.Status) {
 		garbage.ReportLoad(loadDelay)
-		patch := map[string]any{"metadata": map[string]any{"uid": pod.UID, "resourceVersion": pod.ResourceVersion}, "status": step.status}
-		if err := r.client.Patch(ctx, podPath(key)+"/status", types.StrategicMergePatchType, patch, nil); err != nil {
+		patch, err := json.Marshal(map[string]any{
+			"metadata": map[string]any{"uid": pod.UID, "resourceVersion": pod.ResourceVersion}, "status": step.status})
+		if err == nil {
+			err = r.patch(ctx, key, types.StrategicMergePatchType, patch, metav1.PatchOptions{}, "status")
+		}
+		if err != nil {
 			return fmt.Errorf("writing the status: %w", err)
 		}
 		if processes == nil {
@@ -305,9 +305,16 @@ func (r *podRunner) trySync(ctx context.Context, key types.NamespacedName, pod *
 	return nil
 }
 
+func (r *podRunner) patch(ctx context.Context, key types.NamespacedName, kind types.PatchType, patch []byte,
+	options metav1.PatchOptions, subresources ...string) error {
+	_, err := r.client.Core.Pods(key.Namespace).Patch(ctx, key.Name, kind, patch, options, subresources...)
+	return err
+}
+
 func (r *podRunner) deletePod(ctx context.Context, pod *corev1.Pod) error {
-	options := &metav1.DeleteOptions{GracePeriodSeconds: ptr.To[int64](0), Preconditions: metav1.NewUIDPreconditions(string(pod.UID))}
-	if err := r.client.Delete(ctx, podPath(keyOf(pod)), options); err != nil {
+	options := *metav1.NewDeleteOptions(0)
+	options.Preconditions = metav1.NewUIDPreconditions(string(pod.UID))
+	if err := r.client.Core.Pods(pod.Namespace).Delete(ctx, pod.Name, options); err != nil {
 		return fmt.Errorf("deleting: %w", err)
 	}
 	return nil
@@ -331,8 +338,8 @@ func (r *podRunner) addressesOf(ctx context.Context, pod *corev1.Pod) ([]netip.A
 		return own, nil
 	}
 	if !r.network.IsValid() {
-		node := &corev1.Node{}
-		if err := r.client.Get(ctx, nodesPath+"/"+r.host.Hostname, node); err != nil {
+		node, err := r.client.Core.Nodes().Get(ctx, r.host.Hostname, metav1.GetOptions{})
+		if err != nil {
 			return nil, fmt.Errorf("reading the Node: %v", err) // not found is no error of the Pod, after which an event follows
 		}
 		network, err := netip.ParsePrefix(node.Spec.PodCIDR)

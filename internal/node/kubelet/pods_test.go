@@ -1,8 +1,6 @@
 package kubelet
 
 import (
-	"context"
-	"errors"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -11,28 +9,30 @@ import (
 
 	"github.com/gardenlite/gardenlite/internal/node/apiclient"
 	"github.com/gardenlite/gardenlite/internal/node/apiclient/apitest"
+	"github.com/gardenlite/gardenlite/internal/testutil"
 )
 
-// TestReadEventsEndsWithoutReceiver checks that the reader of a watch ends when the Stages have changed, although it holds an
-// event that is not received any more.
-func TestReadEventsEndsWithoutReceiver(t *testing.T) {
+// TestWatchEndsWithoutReceiver checks that the reader of a watch ends when the Stages have changed, although it holds
+// an event that is not received any more.
+func TestWatchEndsWithoutReceiver(t *testing.T) {
 	api := apitest.New(t, clock.RealClock{})
-	api.Put(t, podsPath+"/p", &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "p"}})
-	client, err := (&apiclient.Pool{}).Get(apiclient.Credentials{Server: api.URL, CA: api.CA, Token: apitest.Token})
+	api.Put(t, "/api/v1/pods/p", &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "p"}})
+	client, err := apiclient.New(apiclient.Credentials{Server: api.URL, CA: api.CA, Token: apitest.Token})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer client.Close()
-	w, err := client.Watch(t.Context(), podsPath, "metadata.name=p", "")
+	pods := client.Core.Pods(metav1.NamespaceAll)
+	if _, err := pods.Get(t.Context(), "p", metav1.GetOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	ended := testutil.Goroutines(t) // besides those of the connection
+	w, err := pods.Watch(t.Context(), metav1.ListOptions{FieldSelector: "metadata.name=p"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer w.Close()
-	ctx, cancel := context.WithCancel(t.Context())
-	cancel()
-	if err := apiclient.ReadEvents(ctx, w, make(chan apiclient.Event[corev1.Pod])); !errors.Is(err, context.Canceled) {
-		t.Errorf("it ends with %v", err)
-	}
+	w.Stop()
+	ended(testutil.Timeout)
 }
 
 // TestKeepEndsMissingPods checks that a Pod that was deleted while the kubelet did not watch has ended, so that the requests

@@ -204,7 +204,6 @@ func (k *Kubelet) writeEvents(ctx context.Context) {
 func (k *Kubelet) writeEvent(ctx context.Context, client *apiclient.Client, news podEvent) {
 	pod, now := news.pod, metav1.NewTime(k.host.Clock.Now())
 	event := &corev1.Event{
-		TypeMeta:   metav1.TypeMeta{APIVersion: corev1.SchemeGroupVersion.String(), Kind: "Event"},
 		ObjectMeta: metav1.ObjectMeta{Namespace: pod.Namespace, GenerateName: pod.Name + "."},
 		InvolvedObject: corev1.ObjectReference{
 			APIVersion: corev1.SchemeGroupVersion.String(), Kind: "Pod", Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID,
@@ -218,7 +217,7 @@ func (k *Kubelet) writeEvent(ctx context.Context, client *apiclient.Client, news
 		event.InvolvedObject.FieldPath = "spec.containers{" + news.container + "}"
 	}
 	// A namespace in deletion refuses new Events.
-	if err := client.Create(ctx, "/api/v1/namespaces/"+pod.Namespace+"/events", event, nil); err != nil &&
+	if _, err := client.Core.Events(pod.Namespace).Create(ctx, event, metav1.CreateOptions{}); err != nil &&
 		ctx.Err() == nil && !apierrors.IsForbidden(err) {
 		k.host.Logf("writing an Event: %v", err)
 	}

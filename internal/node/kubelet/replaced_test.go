@@ -39,7 +39,7 @@ func TestStepOfReplacedPod(t *testing.T) {
 	}
 	t.Cleanup(func() { _ = runner.Close() })
 	api := apitest.New(t, clock.RealClock{})
-	client, err := (&apiclient.Pool{}).Get(apiclient.Credentials{Server: api.URL, CA: api.CA, Token: apitest.Token})
+	client, err := apiclient.New(apiclient.Credentials{Server: api.URL, CA: api.CA, Token: apitest.Token})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -57,7 +57,7 @@ func TestStepOfReplacedPod(t *testing.T) {
 				Containers: []corev1.Container{{Name: "c", Image: "example.com/p"}}},
 		}
 		p.UID = types.UID(uid)
-		api.Put(t, podPath(keyOf(p)), p)
+		api.Put(t, "/api/v1/namespaces/default/pods/web-0", p)
 		return p
 	}
 	old := create("old")

@@ -2,7 +2,6 @@ package kubelet
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -13,9 +12,12 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/dynamic"
 	"sigs.k8s.io/kwok/pkg/apis/v1alpha1"
 	"sigs.k8s.io/kwok/pkg/utils/lifecycle"
 
@@ -25,11 +27,12 @@ import (
 	"github.com/gardenlite/gardenlite/internal/node/stages"
 )
 
-const (
-	stagesPath = "/apis/kwok.x-k8s.io/v1alpha1/stages"
-	crdsPath   = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
-	// stageManager is the field manager of changes by Stages.
-	stageManager = "kwok"
+// stageManager is the field manager of changes by Stages.
+const stageManager = "kwok"
+
+var (
+	stagesResource = v1alpha1.GroupVersion.WithResource("stages")
+	crdsResource   = apiextensionsv1.SchemeGroupVersion.WithResource("customresourcedefinitions")
 )
 
 // stageWatch holds the Stages of the cluster.
@@ -60,27 +63,33 @@ func (k *Kubelet) watchStages(ctx context.Context, client *apiclient.Client) {
 }
 
 func (k *Kubelet) followStages(ctx context.Context, client *apiclient.Client) error {
-	list := &v1alpha1.StageList{}
-	switch err := client.List(ctx, stagesPath, "", list); {
-	case apierrors.IsNotFound(err):
+	resource := client.Dynamic.Resource(stagesResource)
+	list, err := resource.List(ctx, metav1.ListOptions{})
+	if apierrors.IsNotFound(err) {
 		k.setStages(nil)
-		return k.awaitChange(ctx, client, crdsPath, "metadata.name="+node.StagesCRD, "")
-	case err != nil:
+		options := metav1.ListOptions{FieldSelector: "metadata.name=" + node.StagesCRD}
+		return awaitChange(ctx, client.Dynamic.Resource(crdsResource), options)
+	}
+	if err != nil {
 		return fmt.Errorf("listing Stages: %w", err)
 	}
-	k.setStages(list.Items)
-	return k.awaitChange(ctx, client, stagesPath, "", list.ResourceVersion)
+	all := &v1alpha1.StageList{}
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(list.UnstructuredContent(), all); err != nil {
+		return fmt.Errorf("reading Stages: %w", err)
+	}
+	k.setStages(all.Items)
+	return awaitChange(ctx, resource, metav1.ListOptions{ResourceVersion: list.GetResourceVersion()})
 }
 
 // awaitChange waits for a change, and then returns io.EOF.
-func (k *Kubelet) awaitChange(ctx context.Context, client *apiclient.Client, path, selector, version string) error {
-	w, err := client.Watch(ctx, path, selector, version)
+func awaitChange(ctx context.Context, objects dynamic.ResourceInterface, options metav1.ListOptions) error {
+	w, err := objects.Watch(ctx, options)
 	if err != nil {
 		return fmt.Errorf("watching for Stages: %w", err)
 	}
-	defer w.Close()
-	defer context.AfterFunc(ctx, w.Close)()
-	if _, err := w.Next(&metav1.PartialObjectMetadata{}); err != nil {
+	defer w.Stop()
+	event, open := <-w.ResultChan() // the watch ends with the context
+	if _, err := apiclient.ObjectOf[runtime.Object](event, open); err != nil {
 		return err
 	}
 	return io.EOF
@@ -157,11 +166,11 @@ func (r *podRunner) playStage(ctx context.Context, pod *corev1.Pod, ips []netip.
 }
 
 func (r *podRunner) patchAsStage(ctx context.Context, key types.NamespacedName, patch *lifecycle.Patch) error {
-	path := podPath(key)
+	var subresources []string
 	if patch.Subresource != "" {
-		path += "/" + patch.Subresource
+		subresources = append(subresources, patch.Subresource)
 	}
-	return r.client.PatchAs(ctx, stageManager, path, patch.Type, json.RawMessage(patch.Data))
+	return r.patch(ctx, key, patch.Type, patch.Data, metav1.PatchOptions{FieldManager: stageManager}, subresources...)
 }
 
 // isPlayed reports whether a Stage has changed a Pod.

@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
@@ -161,7 +162,7 @@ func (c *container) environmentFrom(ctx context.Context, from corev1.EnvFromSour
 }
 
 // read reads an object to which the container's environment refers; an optional object may be missing.
-func (c *container) read(ctx context.Context, resource, name string, optional *bool, into any) error {
+func (c *container) read(ctx context.Context, resource, name string, optional *bool, into runtime.Object) error {
 	if err := c.pod.getOptional(ctx, resource, name, optional, into); err != nil {
 		return fmt.Errorf("%w: %w", errConfig, err)
 	}

@@ -21,7 +21,7 @@ func TestTokenIsRenewed(t *testing.T) {
 	const life = 1000 * time.Second
 	w := newWorld(t, "exec sleep 1000")
 	api := apitest.New(t, w.clock)
-	client, err := (&apiclient.Pool{Clock: w.clock}).Get(apiclient.Credentials{Server: api.URL, CA: api.CA, Token: apitest.Token})
+	client, err := apiclient.New(apiclient.Credentials{Server: api.URL, CA: api.CA, Token: apitest.Token})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -16,7 +16,7 @@ import (
 func TestVariablesOfConfigMaps(t *testing.T) {
 	w := newWorld(t, "")
 	api := apitest.New(t, w.clock)
-	client, err := (&apiclient.Pool{Clock: w.clock}).Get(apiclient.Credentials{Server: api.URL, CA: api.CA, Token: apitest.Token})
+	client, err := apiclient.New(apiclient.Credentials{Server: api.URL, CA: api.CA, Token: apitest.Token})
 	if err != nil {
 		t.Fatal(err)
 	}

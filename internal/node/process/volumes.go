@@ -17,9 +17,11 @@ import (
 	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	pathvalidation "k8s.io/apimachinery/pkg/api/validation/path"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
 	"k8s.io/kubernetes/pkg/volume"
 	"k8s.io/kubernetes/pkg/volume/configmap"
 	"k8s.io/kubernetes/pkg/volume/downwardapi"
@@ -28,6 +30,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/gardenlite/gardenlite/internal/fsutil"
+	"github.com/gardenlite/gardenlite/internal/node/apiclient"
 	"github.com/gardenlite/gardenlite/internal/node/host"
 	"github.com/gardenlite/gardenlite/manifests"
 )
@@ -77,8 +80,8 @@ func (p *Pod) mountPersistentVolume(ctx context.Context, v *corev1.Volume) error
 	if claim.Spec.VolumeName == "" || claim.Status.Phase != corev1.ClaimBound {
 		return fmt.Errorf("PersistentVolumeClaim %s is not bound", name)
 	}
-	bound := &corev1.PersistentVolume{}
-	if err := p.cfg.Client().Get(ctx, "/api/v1/persistentvolumes/"+claim.Spec.VolumeName, bound); err != nil {
+	bound, err := p.cfg.Client().Core.PersistentVolumes().Get(ctx, claim.Spec.VolumeName, metav1.GetOptions{})
+	if err != nil {
 		return err
 	}
 	switch {
@@ -307,7 +310,6 @@ func (p *Pod) token(ctx context.Context, pod *corev1.Pod, volumeName string, s *
 		return t, nil
 	}
 	request := &authenticationv1.TokenRequest{
-		TypeMeta: metav1.TypeMeta{APIVersion: authenticationv1.SchemeGroupVersion.String(), Kind: "TokenRequest"},
 		Spec: authenticationv1.TokenRequestSpec{
 			ExpirationSeconds: s.ExpirationSeconds,
 			BoundObjectRef:    &authenticationv1.BoundObjectReference{APIVersion: "v1", Kind: "Pod", Name: pod.Name, UID: pod.UID},
@@ -317,8 +319,9 @@ func (p *Pod) token(ctx context.Context, pod *corev1.Pod, volumeName string, s *
 		request.Spec.Audiences = []string{s.Audience}
 	}
 	account := pod.Spec.ServiceAccountName
-	path := "/api/v1/namespaces/" + pod.Namespace + "/serviceaccounts/" + account + "/token"
-	if err := p.cfg.Client().Create(ctx, path, request, request); err != nil {
+	accounts := p.cfg.Client().Core.ServiceAccounts(pod.Namespace)
+	request, err := accounts.CreateToken(ctx, account, request, metav1.CreateOptions{})
+	if err != nil {
 		if ok && now.Before(t.renewal.Add(tokenMaxAge)) { // the current token may still be valid
 			p.runner.cfg.Log.Error(err, "Renewing a token; trying again", "pod", pod.Name, "namespace", pod.Namespace)
 			t.renewal = now.Add(watchRetryMax)
@@ -335,16 +338,14 @@ func (p *Pod) token(ctx context.Context, pod *corev1.Pod, volumeName string, s *
 }
 
 // get reads an object of the Pod's namespace, with the identity of its node. The API server does not validate the names
-// of ConfigMaps and Secrets in volumes: a name with slashes would be the path of an object in another namespace.
-func (p *Pod) get(ctx context.Context, resource, name string, into any) error {
-	if problems := pathvalidation.IsValidPathSegmentName(name); len(problems) > 0 {
-		return fmt.Errorf("%s %q: the name %s", resource, name, strings.Join(problems, ", "))
-	}
-	return p.cfg.Client().Get(ctx, p.namespacePath()+resource+"/"+name, into)
+// of ConfigMaps and Secrets in volumes, client-go does: a name with slashes would be the path of an object in another
+// namespace.
+func (p *Pod) get(ctx context.Context, resource, name string, into runtime.Object) error {
+	return p.request(resource).Name(name).Do(ctx).Into(into)
 }
 
 // getOptional reads an object, which may be missing if it is optional.
-func (p *Pod) getOptional(ctx context.Context, resource, name string, optional *bool, into any) error {
+func (p *Pod) getOptional(ctx context.Context, resource, name string, optional *bool, into runtime.Object) error {
 	err := p.get(ctx, resource, name, into)
 	if apierrors.IsNotFound(err) && ptr.Deref(optional, false) {
 		return nil
@@ -352,7 +353,10 @@ func (p *Pod) getOptional(ctx context.Context, resource, name string, optional *
 	return err
 }
 
-func (p *Pod) namespacePath() string { return "/api/v1/namespaces/" + p.latest().Namespace + "/" }
+// request begins a request that reads objects of the Pod's namespace.
+func (p *Pod) request(resource string) *rest.Request {
+	return p.cfg.Client().Core.RESTClient().Get().Namespace(p.latest().Namespace).Resource(resource)
+}
 
 // keepVolumes updates the volumes until the context ends: at the time next, and when an object has changed.
 func (p *Pod) keepVolumes(ctx context.Context, next time.Time) {
@@ -435,13 +439,15 @@ func (p *Pod) watch(ctx context.Context, s source) {
 }
 
 func (p *Pod) watchOnce(ctx context.Context, s source) error {
-	w, err := p.cfg.Client().Watch(ctx, p.namespacePath()+s.resource, "metadata.name="+s.name, "")
+	options := metav1.ListOptions{Watch: true, FieldSelector: "metadata.name=" + s.name}
+	w, err := p.request(s.resource).VersionedParams(&options, scheme.ParameterCodec).Watch(ctx)
 	if err != nil {
 		return err
 	}
-	defer w.Close()
+	defer w.Stop()
 	for {
-		if _, err := w.Next(&metav1.PartialObjectMetadata{}); err != nil {
+		event, open := <-w.ResultChan()
+		if _, err := apiclient.ObjectOf[runtime.Object](event, open); err != nil {
 			return err
 		}
 		p.refreshVolumes()

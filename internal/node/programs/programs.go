@@ -9,13 +9,10 @@ import (
 	"path"
 	"strings"
 
-	"k8s.io/utils/clock"
-
 	"github.com/gardenlite/gardenlite/internal/bastionsim/machine"
 	"github.com/gardenlite/gardenlite/internal/bastionsim/machine/vfs"
 	"github.com/gardenlite/gardenlite/internal/node"
 	"github.com/gardenlite/gardenlite/internal/node/agent"
-	"github.com/gardenlite/gardenlite/internal/node/apiclient"
 	"github.com/gardenlite/gardenlite/internal/node/host"
 	"github.com/gardenlite/gardenlite/internal/node/kubelet"
 	"github.com/gardenlite/gardenlite/internal/node/process"
@@ -23,14 +20,13 @@ import (
 
 // New returns the programs of all nodes of a process, by their paths on a machine. The programs of one machine share a
 // connection. Without a runner, all Pods are simulated.
-func New(clk clock.PassiveClock, runner *process.Runner) map[string]machine.Program {
-	pool := &apiclient.Pool{Clock: clk}
+func New(runner *process.Runner) map[string]machine.Program {
 	return map[string]machine.Program{
 		node.PathNodeAgent: func(ctx context.Context, m *machine.Machine, _ []string) error {
-			return agent.Run(ctx, hostOf(ctx, m), pool)
+			return agent.Run(ctx, hostOf(ctx, m))
 		},
 		node.PathKubelet: func(ctx context.Context, m *machine.Machine, _ []string) error {
-			return kubelet.Run(ctx, hostOf(ctx, m), pool, runner)
+			return kubelet.Run(ctx, hostOf(ctx, m), runner)
 		},
 	}
 }

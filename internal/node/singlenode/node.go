@@ -22,7 +22,6 @@ import (
 	"github.com/gardenlite/gardenlite/internal/bastionsim/cloud/memnet"
 	"github.com/gardenlite/gardenlite/internal/controlplane"
 	"github.com/gardenlite/gardenlite/internal/node"
-	"github.com/gardenlite/gardenlite/internal/node/apiclient"
 	"github.com/gardenlite/gardenlite/internal/node/host"
 	"github.com/gardenlite/gardenlite/internal/node/kubelet"
 	"github.com/gardenlite/gardenlite/internal/node/process"
@@ -126,7 +125,7 @@ func (n *Node) run(ctx context.Context, server *controlplane.Server, cfg Config)
 	return kubelet.Run(ctx, host.Host{
 		Hostname: cfg.Name, Addresses: []netip.Addr{nodeAddress}, Clock: cfg.Clock, Log: klog.Background(), Journal: io.Discard,
 		Listen: n.listen, OnlyAPIServer: true, Metadata: host.Metadata{Cluster: cfg.Name}, Files: disk,
-	}, &apiclient.Pool{Clock: cfg.Clock}, cfg.Processes)
+	}, cfg.Processes)
 }
 
 // files are the files of a Node without a disk, by their paths.

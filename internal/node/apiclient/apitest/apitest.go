@@ -1,20 +1,14 @@
 // Package apitest provides an API server in memory for the tests of a node's programs, with only the functions that
-// they need. It may import API types only.
+// they need. It may import nothing of the project.
 package apitest
 
 import (
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
+	"crypto"
 	"crypto/tls"
-	"crypto/x509"
-	"crypto/x509/pkix"
-	"encoding/base64"
 	"encoding/json"
 	"encoding/pem"
 	"fmt"
 	"io"
-	"math/big"
 	"net/http"
 	"net/http/httptest"
 	"path"
@@ -25,13 +19,19 @@ import (
 	"time"
 
 	jsonpatch "gopkg.in/evanphx/json-patch.v4"
-	corev1 "k8s.io/api/core/v1"
+	authenticationv1 "k8s.io/api/authentication/v1"
+	certificatesv1 "k8s.io/api/certificates/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/strategicpatch"
 	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/kubernetes/pkg/controller/certificates/authority"
 	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
 // Life is the lifetime of the certificates that Server signs.
@@ -40,16 +40,15 @@ const Life = 24 * time.Hour
 // Token is the bearer token that Server accepts instead of a client certificate.
 const Token = "abcdef.0123456789abcdef"
 
-// Server is an API server in memory. It keeps objects as JSON, by their paths.
+// Server is an API server in memory. It keeps objects by their paths.
 type Server struct {
 	URL string
 	CA  []byte
 
 	clock     clock.PassiveClock
-	key       *ecdsa.PrivateKey
-	cert      *x509.Certificate
+	authority authority.CertificateAuthority
 	mu        sync.Mutex
-	objects   map[string]map[string]any
+	objects   map[string]client.Object
 	version   int
 	changed   chan struct{}
 	requests  map[string]int
@@ -61,21 +60,18 @@ type Server struct {
 // New starts a server that ends with the test.
 func New(t testing.TB, clk clock.PassiveClock) *Server {
 	t.Helper()
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
 	s := &Server{
-		clock: clk, key: key, objects: map[string]map[string]any{}, changed: make(chan struct{}), requests: map[string]int{},
-		refuse: map[string]int{}, stop: make(chan struct{}),
-		cert: &x509.Certificate{SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "ca"}, NotBefore: clk.Now(),
-			NotAfter: clk.Now().Add(1000 * Life), IsCA: true, BasicConstraintsValid: true},
+		clock: clk, objects: map[string]client.Object{}, changed: make(chan struct{}),
+		requests: map[string]int{}, refuse: map[string]int{}, stop: make(chan struct{}),
 	}
 	server := httptest.NewUnstartedServer(s)
 	server.EnableHTTP2 = true
 	server.TLS = &tls.Config{ClientAuth: tls.RequestClientCert}
 	server.StartTLS()
 	t.Cleanup(func() { close(s.stop); server.CloseClientConnections(); server.Close() })
+	// The certificate of httptest is that of an authority.
+	s.authority = authority.CertificateAuthority{
+		Certificate: server.Certificate(), PrivateKey: server.TLS.Certificates[0].PrivateKey.(crypto.Signer)}
 	s.URL = server.URL
 	s.CA = pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})
 	return s
@@ -104,15 +100,17 @@ func (s *Server) ForgetHistory() {
 }
 
 // Put stores an object at a path.
-func (s *Server) Put(t testing.TB, at string, obj any) {
+func (s *Server) Put(t testing.TB, at string, obj client.Object) {
 	t.Helper()
-	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(obj)
+	kinds, _, err := scheme.Scheme.ObjectKinds(obj)
 	if err != nil {
 		t.Fatal(err)
 	}
+	obj = obj.DeepCopyObject().(client.Object)
+	obj.GetObjectKind().SetGroupVersionKind(kinds[0]) // clients recognize the objects of a watch by it
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.put(at, content)
+	s.put(at, obj)
 }
 
 // Get reads the object at a path, and reports whether it exists.
@@ -140,16 +138,12 @@ func (s *Server) Delete(at string) {
 	delete(s.objects, at)
 }
 
-func (s *Server) put(at string, obj map[string]any) map[string]any {
+// put stores an object, which nothing changes afterwards.
+func (s *Server) put(at string, obj client.Object) client.Object {
 	s.version++
-	meta, _ := obj["metadata"].(map[string]any)
-	if meta == nil {
-		meta = map[string]any{}
-		obj["metadata"] = meta
-	}
-	meta["resourceVersion"] = strconv.Itoa(s.version)
-	if meta["uid"] == nil {
-		meta["uid"] = "uid-" + strconv.Itoa(s.version)
+	obj.SetResourceVersion(strconv.Itoa(s.version))
+	if obj.GetUID() == "" {
+		obj.SetUID(types.UID("uid-" + strconv.Itoa(s.version)))
 	}
 	s.objects[at] = obj
 	close(s.changed)
@@ -169,13 +163,14 @@ func user(r *http.Request) string {
 
 // ServeHTTP implements http.Handler.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	w.Header().Set("Content-Type", runtime.ContentTypeJSON)
 	who := user(r)
 	if who == "" {
-		answer(w, http.StatusUnauthorized, nil)
+		answer(w, r, http.StatusUnauthorized, nil)
 		return
 	}
 	if r.ProtoMajor != 2 {
-		answer(w, http.StatusHTTPVersionNotSupported, nil)
+		answer(w, r, http.StatusHTTPVersionNotSupported, nil)
 		return
 	}
 	if r.URL.Query().Get("watch") == "true" {
@@ -188,79 +183,69 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	what := r.Method + " " + r.URL.Path
 	s.requests[what+" by "+who]++
 	if code := s.refuse[what]; code != 0 {
-		answer(w, code, nil)
+		answer(w, r, code, nil)
 		return
 	}
 	code, obj := s.handle(r, body)
-	answer(w, code, obj)
+	answer(w, r, code, obj)
 }
 
-func (s *Server) handle(r *http.Request, body []byte) (int, any) {
+func (s *Server) handle(r *http.Request, body []byte) (int, client.Object) {
 	at := strings.TrimSuffix(r.URL.Path, "/status")
 	is, ok := s.objects[at]
-	given := map[string]any{}
-	if err := json.Unmarshal(body, &given); len(body) > 0 && err != nil {
-		return http.StatusBadRequest, nil
-	}
 	switch {
-	case r.Method == http.MethodPost:
-		return s.create(at, given)
-	case !ok:
+	case !ok && r.Method != http.MethodPost:
 		return http.StatusNotFound, nil
-	case r.Method == http.MethodPut:
-		return http.StatusOK, s.put(at, given)
+	case r.Method == http.MethodGet || r.Method == http.MethodDelete: // the tests delete objects, clients do not
+		return http.StatusOK, is
 	case r.Method == http.MethodPatch:
-		before, _ := json.Marshal(is)
-		after, err := patched(r.Header.Get("Content-Type"), before, body)
-		obj := map[string]any{}
-		if err == nil {
-			err = json.Unmarshal(after, &obj)
-		}
-		if err != nil {
-			return http.StatusBadRequest, nil
-		}
-		return http.StatusOK, s.put(at, obj)
+		body = patched(types.PatchType(r.Header.Get("Content-Type")), is, body)
 	}
-	return http.StatusOK, is
+	decoded, _, err := scheme.Codecs.UniversalDeserializer().Decode(body, nil, nil)
+	obj, isObject := decoded.(client.Object)
+	switch {
+	case err != nil || !isObject:
+		return http.StatusBadRequest, nil
+	case r.Method == http.MethodPost:
+		return s.create(at, obj)
+	}
+	return http.StatusOK, s.put(at, obj)
 }
 
-func patched(kind string, before, patch []byte) ([]byte, error) {
-	if types.PatchType(kind) == types.StrategicMergePatchType {
-		return strategicpatch.StrategicMergePatch(before, patch, corev1.Node{})
+// patched returns an object after a patch; nil if the patch is not valid.
+func patched(kind types.PatchType, is client.Object, patch []byte) (after []byte) {
+	before, err := json.Marshal(is)
+	if err == nil && kind == types.StrategicMergePatchType {
+		after, err = strategicpatch.StrategicMergePatch(before, patch, is)
+	} else if err == nil {
+		after, err = jsonpatch.MergePatch(before, patch)
 	}
-	return jsonpatch.MergePatch(before, patch)
+	if err != nil {
+		return nil
+	}
+	return after
 }
 
-func (s *Server) create(collection string, obj map[string]any) (int, any) {
-	meta := obj["metadata"].(map[string]any)
-	name, _ := meta["name"].(string)
-	if name == "" {
-		name = fmt.Sprint(meta["generateName"], s.version)
-		meta["name"] = name
+func (s *Server) create(collection string, obj client.Object) (int, client.Object) {
+	if obj.GetName() == "" {
+		obj.SetName(obj.GetGenerateName() + strconv.Itoa(s.version))
 	}
-	at := path.Join(collection, name)
+	at := path.Join(collection, obj.GetName())
 	if _, exists := s.objects[at]; exists {
 		return http.StatusConflict, nil
 	}
-	if strings.HasSuffix(collection, "certificatesigningrequests") {
-		obj["status"] = map[string]any{"certificate": base64.StdEncoding.EncodeToString(s.sign(obj))}
-	}
-	if strings.HasSuffix(collection, "/token") {
-		obj["status"] = map[string]any{"token": fmt.Sprint("token-", s.version)}
+	switch obj := obj.(type) {
+	case *certificatesv1.CertificateSigningRequest:
+		obj.Status.Certificate = s.sign(obj.Spec.Request)
+	case *authenticationv1.TokenRequest:
+		obj.Status.Token = fmt.Sprint("token-", s.version)
 	}
 	return http.StatusCreated, s.put(at, obj)
 }
 
-func (s *Server) sign(obj map[string]any) []byte {
-	request, _ := base64.StdEncoding.DecodeString(obj["spec"].(map[string]any)["request"].(string))
+func (s *Server) sign(request []byte) []byte {
 	block, _ := pem.Decode(request)
-	csr, err := x509.ParseCertificateRequest(block.Bytes)
-	if err != nil {
-		return nil
-	}
-	der, err := x509.CreateCertificate(rand.Reader, &x509.Certificate{
-		SerialNumber: big.NewInt(int64(s.version)), Subject: csr.Subject, NotBefore: s.clock.Now(), NotAfter: s.clock.Now().Add(Life),
-	}, s.cert, csr.PublicKey, s.key)
+	der, err := s.authority.Sign(block.Bytes, authority.PermissiveSigningPolicy{TTL: Life, Now: s.clock.Now})
 	if err != nil {
 		return nil
 	}
@@ -273,30 +258,26 @@ func (s *Server) watch(w http.ResponseWriter, r *http.Request) {
 	seen, _ := strconv.Atoi(r.URL.Query().Get("resourceVersion"))
 	w.WriteHeader(http.StatusOK)
 	w.(http.Flusher).Flush()
+	send := func(kind watch.EventType, obj runtime.Object) {
+		_ = json.NewEncoder(w).Encode(metav1.WatchEvent{Type: string(kind), Object: runtime.RawExtension{Object: obj}})
+		w.(http.Flusher).Flush()
+	}
 	s.mu.Lock()
 	expired := s.noHistory && seen > 0 && seen < s.version
 	s.mu.Unlock()
 	if expired {
-		_ = json.NewEncoder(w).Encode(map[string]any{"type": watch.Error, "object": metav1.Status{
-			Status: metav1.StatusFailure, Code: http.StatusGone, Reason: metav1.StatusReasonExpired, Message: "too old resource version",
-		}})
+		send(watch.Error, statusOf(apierrors.NewResourceExpired("too old resource version")))
 		return
 	}
 	for {
 		s.mu.Lock()
 		changed, obj := s.changed, s.objects[path.Join(r.URL.Path, name)]
-		var data []byte
-		if obj != nil {
-			version, _ := strconv.Atoi(obj["metadata"].(map[string]any)["resourceVersion"].(string))
-			if version > seen {
-				seen = version
-				data, _ = json.Marshal(map[string]any{"type": watch.Modified, "object": obj})
-			}
-		}
 		s.mu.Unlock()
-		if data != nil {
-			_, _ = w.Write(data)
-			w.(http.Flusher).Flush()
+		if obj != nil {
+			if version, _ := strconv.Atoi(obj.GetResourceVersion()); version > seen {
+				seen = version
+				send(watch.Modified, obj)
+			}
 		}
 		select {
 		case <-changed:
@@ -308,16 +289,17 @@ func (s *Server) watch(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-func answer(w http.ResponseWriter, code int, obj any) {
-	if obj == nil {
-		obj = metav1.Status{Status: metav1.StatusFailure, Code: int32(code), Reason: reasons[code], Message: http.StatusText(code)}
+// answer writes an object, or the error of the status code.
+func answer(w http.ResponseWriter, r *http.Request, code int, obj runtime.Object) {
+	if code >= http.StatusBadRequest {
+		obj = statusOf(apierrors.NewGenericServerResponse(code, r.Method, schema.GroupResource{}, "", "", 0, false))
 	}
-	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(code)
 	_ = json.NewEncoder(w).Encode(obj)
 }
 
-var reasons = map[int]metav1.StatusReason{
-	http.StatusNotFound: metav1.StatusReasonNotFound, http.StatusUnauthorized: metav1.StatusReasonUnauthorized,
-	http.StatusConflict: metav1.StatusReasonAlreadyExists,
+func statusOf(err *apierrors.StatusError) *metav1.Status {
+	status := err.ErrStatus
+	status.TypeMeta = metav1.TypeMeta{APIVersion: "v1", Kind: "Status"}
+	return &status
 }

@@ -86,7 +86,7 @@ func (s *shoot) rbacDecides(t *testing.T) {
 	s.knows(t, s.gets(t, admins, "Admin"), "only-admins")
 	s.refused(t, admins, "Viewer")
 	if cert := certificate(t, s.gets(t, viewers, "Viewer")); !slices.Equal(
-		cert.Subject.Organization, []string{"gardener.cloud:system:viewers"}) {
+		cert.Subject.Organization, []string{"gardener.cloud:project:viewers"}) {
 		t.Errorf("a viewer's subject is %s", cert.Subject)
 	}
 	s.refused(t, viewers, "Admin")

@@ -17,6 +17,7 @@ import (
 
 	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
@@ -146,11 +147,20 @@ func (s *shoot) namesTheUser(t *testing.T, audit string) {
 	})
 }
 
+// viewersRead checks what a viewer may do in the Shoot, in which the viewer's name of the garden is an administrator.
 func (s *shoot) viewersRead(t *testing.T) {
+	admin, err := s.kubeconfig(t.Context(), s.l.kube, "Admin", 3600)
+	must(t, err)
+	adminConfig, err := clientcmd.RESTConfigFromKubeConfig(admin)
+	must(t, err)
+	_, err = clientOf(t, adminConfig).RbacV1().ClusterRoleBindings().Create(t.Context(), &rbacv1.ClusterRoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Name: "victor"}, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "cluster-admin"},
+		Subjects: []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: "victor"}}}, created)
+	must(t, err)
 	data, err := s.kubeconfig(t.Context(), s.l.as(t, "victor", "system:authenticated"), "Viewer", 3600)
 	must(t, err)
-	if cert := certificate(t, data); cert.Subject.CommonName != "victor" ||
-		!slices.Equal(cert.Subject.Organization, []string{"gardener.cloud:system:viewers"}) {
+	if cert := certificate(t, data); cert.Subject.CommonName != "gardener.cloud:viewer:victor" ||
+		!slices.Equal(cert.Subject.Organization, []string{"gardener.cloud:project:viewers"}) {
 		t.Errorf("the subject is %s", cert.Subject)
 	}
 	config, err := clientcmd.RESTConfigFromKubeConfig(data)

@@ -93,7 +93,8 @@ func (e Extension) New(in controlplane.ExtensionInput) (_ *genericapiserver.Gene
 		return nil, fmt.Errorf("setting up the issuer of WorkloadIdentity tokens: %w", err)
 	}
 	groups, reader, err := registry.New(in.Generic.RESTOptionsGetter, registry.Config{
-		Clock: e.Clock, Kubeconfigs: e.Kubeconfigs, Issuer: issuer, BastionTimeToLive: e.BastionTimeToLive,
+		Clock: e.Clock, Kubeconfigs: e.Kubeconfigs, Authorizer: in.Generic.Authorization.Authorizer, Issuer: issuer,
+		BastionTimeToLive: e.BastionTimeToLive,
 		ConfigMaps: func(ctx context.Context, namespace, name string) (*kubecorev1.ConfigMap, error) {
 			return kube.CoreV1().ConfigMaps(namespace).Get(ctx, name, metav1.GetOptions{})
 		},

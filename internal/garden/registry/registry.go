@@ -22,6 +22,7 @@ import (
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apiserver/pkg/authorization/authorizer"
 	genericapirequest "k8s.io/apiserver/pkg/endpoints/request"
 	"k8s.io/apiserver/pkg/registry/generic"
 	"k8s.io/apiserver/pkg/registry/rest"
@@ -50,6 +51,8 @@ type Config struct {
 	ConfigMaps shootkubeconfig.ConfigMaps
 	// Kubeconfigs are the settings of the subresources adminkubeconfig and viewerkubeconfig of Shoots.
 	Kubeconfigs shootkubeconfig.Options
+	// Authorizer decides what the callers of these subresources may do in the garden.
+	Authorizer authorizer.Authorizer
 	// Issuer signs the tokens of WorkloadIdentities.
 	Issuer *security.Issuer
 	// BastionTimeToLive is how long Bastions live after a heartbeat; operations.DefaultTimeToLive if 0.
@@ -59,7 +62,8 @@ type Config struct {
 // New returns the storage of all groups, and a reader with which admission plugins read from it.
 func New(getter generic.RESTOptionsGetter, cfg Config) ([]Group, *Reader, error) {
 	reader := &Reader{stores: map[schema.GroupResource]*resource.Store{}} // is not used before all storage is added
-	coreStorage, errCore := core.Storage(getter, cfg.Clock, shootkubeconfig.Config{Options: cfg.Kubeconfigs, ConfigMaps: cfg.ConfigMaps})
+	coreStorage, errCore := core.Storage(getter, cfg.Clock, shootkubeconfig.Config{
+		Options: cfg.Kubeconfigs, ConfigMaps: cfg.ConfigMaps, Authorizer: cfg.Authorizer})
 	operationsStorage, errOperations := operations.Storage(getter, cfg.Clock, cfg.BastionTimeToLive)
 	securityStorage, errSecurity := security.Storage(getter, reader, cfg.Issuer)
 	seedStorage, errSeed := seedmanagement.Storage(getter)

@@ -19,6 +19,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/apiserver/pkg/authentication/user"
+	"k8s.io/apiserver/pkg/authorization/authorizer"
 	genericapirequest "k8s.io/apiserver/pkg/endpoints/request"
 	"k8s.io/apiserver/pkg/registry/rest"
 	clientcmdv1 "k8s.io/client-go/tools/clientcmd/api/v1"
@@ -31,6 +32,9 @@ import (
 
 // DefaultMaxExpiration is the default of the longest validity of both kinds of kubeconfigs, as in Gardener.
 const DefaultMaxExpiration = 24 * time.Hour
+
+// viewerPrefix is the prefix of a viewer's name in a Shoot.
+const viewerPrefix = "gardener.cloud:viewer:"
 
 // maxUserName is the maximum length of a user name in a certificate, in bytes.
 const maxUserName = 4096
@@ -72,43 +76,69 @@ type Config struct {
 	Options
 	Shoots, InternalSecrets rest.Getter
 	ConfigMaps              ConfigMaps
-	Clock                   clock.PassiveClock
+	// Authorizer decides what the caller may do in the garden.
+	Authorizer authorizer.Authorizer
+	Clock      clock.PassiveClock
 }
 
 // REST is one of the two subresources.
 type REST struct {
 	kind
-	reader reader
-	clock  clock.PassiveClock
-	max    time.Duration
-	keys   *keyPool
+	reader     reader
+	authorizer authorizer.Authorizer
+	clock      clock.PassiveClock
+	max        time.Duration
+	keys       *keyPool
 }
 
 // kind is what differs between the two subresources.
 type kind struct {
 	gvk   schema.GroupVersionKind
 	newFn func() runtime.Object
-	// group is the user's group in the Shoot.
-	group string
+	// subject returns the name and the group of a user of the garden in the Shoot.
+	subject func(context.Context, authorizer.Authorizer, user.Info) (name, group string, err error)
 }
 
 var (
 	admins = kind{authenticationv1alpha1.SchemeGroupVersion.WithKind("AdminKubeconfigRequest"),
-		func() runtime.Object { return &authenticationv1alpha1.AdminKubeconfigRequest{} }, user.SystemPrivilegedGroup}
+		func() runtime.Object { return &authenticationv1alpha1.AdminKubeconfigRequest{} }, asAdmin}
 	viewers = kind{authenticationv1alpha1.SchemeGroupVersion.WithKind("ViewerKubeconfigRequest"),
-		func() runtime.Object { return &authenticationv1alpha1.ViewerKubeconfigRequest{} }, constants.ShootSystemViewersGroupName}
+		func() runtime.Object { return &authenticationv1alpha1.ViewerKubeconfigRequest{} }, asViewer}
 
 	_ rest.NamedCreater             = &REST{}
 	_ rest.GroupVersionKindProvider = &REST{}
 )
+
+// asAdmin returns the subject of an administrator, that of GEP-16. In Gardener v1.149, administrators have a prefix and
+// groups as well.
+func asAdmin(_ context.Context, _ authorizer.Authorizer, caller user.Info) (name, group string, err error) {
+	return caller.GetName(), user.SystemPrivilegedGroup, nil
+}
+
+// asViewer returns the subject of a viewer: with a name that nobody binds roles to by mistake, and the group of viewers of
+// all Shoots for those who see all Projects. Like Gardener v1.149, it asks for a resource by its kind, which only users have
+// that may list everything.
+func asViewer(ctx context.Context, authz authorizer.Authorizer, caller user.Info) (name, group string, err error) {
+	name = viewerPrefix + caller.GetName()
+	decision, _, err := authz.Authorize(ctx, authorizer.AttributesRecord{
+		User: caller, Verb: "list", APIGroup: "core.gardener.cloud/v1beta1", Resource: "Project", ResourceRequest: true,
+	})
+	switch {
+	case decision == authorizer.DecisionAllow:
+		return name, constants.ShootSystemViewersGroupName, nil
+	case err != nil:
+		return "", "", fmt.Errorf("finding out what you may do in the garden: %w", err)
+	}
+	return name, constants.ShootProjectViewersGroupName, nil
+}
 
 // New returns the subresources adminkubeconfig and viewerkubeconfig. Destroy of either one stops the pool of keys
 // that they share.
 func New(cfg Config) (admin, viewer *REST) {
 	keys := newKeyPool(cfg.Algorithm.generate)
 	subresource := func(kind kind, limit time.Duration) *REST {
-		return &REST{kind: kind, reader: reader{cfg.Shoots, cfg.InternalSecrets, cfg.ConfigMaps}, clock: cfg.Clock,
-			max: cmp.Or(limit, DefaultMaxExpiration), keys: keys}
+		return &REST{kind: kind, reader: reader{cfg.Shoots, cfg.InternalSecrets, cfg.ConfigMaps}, authorizer: cfg.Authorizer,
+			clock: cfg.Clock, max: cmp.Or(limit, DefaultMaxExpiration), keys: keys}
 	}
 	return subresource(admins, cfg.MaxAdmin), subresource(viewers, cfg.MaxViewer)
 }
@@ -163,28 +193,32 @@ func (r *REST) invalid(name string, errs field.ErrorList) error {
 	return apierrors.NewInvalid(r.gvk.GroupKind(), name, errs)
 }
 
-// caller returns the user name of the request, which must fit into a certificate.
-func (r *REST) caller(ctx context.Context) (string, error) {
+// caller returns the user of the request, whose name must fit into a certificate.
+func (r *REST) caller(ctx context.Context) (user.Info, error) {
 	info, ok := genericapirequest.UserFrom(ctx)
 	if !ok {
-		return "", apierrors.NewBadRequest("the request has no user")
+		return nil, apierrors.NewBadRequest("the request has no user")
 	}
 	name := info.GetName()
 	switch {
 	case name == "":
-		return "", apierrors.NewBadRequest("your user name is empty: a client certificate has to name its user")
+		return nil, apierrors.NewBadRequest("your user name is empty: a client certificate has to name its user")
 	case !utf8.ValidString(name):
-		return "", apierrors.NewBadRequest("your user name is not valid UTF-8: it cannot stand in a client certificate")
+		return nil, apierrors.NewBadRequest("your user name is not valid UTF-8: it cannot stand in a client certificate")
 	case len(name) > maxUserName:
-		return "", apierrors.NewBadRequest(
+		return nil, apierrors.NewBadRequest(
 			fmt.Sprintf("your user name has %d bytes: a client certificate is made for names of at most %d", len(name), maxUserName))
 	}
-	return name, nil
+	return info, nil
 }
 
 // fillStatus creates the kubeconfig and sets the status of the request.
 func (r *REST) fillStatus(ctx context.Context, request *gardenauthentication.KubeconfigRequest, key types.NamespacedName,
-	caller string, c *cluster) error {
+	caller user.Info, c *cluster) error {
+	name, group, err := r.subject(ctx, r.authorizer, caller)
+	if err != nil {
+		return err
+	}
 	private, err := r.keys.take(ctx)
 	if err != nil {
 		return err
@@ -202,7 +236,7 @@ func (r *REST) fillStatus(ctx context.Context, request *gardenauthentication.Kub
 		return r.invalid(key.Name, field.ErrorList{field.Forbidden(field.NewPath("status"),
 			fmt.Sprintf("the Shoot's client authority has expired at %s: rotate its certificate authorities", notAfter.Format(time.RFC3339)))})
 	}
-	certPEM, err := c.clientCA.issue(caller, r.group, private.Public(), now, notAfter)
+	certPEM, err := c.clientCA.issue(name, group, private.Public(), now, notAfter)
 	if err != nil {
 		return fmt.Errorf("making a kubeconfig for Shoot %s: %w", key, err)
 	}

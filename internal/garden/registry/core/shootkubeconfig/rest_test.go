@@ -9,6 +9,7 @@ import (
 	"crypto/rsa"
 	"crypto/x509"
 	"encoding/pem"
+	"errors"
 	"math/big"
 	"net/http"
 	"strings"
@@ -23,6 +24,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apiserver/pkg/authentication/user"
+	"k8s.io/apiserver/pkg/authorization/authorizer"
 	genericapirequest "k8s.io/apiserver/pkg/endpoints/request"
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
@@ -90,7 +92,7 @@ func newWorld(t *testing.T, caLife time.Duration) *world {
 func (w *world) rest(t *testing.T) (admin, viewer *REST) {
 	t.Helper()
 	admin, viewer = New(Config{
-		Options: w.options, Clock: testclock.NewFakePassiveClock(start),
+		Options: w.options, Clock: testclock.NewFakePassiveClock(start), Authorizer: seesAllProjects{"operator"},
 		Shoots:          getter(func(name string) (runtime.Object, bool) { return w.shoot, name == "x" && w.shoot != nil }),
 		InternalSecrets: getter(func(name string) (runtime.Object, bool) { return w.secret, name == "x.ca-client" && w.secret != nil }),
 		ConfigMaps: func(_ context.Context, namespace, name string) (*corev1.ConfigMap, error) {
@@ -102,6 +104,55 @@ func (w *world) rest(t *testing.T) (admin, viewer *REST) {
 	})
 	t.Cleanup(admin.Destroy)
 	return admin, viewer
+}
+
+// seesAllProjects is an authorizer that allows one user to list Projects.
+type seesAllProjects struct{ name string }
+
+func (s seesAllProjects) Authorize(_ context.Context, a authorizer.Attributes) (authorizer.Decision, string, error) {
+	if a.GetUser().GetName() == "broken" {
+		return authorizer.DecisionNoOpinion, "", errors.New("the authorizer is broken")
+	}
+	if a.GetUser().GetName() == s.name && a.GetVerb() == "list" && a.GetAPIGroup() == "core.gardener.cloud/v1beta1" &&
+		a.GetResource() == "Project" && a.IsResourceRequest() {
+		return authorizer.DecisionAllow, "", nil
+	}
+	return authorizer.DecisionNoOpinion, "", nil
+}
+
+// TestSubjects checks the user and the group in a Shoot: administrators have their name, viewers one of their own.
+func TestSubjects(t *testing.T) {
+	w := newWorld(t, time.Hour)
+	admin, viewer := w.rest(t)
+	for _, test := range []struct {
+		r          *REST
+		user, want string
+	}{
+		{admin, "alice", "CN=alice,O=system:masters"},
+		{admin, "operator", "CN=operator,O=system:masters"},
+		{viewer, "alice", "CN=gardener.cloud:viewer:alice,O=gardener.cloud:project:viewers"},
+		{viewer, "operator", "CN=gardener.cloud:viewer:operator,O=gardener.cloud:system:viewers"},
+	} {
+		obj := test.r.New()
+		scheme.Scheme.Default(obj)
+		made, err := test.r.Create(as(t.Context(), test.user), "x", obj, nil, &metav1.CreateOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var kubeconfig []byte
+		switch made := made.(type) {
+		case *authenticationv1alpha1.AdminKubeconfigRequest:
+			kubeconfig = made.Status.Kubeconfig
+		case *authenticationv1alpha1.ViewerKubeconfigRequest:
+			kubeconfig = made.Status.Kubeconfig
+		}
+		if _, cert := w.certificate(t, kubeconfig); cert.Subject.String() != test.want {
+			t.Errorf("%s of %s is %s, want %s", test.r.gvk.Kind, test.user, cert.Subject, test.want)
+		}
+	}
+	if _, err := viewer.Create(as(t.Context(), "broken"), "x", viewer.New(), nil, &metav1.CreateOptions{}); err == nil {
+		t.Error("a viewer gets a kubeconfig although it is not known what they may do")
+	}
 }
 
 func as(ctx context.Context, name string) context.Context {
@@ -180,8 +231,8 @@ func TestKubeconfig(t *testing.T) {
 	}
 	data := obj.(*authenticationv1alpha1.ViewerKubeconfigRequest).Status.Kubeconfig
 	config, cert := w.certificate(t, data)
-	if config.CurrentContext != "garden-dev--x-external" || cert.Subject.CommonName != "alice" ||
-		strings.Join(cert.Subject.Organization, ",") != "gardener.cloud:system:viewers" {
+	if config.CurrentContext != "garden-dev--x-external" || cert.Subject.CommonName != "gardener.cloud:viewer:alice" ||
+		strings.Join(cert.Subject.Organization, ",") != "gardener.cloud:project:viewers" {
 		t.Errorf("context %s, subject %s", config.CurrentContext, cert.Subject)
 	}
 	ordered := clientcmdv1.Config{}

@@ -1,15 +1,21 @@
 package gardenapi
 
 import (
+	"context"
 	"encoding/json"
+	"errors"
 	"strings"
 	"testing"
 
+	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
 )
 
 // TestWebhooks checks that the webhooks of Gardener's admission controller answer the administrator, each once: what they
@@ -104,4 +110,67 @@ func TestWebhooks(t *testing.T) {
 	if secret.Labels["provider.shoot.gardener.cloud/local"] != "true" || secret.Labels["provider.shoot.gardener.cloud/other"] != "" {
 		t.Errorf("the Secret to which a binding refers has the labels %v", secret.Labels)
 	}
+}
+
+// TestTokenSecrets checks that who may write Secrets gets a token of a ServiceAccount by one only with the permission to
+// create tokens.
+func TestTokenSecrets(t *testing.T) {
+	t.Parallel()
+	const namespace = "e2e-token-secrets"
+	createNamespace(t, namespace, nil)
+	for _, name := range []string{"writer", "robot"} {
+		_, err := kube.CoreV1().ServiceAccounts(namespace).Create(t.Context(), &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: name}}, created)
+		must(t, err)
+	}
+	allow := func(name string, rule rbacv1.PolicyRule) {
+		t.Helper()
+		meta := metav1.ObjectMeta{Name: name}
+		_, err := kube.RbacV1().Roles(namespace).Create(t.Context(), &rbacv1.Role{ObjectMeta: meta, Rules: []rbacv1.PolicyRule{rule}}, created)
+		must(t, err)
+		_, err = kube.RbacV1().RoleBindings(namespace).Create(t.Context(), &rbacv1.RoleBinding{ObjectMeta: meta,
+			RoleRef:  rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: name},
+			Subjects: []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: namespace, Name: "writer"}}}, created)
+		must(t, err)
+	}
+	allow("secrets", rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"secrets"}, Verbs: []string{"*"}})
+	token, err := kube.CoreV1().ServiceAccounts(namespace).CreateToken(t.Context(), "writer", &authenticationv1.TokenRequest{}, created)
+	must(t, err)
+	writerConfig := rest.AnonymousClientConfig(config)
+	writerConfig.BearerToken = token.Status.Token
+	writer := kubernetes.NewForConfigOrDie(writerConfig).CoreV1().Secrets(namespace)
+	tokenOf := func(account string) *corev1.Secret {
+		return &corev1.Secret{Type: corev1.SecretTypeServiceAccountToken, ObjectMeta: metav1.ObjectMeta{Name: "token",
+			Annotations: map[string]string{corev1.ServiceAccountNameKey: account}}}
+	}
+	eventually(t, waitTimeout, func(ctx context.Context) error { // until RBAC knows the role
+		_, err := writer.Create(ctx, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "other"}}, created)
+		return err
+	})
+	eventually(t, waitTimeout, func(ctx context.Context) error { // until the API server knows the policy
+		_, err := writer.Create(ctx, tokenOf("robot"), metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
+		if err == nil {
+			return errors.New("it may be written")
+		}
+		return nil
+	})
+	const says = "the Secret gets a token of ServiceAccount robot, and you may not create one"
+	_, err = writer.Create(t.Context(), tokenOf("robot"), created)
+	if err == nil || !strings.Contains(err.Error(), says) {
+		t.Errorf("a Secret with a token: %v", err)
+	}
+	_, err = kube.CoreV1().Secrets(namespace).Create(t.Context(), tokenOf("writer"), created)
+	must(t, err)
+	patch := []byte(`{"metadata":{"annotations":{"kubernetes.io/service-account.name":"robot"}}}`)
+	_, err = writer.Patch(t.Context(), "token", types.MergePatchType, patch, metav1.PatchOptions{})
+	if err == nil || !strings.Contains(err.Error(), says) {
+		t.Errorf("a Secret with another's token: %v", err)
+	}
+	_, err = writer.Patch(t.Context(), "token", types.MergePatchType, []byte(`{"metadata":{"labels":{"a":"b"}}}`), metav1.PatchOptions{})
+	must(t, err)
+	must(t, writer.Delete(t.Context(), "token", metav1.DeleteOptions{}))
+	allow("tokens", rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"serviceaccounts/token"}, Verbs: []string{"create"}})
+	eventually(t, waitTimeout, func(ctx context.Context) error {
+		_, err := writer.Create(ctx, tokenOf("robot"), created)
+		return err
+	})
 }

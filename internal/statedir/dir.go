@@ -42,10 +42,14 @@ func Names() (names []string) {
 	return names
 }
 
-// Prepare creates the state directory with access for its owner only, and checks that it can be written.
+// Prepare creates the state directory with access for its owner only, and checks that it can be written. It takes an
+// existing directory only if that is empty or a landscape's: others may need access to what else is there.
 func Prepare(dir string) error {
 	err := os.MkdirAll(dir, 0o700)
 	if err == nil {
+		if err := checkOwn(dir); err != nil {
+			return err
+		}
 		err = os.Chmod(dir, 0o700)
 	}
 	if err == nil {
@@ -62,6 +66,21 @@ func Prepare(dir string) error {
 		return fmt.Errorf("%s cannot be written by this user: correct its permissions, or choose another place with --data-dir: %w", dir, err)
 	case err != nil:
 		return fmt.Errorf("making the state directory: %w (choose another place with --data-dir)", err)
+	}
+	return nil
+}
+
+func checkOwn(dir string) error {
+	if _, err := os.Lstat(filepath.Join(dir, LockFile)); err == nil {
+		return nil
+	}
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return fmt.Errorf("looking into the state directory: %w (choose another place with --data-dir)", err)
+	}
+	if len(entries) > 0 {
+		return fmt.Errorf("%s has files that are not a landscape's, %s for example: choose an empty directory, or one that does not exist "+
+			"yet, with --data-dir", dir, strconv.Quote(entries[0].Name()))
 	}
 	return nil
 }

@@ -74,3 +74,34 @@ func TestNames(t *testing.T) {
 		t.Errorf("%v", names)
 	}
 }
+
+// TestPrepare: only a directory that is new, empty or a landscape's is taken, and no other one is changed.
+func TestPrepare(t *testing.T) {
+	for name, test := range map[string]struct {
+		files []string
+		taken bool
+	}{
+		"empty": {nil, true}, "a landscape's": {[]string{LockFile, RunFile}, true}, "another's": {[]string{"thesis.tex"}, false},
+	} {
+		dir := t.TempDir()
+		if err := os.Chmod(dir, 0o755); err != nil {
+			t.Fatal(err)
+		}
+		for _, file := range test.files {
+			if err := os.WriteFile(filepath.Join(dir, file), nil, 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		err := Prepare(dir)
+		info, statErr := os.Stat(dir)
+		if statErr != nil {
+			t.Fatal(statErr)
+		}
+		if mode := info.Mode().Perm(); (err == nil) != test.taken || (mode == 0o700) != test.taken {
+			t.Errorf("%s: %v, mode %o", name, err, mode)
+		}
+	}
+	if dir := filepath.Join(t.TempDir(), "a", "b"); Prepare(dir) != nil {
+		t.Error("a directory that does not exist is not made")
+	}
+}

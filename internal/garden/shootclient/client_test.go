@@ -221,6 +221,27 @@ func TestProgress(t *testing.T) {
 	}
 }
 
+// TestSummary checks that a Shoot with a condition that is False is not Ready, although its operation has succeeded.
+func TestSummary(t *testing.T) {
+	shoot := &corev1beta1.Shoot{}
+	at("Succeeded", 100)(shoot)
+	shoot.Status.Conditions = []corev1beta1.Condition{
+		{Type: "APIServerAvailable", Status: "True"}, {Type: "ControlPlaneHealthy", Status: "Progressing"},
+		{Type: "SystemComponentsHealthy", Status: "Unknown"}}
+	if s := Summarize(shoot, "dev"); s.State != "Ready" || !s.Ready || s.Message != "" {
+		t.Errorf("%s, %t: %s", s.State, s.Ready, s.Message)
+	}
+	shoot.Status.Conditions = append(shoot.Status.Conditions,
+		corev1beta1.Condition{Type: "EveryNodeReady", Status: "False", Message: "node a is not ready"})
+	if s := Summarize(shoot, "dev"); s.State != "Unhealthy" || s.Ready || s.Message != "EveryNodeReady is False: node a is not ready" {
+		t.Errorf("%s, %t: %s", s.State, s.Ready, s.Message)
+	}
+	shoot.Status.IsHibernated = true
+	if s := Summarize(shoot, "dev"); s.State != "Unhealthy" {
+		t.Errorf("hibernated and %s", s.State)
+	}
+}
+
 func TestWait(t *testing.T) {
 	for name, test := range map[string]struct {
 		states  []func(*corev1beta1.Shoot)

@@ -15,9 +15,10 @@ type Summary struct {
 	Namespace         string `json:"namespace"`
 	Seed              string `json:"seed,omitempty"`
 	KubernetesVersion string `json:"kubernetesVersion"`
-	// State is the operation in progress or its result: "Create Processing (40%)", "Ready", "Hibernated".
+	// State is the operation in progress or its result: "Create Processing (40%)", "Ready", "Hibernated",
+	// or "Unhealthy" if a condition is False.
 	State string `json:"state"`
-	// Ready says that the Shoot is as specified.
+	// Ready says that the Shoot is as specified, and no condition is False.
 	Ready bool `json:"ready"`
 	// Message says what is in progress, or wrong.
 	Message string `json:"message,omitempty"`
@@ -53,6 +54,13 @@ func Summarize(shoot *corev1beta1.Shoot, project string) Summary {
 		s.State, s.Message = "Ready", ""
 		if s.Hibernated {
 			s.State = "Hibernated"
+		}
+		for _, condition := range shoot.Status.Conditions {
+			if condition.Status == corev1beta1.ConditionFalse {
+				s.State, s.Ready = "Unhealthy", false
+				s.Message = fmt.Sprintf("%s is False: %s", condition.Type, condition.Message)
+				break
+			}
 		}
 	}
 	return s

@@ -138,9 +138,10 @@ var backups = []attack{
 		request: func(w *world) *request {
 			return patch(entry(place{garden, w.seed}), object{"spec": object{"bucketName": w.victimBucket}})
 		}},
-	{kind: 8, name: "let the garbage collector delete its BackupEntry", as: Gardenlet, says: "to add as an owner of", needs: needs(ownSeed),
+	{kind: 8, name: "let the garbage collector delete its BackupEntry", as: Gardenlet,
+		says: "to add as an owner of", needs: needs(ownSeed),
 		request: func(w *world) *request {
-			owner := object{"apiVersion": "v1", "kind": "ConfigMap", "name": "never", "uid": "00000000-0000-0000-0000-000000000000"}
+			owner := object{"apiVersion": "v1", "kind": "ConfigMap", "name": "never", "uid": "none"}
 			return patch(entry(place{garden, w.seed}), object{"metadata": object{"ownerReferences": []any{owner}}})
 		}},
 	{kind: 8, name: "confirm the deletion of its Seed", as: Gardenlet, says: "to confirm", needs: needs(ownSeed),

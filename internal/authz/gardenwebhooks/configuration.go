@@ -44,9 +44,10 @@ type configuration struct {
 	validate func(context.Context, *handlers, string, []*gardencorev1beta1.Shoot) error
 }
 
-// configuration returns the decision on a Shoot that refers to a configuration, and on the ConfigMap while a Shoot does.
-func (h *handlers) configuration(c configuration) func(context.Context, *admissionv1.AdmissionRequest) (map[string]string, error) {
-	return func(ctx context.Context, request *admissionv1.AdmissionRequest) (map[string]string, error) {
+// configuration returns the decision on a Shoot that refers to a configuration, and on the ConfigMap while a Shoot
+// does.
+func (h *handlers) configuration(c configuration) decide {
+	return func(ctx context.Context, request *admissionv1.AdmissionRequest) (changedLabels, error) {
 		if request.Kind.Kind == "ConfigMap" {
 			return nil, h.admitConfigMap(ctx, request, c)
 		}
@@ -72,7 +73,8 @@ func (h *handlers) admitShoot(ctx context.Context, request *admissionv1.Admissio
 		if apiequality.Semantic.DeepEqual(old.Spec, shoot.Spec) {
 			return nil
 		}
-		if c.name(old.Spec.Kubernetes.KubeAPIServer) == name && old.Spec.Kubernetes.Version == shoot.Spec.Kubernetes.Version &&
+		if c.name(old.Spec.Kubernetes.KubeAPIServer) == name &&
+			old.Spec.Kubernetes.Version == shoot.Spec.Kubernetes.Version &&
 			(c.depends == nil || apiequality.Semantic.DeepEqual(c.depends(old), c.depends(shoot))) {
 			return nil
 		}
@@ -96,7 +98,8 @@ func (h *handlers) admitConfigMap(ctx context.Context, request *admissionv1.Admi
 	if err := errors.Join(decode(request.Object, configMap), decode(request.OldObject, old)); err != nil {
 		return err
 	}
-	referring, err := h.shootsReferringTo(ctx, graph.Vertex{Kind: graph.KindConfigMap, Namespace: request.Namespace, Name: request.Name})
+	vertex := graph.Vertex{Kind: graph.KindConfigMap, Namespace: request.Namespace, Name: request.Name}
+	referring, err := h.shootsReferringTo(ctx, vertex)
 	if err != nil {
 		return err
 	}
@@ -197,7 +200,8 @@ var authenticationConfiguration = configuration{
 				anonymous = append(anonymous, shoot.Name)
 			}
 		}
-		errs := apiservervalidation.ValidateAuthenticationConfiguration(authenticationcel.NewDefaultCompiler(), config, disallowed)
+		compiler := authenticationcel.NewDefaultCompiler()
+		errs := apiservervalidation.ValidateAuthenticationConfiguration(compiler, config, disallowed)
 		if len(errs) > 0 {
 			return unprocessable("provided invalid authentication configuration: %v", errs)
 		}
@@ -210,7 +214,8 @@ var authenticationConfiguration = configuration{
 }
 
 func hasManagedIssuer(shoot *gardencorev1beta1.Shoot) bool {
-	return shoot.Annotations[v1beta1constants.AnnotationAuthenticationIssuer] == v1beta1constants.AnnotationAuthenticationIssuerManaged
+	const issuer = v1beta1constants.AnnotationAuthenticationIssuer
+	return shoot.Annotations[issuer] == v1beta1constants.AnnotationAuthenticationIssuerManaged
 }
 
 func hasAnonymousAuthentication(shoot *gardencorev1beta1.Shoot) bool {
@@ -246,13 +251,14 @@ func (h *handlers) managedIssuers(ctx context.Context, shoots []*gardencorev1bet
 		return nil, nil
 	}
 	secrets := &corev1.SecretList{}
-	if err := h.reader.List(ctx, secrets, client.InNamespace(v1beta1constants.GardenNamespace),
-		client.MatchingLabels{v1beta1constants.GardenRole: v1beta1constants.GardenRoleShootServiceAccountIssuer}); err != nil {
+	role := client.MatchingLabels{v1beta1constants.GardenRole: v1beta1constants.GardenRoleShootServiceAccountIssuer}
+	if err := h.reader.List(ctx, secrets, client.InNamespace(v1beta1constants.GardenNamespace), role); err != nil {
 		return nil, fmt.Errorf("failed to list service account issuer secrets: %w", err)
 	}
 	if len(secrets.Items) == 0 || len(secrets.Items[0].Data["hostname"]) == 0 {
 		return nil, nil
 	}
+	host := secrets.Items[0].Data["hostname"]
 	var issuers []string
 	for _, shoot := range managed {
 		namespace := &corev1.Namespace{}
@@ -260,7 +266,7 @@ func (h *handlers) managedIssuers(ctx context.Context, shoots []*gardencorev1bet
 			return nil, fmt.Errorf("failed to get namespace %s: %w", shoot.Namespace, err)
 		}
 		if project := namespace.Labels[v1beta1constants.ProjectName]; project != "" {
-			issuers = append(issuers, fmt.Sprintf("https://%s/projects/%s/shoots/%s/issuer", secrets.Items[0].Data["hostname"], project, shoot.UID))
+			issuers = append(issuers, fmt.Sprintf("https://%s/projects/%s/shoots/%s/issuer", host, project, shoot.UID))
 		}
 	}
 	return issuers, nil
@@ -297,13 +303,14 @@ var authorizationConfiguration = configuration{
 			known := authorizersOf(shoot)
 			for _, name := range names {
 				if !known.Has(name) {
-					return unprocessable("provided invalid authorization configuration: must provide kubeconfig secret name reference for "+
-						"webhook authorizer %q in shoot %s", name, client.ObjectKeyFromObject(shoot))
+					return unprocessable("provided invalid authorization configuration: must provide kubeconfig secret name "+
+						"reference for webhook authorizer %q in shoot %s", name, client.ObjectKeyFromObject(shoot))
 				}
 			}
 		}
-		errs := apiservervalidation.ValidateAuthorizationConfiguration(authorizationcel.NewDefaultCompiler(), field.NewPath(""), config,
-			sets.New("Webhook"), sets.New("Webhook"))
+		webhooks := sets.New(string(apiserver.TypeWebhook))
+		errs := apiservervalidation.ValidateAuthorizationConfiguration(
+			authorizationcel.NewDefaultCompiler(), field.NewPath(""), config, webhooks, webhooks)
 		if len(errs) > 0 {
 			return unprocessable("provided invalid authorization configuration: %v", errs)
 		}

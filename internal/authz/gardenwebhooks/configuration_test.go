@@ -14,8 +14,9 @@ const (
 	invalidPolicy       = `{"apiVersion": "audit.k8s.io/v1", "kind": "Policy", "rules": [{"level": "Some"}]}`
 	validAuthentication = `{"apiVersion": "apiserver.config.k8s.io/v1beta1", "kind": "AuthenticationConfiguration", "jwt": [{
 		"issuer": {"url": "https://issuer.example", "audiences": ["a"]}, "claimMappings": {"username": {"claim": "sub", "prefix": ""}}}]}`
-	anonymousAuthentication = `{"apiVersion": "apiserver.config.k8s.io/v1beta1", "kind": "AuthenticationConfiguration", "anonymous": {"enabled": true}}`
-	validAuthorization      = `{"apiVersion": "apiserver.config.k8s.io/v1beta1", "kind": "AuthorizationConfiguration", "authorizers": [{
+	anonymousAuthentication = `{"apiVersion": "apiserver.config.k8s.io/v1beta1", "kind": "AuthenticationConfiguration",
+		"anonymous": {"enabled": true}}`
+	validAuthorization = `{"apiVersion": "apiserver.config.k8s.io/v1beta1", "kind": "AuthorizationConfiguration", "authorizers": [{
 		"type": "Webhook", "name": "hook", "webhook": {"timeout": "3s", "subjectAccessReviewVersion": "v1", "authorizedTTL": "30s",
 		"unauthorizedTTL": "30s", "matchConditionSubjectAccessReviewVersion": "v1", "failurePolicy": "Deny"}}]}`
 	connectedAuthorization = `{"apiVersion": "apiserver.config.k8s.io/v1beta1", "kind": "AuthorizationConfiguration", "authorizers": [{
@@ -64,7 +65,8 @@ func TestConfigurations(t *testing.T) {
 	issuer.Labels = map[string]string{"gardener.cloud/role": "shoot-service-account-issuer"}
 	garden := []client.Object{issuer, &corev1.Namespace{ObjectMeta: meta("", project, "project.gardener.cloud/name", "dev")}}
 	managedIssuer := `{"apiVersion": "apiserver.config.k8s.io/v1beta1", "kind": "AuthenticationConfiguration", "jwt": [{"issuer": {"url": ` +
-		`"https://issuer.example/projects/dev/shoots/uid/issuer", "audiences": ["a"]}, "claimMappings": {"username": {"claim": "sub", "prefix": ""}}}]}`
+		`"https://issuer.example/projects/dev/shoots/uid/issuer", "audiences": ["a"]}, ` +
+		`"claimMappings": {"username": {"claim": "sub", "prefix": ""}}}]}`
 	for name, test := range map[string]struct {
 		webhook, key, text string
 		shoot              *gardencorev1beta1.Shoot
@@ -82,12 +84,16 @@ func TestConfigurations(t *testing.T) {
 		"issuer of the status":        {"authentication-configuration", "config.yaml", validAuthentication, advertised, "https://issuer.example"},
 		"issuer of the garden":        {"authentication-configuration", "config.yaml", managedIssuer, managed, "/shoots/uid/issuer"},
 		"issuer of another":           {"authentication-configuration", "config.yaml", managedIssuer, plain, ""},
-		"two for anonymous users":     {"authentication-configuration", "config.yaml", anonymousAuthentication, anonymous, "legacy configuration enabled: s"},
-		"one for anonymous users":     {"authentication-configuration", "config.yaml", anonymousAuthentication, plain, ""},
-		"valid authorization":         {"authorization-configuration", "config.yaml", validAuthorization, authorized("hook"), ""},
-		"without its kubeconfig":      {"authorization-configuration", "config.yaml", validAuthorization, authorized("x"), `webhook authorizer "hook" in shoot garden-dev/s`},
-		"with a file":                 {"authorization-configuration", "config.yaml", connectedAuthorization, authorized("hook"), "connectionInfo is not allowed to be set"},
-		"without a webhook":           {"authorization-configuration", "config.yaml", builtInAuthorization, authorized("hook"), "provided invalid authorization"},
+		"two for anonymous users": {"authentication-configuration", "config.yaml", anonymousAuthentication, anonymous,
+			"legacy configuration enabled: s"},
+		"one for anonymous users": {"authentication-configuration", "config.yaml", anonymousAuthentication, plain, ""},
+		"valid authorization":     {"authorization-configuration", "config.yaml", validAuthorization, authorized("hook"), ""},
+		"without its kubeconfig": {"authorization-configuration", "config.yaml", validAuthorization, authorized("x"),
+			`webhook authorizer "hook" in shoot garden-dev/s`},
+		"with a file": {"authorization-configuration", "config.yaml", connectedAuthorization, authorized("hook"),
+			"connectionInfo is not allowed to be set"},
+		"without a webhook": {"authorization-configuration", "config.yaml", builtInAuthorization, authorized("hook"),
+			"provided invalid authorization"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := configMap(test.key, test.text)
@@ -141,6 +147,7 @@ func TestConfigurationsAreLeftAlone(t *testing.T) {
 		})
 	}
 	same.Name = "unchanged"
-	got, _ := newWorld(t, nil, same).ask("audit-policies", request{old: configMap("policy", invalidPolicy), obj: configMap("policy", invalidPolicy)})
+	got, _ := newWorld(t, nil, same).ask("audit-policies",
+		request{old: configMap("policy", invalidPolicy), obj: configMap("policy", invalidPolicy)})
 	check(t, got, "")
 }

@@ -13,9 +13,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// namespaceDeletion refuses the deletion of a Project's namespace, unless the Project is being deleted and has no Shoots:
-// the namespace's deletion would remove what a Shoot cannot be reconciled without, such as its CA, but not the Shoot.
-func (h *handlers) namespaceDeletion(ctx context.Context, request *admissionv1.AdmissionRequest) (map[string]string, error) {
+// namespaceDeletion refuses the deletion of a Project's namespace, unless the Project is being deleted and has no
+// Shoots: the namespace's deletion would remove what a Shoot cannot be reconciled without, such as its CA, but not the
+// Shoot.
+func (h *handlers) namespaceDeletion(ctx context.Context, request *admissionv1.AdmissionRequest) (
+	changedLabels, error) {
 	namespace := &corev1.Namespace{}
 	if err := h.reader.Get(ctx, client.ObjectKey{Name: request.Name}, namespace); err != nil {
 		return nil, ignoreNotFound(err)
@@ -28,19 +30,21 @@ func (h *handlers) namespaceDeletion(ctx context.Context, request *admissionv1.A
 	if err := h.reader.Get(ctx, client.ObjectKey{Name: name}, project); err != nil {
 		return nil, ignoreNotFound(err)
 	}
-	forbidden := func(reason error) error {
-		return apierrors.NewForbidden(schema.GroupResource{Resource: "Namespace"}, namespace.Name, reason)
+	forbidden := func(format string, args ...any) error {
+		return apierrors.NewForbidden(schema.GroupResource{Resource: "Namespace"}, namespace.Name,
+			fmt.Errorf(format, args...))
 	}
 	if project.DeletionTimestamp == nil {
-		return nil, forbidden(fmt.Errorf("direct deletion of namespace %q is not permitted (you must delete the corresponding project %q)",
-			namespace.Name, project.Name))
+		return nil, forbidden(
+			"direct deletion of namespace %q is not permitted (you must delete the corresponding project %q)",
+			namespace.Name, project.Name)
 	}
 	inUse, err := h.exist(ctx, &gardencorev1beta1.ShootList{}, client.InNamespace(namespace.Name))
 	if err != nil {
 		return nil, apierrors.NewInternalError(err)
 	}
 	if inUse {
-		return nil, forbidden(fmt.Errorf("deletion of namespace %q is not permitted (it still contains Shoots)", namespace.Name))
+		return nil, forbidden("deletion of namespace %q is not permitted (it still contains Shoots)", namespace.Name)
 	}
 	return nil, nil
 }

@@ -8,7 +8,7 @@ import (
 	"slices"
 	"strings"
 
-	admissioncontrollerconfigv1alpha1 "github.com/gardener/gardener/pkg/apis/config/admissioncontroller/v1alpha1"
+	admissionconfig "github.com/gardener/gardener/pkg/apis/config/admissioncontroller/v1alpha1"
 	admissionv1 "k8s.io/api/admission/v1"
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	authenticationv1 "k8s.io/api/authentication/v1"
@@ -24,12 +24,12 @@ import (
 
 // ReadLimits reads the resourceAdmissionConfiguration of Gardener's admission controller from a file: the limits of
 // validate-resource-size.gardener.cloud.
-func ReadLimits(file string) (*admissioncontrollerconfigv1alpha1.ResourceAdmissionConfiguration, error) {
+func ReadLimits(file string) (*admissionconfig.ResourceAdmissionConfiguration, error) {
 	data, err := os.ReadFile(file)
 	if err != nil {
 		return nil, fmt.Errorf("reading the limits of resources: %w", err)
 	}
-	limits := &admissioncontrollerconfigv1alpha1.ResourceAdmissionConfiguration{}
+	limits := &admissionconfig.ResourceAdmissionConfiguration{}
 	if err := yaml.UnmarshalStrict(data, limits); err != nil {
 		return nil, fmt.Errorf("reading the limits of resources in %s: %w", file, err)
 	}
@@ -39,16 +39,17 @@ func ReadLimits(file string) (*admissioncontrollerconfigv1alpha1.ResourceAdmissi
 	return limits, nil
 }
 
-func validateLimits(limits *admissioncontrollerconfigv1alpha1.ResourceAdmissionConfiguration) field.ErrorList {
+func validateLimits(limits *admissionconfig.ResourceAdmissionConfiguration) field.ErrorList {
 	var errs field.ErrorList
-	if mode := limits.OperationMode; mode != nil && *mode != admissioncontrollerconfigv1alpha1.AdmissionModeBlock &&
-		*mode != admissioncontrollerconfigv1alpha1.AdmissionModeLog {
-		errs = append(errs, field.NotSupported(field.NewPath("operationMode"), *mode, []string{
-			string(admissioncontrollerconfigv1alpha1.AdmissionModeBlock), string(admissioncontrollerconfigv1alpha1.AdmissionModeLog)}))
+	modes := []admissionconfig.ResourceAdmissionWebhookMode{
+		admissionconfig.AdmissionModeBlock, admissionconfig.AdmissionModeLog}
+	if mode := limits.OperationMode; mode != nil && !slices.Contains(modes, *mode) {
+		errs = append(errs, field.NotSupported(field.NewPath("operationMode"), *mode, modes))
 	}
 	for i, limit := range limits.Limits {
 		path := field.NewPath("limits").Index(i)
-		for name, values := range map[string][]string{"apiGroups": limit.APIGroups, "apiVersions": limit.APIVersions, "resources": limit.Resources} {
+		for name, values := range map[string][]string{
+			"apiGroups": limit.APIGroups, "apiVersions": limit.APIVersions, "resources": limit.Resources} {
 			if len(values) == 0 {
 				errs = append(errs, field.Required(path.Child(name), "must not be empty"))
 			}
@@ -86,7 +87,7 @@ func validateLimits(limits *admissioncontrollerconfigv1alpha1.ResourceAdmissionC
 }
 
 // limitRules returns the rules of the webhook for the limits.
-func limitRules(limits *admissioncontrollerconfigv1alpha1.ResourceAdmissionConfiguration) []admissionregistrationv1.RuleWithOperations {
+func limitRules(limits *admissionconfig.ResourceAdmissionConfiguration) []admissionregistrationv1.RuleWithOperations {
 	var all []admissionregistrationv1.RuleWithOperations
 	for _, limit := range limits.Limits {
 		all = append(all, admissionregistrationv1.RuleWithOperations{
@@ -100,20 +101,22 @@ func limitRules(limits *admissioncontrollerconfigv1alpha1.ResourceAdmissionConfi
 }
 
 // CountRules returns the permissions that the webhook needs to count resources.
-func CountRules(limits *admissioncontrollerconfigv1alpha1.ResourceAdmissionConfiguration) (rules []rbacv1.PolicyRule) {
+func CountRules(limits *admissionconfig.ResourceAdmissionConfiguration) (rules []rbacv1.PolicyRule) {
 	if limits == nil {
 		return nil
 	}
 	for _, limit := range limits.Limits {
 		if limit.Count != nil {
-			rules = append(rules, rbacv1.PolicyRule{APIGroups: limit.APIGroups, Resources: limit.Resources, Verbs: []string{"list"}})
+			rules = append(rules,
+				rbacv1.PolicyRule{APIGroups: limit.APIGroups, Resources: limit.Resources, Verbs: []string{"list"}})
 		}
 	}
 	return rules
 }
 
-// resourceSize refuses objects that are larger than their limit, and cluster-scoped ones beyond the number of their limit.
-func (h *handlers) resourceSize(ctx context.Context, request *admissionv1.AdmissionRequest) (map[string]string, error) {
+// resourceSize refuses objects that are larger than their limit, and cluster-scoped ones beyond the number of their
+// limit.
+func (h *handlers) resourceSize(ctx context.Context, request *admissionv1.AdmissionRequest) (changedLabels, error) {
 	if h.isUnrestricted(request.UserInfo) {
 		return nil, nil
 	}
@@ -122,7 +125,7 @@ func (h *handlers) resourceSize(ctx context.Context, request *admissionv1.Admiss
 	if request.RequestResource != nil {
 		resource = *request.RequestResource
 	}
-	i := slices.IndexFunc(h.limits.Limits, func(limit admissioncontrollerconfigv1alpha1.ResourceLimit) bool {
+	i := slices.IndexFunc(h.limits.Limits, func(limit admissionconfig.ResourceLimit) bool {
 		return matches(limit.APIGroups, resource.Group) && matches(limit.APIVersions, resource.Version) &&
 			matches(limit.Resources, resource.Resource)
 	})
@@ -131,15 +134,16 @@ func (h *handlers) resourceSize(ctx context.Context, request *admissionv1.Admiss
 	}
 	limit := h.limits.Limits[i]
 	refuse := func(format string, args ...any) error {
-		if mode := h.limits.OperationMode; mode != nil && *mode == admissioncontrollerconfigv1alpha1.AdmissionModeLog {
+		if mode := h.limits.OperationMode; mode != nil && *mode == admissionconfig.AdmissionModeLog {
 			return nil
 		}
-		return apierrors.NewForbidden(schema.GroupResource{Group: request.Resource.Group, Resource: request.Resource.Resource},
-			request.Name, fmt.Errorf(format, args...))
+		group := schema.GroupResource{Group: request.Resource.Group, Resource: request.Resource.Resource}
+		return apierrors.NewForbidden(group, request.Name, fmt.Errorf(format, args...))
 	}
 	if limit.Count != nil && request.Namespace == "" && request.Operation == admissionv1.Create {
 		list := &metav1.PartialObjectMetadataList{}
-		list.SetGroupVersionKind(schema.GroupVersionKind{Group: resource.Group, Version: resource.Version, Kind: request.Kind.Kind + "List"})
+		list.SetGroupVersionKind(
+			schema.GroupVersionKind{Group: resource.Group, Version: resource.Version, Kind: request.Kind.Kind + "List"})
 		if err := h.reader.List(ctx, list, client.Limit(*limit.Count+1)); err != nil {
 			return nil, fmt.Errorf("failed to list resources for counting: %w", err)
 		}
@@ -162,7 +166,7 @@ func (h *handlers) resourceSize(ctx context.Context, request *admissionv1.Admiss
 }
 
 func matches(values []string, value string) bool {
-	return slices.Contains(values, value) || slices.Contains(values, admissioncontrollerconfigv1alpha1.WildcardAll)
+	return slices.Contains(values, value) || slices.Contains(values, admissionconfig.WildcardAll)
 }
 
 // relevantSize returns the size of an object in JSON without what its author does not write.
@@ -182,12 +186,13 @@ func relevantSize(raw []byte) (int64, error) {
 func (h *handlers) isUnrestricted(user authenticationv1.UserInfo) bool {
 	account := strings.HasPrefix(user.Username, serviceaccount.ServiceAccountUsernamePrefix)
 	return slices.ContainsFunc(h.limits.UnrestrictedSubjects, func(subject rbacv1.Subject) bool {
-		all := subject.Name == admissioncontrollerconfigv1alpha1.WildcardAll
+		all := subject.Name == admissionconfig.WildcardAll
 		switch {
 		case account && subject.Kind == rbacv1.ServiceAccountKind && all:
 			return strings.HasPrefix(user.Username, serviceaccount.ServiceAccountUsernamePrefix+subject.Namespace+":")
 		case account:
-			return subject.Kind == rbacv1.ServiceAccountKind && serviceaccount.MatchesUsername(subject.Namespace, subject.Name, user.Username)
+			return subject.Kind == rbacv1.ServiceAccountKind &&
+				serviceaccount.MatchesUsername(subject.Namespace, subject.Name, user.Username)
 		case subject.Kind == rbacv1.UserKind:
 			return all || subject.Name == user.Username
 		case subject.Kind == rbacv1.GroupKind:

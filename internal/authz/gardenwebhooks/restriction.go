@@ -20,20 +20,22 @@ import (
 
 // updateRestriction lets only gardenlets write objects with the label gardener.cloud/update-restriction, the garbage
 // collector delete them, and Gardener's own user encrypt them anew.
-func (h *handlers) updateRestriction(_ context.Context, request *admissionv1.AdmissionRequest) (map[string]string, error) {
+func (h *handlers) updateRestriction(_ context.Context, request *admissionv1.AdmissionRequest) (changedLabels, error) {
 	user := request.UserInfo
+	const account = "system:serviceaccount:kube-system:"
 	switch {
-	case user.Username == "system:serviceaccount:kube-system:generic-garbage-collector" && request.Operation == admissionv1.Delete,
-		user.Username == "system:serviceaccount:kube-system:gardener-internal" && request.Operation == admissionv1.Update,
+	case user.Username == account+"generic-garbage-collector" && request.Operation == admissionv1.Delete,
+		user.Username == account+"gardener-internal" && request.Operation == admissionv1.Update,
 		slices.Contains(user.Groups, v1beta1constants.SeedsGroup), slices.Contains(user.Groups, v1beta1constants.ShootsGroup):
 		return nil, nil
 	}
-	return nil, denied("user %q is not allowed to %s system %s", user.Username, request.Operation, request.Resource.Resource)
+	return nil, denied("user %q is not allowed to %s system %s", user.Username, request.Operation,
+		request.Resource.Resource)
 }
 
-// providerLabels gives a Secret or InternalSecret the labels of the providers in the bindings that refer to it, from which
-// extensions know which of them they have to validate.
-func (h *handlers) providerLabels(ctx context.Context, request *admissionv1.AdmissionRequest) (map[string]string, error) {
+// providerLabels gives a Secret or InternalSecret the labels of the providers in the bindings that refer to it, from
+// which extensions know which of them they have to validate.
+func (h *handlers) providerLabels(ctx context.Context, request *admissionv1.AdmissionRequest) (changedLabels, error) {
 	object := &metav1.PartialObjectMetadata{}
 	if err := decode(request.Object, object); err != nil {
 		return nil, err
@@ -51,7 +53,8 @@ func (h *handlers) providerLabels(ctx context.Context, request *admissionv1.Admi
 			if err := h.reader.Get(ctx, key, binding); client.IgnoreNotFound(err) != nil {
 				return nil, err
 			}
-			if ref := binding.SecretRef; ref.Name == object.Name && ref.Namespace == request.Namespace && binding.Provider != nil {
+			ref := binding.SecretRef
+			if ref.Name == object.Name && ref.Namespace == request.Namespace && binding.Provider != nil {
 				types.Insert(strings.Split(binding.Provider.Type, ",")...)
 			}
 		case graph.KindCredentialsBinding:
@@ -59,7 +62,8 @@ func (h *handlers) providerLabels(ctx context.Context, request *admissionv1.Admi
 			if err := h.reader.Get(ctx, key, binding); client.IgnoreNotFound(err) != nil {
 				return nil, err
 			}
-			if ref := binding.CredentialsRef; isKind(ref, kind) && ref.Name == object.Name && ref.Namespace == request.Namespace {
+			ref := binding.CredentialsRef
+			if isKind(ref, kind) && ref.Name == object.Name && ref.Namespace == request.Namespace {
 				types.Insert(binding.Provider.Type)
 			}
 		}
@@ -67,7 +71,7 @@ func (h *handlers) providerLabels(ctx context.Context, request *admissionv1.Admi
 	if types.Len() == 0 {
 		return nil, nil
 	}
-	labels := map[string]string{}
+	labels := changedLabels{}
 	for key, value := range object.Labels {
 		if !strings.HasPrefix(key, v1beta1constants.LabelShootProviderPrefix) {
 			labels[key] = value
@@ -88,6 +92,6 @@ func isKind(ref corev1.ObjectReference, kind graph.Kind) bool {
 }
 
 // labelPatch returns the JSON patch that sets all labels of an object.
-func labelPatch(labels map[string]string) ([]byte, error) {
+func labelPatch(labels changedLabels) ([]byte, error) {
 	return json.Marshal([]map[string]any{{"op": "add", "path": "/metadata/labels", "value": labels}})
 }

@@ -26,9 +26,9 @@ import (
 // kubeconfigKey is the key of a kubeconfig in a Secret.
 const kubeconfigKey = "kubeconfig"
 
-// kubeconfigSecret refuses a Secret with a kubeconfig that reads files, runs programs or impersonates a user where it is
-// used: users write it, and Gardener's components use it.
-func (h *handlers) kubeconfigSecret(_ context.Context, request *admissionv1.AdmissionRequest) (map[string]string, error) {
+// kubeconfigSecret refuses a Secret with a kubeconfig that reads files, runs programs or impersonates a user where it
+// is used: users write it, and Gardener's components use it.
+func (h *handlers) kubeconfigSecret(_ context.Context, request *admissionv1.AdmissionRequest) (changedLabels, error) {
 	secret := &corev1.Secret{}
 	if err := decode(request.Object, secret); err != nil {
 		return nil, err
@@ -76,7 +76,8 @@ func validateKubeconfig(config clientcmdapi.Config) error {
 
 // kubeconfigSecretReference refuses an update that leaves a Secret without a kubeconfig, if an admission plugin or an
 // authorizer of a Shoot needs it.
-func (h *handlers) kubeconfigSecretReference(ctx context.Context, request *admissionv1.AdmissionRequest) (map[string]string, error) {
+func (h *handlers) kubeconfigSecretReference(ctx context.Context, request *admissionv1.AdmissionRequest) (
+	changedLabels, error) {
 	secret := &corev1.Secret{}
 	if err := decode(request.Object, secret); err != nil {
 		return nil, err
@@ -84,7 +85,8 @@ func (h *handlers) kubeconfigSecretReference(ctx context.Context, request *admis
 	if len(secret.Data[kubeconfigKey]) > 0 {
 		return nil, nil
 	}
-	shoots, err := h.shootsReferringTo(ctx, graph.Vertex{Kind: graph.KindSecret, Namespace: request.Namespace, Name: request.Name})
+	vertex := graph.Vertex{Kind: graph.KindSecret, Namespace: request.Namespace, Name: request.Name}
+	shoots, err := h.shootsReferringTo(ctx, vertex)
 	if err != nil {
 		return nil, apierrors.NewInternalError(err)
 	}
@@ -97,7 +99,8 @@ func (h *handlers) kubeconfigSecretReference(ctx context.Context, request *admis
 	if len(names) > 0 {
 		slices.Sort(names)
 		return nil, apierrors.NewForbidden(schema.GroupResource{Resource: "Secret"}, request.Name, fmt.Errorf(
-			"data kubeconfig can't be removed from secret or set to empty because secret is in use by shoots: [%v]", strings.Join(names, ", ")))
+			"data kubeconfig can't be removed from secret or set to empty because secret is in use by shoots: [%v]",
+			strings.Join(names, ", ")))
 	}
 	return nil, nil
 }
@@ -118,9 +121,10 @@ func needsKubeconfig(config *gardencorev1beta1.KubeAPIServerConfig, secret strin
 		})
 }
 
-// internalDomainSecret keeps the Secret with the internal domain as it is while there are Shoots, whose addresses are in
-// that domain, and allows only one in a namespace.
-func (h *handlers) internalDomainSecret(ctx context.Context, request *admissionv1.AdmissionRequest) (map[string]string, error) {
+// internalDomainSecret keeps the Secret with the internal domain as it is while there are Shoots, whose addresses are
+// in that domain, and allows only one in a namespace.
+func (h *handlers) internalDomainSecret(ctx context.Context, request *admissionv1.AdmissionRequest) (
+	changedLabels, error) {
 	seed, isSeed := strings.CutPrefix(request.Namespace, seedidentity.NamespacePrefix)
 	if !isSeed {
 		if request.Namespace != v1beta1constants.GardenNamespace {
@@ -196,7 +200,8 @@ func (h *handlers) noShoots(ctx context.Context, seed string, resource schema.Gr
 		return apierrors.NewInternalError(err)
 	}
 	if exists {
-		return apierrors.NewForbidden(resource, name, fmt.Errorf("cannot %s because there are still shoots left in the system", what))
+		return apierrors.NewForbidden(resource, name,
+			fmt.Errorf("cannot %s because there are still shoots left in the system", what))
 	}
 	return nil
 }

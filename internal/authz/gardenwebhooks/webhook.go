@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"net/http"
 
-	admissioncontrollerconfigv1alpha1 "github.com/gardener/gardener/pkg/apis/config/admissioncontroller/v1alpha1"
+	admissionconfig "github.com/gardener/gardener/pkg/apis/config/admissioncontroller/v1alpha1"
 	gardencorev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
 	v1beta1constants "github.com/gardener/gardener/pkg/apis/core/v1beta1/constants"
 	admissionv1 "k8s.io/api/admission/v1"
@@ -31,9 +31,14 @@ type Webhook struct {
 	Rules                             []admissionregistrationv1.RuleWithOperations
 	NamespaceSelector, ObjectSelector *metav1.LabelSelector
 
-	// decide returns an error for a request that is refused, and the labels of the object if they change.
-	decide func(context.Context, *admissionv1.AdmissionRequest) (labels map[string]string, err error)
+	decide decide
 }
+
+// decide returns an error for a request that is refused.
+type decide func(context.Context, *admissionv1.AdmissionRequest) (changedLabels, error)
+
+// changedLabels are all labels that the object of a request gets, or nil if they do not change.
+type changedLabels map[string]string
 
 // References tells which objects refer to another, like *graph.Graph.
 type References interface {
@@ -45,21 +50,22 @@ type References interface {
 type handlers struct {
 	reader     client.Reader
 	references References
-	limits     *admissioncontrollerconfigv1alpha1.ResourceAdmissionConfiguration
+	limits     *admissionconfig.ResourceAdmissionConfiguration
 }
 
 // All returns all webhooks. The reader's user needs the permissions in docs/scoped-access.md; limits may be nil.
-func All(reader client.Reader, references References, limits *admissioncontrollerconfigv1alpha1.ResourceAdmissionConfiguration) []Webhook {
+func All(reader client.Reader, references References,
+	limits *admissionconfig.ResourceAdmissionConfiguration) []Webhook {
 	h := &handlers{reader: reader, references: references, limits: limits}
-	projects := &metav1.LabelSelector{MatchLabels: map[string]string{v1beta1constants.GardenRole: v1beta1constants.GardenRoleProject}}
-	// Gardener's own namespace has the label of a project as well.
-	usersOnly := &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{
-		{Key: v1beta1constants.GardenRole, Operator: metav1.LabelSelectorOpIn, Values: []string{v1beta1constants.GardenRoleProject}},
-		{Key: v1beta1constants.LabelApp, Operator: metav1.LabelSelectorOpNotIn, Values: []string{v1beta1constants.LabelGardener}},
-	}}
 	labelled := func(key, value string) *metav1.LabelSelector {
 		return &metav1.LabelSelector{MatchLabels: map[string]string{key: value}}
 	}
+	projects := labelled(v1beta1constants.GardenRole, v1beta1constants.GardenRoleProject)
+	// Gardener's own namespace has the label of a project as well.
+	usersOnly := &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{
+		{Key: v1beta1constants.GardenRole, Operator: "In", Values: []string{v1beta1constants.GardenRoleProject}},
+		{Key: v1beta1constants.LabelApp, Operator: "NotIn", Values: []string{v1beta1constants.LabelGardener}},
+	}}
 	shootsAndConfigMaps := []admissionregistrationv1.RuleWithOperations{
 		rule(gardencorev1beta1.SchemeGroupVersion.Group, "v1beta1", []string{"shoots"}, created, updated),
 		rule(corev1.GroupName, "v1", []string{"configmaps"}, updated),
@@ -130,7 +136,8 @@ func rules(all ...admissionregistrationv1.RuleWithOperations) []admissionregistr
 	return all
 }
 
-func rule(group, version string, resources []string, operations ...admissionregistrationv1.OperationType) admissionregistrationv1.RuleWithOperations {
+func rule(group, version string, resources []string,
+	operations ...admissionregistrationv1.OperationType) admissionregistrationv1.RuleWithOperations {
 	return admissionregistrationv1.RuleWithOperations{Operations: operations, Rule: admissionregistrationv1.Rule{
 		APIGroups: []string{group}, APIVersions: []string{version}, Resources: resources,
 	}}

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	admissioncontrollerconfigv1alpha1 "github.com/gardener/gardener/pkg/apis/config/admissioncontroller/v1alpha1"
+	admissionconfig "github.com/gardener/gardener/pkg/apis/config/admissioncontroller/v1alpha1"
 	"github.com/gardener/gardener/pkg/apis/core"
 	gardencorev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
 	securityv1alpha1 "github.com/gardener/gardener/pkg/apis/security/v1alpha1"
@@ -31,7 +31,7 @@ type world struct {
 	webhooks map[string]Webhook
 }
 
-func newWorld(t *testing.T, limits *admissioncontrollerconfigv1alpha1.ResourceAdmissionConfiguration, objects ...client.Object) world {
+func newWorld(t *testing.T, limits *admissionconfig.ResourceAdmissionConfiguration, objects ...client.Object) world {
 	t.Helper()
 	reader := fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).
 		WithIndex(&gardencorev1beta1.Shoot{}, core.ShootSeedName, func(obj client.Object) []string {
@@ -202,7 +202,8 @@ func TestKubeconfigSecretReference(t *testing.T) {
 		{secret(project, "other"), ""},
 		{secret("garden-other", "k"), ""},
 	} {
-		got, _ := w.ask("shoot-kubeconfig-secret-ref", request{old: secret(test.secret.Namespace, test.secret.Name, "kubeconfig", "any"), obj: test.secret})
+		got, _ := w.ask("shoot-kubeconfig-secret-ref",
+			request{old: secret(test.secret.Namespace, test.secret.Name, "kubeconfig", "any"), obj: test.secret})
 		check(t, got, test.want)
 	}
 }
@@ -217,7 +218,8 @@ func TestInternalDomainSecret(t *testing.T) {
 	unlabelled := domain("garden", "b", "b.example")
 	unlabelled.Labels = nil
 	plain := secret("garden", "c")
-	inUse := []client.Object{domain("garden", "a", "a.example"), domain("seed-a", "a", "a.example"), domain("seed-b", "a", "a.example"), shoot("s", nil)}
+	inUse := []client.Object{domain("garden", "a", "a.example"), domain("seed-a", "a", "a.example"),
+		domain("seed-b", "a", "a.example"), shoot("s", nil)}
 	for name, test := range map[string]struct {
 		objects []client.Object
 		request request
@@ -272,9 +274,11 @@ func TestUpdateRestriction(t *testing.T) {
 }
 
 func TestProviderLabels(t *testing.T) {
-	secretBinding := &gardencorev1beta1.SecretBinding{ObjectMeta: meta(project, "s"), Provider: &gardencorev1beta1.SecretBindingProvider{Type: "aws,gcp"}}
+	secretBinding := &gardencorev1beta1.SecretBinding{ObjectMeta: meta(project, "s"),
+		Provider: &gardencorev1beta1.SecretBindingProvider{Type: "aws,gcp"}}
 	secretBinding.SecretRef.Namespace, secretBinding.SecretRef.Name = project, "credentials"
-	credentialsBinding := &securityv1alpha1.CredentialsBinding{ObjectMeta: meta(project, "c"), Provider: securityv1alpha1.CredentialsBindingProvider{Type: "local"}}
+	credentialsBinding := &securityv1alpha1.CredentialsBinding{ObjectMeta: meta(project, "c"),
+		Provider: securityv1alpha1.CredentialsBindingProvider{Type: "local"}}
 	credentialsBinding.CredentialsRef = corev1.ObjectReference{APIVersion: "v1", Kind: "Secret", Namespace: project, Name: "credentials"}
 	internal := credentialsBinding.DeepCopy()
 	internal.Name, internal.CredentialsRef.Kind, internal.CredentialsRef.APIVersion = "i", "InternalSecret", "core.gardener.cloud/v1beta1"
@@ -300,8 +304,8 @@ func TestProviderLabels(t *testing.T) {
 }
 
 func TestResourceSize(t *testing.T) {
-	limits := &admissioncontrollerconfigv1alpha1.ResourceAdmissionConfiguration{
-		Limits: []admissioncontrollerconfigv1alpha1.ResourceLimit{
+	limits := &admissionconfig.ResourceAdmissionConfiguration{
+		Limits: []admissionconfig.ResourceLimit{
 			{APIGroups: []string{""}, APIVersions: []string{"v1"}, Resources: []string{"secrets"}, Size: ptr.To(resource.MustParse("200"))},
 			{APIGroups: []string{"*"}, APIVersions: []string{"*"}, Resources: []string{"namespaces"}, Count: ptr.To[int64](2)},
 		},
@@ -322,14 +326,15 @@ func TestResourceSize(t *testing.T) {
 		request request
 		want    string
 	}{
-		"too large":                    {nil, request{obj: large}, "maximum resource size exceeded! Size in request: "},
-		"too large after an update":    {nil, request{old: managed, obj: large}, "maximum resource size exceeded!"},
-		"small":                        {nil, request{obj: managed}, ""},
-		"large, by a user":             {nil, request{obj: large, user: as("root")}, ""},
-		"large, by a group":            {nil, request{obj: large, user: as("alice", "roots")}, ""},
-		"large, by a ServiceAccount":   {nil, request{obj: large, user: as("system:serviceaccount:garden:x")}, ""},
-		"large, by another":            {nil, request{obj: large, user: as("system:serviceaccount:other:x", "roots")}, "maximum resource size"},
-		"large, without a limit":       {nil, request{obj: &corev1.ConfigMap{ObjectMeta: meta(project, "c"), Data: map[string]string{"a": strings.Repeat("x", 300)}}}, ""},
+		"too large":                  {nil, request{obj: large}, "maximum resource size exceeded! Size in request: "},
+		"too large after an update":  {nil, request{old: managed, obj: large}, "maximum resource size exceeded!"},
+		"small":                      {nil, request{obj: managed}, ""},
+		"large, by a user":           {nil, request{obj: large, user: as("root")}, ""},
+		"large, by a group":          {nil, request{obj: large, user: as("alice", "roots")}, ""},
+		"large, by a ServiceAccount": {nil, request{obj: large, user: as("system:serviceaccount:garden:x")}, ""},
+		"large, by another":          {nil, request{obj: large, user: as("system:serviceaccount:other:x", "roots")}, "maximum resource size"},
+		"large, without a limit": {nil, request{obj: &corev1.ConfigMap{ObjectMeta: meta(project, "c"),
+			Data: map[string]string{"a": strings.Repeat("x", 300)}}}, ""},
 		"too many":                     {two, request{obj: namespace}, "maximum resource count exceeded! max allowed: 2"},
 		"too many, but already there":  {two, request{old: namespace, obj: namespace}, ""},
 		"as many as there are allowed": {two[:1], request{obj: namespace}, ""},
@@ -340,7 +345,7 @@ func TestResourceSize(t *testing.T) {
 		})
 	}
 	logs := limits.DeepCopy()
-	logs.OperationMode = ptr.To(admissioncontrollerconfigv1alpha1.AdmissionModeLog)
+	logs.OperationMode = ptr.To(admissionconfig.AdmissionModeLog)
 	got, _ := newWorld(t, logs).ask("validate-resource-size", request{obj: large})
 	check(t, got, "")
 	if _, ok := newWorld(t, nil).webhooks["validate-resource-size"]; ok {

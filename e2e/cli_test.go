@@ -159,6 +159,7 @@ func TestClearErrors(t *testing.T) {
 	garbage := t.TempDir()
 	must(t, os.MkdirAll(filepath.Join(garbage, "data", "garden"), 0o700))
 	must(t, os.WriteFile(filepath.Join(garbage, "data", "garden", "state.db"), []byte("this is no database"), 0o600))
+	must(t, os.WriteFile(filepath.Join(garbage, statedir.LockFile), nil, 0o600)) // by which a landscape's directory is known
 
 	file := filepath.Join(t.TempDir(), "landscape.yaml")
 	must(t, os.WriteFile(file, []byte("port: many\nports: 7"), 0o600))

@@ -394,7 +394,7 @@ func startAlone(t *testing.T, args ...string) *alone {
 	go func() {
 		for lines := bufio.NewScanner(stdout); lines.Scan(); {
 			a.output = append(a.output, lines.Text())
-			if strings.Contains(lines.Text(), "ValidatingWebhookConfiguration is") {
+			if strings.Contains(lines.Text(), "configurations of the webhooks are") {
 				close(ready)
 			}
 		}

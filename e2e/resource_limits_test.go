@@ -35,7 +35,8 @@ func (l *landscape) resourceLimits(t *testing.T) {
 	must(t, err) // it is not in a Project
 	class := &unstructured.Unstructured{Object: map[string]any{"metadata": map[string]any{"name": "limited"}, "handler": "x"}}
 	class.SetGroupVersionKind(gardencorev1beta1.SchemeGroupVersion.WithKind("ExposureClass"))
-	_, err = l.dyn.Resource(gardencorev1beta1.SchemeGroupVersion.WithResource("exposureclasses")).Create(t.Context(), class, metav1.CreateOptions{})
+	classes := l.dyn.Resource(gardencorev1beta1.SchemeGroupVersion.WithResource("exposureclasses"))
+	_, err = classes.Create(t.Context(), class, metav1.CreateOptions{})
 	if err == nil || !strings.Contains(err.Error(), "maximum resource count exceeded! max allowed: 0") {
 		t.Errorf("an ExposureClass: %v", err)
 	}

@@ -154,8 +154,9 @@ func (s *shoot) viewersRead(t *testing.T) {
 	adminConfig, err := clientcmd.RESTConfigFromKubeConfig(admin)
 	must(t, err)
 	_, err = clientOf(t, adminConfig).RbacV1().ClusterRoleBindings().Create(t.Context(), &rbacv1.ClusterRoleBinding{
-		ObjectMeta: metav1.ObjectMeta{Name: "victor"}, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "cluster-admin"},
-		Subjects: []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: "victor"}}}, created)
+		ObjectMeta: metav1.ObjectMeta{Name: "victor"},
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "cluster-admin"},
+		Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: "victor"}}}, created)
 	must(t, err)
 	data, err := s.kubeconfig(t.Context(), s.l.as(t, "victor", "system:authenticated"), "Viewer", 3600)
 	must(t, err)

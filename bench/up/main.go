@@ -1,6 +1,6 @@
 // Command up measures how long a landscape takes to start, cold and warm, without a seed and with one; how much memory
-// it has then; and how much processor time it takes when nobody uses it. The baseline in the same run are the three
-// servers of a garden, with defaults: etcd, kube-apiserver and gardener-apiserver.
+// it has then; and how much processor time it takes at rest. The baseline in the same run are the three servers of a
+// garden, with defaults: etcd, kube-apiserver and gardener-apiserver.
 //
 //	go run ./up -gardenlite ../bin/gardenlite -baseline ../bin/baseline -runs 5
 package main

@@ -46,8 +46,8 @@ type fuzzTarget struct {
 }
 
 // TestFuzz sends mutated manifests and raw garbage to every endpoint of every resource. All of it is the client's fault, so
-// no answer may be a server error, unless Kubernetes' own handlers give it anywhere. Everything is a dry run. A request follows from the seed and its number alone, whatever
-// the workers do: GARDENLITE_SEED repeats a run.
+// no answer may be a server error, unless Kubernetes' own handlers give it anywhere. Everything is a dry run. A request follows
+// from the seed and its number alone, whatever the workers do: GARDENLITE_SEED repeats a run.
 func TestFuzz(t *testing.T) {
 	prepareProject(t, "fuzz")
 	targets, schemas := fuzzTargets(t), fuzzSchemas(t)
@@ -171,7 +171,8 @@ var clientFaults = []string{
 // panics reports whether it is a patch for whose application Kubernetes has libraries that panic on some: the API server
 // ends the stream then.
 func (r fuzzRequest) panics() bool {
-	return r.method == http.MethodPatch && (r.contentType == string(types.JSONPatchType) || r.contentType == string(types.StrategicMergePatchType))
+	return r.method == http.MethodPatch &&
+		(r.contentType == string(types.JSONPatchType) || r.contentType == string(types.StrategicMergePatchType))
 }
 
 // kubernetesAnswers reports whether a 500 is Kubernetes' own answer to a request that is at fault.

@@ -104,8 +104,9 @@ func TestWebhooks(t *testing.T) {
 		Labels: map[string]string{"role": "internal-domain"}}}, created)
 	refused("internal-domain-secret", "domain secret has no annotations", err)
 
+	other := map[string]any{"provider.shoot.gardener.cloud/other": "true"}
 	secret, err := secrets.Patch(t.Context(), "credentials", types.MergePatchType,
-		patch(map[string]any{"metadata": map[string]any{"labels": map[string]any{"provider.shoot.gardener.cloud/other": "true"}}}), metav1.PatchOptions{})
+		patch(map[string]any{"metadata": map[string]any{"labels": other}}), metav1.PatchOptions{})
 	must(t, err)
 	if secret.Labels["provider.shoot.gardener.cloud/local"] != "true" || secret.Labels["provider.shoot.gardener.cloud/other"] != "" {
 		t.Errorf("the Secret to which a binding refers has the labels %v", secret.Labels)
@@ -119,7 +120,8 @@ func TestTokenSecrets(t *testing.T) {
 	const namespace = "e2e-token-secrets"
 	createNamespace(t, namespace, nil)
 	for _, name := range []string{"writer", "robot"} {
-		_, err := kube.CoreV1().ServiceAccounts(namespace).Create(t.Context(), &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: name}}, created)
+		account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: name}}
+		_, err := kube.CoreV1().ServiceAccounts(namespace).Create(t.Context(), account, created)
 		must(t, err)
 	}
 	allow := func(name string, rule rbacv1.PolicyRule) {

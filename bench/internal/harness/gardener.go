@@ -5,7 +5,6 @@ import (
 	"context"
 	"fmt"
 	"net/http"
-	"os"
 	"path/filepath"
 	"time"
 
@@ -23,44 +22,36 @@ var groupVersions = []struct{ group, version string }{
 // WithGardener starts the three servers of a garden (etcd, kube-apiserver and gardener-apiserver, with defaults), and
 // calls fn once a client of kube-apiserver can list all of the resources. Took is the time until then.
 func WithGardener(ctx context.Context, folder string, resources []string, fn func(BaselineServer) error) error {
-	dir, err := os.MkdirTemp("", "bench-gardener-")
-	if err != nil {
-		return err
-	}
-	defer os.RemoveAll(dir)
-	s, err := startBaseline(dir, folder)
-	defer s.end()
-	if err != nil {
-		return err
-	}
-	client, err := rest.HTTPClientFor(s.Config)
-	if err != nil {
-		return err
-	}
-	kubeconfig := filepath.Join(dir, "kubeconfig")
-	if err := WriteKubeconfig(s.Config, kubeconfig); err != nil {
-		return err
-	}
-	port := FreePort()
-	args := []string{"--etcd-servers=" + s.etcd, "--bind-address=127.0.0.1", fmt.Sprintf("--secure-port=%d", port),
-		"--tls-cert-file=" + s.files.cert, "--tls-private-key-file=" + s.files.key, "--kubeconfig=" + kubeconfig,
-		"--authentication-kubeconfig=" + kubeconfig, "--authorization-kubeconfig=" + kubeconfig, "--cluster-identity=bench",
-		"--workload-identity-token-issuer=https://bench.invalid", "--workload-identity-signing-key-file=" + s.files.key}
-	// It reads how to authenticate from kube-apiserver, so it cannot begin before that is ready.
-	if err := s.wait(ctx, func() bool { return Get(client, s.Config.Host+"/readyz") == nil }); err != nil {
-		return err
-	}
-	if err := s.start(folder, "gardener-apiserver", args...); err != nil {
-		return err
-	}
-	if err := register(client, s.Config.Host, port); err != nil {
-		return err
-	}
-	if err := s.wait(ctx, func() bool { return ListAll(client, s.Config.Host, resources) }); err != nil {
-		return err
-	}
-	s.Took = time.Since(s.begin)
-	return fn(*s)
+	// gardener-apiserver reads from kube-apiserver how to authenticate, so it cannot begin before that is ready.
+	return WithBaseline(ctx, folder, func(s BaselineServer) error {
+		client, err := rest.HTTPClientFor(s.Config)
+		if err != nil {
+			return err
+		}
+		kubeconfig := filepath.Join(s.dir, "kubeconfig")
+		if err := WriteKubeconfig(s.Config, kubeconfig); err != nil {
+			return err
+		}
+		port := FreePort()
+		server, err := Start(s.dir, filepath.Join(folder, "gardener-apiserver"),
+			"--etcd-servers="+s.etcd, "--bind-address=127.0.0.1", fmt.Sprintf("--secure-port=%d", port),
+			"--tls-cert-file="+s.files.cert, "--tls-private-key-file="+s.files.key, "--kubeconfig="+kubeconfig,
+			"--authentication-kubeconfig="+kubeconfig, "--authorization-kubeconfig="+kubeconfig, "--cluster-identity=bench",
+			"--workload-identity-token-issuer=https://bench.invalid", "--workload-identity-signing-key-file="+s.files.key)
+		if err != nil {
+			return err
+		}
+		defer server.End()
+		s.processes = append(s.processes, server)
+		if err := register(client, s.Config.Host, port); err != nil {
+			return err
+		}
+		if err := s.wait(ctx, func() bool { return ListAll(client, s.Config.Host, resources) }); err != nil {
+			return err
+		}
+		s.Took = time.Since(s.begin)
+		return fn(s)
+	})
 }
 
 // register makes kube-apiserver send the requests for Gardener's groups to gardener-apiserver.
@@ -81,9 +72,10 @@ func register(client *http.Client, host string, port int) error {
 		return err
 	}
 	for _, v := range groupVersions {
-		if err := create("/apis/apiregistration.k8s.io/v1/apiservices", fmt.Sprintf(`{"apiVersion":"apiregistration.k8s.io/v1",
-			"kind":"APIService","metadata":{"name":"%[2]s.%[1]s"},"spec":{"group":%[1]q,"version":%[2]q,"groupPriorityMinimum":9000,
-			"versionPriority":10,"insecureSkipTLSVerify":true,"service":{"namespace":"default","name":"gardener-apiserver","port":%[3]d}}}`,
+		if err := create("/apis/apiregistration.k8s.io/v1/apiservices", fmt.Sprintf(`{
+			"apiVersion":"apiregistration.k8s.io/v1","kind":"APIService","metadata":{"name":"%[2]s.%[1]s"},
+			"spec":{"group":%[1]q,"version":%[2]q,"groupPriorityMinimum":9000,"versionPriority":10,
+			"insecureSkipTLSVerify":true,"service":{"namespace":"default","name":"gardener-apiserver","port":%[3]d}}}`,
 			v.group, v.version, port)); err != nil {
 			return err
 		}

@@ -93,7 +93,7 @@ func limitRules(limits *admissionconfig.ResourceAdmissionConfiguration) []admiss
 		all = append(all, admissionregistrationv1.RuleWithOperations{
 			Operations: []admissionregistrationv1.OperationType{created, updated},
 			Rule: admissionregistrationv1.Rule{
-				APIGroups: limit.APIGroups, APIVersions: limit.APIVersions, Resources: limit.Resources,
+				APIGroups: limit.APIGroups, APIVersions: limit.APIVersions, Resources: limit.Resources, Scope: allScopes,
 			},
 		})
 	}

@@ -16,6 +16,7 @@ import (
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	kjson "sigs.k8s.io/json"
 
@@ -53,7 +54,8 @@ type handlers struct {
 	limits     *admissionconfig.ResourceAdmissionConfiguration
 }
 
-// All returns all webhooks. The reader's user needs the permissions in docs/scoped-access.md; limits may be nil.
+// All returns all webhooks. The reader's user needs the permissions of the ClusterRole
+// gardener.cloud:system:admission-controller, and those of CountRules; limits may be nil.
 func All(reader client.Reader, references References,
 	limits *admissionconfig.ResourceAdmissionConfiguration) []Webhook {
 	h := &handlers{reader: reader, references: references, limits: limits}
@@ -132,6 +134,9 @@ const (
 	deleted = admissionregistrationv1.Delete
 )
 
+// allScopes is the API's default, without which each start would write the configuration again.
+var allScopes = ptr.To(admissionregistrationv1.AllScopes)
+
 func rules(all ...admissionregistrationv1.RuleWithOperations) []admissionregistrationv1.RuleWithOperations {
 	return all
 }
@@ -139,31 +144,26 @@ func rules(all ...admissionregistrationv1.RuleWithOperations) []admissionregistr
 func rule(group, version string, resources []string,
 	operations ...admissionregistrationv1.OperationType) admissionregistrationv1.RuleWithOperations {
 	return admissionregistrationv1.RuleWithOperations{Operations: operations, Rule: admissionregistrationv1.Rule{
-		APIGroups: []string{group}, APIVersions: []string{version}, Resources: resources,
+		APIGroups: []string{group}, APIVersions: []string{version}, Resources: resources, Scope: allScopes,
 	}}
 }
 
 // Handle answers a request.
 func (w Webhook) Handle(ctx context.Context, request *admissionv1.AdmissionRequest) *admissionv1.AdmissionResponse {
-	labels, err := w.decide(ctx, request)
-	if err != nil {
-		status := metav1.Status{Code: http.StatusInternalServerError, Message: err.Error()}
-		if known := apierrors.APIStatus(nil); errors.As(err, &known) {
-			status = known.Status()
-		}
-		return &admissionv1.AdmissionResponse{UID: request.UID, Result: &status}
-	}
 	response := &admissionv1.AdmissionResponse{UID: request.UID, Allowed: true}
-	if labels != nil {
+	labels, err := w.decide(ctx, request)
+	if err == nil && labels != nil {
+		response.PatchType = ptr.To(admissionv1.PatchTypeJSONPatch)
 		response.Patch, err = labelPatch(labels)
-		if err != nil {
-			return &admissionv1.AdmissionResponse{UID: request.UID, Result: &metav1.Status{
-				Code: http.StatusInternalServerError, Message: err.Error()}}
-		}
-		patchType := admissionv1.PatchTypeJSONPatch
-		response.PatchType = &patchType
 	}
-	return response
+	if err == nil {
+		return response
+	}
+	status := metav1.Status{Code: http.StatusInternalServerError, Message: err.Error()}
+	if known := apierrors.APIStatus(nil); errors.As(err, &known) {
+		status = known.Status()
+	}
+	return &admissionv1.AdmissionResponse{UID: request.UID, Result: &status}
 }
 
 // denied returns the error of a request that is refused as forbidden.

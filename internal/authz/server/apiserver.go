@@ -7,7 +7,6 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
-	"slices"
 	"time"
 
 	"github.com/gardener/gardener/pkg/apis/core/v1beta1/constants"
@@ -261,7 +260,7 @@ func Configurations(address string, caPEM []byte, limits *Limits) (
 	for _, w := range gardenwebhooks.All(nil, nil, limits) {
 		if w.Mutating {
 			mutating.Webhooks = append(mutating.Webhooks, admissionregistrationv1.MutatingWebhook{
-				Name: w.Name, ClientConfig: clientConfig(w.Path), Rules: withScope(w.Rules),
+				Name: w.Name, ClientConfig: clientConfig(w.Path), Rules: w.Rules,
 				NamespaceSelector: selector(w.NamespaceSelector), ObjectSelector: selector(w.ObjectSelector),
 				FailurePolicy: ptr.To(admissionregistrationv1.Fail), MatchPolicy: ptr.To(admissionregistrationv1.Equivalent),
 				SideEffects: ptr.To(admissionregistrationv1.SideEffectClassNone), TimeoutSeconds: ptr.To[int32](admissionTimeout),
@@ -270,7 +269,7 @@ func Configurations(address string, caPEM []byte, limits *Limits) (
 			continue
 		}
 		validating.Webhooks = append(validating.Webhooks, admissionregistrationv1.ValidatingWebhook{
-			Name: w.Name, ClientConfig: clientConfig(w.Path), Rules: withScope(w.Rules),
+			Name: w.Name, ClientConfig: clientConfig(w.Path), Rules: w.Rules,
 			NamespaceSelector: selector(w.NamespaceSelector), ObjectSelector: selector(w.ObjectSelector),
 			FailurePolicy: ptr.To(admissionregistrationv1.Fail), MatchPolicy: ptr.To(admissionregistrationv1.Equivalent),
 			SideEffects: ptr.To(admissionregistrationv1.SideEffectClassNone), TimeoutSeconds: ptr.To[int32](admissionTimeout),
@@ -278,13 +277,4 @@ func Configurations(address string, caPEM []byte, limits *Limits) (
 		})
 	}
 	return validating, mutating
-}
-
-// withScope sets the default scope, without which each start would write the configuration again.
-func withScope(rules []admissionregistrationv1.RuleWithOperations) []admissionregistrationv1.RuleWithOperations {
-	scoped := slices.Clone(rules)
-	for i := range scoped {
-		scoped[i].Scope = ptr.To(admissionregistrationv1.AllScopes)
-	}
-	return scoped
 }

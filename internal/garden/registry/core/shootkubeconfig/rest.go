@@ -115,8 +115,8 @@ func asAdmin(_ context.Context, _ authorizer.Authorizer, caller user.Info) (name
 	return caller.GetName(), user.SystemPrivilegedGroup, nil
 }
 
-// asViewer returns the subject of a viewer: with a name that nobody binds roles to by mistake, and the group of viewers of
-// all Shoots for those who see all Projects. Like Gardener v1.149, it asks for a resource by its kind, which only users have
+// asViewer returns the subject of a viewer: with a name to which no role is bound by mistake, and the group of viewers of
+// all Shoots for users who see all Projects. Like Gardener v1.149, it asks for a resource by its kind, which only users have
 // that may list everything.
 func asViewer(ctx context.Context, authz authorizer.Authorizer, caller user.Info) (name, group string, err error) {
 	name = viewerPrefix + caller.GetName()

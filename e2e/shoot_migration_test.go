@@ -2,8 +2,10 @@ package e2e
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"reflect"
+	"slices"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -98,14 +100,13 @@ func (l *landscape) shootMigrates(t *testing.T) {
 	l.checkNothingForbidden(t)
 }
 
-// isRefusedTo expects that the gardenlet of a seed gets none of the Shoot's objects. (Every gardenlet may read the
-// Shoot itself.)
+// isRefusedTo expects that the gardenlet of a seed gets neither the Shoot nor its objects, and lists its own Shoots only.
 func (s *shoot) isRefusedTo(t *testing.T, seed string) {
 	t.Helper()
 	config, _ := gardenletConfig(t, s.l.seeds[seed])
 	gardenlet := clientOf(t, config).CoreV1().RESTClient()
 	const gardener, core = "/apis/core.gardener.cloud/v1beta1/namespaces/" + shootNamespace, "/api/v1/namespaces/" + shootNamespace
-	for _, path := range []string{gardener + "/shootstates/" + s.name, gardener + "/internalsecrets/" + s.name + ".ca-client",
+	for _, path := range []string{gardener + "/shoots/" + s.name, gardener + "/shootstates/" + s.name, gardener + "/internalsecrets/" + s.name + ".ca-client",
 		core + "/secrets/" + s.name + ".ssh-keypair", core + "/configmaps/" + s.name + ".ca-cluster", core + "/secrets/sample"} {
 		eventually(t, waitTimeout, func(context.Context) error { // the graph has the move a moment later
 			if err := gardenlet.Get().AbsPath(path).Do(t.Context()).Error(); !apierrors.IsForbidden(err) {
@@ -113,6 +114,26 @@ func (s *shoot) isRefusedTo(t *testing.T, seed string) {
 			}
 			return nil
 		})
+	}
+	for selector, want := range map[string]bool{"": false, "!x": false, "name.seed.gardener.cloud/" + seed + "!=false": false,
+		"name.seed.gardener.cloud/" + seed + "=true": true} {
+		for _, watch := range []string{"false", "true"} {
+			list := &metav1.PartialObjectMetadataList{}
+			request := gardenlet.Get().AbsPath("/apis/core.gardener.cloud/v1beta1/shoots").Param("labelSelector", selector)
+			if watch == "true" {
+				request = request.Param("watch", watch).Param("timeoutSeconds", "1")
+			}
+			data, err := request.DoRaw(t.Context())
+			if apierrors.IsForbidden(err) == want || want && err != nil {
+				t.Errorf("the gardenlet of %s lists Shoots with %q, watch=%s: %v", seed, selector, watch, err)
+			}
+			if watch == "false" && want {
+				must(t, json.Unmarshal(data, list))
+				if slices.ContainsFunc(list.Items, func(o metav1.PartialObjectMetadata) bool { return o.Name == s.name }) {
+					t.Errorf("the gardenlet of %s lists the Shoot", seed)
+				}
+			}
+		}
 	}
 	patch := gardenlet.Patch(types.MergePatchType).AbsPath(gardener+"/shoots/"+s.name, "status").Body([]byte(`{"status":{"technicalID":"x"}}`))
 	if err := patch.Do(t.Context()).Error(); !apierrors.IsForbidden(err) {

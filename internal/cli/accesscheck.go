@@ -7,10 +7,11 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
-	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/gardenlite/gardenlite/internal/authz/accesscheck"
+	"github.com/gardenlite/gardenlite/internal/authz/server"
+	"github.com/gardenlite/gardenlite/internal/statedir"
 	"github.com/gardenlite/gardenlite/internal/usage"
 )
 
@@ -63,18 +64,19 @@ failed (then standard output is empty); 2 for wrong usage, 3 if the landscape do
 }
 
 func accessCheck(ctx context.Context, g *globals, kubeconfig, victim, output string) error {
-	live := kubeconfig == ""
-	var config *rest.Config
+	o := accesscheck.Options{Live: kubeconfig == "", Victim: victim}
 	var err error
-	if live {
-		config, err = g.gardenConfig(ctx)
-	} else if config, err = clientcmd.BuildConfigFromFlags("", kubeconfig); err != nil {
+	if o.Live {
+		if o.Admin, err = g.gardenConfig(ctx); err == nil {
+			o.AllReads, err = g.allReads()
+		}
+	} else if o.Admin, err = clientcmd.BuildConfigFromFlags("", kubeconfig); err != nil {
 		err = usage.Errorf("reading %s: %w", kubeconfig, err)
 	}
 	if err != nil {
 		return err
 	}
-	report, err := accesscheck.Run(ctx, accesscheck.Options{Admin: config, Live: live, Victim: victim})
+	report, err := accesscheck.Run(ctx, o)
 	if err != nil {
 		return err
 	}
@@ -85,6 +87,16 @@ func accessCheck(ctx context.Context, g *globals, kubeconfig, victim, output str
 		return &exitError{code: exitNotAllowed}
 	}
 	return nil
+}
+
+// allReads reports whether the landscape was started with --seed-authorizer-reads=all.
+func (g *globals) allReads() (bool, error) {
+	dir, err := g.dir()
+	if err != nil {
+		return false, err
+	}
+	run, err := statedir.ReadRun(dir)
+	return run.Options[readsFlag] == string(server.ReadsAll), err
 }
 
 // printCheck prints the outcome of each attack with its request and answer, and then the number of each outcome.

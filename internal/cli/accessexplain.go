@@ -33,6 +33,8 @@ output is empty); 2 for wrong usage, 3 if the landscape does not run.`,
   gardenlite access explain --as-seed local get secret garden-dev/sample
   # An extension on it, and a subresource
   gardenlite access explain --as-extension seed-local/extension-provider-local patch shoots/status garden-dev/my-shoot
+  # All Shoots of the seed
+  gardenlite access explain --as-seed local list shoots -l name.seed.gardener.cloud/local=true
   # All objects of a namespace, as JSON
   gardenlite access explain --as-seed local list secrets seed-local/ -o json`,
 		Args: cobra.RangeArgs(2, 3),
@@ -47,6 +49,8 @@ output is empty); 2 for wrong usage, 3 if the landscape does not run.`,
 	}
 	addUserFlags(g, cmd, &q.User)
 	cmd.Flags().StringVarP(&q.Namespace, "namespace", "n", "", "namespace of the object, where it is not said with its name")
+	cmd.Flags().StringVarP(&q.LabelSelector, "selector", "l", "", "label selector of the list or watch")
+	cmd.Flags().StringVar(&q.FieldSelector, "field-selector", "", "field selector of the list or watch")
 	addOutputFlag(cmd, &output, "text", "json", "yaml")
 	return cmd
 }

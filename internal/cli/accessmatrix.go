@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -26,6 +27,7 @@ func newAccessMatrix(g *globals) *cobra.Command {
   free    SeedAuthorizer allows it at once
   graph   SeedAuthorizer allows it for the objects from which the graph has a path to the seed; OBJECTS says how many there are
   within  SeedAuthorizer allows it in the namespaces from which the graph has a path to the seed
+  select  SeedAuthorizer allows it with the selector for the seed that OBJECTS says, and for single objects as with graph
   -       not allowed
 
 Where OBJECTS says names, the row is for these only. For a stack, resources in namespaces are those of its own namespace; what
@@ -91,6 +93,13 @@ func printMatrix(g *globals, m *inspect.Matrix, wide bool) error {
 		objects := r.Only()
 		if r.Objects != nil {
 			objects = strconv.Itoa(*r.Objects)
+		}
+		switch {
+		case !slices.Contains(slices.Collect(maps.Values(r.Verbs)), inspect.Selector):
+		case r.LabelSelector != "":
+			objects += ", -l " + r.LabelSelector
+		default:
+			objects += ", --field-selector " + r.FieldSelector
 		}
 		rows = append(rows, append(row, objects))
 	}

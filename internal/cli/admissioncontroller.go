@@ -55,6 +55,7 @@ kube-apiserver, in --data-dir (default $XDG_STATE_HOME/gardenlite/admission-cont
 	f.BoolVar(&c.Install, "install", false, "write the configurations of the webhooks into the garden, as the user of --kubeconfig")
 	f.StringVar(&c.ResourceAdmission, resourceAdmissionFlag, "", resourceAdmissionUsage)
 	_ = cmd.MarkFlagFilename(resourceAdmissionFlag)
+	addReadsFlag(cmd, &c.Reads)
 	for _, name := range []string{"kubeconfig", "tls-cert-file", "tls-private-key-file", "tls-ca-file", "client-ca-file"} {
 		_ = cmd.MarkFlagFilename(name)
 	}

@@ -17,6 +17,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/gardenlite/gardenlite/internal/authz/server"
 	"github.com/gardenlite/gardenlite/internal/control"
 	"github.com/gardenlite/gardenlite/internal/landscape"
 	"github.com/gardenlite/gardenlite/internal/node/process"
@@ -27,6 +28,9 @@ import (
 
 // The flag of commands that run an admission controller.
 const (
+	readsFlag  = "seed-authorizer-reads"
+	readsUsage = "what gardenlets and extensions may read of Bastions, ControllerInstallations, Gardenlets, ManagedSeeds, Seeds and Shoots: " +
+		"seed (those of their seed, as in Gardener) or all"
 	resourceAdmissionFlag  = "resource-admission-configuration"
 	resourceAdmissionUsage = "file with limits of the sizes and numbers of resources, as resourceAdmissionConfiguration of Gardener's " +
 		"admission controller"
@@ -47,7 +51,7 @@ type upFlags struct {
 var optionFlags = []string{
 	"bind-address", "seeds", "apply", "run-image", "controllers", "audit-log", "shoot-admin-kubeconfig-max-expiration",
 	"shoot-viewer-kubeconfig-max-expiration", "shoot-kubeconfig-key-algorithm", "bastion-time-to-live", "bastion-max-lifetime",
-	resourceAdmissionFlag,
+	resourceAdmissionFlag, readsFlag,
 }
 
 // readOptions records which flags were set, and the values of optionFlags.
@@ -82,6 +86,11 @@ func (u *upFlags) differences(running statedir.Run) (all []string) {
 		all = append(all, fmt.Sprintf("--datastore is %s, not %s", running.Datastore, wanted))
 	}
 	return all
+}
+
+func addReadsFlag(cmd *cobra.Command, reads *server.Reads) {
+	cmd.Flags().StringVar((*string)(reads), readsFlag, string(server.DefaultReads), readsUsage)
+	_ = cmd.RegisterFlagCompletionFunc(readsFlag, cobra.FixedCompletions([]string{"seed", "all"}, cobra.ShellCompDirectiveNoFileComp))
 }
 
 func newUp(g *globals) *cobra.Command {
@@ -133,6 +142,7 @@ On a landscape that is running already, up says so and ends with 0, or with 1 if
 	_ = cmd.MarkFlagFilename("audit-log")
 	f.StringVar(&c.ResourceAdmission, resourceAdmissionFlag, "", resourceAdmissionUsage)
 	_ = cmd.MarkFlagFilename(resourceAdmissionFlag)
+	addReadsFlag(cmd, &c.Reads)
 	f.DurationVar(&c.Kubeconfigs.MaxAdmin, "shoot-admin-kubeconfig-max-expiration", landscape.DefaultMaxKubeconfigExpiration,
 		"how long kubeconfigs for administrators of shoots are valid at most (1h to 2^32 seconds)")
 	f.DurationVar(&c.Kubeconfigs.MaxViewer, "shoot-viewer-kubeconfig-max-expiration", landscape.DefaultMaxKubeconfigExpiration,

@@ -51,6 +51,11 @@ const (
 	DefaultBastionMaxLifetime = controllermanager.DefaultBastionMaxLifetime
 )
 
+// Reads says what gardenlets and extensions may read; ReadsAll is more than in Gardener.
+type Reads = server.Reads
+
+const ReadsAll = server.ReadsAll
+
 // Config is the configuration of a landscape.
 type Config struct {
 	// Name tells landscapes apart: at most 40 characters, a DNS label.
@@ -85,6 +90,8 @@ type Config struct {
 	// ResourceAdmission, if set, is a file with limits of resources: a resourceAdmissionConfiguration of Gardener's
 	// admission controller.
 	ResourceAdmission string
+	// Reads says what gardenlets and extensions may read.
+	Reads Reads
 	// SeedMonitorPeriod is the age of a gardenlet's lease from which on its Seed is Unknown.
 	SeedMonitorPeriod time.Duration
 	// Kubeconfigs configures the kubeconfigs that the garden issues for Shoots: their maximum validity and their
@@ -152,12 +159,14 @@ func (c *Config) validate() error {
 		checkRange("bastion-time-to-live", c.BastionTimeToLive, operations.MinTimeToLive, operations.MaxTimeToLive),
 		checkRange("bastion-max-lifetime", c.BastionMaxLifetime, controllermanager.MinMaxLifetime, controllermanager.MaxMaxLifetime),
 		control.ValidateLogFormat(c.LogFormat))
+	err := c.Reads.Validate()
+	check(err == nil, "--seed-authorizer-reads %w", err)
 	if c.ResourceAdmission != "" {
 		var err error
 		c.limits, err = server.ReadLimits(c.ResourceAdmission)
 		check(err == nil, "--resource-admission-configuration: %w", err)
 	}
-	err := datastore.Config{Endpoint: c.Datastore}.Validate()
+	err = datastore.Config{Endpoint: c.Datastore}.Validate()
 	check(err == nil, "--datastore: %w", err)
 	err = kubecontrollers.ValidateSelect(c.Controllers, controllerNames()...)
 	check(err == nil, "--controllers: %w", err)

@@ -3,6 +3,8 @@ package accesscheck
 import (
 	"context"
 	"fmt"
+	"net/url"
+	"strings"
 
 	"github.com/gardener/gardener/pkg/apis/core/v1beta1/constants"
 
@@ -12,10 +14,11 @@ import (
 // As is the identity of an attacker.
 type As string
 
-// The attackers: the gardenlet of the throwaway seed, and an extension on it.
+// The attackers: the gardenlet of the throwaway seed, an extension on it, and any stack.
 const (
 	Gardenlet As = "gardenlet"
 	Extension As = "extension"
+	Stack     As = "stack"
 )
 
 // need is a precondition of an attack.
@@ -35,6 +38,7 @@ var (
 		"needs the BackupBucket of the seed that is attacked"}
 	victimBackup = need{func(w *world) bool { return w.backup.name != "" },
 		"needs a Secret with backup credentials of the seed that is attacked"}
+	readsOfSeed = need{func(w *world) bool { return !w.allReads }, "gardenlets and extensions may read these objects of all seeds here"}
 	managedSeed = need{func(*world) bool { return false },
 		"needs a ManagedSeed that shares credentials with another seed"}
 )
@@ -65,7 +69,7 @@ func needs(all ...need) []need { return all }
 // catalogue returns the attacks in the order in which they are tried. The last one deletes the throwaway seed.
 func catalogue() []attack {
 	var all []attack
-	for _, group := range [][]attack{basics, backups, references, identities, answers, deletions, tokens} {
+	for _, group := range [][]attack{basics, reads(), backups, references, identities, permissions, answers, deletions, tokens} {
 		all = append(all, group...)
 	}
 	return all
@@ -79,10 +83,10 @@ func entry(p place) string {
 }
 
 var basics = []attack{
-	{name: "list Shoots (control: has to work)", as: Gardenlet, control: true,
-		request: func(*world) *request { return get(core + "/shoots?limit=1") }},
-	{name: "list Shoots (control: has to work)", as: Extension, control: true,
-		request: func(*world) *request { return get(core + "/shoots?limit=1") }},
+	{name: "list its Shoots (control: has to work)", as: Gardenlet, control: true,
+		request: func(w *world) *request { return shootsOf(w.seed) }},
+	{name: "list its Shoots (control: has to work)", as: Extension, control: true,
+		request: func(w *world) *request { return shootsOf(w.seed) }},
 	{name: "read its own credentials (control: has to work)", as: Gardenlet, control: true, needs: needs(ownSeed),
 		request: func(w *world) *request { return get(secret(garden, w.seed)) }},
 	{name: "list all Secrets", as: Gardenlet,
@@ -104,6 +108,38 @@ var basics = []attack{
 			status := core + "/namespaces/" + w.shoot.namespace + "/shoots/" + w.shoot.name + "/status"
 			return patch(status, object{"status": object{"seedName": w.seed}})
 		}},
+}
+
+// reads returns the attempts to read what belongs to other seeds.
+func reads() (all []attack) {
+	for _, as := range []As{Gardenlet, Extension} {
+		add := func(name string, request func(*world) *request, besides ...need) {
+			all = append(all, attack{kind: 13, name: name, as: as, says: noOpinion, needs: append(besides, readsOfSeed), request: request})
+		}
+		add("read another seed's Shoot", func(w *world) *request {
+			return get(core + "/namespaces/" + w.shoot.namespace + "/shoots/" + w.shoot.name)
+		}, victimShoot)
+		// All users may read Seeds.
+		for _, path := range []string{core + "/shoots", core + "/controllerinstallations", seedmgmt + "/managedseeds",
+			seedmgmt + "/gardenlets", "/apis/operations.gardener.cloud/v1alpha1/bastions"} {
+			resource := path[strings.LastIndexByte(path, '/')+1:]
+			add("list all "+resource, func(*world) *request { return get(path + "?limit=1") })
+		}
+		// The selectors but the last are true for objects without the label of the own seed.
+		for _, selector := range []string{"LABEL!=false", "LABEL notin (x)", "!x", "LABEL in (true,false)"} {
+			add("list other seeds' Shoots with the selector "+selector, func(w *world) *request {
+				selected := strings.ReplaceAll(selector, "LABEL", constants.LabelPrefixSeedName+w.seed)
+				return get(core + "/shoots?limit=1&labelSelector=" + url.QueryEscape(selected))
+			})
+		}
+		add("list the Shoots of another seed", func(w *world) *request { return shootsOf(w.victim) })
+	}
+	return all
+}
+
+// shootsOf lists Shoots by the label that the API server maintains for their seeds.
+func shootsOf(seed string) *request {
+	return get(core + "/shoots?limit=1&labelSelector=" + url.QueryEscape(constants.LabelPrefixSeedName+seed+"=true"))
 }
 
 var backups = []attack{

@@ -82,6 +82,8 @@ type Options struct {
 	Live bool
 	// Victim is the name of the attacked Seed; if empty, the Seed with the most Shoots.
 	Victim string
+	// AllReads says that gardenlets and extensions may read all objects that belong to one seed each.
+	AllReads bool
 
 	watchEnds time.Duration // default defaultWatchEnds
 }
@@ -139,7 +141,7 @@ func newRunner(o Options) (*runner, error) {
 		return nil, err
 	}
 	r := &runner{
-		world:     &world{admin: admin, live: o.Live, seed: namePrefix + apirand.String(5), bucket: newUID()},
+		world:     &world{admin: admin, live: o.Live, allReads: o.AllReads, seed: namePrefix + apirand.String(5), bucket: newUID()},
 		watchEnds: cmp.Or(o.watchEnds, defaultWatchEnds), config: o.Admin, attackers: map[As]*client{},
 	}
 	for _, as := range []As{Gardenlet, Extension} {
@@ -266,7 +268,7 @@ func keepWatch(ctx context.Context, r *runner) (Result, error) {
 
 // outliveSeed requests a certificate as a gardenlet does, and uses it after the Seed has been deleted.
 func outliveSeed(ctx context.Context, r *runner) (Result, error) {
-	shoots := get(core + "/shoots?limit=1")
+	shoots := shootsOf(r.seed)
 	result := Result{Request: shoots.String(), Outcome: Undecided}
 	certified, why, err := r.certify(ctx)
 	if err != nil || certified == nil {

@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"path"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -76,6 +77,8 @@ func forbidden(message string) (int, object) {
 	return http.StatusForbidden, object{"kind": "Status", "message": message}
 }
 
+var ownShoots = regexp.MustCompile(`^name\.seed\.gardener\.cloud/` + namePrefix + `[a-z0-9]+=true$`)
+
 func (g *fakeGarden) toAttacker(r *http.Request, body object) (int, object) {
 	isReview := r.URL.Path == reviews
 	if r.Method != http.MethodGet && !isReview && r.URL.Query().Get("dryRun") != "All" {
@@ -92,7 +95,7 @@ func (g *fakeGarden) toAttacker(r *http.Request, body object) (int, object) {
 		own := strings.HasPrefix(name, namePrefix) || strings.Contains(name, "-4") // or a UID
 		status := object{"allowed": own, "reason": "about " + name}
 		return http.StatusCreated, object{"kind": "SelfSubjectAccessReview", "status": status}
-	case r.URL.Path == core+"/shoots",
+	case r.URL.Path == core+"/shoots" && ownShoots.MatchString(r.URL.Query().Get("labelSelector")),
 		strings.Contains(r.URL.Path, "/garden/secrets/"+namePrefix) && r.Method == http.MethodGet:
 		return http.StatusOK, object{}
 	}

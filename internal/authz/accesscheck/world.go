@@ -49,8 +49,9 @@ type place struct{ namespace, name string }
 
 // world has the objects that the attacks use. Missing ones are empty.
 type world struct {
-	admin *client
-	live  bool
+	admin    *client
+	live     bool
+	allReads bool // see Options
 
 	seed   string // of the attacker; without live, its Seed does not exist
 	bucket string // the required name of the attacker's BackupBucket: the UID of the Seed, random without live

@@ -17,7 +17,7 @@ import (
 // TestOtherUsers checks that users who are neither a gardenlet nor an extension may not do what every gardenlet may.
 func TestOtherUsers(t *testing.T) {
 	const seeds, accounts = "gardener.cloud:system:seeds", "system:serviceaccounts"
-	a := New(landscape())
+	a := New(landscape(), ReadsSeed)
 	for about, who := range map[string]user.Info{
 		"no name":       &user.DefaultInfo{},
 		"administrator": &user.DefaultInfo{Name: "kubernetes-admin", Groups: []string{"system:masters"}},
@@ -61,7 +61,7 @@ func TestOtherUsers(t *testing.T) {
 // TestOddNames checks that a request with an invalid object name is never allowed, whatever the verb, not even where a
 // free verb would allow it.
 func TestOddNames(t *testing.T) {
-	a := New(landscape())
+	a := New(landscape(), ReadsSeed)
 	long := strings.Repeat("a", 254)
 	for _, of := range []string{"garden-a/..", "garden-a/.", "garden-a/a/b", "garden-a/a%2fb", "garden-a/a b",
 		"garden-a/a\nb", "garden-a/a\x00", "garden-a/\u00fcber",
@@ -92,7 +92,7 @@ func TestOneObject(t *testing.T) {
 	g[graph.Vertex{Kind: graph.KindConfigMap, Namespace: "garden-a"}] = []string{"a"}
 	g[graph.Vertex{Kind: graph.KindCloudProfile}] = []string{"a"}
 	g[graph.Vertex{Kind: graph.KindCloudProfile, Namespace: "garden-b", Name: "foreign"}] = []string{"a"}
-	a := New(g)
+	a := New(g, ReadsSeed)
 	for _, c := range []struct {
 		verb, resource, of string
 		want               bool
@@ -186,7 +186,7 @@ func TestOneObject(t *testing.T) {
 
 // TestFieldSelectors tries lists and watches whose field selector names objects, or seems to.
 func TestFieldSelectors(t *testing.T) {
-	a := New(landscape())
+	a := New(landscape(), ReadsSeed)
 	is := func(op selection.Operator, value string) fields.Requirement {
 		return fields.Requirement{Field: "metadata.name", Operator: op, Value: value}
 	}
@@ -269,7 +269,7 @@ func TestFieldSelectors(t *testing.T) {
 // TestSelectorsOfOtherRequests checks that a field selector names an object only for list and watch, that a label
 // selector never does, and that a field selector cannot change the name in a request.
 func TestSelectorsOfOtherRequests(t *testing.T) {
-	a := New(landscape())
+	a := New(landscape(), ReadsSeed)
 	for _, verb := range []string{"get", "update", "patch", "delete", "deletecollection"} {
 		attrs := request(gardenletA, verb, "configmaps", "garden-a/")
 		attrs.FieldSelectorRequirements = fields.Requirements{equals("metadata.name", "own")}
@@ -307,7 +307,7 @@ func TestSelectorsOfOtherRequests(t *testing.T) {
 
 // TestMalformedSelectedName is TestOddNames for the name in a field selector, with a verb that is free for all objects.
 func TestMalformedSelectedName(t *testing.T) {
-	a := New(landscape())
+	a := New(landscape(), ReadsAll)
 	for name, want := range map[string]bool{"own": true, "foreign": true, "a/b": false, "..": false, "a\nb": false, "a b": false} {
 		attrs := withName(request(gardenletA, "list", "shoots.core.gardener.cloud", "garden-a/"), name)
 		if got, reason := allowed(t, a, attrs); got != want {
@@ -317,7 +317,7 @@ func TestMalformedSelectedName(t *testing.T) {
 }
 
 func TestNonResourceRequests(t *testing.T) {
-	a := New(landscape())
+	a := New(landscape(), ReadsSeed)
 	for _, path := range []string{"", "/healthz", "/metrics", "/api/v1/namespaces/garden-a/secrets/own", "/*"} {
 		for _, verb := range []string{"get", "post", "list", "*"} {
 			for _, who := range users {
@@ -337,7 +337,7 @@ func FuzzAuthorize(f *testing.F) {
 	f.Add("system:serviceaccount:seed-a:extension-x", "system:serviceaccounts,system:serviceaccounts:seed-a", "delete",
 		"coordination.k8s.io", "leases", "status", "seed-a", "x", "metadata.name", "")
 	f.Add("gardener.cloud:system:seed:a", "gardener.cloud:system:seeds", "*", "", "serviceaccounts", "token", "seed-a", "..", "a", "b")
-	a := New(landscape())
+	a := New(landscape(), ReadsSeed)
 	f.Fuzz(func(t *testing.T, name, groups, verb, group, resource, sub, namespace, object, field, value string) {
 		attrs := authorizer.AttributesRecord{User: &user.DefaultInfo{Name: name, Groups: strings.Split(groups, ",")}, ResourceRequest: true,
 			Verb: verb, APIGroup: group, Resource: resource, Subresource: sub, Namespace: namespace, Name: object,

@@ -21,13 +21,17 @@ type Graph interface {
 // Authorizer applies the rules. It is stateless, and safe for concurrent use if its graph is.
 type Authorizer struct {
 	graph Graph
+	reads Reads
 }
 
 var _ authorizer.Authorizer = &Authorizer{}
 
-// New returns an authorizer with the graph. The graph has to be complete before the first request: until then the
+// New returns an authorizer with the graph, and with the rules of the reads. The graph has to be complete before the first request: until then the
 // caller has to answer that it is not ready.
-func New(g Graph) *Authorizer { return &Authorizer{graph: g} }
+func New(g Graph, reads Reads) *Authorizer { return &Authorizer{graph: g, reads: reads} }
+
+// Rules returns the rules that the authorizer applies.
+func (a *Authorizer) Rules() []Rule { return Rules(a.reads) }
 
 // Authorize returns allow or no opinion, with a reason of one line: the rule that allows the request, or what is
 // missing. It never returns deny or an error: if it cannot decide, it has no opinion.
@@ -63,6 +67,7 @@ const (
 	noPathWithin             // a rule would allow it if the graph had a path from the namespace
 	noPath                   // a rule would allow it if the graph had a path from the object
 	allowedFree              // without the graph
+	allowedSelected          // the selector is for the objects of the seed
 	allowedWithin            // the graph has a path from the namespace to the seed
 	allowedPath              // the graph has a path from the object to the seed
 )
@@ -85,7 +90,7 @@ func (a *Authorizer) decide(attrs authorizer.Attributes) verdict {
 		v.cause = notResource
 		return v
 	}
-	if v.of = rules[groupResource{attrs.GetAPIGroup(), attrs.GetResource()}]; v.of == nil {
+	if v.of = rules[a.reads][groupResource{attrs.GetAPIGroup(), attrs.GetResource()}]; v.of == nil {
 		v.cause = unknownResource
 		return v
 	}
@@ -121,6 +126,9 @@ func (a *Authorizer) apply(rule *indexed, attrs authorizer.Attributes, v *verdic
 			return allowedWithin
 		}
 		return noPathWithin
+	}
+	if grant.Selected.Has(verb) && v.on.cause == unnamed && grant.Selector.isIn(attrs, v.asks.Seed) {
+		return allowedSelected
 	}
 	if !grant.Graph.Has(verb) {
 		return 0

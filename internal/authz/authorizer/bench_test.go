@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apiserver/pkg/authorization/authorizer"
 
 	"github.com/gardenlite/gardenlite/internal/authz/graph"
@@ -15,7 +16,8 @@ var paths = []struct {
 	attrs   authorizer.Attributes
 	allowed bool
 }{
-	{"free", request(gardenletA, "list", "shoots.core.gardener.cloud", ""), true},
+	{"free", request(gardenletA, "list", "controllerregistrations.core.gardener.cloud", ""), true},
+	{"of-seed", ofSeedA(request(gardenletA, "list", "shoots.core.gardener.cloud", "")), true},
 	{"graph", request(gardenletA, "get", "secrets", "garden-a/own"), true},
 	{"graph-extension", request(extensionA, "get", "secrets", "garden-a/own"), true},
 	{"selector", withName(request(gardenletA, "list", "configmaps", "garden-a/"), "own"), true},
@@ -31,6 +33,11 @@ func withName(attrs authorizer.AttributesRecord, name string) authorizer.Attribu
 	return attrs
 }
 
+func ofSeedA(attrs authorizer.AttributesRecord) authorizer.AttributesRecord {
+	attrs.LabelSelectorRequirements, _ = labels.ParseToRequirements("name.seed.gardener.cloud/a=true")
+	return attrs
+}
+
 // benchLandscape contains the bootstrap token, so that the ID of the token has to be computed.
 func benchLandscape() fakeGraph {
 	g := landscape()
@@ -39,7 +46,7 @@ func benchLandscape() fakeGraph {
 }
 
 func BenchmarkAuthorize(b *testing.B) {
-	a := New(benchLandscape())
+	a := New(benchLandscape(), ReadsSeed)
 	for _, path := range paths {
 		b.Run(path.about, func(b *testing.B) {
 			b.ReportAllocs()
@@ -53,7 +60,7 @@ func BenchmarkAuthorize(b *testing.B) {
 }
 
 func TestAllowingDoesNotAllocate(t *testing.T) {
-	a := New(benchLandscape())
+	a := New(benchLandscape(), ReadsSeed)
 	ctx := t.Context()
 	for _, path := range paths {
 		if !path.allowed {

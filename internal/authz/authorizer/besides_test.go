@@ -49,7 +49,7 @@ type besidesCase struct {
 
 func checkBesides(t *testing.T, cases []besidesCase) {
 	t.Helper()
-	a := New(besidesGraph)
+	a := New(besidesGraph, ReadsSeed)
 	for _, c := range cases {
 		for user, want := range map[string]bool{"gardenlet": c.gardenlet, "extension": c.extension} {
 			attrs := request(users[user], c.verb, c.resource, c.of)
@@ -229,7 +229,7 @@ func TestBesidesExtensions(t *testing.T) {
 // TestDelete checks that an object that does not lead to the seed cannot be deleted, whether or not it exists, so that
 // the answer does not reveal its existence.
 func TestDelete(t *testing.T) {
-	a := New(landscape())
+	a := New(landscape(), ReadsSeed)
 	for _, resource := range []string{"backupbuckets.core.gardener.cloud", "backupentries.core.gardener.cloud", "configmaps",
 		"internalsecrets.core.gardener.cloud", "secrets", "seeds.core.gardener.cloud", "shootstates.core.gardener.cloud"} {
 		for of, want := range map[object]bool{own: true, foreign: false, absent: false} {

@@ -25,7 +25,7 @@ func (a *Authorizer) Explain(attrs authorizer.Attributes) Explanation {
 	v := a.decide(attrs)
 	e := Explanation{Allowed: v.decision() == authorizer.DecisionAllow, Reason: reason(attrs, &v)}
 	if rule := v.nearest(); rule != nil {
-		e.Rule = rule.OfSeed(v.asks.Seed).Objects() + ": " + rule.For(v.asks.Type).String()
+		e.Rule = rule.OfSeed(v.asks.Seed).Objects() + ": " + v.grantOf(rule)
 	}
 	switch {
 	case v.cause == allowedWithin:

@@ -16,9 +16,11 @@ import (
 
 // TestReasons checks the reasons that users see.
 func TestReasons(t *testing.T) {
+	const ofShoots = "graph: get list watch update patch; with the label selector name.seed.gardener.cloud/a=true: list watch; " +
+		"subresources: status finalizers"
 	g := landscape()
 	delete(g, graph.Vertex{Kind: graph.KindSeed, Name: "c"})
-	a := New(g)
+	a := New(g, ReadsSeed)
 	gardenletC := &user.DefaultInfo{Name: "gardener.cloud:system:seed:c", Groups: gardenletA.Groups}
 	unnamedGardenlet := &user.DefaultInfo{Name: "me", Groups: gardenletA.Groups}
 	for _, c := range []struct {
@@ -26,7 +28,10 @@ func TestReasons(t *testing.T) {
 		verb, resource, of string
 		want               string
 	}{
-		{gardenletA, "list", "shoots.core.gardener.cloud", "", "allowed: the verb is free for shoots"},
+		{gardenletA, "list", "controllerregistrations.core.gardener.cloud", "", "allowed: the verb is free for controllerregistrations"},
+		{gardenletA, "list", "shoots.core.gardener.cloud", "",
+			"list shoots is allowed for one object that leads to the seed, and the request names none: add the field selector " +
+				"metadata.name=<name> or, for all objects of the seed, the label selector name.seed.gardener.cloud/a=true"},
 		{gardenletA, "list", "secrets", "seed-a/", "allowed: the verb is free for secrets in seed-<seed>"},
 		{gardenletA, "get", "namespaces", "garden", "allowed: the verb is free for namespaces garden"},
 		{gardenletA, "create", "events.events.k8s.io", "x/", "allowed: the verb is free for events.events.k8s.io"},
@@ -51,12 +56,11 @@ func TestReasons(t *testing.T) {
 			"no rule lets the extension create leases here: it is for leases in seed-a"},
 		{extensionA, "create", "serviceaccounts", "seed-a/", "no rule lets the extension create serviceaccounts (graph: get)"},
 		{gardenletA, "delete", "shoots.core.gardener.cloud", "garden-a/own",
-			"no rule lets the gardenlet delete shoots (free: get list watch; graph: update patch; subresources: status finalizers)"},
+			"no rule lets the gardenlet delete shoots (" + ofShoots + ")"},
 		{gardenletA, "update", "shoots.core.gardener.cloud/binding", "garden-a/own",
-			"no rule lets the gardenlet update shoots/binding, the subresource is in no rule (free: get list watch; graph: " +
-				"update patch; subresources: status finalizers)"},
+			"no rule lets the gardenlet update shoots/binding, the subresource is in no rule (" + ofShoots + ")"},
 		{gardenletA, "GET", "shoots.core.gardener.cloud", "garden-a/own",
-			`no rule lets the gardenlet "GET" shoots (free: get list watch; graph: update patch; subresources: status finalizers)`},
+			`no rule lets the gardenlet "GET" shoots (` + ofShoots + ")"},
 		{gardenletA, "get", "secrets.core.gardener.cloud", "garden-a/own",
 			"there are no rules for secrets in API group core.gardener.cloud; there are for those in the core API group"},
 		{gardenletA, "get", "pods", "garden-a/own", "there are no rules for pods in the core API group"},
@@ -75,7 +79,7 @@ func TestReasons(t *testing.T) {
 // TestReasonsTellNothing checks that the answer for an object, and for a namespace, of another seed is the same as for one
 // that does not exist, except for the name.
 func TestReasonsTellNothing(t *testing.T) {
-	a := New(landscape())
+	a := New(landscape(), ReadsSeed)
 	answer := func(who user.Info, verb, resource, of string) string {
 		got, reason := allowed(t, a, request(who, verb, resource, of))
 		namespace, name, _ := strings.Cut(of, "/")
@@ -101,7 +105,7 @@ func TestReasonsTellNothing(t *testing.T) {
 
 // TestReasonsDoNotRepeatMuch checks that the content of a request cannot fill logs or fake log lines.
 func TestReasonsDoNotRepeatMuch(t *testing.T) {
-	a := New(landscape())
+	a := New(landscape(), ReadsSeed)
 	odd := strings.Repeat("x\n", 10_000)
 	for _, attrs := range []struct{ verb, resource, of string }{
 		{odd, "shoots.core.gardener.cloud", "garden-a/own"}, {"get", odd, ""}, {"get", "shoots." + odd, ""},
@@ -117,7 +121,7 @@ func TestExplain(t *testing.T) {
 	seedA, seedB := graph.Vertex{Kind: graph.KindSeed, Name: "a"}, graph.Vertex{Kind: graph.KindSeed, Name: "b"}
 	ownSecret := graph.Vertex{Kind: graph.KindSecret, Namespace: "garden-a", Name: "own"}
 	foreignSecret := graph.Vertex{Kind: graph.KindSecret, Namespace: "garden-b", Name: "foreign"}
-	a := New(landscape())
+	a := New(landscape(), ReadsSeed)
 	for _, c := range []struct {
 		verb, resource, of string
 		allowed            bool
@@ -134,10 +138,12 @@ func TestExplain(t *testing.T) {
 		{"get", "secrets", "seed-a/x", true, "secrets in seed-a: free: get list watch", "seed-<seed>", nil},
 		{"delete", "secrets", "kube-system/bootstrap-token-4c40cb", true,
 			"secrets bootstrap-token-4c40cb in kube-system: free: delete", "kube-system", nil},
-		{"update", "seeds.core.gardener.cloud", "a", true, "seeds: free: create get list watch; graph: update patch delete; subresources: status",
+		{"update", "seeds.core.gardener.cloud", "a", true, "seeds: free: create; graph: get list watch update patch delete; " +
+			"with the label selector name.seed.gardener.cloud/a=true: list watch; subresources: status",
 			"asks for", []graph.Vertex{seedA, seedA}},
 		{"delete", "shoots.core.gardener.cloud", "garden-a/own", false,
-			"shoots: free: get list watch; graph: update patch; subresources: status finalizers", ")", nil},
+			"shoots: graph: get list watch update patch; with the label selector name.seed.gardener.cloud/a=true: list watch; " +
+				"subresources: status finalizers", ")", nil},
 		{"get", "pods", "garden-a/own", false, "", "group", nil},
 	} {
 		e := a.Explain(request(gardenletA, c.verb, c.resource, c.of))
@@ -147,7 +153,7 @@ func TestExplain(t *testing.T) {
 	}
 
 	// A Seed that is not in the graph is its own path.
-	empty := New(fakeGraph{})
+	empty := New(fakeGraph{}, ReadsSeed)
 	if e := empty.Explain(request(gardenletA, "update", "seeds.core.gardener.cloud", "a")); !e.Allowed ||
 		!slices.Equal(e.Path, []graph.Vertex{seedA}) {
 		t.Errorf("own Seed in an empty graph: %+v", e)
@@ -156,7 +162,7 @@ func TestExplain(t *testing.T) {
 
 // TestRules checks the rules that `gardenlite access matrix` and the documentation show.
 func TestRules(t *testing.T) {
-	all := Rules()
+	all := Rules(ReadsSeed)
 	find := func(objects string) Rule {
 		i := slices.IndexFunc(all, func(r Rule) bool { return r.Objects() == objects })
 		if i < 0 {
@@ -165,8 +171,8 @@ func TestRules(t *testing.T) {
 		return all[i]
 	}
 	shoots := find("shoots")
-	if got := shoots.For(
-		seedidentity.Gardenlet).String(); got != "free: get list watch; graph: update patch; subresources: status finalizers" {
+	if got := shoots.For(seedidentity.Gardenlet).String(); got != "graph: get list watch update patch; "+
+		"with the label selector name.seed.gardener.cloud/<seed>=true: list watch; subresources: status finalizers" {
 		t.Errorf("shoots, gardenlet: %s", got)
 	}
 	if got := find("leases").For(seedidentity.Extension).String(); got != "nothing" {
@@ -180,19 +186,19 @@ func TestRules(t *testing.T) {
 		t.Errorf("shoots, no identity: %s", got)
 	}
 	text, err := json.Marshal(shoots)
-	if err != nil || !strings.Contains(
-		string(text), `"gardenlet":{"free":"get list watch","graph":"update patch","subresources":["status","finalizers"]}`) {
+	if err != nil || !strings.Contains(string(text), `"gardenlet":{"graph":"get list watch update patch","selected":"list watch",`+
+		`"selector":{"label":"name.seed.gardener.cloud/"},"subresources":["status","finalizers"]}`) {
 		t.Errorf("%s, %v", text, err)
 	}
 	// Callers may modify the returned table.
 	all[0].Gardenlet.Free = EveryVerb
 	all[0].Gardenlet.Subresources[0] = "scale"
-	if again := Rules()[0].Gardenlet; again.Free == EveryVerb || again.Subresources[0] != "status" {
+	if again := Rules(ReadsSeed)[0].Gardenlet; again.Free == EveryVerb || again.Subresources[0] != "status" {
 		t.Error("changing what Rules returned changed the rules")
 	}
 	attrs := request(gardenletA, "update", "backupbuckets.core.gardener.cloud/scale", "own")
 	attrs.FieldSelectorRequirements = fields.Requirements{}
-	if got, reason := allowed(t, New(landscape()), attrs); got {
+	if got, reason := allowed(t, New(landscape(), ReadsSeed), attrs); got {
 		t.Errorf("changing what Rules returned changed a decision: %s", reason)
 	}
 }

@@ -21,7 +21,7 @@ func TestRealGraph(t *testing.T) {
 		seedB   = graph.Vertex{Kind: graph.KindSeed, Name: "b"}
 	)
 	g := graph.New()
-	a := New(g)
+	a := New(g, ReadsSeed)
 	get := request(gardenletA, "get", "secrets", "garden-dev/credentials")
 	remove := request(gardenletA, "delete", "secrets", "garden-dev/credentials")
 	check := func(about string, want, wantDelete bool) {

@@ -25,6 +25,8 @@ func reason(attrs authorizer.Attributes, v *verdict) string {
 		return v.rule.path
 	case allowedWithin:
 		return v.rule.within
+	case allowedSelected:
+		return v.rule.selected
 	case notAsked:
 		return whyNoSeedUser(attrs)
 	case notResource:
@@ -57,7 +59,7 @@ func whyNoSeedUser(attrs authorizer.Attributes) string {
 // group, which is the likely mistake.
 func whyUnknown(attrs authorizer.Attributes) string {
 	text := "there are no rules for " + word(attrs.GetResource()) + inGroup(word(attrs.GetAPIGroup()))
-	for _, rule := range Rules() {
+	for _, rule := range Rules(ReadsSeed) {
 		if rule.Resource == attrs.GetResource() {
 			return text + "; there are for those" + inGroup(rule.Group)
 		}
@@ -86,7 +88,14 @@ func whyNoRule(attrs authorizer.Attributes, v *verdict) string {
 	if sub != "" && !slices.ContainsFunc(v.of.rules, func(r indexed) bool { return r.For(v.asks.Type).covers(sub) }) {
 		text += ", the subresource is in no rule"
 	}
-	return text + " (" + v.of.rules[0].For(v.asks.Type).String() + ")"
+	return text + " (" + v.grantOf(&v.of.rules[0]) + ")"
+}
+
+// grantOf returns the grant of a rule in words, with the seed filled in.
+func (v *verdict) grantOf(rule *indexed) string { return v.withSeed(rule.For(v.asks.Type).String()) }
+
+func (v *verdict) withSeed(text string) string {
+	return strings.ReplaceAll(text, placeholders[seedName], v.asks.Seed)
 }
 
 // grantedElsewhere returns the objects for which a rule grants the verb, if it is not granted for the requested object.
@@ -119,6 +128,9 @@ func whyNoPath(attrs authorizer.Attributes, v *verdict) string {
 	text += "request names none"
 	if verb := attrs.GetVerb(); verb == "list" || verb == "watch" {
 		text += ": add the field selector " + nameField + "=<name>"
+		if grant := v.rule.For(v.asks.Type); grant.Selected.Has(verb) {
+			text += " or, for all objects of the seed, the " + v.withSeed(grant.Selector.String())
+		}
 	}
 	return text
 }

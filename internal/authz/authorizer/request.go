@@ -52,7 +52,7 @@ func targetOf(attrs authorizer.Attributes, of *index) target {
 
 // VertexOf returns the vertex of the object of a request, and whether the request has a single object.
 func VertexOf(attrs authorizer.Attributes) (graph.Vertex, bool) {
-	of := rules[groupResource{attrs.GetAPIGroup(), attrs.GetResource()}]
+	of := rules[ReadsSeed][groupResource{attrs.GetAPIGroup(), attrs.GetResource()}]
 	if of == nil || len(of.rules) == 0 {
 		return graph.Vertex{}, false
 	}
@@ -87,8 +87,11 @@ func selectedName(name string, attrs authorizer.Attributes) (string, cause) {
 }
 
 func selectsName(r *fields.Requirement) bool {
-	return r.Field == nameField &&
-		(r.Operator == selection.Equals || r.Operator == selection.DoubleEquals || r.Operator == selection.In)
+	return r.Field == nameField && isEquality(r.Operator)
+}
+
+func isEquality(o selection.Operator) bool {
+	return o == selection.Equals || o == selection.DoubleEquals || o == selection.In
 }
 
 // isName reports whether s is empty or can be a name in a request's path. It is stricter than the API, which allows

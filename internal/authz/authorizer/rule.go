@@ -1,10 +1,14 @@
 package authorizer
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 
 	"github.com/gardener/gardener/pkg/apis/core/v1beta1/constants"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apiserver/pkg/authorization/authorizer"
 
 	"github.com/gardenlite/gardenlite/internal/authz/bootstraprules"
 	"github.com/gardenlite/gardenlite/internal/authz/graph"
@@ -34,6 +38,9 @@ type Grant struct {
 	// Within are allowed if the graph has a path from the object's namespace to the seed. They are for objects that do
 	// not exist yet.
 	Within Verbs `json:"within,omitempty"`
+	// Selected are allowed for all objects of the seed, with the selector.
+	Selected Verbs    `json:"selected,omitempty"`
+	Selector Selector `json:"selector,omitzero"`
 	// Subresources are the subresources for which the verbs are granted, besides the resource itself.
 	Subresources []string `json:"subresources,omitempty"`
 }
@@ -83,6 +90,9 @@ func (g Grant) String() string {
 	if g.Within != 0 {
 		parts = append(parts, "within the seed's namespaces: "+g.Within.String())
 	}
+	if g.Selected != 0 {
+		parts = append(parts, "with the "+g.Selector.String()+": "+g.Selected.String())
+	}
 	if len(parts) > 0 && len(g.Subresources) > 0 {
 		parts = append(parts, "subresources: "+strings.Join(g.Subresources, " "))
 	}
@@ -97,20 +107,39 @@ func (g Grant) covers(subresource string) bool {
 	return subresource == "" || slices.Contains(g.Subresources, subresource)
 }
 
+// Reads says which objects gardenlets and extensions may read of the resources that belong to one seed each: Bastions,
+// ControllerInstallations, Gardenlets, ManagedSeeds, Seeds and Shoots.
+type Reads string
+
+const (
+	// ReadsSeed is for those that lead to the seed, and lists with a selector for the seed, as in Gardener since v1.129.
+	ReadsSeed Reads = "seed"
+	// ReadsAll is for all, as the table of "Implemented Rules" has it.
+	ReadsAll Reads = "all"
+)
+
+// Validate returns an error unless it is a known value or empty.
+func (r Reads) Validate() error {
+	if r != "" && r != ReadsSeed && r != ReadsAll {
+		return fmt.Errorf("%q: say %s or %s", string(r), ReadsSeed, ReadsAll)
+	}
+	return nil
+}
+
 // Rules returns the whole table, a rule for each resource of each row, in the order of "Implemented Rules".
-func Rules() []Rule {
+func Rules(reads Reads) []Rule {
 	all := make([]Rule, 0, len(ruleTable)+len(resources))
 	for _, row := range ruleTable {
 		for name := range strings.FieldsSeq(row.resources) {
 			if known, found := resources[name]; found {
-				all = append(all, row.rule(known))
+				all = append(all, row.rule(known, selectors[name], reads))
 			}
 		}
 	}
 	return all
 }
 
-func (r row) rule(of resource) Rule {
+func (r row) rule(of resource, selector Selector, reads Reads) Rule {
 	return Rule{
 		Group:      of.group,
 		Resource:   of.name,
@@ -118,8 +147,8 @@ func (r row) rule(of resource) Rule {
 		Namespaced: of.namespaced,
 		Namespace:  r.namespace,
 		Name:       r.name,
-		Gardenlet:  r.both.or(r.gardenlet).parse(),
-		Extension:  r.both.or(r.extension).parse(),
+		Gardenlet:  r.both.or(r.gardenlet).parse(selector, reads),
+		Extension:  r.both.or(r.extension).parse(selector, reads),
 	}
 }
 
@@ -130,12 +159,22 @@ func (g grant) or(other grant) grant {
 	return g
 }
 
-func (g grant) parse() Grant {
-	return Grant{Free: parseVerbs(g.free), Graph: parseVerbs(g.graph), Within: parseVerbs(g.within), Subresources: strings.Fields(g.sub)}
+func (g grant) parse(selector Selector, reads Reads) Grant {
+	parsed := Grant{Free: parseVerbs(g.free), Graph: parseVerbs(g.graph), Within: parseVerbs(g.within), Subresources: strings.Fields(g.sub)}
+	if reads == ReadsAll {
+		free := parseVerbs(g.all)
+		parsed.Free, parsed.Graph = parsed.Free|free, parsed.Graph&^free
+	} else if g.selected != "" {
+		parsed.Selected, parsed.Selector = parseVerbs(g.selected), selector
+	}
+	return parsed
 }
 
-// rules has the table by resource.
-var rules = makeIndex(Rules())
+// rules has the tables by resource.
+var rules = map[Reads]map[groupResource]*index{
+	ReadsSeed: makeIndex(Rules(ReadsSeed)),
+	ReadsAll:  makeIndex(Rules(ReadsAll)),
+}
 
 type groupResource struct{ group, resource string }
 
@@ -150,7 +189,7 @@ type indexed struct {
 	Rule
 	namespace, name pattern
 	// The reasons to allow.
-	free, path, within string
+	free, path, within, selected string
 }
 
 func makeIndex(rules []Rule) map[groupResource]*index {
@@ -169,6 +208,7 @@ func makeIndex(rules []Rule) map[groupResource]*index {
 			free:      "allowed: the verb is free for " + rule.Objects(),
 			path:      "allowed by the graph: the object leads to the seed, which the rule for " + rule.Objects() + " asks for",
 			within:    "allowed by the graph: the namespace leads to the seed, which the rule for " + rule.Objects() + " asks for",
+			selected:  "allowed: the selector is for the objects of the seed, which the rule for " + rule.Objects() + " asks for",
 		})
 	}
 	return all
@@ -177,6 +217,46 @@ func makeIndex(rules []Rule) map[groupResource]*index {
 // isFor reports whether the rule applies to the object.
 func (r *indexed) isFor(object target, seed string) bool {
 	return r.namespace.matches(object.namespace, seed) && r.name.matches(object.name, seed)
+}
+
+// Selector is a selector for the objects of a seed: a field that has the name of the seed, or a label that ends with it.
+type Selector struct {
+	Field string `json:"field,omitempty"`
+	Label string `json:"label,omitempty"`
+}
+
+// Of returns the field selector or the label selector for the seed.
+func (s Selector) Of(seed string) (fieldSelector, labelSelector string) {
+	if s.Field != "" {
+		return s.Field + "=" + seed, ""
+	}
+	return "", s.Label + seed + "=true"
+}
+
+// String returns the selector in the words of the table: "field selector spec.seedName=<seed>".
+func (s Selector) String() string {
+	field, label := s.Of(placeholders[seedName])
+	if field != "" {
+		return "field selector " + field
+	}
+	return "label selector " + label
+}
+
+// isIn reports whether all objects that the request selects are of the seed. Requirements other than for one value do not
+// count: an object without the label has no value "false" as well.
+func (s Selector) isIn(attrs authorizer.Attributes, seed string) bool {
+	if s.Field != "" {
+		requirements, err := attrs.GetFieldSelector()
+		return err == nil && slices.ContainsFunc(requirements, func(r fields.Requirement) bool {
+			return r.Field == s.Field && isEquality(r.Operator) && r.Value == seed
+		})
+	}
+	requirements, err := attrs.GetLabelSelector()
+	return err == nil && slices.ContainsFunc(requirements, func(r labels.Requirement) bool {
+		of, found := strings.CutPrefix(r.Key(), s.Label)
+		values := r.ValuesUnsorted()
+		return found && of == seed && isEquality(r.Operator()) && len(values) == 1 && values[0] == "true"
+	})
 }
 
 // pattern is a name that may end with a placeholder for the seed of the user: "seed-<seed>".

@@ -1,7 +1,10 @@
 package authorizer
 
 import (
+	gardencore "github.com/gardener/gardener/pkg/apis/core"
 	"github.com/gardener/gardener/pkg/apis/core/v1beta1"
+	"github.com/gardener/gardener/pkg/apis/core/v1beta1/constants"
+	"github.com/gardener/gardener/pkg/apis/operations"
 	"github.com/gardener/gardener/pkg/apis/operations/v1alpha1"
 	security "github.com/gardener/gardener/pkg/apis/security/v1alpha1"
 	seedmanagement "github.com/gardener/gardener/pkg/apis/seedmanagement/v1alpha1"
@@ -27,12 +30,14 @@ type row struct {
 }
 
 // grant has the verbs that a row grants: free ones, those that need a path in the graph from the object to the seed,
-// those that need a path from the object's namespace, and the subresources for which all verbs are granted besides the
-// resource itself.
-type grant struct{ free, graph, within, sub string }
+// those that need a path from the object's namespace, those that need the selector of the resource, those that are free
+// with ReadsAll, and the subresources for which all verbs are granted besides the resource itself.
+type grant struct{ free, graph, within, selected, all, sub string }
 
 // extensionReads is the grant of extensions for objects that gardenlets write.
-var extensionReads = grant{free: "get list watch", sub: "status"}
+var extensionReads = grant{graph: read, selected: "list watch", all: read, sub: "status"}
+
+const read = "get list watch"
 
 // ruleTable has all rules (Gardener's "Scoped API access for gardenlets and extensions", "Implemented Rules", with the
 // differences in docs/scoped-access.md). What no row grants is not allowed. Extensions may read; a row in which they
@@ -40,12 +45,12 @@ var extensionReads = grant{free: "get list watch", sub: "status"}
 var ruleTable = []row{
 	{resources: "backupbuckets",
 		gardenlet: grant{free: "create get list watch", graph: "update patch delete", sub: "status"},
-		extension: extensionReads},
+		extension: grant{free: read, sub: "status"}},
 	{resources: "backupentries",
-		gardenlet: grant{free: "get list watch", graph: "update patch delete", within: "create", sub: "status"},
-		extension: extensionReads},
+		gardenlet: grant{free: read, graph: "update patch delete", within: "create", sub: "status"},
+		extension: grant{free: read, sub: "status"}},
 	{resources: "bastions",
-		gardenlet: grant{free: "get list watch", graph: "update patch", within: "create", sub: "status"},
+		gardenlet: grant{graph: "get list watch update patch", selected: "list watch", all: read, within: "create", sub: "status"},
 		extension: extensionReads},
 	{resources: "certificatesigningrequests",
 		gardenlet: grant{free: "create", graph: "get list watch", sub: "seedclient"},
@@ -60,33 +65,35 @@ var ruleTable = []row{
 		gardenlet: grant{graph: "get list watch update patch delete", within: "create"},
 		extension: grant{graph: "get list watch"}},
 	{resources: "controllerinstallations",
-		gardenlet: grant{free: "get list watch", graph: "update patch", sub: "status"},
+		gardenlet: grant{graph: "get list watch update patch", selected: "list watch", all: read, sub: "status"},
 		extension: extensionReads},
 	{resources: "controllerregistrations", both: grant{free: "get list watch"}},
 	{resources: "events events.events.k8s.io", both: grant{free: "create patch"}}, // extensions report what they do
 	{resources: "gardenlets",
-		gardenlet: grant{free: "create get list watch", graph: "update patch", sub: "status"},
-		extension: extensionReads},
+		gardenlet: grant{free: "create", graph: "get list watch update patch", all: read, sub: "status"},
+		extension: grant{graph: read, all: read, sub: "status"}},
 	{resources: "leases", gardenlet: grant{graph: "get list watch update patch", within: "create"}},
 	{resources: "managedseeds",
-		gardenlet: grant{free: "get list watch", graph: "update patch", sub: "status"},
+		gardenlet: grant{graph: "get list watch update patch", selected: "list watch", all: read, sub: "status"},
 		extension: extensionReads},
 	{resources: "secrets",
 		gardenlet: grant{graph: "get update patch delete", within: "create"},
 		extension: grant{graph: "get"}},
 	{resources: "seeds",
-		gardenlet: grant{free: "create get list watch", graph: "update patch delete", sub: "status"},
+		gardenlet: grant{free: "create", graph: "get list watch update patch delete", selected: "list watch", all: read, sub: "status"},
 		extension: extensionReads},
 	{resources: "serviceaccounts",
 		gardenlet: grant{graph: "get update patch", within: "create"},
 		extension: grant{graph: "get"}},
 	{resources: "shoots",
-		gardenlet: grant{free: "get list watch", graph: "update patch", sub: "status finalizers"},
+		gardenlet: grant{graph: "get list watch update patch", selected: "list watch", all: read, sub: "status finalizers"},
 		extension: extensionReads},
 	// Extensions use tokens of WorkloadIdentities to access the infrastructure.
 	{resources: "workloadidentities", both: grant{graph: "create get list watch", sub: "token"}},
 
 	// Further rules.
+	// A gardenlet waits for the Gardenlet of its name before there is one.
+	{resources: "gardenlets", namespace: "garden", name: "<seed>", both: grant{free: "list watch", sub: "status"}},
 	{resources: "namespaces", name: "garden", both: grant{free: "get"}},
 	// Every garden has these namespaces, so the answer does not reveal whether they exist.
 	{resources: "secrets configmaps internalsecrets shootstates serviceaccounts backupentries bastions leases", namespace: "garden",
@@ -113,6 +120,15 @@ var ruleTable = []row{
 	// Kubernetes lets a user bind a role only if the user has all of its permissions, or the verb bind. SeedRestriction
 	// ensures that the binding is for the bootstrapping of a ManagedSeed of the seed.
 	{resources: "clusterroles", name: "gardener.cloud:system:seed-bootstrapper", gardenlet: grant{free: "bind"}},
+}
+
+// selectors has the resources of which all objects of a seed are listed and watched with a selector.
+var selectors = map[string]Selector{
+	"bastions":                {Field: operations.BastionSeedName},
+	"controllerinstallations": {Field: gardencore.SeedRefName},
+	"managedseeds":            {Label: constants.LabelPrefixSeedName},
+	"seeds":                   {Label: constants.LabelPrefixSeedName},
+	"shoots":                  {Label: constants.LabelPrefixSeedName},
 }
 
 type resource struct {

@@ -6,6 +6,9 @@ import (
 	"strings"
 	"testing"
 
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/labels"
+
 	"github.com/gardenlite/gardenlite/internal/authz/graph"
 )
 
@@ -155,12 +158,85 @@ var createdWithin = map[string]bool{
 	"shootstates.core.gardener.cloud": true,
 }
 
+// ofOneSeed are the resources that belong to one seed each. With ReadsSeed, only the own objects are read.
+var ofOneSeed = map[string]bool{
+	"bastions.operations.gardener.cloud": true, "controllerinstallations.core.gardener.cloud": true,
+	"gardenlets.seedmanagement.gardener.cloud": true, "managedseeds.seedmanagement.gardener.cloud": true,
+	"seeds.core.gardener.cloud": true, "shoots.core.gardener.cloud": true,
+}
+
+// with returns the expectation for the reads; it is written for ReadsAll.
+func (e expectation) with(reads Reads) expectation {
+	if base, _, _ := strings.Cut(e.resource, "/"); reads == ReadsSeed && ofOneSeed[base] {
+		for _, verbs := range []*string{&e.foreign, &e.absent, &e.unnamed} {
+			*verbs = strings.ReplaceAll(*verbs, "get list watch", "")
+		}
+	}
+	return e
+}
+
 func TestTable(t *testing.T) {
-	a := New(landscape())
+	for _, reads := range []Reads{ReadsSeed, ReadsAll} {
+		t.Run(string(reads), func(t *testing.T) { testTable(t, reads) })
+	}
+}
+
+// TestSelectors lists and watches with selectors, as the gardenlet and an extension of seed a.
+func TestSelectors(t *testing.T) {
+	const label = "name.seed.gardener.cloud/"
+	byLabel := map[string]bool{label + "a=true": true, label + "a==true": true, label + "a in (true)": true, label + "a=true,x!=y": true,
+		label + "a": false, label + "a!=true": false, label + "a!=false": false, label + "a notin (x)": false, label + "a in (true,false)": false,
+		"!" + label + "a": false, "!x": false, "x!=y": false, label + "a=": false, label + "b=true": false, label + "=true": false,
+		"spec.seedName=a": false}
+	byField := func(field string) map[string]bool {
+		return map[string]bool{field + "=a": true, field + "==a": true, field + "=a,metadata.namespace=x": true,
+			field + "!=b": false, field + "!=a": false, field + "=b": false, field + "=": false, "metadata.namespace=a": false}
+	}
+	for resource, selectors := range map[string]map[string]bool{
+		"bastions.operations.gardener.cloud":          byField("spec.seedName"),
+		"controllerinstallations.core.gardener.cloud": byField("spec.seedRef.name"),
+		"managedseeds.seedmanagement.gardener.cloud":  byLabel,
+		"seeds.core.gardener.cloud":                   byLabel,
+		"shoots.core.gardener.cloud":                  byLabel,
+		"backupbuckets.core.gardener.cloud":           {"spec.seedName=b": true, label + "b=true": true}, // free
+		"controllerregistrations.core.gardener.cloud": {label + "b=true": true},                          // free
+		"secrets": {"spec.seedName=a": false, label + "a=true": false},
+		"gardenlets.seedmanagement.gardener.cloud":       {label + "a=true": false, "spec.seedName=a": false},
+		"certificatesigningrequests.certificates.k8s.io": {label + "a=true": false},
+	} {
+		for selector, want := range selectors {
+			for _, who := range users {
+				for _, verb := range []string{"get", "list", "watch", "deletecollection"} {
+					for _, where := range []string{"", "garden-b/"} {
+						attrs := request(who, verb, resource, where)
+						if fields, err := fields.ParseSelector(selector); err == nil {
+							attrs.FieldSelectorRequirements = fields.Requirements()
+						}
+						attrs.LabelSelectorRequirements, _ = labels.ParseToRequirements(selector)
+						want := want && (verb == "list" || verb == "watch" || verb == "get" && strings.HasSuffix(resource, "s.core.gardener.cloud") &&
+							(strings.HasPrefix(resource, "backupb") || strings.HasPrefix(resource, "controllerr")))
+						if got, reason := allowed(t, New(landscape(), ReadsSeed), attrs); got != want {
+							t.Errorf("%s with %q: allowed %v (%s)", show(attrs), selector, got, reason)
+						}
+					}
+				}
+			}
+		}
+	}
+	// A name asks for a path, whatever the selector is.
+	attrs := withName(request(gardenletA, "list", "shoots.core.gardener.cloud", "garden-b/"), "foreign")
+	attrs.LabelSelectorRequirements, _ = labels.ParseToRequirements(label + "a=true")
+	if got, reason := allowed(t, New(landscape(), ReadsSeed), attrs); got {
+		t.Errorf("%s: %s", show(attrs), reason)
+	}
+}
+
+func testTable(t *testing.T, reads Reads) {
+	a := New(landscape(), reads)
 	expected := make(map[[2]string]bool)
 	for _, e := range expectations {
 		expected[[2]string{e.user, e.resource}] = true
-		e.check(t, a)
+		e.with(reads).check(t, a)
 	}
 	// Resources without a row above: nothing is allowed.
 	for user := range users {
@@ -205,7 +281,7 @@ func (e expectation) check(t *testing.T, a *Authorizer) {
 // TestEveryRuleIsTried checks that the expectations and the table have the same resources.
 func TestEveryRuleIsTried(t *testing.T) {
 	tried := kinds()
-	for _, rule := range Rules() {
+	for _, rule := range Rules(ReadsSeed) {
 		name := rule.Resource
 		if rule.Group != "" {
 			name += "." + rule.Group
@@ -217,8 +293,8 @@ func TestEveryRuleIsTried(t *testing.T) {
 				kind, inNamespace, found)
 		}
 	}
-	if len(tried) != len(rules) {
-		t.Errorf("%d resources are tried, the table has %d", len(tried), len(rules))
+	if len(tried) != len(rules[ReadsSeed]) {
+		t.Errorf("%d resources are tried, the table has %d", len(tried), len(rules[ReadsSeed]))
 	}
 }
 
@@ -233,7 +309,7 @@ func TestTableIsReadable(t *testing.T) {
 			used[name] = true
 		}
 		for _, g := range []grant{row.both, row.gardenlet, row.extension} {
-			for _, words := range []string{g.free, g.graph} {
+			for _, words := range []string{g.free, g.graph, g.within, g.selected, g.all} {
 				if got := parseVerbs(words).String(); got != words {
 					t.Errorf("%s: the verbs %q are read as %q", row.resources, words, got)
 				}

@@ -9,6 +9,9 @@ import (
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	authorizationv1 "k8s.io/api/authorization/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/selection"
 	"k8s.io/apiserver/pkg/authentication/user"
 	kubeauthorizer "k8s.io/apiserver/pkg/authorization/authorizer"
 
@@ -29,6 +32,9 @@ type Question struct {
 	Resource  string `json:"resource"`
 	Namespace string `json:"namespace,omitempty"`
 	Name      string `json:"name,omitempty"`
+	// FieldSelector and LabelSelector are those of a list or watch.
+	FieldSelector string `json:"fieldSelector,omitempty"`
+	LabelSelector string `json:"labelSelector,omitempty"`
 }
 
 // Explanation explains whether a request is allowed, by which authorizer and why.
@@ -142,6 +148,13 @@ func attributesOf(who user.Info, q Question, r served) (attrs kubeauthorizer.Att
 	if (q.Verb == "list" || q.Verb == "watch") && q.Name != "" {
 		notes = append(notes, "list and watch carry a name with the field selector metadata.name="+q.Name)
 	}
+	if (q.FieldSelector != "" || q.LabelSelector != "") && q.Verb != "list" && q.Verb != "watch" {
+		return attrs, nil, usage.Errorf("a selector is for list and watch, not for %s", q.Verb)
+	}
+	attrs.FieldSelectorRequirements, attrs.LabelSelectorRequirements, err = parseSelectors(q.FieldSelector, q.LabelSelector)
+	if err != nil {
+		return attrs, nil, err
+	}
 	if r.Resource == "namespaces" && r.Group == "" {
 		attrs.Namespace = attrs.Name // as in the API server's interpretation of the path
 	}
@@ -155,6 +168,7 @@ func (i *Inspector) review(ctx context.Context, attrs kubeauthorizer.AttributesR
 		ResourceAttributes: &authorizationv1.ResourceAttributes{
 			Verb: attrs.Verb, Group: attrs.APIGroup, Version: attrs.APIVersion, Resource: attrs.Resource, Subresource: attrs.Subresource,
 			Namespace: attrs.Namespace, Name: attrs.Name,
+			FieldSelector: fieldSelectorOf(attrs), LabelSelector: labelSelectorOf(attrs),
 		},
 	}}
 	review, err := i.kube.AuthorizationV1().SubjectAccessReviews().Create(ctx, review, metav1.CreateOptions{})
@@ -162,6 +176,40 @@ func (i *Inspector) review(ctx context.Context, attrs kubeauthorizer.AttributesR
 		return authorizer.Explanation{}, fmt.Errorf("asking the garden: %w", err)
 	}
 	return authorizer.Explanation{Allowed: review.Status.Allowed, Reason: review.Status.Reason}, nil
+}
+
+func parseSelectors(field, label string) (fields.Requirements, labels.Requirements, error) {
+	ofFields, err := fields.ParseSelector(field)
+	if err != nil {
+		return nil, nil, usage.Errorf("--field-selector %q: %w", field, err)
+	}
+	ofLabels, err := labels.ParseToRequirements(label)
+	if err != nil {
+		return nil, nil, usage.Errorf("--selector %q: %w", label, err)
+	}
+	return ofFields.Requirements(), ofLabels, nil
+}
+
+func fieldSelectorOf(attrs kubeauthorizer.AttributesRecord) *authorizationv1.FieldSelectorAttributes {
+	if len(attrs.FieldSelectorRequirements) == 0 {
+		return nil
+	}
+	var terms []fields.Selector
+	for _, r := range attrs.FieldSelectorRequirements {
+		if r.Operator == selection.NotEquals {
+			terms = append(terms, fields.OneTermNotEqualSelector(r.Field, r.Value))
+		} else {
+			terms = append(terms, fields.OneTermEqualSelector(r.Field, r.Value))
+		}
+	}
+	return &authorizationv1.FieldSelectorAttributes{RawSelector: fields.AndSelectors(terms...).String()}
+}
+
+func labelSelectorOf(attrs kubeauthorizer.AttributesRecord) *authorizationv1.LabelSelectorAttributes {
+	if len(attrs.LabelSelectorRequirements) == 0 {
+		return nil
+	}
+	return &authorizationv1.LabelSelectorAttributes{RawSelector: labels.NewSelector().Add(attrs.LabelSelectorRequirements...).String()}
 }
 
 // notes returns notes that may explain an unexpected answer.

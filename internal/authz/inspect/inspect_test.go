@@ -11,6 +11,8 @@ import (
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"k8s.io/apiserver/pkg/authentication/user"
+
 	"github.com/gardenlite/gardenlite/internal/authz/authorizer"
 	"github.com/gardenlite/gardenlite/internal/authz/graph"
 	"github.com/gardenlite/gardenlite/internal/authz/seedidentity"
@@ -42,13 +44,38 @@ func TestResolve(t *testing.T) {
 	}
 }
 
+// TestMatrixShowsSelectors checks the row of a resource whose objects are listed with a selector.
+func TestMatrixShowsSelectors(t *testing.T) {
+	shoots := servedFor("core.gardener.cloud", "v1beta1", "shoots", "Shoot", true)
+	shoots.Verbs = []string{"get", "list", "watch", "delete"}
+	for reads, want := range map[authorizer.Reads]map[string]string{
+		authorizer.ReadsSeed: {"get": Graph, "list": Selector, "watch": Selector, "delete": None},
+		authorizer.ReadsAll:  {"get": Free, "list": Free, "watch": Free, "delete": None},
+	} {
+		i := &Inspector{authorizer: authorizer.New(nil, reads)}
+		rows := i.rowsOf([]served{shoots}, seedidentity.Identity{Type: seedidentity.Extension, Seed: "a"})
+		if len(rows) != 1 || !maps.Equal(rows[0].Verbs, want) {
+			t.Fatalf("%s: %+v, expected %v", reads, rows, want)
+		}
+		if reads == authorizer.ReadsAll {
+			continue
+		}
+		request := rows[0].request(&user.DefaultInfo{}, "list", "")
+		review := labelSelectorOf(request)
+		if rows[0].LabelSelector != "name.seed.gardener.cloud/a=true" || review == nil || review.RawSelector != rows[0].LabelSelector {
+			t.Errorf("selector %q, reviewed %+v", rows[0].LabelSelector, review)
+		}
+	}
+}
+
 // TestMatrixShowsAccessWithinNamespaces checks what a gardenlet may create in the namespaces of its seed's objects, which needs the
 // graph, and in those of the garden, which does not.
 func TestMatrixShowsAccessWithinNamespaces(t *testing.T) {
 	configMaps := servedFor("", "v1", "configmaps", "ConfigMap", true)
 	configMaps.Verbs = []string{"create", "get", "deletecollection"}
 	got := map[string]string{}
-	for _, row := range rowsOf([]served{configMaps}, seedidentity.Identity{Type: seedidentity.Gardenlet, Seed: "a"}) {
+	i := &Inspector{authorizer: authorizer.New(nil, authorizer.ReadsSeed)}
+	for _, row := range i.rowsOf([]served{configMaps}, seedidentity.Identity{Type: seedidentity.Gardenlet, Seed: "a"}) {
 		for verb, access := range row.Verbs {
 			got[strings.TrimSpace(verb+" "+row.Only())] = access
 		}
@@ -89,7 +116,7 @@ func TestUserIsValidated(t *testing.T) {
 func TestHandler(t *testing.T) {
 	g := graph.New()
 	g.Set(graph.Vertex{Kind: graph.KindSeed, Name: "local"}, nil)
-	i := &Inspector{graph: g, authorizer: authorizer.New(g), page: "https://127.0.0.1/page"}
+	i := &Inspector{graph: g, authorizer: authorizer.New(g, authorizer.ReadsSeed), page: "https://127.0.0.1/page"}
 	notReady := errors.New("the landscape is not ready")
 	for _, test := range []struct {
 		method, path, body string

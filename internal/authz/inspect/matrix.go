@@ -26,7 +26,10 @@ const (
 	Free   = "free"   // SeedAuthorizer allows it without the graph
 	Graph  = "graph"  // SeedAuthorizer allows it for objects that lead to the seed
 	Within = "within" // SeedAuthorizer allows it in namespaces that lead to the seed
-	None   = "none"
+	// Selector is for list and watch: SeedAuthorizer allows them with the selector of the row, and for single objects
+	// that lead to the seed.
+	Selector = "select"
+	None     = "none"
 )
 
 // Matrix is everything that a user may do.
@@ -55,6 +58,9 @@ type Row struct {
 	Name      string `json:"name,omitempty"`
 	// Verbs has the access for every verb of the resource.
 	Verbs map[string]string `json:"verbs"`
+	// FieldSelector or LabelSelector is the one of the verbs that are allowed with a selector.
+	FieldSelector string `json:"fieldSelector,omitempty"`
+	LabelSelector string `json:"labelSelector,omitempty"`
 	// Objects is the number of objects that lead to the seed, if the access for a verb depends on the graph.
 	Objects *int `json:"objects,omitempty"`
 
@@ -105,7 +111,7 @@ func (i *Inspector) Matrix(ctx context.Context, u User) (*Matrix, error) {
 		return nil, err
 	}
 	identity := seedidentity.OfUser(who)
-	m := &Matrix{User: who.Name, Groups: who.Groups, Identity: identity.String(), Rows: rowsOf(all, identity)}
+	m := &Matrix{User: who.Name, Groups: who.Groups, Identity: identity.String(), Rows: i.rowsOf(all, identity)}
 	if u.Stack != "" {
 		m.Identity = "stack " + u.Stack
 		m.Namespace, _, _ = strings.Cut(u.Stack, "/")
@@ -120,8 +126,8 @@ func (i *Inspector) Matrix(ctx context.Context, u User) (*Matrix, error) {
 
 // rowsOf returns a row for each served resource, followed by one for each rule that is restricted to some of its
 // objects.
-func rowsOf(all []served, who seedidentity.Identity) (rows []Row) {
-	rules := authorizer.Rules()
+func (i *Inspector) rowsOf(all []served, who seedidentity.Identity) (rows []Row) {
+	rules := i.authorizer.Rules()
 	for _, s := range all {
 		row := Row{Group: s.Group, Resource: s.Resource, Subresource: s.Subresource, Verbs: map[string]string{},
 			namespaced: s.Namespaced, version: s.Version}
@@ -136,6 +142,9 @@ func rowsOf(all []served, who seedidentity.Identity) (rows []Row) {
 			}
 			if rule.Namespace == "" && rule.Name == "" {
 				row.give(grant, rule.Kind)
+				if grant.Selected != 0 {
+					row.FieldSelector, row.LabelSelector = grant.Selector.Of(who.Seed)
+				}
 			} else if grant.Free != 0 || grant.Graph != 0 || grant.Within != 0 {
 				some = append(some, rule)
 			}
@@ -154,6 +163,8 @@ func (r *Row) give(grant authorizer.Grant, kind graph.Kind) {
 		switch {
 		case grant.Free.Has(verb):
 			r.Verbs[verb] = Free
+		case grant.Selected.Has(verb) && r.Verbs[verb] != Free:
+			r.Verbs[verb] = Selector
 		case grant.Graph.Has(verb) && r.Verbs[verb] != Free:
 			r.Verbs[verb], r.kind = Graph, kind
 		case grant.Within.Has(verb) && r.Verbs[verb] == None:
@@ -219,6 +230,9 @@ func (r *Row) request(who user.Info, verb, namespace string) kubeauthorizer.Attr
 	request := kubeauthorizer.AttributesRecord{
 		User: who, Verb: verb, APIGroup: r.Group, APIVersion: r.version, Resource: r.Resource, Subresource: r.Subresource,
 		Namespace: r.Namespace, Name: r.Name, ResourceRequest: true,
+	}
+	if r.Verbs[verb] == Selector {
+		request.FieldSelectorRequirements, request.LabelSelectorRequirements, _ = parseSelectors(r.FieldSelector, r.LabelSelector)
 	}
 	switch {
 	case !r.namespaced || r.Namespace != "":

@@ -76,7 +76,7 @@ func (i *Inspector) served() ([]served, error) {
 	}
 	// Some subresources are only in rules: they are in access reviews by the approver of certificate signing requests,
 	// and by admission for finalizers.
-	for _, rule := range authorizer.Rules() {
+	for _, rule := range authorizer.Rules(authorizer.ReadsSeed) {
 		n := slices.IndexFunc(all, func(s served) bool {
 			return s.Subresource == "" && s.Group == rule.Group && s.Resource == rule.Resource
 		})

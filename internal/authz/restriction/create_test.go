@@ -556,8 +556,8 @@ func TestCreateExisting(t *testing.T) {
 	}{
 		"that would be allowed":        {backupEntries, entry("on-a--1", "a", "uid-seed-a", "on-a"), allow},
 		"that would be refused":        {backupEntries, entry("on-a--1", "b", "uid-seed-b", "on-a"), exists},
-		"that is another seed's":       {seeds, seed("b"), exists},
-		"that is another gardenlet's":  {gardenlets, named[seedmanagementv1alpha1.Gardenlet]("garden", "b"), exists},
+		"that is another seed's":       {seeds, seed("b"), refuse},
+		"that is another gardenlet's":  {gardenlets, named[seedmanagementv1alpha1.Gardenlet]("garden", "b"), refuse},
 		"that must not be read":        {secrets, secret("garden", "landscape"), refuse},
 		"that does not exist":          {seeds, seed("none"), refuse},
 		"of the name in another place": {backupEntries, entry("on-a--2", "b", "uid-seed-b", "on-a"), refuse},

@@ -34,7 +34,7 @@ func (a access) MayDelete(ctx context.Context, who authenticationv1.UserInfo, re
 		return false, "", err
 	}
 	g := a.w.graph()
-	decision, reason, err := authorizer.New(g).Authorize(ctx, k8sauthorizer.AttributesRecord{
+	decision, reason, err := authorizer.New(g, authorizer.ReadsSeed).Authorize(ctx, k8sauthorizer.AttributesRecord{
 		User: &user.DefaultInfo{Name: who.Username, Groups: who.Groups}, Verb: "delete", ResourceRequest: true,
 		APIGroup: resource.Group, APIVersion: "v1", Resource: resource.Resource, Namespace: namespace, Name: name,
 	})
@@ -53,7 +53,7 @@ func (a access) MayDelete(ctx context.Context, who authenticationv1.UserInfo, re
 }
 
 func (a access) MayRead(ctx context.Context, who authenticationv1.UserInfo, resource schema.GroupResource, namespace, name string) bool {
-	decision, _, _ := authorizer.New(a.w.graph()).Authorize(ctx, k8sauthorizer.AttributesRecord{
+	decision, _, _ := authorizer.New(a.w.graph(), authorizer.ReadsSeed).Authorize(ctx, k8sauthorizer.AttributesRecord{
 		User: &user.DefaultInfo{Name: who.Username, Groups: who.Groups}, Verb: "get", ResourceRequest: true,
 		APIGroup: resource.Group, APIVersion: "v1", Resource: resource.Resource, Namespace: namespace, Name: name,
 	})

@@ -69,6 +69,8 @@ type StandaloneConfig struct {
 	Install bool
 	// ResourceAdmission, if set, is the file with the limits of resources.
 	ResourceAdmission string
+	// Reads says what gardenlets and extensions may read.
+	Reads Reads
 	// OnReady is called when the controller serves, OnWait with the resources for which it waits.
 	OnReady func(StandaloneStatus)
 	OnWait  func(missing string)
@@ -198,7 +200,7 @@ func (a *Standalone) prepare(ctx context.Context, listener net.Listener) (*Contr
 	}
 	cfg := Config{
 		REST: a.garden, Listener: listener, CertFile: a.cert, KeyFile: a.key, CAPEM: a.caPEM, ClientCAs: a.clients,
-		Debug: a.cfg.Debug, Limits: limits, Log: klog.Background().WithName(name),
+		Debug: a.cfg.Debug, Limits: limits, Reads: a.cfg.Reads, Log: klog.Background().WithName(name),
 	}
 	if a.client.User != "" {
 		cfg.ClientNames = []string{a.client.User} // the authority also signs for other users

@@ -51,12 +51,23 @@ type Config struct {
 	Debug bool
 	// Limits are the limits of the sizes and numbers of resources; none if nil.
 	Limits *Limits
-	Clock  clock.Clock
-	Log    logr.Logger
+	// Reads says what gardenlets and extensions may read.
+	Reads Reads
+	Clock clock.Clock
+	Log   logr.Logger
 }
 
 // Limits are limits of the sizes and numbers of resources.
 type Limits = admissioncontrollerconfigv1alpha1.ResourceAdmissionConfiguration
+
+// Reads says what gardenlets and extensions may read; "" is DefaultReads.
+type Reads = authorizer.Reads
+
+// The values of Reads. The default is Gardener's.
+const (
+	DefaultReads = authorizer.ReadsSeed
+	ReadsAll     = authorizer.ReadsAll
+)
 
 // ReadLimits reads limits from a file with a resourceAdmissionConfiguration of Gardener's admission controller.
 func ReadLimits(file string) (*Limits, error) { return gardenwebhooks.ReadLimits(file) }
@@ -88,7 +99,7 @@ func New(cfg Config) (*Controller, error) {
 	if err != nil {
 		return nil, err
 	}
-	c.authorizer = authorizer.New(metrics.Measure(c.graph))
+	c.authorizer = authorizer.New(metrics.Measure(c.graph), cmp.Or(cfg.Reads, DefaultReads))
 	known := access{authorizer: c.authorizer, graph: c.graph, seeds: c.syncer.Seeds, synced: c.syncer.Current}
 	handler := restriction.New(restriction.NewReader(reader), known, cfg.Clock)
 	webhooks, err := c.webhooks(client)

@@ -11,9 +11,7 @@ import (
 	"strconv"
 
 	"github.com/gardener/gardener/pkg/apis/core/v1beta1/constants"
-	"github.com/go-logr/logr"
 	"k8s.io/client-go/rest"
-	"k8s.io/utils/clock"
 
 	"github.com/gardenlite/gardenlite/internal/authz/inspect"
 	"github.com/gardenlite/gardenlite/internal/controlplane/pki"
@@ -74,10 +72,9 @@ func (e *Embedded) WriteFiles(p *pki.PKI, folder string) ([]string, error) {
 		KeyFile: client.KeyFile}.WriteFiles(folder)
 }
 
-// New returns the controller, and installs the admission webhooks with the permissions of admin. It can be called again when
-// that controller has ended.
-func (e *Embedded) New(ctx context.Context, config, admin *rest.Config, p *pki.PKI, limits *Limits, clk clock.Clock,
-	log logr.Logger) (c *Controller, err error) {
+// New returns the controller, with the listener, the certificates of p, and the page with the graph, and installs the
+// admission webhooks with the permissions of admin. It can be called again when that controller has ended.
+func (e *Embedded) New(ctx context.Context, cfg Config, admin *rest.Config, p *pki.PKI) (c *Controller, err error) {
 	listener, err := e.take()
 	if err != nil {
 		return nil, err
@@ -89,16 +86,15 @@ func (e *Embedded) New(ctx context.Context, config, admin *rest.Config, p *pki.P
 	}()
 	authorities := x509.NewCertPool()
 	authorities.AppendCertsFromPEM(p.CAPEM())
-	c, err = New(Config{
-		REST: config, Listener: listener, CAPEM: p.CAPEM(), CertFile: p.ServingCertFile(), KeyFile: p.ServingKeyFile(),
-		ClientCAs: authorities, ClientNames: []string{ClientUser}, Debug: true, Limits: limits, Clock: clk,
-		Log: log,
-	})
+	cfg.Listener, cfg.Debug = listener, true
+	cfg.CAPEM, cfg.CertFile, cfg.KeyFile = p.CAPEM(), p.ServingCertFile(), p.ServingKeyFile()
+	cfg.ClientCAs, cfg.ClientNames = authorities, []string{ClientUser}
+	c, err = New(cfg)
 	if err != nil {
 		return nil, err
 	}
 	// Before the authorizer allows anything: the restriction checks what is then written.
-	return c, errors.Join(Install(ctx, admin, "", p.CAPEM(), limits), allowCounting(ctx, admin, limits))
+	return c, errors.Join(Install(ctx, admin, "", p.CAPEM(), cfg.Limits), allowCounting(ctx, admin, cfg.Limits))
 }
 
 // InspectPrefix is the prefix of the paths of InspectHandler.

@@ -34,7 +34,7 @@ func TestMayDelete(t *testing.T) {
 	})
 	g.Set(seedB, []graph.Edge{{From: vertex(graph.KindSecret, "garden", "shared"), To: seedB}})
 	synced := true
-	a := access{authorizer: authorizer.New(g), graph: g, seeds: func() []string { return []string{"a", "b", "c"} },
+	a := access{authorizer: authorizer.New(g, authorizer.ReadsSeed), graph: g, seeds: func() []string { return []string{"a", "b", "c"} },
 		synced: func() bool { return synced }}
 
 	gardenlet := authenticationv1.UserInfo{Username: "gardener.cloud:system:seed:a", Groups: []string{"gardener.cloud:system:seeds"}}
@@ -190,7 +190,7 @@ func TestListensAfterFailure(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel() // the webhook cannot be installed
 	for range 2 {
-		if _, err := embedded.New(ctx, unreachable, unreachable, p, nil, clock.RealClock{}, logr.Discard()); !errors.Is(err, context.Canceled) {
+		if _, err := embedded.New(ctx, Config{REST: unreachable, Log: logr.Discard()}, unreachable, p); !errors.Is(err, context.Canceled) {
 			t.Fatalf("error %v; want %v", err, context.Canceled)
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	authorizationv1 "k8s.io/api/authorization/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/selection"
 	"k8s.io/apiserver/pkg/authentication/user"
 	"k8s.io/apiserver/pkg/authorization/authorizer"
@@ -74,7 +75,10 @@ func attributesOf(spec *authorizationv1.SubjectAccessReviewSpec) (record authori
 			APIGroup: resource.Group, APIVersion: resource.Version, Resource: resource.Resource,
 			Subresource: resource.Subresource, Name: resource.Name, ResourceRequest: true,
 		}
-		record.FieldSelectorRequirements, err = requirementsOf(resource.FieldSelector)
+		if record.FieldSelectorRequirements, err = requirementsOf(resource.FieldSelector); err != nil {
+			return record, err
+		}
+		record.LabelSelectorRequirements, err = labelRequirementsOf(resource.LabelSelector)
 		return record, err
 	}
 }
@@ -106,4 +110,32 @@ func requirementsOf(selector *authorizationv1.FieldSelectorAttributes) (fields.R
 		all = append(all, one)
 	}
 	return all, nil
+}
+
+// labelRequirementsOf is requirementsOf for a label selector.
+func labelRequirementsOf(selector *authorizationv1.LabelSelectorAttributes) (labels.Requirements, error) {
+	if selector == nil {
+		return nil, nil
+	}
+	if selector.RawSelector != "" && len(selector.Requirements) > 0 {
+		return nil, malformed("rawSelector and requirements of a label selector exclude each other")
+	}
+	var all labels.Requirements
+	for _, requirement := range selector.Requirements {
+		operator, known := labelOperators[requirement.Operator]
+		if !known {
+			continue
+		}
+		if one, err := labels.NewRequirement(requirement.Key, operator, requirement.Values); err == nil {
+			all = append(all, *one)
+		}
+	}
+	return all, nil
+}
+
+var labelOperators = map[metav1.LabelSelectorOperator]selection.Operator{
+	metav1.LabelSelectorOpIn:           selection.In,
+	metav1.LabelSelectorOpNotIn:        selection.NotIn,
+	metav1.LabelSelectorOpExists:       selection.Exists,
+	metav1.LabelSelectorOpDoesNotExist: selection.DoesNotExist,
 }

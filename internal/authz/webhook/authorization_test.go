@@ -12,6 +12,7 @@ import (
 
 	authorizationv1 "k8s.io/api/authorization/v1"
 	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/selection"
 	"k8s.io/apiserver/pkg/authentication/user"
 	"k8s.io/apiserver/pkg/authorization/authorizer"
@@ -22,7 +23,9 @@ const exampleReview = `{"kind":"SubjectAccessReview","apiVersion":"authorization
   "resource":"shoots","subresource":"status","name":"a",
   "fieldSelector":{"requirements":[{"key":"metadata.name","operator":"In","values":["a"]},{"key":"spec.seedName","operator":"NotIn",
    "values":["x"]},
-   {"key":"k","operator":"Exists"}]}},
+   {"key":"k","operator":"Exists"}]},
+  "labelSelector":{"requirements":[{"key":"b","operator":"In","values":["x","y"]},{"key":"c","operator":"NotIn","values":["z"]},
+   {"key":"d","operator":"DoesNotExist"},{"key":"e","operator":"Exists"},{"key":"f","operator":"Else"},{"key":"g","operator":"In"}]}},
  "user":"gardener.cloud:system:seed:local","uid":"u","groups":["gardener.cloud:system:seeds","system:authenticated"],
  "extra":{"k":["v","w"]}}}`
 
@@ -55,6 +58,10 @@ func TestAuthorizerSeesTheRequest(t *testing.T) {
 			{Field: "spec.seedName", Operator: selection.NotEquals, Value: "x"},
 		},
 	}
+	if selected := labels.NewSelector().Add(seen.LabelSelectorRequirements...).String(); selected != "b in (x,y),c notin (z),!d,e" {
+		t.Errorf("the authorizer saw the labels %s", selected)
+	}
+	seen.LabelSelectorRequirements = nil
 	if !reflect.DeepEqual(seen, want) {
 		t.Errorf("the authorizer saw\n%#v, want\n%#v", seen, want)
 	}
@@ -127,7 +134,8 @@ var malformedReviews = map[string]string{
 		`"resourceAttributes":{"verb":"get"}}}`,
 	"no non-resource verb": `{"kind":"SubjectAccessReview","apiVersion":"authorization.k8s.io/v1","spec":{"user":"x",` +
 		`"nonResourceAttributes":{"path":"/"}}}`,
-	"raw and parsed": strings.Replace(exampleReview, `"requirements"`, `"rawSelector":"metadata.name=b","requirements"`, 1),
+	"raw and parsed labels": strings.Replace(exampleReview, `"labelSelector":{`, `"labelSelector":{"rawSelector":"a=b",`, 1),
+	"raw and parsed":        strings.Replace(exampleReview, `"requirements"`, `"rawSelector":"metadata.name=b","requirements"`, 1),
 }
 
 func TestMalformedReviews(t *testing.T) {

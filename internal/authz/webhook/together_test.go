@@ -27,7 +27,7 @@ func TestAuthorizationTogether(t *testing.T) {
 	metrics, g := NewMetrics(), exampleGraph()
 	s := serve(t, func(c *Config) {
 		c.Metrics, c.Graph = metrics, g
-		c.Authorizer = authorizer.New(metrics.Measure(g))
+		c.Authorizer = authorizer.New(metrics.Measure(g), authorizer.ReadsSeed)
 	})
 	ask := func(body string) authorizationv1.SubjectAccessReviewStatus {
 		t.Helper()
@@ -65,7 +65,7 @@ func BenchmarkRoundTrip(b *testing.B) {
 	metrics, g := NewMetrics(), exampleGraph()
 	s := serve(b, func(c *Config) {
 		c.Metrics, c.Graph = metrics, g
-		c.Authorizer = authorizer.New(metrics.Measure(g))
+		c.Authorizer = authorizer.New(metrics.Measure(g), authorizer.ReadsSeed)
 	})
 	var durations []time.Duration
 	body := reviewOf("local", "get", "secrets", "garden-dev", "a.ca-cluster")

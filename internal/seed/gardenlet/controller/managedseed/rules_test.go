@@ -119,7 +119,7 @@ func (r rules) authorizer() *seedauthorizer.Authorizer {
 			return nil
 		})
 	}
-	return seedauthorizer.New(g)
+	return seedauthorizer.New(g, seedauthorizer.ReadsSeed)
 }
 
 func (r rules) Seed(name string) *corev1beta1.Seed {

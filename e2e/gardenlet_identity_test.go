@@ -84,7 +84,7 @@ func TestGardenletIdentity(t *testing.T) {
 
 // everybodysRoles are the roles that are bound to all authenticated users.
 var everybodysRoles = []string{
-	"gardener.cloud:system:read-cluster-identity-configmap", "gardener.cloud:system:read-gardener-info-configmap",
+	"gardener.cloud:system:read-cluster-identity-configmap", "gardener.cloud:system:read-gardener-system-public",
 	"gardener.cloud:system:read-global-resources", "gardener.cloud:system:user-auth",
 	"gardener.cloud:system:workload-identity-issuer-discovery",
 	"system:basic-user", "system:discovery", "system:public-info-viewer",

@@ -183,7 +183,7 @@ func TestBindings(t *testing.T) {
 		"system:authenticated": {
 			"gardener.cloud:system:read-global-resources", "gardener.cloud:system:user-auth",
 			"gardener.cloud:system:workload-identity-issuer-discovery",
-			"gardener-system-public/gardener.cloud:system:read-gardener-info-configmap",
+			"gardener-system-public/gardener.cloud:system:read-gardener-system-public",
 			"kube-system/gardener.cloud:system:read-cluster-identity-configmap",
 		},
 		"system:bootstrappers": {"gardener.cloud:system:seed-bootstrapper"},

@@ -3,10 +3,13 @@ package shootplane
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
 	"net"
 	"net/netip"
+	"os"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -14,6 +17,9 @@ import (
 	"github.com/go-logr/logr"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
+
+	"github.com/gardenlite/gardenlite/internal/component/shootowner"
+	"github.com/gardenlite/gardenlite/internal/fsutil"
 )
 
 // startsAtOnce is how many control planes start at the same time. A higher number does not help: the creation of an
@@ -25,6 +31,9 @@ const IDPrefix = "shoot--"
 
 // ErrOwnedByOtherSeed says that another seed of the process runs the control plane.
 var ErrOwnedByOtherSeed = errors.New("the control plane runs in another seed")
+
+// ErrForeign says that the garden does not have the Shoot on the seed.
+var ErrForeign = shootowner.ErrForeign
 
 // errStopped says that the Host accepts no control planes any more.
 var errStopped = errors.New("the process is being stopped")
@@ -44,6 +53,8 @@ type HostConfig struct {
 	// DeleteVolume deletes the data of a PersistentVolume of a shoot, DeleteVolumes that of all; they may be nil.
 	DeleteVolume  func(id string, volume types.UID) error
 	DeleteVolumes func(id string) error
+	// Garden confirms to which seed a Shoot belongs. If it is nil, the control plane is that of the first seed.
+	Garden shootowner.Garden
 	// AuditLog returns the file for a shoot's audit log, "" for none.
 	AuditLog func(id string) string
 	// Clock is the real clock by default.
@@ -58,6 +69,8 @@ type Host struct {
 	cfg   HostConfig
 	slots chan struct{}
 	ports ports
+	// owning is held while the owner of a control plane is determined.
+	owning sync.Mutex
 
 	mu       sync.Mutex
 	planes   map[string]*plane
@@ -86,9 +99,10 @@ func (h *Host) dataDir(id string) string { return filepath.Join(h.cfg.Dir, "data
 func (h *Host) pkiDir(id string) string  { return filepath.Join(h.cfg.Dir, "pki", "shoots", id) }
 
 // Apply sets the desired state of a seed's control plane, and returns at once. It calls read if the Host does not have
-// the files of that state. It returns ErrOwnedByOtherSeed while the control plane still runs in another seed.
-func (h *Host) Apply(id, owner string, desired DesiredState, read func() (map[string][]byte, error)) (Status, error) {
-	p, err := h.claim(id, owner)
+// the files of that state. It returns ErrOwnedByOtherSeed while the control plane still runs in another seed, and ErrForeign if
+// the Shoot is not on the seed.
+func (h *Host) Apply(ctx context.Context, id, owner string, desired DesiredState, read func() (map[string][]byte, error)) (Status, error) {
+	p, err := h.claim(ctx, id, owner)
 	if err != nil {
 		return Status{}, err
 	}
@@ -108,9 +122,9 @@ func (h *Host) Apply(id, owner string, desired DesiredState, read func() (map[st
 
 // Remove stops a control plane of a seed, deletes its certificates and, if data is true, its data. It returns at once,
 // and reports whether all of it is done. A control plane of another seed is left alone.
-func (h *Host) Remove(id, owner string, data bool) (Status, bool, error) {
-	p, err := h.claim(id, owner)
-	if errors.Is(err, ErrOwnedByOtherSeed) {
+func (h *Host) Remove(ctx context.Context, id, owner string, data bool) (Status, bool, error) {
+	p, err := h.claim(ctx, id, owner)
+	if errors.Is(err, ErrOwnedByOtherSeed) || errors.Is(err, ErrForeign) {
 		return Status{ID: id, Phase: Gone}, true, nil
 	}
 	if err != nil {
@@ -181,28 +195,73 @@ func (h *Host) end(which func(*plane) bool) {
 }
 
 // claim returns the control plane of a shoot in a seed, and creates it if it does not exist.
-func (h *Host) claim(id, owner string) (*plane, error) {
+func (h *Host) claim(ctx context.Context, id, owner string) (*plane, error) {
 	if !strings.HasPrefix(id, IDPrefix) || strings.ContainsAny(id, `/\.`) {
 		return nil, fmt.Errorf("%q is no technical ID of a shoot", id)
 	}
+	h.owning.Lock()
+	defer h.owning.Unlock()
+	if p, err := h.existing(id, owner); p != nil || err != nil {
+		return p, err
+	}
+	if err := h.own(ctx, id, owner); err != nil {
+		return nil, err
+	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	p := h.planes[id]
-	switch {
-	case p != nil && p.owner == owner:
-		return p, nil
-	case p != nil:
-		return nil, fmt.Errorf("%w: %s", ErrOwnedByOtherSeed, p.owner)
-	case h.stopped:
+	if h.stopped {
 		return nil, errStopped
 	}
 	ctx, cancel := context.WithCancel(context.Background())
-	p = &plane{host: h, id: id, owner: owner, cancel: cancel, changed: make(chan struct{}, 1), ended: make(chan struct{})}
+	p := &plane{host: h, id: id, owner: owner, cancel: cancel, changed: make(chan struct{}, 1), ended: make(chan struct{})}
 	port := h.ports.recorded(id)
 	p.status = Status{ID: id, Owner: owner, Phase: Stopped, Port: port, URL: urlOf(port)}
 	h.planes[id] = p
 	go p.run(ctx)
 	return p, nil
+}
+
+// existing returns the control plane of a shoot in a seed, nil if there is none.
+func (h *Host) existing(id, owner string) (*plane, error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	p := h.planes[id]
+	if p != nil && p.owner != owner {
+		return nil, fmt.Errorf("%w: %s", ErrOwnedByOtherSeed, p.owner)
+	}
+	return p, nil
+}
+
+// ownerFile is the name of the file with the owner of the data beside it.
+const ownerFile = "owner.json"
+
+// own makes a seed the owner of a control plane's data, if it may be. It deletes the data of an earlier Shoot of the same name.
+func (h *Host) own(ctx context.Context, id, seed string) error {
+	file := filepath.Join(h.dataDir(id), ownerFile)
+	var before shootowner.Owner
+	data, err := os.ReadFile(file)
+	if err == nil {
+		err = json.Unmarshal(data, &before)
+	}
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("reading the owner of a control plane in %s: %w", file, err)
+	}
+	owner, err := shootowner.Claim(ctx, h.cfg.Garden, id, seed, before)
+	if err != nil || owner == before {
+		return err
+	}
+	if owner.IsOtherShoot(before) {
+		if err := h.clean(ctx, id, true); err != nil {
+			return err
+		}
+	}
+	if data, err = json.Marshal(owner); err != nil {
+		return err
+	}
+	if err := os.MkdirAll(h.dataDir(id), 0o700); err != nil {
+		return err
+	}
+	return fsutil.WriteFile(file, data, 0o600)
 }
 
 // remove removes a control plane that has ended from the Host.

@@ -209,7 +209,7 @@ func TestTellsWhatIsWrong(t *testing.T) {
 	w.change(t, id, spec.APIServer, func(d *appsv1.Deployment) { d.Spec.Template.Annotations[spec.AnnotationChecksum] = "2" })
 	w.waitFor(t, id, spec.APIServer, 1)
 
-	if _, err := w.host.Apply(id, "other", shootplane.DesiredState{APIServer: true}, nil); err == nil {
+	if _, err := w.host.Apply(t.Context(), id, "other", shootplane.DesiredState{APIServer: true}, nil); err == nil {
 		t.Error("it runs twice")
 	}
 }

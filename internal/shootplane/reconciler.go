@@ -91,7 +91,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	desired, err := desiredState(found)
 	var status Status
 	if err == nil {
-		status, err = r.Host.Apply(id, r.Seed, desired, func() (map[string][]byte, error) { return r.files(ctx, id) })
+		status, err = r.Host.Apply(ctx, id, r.Seed, desired, func() (map[string][]byte, error) { return r.files(ctx, id) })
 	}
 	wait := time.Duration(0)
 	if err != nil {
@@ -138,7 +138,7 @@ func (r *Reconciler) remove(ctx context.Context, id string, found objects) error
 		}
 	}
 	purge := deployment != nil && deployment.Annotations[spec.AnnotationConfirmDeletion] == "true"
-	status, done, err := r.Host.Remove(id, r.Seed, purge)
+	status, done, err := r.Host.Remove(ctx, id, r.Seed, purge)
 	if err != nil || deployment == nil {
 		return err
 	}

@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/go-logr/logr"
 	"k8s.io/utils/clock"
@@ -97,14 +98,27 @@ func Open(cfg Config) (*Cloud, error) {
 	return c, nil
 }
 
-// Close stops all instances and waits until they are down. They run again after the next Open.
+// Close stops all instances and waits until they are down. They run again after the next Open. It returns an error if one is not
+// down after closeTimeout: nothing that a user does in an instance keeps the process from ending.
 func (c *Cloud) Close() error {
 	c.mu.Lock()
 	c.cancel()
 	c.mu.Unlock()
-	c.group.Wait()
-	return nil
+	down := make(chan struct{})
+	go func() {
+		defer close(down)
+		c.group.Wait()
+	}()
+	select {
+	case <-down:
+		return nil
+	case <-c.cfg.Clock.After(closeTimeout):
+		return fmt.Errorf("instances of the cloud are not down after %s", closeTimeout)
+	}
 }
+
+// closeTimeout is longer than machines take to end what runs in them.
+const closeTimeout = 15 * time.Second
 
 func (c *Cloud) networksDir() string          { return filepath.Join(c.cfg.Dir, "networks") }
 func (c *Cloud) instancesDir() string         { return filepath.Join(c.cfg.Dir, "instances") }

@@ -13,6 +13,7 @@ import (
 	"strings"
 
 	"github.com/gardenlite/gardenlite/internal/bastionsim/cloud/memnet"
+	"github.com/gardenlite/gardenlite/internal/component/shootowner"
 	"github.com/gardenlite/gardenlite/internal/fsutil"
 )
 
@@ -20,12 +21,15 @@ import (
 type network struct {
 	id   string
 	cidr netip.Prefix
+	// owner is the zero value for the networks of an earlier version; see Adopt.
+	owner shootowner.Owner
 	// used has the instances by address.
 	used map[netip.Addr]*instance
 }
 
 type networkRecord struct {
-	CIDR netip.Prefix `json:"cidr"`
+	CIDR  netip.Prefix     `json:"cidr"`
+	Owner shootowner.Owner `json:"owner,omitzero"`
 }
 
 // EnsureNetwork creates a network if it does not exist. It returns an error if the network exists with another CIDR.
@@ -59,7 +63,7 @@ func (c *Cloud) EnsureNetwork(_ context.Context, id string, cidr netip.Prefix) e
 }
 
 func (c *Cloud) saveNetwork(n *network) error {
-	data, err := json.Marshal(networkRecord{CIDR: n.cidr})
+	data, err := json.Marshal(networkRecord{n.cidr, n.owner})
 	if err != nil {
 		return err
 	}
@@ -84,7 +88,7 @@ func (c *Cloud) loadNetworks() error {
 		if err := readJSON(file, &r); err != nil {
 			return err
 		}
-		c.networks[id] = &network{id: id, cidr: r.CIDR, used: map[netip.Addr]*instance{}}
+		c.networks[id] = &network{id: id, cidr: r.CIDR, owner: r.Owner, used: map[netip.Addr]*instance{}}
 	}
 	return nil
 }

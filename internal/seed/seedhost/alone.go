@@ -172,7 +172,7 @@ func (h *Host) runGardenlet(ctx context.Context, c GardenletConfig,
 		}
 	}
 	onClose(h.StopGardenlets)
-	err = h.openGarden(Garden{Bootstrap: func(context.Context, string) ([]byte, error) {
+	err = h.openGarden(ctx, Garden{Bootstrap: func(context.Context, string) ([]byte, error) {
 		if c.BootstrapKubeconfig == "" {
 			return nil, nil
 		}

@@ -23,6 +23,7 @@ import (
 	"k8s.io/klog/v2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/gardenlite/gardenlite/internal/component/shootowner"
 	"github.com/gardenlite/gardenlite/internal/control"
 	"github.com/gardenlite/gardenlite/internal/seed"
 	"github.com/gardenlite/gardenlite/internal/seed/gardenlet"
@@ -42,7 +43,7 @@ const (
 
 // StartGardenlets starts the components of each seed, and the gardenlets that were deployed.
 func (h *Host) StartGardenlets(ctx context.Context, garden Garden) error {
-	if err := h.openGarden(garden); err != nil {
+	if err := h.openGarden(ctx, garden); err != nil {
 		return err
 	}
 	for _, name := range h.seedNames() {
@@ -60,9 +61,16 @@ func (h *Host) StartGardenlets(ctx context.Context, garden Garden) error {
 }
 
 // openGarden opens the cloud, and creates the deployer of gardenlets for a garden.
-func (h *Host) openGarden(garden Garden) error {
+func (h *Host) openGarden(ctx context.Context, garden Garden) error {
 	h.garden = garden
-	if err := h.openCloud(); err != nil {
+	if garden.Admin != nil {
+		reader, err := newClient(garden.Admin)
+		if err != nil {
+			return fmt.Errorf("making a client of the garden: %w", err)
+		}
+		h.owners = shootowner.Reader{Client: reader}
+	}
+	if err := h.openCloud(ctx); err != nil {
 		return err
 	}
 	h.shoots = h.newShoots()
@@ -202,7 +210,7 @@ func (h *Host) startResourceManager(cluster *seed.Cluster) (stop func(), err err
 func (h *Host) startProvider(cluster *seed.Cluster) (stop func(), err error) {
 	return h.startInSeed(providerName, provider.User, cluster, func(name string, config *rest.Config) (supervisor.Runner, error) {
 		return provider.New(provider.Config{
-			REST: config, Cloud: h.cloud, Clock: h.cfg.Clock, Log: klog.Background().WithName(name), Lease: h.leaseIfShared(providerName),
+			REST: config, Cloud: h.cloud.Account(cluster.Name(), h.owners), Clock: h.cfg.Clock, Log: klog.Background().WithName(name), Lease: h.leaseIfShared(providerName),
 		})
 	})
 }

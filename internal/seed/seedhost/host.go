@@ -32,6 +32,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/gardenlite/gardenlite/internal/bastionsim/cloud"
+	"github.com/gardenlite/gardenlite/internal/component/shootowner"
 	"github.com/gardenlite/gardenlite/internal/control"
 	"github.com/gardenlite/gardenlite/internal/controlplane"
 	"github.com/gardenlite/gardenlite/internal/datastore"
@@ -80,6 +81,7 @@ type Host struct {
 	processes  *process.Runner
 	cloud      *cloud.Cloud
 	shoots     *shootplane.Host
+	owners     shootowner.Garden // nil for a garden in another process
 	// seeds are the clusters of BeginSeeds, count is the wanted number of them.
 	seeds    *seedClusters
 	count    int
@@ -160,13 +162,18 @@ func (h *Host) forgetLastRun() error {
 }
 
 // openCloud opens the cloud that all seeds of the process share. It is closed after the components of the seeds.
-func (h *Host) openCloud() error {
+func (h *Host) openCloud(ctx context.Context) error {
 	c, err := cloud.Open(cloud.Config{Dir: filepath.Join(h.cfg.Dir, statedir.CloudFolder), Clock: h.cfg.Clock,
 		Log: klog.Background().WithName("cloud"), Programs: programs.New(h.processes)})
 	if err != nil {
 		return fmt.Errorf("opening the simulated cloud: %w", err)
 	}
 	h.cloud = c
+	if h.owners != nil {
+		if err := c.Adopt(ctx, h.owners); err != nil {
+			return err
+		}
+	}
 	h.processes.CleanUp(func(node, _ string) bool { return !isClusterNode(node) && !c.HasHost(node) })
 	return nil
 }
@@ -413,6 +420,8 @@ func seedTemplate(name string) *gardencorev1beta1.SeedTemplate {
 			Provider: gardencorev1beta1.SeedProvider{Type: provider.Type, Region: Region, Zones: Zones},
 			Networks: gardencorev1beta1.SeedNetworks{
 				Nodes: ptr.To("10.240.0.0/16"), Pods: "10.241.0.0/16", Services: "10.242.0.0/16",
+				// Those of Gardener's examples, for Shoots that leave them out.
+				ShootDefaults: &gardencorev1beta1.ShootNetworks{Pods: ptr.To("100.96.0.0/11"), Services: ptr.To("100.64.0.0/13")},
 			},
 			Backup: &gardencorev1beta1.Backup{Provider: provider.Type, CredentialsRef: ptr.To(secret(backupSecret(name)))},
 			DNS: gardencorev1beta1.SeedDNS{

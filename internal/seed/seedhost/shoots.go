@@ -31,8 +31,8 @@ const kindShoot = "shoot"
 func (h *Host) newShoots() *shootplane.Host {
 	return shootplane.NewHost(shootplane.HostConfig{
 		Dir: h.cfg.Dir, Datastore: h.shootDatastore(),
-		Prefix:   func(id string) string { return h.prefix(path.Join(statedir.ShootsFolder, id)) },
-		AuditLog: h.auditLog, DialNode: h.dialNode, ServesPod: h.processes.ListensAt,
+		Prefix: func(id string) string { return h.prefix(path.Join(statedir.ShootsFolder, id)) },
+		Garden: h.owners, AuditLog: h.auditLog, DialNode: h.dialNode, ServesPod: h.processes.ListensAt,
 		DeleteVolume: h.processes.DeleteVolume, DeleteVolumes: h.processes.DeleteVolumes,
 		Clock: h.cfg.Clock, Log: klog.Background().WithName(controlPlanes),
 		OnChange: h.showShoot,

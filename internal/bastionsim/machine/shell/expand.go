@@ -105,25 +105,31 @@ func (sh *shell) fields(words []*syntax.Word) []string {
 	return out
 }
 
-// maxBraces is how many braces a word may have: the work for each word that it expands to grows with their square.
+// maxBraces is how many braces a word may have: the work to find them, and for each word that it expands to, grows with their
+// square.
 const maxBraces = 64
 
 // braces expands the braces of a word. It returns the words one by one, and package expand limits their number.
 func (sh *shell) braces(w *syntax.Word) iter.Seq[*syntax.Word] {
 	return func(yield func(*syntax.Word) bool) {
-		n := 0
+		n, expands := 0, false
 		for _, part := range w.Parts {
 			if lit, ok := part.(*syntax.Lit); ok {
 				n += strings.Count(lit.Value, "{")
+				expands = expands || strings.Contains(lit.Value, ",") || strings.Contains(lit.Value, "..")
 			}
 		}
-		split := &syntax.Word{Parts: slices.Clone(w.Parts)}
-		if n == 0 || !syntax.SplitBraces(split) {
+		if n == 0 || !expands {
 			yield(w)
 			return
 		}
 		if n > maxBraces {
 			sh.kill("fields")
+			return
+		}
+		split := &syntax.Word{Parts: slices.Clone(w.Parts)}
+		if !syntax.SplitBraces(split) {
+			yield(w)
 			return
 		}
 		for w, err := range expand.BracesSeq(nil, split) {

@@ -87,19 +87,30 @@ func TestMemoryLimits(t *testing.T) {
 		`x=aaaaaaaa; while :; do x=$x$x; done`:                        "string",
 		`for ((i=0;;i++)); do declare "v$i=$(printf %100000s)"; done`: "memory",
 		`set -- a b; while :; do set -- "$@" "$@"; done`:              "fields",
-		`f() { f; }; f`:             "depth",
-		`echo {1..1000000000}`:      "fields",
-		`printf '%*s' 2000000000 x`: "string",
-		`x=$(yes)`:                  "string",
-		`yes`:                       "output",
-		`while :; do :; done`:       "steps",
+		`f() { f; }; f`:                          "depth",
+		`echo {1..1000000000}`:                   "fields",
+		`echo a,` + strings.Repeat("{", 100_000): "fields",
+		`printf '%*s' 2000000000 x`:              "string",
+		`x=$(yes)`:                               "string",
+		`yes`:                                    "output",
+		`while :; do :; done`:                    "steps",
 		`x='('; for i in {1..18}; do x=$x$x; done; eval "$x"; f() { f; }; f`: "depth",
 	} {
 		s := newSession(t, Options{User: rootUser, Limits: Limits{Output: 1 << 20, Steps: 2_000_000, Memory: 16 << 20}})
 		_, err := s.Run(t.Context(), script, nil, nil, nil)
 		if limit, ok := err.(*LimitError); !ok || limit.Limit != want {
-			t.Errorf("%s: %v, want the limit of %s", script, err, want)
+			t.Errorf("%.100s: %v, want the limit of %s", script, err, want)
 		}
+	}
+}
+
+// TestManyBraces verifies that braces that expand to nothing stay as they are, however many they are.
+func TestManyBraces(t *testing.T) {
+	braces := strings.Repeat("{", 100_000)
+	var out strings.Builder
+	s := newSession(t, Options{User: rootUser, Limits: Limits{Output: 1 << 20, Steps: 2_000_000, Memory: 16 << 20}})
+	if _, err := s.Run(t.Context(), "echo "+braces, nil, &out, nil); err != nil || out.String() != braces+"\n" {
+		t.Errorf("%d bytes, %v", out.Len(), err)
 	}
 }
 

@@ -390,7 +390,7 @@ func checkPreparation(t *testing.T, store *resource.Store, want want) {
 	if got := metaOf(deleted).GetGeneration(); got != wantGeneration {
 		t.Errorf("the deletion moved the generation to %d", got)
 	}
-	checkResetFields(t, "", store.GetResetFields(), want, hasStatus && want.kind != "Bastion")
+	checkResetFields(t, "", store.GetResetFields(), want, hasStatus)
 }
 
 func checkResetFields(t *testing.T, about string, reset map[fieldpath.APIVersion]*fieldpath.Set, want want, reason bool) {

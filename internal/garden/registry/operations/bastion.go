@@ -34,15 +34,15 @@ func bastions(clock clock.PassiveClock, timeToLive time.Duration) resource.Defin
 	return resource.Definition[*gardenoperations.Bastion]{
 		Resource: gardenoperations.Resource("bastions"), Kind: "Bastion", Categories: []string{"all"},
 		Versions: []string{"v1alpha1"}, Namespaced: true,
-		CopySpec:    func(to, from *gardenoperations.Bastion) { to.Spec = from.Spec },
+		CopySpec: func(to, from *gardenoperations.Bastion) { to.Spec = from.Spec },
+		// Unlike in Gardener, a new Bastion does not keep the status of the request: clients trust its address.
+		CopyStatus:  func(to, from *gardenoperations.Bastion) { to.Status = from.Status },
 		SpecChanged: bastionSpecChanged,
-		// There is no CopyStatus: as in Gardener, a new Bastion keeps the status of the request, except for its times.
 		PrepareForCreate: func(_ context.Context, b *gardenoperations.Bastion) {
 			resource.ConsumeOperationAnnotation(b, v1beta1constants.GardenerOperationKeepalive)
 			heartbeat(b, clock.Now(), timeToLive)
 		},
 		PrepareForUpdate: func(_ context.Context, b, old *gardenoperations.Bastion) {
-			b.Status = old.Status
 			if resource.ConsumeOperationAnnotation(b, v1beta1constants.GardenerOperationKeepalive) {
 				heartbeat(b, clock.Now(), timeToLive)
 			}

@@ -35,6 +35,10 @@ func TestHeartbeat(t *testing.T) {
 	start := time.Unix(1_800_000_000, 999)
 	clock := clocktesting.NewFakePassiveClock(start)
 	def := bastions(clock, timeToLive)
+	update := func(b, old *gardenoperations.Bastion) { // as the strategy does
+		def.CopyStatus(b, old)
+		def.PrepareForUpdate(t.Context(), b, old)
+	}
 	b := bastion(operation, "keepalive")
 	b.Status = lives(start.Add(time.Hour), 1000*time.Hour)
 	expect := func(about string, beat time.Time) {
@@ -53,11 +57,11 @@ func TestHeartbeat(t *testing.T) {
 	clock.SetTime(start.Add(3 * time.Minute))
 	old := b.DeepCopy()
 	b.Status = lives(clock.Now(), 1000*time.Hour)
-	def.PrepareForUpdate(t.Context(), b, old)
+	update(b, old)
 	expect("updated, with times of its own", start)
 
 	b.Annotations[operation] = "reconcile"
-	def.PrepareForUpdate(t.Context(), b, b.DeepCopy())
+	update(b, b.DeepCopy())
 	expect("another operation", start)
 	if b.Annotations[operation] != "reconcile" {
 		t.Error("another operation is taken away")
@@ -66,7 +70,7 @@ func TestHeartbeat(t *testing.T) {
 	b.Annotations[operation] = "keepalive"
 	old = b.DeepCopy()
 	b.Status = lives(start, 1000*time.Hour)
-	def.PrepareForUpdate(t.Context(), b, old)
+	update(b, old)
 	expect("kept alive", clock.Now())
 }
 

@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"net"
+	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -83,7 +84,28 @@ func (k *kubectl) simulated(t *testing.T) {
 	}
 	k.run(t, "uncordon", node)
 	k.run(t, "rollout", "status", "deployment/web", "--timeout=2m")
+	k.reachesNothing(t, k.podsOf(t, "web")[0].Name, node)
 	k.run(t, "delete", "deployment", "web")
+}
+
+// reachesNothing expects that the API server of the Shoot connects neither to a simulated Pod nor to other servers of this
+// machine: here to that of the garden.
+func (k *kubectl) reachesNothing(t *testing.T, pod, node string) {
+	garden, err := url.Parse(k.l.kube.CoreV1().RESTClient().Get().URL().String())
+	must(t, err)
+	port := garden.Port()
+	k.run(t, "create", "service", "externalname", "host", "--external-name=localhost", "--tcp="+port)
+	defer k.run(t, "delete", "service", "host")
+	for _, path := range []string{
+		"/api/v1/namespaces/default/pods/" + pod + ":80/proxy/",
+		"/api/v1/namespaces/default/services/https:host:" + port + "/proxy/version",
+		"/api/v1/nodes/https:" + node + ":" + port + "/proxy/version",
+	} {
+		r := command(t, "", kubectlBinary, "--kubeconfig", k.kubeconfig, "get", "--raw", path)
+		if r.Code == 0 || !strings.Contains(r.Stderr, "there is nothing at") && !strings.Contains(r.Stderr, "no endpoints available") {
+			t.Errorf("%s: %d %s%s", path, r.Code, r.Stdout, r.Stderr)
+		}
+	}
 }
 
 func (p *programs) podsOf(t *testing.T, name string) []corev1.Pod {

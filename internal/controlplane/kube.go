@@ -6,7 +6,7 @@ import (
 	"net/url"
 
 	"k8s.io/apiserver/pkg/admission"
-	aggregatorapiserver "k8s.io/kube-aggregator/pkg/apiserver"
+	webhookinit "k8s.io/apiserver/pkg/admission/plugin/webhook/initializer"
 	"k8s.io/kubernetes/cmd/kube-apiserver/app/options"
 	"k8s.io/kubernetes/pkg/capabilities"
 	"k8s.io/kubernetes/pkg/controlplane"
@@ -22,7 +22,7 @@ const servicePort = 443
 // share.
 type kubeConfig struct {
 	*controlplane.Config
-	services     aggregatorapiserver.ServiceResolver
+	services     *services
 	initializers []admission.PluginInitializer
 }
 
@@ -39,11 +39,15 @@ func newKubeConfig(opts options.CompletedOptions, g *generic, services map[strin
 	if kube.services, err = newServices(g.config, g.informers, services, servesPod); err != nil {
 		return nil, err
 	}
+	// The wrapper of a later initializer wraps that of an earlier one.
+	initializers = append(initializers, webhookinit.NewPluginInitializer(discreet, kube.services))
 	shared, initializers, err := controlplaneapiserver.CreateConfig(opts.CompletedOptions, g.config, g.informers, g.storage,
 		kube.services, initializers)
 	if err != nil {
 		return nil, err
 	}
+	// It is read at each connection.
+	shared.ProxyTransport.DialContext, shared.ProxyTransport.Proxy = kube.services.dial, nil
 	kube.initializers = initializers
 	kube.Config = &controlplane.Config{ControlPlane: *shared, Extra: controlplane.Extra{
 		KubeletClientConfig:       opts.KubeletConfig,

@@ -5,6 +5,7 @@ import (
 	"os"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -127,12 +128,12 @@ func TestHostileTemplates(t *testing.T) {
 		`{{ define "a" }}{{ template "a" (js . .) }}{{ end }}{{ template "a" "xxxxxx" }}`: "than",
 		"a: &x [1]\nb: [*x, *x]":                                                          "aliases are not allowed",
 		`{{ range 1000000000 }}x{{ end }}`:                                                "than",
-		`{{ range 1000000000000 }}{{ end }}`:                                              "longer than 250ms",
+		`{{ range 1000000000000 }}{{ end }}`:                                              "longer than 1s",
 
-		`{{ range 1000000000000 }}{{ if . }}{{ else }}{{ range 1000000000000 }}{{ end }}{{ end }}{{ end }}`:       "longer than 250ms",
+		`{{ range 1000000000000 }}{{ if . }}{{ else }}{{ range 1000000000000 }}{{ end }}{{ end }}{{ end }}`:       "longer than 1s",
 		`{{ define "a" }}{{ template "a" }}{{ template "a" }}{{ end }}{{ template "a" }}`:                         "",
-		`{{ define "a" }}{{ range 1000000000000 }}{{ end }}{{ end }}{{ with 1 }}{{ template "a" }}{{ end }}`:      "longer than 250ms",
-		`{{ define "a" }}{{ range 1000000000000 }}{{ end }}{{ end }}{{ block "b" . }}{{ template "a" }}{{ end }}`: "longer than 250ms",
+		`{{ define "a" }}{{ range 1000000000000 }}{{ end }}{{ end }}{{ with 1 }}{{ template "a" }}{{ end }}`:      "longer than 1s",
+		`{{ define "a" }}{{ range 1000000000000 }}{{ end }}{{ end }}{{ block "b" . }}{{ template "a" }}{{ end }}`: "longer than 1s",
 	} {
 		patches, _, err := play(t, stage(t, template))
 		if err == nil || !strings.Contains(err.Error(), want) || len(patches) > 0 {
@@ -240,4 +241,19 @@ func TestHostileStages(t *testing.T) {
 	if p, err := New(many); err == nil || len(p.stages) != MaxStages {
 		t.Errorf("%d Stages count: %v", len(p.stages), err)
 	}
+}
+
+// TestRequestsTakeTime plays a Stage with an Event and a patch while the API server takes its time for the Event.
+func TestRequestsTakeTime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		next := must(stage(t, "phase: Failed").Next(t.Context(), pod(), now))
+		patches := 0
+		err := next.Play(pod(), now, Addresses{}, Actions{
+			Event: func(string, string, string) { time.Sleep(10 * timeout) },
+			Patch: func(*lifecycle.Patch) error { patches++; return nil },
+		})
+		if err != nil || patches != 1 {
+			t.Errorf("%d patches, %v", patches, err)
+		}
+	})
 }

@@ -44,13 +44,19 @@ var multiplying = []string{"join", "printf", "replace"}
 type Addresses struct{ Node, Pod []string }
 
 // renderer renders the templates of a Stage.
-type renderer struct{ funcs template.FuncMap }
+type renderer struct {
+	funcs template.FuncMap
+	// spent is the time that earlier templates have taken, begin is when the current one began. Requests between them, which may
+	// wait for the API server, do not count.
+	spent time.Duration
+	begin time.Time
+}
 
-func newRenderer(now time.Time, addresses Addresses) renderer {
-	end := time.Now().Add(timeout)
+func newRenderer(now time.Time, addresses Addresses) *renderer {
+	r := &renderer{}
 	funcs := template.FuncMap{
 		checkTime: func() (string, error) {
-			if time.Now().After(end) {
+			if r.spent+time.Since(r.begin) > timeout {
 				return "", fmt.Errorf("the templates take longer than %s", timeout)
 			}
 			return "", nil
@@ -78,7 +84,8 @@ func newRenderer(now time.Time, addresses Addresses) renderer {
 	for name, f := range funcs {
 		funcs[name] = limitArguments(f, slices.Contains(multiplying, name), &left)
 	}
-	return renderer{funcs}
+	r.funcs = funcs
+	return r
 }
 
 // limitArguments returns a function that subtracts the size of its arguments from what is left, and fails if that is too
@@ -159,7 +166,9 @@ func quote(v any) string {
 }
 
 // ToText implements gotpl.Renderer.
-func (r renderer) ToText(text string, original any) ([]byte, error) {
+func (r *renderer) ToText(text string, original any) ([]byte, error) {
+	r.begin = time.Now()
+	defer func() { r.spent += time.Since(r.begin) }()
 	t, err := template.New("stage").Funcs(r.funcs).Parse(text)
 	if err != nil {
 		return nil, err
@@ -189,7 +198,7 @@ func (r renderer) ToText(text string, original any) ([]byte, error) {
 }
 
 // ToJSON implements gotpl.Renderer.
-func (r renderer) ToJSON(text string, original any) ([]byte, error) {
+func (r *renderer) ToJSON(text string, original any) ([]byte, error) {
 	data, err := r.ToText(text, original)
 	if err != nil {
 		return nil, err

@@ -134,6 +134,20 @@ func (r *Reader) List(ctx context.Context, gr schema.GroupResource, namespace st
 	return nil, nil
 }
 
+// ByIndex implements plugin.Reader.
+func (r *Reader) ByIndex(ctx context.Context, gr schema.GroupResource, index, value string) ([]runtime.Object, error) {
+	store, err := r.store(gr)
+	if err != nil {
+		return nil, err
+	}
+	var objs []runtime.Object
+	_, err = whenReady(ctx, func() (_ runtime.Object, err error) {
+		objs, err = store.ByIndex(ctx, index, value)
+		return nil, err
+	})
+	return objs, err
+}
+
 // whenReady repeats a list that the watch cache refuses with 429 while it is filled anew. The error of a plugin becomes a 500,
 // after which clients do not try again.
 func whenReady(ctx context.Context, read func() (runtime.Object, error)) (runtime.Object, error) {

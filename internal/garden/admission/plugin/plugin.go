@@ -7,6 +7,7 @@ package plugin
 import (
 	"context"
 	"fmt"
+	"strings"
 
 	v1beta1constants "github.com/gardener/gardener/pkg/apis/core/v1beta1/constants"
 	corev1 "k8s.io/api/core/v1"
@@ -30,6 +31,23 @@ type Reader interface {
 	// List returns the objects of a namespace (of all namespaces if it is empty) that match the field selector (all
 	// objects if it is nil).
 	List(ctx context.Context, resource schema.GroupResource, namespace string, selector fields.Selector) ([]runtime.Object, error)
+	// ByIndex returns the objects of all namespaces with a value in an index of the resource. It misses none that this
+	// API server has written.
+	ByIndex(ctx context.Context, resource schema.GroupResource, index, value string) ([]runtime.Object, error)
+}
+
+// Indexes of Shoots, by spec.dns.domain.
+const (
+	IndexDomain       = "domain"
+	IndexParentDomain = "parent-domain" // all domains that the domain is in
+)
+
+// ParentDomains returns the domains that a domain is in, the nearest first.
+func ParentDomains(domain string) (all []string) {
+	for _, rest, found := strings.Cut(domain, "."); found; _, rest, found = strings.Cut(rest, ".") {
+		all = append(all, rest)
+	}
+	return all
 }
 
 // FromCache is the resource version for lists with Dependencies.Kube that the API server answers from its watch cache

@@ -3,7 +3,7 @@ package shootvalidator
 import (
 	"context"
 	"fmt"
-	"strings"
+	"slices"
 
 	gardencore "github.com/gardener/gardener/pkg/apis/core"
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -164,29 +164,37 @@ func (r *request) validateDomain(ctx context.Context) (field.ErrorList, error) {
 	if r.shoot.Spec.DNS == nil || r.shoot.Spec.DNS.Domain == nil {
 		return nil, nil
 	}
-	shoots, err := plugin.List[*gardencore.Shoot](ctx, r.deps.Reader, gardencore.Resource("shoots"), "", nil)
-	if err != nil {
-		return nil, fmt.Errorf("listing the shoots to compare their domains: %v", err)
-	}
 	domain, path := *r.shoot.Spec.DNS.Domain, specPath.Child("dns", "domain")
-	for _, other := range shoots {
-		if other.Name == r.shoot.Name && other.Namespace == r.shoot.Namespace || other.Spec.DNS == nil || other.Spec.DNS.Domain == nil {
-			continue
-		}
-		taken := *other.Spec.DNS.Domain
-		if taken == domain {
-			return field.ErrorList{field.Duplicate(path, domain)}, nil
-		}
-		if isWithin(taken, domain) || isWithin(domain, taken) {
-			return field.ErrorList{field.Forbidden(path, "must not contain, or be within, the domain of another Shoot")}, nil
+	equal := field.Duplicate(path, domain)
+	nested := field.Forbidden(path, "must not contain, or be within, the domain of another Shoot")
+	type lookup struct {
+		index, domain string
+		err           *field.Error
+	}
+	lookups := []lookup{{plugin.IndexDomain, domain, equal}, {plugin.IndexParentDomain, domain, nested}}
+	for _, parent := range plugin.ParentDomains(domain) {
+		lookups = append(lookups, lookup{plugin.IndexDomain, parent, nested})
+	}
+	for _, l := range lookups {
+		if taken, err := r.isOfAnotherShoot(ctx, l.index, l.domain); err != nil {
+			return nil, err
+		} else if taken {
+			return field.ErrorList{l.err}, nil
 		}
 	}
 	return nil, nil
 }
 
-// isWithin reports whether a domain is a subdomain of parent.
-func isWithin(domain, parent string) bool {
-	return len(domain) >= len(parent) && strings.HasSuffix(domain, "."+strings.TrimPrefix(parent, "."))
+// isOfAnotherShoot reports whether another Shoot has the domain in an index.
+func (r *request) isOfAnotherShoot(ctx context.Context, index, domain string) (bool, error) {
+	shoots, err := r.deps.Reader.ByIndex(ctx, gardencore.Resource("shoots"), index, domain)
+	if err != nil {
+		return false, fmt.Errorf("looking for shoots with domain %s: %v", domain, err)
+	}
+	return slices.ContainsFunc(shoots, func(obj runtime.Object) bool {
+		other, ok := obj.(*gardencore.Shoot)
+		return ok && (other.Name != r.shoot.Name || other.Namespace != r.shoot.Namespace)
+	}), nil
 }
 
 func names[T any](items []T, name func(T) string) []string {

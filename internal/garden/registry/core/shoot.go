@@ -18,6 +18,7 @@ import (
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
+	"github.com/gardenlite/gardenlite/internal/garden/admission/plugin"
 	"github.com/gardenlite/gardenlite/internal/garden/registry/resource"
 	validation "github.com/gardenlite/gardenlite/internal/garden/validation/corevalidation"
 )
@@ -66,8 +67,24 @@ func shoots(clock clock.PassiveClock) resource.Definition[*gardencore.Shoot] {
 			return set
 		},
 		Indexed: []string{gardencore.ShootSeedName},
+		Indexes: map[string]func(*gardencore.Shoot) []string{
+			plugin.IndexDomain: func(shoot *gardencore.Shoot) []string {
+				if domain := domainOf(shoot); domain != "" {
+					return []string{domain}
+				}
+				return nil
+			},
+			plugin.IndexParentDomain: func(shoot *gardencore.Shoot) []string { return plugin.ParentDomains(domainOf(shoot)) },
+		},
 		Columns: shootColumns(),
 	}
+}
+
+func domainOf(shoot *gardencore.Shoot) string {
+	if shoot.Spec.DNS == nil {
+		return ""
+	}
+	return ptr.Deref(shoot.Spec.DNS.Domain, "")
 }
 
 func validateNewShoot(shoot *gardencore.Shoot) field.ErrorList {

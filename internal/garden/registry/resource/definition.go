@@ -66,6 +66,8 @@ type Definition[T Object] struct {
 	// lists often select, the most frequent one first.
 	Fields  func(obj T) fields.Set
 	Indexed []string
+	// Indexes are further indexes, for Store.ByIndex: each returns the values of an object.
+	Indexes map[string]func(obj T) []string
 
 	// Columns are what kubectl prints after Name; Age comes last if it is not among them.
 	Columns []Column[T]

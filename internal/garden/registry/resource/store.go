@@ -23,6 +23,8 @@ import (
 type Store struct {
 	*genericregistry.Store
 	shortNames, categories []string
+	indexes                map[string]func(runtime.Object) []string
+	recent                 recent
 }
 
 var (
@@ -61,7 +63,13 @@ func NewStores[T Object](def Definition[T], getter generic.RESTOptionsGetter) (*
 	if err := store.CompleteWithOptions(options); err != nil {
 		return nil, nil, fmt.Errorf("making the storage of %s: %w", def.Resource, err)
 	}
-	result := &Store{Store: store, shortNames: def.ShortNames, categories: def.Categories}
+	result := &Store{Store: store, shortNames: def.ShortNames, categories: def.Categories,
+		indexes: map[string]func(runtime.Object) []string{}}
+	for name, values := range def.Indexes {
+		result.indexes[name] = func(obj runtime.Object) []string { return values(obj.(T)) }
+		store.AfterCreate = func(obj runtime.Object, o *metav1.CreateOptions) { result.recent.add(obj, o.DryRun) }
+		store.AfterUpdate = func(obj runtime.Object, o *metav1.UpdateOptions) { result.recent.add(obj, o.DryRun) }
+	}
 	if def.CopySpec == nil {
 		return result, nil, nil
 	}
@@ -90,8 +98,12 @@ func (d *Definition[T]) predicate(label labels.Selector, selector fields.Selecto
 // indexes returns the indexes by which the watch cache finds the watchers and the objects of a value of an indexed
 // field.
 func (d *Definition[T]) indexes() (storage.IndexerFuncs, *cache.Indexers) {
+	indexers := cache.Indexers{}
+	for name, values := range d.Indexes {
+		indexers[storage.FieldIndex(name)] = func(obj any) ([]string, error) { return values(obj.(T)), nil }
+	}
 	if len(d.Indexed) == 0 {
-		return nil, nil
+		return nil, &indexers
 	}
 	value := func(obj any, name string) string {
 		typed, ok := obj.(T)
@@ -102,7 +114,6 @@ func (d *Definition[T]) indexes() (storage.IndexerFuncs, *cache.Indexers) {
 	}
 	// The watch cache dispatches by one field at most.
 	triggers := storage.IndexerFuncs{d.Indexed[0]: func(obj runtime.Object) string { return value(obj, d.Indexed[0]) }}
-	indexers := cache.Indexers{}
 	for _, name := range d.Indexed {
 		indexers[storage.FieldIndex(name)] = func(obj any) ([]string, error) { return []string{value(obj, name)}, nil }
 	}

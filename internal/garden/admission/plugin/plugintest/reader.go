@@ -3,12 +3,16 @@ package plugintest
 
 import (
 	"context"
+	"slices"
 
+	gardencore "github.com/gardener/gardener/pkg/apis/core"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/gardenlite/gardenlite/internal/garden/admission/plugin"
 )
 
 // Reader is a plugin.Reader that returns the given Objects. Field selectors are matched against the result of Fields.
@@ -41,6 +45,24 @@ func (r Reader) List(_ context.Context, resource schema.GroupResource, namespace
 			continue
 		}
 		found = append(found, obj)
+	}
+	return found, nil
+}
+
+// ByIndex implements plugin.Reader, for the indexes of Shoots.
+func (r Reader) ByIndex(_ context.Context, resource schema.GroupResource, index, value string) (found []runtime.Object, _ error) {
+	for _, obj := range r.Objects[resource] {
+		shoot, ok := obj.(*gardencore.Shoot)
+		if !ok || shoot.Spec.DNS == nil || shoot.Spec.DNS.Domain == nil {
+			continue
+		}
+		values := []string{*shoot.Spec.DNS.Domain}
+		if index == plugin.IndexParentDomain {
+			values = plugin.ParentDomains(values[0])
+		}
+		if slices.Contains(values, value) {
+			found = append(found, obj)
+		}
 	}
 	return found, nil
 }

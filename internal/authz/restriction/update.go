@@ -13,6 +13,7 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/utils/ptr"
 
 	"github.com/gardenlite/gardenlite/internal/authz/bootstraprules"
@@ -27,13 +28,23 @@ import (
 
 func same(a, b any) bool { return apiequality.Semantic.DeepEqual(a, b) }
 
-// keepsFromDeletion refuses an update by which others delete the object for the client: a new owner, because the garbage
-// collector deletes an object whose owners do not exist, and the confirmation that an administrator's deletion needs. Only
-// what the client may create anew gets owners: its own check looks at them, and a BackupEntry gets its Shoot.
+// finalizersOfGardenlets are those that Gardener's gardenlets set and remove. Other components wait with others.
+var finalizersOfGardenlets = []string{corev1beta1.GardenerName, corev1beta1.ExternalGardenerName, "core.gardener.cloud/backupbucket",
+	"core.gardener.cloud/controllerinstallation"}
+
+// keepsFromDeletion refuses an update by which others delete the object for the client, or never: a new owner, because the
+// garbage collector deletes an object whose owners do not exist; the confirmation that an administrator's deletion needs; and
+// finalizers of other components. Only what the client may create anew gets owners: its own check looks at them, and a
+// BackupEntry gets its Shoot.
 func (r *request) keepsFromDeletion(ctx context.Context, rule *resourceRule) error {
 	const confirmation = constants.ConfirmationDeletion
 	if value := r.obj.GetAnnotations()[confirmation]; value != "" && value != r.old.GetAnnotations()[confirmation] {
 		return forbidden("the deletion of %s %s is not for gardenlets and extensions to confirm", rule.resource.Resource, r.name)
+	}
+	set, before := sets.New(r.obj.GetFinalizers()...), sets.New(r.old.GetFinalizers()...)
+	if others := set.SymmetricDifference(before).Delete(finalizersOfGardenlets...); len(others) > 0 {
+		return forbidden("the finalizer %s of %s %s is not for gardenlets and extensions to set or remove", sets.List(others)[0],
+			rule.resource.Resource, r.name)
 	}
 	switch rule.resource {
 	case secrets.resource, configMaps.resource, internalSecrets.resource:

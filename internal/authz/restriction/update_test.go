@@ -407,3 +407,28 @@ func TestDelete(t *testing.T) {
 		}
 	})
 }
+
+// TestFinalizersOfOthers sets and removes finalizers of other components.
+func TestFinalizersOfOthers(t *testing.T) {
+	w := landscape()
+	bucket := bucketOf("a")
+	bucket.SetFinalizers([]string{"gardener", "example.org/kept"})
+	for name, test := range map[string]struct {
+		finalizers []string
+		want       int32
+	}{
+		"another one":     {[]string{"gardener", "example.org/kept", "example.org/x"}, refuse},
+		"without other's": {[]string{"gardener"}, refuse},
+		"without all":     {nil, refuse},
+		"without its own": {[]string{"example.org/kept"}, allow},
+		"in other order":  {[]string{"example.org/kept", "gardener"}, allow},
+		"more of its own": {[]string{"gardener", "example.org/kept", "core.gardener.cloud/backupbucket", "gardener.cloud/gardener"}, allow},
+	} {
+		for _, subresource := range []string{"", "status"} {
+			updated := changed(bucket, func(b *corev1beta1.BackupBucket) { b.SetFinalizers(test.finalizers) })
+			if response := w.handle(update(backupBuckets, subresource, gardenletA, bucket, updated)); verdict(t, response) != test.want {
+				t.Errorf("%s %s: %d, want %d: %s", name, subresource, verdict(t, response), test.want, message(response))
+			}
+		}
+	}
+}

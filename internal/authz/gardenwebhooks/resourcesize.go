@@ -133,10 +133,11 @@ func (h *handlers) resourceSize(ctx context.Context, request *admissionv1.Admiss
 		return nil, nil
 	}
 	limit := h.limits.Limits[i]
-	refuse := func(format string, args ...any) error {
+	refuse := func(reason, format string, args ...any) error {
 		if mode := h.limits.OperationMode; mode != nil && *mode == admissionconfig.AdmissionModeLog {
 			return nil
 		}
+		h.rejected(request, reason)
 		group := schema.GroupResource{Group: request.Resource.Group, Resource: request.Resource.Resource}
 		return apierrors.NewForbidden(group, request.Name, fmt.Errorf(format, args...))
 	}
@@ -148,7 +149,7 @@ func (h *handlers) resourceSize(ctx context.Context, request *admissionv1.Admiss
 			return nil, fmt.Errorf("failed to list resources for counting: %w", err)
 		}
 		if int64(len(list.Items)) >= *limit.Count {
-			if err := refuse("maximum resource count exceeded! max allowed: %d", *limit.Count); err != nil {
+			if err := refuse(reasonCount, "maximum resource count exceeded! max allowed: %d", *limit.Count); err != nil {
 				return nil, err
 			}
 		}
@@ -159,7 +160,7 @@ func (h *handlers) resourceSize(ctx context.Context, request *admissionv1.Admiss
 			return nil, err
 		}
 		if limit.Size.CmpInt64(size) < 0 {
-			return nil, refuse("maximum resource size exceeded! Size in request: %d bytes, max allowed: %s", size, limit.Size)
+			return nil, refuse(reasonSize, "maximum resource size exceeded! Size in request: %d bytes, max allowed: %s", size, limit.Size)
 		}
 	}
 	return nil, nil

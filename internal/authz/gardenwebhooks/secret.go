@@ -47,6 +47,7 @@ func (h *handlers) kubeconfigSecret(_ context.Context, request *admissionv1.Admi
 	}
 	if err := validateKubeconfig(config); err != nil {
 		// The value is not repeated: it has credentials.
+		h.rejected(request, reasonKubeconfig)
 		return nil, apierrors.NewInvalid(schema.GroupKind{Kind: "Secret"}, secret.Name, field.ErrorList{field.Invalid(
 			field.NewPath("data", kubeconfigKey), "(not shown)", fmt.Sprintf("secret contains invalid kubeconfig: %s", err))})
 	}

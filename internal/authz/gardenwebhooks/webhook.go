@@ -52,13 +52,24 @@ type handlers struct {
 	reader     client.Reader
 	references References
 	limits     *admissionconfig.ResourceAdmissionConfiguration
+	rejected   Rejected
 }
+
+// Rejected counts a request that is refused for one of Gardener's reasons.
+type Rejected func(request *admissionv1.AdmissionRequest, reason string)
+
+// The reasons, as in Gardener.
+const (
+	reasonKubeconfig = "Rejected Kubeconfig"
+	reasonSize       = "Size Exceeded"
+	reasonCount      = "Count Exceeded"
+)
 
 // All returns all webhooks. The reader's user needs the permissions of the ClusterRole
 // gardener.cloud:system:admission-controller, and those of CountRules; limits may be nil.
 func All(reader client.Reader, references References,
-	limits *admissionconfig.ResourceAdmissionConfiguration) []Webhook {
-	h := &handlers{reader: reader, references: references, limits: limits}
+	limits *admissionconfig.ResourceAdmissionConfiguration, rejected Rejected) []Webhook {
+	h := &handlers{reader, references, limits, rejected}
 	labelled := func(key, value string) *metav1.LabelSelector {
 		return &metav1.LabelSelector{MatchLabels: map[string]string{key: value}}
 	}

@@ -29,6 +29,7 @@ const project = "garden-dev"
 type world struct {
 	t        *testing.T
 	webhooks map[string]Webhook
+	rejected map[string]int // by reason
 }
 
 func newWorld(t *testing.T, limits *admissionconfig.ResourceAdmissionConfiguration, objects ...client.Object) world {
@@ -43,8 +44,8 @@ func newWorld(t *testing.T, limits *admissionconfig.ResourceAdmissionConfigurati
 			g.Set(owner, edges)
 		}
 	}
-	w := world{t, map[string]Webhook{}}
-	for _, webhook := range All(reader, g, limits) {
+	w := world{t: t, webhooks: map[string]Webhook{}, rejected: map[string]int{}}
+	for _, webhook := range All(reader, g, limits, func(_ *admissionv1.AdmissionRequest, reason string) { w.rejected[reason]++ }) {
 		w.webhooks[strings.TrimSuffix(webhook.Name, ".gardener.cloud")] = webhook
 	}
 	return w
@@ -340,8 +341,12 @@ func TestResourceSize(t *testing.T) {
 		"as many as there are allowed": {two[:1], request{obj: namespace}, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got, _ := newWorld(t, limits, test.objects...).ask("validate-resource-size", test.request)
+			w := newWorld(t, limits, test.objects...)
+			got, _ := w.ask("validate-resource-size", test.request)
 			check(t, got, test.want)
+			if counted := w.rejected["Size Exceeded"] + w.rejected["Count Exceeded"]; (counted == 1) != (test.want != "") {
+				t.Errorf("counted as rejected: %v", w.rejected)
+			}
 		})
 	}
 	logs := limits.DeepCopy()

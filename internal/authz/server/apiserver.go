@@ -257,7 +257,7 @@ func Configurations(address string, caPEM []byte, limits *Limits) (
 		}},
 	}
 	mutating := &admissionregistrationv1.MutatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{Name: ConfigurationName}}
-	for _, w := range gardenwebhooks.All(nil, nil, limits) {
+	for _, w := range gardenwebhooks.All(nil, nil, limits, nil) {
 		if w.Mutating {
 			mutating.Webhooks = append(mutating.Webhooks, admissionregistrationv1.MutatingWebhook{
 				Name: w.Name, ClientConfig: clientConfig(w.Path), Rules: w.Rules,

@@ -102,7 +102,7 @@ func New(cfg Config) (*Controller, error) {
 	c.authorizer = authorizer.New(metrics.Measure(c.graph), cmp.Or(cfg.Reads, DefaultReads))
 	known := access{authorizer: c.authorizer, graph: c.graph, seeds: c.syncer.Seeds, synced: c.syncer.Current}
 	handler := restriction.New(restriction.NewReader(reader), known, cfg.Clock)
-	webhooks, err := c.webhooks(client)
+	webhooks, err := c.webhooks(client, metrics)
 	if err != nil {
 		return nil, err
 	}
@@ -127,13 +127,13 @@ func New(cfg Config) (*Controller, error) {
 }
 
 // webhooks returns the webhooks besides the restriction by their paths.
-func (c *Controller) webhooks(config *rest.Config) (map[string]webhook.Decider, error) {
+func (c *Controller) webhooks(config *rest.Config, metrics *webhook.Metrics) (map[string]webhook.Decider, error) {
 	reader, err := gardenwebhooks.NewReader(config)
 	if err != nil {
 		return nil, fmt.Errorf("making the client of the webhooks: %w", err)
 	}
 	all := map[string]webhook.Decider{}
-	for _, w := range gardenwebhooks.All(reader, c.graph, c.cfg.Limits) {
+	for _, w := range gardenwebhooks.All(reader, c.graph, c.cfg.Limits, metrics.Rejected) {
 		all[w.Path] = w
 	}
 	return all, nil

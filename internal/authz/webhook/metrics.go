@@ -27,6 +27,7 @@ type Metrics struct {
 	decisions     *prometheus.CounterVec
 	restrictions  *prometheus.CounterVec
 	failures      *prometheus.CounterVec
+	rejected      *prometheus.CounterVec
 	pathCheckFrom [graph.KindLease + 1]prometheus.Observer // avoids a lookup of the labels for each path check
 }
 
@@ -53,8 +54,9 @@ func NewMetrics() *Metrics {
 			"Decisions of the seed restriction.", "resource", "operation", "userType", "decision"),
 		failures: counter("webhook", "failed_requests_total",
 			"Webhook requests that were answered with an HTTP error, by path and status code.", "path", "code"),
+		rejected: counter("", "rejected_resources_total", "Total number of resources rejected.", "operation", "kind", "namespace", "reason"),
 	}
-	m.registry.MustRegister(m.updates, m.pathChecks, m.decisions, m.restrictions, m.failures,
+	m.registry.MustRegister(m.updates, m.pathChecks, m.decisions, m.restrictions, m.failures, m.rejected,
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	for kind := range m.pathCheckFrom {
 		m.pathCheckFrom[kind] = m.pathChecks.WithLabelValues(graph.Kind(kind).String(), graph.KindSeed.String())
@@ -121,6 +123,11 @@ func (m *Metrics) admission(request *admissionv1.AdmissionRequest, userType seed
 
 func (m *Metrics) failure(path string, status int) {
 	m.failures.WithLabelValues(path, strconv.Itoa(status)).Inc()
+}
+
+// Rejected records an object that one of the other webhooks refuses, with the labels of the reference implementation.
+func (m *Metrics) Rejected(request *admissionv1.AdmissionRequest, reason string) {
+	m.rejected.WithLabelValues(string(request.Operation), request.Kind.Kind, request.Namespace, reason).Inc()
 }
 
 func (m *Metrics) handler() http.Handler {

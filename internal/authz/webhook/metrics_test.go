@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	admissionv1 "k8s.io/api/admission/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apiserver/pkg/authorization/authorizer"
 
 	"github.com/gardenlite/gardenlite/internal/authz/graph"
@@ -31,6 +33,8 @@ func TestMetrics(t *testing.T) {
 	s.post(AuthorizationPath, strings.Replace(exampleReview, `"shoots"`, `"made up"`, 1))
 	s.post(AuthorizationPath, `{}`)
 	s.post(RestrictionPath, exampleAdmission)
+	metrics.Rejected(&admissionv1.AdmissionRequest{Operation: admissionv1.Create, Kind: metav1.GroupVersionKind{Kind: "Secret"},
+		Namespace: "garden-dev"}, "Size Exceeded")
 	_, answer := s.get(MetricsPath)
 	const prefix = "gardener_admission_controller_"
 	for _, want := range []string{
@@ -42,6 +46,7 @@ func TestMetrics(t *testing.T) {
 		prefix + `seed_restriction_decisions_total{decision="allow",operation="CREATE",resource="secrets",userType="gardenlet"} 1`,
 		prefix + `webhook_failed_requests_total{code="400",path="` + AuthorizationPath + `"} 1`,
 		prefix + `seed_authorizer_graph_synced 1`,
+		prefix + `rejected_resources_total{kind="Secret",namespace="garden-dev",operation="CREATE",reason="Size Exceeded"} 1`,
 	} {
 		if !strings.Contains(answer, want+"\n") {
 			t.Errorf("metrics lack %s", want)

@@ -4,8 +4,13 @@ import (
 	"context"
 	"time"
 
+	corev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
+	operationsv1alpha1 "github.com/gardener/gardener/pkg/apis/operations/v1alpha1"
+	seedmanagementv1alpha1 "github.com/gardener/gardener/pkg/apis/seedmanagement/v1alpha1"
 	authorizationv1 "k8s.io/api/authorization/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/utils/lru"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
@@ -50,10 +55,22 @@ func (r *liveReader) Get(ctx context.Context, key client.ObjectKey, obj client.O
 	if err != nil {
 		return err
 	}
-	id := attributes.Group + "/" + attributes.Resource + "/" + key.String()
-	if _, known := r.readable.Get(id); !known {
-		if err := r.waitAllowed(ctx, attributes); err != nil {
+	limit := r.limit
+	if isOfOneSeed(obj) {
+		cached := obj.DeepCopyObject().(client.Object)
+		if err := r.client.Get(ctx, key, cached); apierrors.IsNotFound(err) {
+			limit = 0
+		} else if err != nil {
 			return err
+		}
+	}
+	notFound := apierrors.NewNotFound(schema.GroupResource{Group: attributes.Group, Resource: attributes.Resource}, key.Name)
+	id := attributes.Group + "/" + attributes.Resource + "/" + key.String()
+	if _, known := r.readable.Get(id); !known || limit == 0 {
+		if allowed, err := r.waitAllowed(ctx, attributes, limit); err != nil {
+			return err
+		} else if !allowed && isOfOneSeed(obj) {
+			return notFound
 		}
 	}
 	err = r.Reader.Get(ctx, key, obj, opts...)
@@ -62,7 +79,21 @@ func (r *liveReader) Get(ctx context.Context, key client.ObjectKey, obj client.O
 	} else {
 		r.readable.Remove(id)
 	}
+	if isOfOneSeed(obj) && apierrors.IsForbidden(err) {
+		return notFound
+	}
 	return err
+}
+
+// isOfOneSeed reports whether an object belongs to one seed. The gardenlet may read those of its own seed, so one that is forbidden
+// is not there, or not of this seed any more.
+func isOfOneSeed(obj client.Object) bool {
+	switch obj.(type) {
+	case *corev1beta1.Shoot, *corev1beta1.ControllerInstallation, *operationsv1alpha1.Bastion,
+		*seedmanagementv1alpha1.ManagedSeed, *seedmanagementv1alpha1.Gardenlet:
+		return true
+	}
+	return false
 }
 
 func (r *liveReader) attributes(key client.ObjectKey, obj client.Object) (*authorizationv1.ResourceAttributes, error) {
@@ -82,19 +113,19 @@ func (r *liveReader) attributes(key client.ObjectKey, obj client.Object) (*autho
 	return a, nil
 }
 
-// waitAllowed waits until the object may be read, or for a timeout: then the read fails with the reason.
-func (r *liveReader) waitAllowed(ctx context.Context, attributes *authorizationv1.ResourceAttributes) error {
+// waitAllowed waits until the object may be read, or for a timeout: then a read fails with the reason.
+func (r *liveReader) waitAllowed(ctx context.Context, attributes *authorizationv1.ResourceAttributes, limit time.Duration) (bool, error) {
 	for begin := time.Now(); ; {
 		review := &authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{ResourceAttributes: attributes}}
 		if err := r.client.Create(ctx, review); err != nil {
-			return err
+			return false, err
 		}
-		if review.Status.Allowed || time.Since(begin) >= r.limit {
-			return nil
+		if review.Status.Allowed || time.Since(begin) >= limit {
+			return review.Status.Allowed, nil
 		}
 		select {
 		case <-ctx.Done():
-			return ctx.Err()
+			return false, ctx.Err()
 		case <-time.After(accessInterval):
 		}
 	}

@@ -5,11 +5,14 @@ import (
 	"errors"
 	"testing"
 
+	corev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
 	authorizationv1 "k8s.io/api/authorization/v1"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
@@ -59,6 +62,8 @@ func TestLiveReader(t *testing.T) {
 		t.Errorf("asked %d times whether it may, read %d times", asked, read)
 	}
 
+	testOfOneSeed(t, scheme)
+
 	// A forbidden object is read anyway after the timeout, so that the API server gives the reason, and is checked again.
 	r = newLiveReader(garden, garden)
 	r.limit = 0
@@ -70,5 +75,45 @@ func TestLiveReader(t *testing.T) {
 	}
 	if asked != 2 || read != 2 {
 		t.Errorf("asked %d times whether it may, read %d times", asked, read)
+	}
+}
+
+// testOfOneSeed reads Shoots of this seed and of others: what is not of this seed is not there, and no request is refused.
+func testOfOneSeed(t *testing.T, scheme *runtime.Scheme) {
+	mapper := meta.NewDefaultRESTMapper(nil)
+	mapper.Add(corev1beta1.SchemeGroupVersion.WithKind("Shoot"), meta.RESTScopeNamespace)
+	shoot := func(name string) *corev1beta1.Shoot {
+		return &corev1beta1.Shoot{ObjectMeta: metav1.ObjectMeta{Namespace: "garden-dev", Name: name}}
+	}
+	forbidden := 0
+	allowed := func(name string) bool { return name == "own" || name == "new" }
+	live := fake.NewClientBuilder().WithScheme(scheme).WithObjects(shoot("own"), shoot("new"), shoot("other"), shoot("moved")).
+		WithInterceptorFuncs(interceptor.Funcs{
+			Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
+				if !allowed(key.Name) {
+					forbidden++
+					return apierrors.NewForbidden(schema.GroupResource{Resource: "shoots"}, key.Name, errors.New("no path"))
+				}
+				return c.Get(ctx, key, obj, opts...)
+			},
+		}).Build()
+	cache := fake.NewClientBuilder().WithScheme(scheme).WithRESTMapper(mapper).WithObjects(shoot("own"), shoot("moved")).
+		WithInterceptorFuncs(interceptor.Funcs{
+			Create: func(_ context.Context, _ client.WithWatch, obj client.Object, _ ...client.CreateOption) error {
+				review := obj.(*authorizationv1.SelfSubjectAccessReview)
+				review.Status.Allowed = allowed(review.Spec.ResourceAttributes.Name) || review.Spec.ResourceAttributes.Name == "moved"
+				return nil
+			},
+		}).Build()
+	r := newLiveReader(live, cache)
+	for name, want := range map[string]struct{ found, asks bool }{
+		"own": {true, false}, "new": {true, false}, "other": {false, false}, "gone": {false, false},
+		"moved": {false, true}, // at this moment
+	} {
+		forbidden = 0
+		err := r.Get(t.Context(), client.ObjectKey{Namespace: "garden-dev", Name: name}, &corev1beta1.Shoot{})
+		if (err == nil) != want.found || err != nil && !apierrors.IsNotFound(err) || (forbidden > 0) != want.asks {
+			t.Errorf("%s: %v, %d requests are refused", name, err, forbidden)
+		}
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"sync"
 	"testing"
 
+	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -250,4 +251,94 @@ func TestRolesForInstalls(t *testing.T) {
 			t.Errorf("%s %s: %s", verb, clusterInstall, answer)
 		}
 	}
+}
+
+// TestStacksWriteNothingOfTheLandscape: a stack has all Secrets and ConfigMaps, but those that are an identity or the
+// landscape's own.
+func TestStacksWriteNothingOfTheLandscape(t *testing.T) {
+	t.Parallel()
+	const own, other, project = "bounded", "bounded-other", "bounded-project"
+	for _, namespace := range []string{own, other} {
+		shared.namespace(t, namespace)
+	}
+	_, err := shared.kube.CoreV1().Namespaces().Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{
+		Name: project, Labels: map[string]string{"project.gardener.cloud/name": "bounded"}}}, created)
+	must(t, err)
+	shared.install(t, clusterInstall, own, "cluster",
+		shared.write(t, "bounded-cluster", bucketStack("cluster.bounded.example.org", "Cluster", "0.1")))
+	shared.install(t, namespaceInstall, own, "namespaced", shared.write(t, "bounded-namespaced", bucketStack(
+		"namespaced.bounded.example.org", "Namespaced", "0.1").replace(t, "install.yaml", "bucket-controller", "namespaced-controller")))
+	shared.ready(t, clusterInstall, own, "cluster", "0.1")
+	shared.ready(t, namespaceInstall, own, "namespaced", "0.1")
+	_, err = shared.kube.CoreV1().Secrets(project).Create(t.Context(), &corev1.Secret{ObjectMeta: metav1.ObjectMeta{
+		Name: "shoot.ssh-keypair", Labels: map[string]string{"gardener.cloud/role": "ssh-keypair"}}}, created)
+	must(t, err)
+	const bootstrap = `{"type": "bootstrap.kubernetes.io/token", "metadata": {"name": "bootstrap-token-abcdef"}, "stringData": {
+  "token-id": "abcdef", "token-secret": "0123456789abcdef", "usage-bootstrap-authentication": "true",
+  "description": "A bootstrap token for the Gardenlet \"garden/local\"."}}`
+	named := func(name, more string) string { return `{"metadata": {"name": "` + name + `"` + more + `}}` }
+	users := map[string]*suite.User{"cluster": nil, "namespaced": nil}
+	for name := range users {
+		users[name] = suite.TokenUser(t, shared.kube, shared.admin, own, name)
+		eventually(t, suite.Timeout, func(ctx context.Context) error { // until the authorizer has the role
+			answer, err := users[name].Send(ctx, http.MethodGet, "/api/v1/namespaces/"+own+"/secrets", nil, false, true)
+			if err == nil && !answer.OK() {
+				err = fmt.Errorf("listing Secrets: %s", answer)
+			}
+			return err
+		})
+	}
+	for _, test := range []struct {
+		user, method, path, body string
+		says                     string // empty if it is allowed
+	}{
+		{"cluster", http.MethodPost, "kube-system/secrets", bootstrap, "namespaces of the landscape"},
+		{"cluster", http.MethodPost, own + "/secrets", bootstrap, "no Secret of this type"},
+		{"namespaced", http.MethodPost, own + "/secrets", bootstrap, "no Secret of this type"},
+		{"cluster", http.MethodPost, "garden/secrets", named("s", ""), "namespaces of the landscape"},
+		{"cluster", http.MethodPost, "kube-public/configmaps", named("cluster-info", ""), "namespaces of the landscape"},
+		{"cluster", http.MethodPost, "gardener-system-public/configmaps", named("s", ""), "namespaces of the landscape"},
+		{"cluster", http.MethodDelete, "kube-system/configmaps/extension-apiserver-authentication", "", "namespaces of the landscape"},
+		{"cluster", http.MethodPut, "kube-system/configmaps/extension-apiserver-authentication",
+			named("extension-apiserver-authentication", ""), "namespaces of the landscape"},
+		{"cluster", http.MethodPut, other + "/configmaps/kube-root-ca.crt", named("kube-root-ca.crt", ""), "for objects of the landscape"},
+		{"namespaced", http.MethodPut, own + "/configmaps/kube-root-ca.crt", named("kube-root-ca.crt", ""), "for objects of the landscape"},
+		{"cluster", http.MethodPost, project + "/secrets", named("future.ssh-keypair", ""), "for objects of the landscape"},
+		{"cluster", http.MethodDelete, project + "/secrets/shoot.ssh-keypair", "", "labels or annotations of Gardener"},
+		{"cluster", http.MethodPut, project + "/secrets/shoot.ssh-keypair", named("shoot.ssh-keypair", ""), "labels or annotations of Gardener"},
+		{"namespaced", http.MethodPost, own + "/secrets",
+			named("s", `, "labels": {"security.gardener.cloud/purpose": "workload-identity-token-requestor"}`), "labels or annotations of Gardener"},
+
+		{"cluster", http.MethodPost, other + "/secrets", named("plain", `, "annotations": {"kubectl.kubernetes.io/x": "y"}`), ""},
+		{"cluster", http.MethodPost, other + "/secrets", `{"metadata": {"generateName": "s-"}, "type": "connection.example.org/v1"}`, ""},
+		{"cluster", http.MethodPost, project + "/configmaps", named("settings", ""), ""},
+		{"cluster", http.MethodPost, other + "/secrets", named("a.ssh-keypair", ""), ""},
+		{"namespaced", http.MethodPost, own + "/configmaps", named("plain", ""), ""},
+	} {
+		answer, err := users[test.user].Send(t.Context(), test.method, "/api/v1/namespaces/"+test.path+"?dryRun=All",
+			strings.NewReader(test.body), false, true)
+		must(t, err)
+		refused := answer.Code == http.StatusForbidden && strings.Contains(answer.Message, test.says)
+		if test.says == "" && !answer.OK() || test.says != "" && !refused {
+			t.Errorf("%s: %s %s %s: %s; it should say %q", test.user, test.method, test.path, test.body, answer, test.says)
+		}
+	}
+
+	// Another ServiceAccount with all rights is no stack.
+	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: "administrator", Namespace: own}}
+	_, err = shared.kube.CoreV1().ServiceAccounts(own).Create(t.Context(), account, created)
+	must(t, err)
+	_, err = shared.kube.RbacV1().ClusterRoleBindings().Create(t.Context(), &rbacv1.ClusterRoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Name: "bounded-administrator"}, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole",
+			Name: "cluster-admin"}, Subjects: []rbacv1.Subject{{Kind: "ServiceAccount", Namespace: own, Name: account.Name}}}, created)
+	must(t, err)
+	administrator := suite.TokenUser(t, shared.kube, shared.admin, own, account.Name)
+	eventually(t, suite.Timeout, func(ctx context.Context) error {
+		answer, err := administrator.Send(ctx, http.MethodPost, "/api/v1/namespaces/kube-system/secrets?dryRun=All",
+			strings.NewReader(bootstrap), false, true)
+		if err == nil && !answer.OK() {
+			err = fmt.Errorf("the administrator's bootstrap token: %s", answer)
+		}
+		return err
+	})
 }

@@ -42,6 +42,7 @@ func hostile(t *testing.T) map[string]struct {
 		"large file":              {valid.with("resources/ui-schema.yaml", strings.Repeat("#", 2<<20)), "1048576"},
 		"CRD of core":             {group("apps"), "groups without a dot"},
 		"CRD of Kubernetes":       {group("rbac.authorization.k8s.io"), "k8s.io"},
+		"CRD of KWOK":             {group("kwok.x-k8s.io"), "x-k8s.io"},
 		"CRD of Gardener":         {group("core.gardener.cloud"), "gardener.cloud"},
 		"CRD of stacks":           {group("stacks.crossplane.io"), "stacks.crossplane.io"},
 		"CRD of another stack":    {group("taken.example.org"), "is of the group of another stack"},

@@ -89,6 +89,18 @@ subjects: [{kind: ServiceAccount, namespace: default, name: s}]`, "ServiceAccoun
 			definition("batch.k8s.io", "Namespaced"), "not one of a stack"},
 		"a CRD of Gardener": {"apiextensions.k8s.io/v1/customresourcedefinitions",
 			definition("core.gardener.cloud", "Namespaced"), "not one of a stack"},
+		"a CRD of KWOK": {"apiextensions.k8s.io/v1/customresourcedefinitions",
+			definition("kwok.x-k8s.io", "Namespaced"), "not one of a stack"},
+		"a CRD of a group like Kubernetes'": {"apiextensions.k8s.io/v1/customresourcedefinitions",
+			definition("my-k8s.io", "Namespaced"), "not one of a stack"},
+		"a CRD of machine-controller-manager": {"apiextensions.k8s.io/v1/customresourcedefinitions",
+			definition("machine.sapcloud.io", "Namespaced"), "not one of a stack"},
+		"a CRD of gardenlite": {"apiextensions.k8s.io/v1/customresourcedefinitions",
+			definition("gardenlite.dev", "Namespaced"), "not one of a stack"},
+		"a role with Stages": {"rbac.authorization.k8s.io/v1/roles", `
+kind: Role
+metadata: {name: s, namespace: privileges, LABELS}
+rules: [{apiGroups: [kwok.x-k8s.io], resources: [stages], verbs: [create]}]`, "custom resources only"},
 		"a cluster-scoped CRD": {"apiextensions.k8s.io/v1/customresourcedefinitions",
 			definition("privileges.example.org", "Cluster"), "namespaced"},
 		"a CRD that it does not manage": {"apiextensions.k8s.io/v1/customresourcedefinitions",

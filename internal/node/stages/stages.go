@@ -37,6 +37,9 @@ func New(all []v1alpha1.Stage) (*Player, error) {
 	p := &Player{}
 	var failures []error
 	for i := range all {
+		if all[i].Namespace != "" { // of a CRD that is not KWOK's: who writes in one namespace would rule the Pods of all
+			continue
+		}
 		if ref := all[i].Spec.ResourceRef; ref.Kind != "Pod" || ref.APIGroup != "v1" && ref.APIGroup != "" {
 			continue
 		}

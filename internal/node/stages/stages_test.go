@@ -102,6 +102,22 @@ containerStatuses:
 	}
 }
 
+// TestStageInNamespace checks that objects of a namespaced CRD with the name of KWOK's do not count.
+func TestStageInNamespace(t *testing.T) {
+	s := v1alpha1.Stage{ObjectMeta: metav1.ObjectMeta{Name: "x"}, Spec: v1alpha1.StageSpec{
+		ResourceRef: v1alpha1.StageResourceRef{Kind: "Pod"}, Selector: &v1alpha1.StageSelector{MatchLabels: map[string]string{"chaos": "true"}}}}
+	for namespace, want := range map[string]bool{"": true, "default": false} {
+		s.Namespace = namespace
+		p, err := New([]v1alpha1.Stage{s})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if next, err := p.Next(t.Context(), pod(), now); (next != nil) != want || err != nil {
+			t.Errorf("in the namespace %q: next is %v, %v", namespace, next, err)
+		}
+	}
+}
+
 // TestHostileTemplates checks that a template cannot read data of this process, or exhaust its time or memory.
 func TestHostileTemplates(t *testing.T) {
 	if os.Setenv("SECRET_OF_THE_USER", "x") != nil {

@@ -257,7 +257,7 @@ func checkKeys(value any) error {
 	}
 	for _, key := range slices.Sorted(maps.Keys(object)) {
 		domain, _, _ := strings.Cut(key, "/")
-		if !strings.HasPrefix(key, commonLabels) && domainOf(domain, append([]string{"gardenlite.dev"}, reservedGroups...)) != "" {
+		if !strings.HasPrefix(key, commonLabels) && domainOf(domain, reservedGroups) != "" {
 			return fmt.Errorf("the key %q has a meaning of its own", shorten(key))
 		}
 	}

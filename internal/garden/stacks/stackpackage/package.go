@@ -199,9 +199,10 @@ func (p *Package) readDependencies() error {
 	return nil
 }
 
-// reservedGroups are the API groups of Kubernetes, Gardener and the Stack Manager; their subdomains are reserved as
-// well.
-var reservedGroups = []string{"k8s.io", "kubernetes.io", "gardener.cloud", "stacks.crossplane.io"}
+// reservedGroups are the API groups of Kubernetes, of Gardener and of what else runs in a landscape; their subdomains are
+// reserved as well, and so are all groups that end in k8s.io. The policies of the Stack Manager have them, too.
+var reservedGroups = []string{"k8s.io", "x-k8s.io", "kubernetes.io", "gardener.cloud", "gardenlite.dev", "stacks.crossplane.io",
+	"sapcloud.io", "coreos.com"}
 
 // checkCRDName refuses names and groups that a custom resource of a stack cannot have.
 func checkCRDName(plural, group string) error {
@@ -215,6 +216,9 @@ func checkCRDName(plural, group string) error {
 	}
 	if reserved := domainOf(group, reservedGroups); reserved != "" {
 		return fmt.Errorf("%s and the groups below it are not those of a stack", reserved)
+	}
+	if strings.HasSuffix(group, "k8s.io") {
+		return errors.New("groups that end in k8s.io are not those of a stack")
 	}
 	return nil
 }

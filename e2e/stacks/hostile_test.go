@@ -3,12 +3,16 @@ package stacks
 import (
 	"fmt"
 	"maps"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/gardenlite/gardenlite/e2e/internal/suite"
 )
 
 // hostile returns packages that ask for more than a stack is given, and why they are refused.
@@ -95,6 +99,30 @@ func TestHostilePackages(t *testing.T) {
 			shared.exists(t, append(objectsOf(namespaceInstall, "hostile", install), place{crdResource, "", "buckets.hostile.example.org"}), false)
 			shared.uninstall(t, namespaceInstall, "hostile", install)
 		})
+	}
+}
+
+// TestPlacesOfOthers: no stack is installed where ServiceAccounts are those of other parts of the landscape, or with a name that
+// they know. The command says so before it creates the namespace.
+func TestPlacesOfOthers(t *testing.T) {
+	t.Parallel()
+	shared.namespace(t, "places")
+	reference := shared.write(t, "places", bucketStack("places.example.org", "Namespaced", "0.1"))
+	for _, p := range []struct{ namespace, name string }{{"garden", "places"}, {"gardener-system-public", "places"}, {"kube-system", "places"},
+		{"places", "extension-x"}, {"places", "default"}} {
+		shared.install(t, namespaceInstall, p.namespace, p.name, reference)
+		shared.becomes(t, namespaceInstall, p.namespace, p.name, "Synced", "False", "choose another one")
+		shared.exists(t, []place{{stacks, p.namespace, p.name}, {rbacResource("roles"), p.namespace, p.name}}, false)
+		shared.uninstall(t, namespaceInstall, p.namespace, p.name)
+	}
+	folder := filepath.Join(t.TempDir(), "package")
+	bucketStack("places.example.org", "Cluster", "0.1").writeTo(t, folder)
+	r := suite.Gardenlite(t, shared.dir, "stack", "install", folder, "-n", "seed-places", "--as", "extension-x")
+	if r.Code == 0 || !strings.Contains(r.Stderr, "no stack can be installed in the namespace seed-places") {
+		t.Errorf("exit status %d, errors %q", r.Code, r.Stderr)
+	}
+	if _, err := shared.kube.CoreV1().Namespaces().Get(t.Context(), "seed-places", metav1.GetOptions{}); !apierrors.IsNotFound(err) {
+		t.Errorf("there is the namespace: %v", err)
 	}
 }
 

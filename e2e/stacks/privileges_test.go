@@ -81,6 +81,23 @@ subjects: [{kind: ServiceAccount, namespace: default, name: s}]`, "ServiceAccoun
 			"the stack's ServiceAccount"},
 		"a controller in kube-system": {"apps/v1/deployments", deployment("kube-system", "serviceAccountName: s"),
 			"namespaces of Kubernetes"},
+		"a controller in the garden": {"apps/v1/deployments", deployment("garden", "serviceAccountName: s"),
+			"namespaces of Kubernetes and the landscape"},
+		"a role in a namespace of Gardener's": {"rbac.authorization.k8s.io/v1/roles", `
+kind: Role
+metadata: {name: s, namespace: gardener-system-public, LABELS}
+rules: []`, "namespaces of Kubernetes and the landscape"},
+		"a binding for an extension": {"rbac.authorization.k8s.io/v1/clusterrolebindings", `
+kind: ClusterRoleBinding
+metadata: {name: "stack:seed-local:s", LABELS}
+roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: "stack:seed-local:s"}
+subjects: [{kind: ServiceAccount, namespace: seed-local, name: s}]`, "namespaces of Kubernetes and the landscape"},
+		"a ServiceAccount in the garden": {"/v1/serviceaccounts", `
+kind: ServiceAccount
+metadata: {name: s, namespace: garden, LABELS}`, "namespaces of Kubernetes and the landscape"},
+		"an extension's ServiceAccount": {"/v1/serviceaccounts", `
+kind: ServiceAccount
+metadata: {name: extension-x, namespace: privileges, labels: {stacks.crossplane.io/stack: extension-x}}`, "a meaning for another part"},
 		"a controller on its node": {"apps/v1/deployments",
 			deployment("privileges", "serviceAccountName: s\n      hostNetwork: true"), "no access to its node"},
 		"a controller with a hostPath": {"apps/v1/deployments",

@@ -153,8 +153,12 @@ const (
 	Unchanged Change = "unchanged"
 )
 
-// Install creates the namespace and an install of the package, or changes the package of an existing install.
+// Install creates the namespace and an install of the package, or changes the package of an existing install. It
+// creates nothing where no stack can be installed.
 func (c *Client) Install(ctx context.Context, p Package, key client.ObjectKey) (v1alpha1.Install, Change, error) {
+	if err := v1alpha1.CheckPlace(key.Namespace, key.Name); err != nil {
+		return nil, "", err
+	}
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: key.Namespace}}
 	if err := c.Create(ctx, namespace); err != nil && !apierrors.IsAlreadyExists(err) {
 		return nil, "", err

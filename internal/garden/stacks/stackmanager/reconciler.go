@@ -14,7 +14,6 @@ import (
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/client-go/metadata"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
@@ -206,17 +205,11 @@ func controllerRef(stack *v1alpha1.Stack) *corev1.ObjectReference {
 	return nil
 }
 
-// reservedNamespaces contain ServiceAccounts of the cluster itself.
-var reservedNamespaces = []string{metav1.NamespaceSystem, metav1.NamespacePublic, corev1.NamespaceNodeLease}
-
 // install performs the missing steps of an installation. The process may end after each of them.
 func (r *Reconciler) install(ctx context.Context, install v1alpha1.Install) (ready v1alpha1.Condition, warnings []string, err error) {
 	key := client.ObjectKeyFromObject(install)
-	if problems := validation.IsDNS1123Label(key.Name); len(problems) > 0 {
-		return ready, nil, refuse("the name %s cannot be that of a stack: %s", key.Name, strings.Join(problems, "; "))
-	}
-	if slices.Contains(reservedNamespaces, key.Namespace) {
-		return ready, nil, refuse("no stack can be installed in the namespace %s", key.Namespace)
+	if err := v1alpha1.CheckPlace(key.Namespace, key.Name); err != nil {
+		return ready, nil, refusal{err}
 	}
 	spec := install.Request()
 	if spec.Package == "" {

@@ -64,6 +64,11 @@ func podAttempts(at target) (all []podAttempt) {
 		{name: "LD_PRELOAD", change: environment("LD_PRELOAD", "/evil.so"), never: "evil"},
 		{name: "PATH", change: environment("PATH", "/evil"), never: "evil"},
 		{name: "HOME", change: environment("HOME", "/evil"), never: "evil"},
+		{name: "KUBECONFIG of the landscape", change: environment("KUBECONFIG", "../../../../../kubeconfig"), never: "KUBECONFIG=../"},
+		{name: "KUBECONFIG beyond a mount", never: "/v/..", change: func(spec *corev1.PodSpec) {
+			volumeOf(empty, corev1.VolumeMount{MountPath: "/v"})(spec)
+			environment("KUBECONFIG", "/v/../../../../../kubeconfig")(spec)
+		}},
 		{name: "variables of a ConfigMap", never: "evil.so", change: func(spec *corev1.PodSpec) {
 			spec.Containers[0].EnvFrom = []corev1.EnvFromSource{{ConfigMapRef: &corev1.ConfigMapEnvSource{LocalObjectReference: evil}}}
 		}},

@@ -174,12 +174,18 @@ func (r *Runner) writePID(pid int) error {
 	return fsutil.WriteFile(r.pidFile(pid), []byte(started), 0o600)
 }
 
-// EndLeftovers ends the processes that a Runner in a folder has left behind. No Runner may run in it.
+// EndLeftovers ends the processes that a Runner in a folder has left behind, and removes their working directories. No
+// Runner may run in it.
 func EndLeftovers(dir string, log logr.Logger) error {
 	if _, err := os.Stat(filepath.Join(dir, pidsFolder)); errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
-	return (&Runner{cfg: Config{Dir: dir, Log: log}}).endLeftovers()
+	r := &Runner{cfg: Config{Dir: dir, Log: log}}
+	if err := r.endLeftovers(); err != nil {
+		return err
+	}
+	r.removeWork()
+	return nil
 }
 
 // endLeftovers kills the recorded processes that still run, and what the processes of Pods have started.

@@ -62,7 +62,12 @@ func (c *container) command(ctx context.Context) (command, error) {
 	if err := os.MkdirAll(temporary, 0o700); err != nil {
 		return command{}, fmt.Errorf("making the container's folder: %w", err)
 	}
+	dir, err := c.pod.runner.workDir(c.pod.UID(), c.spec.Name)
+	if err != nil {
+		return command{}, fmt.Errorf("making the container's working directory: %w", err)
+	}
 	environment := []string{"PATH=" + searchPath, "HOME=" + home, "TMPDIR=" + temporary, "HOSTNAME=" + c.pod.latest().Name}
+	variables = c.checkKubeconfig(mounts, variables)
 	identity, err := c.identity(mounts, variables)
 	if err != nil {
 		return command{}, err
@@ -90,7 +95,7 @@ func (c *container) command(ctx context.Context) (command, error) {
 		}
 		args = append(args, arg)
 	}
-	return command{program: c.image.Program, args: args, env: environment, dir: mounts.folder(c.spec.WorkingDir, home)}, nil
+	return command{program: c.image.Program, args: args, env: environment, dir: mounts.folder(c.spec.WorkingDir, dir)}, nil
 }
 
 // variables returns the container's own environment variables in order; the last of several with one name counts.
@@ -252,6 +257,25 @@ func (c *container) field(path string) (string, error) {
 	return fieldpath.ExtractFieldPathAsString(pod, path)
 }
 
+// checkKubeconfig leaves out the variable KUBECONFIG if it names a file that is not in the container's mounts. Other files
+// of this machine have identities that are not the Pod's to choose: the landscape's administrator, for example.
+func (c *container) checkKubeconfig(mounts mounts, variables []corev1.EnvVar) []corev1.EnvVar {
+	i := slices.IndexFunc(variables, isKubeconfig)
+	if i < 0 {
+		return variables
+	}
+	files := filepath.SplitList(variables[i].Value)
+	if len(files) > 0 && !slices.ContainsFunc(files, func(file string) bool { return !mounts.have(file) }) {
+		return variables
+	}
+	c.event(corev1.EventTypeWarning, "KubeconfigIgnored", fmt.Sprintf(
+		"The variable %s of container %s is ignored: it must name files in the container's volume mounts",
+		clientcmd.RecommendedConfigPathEnvVar, c.spec.Name))
+	return slices.Delete(variables, i, i+1)
+}
+
+func isKubeconfig(v corev1.EnvVar) bool { return v.Name == clientcmd.RecommendedConfigPathEnvVar }
+
 // identity returns the variables with which the process finds the API server, and authenticates as the Pod's
 // ServiceAccount if the Pod has a token.
 func (c *container) identity(mounts mounts, own []corev1.EnvVar) ([]string, error) {
@@ -261,7 +285,7 @@ func (c *container) identity(mounts mounts, own []corev1.EnvVar) ([]string, erro
 	}
 	environment := []string{"KUBERNETES_SERVICE_HOST=" + server.Hostname(), "KUBERNETES_SERVICE_PORT=" + server.Port()}
 	folder, ok := mounts.exact(serviceAccountPath)
-	if !ok || slices.ContainsFunc(own, func(v corev1.EnvVar) bool { return v.Name == clientcmd.RecommendedConfigPathEnvVar }) {
+	if !ok || slices.ContainsFunc(own, isKubeconfig) {
 		return environment, nil
 	}
 	config := clientcmdapi.NewConfig()

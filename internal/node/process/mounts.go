@@ -8,6 +8,7 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -82,18 +83,44 @@ func (m mounts) exact(at string) (string, bool) {
 	return m[i].folder, true
 }
 
-// folder returns the folder on this machine for a folder of the container; home if it is in no volume.
-func (m mounts) folder(in, home string) string {
+// find returns the mount with a path of the container, and the rest of the path in it: empty, or with a leading slash.
+func (m mounts) find(in string) (found mount, rest string, ok bool) {
 	for _, m := range m {
-		if rest, ok := strings.CutPrefix(path.Clean(in), m.in); ok && (rest == "" || rest[0] == '/') && filepath.IsLocal("."+rest) {
-			return filepath.Join(m.folder, filepath.FromSlash(rest))
+		rest, ok := strings.CutPrefix(path.Clean(in), m.in)
+		if ok && (rest == "" || rest[0] == '/') && filepath.IsLocal("."+rest) {
+			return m, rest, true
 		}
 	}
-	return home
+	return mount{}, "", false
 }
 
-// rewrite replaces the mount paths in a text by the folders on this machine, but not in the middle of another path. It
-// subtracts the size of the result from what is left, and fails if that is too little: folders may be much longer than paths.
+// folder returns the folder on this machine for a folder of the container, and another one if it is in no volume.
+func (m mounts) folder(in, other string) string {
+	if found, rest, ok := m.find(in); ok {
+		return filepath.Join(found.folder, filepath.FromSlash(rest))
+	}
+	return other
+}
+
+// have reports whether a path of the container is in one of its mounts, and does not lead out of it by a symbolic link.
+// There need not be a file.
+func (m mounts) have(file string) bool {
+	found, rest, ok := m.find(file)
+	if !ok || rest == "" {
+		return ok
+	}
+	root, err := os.OpenRoot(found.folder)
+	if err != nil {
+		return false
+	}
+	defer root.Close()
+	_, err = root.Stat(filepath.FromSlash(rest[1:]))
+	return err == nil || errors.Is(err, fs.ErrNotExist)
+}
+
+// rewrite replaces the mount paths in a text by the folders on this machine, but not in the middle of another path, or
+// where .. follows: the landscape's own files are in the folders above. It subtracts the size of the result from what
+// is left, and fails if that is too little: folders may be much longer than paths.
 func (m mounts) rewrite(text string, left *int) (string, error) {
 	var out strings.Builder
 	for i := 0; i < len(text); {
@@ -101,7 +128,7 @@ func (m mounts) rewrite(text string, left *int) (string, error) {
 			break
 		}
 		found := slices.IndexFunc(m, func(m mount) bool { return hasPathAt(text, i, m.in) })
-		if found < 0 {
+		if found < 0 || leadsUpwards(text[i+len(m[found].in):]) {
 			out.WriteByte(text[i])
 			i++
 			continue
@@ -122,6 +149,15 @@ func hasPathAt(text string, at int, path string) bool {
 	}
 	end := at + len(path)
 	return end == len(text) || text[end] == '/' || !isPathByte(text[end])
+}
+
+// upwards matches a path element that leads to the folder above.
+var upwards = regexp.MustCompile(`/\.\.($|[^A-Za-z0-9._-])`)
+
+// leadsUpwards reports whether a text that follows a path may lead upwards from it. Where a path ends is not known.
+func leadsUpwards(text string) bool {
+	line, _, _ := strings.Cut(text, "\n")
+	return upwards.MatchString(line)
 }
 
 func isPathByte(b byte) bool {

@@ -1,10 +1,14 @@
 package process
 
 import (
+	"errors"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+
+	corev1 "k8s.io/api/core/v1"
 )
 
 // Paths of volumes are rewritten where they stand as paths.
@@ -23,6 +27,16 @@ func TestRewrite(t *testing.T) {
 		"/etc/config/a:/etc/config/b,/other": "/pod/v1/a:/pod/v1/b,/other",
 		"tokenFile: \"/etc/config/token\"\n": "tokenFile: \"/pod/v1/token\"\n",
 		"":                                   "",
+		// What leads upwards would reach the landscape's files.
+		"--kubeconfig=/etc/config/../../../kubeconfig": "--kubeconfig=/etc/config/../../../kubeconfig",
+		"/etc/config/..":                   "/etc/config/..",
+		"/etc/config/sub/../../../x":       "/etc/config/sub/../../../x",
+		"/etc/config/a b/../../../../x":    "/etc/config/a b/../../../../x",
+		"/etc/config/é/../../x":            "/etc/config/é/../../x",
+		"\"/etc/config/..\"":               "\"/etc/config/..\"",
+		"/etc/config/..data/x":             "/pod/v1/..data/x",
+		"/etc/config/...":                  "/pod/v1/...",
+		"a: /etc/config/x\nb: /other/../y": "a: /pod/v1/x\nb: /other/../y",
 	} {
 		left := len(want)
 		if got, err := m.rewrite(text, &left); got != want || err != nil || left != 0 {
@@ -49,6 +63,81 @@ func TestWorkingDir(t *testing.T) {
 			t.Errorf("%q is %q, want %q", in, got, want)
 		}
 	}
+}
+
+// TestKubeconfigOfPod checks that a Pod chooses the identity of its process only with files in its mounts.
+func TestKubeconfigOfPod(t *testing.T) {
+	volume, outside := t.TempDir(), t.TempDir()
+	for _, file := range []string{filepath.Join(volume, "own"), filepath.Join(outside, "kubeconfig")} {
+		if err := os.WriteFile(file, nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for link, to := range map[string]string{"out": filepath.Join(outside, "kubeconfig"), "up": "..", "in": "own"} {
+		if err := os.Symlink(to, filepath.Join(volume, link)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	m := mounts{{"/etc/app", volume}, {"/etc/file", filepath.Join(outside, "kubeconfig")}}
+	for value, counts := range map[string]bool{
+		"/etc/app/own": true, "/etc/app/later": true, "/etc/app/in": true, "/etc/app/a/../own": true, "/etc/file": true,
+		"/etc/app/own:/etc/app/in":                 true,
+		"../../../../../kubeconfig":                false,
+		"kubeconfig":                               false,
+		"/etc/app/../../kubeconfig":                false,
+		"/etc/app/out":                             false,
+		"/etc/app/up/kubeconfig":                   false,
+		"/etc/application":                         false,
+		filepath.Join(outside, "kubeconfig"):       false,
+		"/etc/app/own:../../../../../kubeconfig":   false,
+		"/etc/app/own::" + outside + "/kubeconfig": false,
+		"": false,
+	} {
+		events := []string{}
+		c := &container{spec: &corev1.Container{Name: "c"}, pod: &Pod{cfg: PodConfig{Event: func(_, reason, _, _ string) {
+			events = append(events, reason)
+		}}}}
+		left := c.checkKubeconfig(m, []corev1.EnvVar{{Name: "A", Value: "a"}, {Name: "KUBECONFIG", Value: value}})
+		if (len(left) == 2) != counts || left[0].Name != "A" || (len(events) == 0) != counts {
+			t.Errorf("KUBECONFIG=%s: %v, Events %v", value, left, events)
+		}
+	}
+}
+
+// TestWorkingDirOfProcess checks that no folder above the working directory of a process is the landscape's, and that the
+// directory is removed with the Pod, the Runner, and after a kill by the next Runner.
+func TestWorkingDirOfProcess(t *testing.T) {
+	t.Setenv("TMPDIR", t.TempDir())
+	w := newWorld(t, "pwd -P; echo > file; exit 0")
+	p := w.run(newPod("p", corev1.RestartPolicyNever))
+	<-p.Done()
+	dir := strings.TrimSpace(logOf(t, p, false))
+	for at := dir; at != "/"; at = filepath.Dir(at) {
+		if _, err := os.Stat(filepath.Join(at, podsFolder)); err == nil {
+			t.Errorf("the working directory is %s, below the Runner's %s", dir, at)
+		}
+	}
+	if _, err := os.Stat(filepath.Join(dir, "file")); err != nil {
+		t.Errorf("the file is not in the working directory: %v", err)
+	}
+	gone := func(what, dir string) {
+		t.Helper()
+		if _, err := os.Stat(dir); !errors.Is(err, fs.ErrNotExist) {
+			t.Errorf("%s: %s is still there: %v", what, dir, err)
+		}
+	}
+	if err := p.Remove(); err != nil {
+		t.Fatal(err)
+	}
+	gone("after the Pod", dir)
+	startWorld(t, w.cfg.Dir, "/bin/true")
+	gone("after a kill", w.work)
+	w = newWorld(t, "exit 0")
+	<-w.run(newPod("p", corev1.RestartPolicyNever)).Done()
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	gone("after the Runner", w.work)
 }
 
 // A subPath does not lead out of its volume, by itself or by a symbolic link that a process has made.

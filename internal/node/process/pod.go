@@ -2,6 +2,7 @@ package process
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"net/netip"
@@ -144,7 +145,9 @@ func (p *Pod) Stop(grace time.Duration) {
 func (p *Pod) Done() <-chan struct{} { return p.done }
 
 // Remove removes the Pod's files from this machine. Call it once the Pod has ended.
-func (p *Pod) Remove() error { return fsutil.RemoveAll(p.dir) }
+func (p *Pod) Remove() error {
+	return errors.Join(p.runner.removeWorkOf(p.UID()), fsutil.RemoveAll(p.dir))
+}
 
 // Statuses returns the statuses of the init containers and of the containers.
 func (p *Pod) Statuses() (init, main []corev1.ContainerStatus) {

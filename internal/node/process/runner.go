@@ -52,6 +52,8 @@ type Runner struct {
 
 	mu   sync.Mutex
 	pods map[*Pod]struct{}
+	// work has the working directories of containers; empty before the first one.
+	work string
 }
 
 // Start starts a Runner. Before it returns, it kills the processes that an earlier Runner has left behind.
@@ -66,6 +68,7 @@ func Start(cfg Config) (*Runner, error) {
 		return nil, err
 	}
 	r.removePods(func(node, _ string) bool { return node == "" }) // left of a removal that was interrupted
+	r.removeWork()
 	r.ctx, r.cancel = context.WithCancel(context.Background())
 	r.ended.Go(r.startProcesses)
 	r.ended.Go(r.measure)
@@ -79,6 +82,7 @@ func (r *Runner) Close() error {
 	}
 	r.cancel()
 	r.ended.Wait()
+	r.removeWork()
 	return nil
 }
 
@@ -175,6 +179,60 @@ func (p Process) key() string {
 }
 
 func (r *Runner) podDir(uid string) string { return filepath.Join(r.cfg.Dir, podsFolder, uid) }
+
+const (
+	// workFile has the path of the folder with the working directories of containers.
+	workFile = "work"
+	// workPrefix begins the name of that folder, which is in the temporary folder of this machine.
+	workPrefix = "gardenlite-work-"
+)
+
+// workDir makes the working directory of a container, which lasts as long as the Runner. It is not below the Runner's
+// own folder: a relative path would lead from there to the landscape's files, such as the administrator's kubeconfig.
+func (r *Runner) workDir(uid, container string) (string, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.work == "" {
+		work, err := os.MkdirTemp("", workPrefix)
+		if err != nil {
+			return "", err
+		}
+		if err := fsutil.WriteFile(filepath.Join(r.cfg.Dir, workFile), []byte(work), 0o600); err != nil {
+			return "", errors.Join(err, os.Remove(work))
+		}
+		r.work = work
+	}
+	dir := filepath.Join(r.work, uid, container)
+	return dir, os.MkdirAll(dir, 0o700)
+}
+
+// removeWorkOf removes the working directories of a Pod.
+func (r *Runner) removeWorkOf(uid string) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.work == "" {
+		return nil
+	}
+	return fsutil.RemoveAll(filepath.Join(r.work, uid))
+}
+
+// removeWork removes the working directories of this Runner, or of an earlier one that was killed.
+func (r *Runner) removeWork() {
+	file := filepath.Join(r.cfg.Dir, workFile)
+	work, err := os.ReadFile(file)
+	if errors.Is(err, fs.ErrNotExist) {
+		return
+	}
+	if err == nil && strings.HasPrefix(filepath.Base(string(work)), workPrefix) {
+		err = fsutil.RemoveAll(string(work))
+	}
+	if err == nil {
+		err = os.Remove(file)
+	}
+	if err != nil {
+		r.cfg.Log.Error(err, "Removing the working directories of containers")
+	}
+}
 
 // CleanUp removes the folders of Pods for which gone returns true. What cannot be removed is left for the next time.
 func (r *Runner) CleanUp(gone func(node, uid string) bool) {

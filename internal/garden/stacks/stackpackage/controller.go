@@ -47,8 +47,7 @@ var (
 		"env": fields{"name": nil, "value": nil, "valueFrom": fields{
 			"configMapKeyRef": keySelector, "secretKeyRef": keySelector, "fieldRef": fieldSelector,
 			"resourceFieldRef": fields{"containerName": nil, "resource": nil, "divisor": nil}}},
-		"envFrom": fields{
-			"prefix": nil, "configMapRef": fields{"name": nil, "optional": nil}, "secretRef": fields{"name": nil, "optional": nil}},
+		"envFrom":       refused("which variables it sets is known only later: name each of them in env"),
 		"volumeMounts":  fields{"name": nil, "mountPath": nil, "readOnly": nil, "subPath": nil},
 		"livenessProbe": probe, "readinessProbe": probe, "startupProbe": probe,
 		"terminationMessagePath": nil, "terminationMessagePolicy": nil,
@@ -159,6 +158,9 @@ func checkPod(name string, template *corev1.PodTemplateSpec) error {
 		}
 		if c.Image == "" {
 			return fmt.Errorf("the container %s has no image", c.Name)
+		}
+		if err := checkInput(&c); err != nil {
+			return fmt.Errorf("the container %s: %w", c.Name, err)
 		}
 	}
 	return nil

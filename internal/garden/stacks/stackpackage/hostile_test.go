@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -109,6 +110,81 @@ func TestRefusedDependencies(t *testing.T) {
 		"dependsOn with a space":          {dependsOn("buckets.example.org "), "group must be a DNS name"},
 		"dependsOn with a final dot":      {dependsOn("shoots.core.gardener.cloud."), "group must be a DNS name"},
 	})
+}
+
+// TestRefusedInput checks variables and arguments that name another identity than the Stack's, or files of the machine.
+func TestRefusedInput(t *testing.T) {
+	variable := func(name, value string) map[string]string {
+		return inController("env: [", fmt.Sprintf("env: [{name: %s, value: %q}, ", name, value))
+	}
+	variableFrom := func(name, from string) map[string]string {
+		return inController("env: [", fmt.Sprintf("env: [{name: %s, valueFrom: {%s: {name: c, key: k}}}, ", name, from))
+	}
+	arguments := func(args ...string) map[string]string {
+		return inContainer(`args: ["` + strings.Join(args, `", "`) + `"]`)
+	}
+	refusals := map[string]refusal{
+		"KUBECONFIG":                 {variable("KUBECONFIG", "../../../../../kubeconfig"), "the variable KUBECONFIG is not allowed"},
+		"KUBECONFIG of a volume":     {variable("KUBECONFIG", "/tmp/kubeconfig"), "the variable KUBECONFIG is not allowed"},
+		"KUBECONFIG of a Secret":     {variableFrom("KUBECONFIG", "secretKeyRef"), "the variable KUBECONFIG is not allowed"},
+		"another API server":         {variable("KUBERNETES_SERVICE_HOST", "example.org"), "KUBERNETES_SERVICE_HOST is not allowed"},
+		"home directory":             {variable("HOME", "/root"), "the variable HOME is not allowed"},
+		"XDG_CONFIG_HOME":            {variable("XDG_CONFIG_HOME", "x"), "XDG_CONFIG_HOME is not allowed"},
+		"credentials of the user":    {variable("AWS_SHARED_CREDENTIALS_FILE", "/home/me/.aws/credentials"), "names /home/me/.aws/credentials"},
+		"folder of the user":         {variable("DOCKER_CONFIG", "/root"), "names /root"},
+		"home directory in a value":  {variable("A", "~/.kube/config"), "by .., a home directory or file:"},
+		"another's home directory":   {variable("A", "x:~root/.kube/config"), "by .., a home directory or file:"},
+		"file upwards":               {variable("A", "a/../../x"), "by .., a home directory or file:"},
+		"file upwards from a volume": {variable("A", "/tmp/../../x"), "by .., a home directory or file:"},
+		"one of several files":       {variable("A", "/tmp/a:/etc/passwd"), "names /etc/passwd"},
+		"file URL":                   {variable("A", "file:///etc/passwd"), "by .., a home directory or file:"},
+		"parts of a path": {inController("env: [", `env: [{name: A, value: "."}, {name: B, value: "$(A)./x"}, `),
+			"the variable B is not allowed"},
+		"parts of a path in arguments": {inController("env: [", `args: ["--config=$(A)$(A)/x"]`+"\n        env: [{name: A, value: .}, "),
+			"by .., a home directory or file:"},
+		"growing variables": {inController("env: [", "env: [{name: A0, value: "+strings.Repeat("x", 1000)+"}, "+
+			strings.Join(slices.Collect(func(yield func(string) bool) {
+				for i := range 20 {
+					if !yield(fmt.Sprintf("{name: A%d, value: $(A%d)$(A%d)}", i+1, i, i)) {
+						return
+					}
+				}
+			}), ", ")+", "), "more than 131072 bytes"},
+		"file of a ConfigMap": {variableFrom("AWS_CONFIG_FILE", "configMapKeyRef"), "the variable AWS_CONFIG_FILE names a file"},
+		"annotation of the Pod": {inController("env: [", "env: [{name: A, valueFrom: {fieldRef: {fieldPath: \"metadata.annotations['a']\"}}}, "),
+			"not an annotation"},
+		"envFrom":               {inContainer("envFrom: [{configMapRef: {name: c}}]"), "name each of them in env"},
+		"kubeconfig":            {arguments("--kubeconfig=../../../../../kubeconfig"), "the identity of its Stack"},
+		"kubeconfig apart":      {arguments("--kubeconfig", "k"), "the identity of its Stack"},
+		"kubeconfig with one -": {arguments("-kubeconfig", "k"), "the identity of its Stack"},
+		"another kubeconfig":    {arguments("--authorization-kubeconfig=k"), "the identity of its Stack"},
+		"master":                {arguments("--master=https://example.org"), "the identity of its Stack"},
+		"impersonation":         {arguments("--as=system:admin"), "the identity of its Stack"},
+		"configuration upwards": {arguments("--config", "../../../../pki/ca.key"), "by .., a home directory or file:"},
+		"configuration":         {arguments("--config=/root/.aws/config"), "names /root/.aws/config"},
+		"file after @":          {arguments("--data=@/etc/passwd"), "names /etc/passwd"},
+		"command":               {inContainer(`command: [/manager, "--kubeconfig=k"]`), "the identity of its Stack"},
+		"probe":                 {inContainer(`livenessProbe: {exec: {command: [x, "--kubeconfig=../../k"]}}`), "the identity of its Stack"},
+		"init container":        {inPod(`initContainers: [{name: i, image: i, args: ["--kubeconfig=k"]}]`), "the identity of its Stack"},
+	}
+	testRefusals(t, refusals)
+	for name, changes := range map[string]map[string]string{
+		"file in a volume":      variable("GOOGLE_APPLICATION_CREDENTIALS", "/tmp/key.json"),
+		"files in a volume":     variable("FILES", "/tmp/a:/tmp/b"),
+		"password of a Secret":  variableFrom("DB_PASSWORD", "secretKeyRef"),
+		"URL":                   variable("ENDPOINT", "https://example.org:8443/a/b?c=d,http://a/b"),
+		"version":               variable("VERSION", "~1.2..3"),
+		"relative file":         variable("NAME", "a/b"),
+		"password in arguments": arguments("--password=$(DB_PASSWORD)", "--name=$(NAMESPACE)"),
+		"usual arguments":       arguments("--metrics-addr=:8080", "--metrics-path=/metrics", "--enable-leader-election", "--log=/dev/stderr"),
+		"command":               inContainer(`command: [/usr/local/bin/manager, --sync, 1m]`),
+		"certificates":          arguments("--cert-dir=/tmp/certs"),
+		"probe":                 inContainer(`livenessProbe: {exec: {command: [/bin/check, --verbose]}}`),
+	} {
+		if _, err := Read(valid(changes)); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
 }
 
 // TestRefusedCRDs checks CRDs that no stack may own.

@@ -53,6 +53,19 @@ func TestControllerCrashes(t *testing.T) {
 	files = files.replace(t, "app.yaml", "0.1", "0.2").replace(t, "install.yaml", ":0.1", ":0.2")
 	shared.install(t, namespaceInstall, "crashes", "buckets", shared.write(t, "crashes-0.2", files))
 	shared.ready(t, namespaceInstall, "crashes", "buckets", "0.2")
+
+	// An upgrade to a Deployment that the API refuses does not end the controller.
+	deployments := shared.kube.AppsV1().Deployments("crashes")
+	before, err := deployments.Get(t.Context(), "bucket-controller", metav1.GetOptions{})
+	must(t, err)
+	files = files.replace(t, "app.yaml", "0.2", "0.3").replace(t, "install.yaml",
+		"{name: controller,", "{name: controller, ports: [{containerPort: 0}],")
+	shared.install(t, namespaceInstall, "crashes", "buckets", shared.write(t, "crashes-0.3", files))
+	shared.becomes(t, namespaceInstall, "crashes", "buckets", "Synced", "False", "containers[0].ports[0].containerPort")
+	if now, err := deployments.Get(t.Context(), "bucket-controller", metav1.GetOptions{}); err != nil || now.UID != before.UID ||
+		now.DeletionTimestamp != nil {
+		t.Errorf("the controller that runs is ended: %v", err)
+	}
 }
 
 // waitsForFile is a controller that, once it is told to end, waits for a file. It records a second controller beside

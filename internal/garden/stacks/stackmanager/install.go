@@ -91,7 +91,74 @@ func (r *Reconciler) plan(ctx context.Context, install v1alpha1.Install, p *stac
 			return nil, err
 		}
 	}
+	if err := r.checkAccepted(ctx, install, p, planned); err != nil {
+		return nil, err
+	}
 	return planned, r.claim(ctx, install, p, planned)
+}
+
+// checkAccepted refuses a package if the API server refuses one of its objects. It asks with a dry run, before anything
+// is written and before the controller that runs is ended, and not again once the package's controller is there.
+func (r *Reconciler) checkAccepted(ctx context.Context, install v1alpha1.Install, p *stackpackage.Package, planned *plan) error {
+	key := client.ObjectKeyFromObject(install)
+	wanted := controllerOf(key, p)
+	existing, err := r.controllers(ctx, key)
+	if err != nil {
+		return err
+	}
+	isThere := func(c client.Object) bool { return wanted != nil && isOfPackage(c, wanted) }
+	if wanted == nil && len(existing) == 0 || slices.ContainsFunc(existing, isThere) ||
+		planned.stack.Annotations[completedAnnotation] == p.Digest {
+		return nil
+	}
+	role, binding := permissionsOf(key, install.Scope(), planned.rules)
+	objects := []client.Object{serviceAccountOf(key), role, binding}
+	if wanted != nil {
+		objects = append(objects, wanted)
+	}
+	for _, object := range objects {
+		existing := object.DeepCopyObject().(client.Object)
+		err := r.Live.Get(ctx, client.ObjectKeyFromObject(object), existing)
+		if client.IgnoreNotFound(err) != nil {
+			return err
+		}
+		if err == nil && planned.stack.UID != "" && !belongsTo(existing, planned.stack) {
+			return taken(object)
+		}
+		object.SetLabels(labels.Merge(object.GetLabels(), stackLabels(key)))
+		if err := accepted(object, r.Create(ctx, object, client.DryRunAll)); err != nil {
+			return err
+		}
+	}
+	for _, crd := range planned.crds {
+		crd := crd.DeepCopy()
+		if crd.UID == "" {
+			err = r.Create(ctx, crd, client.DryRunAll)
+		} else {
+			err = r.Update(ctx, crd, client.DryRunAll)
+		}
+		if err := accepted(crd, err); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// accepted returns the refusal of an object by a dry run. That there is one already is found after its validation.
+func accepted(object client.Object, err error) error {
+	switch {
+	case apierrors.IsInvalid(err), apierrors.IsForbidden(err), apierrors.IsBadRequest(err):
+		return refuse("the API server refuses the %s %s: %w", kindOf(object), object.GetName(), err)
+	case apierrors.IsAlreadyExists(err):
+		return nil
+	}
+	return err
+}
+
+// isOfPackage reports whether an existing controller is the wanted one, from the same package.
+func isOfPackage(existing, wanted client.Object) bool {
+	return existing.GetName() == wanted.GetName() && kindOf(existing) == kindOf(wanted) &&
+		existing.GetAnnotations()[digestAnnotation] == wanted.GetAnnotations()[digestAnnotation]
 }
 
 // checkFree refuses an install if one of its objects exists already: the object belongs to another owner and may have
@@ -391,8 +458,7 @@ func (r *Reconciler) endControllers(ctx context.Context, key client.ObjectKey, w
 		return err
 	}
 	old = slices.DeleteFunc(old, func(c client.Object) bool {
-		return wanted != nil && c.GetName() == wanted.GetName() && kindOf(c) == kindOf(wanted) &&
-			c.GetAnnotations()[digestAnnotation] == wanted.GetAnnotations()[digestAnnotation] && c.GetDeletionTimestamp().IsZero()
+		return wanted != nil && isOfPackage(c, wanted) && c.GetDeletionTimestamp().IsZero()
 	})
 	for _, controller := range old {
 		if !controller.GetDeletionTimestamp().IsZero() {

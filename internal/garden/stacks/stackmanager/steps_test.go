@@ -1,12 +1,14 @@
 package stackmanager
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -45,6 +47,8 @@ type killWorld struct {
 	// succeed.
 	writesLeft int
 	writes     int
+	// refused is the image of a controller that the API server refuses; none if it is empty.
+	refused string
 }
 
 var stackKey = client.ObjectKey{Namespace: "dev", Name: "buckets"}
@@ -104,16 +108,26 @@ func (w *killWorld) write() error {
 func (w *killWorld) start() {
 	c := interceptor.NewClient(w.client, interceptor.Funcs{
 		Create: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.CreateOption) error {
+			deployment, ok := o.(*appsv1.Deployment)
+			if ok && w.refused != "" && deployment.Spec.Template.Spec.Containers[0].Image == w.refused {
+				return apierrors.NewInvalid(appsv1.SchemeGroupVersion.WithKind("Deployment").GroupKind(), o.GetName(), nil)
+			}
+			if slices.Contains(opts, client.CreateOption(client.DryRunAll)) {
+				return c.Create(ctx, o, opts...)
+			}
 			if err := w.write(); err != nil {
 				return err
 			}
-			if deployment, ok := o.(*appsv1.Deployment); ok {
+			if ok {
 				w.checkPods(deployment)
 			}
 			o.SetUID(types.UID(fmt.Sprintf("%T-%d", o, w.writes)))
 			return c.Create(ctx, o, opts...)
 		},
 		Update: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.UpdateOption) error {
+			if slices.Contains(opts, client.UpdateOption(client.DryRunAll)) {
+				return c.Update(ctx, o, opts...)
+			}
 			if err := w.write(); err != nil {
 				return err
 			}
@@ -367,6 +381,57 @@ func TestJobRunsOnce(t *testing.T) {
 		if ready := install.State().Condition(v1alpha1.Ready); ready.Status != corev1.ConditionTrue {
 			t.Errorf("without the Job of version %s it is Ready=%s: %s", version, ready.Status, ready.Message)
 		}
+	}
+}
+
+// TestUpgradeThatCannotBe checks that an upgrade to a controller that the API server refuses, or whose name another object
+// has, changes nothing: the controller that runs is not ended, and goes on if the package of the install is the former again.
+func TestUpgradeThatCannotBe(t *testing.T) {
+	for name, test := range map[string]struct {
+		change func(*killWorld)
+		says   string
+	}{
+		"refused": {func(w *killWorld) { w.refused = "example.org/b:0.2" }, "the API server refuses the Deployment controller"},
+		"taken": {func(w *killWorld) {
+			w.must(w.client.Create(t.Context(), &appsv1.Deployment{
+				ObjectMeta: metav1.ObjectMeta{Namespace: stackKey.Namespace, Name: "others"}, Status: appsv1.DeploymentStatus{AvailableReplicas: 1}}))
+			file := filepath.Join(w.folder, "0.2", ".registry", "install.yaml")
+			text, err := os.ReadFile(file)
+			w.must(err)
+			w.must(os.WriteFile(file, bytes.Replace(text, []byte("{name: controller}"), []byte("{name: others}"), 1), 0o600))
+		}, "the Deployment others exists already"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newKillWorld(t, &v1alpha1.StackInstall{})
+			w.ask("0.1")
+			w.settle()
+			w.check("0.1")
+			before := &appsv1.Deployment{}
+			w.must(w.client.Get(t.Context(), client.ObjectKey{Namespace: stackKey.Namespace, Name: "controller"}, before))
+			test.change(w)
+			w.ask("0.2")
+			w.settle()
+			install, now, stack := &v1alpha1.StackInstall{}, &appsv1.Deployment{}, &v1alpha1.Stack{}
+			w.must(w.client.Get(t.Context(), stackKey, install))
+			w.must(w.client.Get(t.Context(), stackKey, stack))
+			w.must(w.client.Get(t.Context(), client.ObjectKeyFromObject(before), now))
+			state := install.State()
+			if synced := state.Condition(v1alpha1.Synced); synced.Status != corev1.ConditionFalse || !strings.Contains(synced.Message, test.says) {
+				t.Errorf("Synced is %+v; it should say %q", synced, test.says)
+			}
+			if ready := state.Condition(v1alpha1.Ready); ready.Status != corev1.ConditionTrue || state.Package != "file://0.1" {
+				t.Errorf("%s: Ready is %+v", state.Package, ready)
+			}
+			if now.UID != before.UID || now.ResourceVersion != before.ResourceVersion || stack.Spec.Version != "0.1" {
+				t.Errorf("the Deployment was %v and is %v, of version %s", before.ObjectMeta, now.ObjectMeta, stack.Spec.Version)
+			}
+			w.ask("0.1")
+			w.settle()
+			w.must(w.client.Get(t.Context(), stackKey, install))
+			if synced := install.State().Condition(v1alpha1.Synced); synced.Status != corev1.ConditionTrue {
+				t.Errorf("with the former package again, Synced is %+v", synced)
+			}
+		})
 	}
 }
 

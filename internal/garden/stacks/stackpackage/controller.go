@@ -124,6 +124,9 @@ func (p *Package) readController(files Files) error {
 	if err := p.checkController(); err != nil {
 		return fmt.Errorf("%s: %w", installFile, err)
 	}
+	if err := p.validateController(); err != nil {
+		return fmt.Errorf("%s: %w", installFile, err)
+	}
 	return nil
 }
 

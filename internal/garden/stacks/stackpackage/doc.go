@@ -6,6 +6,6 @@
 // content is checked against lists of what is allowed, and a package with anything else is refused with the reason. No
 // text of a package becomes a permission: permissions derive from the parsed CustomResourceDefinitions and DependsOn.
 //
-// It may import API types, the library of custom resource definitions and an OCI client. Of
-// the project it imports small helpers only.
+// It may import API types with their validation, the library of custom resource definitions and an OCI client. Of the
+// project it imports small helpers only.
 package stackpackage

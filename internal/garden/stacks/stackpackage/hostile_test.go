@@ -187,6 +187,36 @@ func TestRefusedInput(t *testing.T) {
 	}
 }
 
+// TestRefusedByTheAPI checks controllers that the API server would refuse.
+func TestRefusedByTheAPI(t *testing.T) {
+	mount := func(field string) map[string]string {
+		return inController("mountPath: /tmp", "mountPath: /tmp, "+field)
+	}
+	testRefusals(t, map[string]refusal{
+		"port 0":            {inContainer("ports: [{containerPort: 0}]"), "containers[0].ports[0].containerPort"},
+		"port beyond 65535": {inContainer("ports: [{containerPort: 70000}]"), "containers[0].ports[0].containerPort"},
+		"ports of one name": {inContainer("ports: [{containerPort: 1, name: a}, {containerPort: 2, name: a}]"), "ports[1].name"},
+		"port of a probe":   {inContainer("livenessProbe: {tcpSocket: {port: no port!}}"), "livenessProbe.tcpSocket.port"},
+		"subPath upwards":   {mount("subPath: ../x"), "volumeMounts.subPath"},
+		"absolute subPath":  {mount("subPath: /x"), "volumeMounts.subPath"},
+		"unknown volume":    {inController("{name: tmp, mountPath: /tmp}", "{name: other, mountPath: /tmp}"), "volumeMounts[0].name"},
+		"volume twice":      {inController("{name: tmp, emptyDir: {}}", "{name: tmp, emptyDir: {}}, {name: tmp, emptyDir: {}}"), "volumes[1].name"},
+		"memory below zero": {inContainer("resources: {limits: {memory: -1}}"), "resources.limits[memory]"},
+		"replicas below zero": {inController("  selector: {matchLabels: {app: buckets}}", "  replicas: -1\n  selector: {matchLabels: {app: buckets}}"),
+			"spec.replicas"},
+		"restart policy":  {inPod("restartPolicy: Never"), "restartPolicy"},
+		"name of a label": {inController("{app.kubernetes.io/name: buckets}", "{app.kubernetes.io/name: no label!}"), "metadata.labels"},
+		"Job with backoff below zero": {map[string]string{installFile: replace(controllerJob, "spec:\n  template:", "spec:\n  backoffLimit: -1\n  template:")},
+			"spec.backoffLimit"},
+	})
+	_, err := Read(valid(mount("subPath: ../x, subPathExpr: y")))
+	wantError(t, err, "subPathExpr is not allowed")
+	_, err = Read(valid(map[string]string{installFile: replace(replace(controller, "mountPath: /tmp", "mountPath: /tmp, subPath: ../x"),
+		"        env:", "        ports: [{containerPort: 0}]\n        env:")}))
+	wantError(t, err, "subPath")
+	wantError(t, err, "containerPort")
+}
+
 // TestRefusedCRDs checks CRDs that no stack may own.
 func TestRefusedCRDs(t *testing.T) {
 	testRefusals(t, map[string]refusal{

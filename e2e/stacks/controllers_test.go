@@ -68,6 +68,22 @@ func TestControllerCrashes(t *testing.T) {
 	}
 }
 
+// TestControllerThatExits: an installation does not say that a controller is ready that exits at once, and says at the end of
+// its time what it waits for.
+func TestControllerThatExits(t *testing.T) {
+	t.Parallel()
+	shared.namespace(t, "exits")
+	folder := filepath.Join(t.TempDir(), "package")
+	bucketStack("exits.example.org", "Namespaced", "0.1").replace(t, "install.yaml", "example.org/buckets", "example.org/exits").writeTo(t, folder)
+	shared.runs(t, "example.org/exits:0.1", "sleep 0.3\nexit 3\n")
+	r := suite.Gardenlite(t, shared.dir, "stack", "install", folder, "-n", "exits", "--timeout", "5s")
+	for _, says := range []string{"not within 5s (--timeout)", "is not ready: ", "Pod bucket-controller-"} {
+		if r.Code == 0 || !strings.Contains(r.Stderr, says) {
+			t.Errorf("exit status %d, errors %q; it should say %q", r.Code, r.Stderr, says)
+		}
+	}
+}
+
 // waitsForFile is a controller that, once it is told to end, waits for a file. It records a second controller beside
 // it.
 const waitsForFile = `cd DIR

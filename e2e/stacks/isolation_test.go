@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -222,18 +223,16 @@ func TestIsolation(t *testing.T) {
 	}
 }
 
-// TestRolesForInstalls: users who may install namespace stacks may not install cluster stacks ("Stack Install").
+// TestRolesForInstalls: users who may install namespace stacks, and upgrade them, may not install cluster stacks ("Stack
+// Install"). They have the role stack-admin of the samples.
 func TestRolesForInstalls(t *testing.T) {
 	t.Parallel()
 	shared.namespace(t, "roles")
+	suite.Command(t, "", suite.Kubectl, "apply", "-f", filepath.Join(suite.Root, "manifests", "stacks", "roles.yaml")).OK(t)
 	_, err := shared.kube.RbacV1().RoleBindings("roles").Create(t.Context(), &rbacv1.RoleBinding{
-		ObjectMeta: metav1.ObjectMeta{Name: "admins"}, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: "admins"},
+		ObjectMeta: metav1.ObjectMeta{Name: "admins"}, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "stack-admin"},
 		Subjects: []rbacv1.Subject{{Kind: "User", APIGroup: rbacv1.GroupName, Name: "alice"}},
 	}, created)
-	must(t, err)
-	_, err = shared.kube.RbacV1().Roles("roles").Create(t.Context(), &rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Name: "admins"},
-		Rules: []rbacv1.PolicyRule{{APIGroups: []string{"stacks.crossplane.io"}, Resources: []string{"stackinstalls"}, Verbs: []string{"*"}}}},
-		created)
 	must(t, err)
 	alice := suite.CertificateUser(t, shared.dir, "alice")
 	version := schema.GroupVersion{Group: "stacks.crossplane.io", Version: "v1alpha1"}
@@ -245,10 +244,12 @@ func TestRolesForInstalls(t *testing.T) {
 		return err
 	})
 	for _, verb := range suite.Verbs {
-		answer, err := request{verb, version, clusterInstall, "", "roles", true, false}.send(t.Context(), alice)
-		must(t, err)
-		if answer.Code != http.StatusForbidden {
-			t.Errorf("%s %s: %s", verb, clusterInstall, answer)
+		for resource, may := range map[string]bool{clusterInstall: false, namespaceInstall: verb != "deletecollection"} {
+			answer, err := request{verb, version, resource, "", "roles", true, false}.send(t.Context(), alice)
+			must(t, err)
+			if (answer.Code != http.StatusForbidden) != may {
+				t.Errorf("%s %s: %s", verb, resource, answer)
+			}
 		}
 	}
 }

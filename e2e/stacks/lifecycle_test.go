@@ -302,6 +302,43 @@ func TestUninstall(t *testing.T) {
 	shared.exists(t, append(objectsOf(namespaceInstall, "uninstall-2", "buckets"), place{crdResource, "", "buckets." + group}), false)
 }
 
+// TestUninstallIsTakenBack: the uninstallation of a stack that has instances is pending, and is taken back by an installation of
+// the same package. Controller and instances are not touched.
+func TestUninstallIsTakenBack(t *testing.T) {
+	t.Parallel()
+	const name, group = "taken-back", "taken-back.example.org"
+	folder := filepath.Join(t.TempDir(), "package")
+	bucketStack(group, "Namespaced", "0.1").writeTo(t, folder)
+	install := []string{"stack", "install", folder, "-n", name, "--as", "buckets"}
+	suite.Gardenlite(t, shared.dir, install...).OK(t)
+	bucket := place{schema.GroupVersionResource{Group: group, Version: "v1alpha1", Resource: "buckets"}, name, "b"}
+	_, err := shared.dyn.Resource(bucket.resource).Namespace(name).Create(t.Context(), &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": group + "/v1alpha1", "kind": "Bucket", "metadata": map[string]any{"name": "b"}}}, created)
+	must(t, err)
+	objects := append(objectsOf(namespaceInstall, name, "buckets"), bucket)
+	before := map[place]types.UID{}
+	for _, p := range objects {
+		object, err := shared.get(t.Context(), p)
+		must(t, err)
+		before[p] = object.GetUID()
+	}
+	r := suite.Gardenlite(t, shared.dir, "stack", "uninstall", "buckets", "-n", name)
+	for _, says := range []string{"there are instances", "its uninstallation is pending", "gardenlite stack install with the same package takes it back"} {
+		if r.Code == 0 || !strings.Contains(r.Stderr, says) {
+			t.Errorf("exit status %d, errors %q; it should say %q", r.Code, r.Stderr, says)
+		}
+	}
+	suite.Gardenlite(t, shared.dir, install...).OK(t).Shows(t, name+"/buckets is ready")
+	for _, p := range objects {
+		if object, err := shared.get(t.Context(), p); err != nil || object.GetUID() != before[p] || object.GetDeletionTimestamp() != nil {
+			t.Errorf("%s %s is not the one of before: %v", p.resource.Resource, p.name, err)
+		}
+	}
+	must(t, shared.dyn.Resource(bucket.resource).Namespace(name).Delete(t.Context(), "b", metav1.DeleteOptions{}))
+	suite.Gardenlite(t, shared.dir, "stack", "uninstall", "buckets", "-n", name).OK(t)
+	shared.exists(t, objectsOf(namespaceInstall, name, "buckets"), false)
+}
+
 // TestDependencies: a stack waits for the CRDs that it depends on. Cluster-scoped ones grant it nothing, and its
 // status says so ("Allowed Resource Access").
 func TestDependencies(t *testing.T) {

@@ -41,7 +41,7 @@ func TestStackBuild(t *testing.T) {
 // TestStackBuildDefaultFile: the archive is named after the folder, and warnings go to standard error.
 func TestStackBuildDefaultFile(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "empty")
-	writeStackFile(t, dir, "app.yaml", "permissionScope: Namespaced\n")
+	writeStackFile(t, dir, "app.yaml", "title: Empty\npermissionScope: Namespaced\n")
 	t.Chdir(dir)
 	var out, errs bytes.Buffer
 	if code := run(t.Context(), []string{"stack", "build", "."}, streams{strings.NewReader(""), &out, &errs}); code != 0 {
@@ -55,7 +55,7 @@ func TestStackBuildDefaultFile(t *testing.T) {
 
 func TestStackBuildRefusals(t *testing.T) {
 	dir, file := t.TempDir(), filepath.Join(t.TempDir(), "stack.tar")
-	writeStackFile(t, dir, "app.yaml", "permissionScope: Namespaced\n")
+	writeStackFile(t, dir, "app.yaml", "title: Empty\npermissionScope: Namespaced\n")
 	writeStackFile(t, dir, "rbac.yaml", "rules: []\n")
 	for name, test := range map[string]struct {
 		args []string

@@ -135,7 +135,9 @@ func (f *stackFlags) install(ctx context.Context, g *globals, name string) error
 	if err != nil {
 		return err
 	}
-	f.name = cmp.Or(f.name, p.DefaultName())
+	if f.name = cmp.Or(f.name, p.DefaultName()); f.name == "" {
+		return usage.Errorf("the title %q makes no name for the stack: give one with --as", p.App.Title)
+	}
 	if err := f.mapImages(ctx, g, p); err != nil {
 		return err
 	}

@@ -36,6 +36,7 @@ type Client struct {
 func New(config *rest.Config) (*Client, error) {
 	config = rest.CopyConfig(config)
 	config.WarningHandler = rest.NoWarnings{}
+	config.QPS = -1 // polling limits itself
 	scheme, err := newScheme()
 	if err != nil {
 		return nil, err

@@ -48,6 +48,8 @@ func New(config *rest.Config) (*Client, error) {
 	if err := builder.AddToScheme(scheme); err != nil {
 		return nil, err
 	}
+	config = rest.CopyConfig(config)
+	config.QPS = -1 // polling limits itself
 	c, err := client.New(config, client.Options{Scheme: scheme})
 	if err != nil {
 		return nil, fmt.Errorf("making a client for the garden: %w", err)
@@ -151,6 +153,7 @@ const (
 	Created   Change = "created"
 	Upgraded  Change = "changed"
 	Unchanged Change = "unchanged"
+	Kept      Change = "kept" // its uninstallation, which was blocked, is taken back
 )
 
 // Install creates the namespace and an install of the package, or changes the package of an existing install. It
@@ -173,12 +176,14 @@ func (c *Client) Install(ctx context.Context, p Package, key client.ObjectKey) (
 		return nil, "", err
 	}
 	change := Unchanged
-	err = retry.OnConflict(ctx, func() error {
+	err = retry.OnConflict(ctx, func() (err error) {
 		if err := c.Get(ctx, key, install); err != nil {
 			return err
 		}
 		if !install.GetDeletionTimestamp().IsZero() {
-			return fmt.Errorf("%s is being uninstalled: %s", key, install.State().Condition(v1alpha1.Ready).Message)
+			change = Kept
+			install, err = c.takeBack(ctx, install, p)
+			return err
 		}
 		if install.Request().Reference() == p.Reference {
 			return nil
@@ -188,6 +193,39 @@ func (c *Client) Install(ctx context.Context, p Package, key client.ObjectKey) (
 		return c.Update(ctx, install)
 	})
 	return install, change, err
+}
+
+// takeBackTimeout limits how long takeBack waits for the Stack Manager.
+const takeBackTimeout = 30 * time.Second
+
+// takeBack takes back an uninstallation that is blocked: it detaches the Stack from the install, which then is deleted
+// without it, and creates the install anew. The Stack and its controller go on with that one.
+func (c *Client) takeBack(ctx context.Context, install v1alpha1.Install, p Package) (v1alpha1.Install, error) {
+	key := client.ObjectKeyFromObject(install)
+	if synced := install.State().Condition(v1alpha1.Synced); synced.Reason != v1alpha1.ReasonDeletionBlocked {
+		return install, fmt.Errorf("%s is being uninstalled: %s", key, install.State().Condition(v1alpha1.Ready).Message)
+	}
+	stack, err := c.Stack(ctx, install)
+	if err != nil {
+		return install, err
+	}
+	if stack != nil {
+		stack.OwnerReferences = nil
+		if err := c.Update(ctx, stack); err != nil {
+			return install, err
+		}
+	}
+	waiting, cancel := context.WithTimeout(ctx, takeBackTimeout)
+	defer cancel()
+	err = c.poll(waiting, install, "kept", func(string) {}, func(err error) (string, bool, error) {
+		return "", apierrors.IsNotFound(err), client.IgnoreNotFound(err)
+	})
+	if err != nil {
+		return install, err
+	}
+	again := newInstall(p.App.PermissionScope, key)
+	again.Request().Package = p.Reference
+	return again, c.Create(ctx, again)
 }
 
 // Wait waits until an install is ready with the package in its spec, and reports each new message of its condition
@@ -219,8 +257,8 @@ func (c *Client) poll(ctx context.Context, install v1alpha1.Install, state strin
 		}
 		return isDone, err
 	})
-	if ctx.Err() != nil && last != "" {
-		return fmt.Errorf("%s is not %s: %s", key, state, last)
+	if err != nil && ctx.Err() != nil {
+		return fmt.Errorf("%s is not %s: %s", key, state, cmp.Or(last, "the Stack Manager has not reported about it; does it run?"))
 	}
 	return err
 }

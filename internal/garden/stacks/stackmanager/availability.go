@@ -3,8 +3,11 @@ package stackmanager
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
+	"strings"
+	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	batchv1 "k8s.io/api/batch/v1"
@@ -46,6 +49,47 @@ func (r *Reconciler) availability(ctx context.Context, install v1alpha1.Install)
 		return available
 	}
 	return notReady(v1alpha1.ReasonUnavailable, cmp.Or(r.podProblem(ctx, key), message))
+}
+
+// settleTime is how long the processes of a controller must have run until it counts as available: one that exits at once
+// is ready before.
+const settleTime = 2 * time.Second
+
+// processPrefix begins the IDs of containers that are processes of this machine. Others are simulated, and do not exit.
+const processPrefix = "process://"
+
+// settling returns a waiting error until a Pod of the controller has only containers that keep running.
+func (r *Reconciler) settling(ctx context.Context, key client.ObjectKey, digest string) error {
+	pods := &corev1.PodList{}
+	if err := r.List(ctx, pods, client.InNamespace(key.Namespace), client.MatchingLabels{stackLabel: key.Name}); err != nil {
+		return err
+	}
+	left := settleTime
+	for _, pod := range pods.Items {
+		if pod.Annotations[digestAnnotation] != digest {
+			continue
+		}
+		wait := r.untilSettled(&pod)
+		if wait <= 0 {
+			return nil
+		}
+		left = min(left, wait)
+	}
+	message := cmp.Or(r.podProblem(ctx, key), "the controller has just been started: waiting whether it keeps running")
+	return waiting{errors.New(message), left}
+}
+
+// untilSettled returns how long the youngest process of a Pod still has to run.
+func (r *Reconciler) untilSettled(pod *corev1.Pod) (wait time.Duration) {
+	for _, status := range pod.Status.ContainerStatuses {
+		switch running := status.State.Running; {
+		case running == nil:
+			return settleTime
+		case strings.HasPrefix(status.ContainerID, processPrefix):
+			wait = max(wait, settleTime-r.Clock.Since(running.StartedAt.Time))
+		}
+	}
+	return wait
 }
 
 func controllerReady(controller client.Object) (bool, string) {

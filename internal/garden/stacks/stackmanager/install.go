@@ -55,7 +55,9 @@ func (r *Reconciler) plan(ctx context.Context, install v1alpha1.Install, p *stac
 			}
 			continue
 		}
-		if !metav1.IsControlledBy(other, install) {
+		// An uninstallation that was taken back has left it.
+		isLeft := metav1.GetControllerOf(other) == nil && other.Spec.PermissionScope == install.Scope()
+		if !isLeft && !metav1.IsControlledBy(other, install) {
 			return nil, refuse("the Stack %s is that of another install", other.Name)
 		}
 		planned.stack = other
@@ -66,6 +68,12 @@ func (r *Reconciler) plan(ctx context.Context, install v1alpha1.Install, p *stac
 			return nil, err
 		}
 		planned.crds = append(planned.crds, merged)
+	}
+	isNew := func(crd *apiextensionsv1.CustomResourceDefinition) bool { return crd.UID == "" }
+	if slices.ContainsFunc(planned.crds, isNew) {
+		if err := r.checkNames(planned.crds); err != nil {
+			return nil, err
+		}
 	}
 	given := slices.Clone(p.CRDs)
 	for _, name := range p.DependsOn {
@@ -193,21 +201,22 @@ func taken(object client.Object) error {
 }
 
 // checkOther refuses a package that conflicts with another stack. An API group belongs to one stack, which is
-// identified by its title and scope.
+// identified by its title and scope. The package stays refused when the other stack is uninstalled: what waited would take
+// its group over, with what is left of it.
 func checkOther(install v1alpha1.Install, p *stackpackage.Package, other *v1alpha1.Stack) error {
 	sameStack := other.Spec.Title == p.App.Title && other.Spec.PermissionScope == p.App.PermissionScope
 	if sameStack && install.Scope() == stackpackage.ClusterScope {
-		return refuse("the cluster stack %q is installed by %s/%s already, and there is one instance of it for all namespaces: "+
+		return conflictf("the cluster stack %q is installed by %s/%s already, and there is one instance of it for all namespaces: "+
 			"change the package there for another version", p.App.Title, other.Namespace, other.Name)
 	}
 	if sameStack && other.Namespace == install.GetNamespace() {
-		return refuse("the stack %q is installed by %s already: change the package there for another version", p.App.Title, other.Name)
+		return conflictf("the stack %q is installed by %s already: change the package there for another version", p.App.Title, other.Name)
 	}
 	for _, crd := range p.CRDs {
 		for _, owned := range other.Spec.CustomResourceDefinitions {
 			_, group, _ := strings.Cut(owned.Name, ".")
 			if group == crd.Spec.Group && !sameStack {
-				return refuse("the CRD %s is of the group of another stack: %s/%s (%q, %s)", crd.Name, other.Namespace, other.Name,
+				return conflictf("the CRD %s is of the group of another stack: %s/%s (%q, %s)", crd.Name, other.Namespace, other.Name,
 					other.Spec.Title, other.Spec.PermissionScope)
 			}
 		}

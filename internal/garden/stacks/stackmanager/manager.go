@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/selection"
+	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/clock"
@@ -64,14 +65,19 @@ func New(cfg Config) (*component.Manager, error) {
 	if err != nil {
 		return nil, err
 	}
-	instances, err := metadata.NewForConfig(component.WithDefaultRateLimits(cfg.REST))
+	limited := component.WithDefaultRateLimits(cfg.REST)
+	instances, err := metadata.NewForConfig(limited)
 	if err != nil {
 		return nil, fmt.Errorf("making the client that looks for instances of CRDs: %w", err)
+	}
+	served, err := discovery.NewDiscoveryClientForConfig(limited)
+	if err != nil {
+		return nil, fmt.Errorf("making the client that looks for served resources: %w", err)
 	}
 	claims, packages := &sync.Mutex{}, newPackages(stackpackage.Options{Folder: cfg.Folder})
 	for _, kind := range []v1alpha1.Install{&v1alpha1.ClusterStackInstall{}, &v1alpha1.StackInstall{}} {
 		r := &Reconciler{
-			Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Instances: instances, Clock: cfg.Clock,
+			Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Instances: instances, Discovery: served, Clock: cfg.Clock,
 			kind: kind, claims: claims, packages: packages,
 		}
 		if err := r.addToManager(mgr); err != nil {

@@ -14,8 +14,10 @@ import (
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/metadata"
 	"k8s.io/utils/clock"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
@@ -39,6 +41,7 @@ type Reconciler struct {
 	// Live reads from the API server: which stack owns a CRD must not be decided with outdated objects from the cache.
 	Live      client.Reader
 	Instances metadata.Interface
+	Discovery discovery.ServerResourcesInterface
 	Clock     clock.PassiveClock
 
 	kind     v1alpha1.Install
@@ -57,6 +60,14 @@ type Reconciler struct {
 type refusal struct{ error }
 
 func refuse(format string, args ...any) error { return refusal{fmt.Errorf(format, args...)} }
+
+// conflict is the refusal of a package that conflicts with another stack. It is not retried until the install changes.
+type conflict struct{ error }
+
+func conflictf(format string, args ...any) error {
+	return conflict{fmt.Errorf(format+"; an install that was refused for this stays refused: "+
+		"delete it and create it again when the other stack is uninstalled", args...)}
+}
 
 // waiting is the error of an installation that waits for another object, whose watch triggers the next reconciliation. If the
 // object is not one of the stack, no watch does, and requeueAfter is the requeue period.
@@ -143,6 +154,7 @@ func (r *Reconciler) report(ctx context.Context, install v1alpha1.Install, ready
 	result := reconcile.Result{}
 	var isWaiting waiting
 	var isRefused refusal
+	var isConflict conflict
 	switch {
 	case errors.As(err, &isWaiting):
 		ready, err = notReady(v1alpha1.ReasonCreating, err.Error()), nil
@@ -155,8 +167,11 @@ func (r *Reconciler) report(ctx context.Context, install v1alpha1.Install, ready
 		if ready.Type == "" {
 			ready = notReady(v1alpha1.ReasonUnavailable, "it is not installed: "+err.Error())
 		}
-		if errors.As(err, &isRefused) {
+		switch {
+		case errors.As(err, &isRefused):
 			result.RequeueAfter, err = retryAfter, nil
+		case errors.As(err, &isConflict):
+			synced.Reason, err = v1alpha1.ReasonConflict, nil
 		}
 	}
 	return result, errors.Join(err, r.setStatus(ctx, install, ready, synced))
@@ -211,6 +226,11 @@ func (r *Reconciler) install(ctx context.Context, install v1alpha1.Install) (rea
 	if err := v1alpha1.CheckPlace(key.Namespace, key.Name); err != nil {
 		return ready, nil, refusal{err}
 	}
+	state := install.State()
+	if synced := state.Condition(v1alpha1.Synced); synced.Reason == v1alpha1.ReasonConflict &&
+		state.ObservedGeneration == install.GetGeneration() {
+		return r.availability(ctx, install), nil, conflict{errors.New(synced.Message)}
+	}
 	spec := install.Request()
 	if spec.Package == "" {
 		return ready, nil, refuse("spec.package is missing; no package is found by spec.crd")
@@ -230,11 +250,14 @@ func (r *Reconciler) install(ctx context.Context, install v1alpha1.Install) (rea
 	if err := r.apply(ctx, install, p, planned); err != nil {
 		return ready, nil, err
 	}
-	state := install.State()
 	state.Package, state.Digest = spec.Reference(), p.Digest
 	state.StackRecord = &corev1.ObjectReference{APIVersion: v1alpha1.GroupVersion.String(), Kind: v1alpha1.StackKind,
 		Namespace: key.Namespace, Name: key.Name, UID: planned.stack.UID}
-	return r.availability(ctx, install), append(slices.Clone(p.Warnings), planned.warnings...), nil
+	ready = r.availability(ctx, install)
+	if ready.Status == corev1.ConditionTrue && p.Deployment != nil && ptr.Deref(p.Deployment.Spec.Replicas, 1) > 0 {
+		err = r.settling(ctx, key, p.Digest)
+	}
+	return ready, append(slices.Clone(p.Warnings), planned.warnings...), err
 }
 
 func kindFor(scope stackpackage.Scope) string {

@@ -23,7 +23,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
+	discoveryfake "k8s.io/client-go/discovery/fake"
 	metadatafake "k8s.io/client-go/metadata/fake"
+	clienttesting "k8s.io/client-go/testing"
 	clocktesting "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
@@ -156,11 +158,21 @@ func (w *killWorld) start() {
 	metadataScheme := metadatafake.NewTestScheme()
 	w.must(metav1.AddMetaToScheme(metadataScheme))
 	w.r = &Reconciler{
-		Client: c, Live: w.client, Instances: metadatafake.NewSimpleMetadataClient(metadataScheme),
+		Client: c, Live: w.client, Instances: metadatafake.NewSimpleMetadataClient(metadataScheme), Discovery: served,
 		Clock: clocktesting.NewFakePassiveClock(time.Unix(0, 0)), kind: w.kind, claims: &sync.Mutex{},
 		packages: newPackages(stackpackage.Options{Folder: w.folder}),
 	}
 }
+
+// served is what the API server serves.
+var served = &discoveryfake.FakeDiscovery{Fake: &clienttesting.Fake{Resources: []*metav1.APIResourceList{
+	{GroupVersion: "v1", APIResources: []metav1.APIResource{
+		{Name: "pods", SingularName: "pod", Kind: "Pod", ShortNames: []string{"po"}}, {Name: "pods/status", Kind: "Pod"}}},
+	{GroupVersion: "core.gardener.cloud/v1beta1", APIResources: []metav1.APIResource{
+		{Name: "shoots", SingularName: "shoot", Kind: "Shoot", Categories: []string{"gardens"}}}},
+	{GroupVersion: "other.example.com/v1", APIResources: []metav1.APIResource{
+		{Name: "buckets", SingularName: "bucket", Kind: "Bucket", ShortNames: []string{"bu"}}}},
+}}}
 
 // checkPods fails if a controller is created while Pods of another version run.
 func (w *killWorld) checkPods(deployment *appsv1.Deployment) {
@@ -453,5 +465,101 @@ func TestWaitsForAnotherInstall(t *testing.T) {
 	w.must(w.client.Get(t.Context(), client.ObjectKeyFromObject(others), others))
 	if others.Labels[stackLabel] != stackKey.Name {
 		t.Errorf("the controller has the labels %v", others.Labels)
+	}
+}
+
+// TestConflictIsNotRetried checks that an install that was refused because of another stack does not take over the group, or
+// the place of a cluster stack, when that stack is uninstalled, also after a restart; and that it is installed once it has changed.
+func TestConflictIsNotRetried(t *testing.T) {
+	for name, other := range map[string]v1alpha1.StackSpec{
+		"group": {App: stackpackage.App{Title: "Other", PermissionScope: stackpackage.NamespaceScope},
+			CustomResourceDefinitions: []v1alpha1.CRDReference{{Name: "pails.example.org"}}},
+		"cluster stack": {App: stackpackage.App{Title: "Buckets", PermissionScope: stackpackage.ClusterScope}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newKillWorld(t, &v1alpha1.ClusterStackInstall{})
+			stack := &v1alpha1.Stack{ObjectMeta: metav1.ObjectMeta{Namespace: "prod", Name: "other"}, Spec: other}
+			w.must(w.client.Create(t.Context(), stack))
+			w.ask("0.1")
+			condition := func() v1alpha1.Condition {
+				install := &v1alpha1.ClusterStackInstall{}
+				w.must(w.client.Get(t.Context(), stackKey, install))
+				return install.State().Condition(v1alpha1.Synced)
+			}
+			w.settle()
+			before := condition()
+			if before.Reason != v1alpha1.ReasonConflict || !strings.Contains(before.Message, "prod/other") {
+				t.Errorf("Synced is %+v", before)
+			}
+			w.must(w.client.Delete(t.Context(), stack))
+			w.start()
+			w.settle()
+			if now := condition(); now.Reason != before.Reason || now.Message != before.Message {
+				t.Errorf("Synced was %+v and is %+v", before, now)
+			}
+			w.ask("0.2")
+			w.settle()
+			w.check("0.2")
+		})
+	}
+}
+
+// TestProcessMustKeepRunning checks that a controller that is a process counts as available only if it has run for a while.
+func TestProcessMustKeepRunning(t *testing.T) {
+	w := newKillWorld(t, &v1alpha1.StackInstall{})
+	w.ask("0.1")
+	w.settle()
+	pods := &corev1.PodList{}
+	w.must(w.client.List(t.Context(), pods))
+	pod, now := &pods.Items[0], w.r.Clock.Now()
+	for name, test := range map[string]struct {
+		container corev1.ContainerStatus
+		requeue   time.Duration
+		says      string // empty if it is available
+	}{
+		"begins": {corev1.ContainerStatus{ContainerID: "process://1", State: corev1.ContainerState{
+			Running: &corev1.ContainerStateRunning{StartedAt: metav1.NewTime(now.Add(-time.Second))}}}, settleTime - time.Second, "keeps running"},
+		"runs": {corev1.ContainerStatus{ContainerID: "process://1", State: corev1.ContainerState{
+			Running: &corev1.ContainerStateRunning{StartedAt: metav1.NewTime(now.Add(-settleTime))}}}, 0, ""},
+		"simulated": {corev1.ContainerStatus{ContainerID: "simulated://1", State: corev1.ContainerState{
+			Running: &corev1.ContainerStateRunning{StartedAt: metav1.NewTime(now)}}}, 0, ""},
+		"has ended": {corev1.ContainerStatus{ContainerID: "process://1", State: corev1.ContainerState{
+			Terminated: &corev1.ContainerStateTerminated{ExitCode: 3}}}, settleTime, "ended with status 3"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			pod.Status.ContainerStatuses = []corev1.ContainerStatus{test.container}
+			w.must(w.client.Status().Update(t.Context(), pod))
+			result, err := w.r.Reconcile(t.Context(), reconcile.Request{NamespacedName: stackKey})
+			w.must(err)
+			install := &v1alpha1.StackInstall{}
+			w.must(w.client.Get(t.Context(), stackKey, install))
+			ready := install.State().Condition(v1alpha1.Ready)
+			if (ready.Status == corev1.ConditionTrue) != (test.says == "") || !strings.Contains(ready.Message, test.says) ||
+				result.RequeueAfter != test.requeue {
+				t.Errorf("Ready is %+v, and it is reconciled again after %s", ready, result.RequeueAfter)
+			}
+		})
+	}
+}
+
+// TestTakeBack checks that the Stack that an uninstallation has left goes on with the next install, without a new controller.
+func TestTakeBack(t *testing.T) {
+	w := newKillWorld(t, &v1alpha1.StackInstall{})
+	w.ask("0.1")
+	w.settle()
+	stack, before := &v1alpha1.Stack{}, &appsv1.Deployment{}
+	w.must(w.client.Get(t.Context(), stackKey, stack))
+	w.must(w.client.Get(t.Context(), client.ObjectKey{Namespace: stackKey.Namespace, Name: "controller"}, before))
+	stack.OwnerReferences = nil
+	w.must(w.client.Update(t.Context(), stack))
+	w.ask("")
+	w.settle()
+	w.ask("0.1")
+	w.settle()
+	w.check("0.1")
+	now := &appsv1.Deployment{}
+	w.must(w.client.Get(t.Context(), client.ObjectKeyFromObject(before), now))
+	if now.UID != before.UID {
+		t.Errorf("the controller was %s and is %s", before.UID, now.UID)
 	}
 }

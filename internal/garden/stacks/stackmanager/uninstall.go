@@ -179,8 +179,10 @@ func (r *Reconciler) inTheWay(ctx context.Context, install v1alpha1.Install, las
 	if len(reasons) == 0 {
 		return nil
 	}
-	return blocked{fmt.Errorf("%s; delete them, or confirm that the stack is uninstalled nevertheless: "+
-		"annotation %s=true, or gardenlite stack uninstall --confirm", strings.Join(reasons, "; "), v1beta1constants.ConfirmationDeletion)}
+	return blocked{fmt.Errorf("%s; delete them, or confirm that the stack is uninstalled nevertheless: annotation %s=true, "+
+		"or gardenlite stack uninstall --confirm; until then the stack stays as it is, and its uninstallation is pending: "+
+		"gardenlite stack install with the same package takes it back", strings.Join(reasons, "; "),
+		v1beta1constants.ConfirmationDeletion)}
 }
 
 // instancesOf returns the names of up to namedInstances instances of a CRD, and a suffix if there are more.

@@ -84,9 +84,11 @@ func TestRefusedFiles(t *testing.T) {
 		"alias bomb": {map[string]string{appFile: app + "readme: &a xxxx\nkeywords: [*a, *a]\n"}, "anchors and aliases"},
 		"deep nesting": {map[string]string{"resources/group.yaml": strings.Repeat("[", 200) + strings.Repeat("]", 200)},
 			"nested more than 100 times"},
+		"no title":                      {map[string]string{appFile: "permissionScope: Cluster\n"}, "has no title"},
+		"title of spaces":               {map[string]string{appFile: "title: ' '\npermissionScope: Cluster\n"}, "has no title"},
 		"no permissionScope":            {map[string]string{appFile: "title: x\n"}, "has no permissionScope"},
-		"unknown permissionScope":       {map[string]string{appFile: "permissionScope: Global\n"}, `permissionScope "Global"`},
-		"permissionScope in lower case": {map[string]string{appFile: "permissionScope: cluster\n"}, `permissionScope "cluster"`},
+		"unknown permissionScope":       {map[string]string{appFile: "title: x\npermissionScope: Global\n"}, `permissionScope "Global"`},
+		"permissionScope in lower case": {map[string]string{appFile: "title: x\npermissionScope: cluster\n"}, `permissionScope "cluster"`},
 	})
 }
 

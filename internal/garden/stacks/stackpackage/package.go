@@ -127,6 +127,9 @@ func Read(files Files) (*Package, error) {
 	if err := decode(appFile, data, &p.App); err != nil {
 		return nil, err
 	}
+	if strings.TrimSpace(p.App.Title) == "" {
+		return nil, fmt.Errorf("%s has no title: it is the name of the stack, by which its versions belong together", appFile)
+	}
 	switch p.App.PermissionScope {
 	case ClusterScope, NamespaceScope:
 	case "":
@@ -221,6 +224,11 @@ func checkCRDName(plural, group string) error {
 		return errors.New("groups that end in k8s.io are not those of a stack")
 	}
 	return nil
+}
+
+// IsReservedGroup reports whether an API group is one of Kubernetes, Gardener or what else runs in a landscape.
+func IsReservedGroup(group string) bool {
+	return !strings.Contains(group, ".") || domainOf(group, reservedGroups) != "" || strings.HasSuffix(group, "k8s.io")
 }
 
 // domainOf returns the first of the domains that equals the name or is a parent of it, and "" if there is none.

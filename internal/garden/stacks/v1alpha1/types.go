@@ -112,6 +112,7 @@ const (
 	ReasonUnavailable      = "Unavailable"
 	ReasonReconcileSuccess = "ReconcileSuccess"
 	ReasonReconcileError   = "ReconcileError"
+	ReasonConflict         = "Conflict"
 )
 
 // Condition is a condition of an install or a Stack.

@@ -47,6 +47,11 @@ func TestStackBuildDefaultFile(t *testing.T) {
 	if code := run(t.Context(), []string{"stack", "build", "."}, streams{strings.NewReader(""), &out, &errs}); code != 0 {
 		t.Fatalf("exit status %d, errors %q", code, errs.String())
 	}
+	writeStackFile(t, dir, "app.yaml", "title: Empty\npermissionScope: Namespaced\npackageType: \"\\e[2J\"\n")
+	if code := run(t.Context(), []string{"stack", "build", "."}, streams{strings.NewReader(""), &out, &errs}); code != 0 ||
+		!strings.Contains(errs.String(), "packageType \ufffd[2J is left aside") {
+		t.Errorf("exit status %d, errors %q", code, errs.String())
+	}
 	if _, err := os.Stat("empty.tar"); err != nil || !strings.Contains(errs.String(), "Warning: there is no install.yaml") ||
 		strings.Contains(out.String(), "Warning") {
 		t.Errorf("%v, output %q, errors %q", err, out.String(), errs.String())
@@ -57,12 +62,15 @@ func TestStackBuildRefusals(t *testing.T) {
 	dir, file := t.TempDir(), filepath.Join(t.TempDir(), "stack.tar")
 	writeStackFile(t, dir, "app.yaml", "title: Empty\npermissionScope: Namespaced\n")
 	writeStackFile(t, dir, "rbac.yaml", "rules: []\n")
+	writeStackFile(t, dir, "other.yaml", "rules: []\n")
+	writeStackFile(t, dir, "app.yaml", "title: Refused\n")
 	for name, test := range map[string]struct {
 		args []string
 		code int
 		says string
 	}{
 		"refused package": {[]string{dir}, exitFailed, "the permissions of a stack are implicit"},
+		"all reasons":     {[]string{dir}, exitFailed, "3 reasons:\n- other.yaml is no file of a package"},
 		"no package":      {[]string{t.TempDir()}, exitFailed, "no folder .registry"},
 		"no folder":       {[]string{filepath.Join(dir, "missing")}, exitFailed, "no such file"},
 		"no argument":     {nil, exitUsage, "accepts 1 arg"},

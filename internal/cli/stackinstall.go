@@ -164,9 +164,9 @@ func (f *stackFlags) install(ctx context.Context, g *globals, name string) error
 			return
 		}
 		for _, warning := range p.Warnings {
-			fmt.Fprintln(g.err, "Warning:", warning)
+			fmt.Fprintln(g.err, "Warning:", plain(warning))
 		}
-		fmt.Fprintln(g.out, message)
+		fmt.Fprintln(g.out, plain(message))
 	})
 }
 

@@ -115,81 +115,74 @@ func (p *Package) readController(files Files) error {
 		return fmt.Errorf("%s must be a Deployment of apps/v1 or a Job of batch/v1, and has %s of %s", installFile,
 			shorten(fmt.Sprint(kind)), shorten(fmt.Sprint(apiVersion)))
 	}
-	if err := allowed.check("", object); err != nil {
-		return fmt.Errorf("%s: %w", installFile, err)
-	}
+	notAllowed := allowed.check("", object)
 	if err := decode(installFile, data, into); err != nil {
-		return err
+		if notAllowed == nil { // otherwise it may be about a field that is not allowed
+			return err
+		}
+		return prefixed(installFile+": ", notAllowed)
 	}
-	if err := p.checkController(); err != nil {
-		return fmt.Errorf("%s: %w", installFile, err)
-	}
-	if err := p.validateController(); err != nil {
-		return fmt.Errorf("%s: %w", installFile, err)
-	}
-	return nil
+	own := p.checkController()
+	return prefixed(installFile+": ", errors.Join(notAllowed, own, p.validateController(own != nil)))
 }
 
 // checkController checks rules that concern several fields of the controller.
 func (p *Package) checkController() error {
 	if p.Job != nil {
+		err := checkPod(p.Job.Name, &p.Job.Spec.Template)
 		if policy := p.Job.Spec.Template.Spec.RestartPolicy; policy != corev1.RestartPolicyNever && policy != corev1.RestartPolicyOnFailure {
-			return errors.New("spec.template.spec.restartPolicy must be Never or OnFailure")
+			err = errors.Join(errors.New("spec.template.spec.restartPolicy must be Never or OnFailure"), err)
 		}
-		return checkPod(p.Job.Name, &p.Job.Spec.Template)
+		return err
 	}
-	selector, err := metav1.LabelSelectorAsSelector(p.Deployment.Spec.Selector)
-	if err != nil {
-		return fmt.Errorf("spec.selector: %w", err)
+	err := checkPod(p.Deployment.Name, &p.Deployment.Spec.Template)
+	selector, selectorErr := metav1.LabelSelectorAsSelector(p.Deployment.Spec.Selector)
+	switch {
+	case selectorErr != nil:
+		return errors.Join(fmt.Errorf("spec.selector: %w", selectorErr), err)
+	case selector.Empty() || !selector.Matches(labels.Set(p.Deployment.Spec.Template.Labels)):
+		return errors.Join(errors.New("spec.selector must select the labels of spec.template"), err)
 	}
-	if selector.Empty() || !selector.Matches(labels.Set(p.Deployment.Spec.Template.Labels)) {
-		return errors.New("spec.selector must select the labels of spec.template")
-	}
-	return checkPod(p.Deployment.Name, &p.Deployment.Spec.Template)
+	return err
 }
 
 func checkPod(name string, template *corev1.PodTemplateSpec) error {
+	var errs []error
 	if reasons := validation.IsDNS1123Subdomain(name); len(reasons) > 0 {
-		return fmt.Errorf("metadata.name %q: %s", shorten(name), reasons[0])
+		errs = append(errs, fmt.Errorf("metadata.name %q: %s", shorten(name), reasons[0]))
 	}
 	if len(template.Spec.Containers) == 0 {
-		return errors.New("spec.template.spec.containers: there is none")
+		errs = append(errs, errors.New("spec.template.spec.containers: there is none"))
 	}
 	for _, c := range slices.Concat(template.Spec.InitContainers, template.Spec.Containers) {
 		if reasons := validation.IsDNS1123Label(c.Name); len(reasons) > 0 {
-			return fmt.Errorf("the name %q of a container: %s", shorten(c.Name), reasons[0])
+			errs = append(errs, fmt.Errorf("the name %q of a container: %s", shorten(c.Name), reasons[0]))
 		}
 		if c.Image == "" {
-			return fmt.Errorf("the container %s has no image", c.Name)
+			errs = append(errs, fmt.Errorf("the container %s has no image: that of the package is not filled in, name one", shorten(c.Name)))
 		}
-		if err := checkInput(&c); err != nil {
-			return fmt.Errorf("the container %s: %w", c.Name, err)
-		}
+		errs = append(errs, prefixed("the container "+shorten(c.Name)+": ", checkInput(&c)))
 	}
-	return nil
+	return errors.Join(errs...)
 }
 
 // check checks that a value has only allowed fields and values.
 func (f fields) check(at string, value any) error {
+	var errs []error
 	switch v := value.(type) {
 	case nil:
-		return nil
 	case []any:
 		for i, item := range v {
-			if err := f.check(fmt.Sprintf("%s[%d]", at, i), item); err != nil {
-				return err
-			}
+			errs = append(errs, f.check(fmt.Sprintf("%s[%d]", at, i), item))
 		}
-		return nil
 	case map[string]any:
 		for _, key := range slices.Sorted(maps.Keys(v)) {
-			if err := f.checkField(strings.TrimPrefix(at+"."+shorten(key), "."), key, v[key]); err != nil {
-				return err
-			}
+			errs = append(errs, f.checkField(strings.TrimPrefix(at+"."+shorten(key), "."), key, v[key]))
 		}
-		return nil
+	default:
+		return fmt.Errorf("%s must be an object", at)
 	}
-	return fmt.Errorf("%s must be an object", at)
+	return errors.Join(errs...)
 }
 
 func (f fields) checkField(at, key string, value any) error {

@@ -35,9 +35,7 @@ var crdScheme = func() *runtime.Scheme {
 
 func (p *Package) readCRDs(files Files) error {
 	about, err := readMetadata(files)
-	if err != nil {
-		return err
-	}
+	errs := []error{err}
 	from, rules := map[string]string{}, 0
 	for _, name := range slices.Sorted(maps.Keys(files)) {
 		if !isOf(path.Base(name), crdFile) {
@@ -45,21 +43,21 @@ func (p *Package) readCRDs(files Files) error {
 		}
 		crd, warnings, err := readCRD(name, files[name], &rules)
 		if err != nil {
-			return err
+			errs = append(errs, err)
+			continue
 		}
 		if other, ok := from[crd.Name]; ok {
-			return fmt.Errorf("%s and %s have the same CRD %s", other, name, crd.Name)
+			errs = append(errs, fmt.Errorf("%s and %s have the same CRD %s", other, name, crd.Name))
+			continue
 		}
 		from[crd.Name] = name
 		crd.Annotations = p.annotations(files, about, path.Dir(name), crd.Spec.Names.Kind)
-		if err := validateCRD(crd); err != nil {
-			return fmt.Errorf("%s: %w", name, err)
-		}
+		errs = append(errs, prefixed(name+": ", validateCRD(crd)))
 		p.CRDs = append(p.CRDs, crd)
 		p.Warnings = append(p.Warnings, warnings...)
 	}
 	slices.SortFunc(p.CRDs, func(a, b *apiextensionsv1.CustomResourceDefinition) int { return strings.Compare(a.Name, b.Name) })
-	return nil
+	return errors.Join(errs...)
 }
 
 // readCRD reads a CRD of either API version. Of the metadata, it takes only the name.
@@ -99,7 +97,7 @@ func readCRD(name string, data []byte, rules *int) (*apiextensionsv1.CustomResou
 		Spec:       crd.Spec,
 	}
 	if err := checkCRD(crd); err != nil {
-		return nil, nil, fmt.Errorf("%s: CRD %s: %w", name, shorten(crd.Name), err)
+		return nil, nil, prefixed(fmt.Sprintf("%s: CRD %s: ", name, shorten(crd.Name)), err)
 	}
 	var warnings []string
 	if isOld {
@@ -140,25 +138,26 @@ func convertCRD(old *v1beta1.CustomResourceDefinition, into *apiextensionsv1.Cus
 // checkCRD refuses CRDs that a stack must not own.
 func checkCRD(crd *apiextensionsv1.CustomResourceDefinition) error {
 	spec := &crd.Spec
-	if err := checkCRDName(spec.Names.Plural, spec.Group); err != nil {
-		return err
+	errs := []error{checkCRDName(spec.Names.Plural, spec.Group)}
+	if crd.Name != spec.Names.Plural+"."+spec.Group {
+		errs = append(errs, fmt.Errorf("its name must be its plural and its group, %s.%s", spec.Names.Plural, spec.Group))
 	}
-	switch {
-	case crd.Name != spec.Names.Plural+"."+spec.Group:
-		return fmt.Errorf("its name must be its plural and its group, %s.%s", spec.Names.Plural, spec.Group)
-	case spec.Scope != apiextensionsv1.NamespaceScoped:
-		return errors.New("its scope must be Namespaced: stacks have no access to cluster-scoped resources")
-	case convertsByWebhook(spec.Conversion):
-		return errors.New("it has a conversion webhook, which is not allowed")
-	case len(spec.Versions) == 0:
-		return errors.New("it has no version")
+	if spec.Scope != apiextensionsv1.NamespaceScoped {
+		errs = append(errs, errors.New("its scope must be Namespaced: stacks have no access to cluster-scoped resources"))
+	}
+	if convertsByWebhook(spec.Conversion) {
+		errs = append(errs, errors.New("it has a conversion webhook, which is not allowed"))
+	}
+	if len(spec.Versions) == 0 {
+		errs = append(errs, errors.New("it has no version"))
 	}
 	for _, version := range spec.Versions {
 		if version.Schema == nil || version.Schema.OpenAPIV3Schema == nil {
-			return fmt.Errorf("version %s has no schema", shorten(version.Name))
+			errs = append(errs, fmt.Errorf("version %s has no schema: describe its fields with spec.versions[].schema, "+
+				"or in v1beta1 with spec.validation", shorten(version.Name)))
 		}
 	}
-	return nil
+	return errors.Join(errs...)
 }
 
 func convertsByWebhook(conversion *apiextensionsv1.CustomResourceConversion) bool {
@@ -216,7 +215,11 @@ func validateCRD(crd *apiextensionsv1.CustomResourceDefinition) error {
 	if err := crdScheme.Convert(candidate, &internal, nil); err != nil {
 		return err
 	}
-	return validation.ValidateCustomResourceDefinition(context.Background(), &internal).ToAggregate()
+	var errs []error
+	for _, err := range validation.ValidateCustomResourceDefinition(context.Background(), &internal) {
+		errs = append(errs, err)
+	}
+	return errors.Join(errs...)
 }
 
 // groupMetadata is the content of a group.yaml.
@@ -245,24 +248,21 @@ type metadata struct {
 
 func readMetadata(files Files) (metadata, error) {
 	all := metadata{map[string]groupMetadata{}, map[string][]resourceMetadata{}}
+	var errs []error
 	for _, name := range slices.Sorted(maps.Keys(files)) {
 		folder, base := path.Split(name)
 		if base == groupFile {
 			var group groupMetadata
-			if err := decode(name, files[name], &group); err != nil {
-				return metadata{}, err
-			}
+			errs = append(errs, decode(name, files[name], &group))
 			all.groups[folder] = group
 		}
 		if isOf(base, resourceFile) {
 			var about resourceMetadata
-			if err := decode(name, files[name], &about); err != nil {
-				return metadata{}, err
-			}
+			errs = append(errs, decode(name, files[name], &about))
 			all.resources[folder] = append(all.resources[folder], about)
 		}
 	}
-	return all, nil
+	return all, errors.Join(errs...)
 }
 
 // annotations returns the annotations of a CRD from the nearest files, in its folder or above it.

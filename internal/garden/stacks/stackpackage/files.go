@@ -11,6 +11,7 @@ import (
 	"path"
 	"slices"
 	"strings"
+	"unicode"
 
 	yamlv3 "go.yaml.in/yaml/v3"
 	"sigs.k8s.io/yaml"
@@ -193,12 +194,17 @@ func (c *collector) add(name string, content io.Reader) error {
 // below returns the path relative to .registry.
 func below(name string) string { return strings.TrimPrefix(name, registryDir+"/") }
 
-// shorten limits the length of a text from a package in a message.
+// shorten limits the length of a text from a package in a message, which has no line breaks or control characters of it.
 func shorten(text string) string {
 	if len(text) > 100 {
-		return text[:100] + "…"
+		text = text[:100] + "…"
 	}
-	return text
+	return strings.Map(func(r rune) rune {
+		if unicode.IsPrint(r) {
+			return r
+		}
+		return unicode.ReplacementChar
+	}, text)
 }
 
 // decode reads a YAML file with exactly one document. It refuses unknown and duplicate keys, and aliases, with which a
@@ -218,7 +224,7 @@ func decode(name string, data []byte, into any) error {
 		return fmt.Errorf("%s: %w", name, err)
 	}
 	if err := yaml.UnmarshalStrict(data, into); err != nil {
-		return fmt.Errorf("reading %s: %w", name, err)
+		return plainly(name, err)
 	}
 	return nil
 }

@@ -42,7 +42,7 @@ func checkInput(c *corev1.Container) error {
 	var reasons []error
 	values := map[string]string{}
 	for _, v := range c.Env {
-		reasons = append(reasons, prefix("the variable "+shorten(v.Name), checkVariable(c, v, values)))
+		reasons = append(reasons, prefixed("the variable "+shorten(v.Name)+" ", checkVariable(c, v, values)))
 	}
 	for _, probe := range []*corev1.Probe{c.LivenessProbe, c.ReadinessProbe, c.StartupProbe} {
 		if probe != nil && probe.Exec != nil {
@@ -52,13 +52,6 @@ func checkInput(c *corev1.Container) error {
 	// The first word of a command names the program, which the package does not choose.
 	return errors.Join(append(reasons, checkArguments(c, c.Command, values),
 		checkArguments(c, slices.Concat([]string{""}, c.Args), values))...)
-}
-
-func prefix(what string, err error) error {
-	if err == nil {
-		return nil
-	}
-	return fmt.Errorf("%s %w", what, err)
 }
 
 // checkVariable checks a variable, and adds its value to those to which the next ones can refer.
@@ -95,7 +88,7 @@ func checkArguments(c *corev1.Container, command []string, values map[string]str
 		default:
 			err = checkPaths(c, text, true)
 		}
-		reasons = append(reasons, prefix(fmt.Sprintf("the argument %q", shorten(arg)), err))
+		reasons = append(reasons, prefixed(fmt.Sprintf("the argument %q ", shorten(arg)), err))
 	}
 	return errors.Join(reasons...)
 }

@@ -68,6 +68,8 @@ type App struct {
 	License         string        `json:"license,omitempty"`
 	DependsOn       []Dependency  `json:"dependsOn,omitempty"`
 	PermissionScope Scope         `json:"permissionScope,omitempty"`
+	// PackageType is in packages of later versions of Crossplane, and is left aside.
+	PackageType string `json:"packageType,omitempty"`
 }
 
 // Icon is an image in base64.
@@ -94,6 +96,7 @@ const (
 	appFile      = "app.yaml"
 	installFile  = "install.yaml"
 	rbacFile     = "rbac.yaml"
+	behaviorFile = "behavior.yaml"
 	groupFile    = "group.yaml"
 	uiFile       = "ui-schema.yaml"
 	crdFile      = "crd.yaml"
@@ -112,45 +115,67 @@ var iconTypes = []struct{ ending, mediaType string }{
 // filePath matches the allowed paths: without spaces, control characters, and letters that look like other letters.
 var filePath = regexp.MustCompile(`^[A-Za-z0-9._-]+(/[A-Za-z0-9._-]+)*$`)
 
-// Read parses and checks the files of a package. The error is the reason for which the package is refused.
+// Read parses and checks the files of a package. The error has all reasons for which the package is refused.
 func Read(files Files) (*Package, error) {
 	p := &Package{}
+	var errs []error
 	for _, name := range slices.Sorted(maps.Keys(files)) {
-		if err := checkFile(name, files[name]); err != nil {
-			return nil, err
-		}
+		errs = append(errs, checkFile(name, files[name]))
 	}
-	data, ok := files[appFile]
-	if !ok {
-		return nil, fmt.Errorf("there is no %s", appFile)
+	if _, ok := files[behaviorFile]; ok {
+		p.Warnings = append(p.Warnings, fmt.Sprintf("%s is left aside: templates are not supported, so that nothing acts on instances "+
+			"of the CRDs but the controller of %s", behaviorFile, installFile))
 	}
-	if err := decode(appFile, data, &p.App); err != nil {
+	errs = append(errs, p.readApp(files), p.readDependencies(), p.readController(files), p.readCRDs(files))
+	if err := refusalOf(errs...); err != nil {
 		return nil, err
 	}
+	return p, nil
+}
+
+// appKeys are the keys of app.yaml.
+var appKeys = []string{"title", "overviewShort", "overview", "readme", "version", "icons", "maintainers", "owners", "company",
+	"category", "keywords", "website", "source", "license", "dependsOn", "permissionScope", "packageType"}
+
+func (p *Package) readApp(files Files) error {
+	data, ok := files[appFile]
+	if !ok {
+		return fmt.Errorf("there is no %s", appFile)
+	}
+	var keys map[string]any
+	if err := decode(appFile, data, &keys); err != nil {
+		return err
+	}
+	var errs []error
+	for _, key := range slices.Sorted(maps.Keys(keys)) {
+		if !slices.Contains(appKeys, key) {
+			errs = append(errs, fmt.Errorf("%s: unknown field %q: remove it", appFile, shorten(key)))
+		}
+	}
+	if err := decode(appFile, data, &p.App); len(errs) == 0 { // which names an unknown key, too
+		errs = append(errs, err)
+	}
+	if p.App.PackageType != "" {
+		p.Warnings = append(p.Warnings, fmt.Sprintf("%s: packageType %s is left aside: the permissionScope says what a stack may do",
+			appFile, shorten(p.App.PackageType)))
+		p.App.PackageType = ""
+	}
 	if strings.TrimSpace(p.App.Title) == "" {
-		return nil, fmt.Errorf("%s has no title: it is the name of the stack, by which its versions belong together", appFile)
+		errs = append(errs, fmt.Errorf("%s has no title: it is the name of the stack, by which its versions belong together", appFile))
 	}
 	switch p.App.PermissionScope {
 	case ClusterScope, NamespaceScope:
 	case "":
-		return nil, fmt.Errorf("%s has no permissionScope: it must be %s or %s", appFile, ClusterScope, NamespaceScope)
+		errs = append(errs, fmt.Errorf("%s has no permissionScope: it must be %s, if the controller works in all namespaces, or %s, "+
+			"if it works in its own", appFile, ClusterScope, NamespaceScope))
 	default:
-		return nil, fmt.Errorf("%s has permissionScope %q: it must be %s or %s", appFile,
-			shorten(string(p.App.PermissionScope)), ClusterScope, NamespaceScope)
+		errs = append(errs, fmt.Errorf("%s has permissionScope %q: it must be %s or %s", appFile,
+			shorten(string(p.App.PermissionScope)), ClusterScope, NamespaceScope))
 	}
 	if icon, ok := findIcon(files, "", ""); ok {
 		p.App.Icons = append(p.App.Icons, icon)
 	}
-	if err := p.readDependencies(); err != nil {
-		return nil, err
-	}
-	if err := p.readController(files); err != nil {
-		return nil, err
-	}
-	if err := p.readCRDs(files); err != nil {
-		return nil, err
-	}
-	return p, nil
+	return errors.Join(errs...)
 }
 
 // checkFile refuses a file that does not belong to a package.
@@ -160,13 +185,13 @@ func checkFile(name string, data []byte) error {
 	case len(name) > maxPath || !filePath.MatchString(name) || slices.Contains(strings.Split(name, "/"), ".."):
 		return fmt.Errorf("the path %q is not allowed: letters, digits, dots, hyphens and underscores are", shorten(name))
 	case base == rbacFile:
-		return fmt.Errorf("%s is not allowed: the permissions of a stack are implicit, they follow from its CRDs and dependsOn", name)
+		return fmt.Errorf("%s is not allowed: the permissions of a stack are implicit, they follow from its CRDs and dependsOn: remove the file", name)
 	case isIcon(base) && (inResources || strings.HasPrefix(name, "icon.")):
 		if len(data) > maxIconBytes {
 			return fmt.Errorf("the icon %s has %d bytes, %d are allowed", name, len(data), maxIconBytes)
 		}
 		return nil
-	case name == appFile, name == installFile, name == uiFile:
+	case name == appFile, name == installFile, name == uiFile, name == behaviorFile:
 		return nil
 	case inResources && (base == groupFile || isOf(base, crdFile) || isOf(base, resourceFile) || isOf(base, uiFile)):
 		return nil
@@ -185,6 +210,7 @@ func isIcon(base string) bool {
 // readDependencies refuses CRDs to which no stack may have access. A dependency grants the same permissions as an owned
 // CRD.
 func (p *Package) readDependencies() error {
+	var errs []error
 	for _, dependency := range p.App.DependsOn {
 		if dependency.CRD == "" {
 			p.Warnings = append(p.Warnings, fmt.Sprintf("dependsOn of the package %q grants nothing: only crd does", shorten(dependency.Package)))
@@ -192,14 +218,19 @@ func (p *Package) readDependencies() error {
 		}
 		name, _, _ := strings.Cut(dependency.CRD, "/")
 		plural, group, _ := strings.Cut(name, ".")
-		if err := checkCRDName(plural, group); err != nil {
-			return fmt.Errorf("%s: dependsOn %q is not allowed: %w", appFile, shorten(dependency.CRD), err)
+		err := checkCRDName(plural, group)
+		if err != nil && strings.Contains(name, "*") {
+			err = fmt.Errorf("%w; instead of a wildcard, name each CRD that the controller uses", err)
+		}
+		if err != nil {
+			errs = append(errs, fmt.Errorf("%s: dependsOn %q is not allowed: %w", appFile, shorten(dependency.CRD), err))
+			continue
 		}
 		p.DependsOn = append(p.DependsOn, name)
 	}
 	slices.Sort(p.DependsOn)
 	p.DependsOn = slices.Compact(p.DependsOn)
-	return nil
+	return errors.Join(errs...)
 }
 
 // reservedGroups are the API groups of Kubernetes, of Gardener and of what else runs in a landscape; their subdomains are
@@ -217,7 +248,12 @@ func checkCRDName(plural, group string) error {
 	case len(validation.IsDNS1123Subdomain(group)) > 0:
 		return errors.New("the group must be a DNS name in lower case letters")
 	}
-	if reserved := domainOf(group, reservedGroups); reserved != "" {
+	switch reserved := domainOf(group, reservedGroups); {
+	case reserved == "":
+	case strings.HasSuffix(group, ".stacks.crossplane.io"):
+		return fmt.Errorf("%s and the groups below it are not those of a stack: that samples have groups below it is not supported, "+
+			"choose a domain of your own", reserved)
+	default:
 		return fmt.Errorf("%s and the groups below it are not those of a stack", reserved)
 	}
 	if strings.HasSuffix(group, "k8s.io") {

@@ -147,7 +147,8 @@ metadata: {name: s, namespace: privileges}`, "cannot create resource"},
 	}
 	// It cannot delete objects that are not of a stack.
 	for _, p := range []place{{rbacResource("clusterroles"), "", "view"}, {rbacResource("clusterrolebindings"), "", "cluster-admin"},
-		{schema.GroupVersionResource{Version: "v1", Resource: "serviceaccounts"}, "privileges", "default"}} {
+		{schema.GroupVersionResource{Version: "v1", Resource: "serviceaccounts"}, "privileges", "default"},
+		{crdResource, "", "stacks.stacks.crossplane.io"}} {
 		eventually(t, suite.Timeout, func(ctx context.Context) error { _, err := shared.get(ctx, p); return err })
 		err := manager.Resource(p.resource).Namespace(p.namespace).Delete(
 			t.Context(), p.name, metav1.DeleteOptions{DryRun: []string{metav1.DryRunAll}})

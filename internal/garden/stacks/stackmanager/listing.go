@@ -10,6 +10,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/gardenlite/gardenlite/internal/garden/stacks/stackpackage"
 	"github.com/gardenlite/gardenlite/internal/garden/stacks/v1alpha1"
 )
 
@@ -24,6 +25,9 @@ func (r *Reconciler) ensureListing(ctx context.Context, crds []*apiextensionsv1.
 	}
 	return r.changeListing(ctx, func(rules []rbacv1.PolicyRule) []rbacv1.PolicyRule {
 		for _, crd := range crds {
+			if stackpackage.IsReservedGroup(crd.Spec.Group) { // the policies refuse it
+				continue
+			}
 			if rule := listingRule(crd.Spec.Group, crd.Spec.Names.Plural); !slices.ContainsFunc(rules, same(rule)) {
 				rules = append(rules, rule)
 			}
@@ -61,7 +65,9 @@ func (r *Reconciler) changeListing(ctx context.Context, change func([]rbacv1.Pol
 	if err := r.Live.Get(ctx, client.ObjectKey{Name: listingRole}, role); err != nil {
 		return err
 	}
-	rules := change(slices.Clone(role.Rules))
+	rules := slices.DeleteFunc(change(slices.Clone(role.Rules)), func(rule rbacv1.PolicyRule) bool { // of earlier versions
+		return slices.ContainsFunc(rule.APIGroups, stackpackage.IsReservedGroup)
+	})
 	if slices.EqualFunc(rules, role.Rules, func(a, b rbacv1.PolicyRule) bool { return same(a)(b) }) {
 		return nil
 	}

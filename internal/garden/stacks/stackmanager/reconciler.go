@@ -1,6 +1,7 @@
 package stackmanager
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -224,7 +225,7 @@ func controllerRef(stack *v1alpha1.Stack) *corev1.ObjectReference {
 func (r *Reconciler) install(ctx context.Context, install v1alpha1.Install) (ready v1alpha1.Condition, warnings []string, err error) {
 	key := client.ObjectKeyFromObject(install)
 	if err := v1alpha1.CheckPlace(key.Namespace, key.Name); err != nil {
-		return ready, nil, refusal{err}
+		return ready, nil, cmp.Or(r.withdraw(ctx, install), error(refusal{err}))
 	}
 	state := install.State()
 	if synced := state.Condition(v1alpha1.Synced); synced.Reason == v1alpha1.ReasonConflict &&

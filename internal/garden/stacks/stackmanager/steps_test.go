@@ -30,6 +30,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/gardenlite/gardenlite/internal/garden/stacks/stackpackage"
@@ -561,5 +562,89 @@ func TestTakeBack(t *testing.T) {
 	w.must(w.client.Get(t.Context(), client.ObjectKeyFromObject(before), now))
 	if now.UID != before.UID {
 		t.Errorf("the controller was %s and is %s", before.UID, now.UID)
+	}
+}
+
+// earlier returns a world in which an earlier version has installed a stack where, or with a group that, no stack has any more.
+func earlier(t *testing.T, key client.ObjectKey, group string) *killWorld {
+	t.Helper()
+	before := stackKey
+	stackKey = key
+	t.Cleanup(func() { stackKey = before })
+	w := newKillWorld(t, &v1alpha1.StackInstall{})
+	w.ask("0.1")
+	install := &v1alpha1.StackInstall{}
+	w.must(w.client.Get(t.Context(), key, install))
+	install.Finalizers = []string{finalizer}
+	w.must(w.client.Update(t.Context(), install))
+	stack := &v1alpha1.Stack{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name, UID: "stack"},
+		Spec: v1alpha1.StackSpec{CustomResourceDefinitions: []v1alpha1.CRDReference{{Name: "buckets." + group}}}}
+	w.must(controllerutil.SetControllerReference(install, stack, w.client.Scheme()))
+	w.must(w.client.Create(t.Context(), stack))
+	role, binding := permissionsOf(key, stackpackage.NamespaceScope, nil)
+	controller := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: "controller"},
+		Status: appsv1.DeploymentStatus{AvailableReplicas: 1}}
+	for _, object := range []client.Object{serviceAccountOf(key), role, binding, controller} {
+		object.SetLabels(stackLabels(key))
+		w.must(controllerutil.SetControllerReference(stack, object, w.client.Scheme()))
+		w.must(w.client.Create(t.Context(), object))
+	}
+	crd := &apiextensionsv1.CustomResourceDefinition{ObjectMeta: metav1.ObjectMeta{Name: "buckets." + group, Labels: map[string]string{
+		stackpackage.ManagedByLabel: stackpackage.ManagedBy}}, Spec: apiextensionsv1.CustomResourceDefinitionSpec{Group: group,
+		Names:    apiextensionsv1.CustomResourceDefinitionNames{Plural: "buckets"},
+		Versions: []apiextensionsv1.CustomResourceDefinitionVersion{{Name: "v1", Served: true}}}}
+	w.must(w.client.Create(t.Context(), crd))
+	return w
+}
+
+// TestPlaceOfEarlierVersion checks that a stack of an earlier version in a namespace of the landscape loses its controller and
+// its permissions, and can be uninstalled.
+func TestPlaceOfEarlierVersion(t *testing.T) {
+	w := earlier(t, client.ObjectKey{Namespace: "seed-local", Name: "extension-x"}, "example.org")
+	for range 3 { // the controller ends first
+		_, err := w.r.Reconcile(t.Context(), reconcile.Request{NamespacedName: stackKey})
+		w.must(err)
+	}
+	for _, list := range []client.ObjectList{&appsv1.DeploymentList{}, &corev1.ServiceAccountList{}, &rbacv1.RoleList{}, &rbacv1.RoleBindingList{}} {
+		w.must(w.client.List(t.Context(), list))
+		if n := meta.LenList(list); n > 0 {
+			t.Errorf("%T has %d items", list, n)
+		}
+	}
+	install := &v1alpha1.StackInstall{}
+	w.must(w.client.Get(t.Context(), stackKey, install))
+	if synced := install.State().Condition(v1alpha1.Synced); !strings.Contains(synced.Message, "in the namespace seed-local") {
+		t.Errorf("Synced is %+v", synced)
+	}
+	w.must(w.client.Get(t.Context(), client.ObjectKey{Name: "buckets.example.org"}, &apiextensionsv1.CustomResourceDefinition{}))
+	w.ask("")
+	w.settle()
+	w.check("")
+}
+
+// TestGroupOfEarlierVersion checks that a stack of an earlier version with a group that no stack has any more is uninstalled when
+// that is confirmed, without a right to list its instances.
+func TestGroupOfEarlierVersion(t *testing.T) {
+	w := earlier(t, stackKey, "kwok.x-k8s.io")
+	listing := &rbacv1.ClusterRole{}
+	w.must(w.client.Get(t.Context(), client.ObjectKey{Name: listingRole}, listing))
+	listing.Rules = []rbacv1.PolicyRule{listingRule("kwok.x-k8s.io", "buckets"), listingRule("other.example.org", "pails")}
+	w.must(w.client.Update(t.Context(), listing))
+	w.ask("")
+	w.settle()
+	install := &v1alpha1.StackInstall{}
+	w.must(w.client.Get(t.Context(), stackKey, install))
+	if synced := install.State().Condition(v1alpha1.Synced); !strings.Contains(synced.Message, "is not known") {
+		t.Errorf("Synced is %+v", synced)
+	}
+	install.Annotations = map[string]string{"confirmation.gardener.cloud/deletion": "true"}
+	w.must(w.client.Update(t.Context(), install))
+	w.settle()
+	if err := w.client.Get(t.Context(), stackKey, install); !apierrors.IsNotFound(err) {
+		t.Errorf("the install is there: %v", err)
+	}
+	w.must(w.client.Get(t.Context(), client.ObjectKey{Name: listingRole}, listing))
+	if len(listing.Rules) != 1 || listing.Rules[0].APIGroups[0] != "other.example.org" {
+		t.Errorf("the Stack Manager may list %v", listing.Rules)
 	}
 }

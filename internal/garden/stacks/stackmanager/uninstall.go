@@ -89,6 +89,18 @@ func (r *Reconciler) uninstall(ctx context.Context, install v1alpha1.Install) er
 	if len(last) > 0 {
 		return wait("waiting for the deletion of the CRD %s and its instances", last[0].Name)
 	}
+	if err := r.removeController(ctx, install, stack); err != nil {
+		return err
+	}
+	if err := r.endListing(ctx, stack); err != nil {
+		return err
+	}
+	return r.release(ctx, stack)
+}
+
+// removeController ends the controller of a stack, and removes its permissions.
+func (r *Reconciler) removeController(ctx context.Context, install v1alpha1.Install, stack *v1alpha1.Stack) error {
+	key := client.ObjectKeyFromObject(install)
 	if err := r.endControllers(ctx, key, nil); err != nil {
 		return err
 	}
@@ -98,10 +110,18 @@ func (r *Reconciler) uninstall(ctx context.Context, install v1alpha1.Install) er
 			return err
 		}
 	}
-	if err := r.endListing(ctx, stack); err != nil {
-		return err
+	return nil
+}
+
+// withdraw removes the controller and the permissions of a stack that an earlier version has installed where no stack may
+// be any more. Its CRDs and their instances stay until it is uninstalled.
+func (r *Reconciler) withdraw(ctx context.Context, install v1alpha1.Install) error {
+	stack := &v1alpha1.Stack{}
+	err := r.Live.Get(ctx, client.ObjectKeyFromObject(install), stack)
+	if err != nil || !metav1.IsControlledBy(stack, install) {
+		return client.IgnoreNotFound(err)
 	}
-	return r.release(ctx, stack)
+	return r.removeController(ctx, install, stack)
 }
 
 // release deletes the Stack, unless it has become the last owner of a CRD in the meantime.
@@ -164,6 +184,10 @@ func (r *Reconciler) inTheWay(ctx context.Context, install v1alpha1.Install, las
 ) error {
 	reasons := dependents
 	for _, crd := range slices.Concat(last, shared) {
+		if stackpackage.IsReservedGroup(crd.Spec.Group) { // installed by an earlier version
+			reasons = append(reasons, fmt.Sprintf("whether there are instances of %s is not known: its group is not that of a stack", crd.Name))
+			continue
+		}
 		namespace := metav1.NamespaceAll
 		if slices.Contains(shared, crd) { // other namespaces have controllers of their own
 			namespace = install.GetNamespace()

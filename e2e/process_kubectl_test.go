@@ -71,6 +71,10 @@ func (k *kubectl) simulated(t *testing.T) {
 	if len(regexp.MustCompile(`(?m)^web-\S+ +150m +64Mi`).FindAllString(top, -1)) != 3 {
 		t.Errorf("top shows of three Pods with 150m and 64Mi:\n%s", top)
 	}
+	r := command(t, "", kubectlBinary, "--kubeconfig", k.kubeconfig, "port-forward", "deployment/web", ":80")
+	if r.Code == 0 || !strings.Contains(r.Stderr, "the containers of this Pod are simulated: there is no program to connect to") {
+		t.Errorf("port-forward of a simulated Pod: %+v", r)
+	}
 	node := k.podsOf(t, "web")[0].Spec.NodeName
 	if top := k.run(t, "top", "node", node).Stdout; !regexp.MustCompile(node + ` +[1-9]\d*m`).MatchString(top) {
 		t.Errorf("top shows of a Node with Pods:\n%s", top)
@@ -160,6 +164,8 @@ func (k *kubectl) process(t *testing.T) {
 	})
 	k.followed(t)
 	k.forwarded(t, port)
+	k.run(t, "debug", "pod/shown", "--image=busybox", "--container=debugger")
+	k.run(t, "wait", "--for=jsonpath={.status.ephemeralContainerStatuses[0].state.running}", "pod/shown", "--timeout=2m")
 	k.describes(t, "pod shown", "process://", "Scheduled", "Started container program")
 	k.run(t, "delete", "pod", "shown", "--grace-period=5")
 }

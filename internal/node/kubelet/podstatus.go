@@ -97,6 +97,9 @@ func start(status *corev1.PodStatus, pod *corev1.Pod, now time.Time, hostIPs, po
 		debug = append(debug, corev1.Container(c.EphemeralContainerCommon))
 	}
 	status.EphemeralContainerStatuses = containerStatuses(pod, debug, status.EphemeralContainerStatuses, now, false)
+	for i := range status.EphemeralContainerStatuses {
+		status.EphemeralContainerStatuses[i].Ready = false // it is not probed, and does not count
+	}
 	for _, kind := range []corev1.PodConditionType{corev1.PodReadyToStartContainers, corev1.PodInitialized, corev1.ContainersReady} {
 		setCondition(status, pod, now, corev1.PodCondition{Type: kind, Status: corev1.ConditionTrue})
 	}

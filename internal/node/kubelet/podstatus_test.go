@@ -63,6 +63,8 @@ func TestPodRuns(t *testing.T) {
 	pod := newPod(func(pod *corev1.Pod) {
 		pod.Spec.InitContainers = []corev1.Container{
 			{Name: "once"}, {Name: "sidecar", RestartPolicy: ptr.To(corev1.ContainerRestartPolicyAlways)}}
+		pod.Spec.EphemeralContainers = []corev1.EphemeralContainer{
+			{EphemeralContainerCommon: corev1.EphemeralContainerCommon{Name: "debugger"}}}
 	})
 	step := run(t, pod, now.Add(24*time.Hour))
 	s := step.status
@@ -81,6 +83,9 @@ func TestPodRuns(t *testing.T) {
 	}
 	if once, sidecar := s.InitContainerStatuses[0], s.InitContainerStatuses[1]; once.State.Terminated == nil || sidecar.State.Running == nil {
 		t.Errorf("the init containers are %+v, %+v", once, sidecar)
+	}
+	if c := s.EphemeralContainerStatuses[0]; c.State.Running == nil || c.Ready {
+		t.Errorf("the ephemeral container is %+v", c)
 	}
 }
 

@@ -20,7 +20,7 @@ func processStep(pod *corev1.Pod, processes *process.Pod, now time.Time, hostIPs
 	} else {
 		processes.Update(pod, addressesIn(pod))
 	}
-	init, main := processes.Statuses()
+	init, main, ephemeral := processes.Statuses()
 	ended := false
 	select {
 	case <-processes.Done():
@@ -33,6 +33,7 @@ func processStep(pod *corev1.Pod, processes *process.Pod, now time.Time, hostIPs
 			setAddresses(&step.status, pod, now, hostIPs, podIPs)
 		}
 		setContainers(&step.status, pod, now, init, main, ended)
+		step.status.EphemeralContainerStatuses = ephemeral
 	}
 	switch deadline := deadlineOf(&step.status, pod); {
 	case pod.DeletionTimestamp != nil:

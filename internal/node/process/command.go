@@ -29,16 +29,29 @@ const searchPath = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
 // errConfig says that the process cannot be configured as the Pod specifies.
 var errConfig = errors.New("the container cannot be configured")
 
-// reserved are variables that a Pod cannot set, because loaders and runtimes read code, or paths of code, from them.
+// reserved are variables that a Pod cannot set, because shells, loaders and runtimes read code, or paths of code, from
+// them. They are examples, not a boundary: a program may read code from any other variable.
 var reserved = struct{ names, prefixes []string }{
 	names: []string{
-		"PATH", "HOME", "TMPDIR", "BASH_ENV", "ENV", "SHELLOPTS", "IFS", "PS4", "GCONV_PATH", "GLIBC_TUNABLES", "LOCPATH",
-		"NODE_OPTIONS", "NODE_PATH", "ZDOTDIR",
-		"RUBYOPT", "RUBYLIB", "JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS", "_JAVA_OPTIONS", "CLASSPATH",
-		"PHPRC", "PHP_INI_SCAN_DIR", "TCLLIBPATH", "GUILE_LOAD_PATH", "GUILE_LOAD_COMPILED_PATH",
+		"PATH", "HOME", "TMPDIR",
+		"ENV", "SHELLOPTS", "IFS", "CDPATH", "FPATH", "ZDOTDIR", "PROMPT_COMMAND", "PS0", "PS1", "PS2", "PS4", "GLOBIGNORE",
+		"INPUTRC",
+		"GCONV_PATH", "GLIBC_TUNABLES", "LOCPATH", "NLSPATH", "SASL_PATH", "KRB5_CONFIG",
+		"NODE_OPTIONS", "NODE_PATH", "NODE_REPL_EXTERNAL_MODULE", "BUN_OPTIONS", "BUN_INSPECT_PRELOAD",
+		"JAVA_HOME", "JRE_HOME", "JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS", "_JAVA_OPTIONS", "IBM_JAVA_OPTIONS",
+		"OPENJ9_JAVA_OPTIONS", "CLASSPATH",
+		"ASPNETCORE_HOSTINGSTARTUPASSEMBLIES", "PHPRC", "PHP_INI_SCAN_DIR", "TK_LIBRARY", "EMACSLOADPATH", "VIMINIT",
+		"EXINIT", "VIMRUNTIME",
+		"PAGER", "EDITOR", "VISUAL", "BROWSER", "LESSOPEN", "LESSCLOSE", "GOFLAGS",
+		"GIT_ASKPASS", "GIT_EDITOR", "GIT_EXEC_PATH", "GIT_EXTERNAL_DIFF", "GIT_PAGER", "GIT_PROXY_COMMAND",
+		"GIT_SSH", "GIT_SSH_COMMAND", "GIT_TEMPLATE_DIR",
 	},
 	prefixes: []string{
-		"BASH_FUNC_", "LD_", "DYLD_", "PYTHON", "PERL", "MALLOC_", "OPENSSL_", "LUA_", "DOTNET_", "CORECLR_", "ERL_", "ELIXIR_ERL_",
+		"BASH", "LD_", "DYLD_", "MALLOC_", "OPENSSL_",
+		"PYTHON", "PERL", "RUBY", "GEM_", "BUNDLE_", "BUNDLER_", "LUA_", "TCL", "GUILE_", "PLT", "AWK", "R_", "JULIA_",
+		"OCTAVE_", "ERL_", "ELIXIR_", "OCAML", "CAML", "GHC", "NPM_CONFIG_", "npm_config_", "TS_NODE_",
+		"DOTNET_", "CORECLR_", "COR_", "COMPlus_", "COMPLUS_", "MONO_",
+		"GIO_", "GI_", "GTK_", "GTK2_", "GTK3_", "GDK_", "GST_", "QT_", "QML", "VK_", "GIT_CONFIG",
 	},
 }
 

@@ -32,10 +32,10 @@ const (
 
 // container is one container of a Pod.
 type container struct {
-	pod    *Pod
-	spec   *corev1.Container
-	isInit bool
-	image  Image // zero if the container is simulated
+	pod   *Pod
+	spec  *corev1.Container
+	kind  podutil.ContainerType
+	image Image // zero if the container is simulated
 
 	// The fields below are guarded by pod.mu.
 	status corev1.ContainerStatus
@@ -52,8 +52,8 @@ type container struct {
 }
 
 // newContainer returns a container that continues from its status in the API: one that has ended is not restarted.
-func (p *Pod) newContainer(spec *corev1.Container, before []corev1.ContainerStatus, isInit bool) *container {
-	c := &container{pod: p, spec: spec, isInit: isInit, changed: make(chan struct{}, 1)}
+func (p *Pod) newContainer(spec *corev1.Container, before []corev1.ContainerStatus, kind podutil.ContainerType) *container {
+	c := &container{pod: p, spec: spec, kind: kind, changed: make(chan struct{}, 1)}
 	c.image, _ = p.runner.cfg.Images.Lookup(spec.Image)
 	c.status = corev1.ContainerStatus{Name: spec.Name, Image: spec.Image, Started: ptr.To(false), AllocatedResources: spec.Resources.Requests}
 	if len(spec.Resources.Requests)+len(spec.Resources.Limits) > 0 {
@@ -69,7 +69,7 @@ func (p *Pod) newContainer(spec *corev1.Container, before []corev1.ContainerStat
 	}
 	last := before[i]
 	switch ended := last.State.Terminated; {
-	case ended != nil && !isInit && !c.restarts(ended.ExitCode):
+	case ended != nil && !c.isInit() && !c.restarts(ended.ExitCode):
 		c.status = last
 		return c
 	case ended != nil:
@@ -82,25 +82,37 @@ func (p *Pod) newContainer(spec *corev1.Container, before []corev1.ContainerStat
 	default:
 		c.status.LastTerminationState = last.LastTerminationState
 	}
+	if lost := c.status.LastTerminationState.Terminated; lost != nil && c.isEphemeral() {
+		c.status = last
+		c.status.Ready, c.status.State = false, corev1.ContainerState{Terminated: lost}
+		return c
+	}
 	if c.status.LastTerminationState.Terminated != nil {
 		c.status.RestartCount, c.starts = last.RestartCount, last.RestartCount+1
 	}
 	return c
 }
 
+func (c *container) isInit() bool { return c.kind == podutil.InitContainers }
+
+func (c *container) isEphemeral() bool { return c.kind == podutil.EphemeralContainers }
+
 func (c *container) isSidecar() bool {
-	return c.isInit && podutil.IsRestartableInitContainer(c.spec)
+	return c.isInit() && podutil.IsRestartableInitContainer(c.spec)
 }
 
 func (c *container) isProcess() bool { return c.image.Program != "" }
 
 // restarts reports whether the container is restarted after it has ended with this exit code.
 func (c *container) restarts(code int32) bool {
+	if c.isEphemeral() {
+		return false
+	}
 	policy := c.pod.latest().Spec.RestartPolicy
 	switch {
 	case c.isSidecar():
 		return true
-	case c.isInit && policy == corev1.RestartPolicyAlways: // until it succeeds
+	case c.isInit() && policy == corev1.RestartPolicyAlways: // until it succeeds
 		policy = corev1.RestartPolicyOnFailure
 	}
 	return policy == corev1.RestartPolicyAlways || policy == corev1.RestartPolicyOnFailure && code != 0
@@ -136,7 +148,7 @@ func (c *container) change(change func()) {
 	change()
 	running := c.status.State.Running != nil
 	c.status.Started = ptr.To(running && c.started)
-	c.status.Ready = running && c.started && c.ready || c.isInit && !c.isSidecar() && c.status.State.Terminated != nil &&
+	c.status.Ready = running && c.started && c.ready && !c.isEphemeral() || c.isInit() && !c.isSidecar() && c.status.State.Terminated != nil &&
 		c.status.State.Terminated.ExitCode == 0
 	c.pod.mu.Unlock()
 	select {
@@ -200,7 +212,10 @@ func (c *container) runOnce(ctx context.Context) (exit, error) {
 	if !c.isProcess() {
 		return c.simulate(ctx), nil
 	}
-	ch, logs, err := c.start(ctx)
+	c.pod.mu.Lock()
+	attempt := c.starts
+	c.pod.mu.Unlock()
+	ch, logs, err := c.start(ctx, attempt)
 	if err != nil {
 		return exit{}, err
 	}
@@ -217,18 +232,18 @@ func (c *container) runOnce(ctx context.Context) (exit, error) {
 	}
 	cancel()
 	probes.Wait()
-	c.end(ch.exit)
+	c.end(ch.exit, c.terminationMessage(attempt, ch.exit.code))
 	return ch.exit, nil
 }
 
-func (c *container) start(ctx context.Context) (*child, *logFile, error) {
+func (c *container) start(ctx context.Context, attempt int32) (*child, *logFile, error) {
 	command, err := c.command(ctx)
 	if err != nil {
 		return nil, nil, err
 	}
-	c.pod.mu.Lock()
-	attempt := c.starts
-	c.pod.mu.Unlock()
+	if err := c.createMessageFile(); err != nil {
+		return nil, nil, err
+	}
 	logs, err := c.openLog(attempt)
 	if err != nil {
 		return nil, nil, err
@@ -262,12 +277,12 @@ func (c *container) begin(ch *child) {
 	})
 }
 
-// end sets the status of a container that has ended.
-func (c *container) end(end exit) {
+// end sets the status of a container that has ended with a message.
+func (c *container) end(end exit, message string) {
 	c.change(func() {
 		ended := &corev1.ContainerStateTerminated{
 			ExitCode: end.code, Signal: end.signal, Reason: "Completed", StartedAt: c.status.State.Running.StartedAt,
-			FinishedAt: metav1.NewTime(end.at), ContainerID: c.status.ContainerID,
+			FinishedAt: metav1.NewTime(end.at), ContainerID: c.status.ContainerID, Message: message,
 		}
 		if end.code != 0 {
 			ended.Reason = "Error"
@@ -285,14 +300,14 @@ func (c *container) simulate(ctx context.Context) exit {
 	c.begin(nil)
 	clk := c.pod.runner.cfg.Clock
 	switch {
-	case c.isInit && !c.isSidecar():
-	case IsOfJob(c.pod.latest()) && !c.isSidecar():
+	case c.isInit() && !c.isSidecar():
+	case IsOfJob(c.pod.latest()) && c.kind == podutil.Containers:
 		_ = host.Sleep(ctx, clk, CompletionTime)
 	default:
 		<-ctx.Done()
 	}
 	end := exit{at: clk.Now()}
-	c.end(end)
+	c.end(end, "")
 	return end
 }
 

@@ -115,7 +115,7 @@ func (s *stream) Write(line []byte) (int, error) { return len(line), s.log.write
 
 // Logs writes the log of a container according to the options.
 func (p *Pod) Logs(ctx context.Context, options *corev1.PodLogOptions, to io.Writer) error {
-	all := slices.Concat(p.main, p.init)
+	all := p.containers()
 	i := slices.IndexFunc(all, func(c *container) bool { return c.spec.Name == options.Container })
 	if i < 0 {
 		return fmt.Errorf("the Pod has no container %q", options.Container)

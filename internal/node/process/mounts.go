@@ -15,13 +15,15 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// mount is a mount path in the container, and the folder of the volume, or of a part of it, on this machine.
+// mount is a mount path in the container, and what is mounted there: the folder of the volume, or of a part of it, on this
+// machine, or the file for the termination message.
 type mount struct{ in, folder string }
 
 // mounts are the mounts of a container, the longest paths first.
 type mounts []mount
 
-// mounts returns the mounts of the container. It checks their sub-paths, and creates those that are missing.
+// mounts returns the mounts of the container, and that of the file for its termination message. It checks the sub-paths, and
+// creates those that are missing.
 func (c *container) mounts() (mounts, error) { return c.findMounts(checkSubPath) }
 
 func (c *container) findMounts(check func(volume, subPath string) error) (mounts, error) {
@@ -55,6 +57,9 @@ func (c *container) findMounts(check func(volume, subPath string) error) (mounts
 		if in := path.Clean(m.MountPath); in != "/" {
 			all = append(all, mount{in, folder})
 		}
+	}
+	if in := path.Clean("/" + c.spec.TerminationMessagePath); in != "/" { // last: a volume with the same path counts
+		all = append(all, mount{in, filepath.Join(c.homeDir(), messageFile)})
 	}
 	slices.SortStableFunc(all, func(a, b mount) int { return cmp.Compare(len(b.in), len(a.in)) })
 	return all, nil

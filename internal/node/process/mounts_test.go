@@ -168,12 +168,18 @@ func TestSubPath(t *testing.T) {
 func TestReservedVariables(t *testing.T) {
 	for _, name := range []string{"LD_PRELOAD", "LD_LIBRARY_PATH", "DYLD_INSERT_LIBRARIES", "PATH", "HOME", "TMPDIR",
 		"PYTHONPATH", "NODE_OPTIONS", "BASH_ENV", "BASH_FUNC_date%%", "ZDOTDIR", "OPENSSL_CONF", "OPENSSL_MODULES",
-		"LUA_INIT", "DOTNET_STARTUP_HOOKS"} {
+		"LUA_INIT", "DOTNET_STARTUP_HOOKS", "RUBYOPT", "RUBYLIB", "GEM_PATH", "BUNDLE_GEMFILE", "MONO_PATH", "MONO_CONFIG",
+		"CORECLR_PROFILER_PATH", "COR_PROFILER_PATH", "COMPlus_EnableDiagnostics", "ASPNETCORE_HOSTINGSTARTUPASSEMBLIES",
+		"JULIA_LOAD_PATH", "JULIA_DEPOT_PATH", "R_PROFILE_USER", "R_LIBS", "GIO_MODULE_DIR", "GIO_EXTRA_MODULES", "GTK_MODULES",
+		"GST_PLUGIN_PATH", "QT_PLUGIN_PATH", "AWKPATH", "AWKLIBPATH", "SHELLOPTS", "BASHOPTS", "BASH_LOADABLES_PATH",
+		"PROMPT_COMMAND", "PS4", "JAVA_TOOL_OPTIONS", "JAVA_HOME", "TCL_LIBRARY", "TCLLIBPATH", "OCAMLPATH", "CAML_LD_LIBRARY_PATH",
+		"GIT_SSH_COMMAND", "GIT_CONFIG_COUNT", "npm_config_node_options", "LESSOPEN"} {
 		if !isReserved(name) {
 			t.Errorf("%s is taken from the Pod", name)
 		}
 	}
-	for _, name := range []string{"KUBECONFIG", "LEADER", "POD_NAME", "HTTP_PROXY", "PATHS"} {
+	for _, name := range []string{"KUBECONFIG", "LEADER", "POD_NAME", "HTTP_PROXY", "PATHS", "JAVA_OPTS", "NODE_ENV",
+		"ASPNETCORE_URLS", "GIT_COMMIT", "RUST_LOG", "RUN_AS", "GOMAXPROCS", "PS", "ENVIRONMENT"} {
 		if isReserved(name) {
 			t.Errorf("%s is not taken from the Pod", name)
 		}

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	podutil "k8s.io/kubernetes/pkg/api/v1/pod"
 	"k8s.io/utils/ptr"
 
 	"github.com/gardenlite/gardenlite/internal/fsutil"
@@ -54,9 +55,12 @@ type Pod struct {
 
 	// init and main are the containers, in their order.
 	init, main []*container
+	// added receives a value when ephemeral containers are added.
+	added chan struct{}
 
 	mu        sync.Mutex
 	pod       *corev1.Pod
+	ephemeral []*container
 	addresses []netip.Addr
 	// deadline is when processes that were asked to end are killed.
 	deadline time.Time
@@ -69,15 +73,16 @@ type Pod struct {
 func (r *Runner) NewPod(cfg PodConfig, pod *corev1.Pod) *Pod {
 	p := &Pod{
 		cfg: cfg, runner: r, dir: r.podDir(string(pod.UID)), done: make(chan struct{}), refresh: make(chan struct{}, 1),
-		pod: pod.DeepCopy(), tokens: map[string]token{}, persistent: map[string]string{},
+		added: make(chan struct{}, 1), pod: pod.DeepCopy(), tokens: map[string]token{}, persistent: map[string]string{},
 	}
 	p.ctx, p.cancel = context.WithCancel(r.ctx)
 	for i := range pod.Spec.InitContainers {
-		p.init = append(p.init, p.newContainer(&p.pod.Spec.InitContainers[i], pod.Status.InitContainerStatuses, true))
+		p.init = append(p.init, p.newContainer(&p.pod.Spec.InitContainers[i], pod.Status.InitContainerStatuses, podutil.InitContainers))
 	}
 	for i := range pod.Spec.Containers {
-		p.main = append(p.main, p.newContainer(&p.pod.Spec.Containers[i], pod.Status.ContainerStatuses, false))
+		p.main = append(p.main, p.newContainer(&p.pod.Spec.Containers[i], pod.Status.ContainerStatuses, podutil.Containers))
 	}
+	p.addEphemeral()
 	r.mu.Lock()
 	r.pods[p] = struct{}{}
 	r.mu.Unlock()
@@ -88,11 +93,35 @@ func (r *Runner) NewPod(cfg PodConfig, pod *corev1.Pod) *Pod {
 // UID returns the UID of the Pod.
 func (p *Pod) UID() string { return string(p.latest().UID) }
 
+// addEphemeral adds the ephemeral containers that are new. It is called with p.mu held, or before the Pod runs.
+func (p *Pod) addEphemeral() {
+	for i := range p.pod.Spec.EphemeralContainers {
+		spec := (*corev1.Container)(&p.pod.Spec.EphemeralContainers[i].EphemeralContainerCommon)
+		if slices.ContainsFunc(p.ephemeral, func(c *container) bool { return c.spec.Name == spec.Name }) {
+			continue
+		}
+		c := p.newContainer(spec, p.pod.Status.EphemeralContainerStatuses, podutil.EphemeralContainers)
+		p.ephemeral = append(p.ephemeral, c)
+		select {
+		case p.added <- struct{}{}:
+		default:
+		}
+	}
+}
+
+// containers returns all containers of the Pod.
+func (p *Pod) containers() []*container {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return slices.Concat(p.init, p.main, p.ephemeral)
+}
+
 // Update stores a change of the Pod, and its addresses.
 func (p *Pod) Update(pod *corev1.Pod, addresses []netip.Addr) {
 	p.mu.Lock()
 	before := p.pod
 	p.pod, p.addresses = pod.DeepCopy(), addresses
+	p.addEphemeral()
 	p.mu.Unlock()
 	// Volumes of the type downwardAPI may contain these.
 	if !maps.Equal(before.Labels, pod.Labels) || !maps.Equal(before.Annotations, pod.Annotations) {
@@ -136,7 +165,7 @@ func (p *Pod) Stop(grace time.Duration) {
 	if !sooner {
 		return
 	}
-	for _, c := range slices.Concat(p.init, p.main) {
+	for _, c := range p.containers() {
 		c.killAtDeadline()
 	}
 }
@@ -149,17 +178,18 @@ func (p *Pod) Remove() error {
 	return errors.Join(p.runner.removeWorkOf(p.UID()), fsutil.RemoveAll(p.dir))
 }
 
-// Statuses returns the statuses of the init containers and of the containers.
-func (p *Pod) Statuses() (init, main []corev1.ContainerStatus) {
+// Statuses returns the statuses of the init containers, of the containers and of the ephemeral containers.
+func (p *Pod) Statuses() (init, main, ephemeral []corev1.ContainerStatus) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	for _, c := range p.init {
-		init = append(init, *c.status.DeepCopy())
+	return statusesOf(p.init), statusesOf(p.main), statusesOf(p.ephemeral)
+}
+
+func statusesOf(containers []*container) (all []corev1.ContainerStatus) {
+	for _, c := range containers {
+		all = append(all, *c.status.DeepCopy())
 	}
-	for _, c := range p.main {
-		main = append(main, *c.status.DeepCopy())
-	}
-	return init, main
+	return all
 }
 
 // run runs the Pod from its volumes to the end of its last container.
@@ -186,6 +216,9 @@ func (p *Pod) run() {
 	var running sync.WaitGroup
 	defer running.Wait()
 	defer endSidecars()
+	ephemeral, endEphemeral := context.WithCancel(p.ctx)
+	defer endEphemeral()
+	running.Go(func() { p.runEphemeral(ephemeral) })
 	for _, c := range p.init {
 		if c.isSidecar() {
 			running.Go(func() { c.run(sidecars) })
@@ -203,6 +236,26 @@ func (p *Pod) run() {
 		containers.Go(func() { c.run(p.ctx) })
 	}
 	containers.Wait()
+}
+
+// runEphemeral runs the ephemeral containers, each as soon as it is added, until the context ends.
+func (p *Pod) runEphemeral(ctx context.Context) {
+	var running sync.WaitGroup
+	defer running.Wait()
+	for started := 0; ; {
+		p.mu.Lock()
+		added := p.ephemeral[started:]
+		p.mu.Unlock()
+		for _, c := range added {
+			running.Go(func() { c.run(ctx) })
+		}
+		started += len(added)
+		select {
+		case <-ctx.Done():
+			return
+		case <-p.added:
+		}
+	}
 }
 
 // prepare creates the Pod's folder with its volumes, and retries until it succeeds. It returns when the volumes have to
@@ -240,8 +293,9 @@ func (p *Pod) tryPrepare() (next time.Time, err error) {
 
 // message sets the message of the containers that wait.
 func (p *Pod) message(text string) {
+	containers := p.containers()
 	p.mu.Lock()
-	for _, c := range slices.Concat(p.init, p.main) {
+	for _, c := range containers {
 		if c.status.State.Waiting != nil {
 			c.status.State.Waiting.Message = text
 		}
@@ -267,16 +321,17 @@ func (p *Pod) untilDeadline() time.Duration {
 
 // measured records the usage of the Pod's processes, by process group, and kills those that exceed their memory limit.
 func (p *Pod) measured(groups map[int]usage) {
-	for _, c := range slices.Concat(p.init, p.main) {
+	for _, c := range p.containers() {
 		c.measured(groups)
 	}
 }
 
 func (p *Pod) processes() []Process {
+	containers := p.containers()
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	var all []Process
-	for _, c := range slices.Concat(p.init, p.main) {
+	for _, c := range containers {
 		if c.child == nil || c.status.State.Running == nil {
 			continue
 		}
@@ -308,9 +363,10 @@ func (p *Pod) Listens(port int) bool {
 }
 
 func (p *Pod) groups() (all []int) {
+	containers := p.containers()
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	for _, c := range slices.Concat(p.init, p.main) {
+	for _, c := range containers {
 		if c.child != nil {
 			all = append(all, c.child.pid)
 		}

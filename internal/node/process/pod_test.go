@@ -83,7 +83,7 @@ func until(t *testing.T, p *Pod, what string, is func(corev1.ContainerStatus) bo
 	t.Helper()
 	var status corev1.ContainerStatus
 	testutil.Eventually(t, testutil.Timeout, func(context.Context) error {
-		_, main := p.Statuses()
+		_, main, _ := p.Statuses()
 		if status = main[0]; !is(status) {
 			return fmt.Errorf("the container is not %s: %+v", what, status)
 		}
@@ -317,7 +317,7 @@ func TestMemoryLimit(t *testing.T) {
 		if w.clock.HasWaiters() {
 			w.clock.Step(sampleInterval)
 		}
-		_, main := p.Statuses()
+		_, main, _ := p.Statuses()
 		last := main[0].LastTerminationState.Terminated
 		return last != nil && last.Reason == "OOMKilled" && last.ExitCode == 137
 	})
@@ -380,7 +380,7 @@ func TestGoesOn(t *testing.T) {
 	if last := s.LastTerminationState.Terminated; s.RestartCount != 3 || last == nil || last.ContainerID != "process://1" {
 		t.Errorf("the container that ran: %+v", s)
 	}
-	if _, main := p.Statuses(); main[1].State.Terminated == nil || main[1].RestartCount != 0 {
+	if _, main, _ := p.Statuses(); main[1].State.Terminated == nil || main[1].RestartCount != 0 {
 		t.Errorf("the container that had ended: %+v", main[1])
 	}
 }
@@ -397,7 +397,7 @@ func TestInitContainers(t *testing.T) {
 	}
 	p := w.run(pod)
 	<-p.Done()
-	init, main := p.Statuses()
+	init, main, _ := p.Statuses()
 	for _, s := range append(init, main...) {
 		if s.State.Terminated == nil || s.Name != "sidecar" && s.State.Terminated.ExitCode != 0 {
 			t.Errorf("container %s: %+v", s.Name, s.State)
@@ -415,7 +415,7 @@ func TestInitContainerFails(t *testing.T) {
 	pod.Spec.InitContainers = []corev1.Container{{Name: "init", Image: imageName, Args: []string{"4"}}}
 	p := w.run(pod)
 	<-p.Done()
-	if init, main := p.Statuses(); init[0].State.Terminated.ExitCode != 4 || main[0].State.Waiting == nil {
+	if init, main, _ := p.Statuses(); init[0].State.Terminated.ExitCode != 4 || main[0].State.Waiting == nil {
 		t.Errorf("init %+v, main %+v", init[0].State, main[0].State)
 	}
 }

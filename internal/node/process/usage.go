@@ -1,7 +1,6 @@
 package process
 
 import (
-	"slices"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -39,10 +38,11 @@ func (r *cpuRate) sample(now time.Time, used time.Duration) {
 
 // Usage returns the usage of the Pod's processes that have been measured.
 func (p *Pod) Usage() []stats.ContainerStats {
+	containers := p.containers()
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	all := []stats.ContainerStats{}
-	for _, c := range slices.Concat(p.init, p.main) {
+	for _, c := range containers {
 		if c.child == nil || c.measuredAt.IsZero() {
 			continue
 		}

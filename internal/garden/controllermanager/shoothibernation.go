@@ -20,6 +20,7 @@ import (
 
 	"github.com/gardenlite/gardenlite/internal/component"
 	"github.com/gardenlite/gardenlite/internal/component/operation"
+	"github.com/gardenlite/gardenlite/internal/component/schedule"
 	"github.com/gardenlite/gardenlite/internal/garden/controllermanager/kit"
 )
 
@@ -70,7 +71,7 @@ func (r *ShootHibernation) Reconcile(ctx context.Context, shoot *corev1beta1.Sho
 	if shoot.DeletionTimestamp != nil || len(schedules(shoot)) == 0 {
 		return reconcile.Result{}, nil
 	}
-	all, err := parseSchedules(schedules(shoot))
+	all, err := schedule.HibernationsOf(shoot)
 	if err != nil { // validation refuses such a Shoot, so there is no retry until it changes
 		logf.FromContext(ctx).Error(err, "The schedules cannot be read; the Shoot is left as it is")
 		return reconcile.Result{}, nil
@@ -78,7 +79,7 @@ func (r *ShootHibernation) Reconcile(ctx context.Context, shoot *corev1beta1.Sho
 	now := r.Clock.Now()
 	if !kit.IsFailed(shoot) {
 		if s, found := dueSchedule(all, r.earliest(shoot, now), now); found {
-			if err := r.set(ctx, shoot, s.hibernate, now); err != nil {
+			if err := r.set(ctx, shoot, s.Hibernates, now); err != nil {
 				return reconcile.Result{}, err
 			}
 		}
@@ -119,4 +120,26 @@ func (r *ShootHibernation) set(ctx context.Context, shoot *corev1beta1.Shoot, hi
 	}
 	r.Recorder.Eventf(shoot, nil, corev1.EventTypeNormal, reason, corev1beta1.EventActionReconcile, "%s", message)
 	return nil
+}
+
+// dueSchedule returns the schedule with the latest scheduled time after from and not after to. Of two with the same time, the
+// first counts.
+func dueSchedule(all []schedule.Hibernation, from, to time.Time) (due schedule.Hibernation, found bool) {
+	var latest time.Time
+	for _, s := range all {
+		if last, ok := s.Last(from, to); ok && last.After(latest) {
+			due, latest, found = s, last, true
+		}
+	}
+	return due, found
+}
+
+// untilNext returns the duration until the next scheduled time of any schedule; 0 if there is none.
+func untilNext(all []schedule.Hibernation, now time.Time) (wait time.Duration) {
+	for _, s := range all {
+		if next, ok := s.Next(now); ok && (wait == 0 || next.Sub(now) < wait) {
+			wait = next.Sub(now)
+		}
+	}
+	return wait
 }

@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 
+	"github.com/gardenlite/gardenlite/internal/component/schedule"
 	"github.com/gardenlite/gardenlite/internal/garden/controllermanager/kit"
 )
 
@@ -133,15 +134,6 @@ func (m *maintenance) rotate(operation, credentials, failure string) {
 	})
 }
 
-// isDue reports whether the rotation period has passed since the last rotation, or since the creation of the Shoot if
-// there was none.
 func (m *maintenance) isDue(config *corev1beta1.MaintenanceRotationConfig, last *metav1.Time) bool {
-	if config == nil || config.RotationPeriod == nil || config.RotationPeriod.Duration == 0 {
-		return false
-	}
-	since := m.shoot.CreationTimestamp.Time
-	if last != nil {
-		since = last.Time
-	}
-	return since.Before(m.now.Add(-config.RotationPeriod.Duration))
+	return schedule.IsRotationDue(m.shoot, config, last, m.now)
 }

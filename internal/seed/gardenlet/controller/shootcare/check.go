@@ -171,8 +171,8 @@ func notRunning(last *corev1beta1.LastOperation) string {
 	return "The Shoot's control plane does not run at the moment."
 }
 
-// sleeping returns the conditions and constraints of a hibernated Shoot, which is not checked.
-func sleeping(shoot *corev1beta1.Shoot) (found findings) {
+// sleeping returns the conditions and constraints of a hibernated Shoot, of which only the schedules are checked.
+func sleeping(shoot *corev1beta1.Shoot, now time.Time) (found findings) {
 	const message = "Shoot cluster has been hibernated."
 	for _, kind := range ourConditions {
 		if kind != corev1beta1.ShootEveryNodeReady || !isWorkerless(shoot) {
@@ -183,6 +183,9 @@ func sleeping(shoot *corev1beta1.Shoot) (found findings) {
 	for _, kind := range ourConstraints[:4] {
 		found.constraints = append(found.constraints,
 			conditions.Condition{Type: kind, Status: corev1beta1.ConditionTrue, Reason: "ConstraintNotChecked", Message: message})
+	}
+	if wrong := rotationProblem(shoot, now); wrong != nil {
+		found.constraints = append(found.constraints, constraint(corev1beta1.ShootAutomaticCredentialsRotationPossible, wrong))
 	}
 	return found
 }

@@ -12,6 +12,8 @@ import (
 	resourcesv1alpha1 "github.com/gardener/gardener/pkg/apis/resources/v1alpha1"
 	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	certutil "k8s.io/client-go/util/cert"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -33,6 +35,8 @@ func (c *care) constraints(ctx context.Context) []conditions.Condition {
 		c.constraint(corev1beta1.ShootCRDsWithProblematicConversionWebhooks, func() (*problem, error) { return c.conversions(ctx) }),
 		c.constraint(corev1beta1.ShootManualInPlaceWorkersUpdated, func() (*problem, error) { return c.pendingInPlace(), nil }),
 		c.constraint(corev1beta1.ShootHasIgnoredManagedResources, func() (*problem, error) { return c.ignored(), nil }),
+		c.constraint(corev1beta1.ShootPreservedFailedMachinesAbsent, func() (*problem, error) { return c.preserved(ctx) }),
+		constraint(corev1beta1.ShootAutomaticCredentialsRotationPossible, rotationProblem(c.shoot, c.Clock.Now())),
 	} {
 		if optional.Status != corev1beta1.ConditionTrue {
 			all = append(all, optional)
@@ -43,10 +47,14 @@ func (c *care) constraints(ctx context.Context) []conditions.Condition {
 
 func (c *care) constraint(kind corev1beta1.ConditionType, check func() (*problem, error)) conditions.Condition {
 	wrong, err := check()
-	switch {
-	case err != nil:
+	if err != nil {
 		return conditions.Unchecked(kind, err)
-	case wrong != nil:
+	}
+	return constraint(kind, wrong)
+}
+
+func constraint(kind corev1beta1.ConditionType, wrong *problem) conditions.Condition {
+	if wrong != nil {
 		return conditions.Condition{Type: kind, Status: corev1beta1.ConditionFalse, Reason: wrong.reason,
 			Message: wrong.message, Codes: wrong.codes}
 	}
@@ -130,6 +138,35 @@ func (c *care) ignored() *problem {
 	}
 	return problemOf("ManagedResourcesIgnored",
 		"Some ManagedResources are annotated with "+resourcesv1alpha1.Ignore+"=true, so nothing is done for them: ", names)
+}
+
+// machineDeployments are read as they are: the types of the API module do not have the field that counts preserved machines.
+var machineDeployments = schema.GroupVersionKind{Group: "machine.sapcloud.io", Version: "v1alpha1", Kind: "MachineDeploymentList"}
+
+// preserved reports machines that have failed and are preserved for debugging.
+func (c *care) preserved(ctx context.Context) (*problem, error) {
+	if isWorkerless(c.shoot) {
+		return nil, nil
+	}
+	deployments := &unstructured.UnstructuredList{}
+	deployments.SetGroupVersionKind(machineDeployments)
+	if err := c.SeedReader.List(ctx, deployments, client.InNamespace(c.shoot.Status.TechnicalID)); err != nil {
+		return nil, fmt.Errorf("listing the MachineDeployments of the Shoot: %w", err)
+	}
+	count := int64(0)
+	for i := range deployments.Items {
+		d := &deployments.Items[i]
+		preserved, _, err := unstructured.NestedInt64(d.Object, "status", "preservedFailedReplicas")
+		if err != nil {
+			return nil, fmt.Errorf("reading MachineDeployment %s/%s: %w", d.GetNamespace(), d.GetName(), err)
+		}
+		count += preserved
+	}
+	if count == 0 {
+		return nil, nil
+	}
+	return &problem{reason: "FailedMachinesPreserved",
+		message: fmt.Sprintf("Failed machines that are preserved, and so not replaced: %d", count)}, nil
 }
 
 // problemOf returns the problem of the named objects, nil if there are none.

@@ -111,8 +111,8 @@ func stage(shoot *corev1beta1.Shoot) string {
 	return string(last.Type) + " " + string(last.State)
 }
 
-// Reconcile checks one Shoot, writes what has changed, and requeues the Shoot for the next period. A hibernated Shoot
-// is not requeued: an event triggers the next check when it wakes up.
+// Reconcile checks one Shoot, writes what has changed, and requeues the Shoot for the next period. A hibernated Shoot is not
+// requeued, unless a rotation may become due: an event triggers the next check when it wakes up.
 func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	shoot := &corev1beta1.Shoot{}
 	if err := r.GardenClient.Get(ctx, request.NamespacedName, shoot); err != nil {
@@ -129,7 +129,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	var found findings
 	if asleep {
 		r.Shoots.Drop(request.NamespacedName)
-		found = sleeping(shoot)
+		found = sleeping(shoot, r.Clock.Now())
 	} else {
 		found = r.checkShoot(ctx, shoot)
 	}
@@ -141,7 +141,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	if err := r.write(ctx, shoot, found); err != nil {
 		return reconcile.Result{}, err
 	}
-	if asleep {
+	if asleep && !rotatesAutomatically(shoot) {
 		return reconcile.Result{}, nil
 	}
 	return reconcile.Result{RequeueAfter: r.next(found)}, nil
@@ -183,7 +183,8 @@ var (
 		corev1beta1.ShootHibernationPossible, corev1beta1.ShootMaintenancePreconditionsSatisfied,
 		corev1beta1.ShootCACertificateValiditiesAcceptable,
 		corev1beta1.ShootCRDsWithProblematicConversionWebhooks, corev1beta1.ShootManualInPlaceWorkersUpdated,
-		corev1beta1.ShootHasIgnoredManagedResources,
+		corev1beta1.ShootHasIgnoredManagedResources, corev1beta1.ShootPreservedFailedMachinesAbsent,
+		corev1beta1.ShootAutomaticCredentialsRotationPossible,
 	}
 )
 

@@ -50,7 +50,7 @@ func namesToComplete(ctx context.Context, g *globals) *inspect.Names {
 			return names
 		}
 	}
-	cobra.CompDebugln(err.Error(), true)
+	cobra.CompDebugln(plain(err.Error()), true)
 	return &inspect.Names{}
 }
 

@@ -101,17 +101,17 @@ func (g *globals) allReads() (bool, error) {
 
 // printCheck prints the outcome of each attack with its request and answer, and then the number of each outcome.
 func printCheck(out io.Writer, report *accesscheck.Report) {
-	fmt.Fprintf(out, "Garden    %s\nAttacker  seed %s: its gardenlet, and an extension on it\nVictim    seed %s\n\n",
+	printf(out, "Garden    %s\nAttacker  seed %s: its gardenlet, and an extension on it\nVictim    seed %s\n\n",
 		report.Garden, report.Seed, report.Victim)
 	for _, r := range report.Results {
 		kind := "-"
 		if r.Kind > 0 {
 			kind = fmt.Sprint(r.Kind)
 		}
-		fmt.Fprintf(out, "%-9s  %2s  %s: %s\n", r.Outcome, kind, r.As, r.Attack)
-		var lines []string
+		printf(out, "%-9s  %2s  %s: %s\n", r.Outcome, kind, r.As, r.Attack)
+		var rest []string
 		if r.Request != "" {
-			lines = append(lines, r.Request)
+			rest = append(rest, r.Request)
 		}
 		answer := r.Answer
 		if r.Code != 0 {
@@ -120,20 +120,22 @@ func printCheck(out io.Writer, report *accesscheck.Report) {
 		if r.Unexpected {
 			answer += " (refused, but for another reason than in gardenlite)"
 		}
-		fmt.Fprintf(out, "               %s\n", strings.Join(append(lines, answer), "\n               "))
+		for _, line := range append(rest, answer) {
+			printf(out, "               %s\n", line)
+		}
 	}
 	var counts []string
 	for _, outcome := range accesscheck.Outcomes() {
 		counts = append(counts, fmt.Sprintf("%d %s", report.Counts[outcome], outcome))
 	}
 	tried := len(report.Results) - report.Counts[accesscheck.Skipped]
-	fmt.Fprintf(out, "\n%d tried: %s.\n", tried, strings.Join(counts, ", "))
+	printf(out, "\n%d tried: %s.\n", tried, strings.Join(counts, ", "))
 	switch {
 	case report.Counts[accesscheck.Open] > 0:
-		fmt.Fprintln(out, "Scoped access does not hold.")
+		printLine(out, "Scoped access does not hold.")
 	case !report.Holds():
-		fmt.Fprintln(out, "Whether scoped access holds is not decided.")
+		printLine(out, "Whether scoped access holds is not decided.")
 	default:
-		fmt.Fprintln(out, "Scoped access holds against what was tried.")
+		printLine(out, "Scoped access holds against what was tried.")
 	}
 }

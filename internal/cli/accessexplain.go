@@ -3,7 +3,6 @@ package cli
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"strings"
 
@@ -99,10 +98,10 @@ func printExplanation(out io.Writer, e *inspect.Explanation) {
 	if e.Allowed {
 		answer = "yes, by " + e.By
 	}
-	fmt.Fprintf(out, "%s: %s\n\n", answer, request(e))
+	printf(out, "%s: %s\n\n", answer, request(e))
 	field := func(name, value string) {
 		if value != "" {
-			fmt.Fprintf(out, "%-16s%s\n", name, value)
+			printf(out, "%-16s%s\n", name, value)
 		}
 	}
 	field("Who", e.Identity)
@@ -122,7 +121,7 @@ func printExplanation(out io.Writer, e *inspect.Explanation) {
 		if i == 0 {
 			field(title, vertex.String())
 		} else {
-			fmt.Fprintf(out, "%-16s%s→ %s\n", "", strings.Repeat("  ", i-1), vertex)
+			printf(out, "%-16s%s→ %s\n", "", strings.Repeat("  ", i-1), vertex)
 		}
 	}
 	if n := len(e.SeedAuthorizer.Path); n > 0 && !e.SeedAuthorizer.Allowed && e.SeedAuthorizer.Path[n-1].Kind.String() != "Seed" {

@@ -58,7 +58,7 @@ func accessMatrix(ctx context.Context, g *globals, u inspect.User, output string
 			return err
 		}
 		if !slices.Contains(names.Seeds, u.Seed) {
-			fmt.Fprintf(g.err, "There is no Seed %q: this is what a gardenlet may do that is to register it.\n", u.Seed)
+			printf(g.err, "There is no Seed %q: this is what a gardenlet may do that is to register it.\n", u.Seed)
 		}
 	}
 	m, err := client.Matrix(ctx, u)
@@ -73,7 +73,7 @@ func accessMatrix(ctx context.Context, g *globals, u inspect.User, output string
 }
 
 func printMatrix(g *globals, m *inspect.Matrix, wide bool) error {
-	fmt.Fprintf(g.out, "%s: user %s, groups %s\n\n", m.Identity, m.User, strings.Join(m.Groups, ", "))
+	printf(g.out, "%s: user %s, groups %s\n\n", m.Identity, m.User, strings.Join(m.Groups, ", "))
 	verbs := authorizer.AllVerbs()
 	var rows [][]string
 	left := 0
@@ -105,16 +105,16 @@ func printMatrix(g *globals, m *inspect.Matrix, wide bool) error {
 	}
 	header := "RESOURCE | " + strings.ToUpper(strings.Join(verbs, " | ")) + " | OBJECTS"
 	table(g.out, header, rows)
-	fmt.Fprintf(g.out, "\n%d requests tried.", m.Tried)
+	printf(g.out, "\n%d requests tried.", m.Tried)
 	if left > 0 {
-		fmt.Fprintf(g.out, " Nothing is allowed with %d more resources (-o wide shows them).", left)
+		printf(g.out, " Nothing is allowed with %d more resources (-o wide shows them).", left)
 	}
-	fmt.Fprintln(g.out)
+	printLine(g.out)
 	for _, binding := range m.OtherBindings {
-		fmt.Fprintln(g.out, "Besides,", binding)
+		printLine(g.out, "Besides,", binding)
 	}
 	for _, disagreement := range m.Disagreements {
-		fmt.Fprintln(g.out, "Otherwise than expected:", disagreement)
+		printLine(g.out, "Otherwise than expected:", disagreement)
 	}
 	if len(m.Disagreements) > 0 {
 		return fmt.Errorf("the garden's API server answers %d requests otherwise than the rules say: does it reach the "+

@@ -7,7 +7,6 @@ import (
 	"net"
 	"os"
 	"path/filepath"
-	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -71,14 +70,14 @@ func runAdmissionController(ctx context.Context, g *globals, c server.Standalone
 		}
 	}
 	if ip := net.ParseIP(c.BindAddress); ip != nil && !ip.IsLoopback() {
-		fmt.Fprintf(g.err, "WARNING: the admission controller listens on %s: all who reach this machine reach it.\n", c.BindAddress)
+		printf(g.err, "WARNING: the admission controller listens on %s: all who reach this machine reach it.\n", c.BindAddress)
 	}
-	c.OnWait = func(missing string) { fmt.Fprintln(g.err, "Still waiting for", missing) }
+	c.OnWait = func(missing string) { printLine(g.err, "Still waiting for", missing) }
 	c.OnReady = func(s server.StandaloneStatus) { printAdmission(g, s) }
 	if err := serveAdmission(ctx, g, c); err != nil {
 		return err
 	}
-	fmt.Fprintln(g.err,
+	printLine(g.err,
 		"Stopped. Until it runs again, gardenlets are allowed what RBAC allows them, and nothing that the webhook has to look at.")
 	return nil
 }
@@ -109,26 +108,28 @@ func serveAdmission(ctx context.Context, g *globals, c server.StandaloneConfig) 
 }
 
 func printAdmission(g *globals, s server.StandaloneStatus) {
-	fmt.Fprintf(g.out, "Garden    %s\nServes    %s\nGraph     %d objects, %d edges\nData      %s\n", s.Garden, s.URL,
+	printf(g.out, "Garden    %s\nServes    %s\nGraph     %d objects, %d edges\nData      %s\n", s.Garden, s.URL,
 		s.Vertices, s.Edges, s.Dir)
 	if s.Page != "" {
-		fmt.Fprintf(g.out, "Page      %s\n", s.Page)
+		printf(g.out, "Page      %s\n", s.Page)
 	}
 	if s.Open {
-		fmt.Fprintln(g.err, "WARNING: without --client-ca-file every user of this machine may ask what gardenlets may do.")
+		printLine(g.err, "WARNING: without --client-ca-file every user of this machine may ask what gardenlets may do.")
 	}
 	if len(s.Args) > 0 {
-		fmt.Fprintf(g.out, "\nStart the garden's kube-apiserver with these flags, the first instead of --authorization-mode:\n  %s\n",
-			strings.Join(s.Args, "\n  "))
+		printf(g.out, "\nStart the garden's kube-apiserver with these flags, the first instead of --authorization-mode:\n")
+		for _, arg := range s.Args {
+			printf(g.out, "  %s\n", arg)
+		}
 	}
 	for _, file := range s.MissingClient {
-		fmt.Fprintln(g.out, "Put there a client certificate that --client-ca-file has signed:", file)
+		printLine(g.out, "Put there a client certificate that --client-ca-file has signed:", file)
 	}
 	if s.Installed {
-		fmt.Fprintln(g.out, "\nThe configurations of the webhooks are installed.")
+		printf(g.out, "\nThe configurations of the webhooks are installed.\n")
 	} else {
-		fmt.Fprintln(g.out,
-			"\nThe configurations of the webhooks are not installed: do it with --install, once the kube-apiserver has these flags.")
+		printf(g.out,
+			"\nThe configurations of the webhooks are not installed: do it with --install, once the kube-apiserver has these flags.\n")
 	}
-	fmt.Fprintln(g.err, "Ctrl-C stops it.")
+	printLine(g.err, "Ctrl-C stops it.")
 }

@@ -35,7 +35,7 @@ func newDown(g *globals) *cobra.Command {
 func down(ctx context.Context, g *globals, timeout time.Duration) error {
 	client, dir, err := g.connect()
 	if isNotRunning(err) { // it has stopped already
-		fmt.Fprintf(g.out, "Landscape %q is not running.\n", g.name)
+		printf(g.out, "Landscape %q is not running.\n", g.name)
 		return nil
 	}
 	if err != nil {
@@ -52,7 +52,7 @@ func down(ctx context.Context, g *globals, timeout time.Duration) error {
 		}
 		return err
 	}
-	fmt.Fprintf(g.out, "Landscape %q has stopped; its data is in %s.\n", g.name, dir)
+	printf(g.out, "Landscape %q has stopped; its data is in %s.\n", g.name, dir)
 	return nil
 }
 
@@ -81,7 +81,7 @@ func reset(g *globals, yes bool) error {
 		return err
 	}
 	if _, err := os.Stat(dir); errors.Is(err, os.ErrNotExist) {
-		fmt.Fprintf(g.out, "Landscape %q has no data.\n", g.name)
+		printf(g.out, "Landscape %q has no data.\n", g.name)
 		return nil
 	}
 	if err := statedir.CheckReset(dir); errors.Is(err, statedir.ErrLocked) {
@@ -97,7 +97,7 @@ func reset(g *globals, yes bool) error {
 	if err := statedir.Reset(dir, func() error { return endLeftovers(dir) }); err != nil {
 		return err
 	}
-	fmt.Fprintf(g.out, "The data of landscape %q is deleted.\n", g.name)
+	printf(g.out, "The data of landscape %q is deleted.\n", g.name)
 	return nil
 }
 
@@ -112,7 +112,7 @@ func confirm(g *globals, command, question string) error {
 	if file, ok := g.in.(*os.File); !ok || !term.IsTerminal(int(file.Fd())) {
 		return usage.Errorf("%s asks first, and there is no terminal to ask on: say --yes", command)
 	}
-	fmt.Fprintf(g.err, "%s [y/N] ", question)
+	printf(g.err, "%s [y/N] ", question)
 	answer, _ := bufio.NewReader(g.in).ReadString('\n')
 	if answer = strings.ToLower(strings.TrimSpace(answer)); answer != "y" && answer != "yes" {
 		return errors.New("nothing was done")

@@ -94,7 +94,7 @@ func runExec(ctx context.Context, g *globals, config landscape.Config, args []st
 	_, restore := interruptible(ctx)
 	defer restore()
 	if err := l.Stop(); err != nil && runErr == nil {
-		fmt.Fprintln(g.err, "gardenlite: stopping the landscape:", err)
+		printLine(g.err, "gardenlite: stopping the landscape:", err)
 	}
 	if runErr != nil {
 		return runErr
@@ -138,7 +138,7 @@ func runCommand(g *globals, reaper *reaper, program string, args []string, l *la
 					_ = cmd.Process.Signal(received)
 				}
 			case <-done:
-				fmt.Fprintln(g.err, "gardenlite: the landscape ended under the command:", l.Err())
+				printLine(g.err, "gardenlite: the landscape ended under the command:", l.Err())
 				_ = cmd.Process.Signal(syscall.SIGTERM)
 				done = nil
 			case <-ended:
@@ -197,11 +197,11 @@ func startReaper(dir string) (*reaper, error) {
 }
 
 // watch tells the reaper which process to end if exec is killed.
-func (r *reaper) watch(pid int) { fmt.Fprintln(r.stdin, pid) }
+func (r *reaper) watch(pid int) { _, _ = io.WriteString(r.stdin, strconv.Itoa(pid)+"\n") }
 
 // finish makes the reaper clean up and waits for it. The command has ended by now.
 func (r *reaper) finish() {
-	fmt.Fprintln(r.stdin, 0)
+	_, _ = io.WriteString(r.stdin, "0\n")
 	_ = r.stdin.Close()
 	_ = r.cmd.Wait()
 	_ = fsutil.RemoveAll(r.dir)
@@ -229,9 +229,9 @@ func reap(input io.Reader, dir string) error {
 	if err != nil {
 		return err
 	}
-	lines := strings.Fields(string(data))
-	if len(lines) > 0 {
-		if pid, err := strconv.Atoi(lines[len(lines)-1]); err == nil && pid > 1 {
+	pids := strings.Fields(string(data))
+	if len(pids) > 0 {
+		if pid, err := strconv.Atoi(pids[len(pids)-1]); err == nil && pid > 1 {
 			endProcess(pid)
 		}
 	}

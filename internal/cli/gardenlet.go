@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"fmt"
 	"net"
 
 	"github.com/spf13/cobra"
@@ -49,7 +48,7 @@ garden/seed-NAME-dns, which "gardenlite token create" makes.`,
 func runGardenlet(ctx context.Context, g *globals, c seedhost.GardenletConfig) error {
 	c.Dir, c.LogFormat, c.Verbose = g.dataDir, g.logFormat, g.verbose
 	if ip := net.ParseIP(c.BindAddress); ip != nil && !ip.IsLoopback() {
-		fmt.Fprintf(g.err, "WARNING: the seed listens on %s: its API server can be reached from other machines.\n", c.BindAddress)
+		printf(g.err, "WARNING: the seed listens on %s: its API server can be reached from other machines.\n", c.BindAddress)
 	}
 	progress := newProgress(g, 0)
 	defer progress.close()
@@ -57,13 +56,13 @@ func runGardenlet(ctx context.Context, g *globals, c seedhost.GardenletConfig) e
 	progress.begin("Starting seed " + c.Seed)
 	c.OnReady = func(s seedhost.GardenletStatus) {
 		progress.close()
-		fmt.Fprintf(g.out, "\nSeed        %s, registered\nAPI server  %s\nKubeconfig  %s\nData        %s\nLog         %s\n",
+		printf(g.out, "\nSeed        %s, registered\nAPI server  %s\nKubeconfig  %s\nData        %s\nLog         %s\n",
 			s.Seed, s.URL, s.Kubeconfig, s.Dir, s.Log)
-		fmt.Fprintln(g.err, "Ctrl-C stops it; its data stays, and so does the Seed.")
+		printLine(g.err, "Ctrl-C stops it; its data stays, and so does the Seed.")
 	}
 	if err := seedhost.RunGardenlet(ctx, c); err != nil {
 		return err
 	}
-	fmt.Fprintln(g.err, "Stopped. The garden will find that the gardenlet of its seed is gone: \"gardenlite gardenlet\" goes on where it was.")
+	printLine(g.err, "Stopped. The garden will find that the gardenlet of its seed is gone: \"gardenlite gardenlet\" goes on where it was.")
 	return nil
 }

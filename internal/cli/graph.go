@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"os"
 	"os/exec"
 	"runtime"
@@ -58,7 +57,13 @@ stands for any text. (--name chooses the landscape, as everywhere.)`,
 			if open {
 				return openGraphPage(cmd.Context(), g, client, filter)
 			}
-			return client.Graph(cmd.Context(), g.out, filter, output)
+			if output != "text" {
+				return client.Graph(cmd.Context(), g.out, filter, output)
+			}
+			var text strings.Builder
+			err = client.Graph(cmd.Context(), &text, filter, output)
+			printf(g.out, "%s", lines(text.String()))
+			return err
 		},
 	}
 	addOutputFlag(cmd, &output, "text", "dot", "json", "svg")
@@ -99,16 +104,16 @@ func openGraphPage(ctx context.Context, g *globals, client inspect.Client, filte
 	if err != nil {
 		return err
 	}
-	fmt.Fprintln(g.out, page)
-	fmt.Fprintln(g.err, "The page has the landscape's own certificate: a browser asks once whether to trust it.")
+	printLine(g.out, page)
+	printLine(g.err, "The page has the landscape's own certificate: a browser asks once whether to trust it.")
 	opener, err := browser()
 	if err != nil {
-		fmt.Fprintln(g.err, err)
+		printLine(g.err, err)
 		return nil // the address is there to be copied
 	}
 	// The opener may run for longer than this command.
 	if err := exec.Command(opener[0], append(opener[1:], page)...).Start(); err != nil {
-		fmt.Fprintf(g.err, "%s does not start (%v): open the address yourself.\n", opener[0], err)
+		printf(g.err, "%s does not start (%v): open the address yourself.\n", opener[0], err)
 	}
 	return nil
 }

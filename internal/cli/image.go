@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"fmt"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -68,7 +67,7 @@ they are deleted. The mapping stays until it is forgotten, also when the landsca
 			if err := client.MapImage(cmd.Context(), image); err != nil {
 				return err
 			}
-			fmt.Fprintf(g.out, "Containers of %s run %s from now on.\n", image.Reference, image.Program)
+			printf(g.out, "Containers of %s run %s from now on.\n", image.Reference, image.Program)
 			return nil
 		},
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"slices"
 	"time"
 
@@ -123,7 +124,7 @@ func (k *kubeconfigFlags) run(ctx context.Context, g *globals, args []string) er
 		return err
 	}
 	if k.path && file != "" {
-		_, err := fmt.Fprintln(g.out, file)
+		_, err := io.WriteString(g.out, file+"\n")
 		return err
 	}
 	var config *clientcmdapi.Config
@@ -180,7 +181,7 @@ func mergeKubeconfig(g *globals, config *clientcmdapi.Config) error {
 	if err := clientcmd.ModifyConfig(access, *target, true); err != nil {
 		return fmt.Errorf("writing your kubeconfig: %w", err)
 	}
-	fmt.Fprintf(g.err, "Context %q is in %s and is the current one.\n", config.CurrentContext, access.GetDefaultFilename())
+	printf(g.err, "Context %q is in %s and is the current one.\n", config.CurrentContext, access.GetDefaultFilename())
 	return nil
 }
 
@@ -215,7 +216,7 @@ func (k *kubeconfigFlags) runShoot(ctx context.Context, g *globals, args []strin
 	if left := time.Until(expires); left < k.expiration-time.Minute {
 		note = ", which is as long as the garden allows"
 	}
-	fmt.Fprintf(g.err, "Valid until %s%s.\n", expires.Local().Format(time.RFC3339), note)
+	printf(g.err, "Valid until %s%s.\n", expires.Local().Format(time.RFC3339), note)
 	if !k.merge {
 		_, err = g.out.Write(data)
 		return err

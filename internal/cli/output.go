@@ -1,14 +1,19 @@
 package cli
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
 	"io"
+	"reflect"
+	"regexp"
 	"slices"
 	"strings"
 	"text/tabwriter"
 	"unicode"
+	"unicode/utf16"
+	"unicode/utf8"
 
 	"github.com/spf13/cobra"
 	"sigs.k8s.io/yaml"
@@ -32,9 +37,14 @@ func addOutputFlag(cmd *cobra.Command, output *string, formats ...string) {
 func printAs(out io.Writer, format string, value any, printText func()) error {
 	switch format {
 	case "json":
-		encoder := json.NewEncoder(out)
+		var data bytes.Buffer
+		encoder := json.NewEncoder(&data)
 		encoder.SetIndent("", "  ")
-		return encoder.Encode(value)
+		err := encoder.Encode(value)
+		if err == nil {
+			_, err = out.Write(plainJSON(data.Bytes()))
+		}
+		return err
 	case "yaml":
 		data, err := yaml.Marshal(value)
 		if err == nil {
@@ -59,19 +69,74 @@ func plain(text string) string {
 	}, text)
 }
 
-// plainLines is plain for a text of several lines.
-func plainLines(text string) string {
-	lines := strings.Split(text, "\n")
-	for i, line := range lines {
-		lines[i] = plain(line)
+// plainJSON escapes the characters that encoding/json leaves as they are, and a terminal would obey.
+func plainJSON(data []byte) []byte {
+	var out []byte
+	for _, r := range string(data) {
+		if r == '\n' || unicode.IsPrint(r) {
+			out = utf8.AppendRune(out, r)
+			continue
+		}
+		for _, unit := range utf16.AppendRune(nil, r) {
+			out = fmt.Appendf(out, "\\u%04x", unit)
+		}
 	}
-	return strings.Join(lines, "\n")
+	return out
+}
+
+// lines is a text that printf prints in several lines.
+type lines string
+
+// plain returns the text with plain lines.
+func (l lines) plain() string {
+	all := strings.Split(string(l), "\n")
+	for i, line := range all {
+		all[i] = plain(line)
+	}
+	return strings.Join(all, "\n")
+}
+
+// printf prints a text for people. All text of internal/cli goes through it, because its arguments may come from a cluster:
+// none of them moves the cursor, or adds a line unless it is of the type lines.
+func printf(out io.Writer, format string, args ...any) {
+	fmt.Fprintf(out, format, plainValues(args)...) // the output keeps its first error
+}
+
+// printLine prints the arguments in one line, with spaces between them.
+func printLine(out io.Writer, args ...any) {
+	fmt.Fprintln(out, plainValues(args)...)
+}
+
+func plainValues(args []any) []any {
+	values := make([]any, len(args))
+	for i, arg := range args {
+		values[i] = plainValue(arg)
+	}
+	return values
+}
+
+func plainValue(arg any) any {
+	switch v := arg.(type) {
+	case lines:
+		return v.plain()
+	case error:
+		return plain(v.Error())
+	case fmt.Stringer:
+		return plain(v.String())
+	}
+	switch v := reflect.ValueOf(arg); {
+	case v.CanInt(), v.CanUint(), v.CanFloat(), v.Kind() == reflect.Bool:
+		return arg
+	case v.Kind() == reflect.String:
+		return plain(v.String())
+	}
+	return plain(fmt.Sprint(arg))
 }
 
 // table prints rows below a header, in which " | " separates the columns.
 func table(out io.Writer, header string, rows [][]string) {
 	w := tabwriter.NewWriter(out, 0, 0, 3, ' ', 0)
-	fmt.Fprintln(w, strings.ReplaceAll(header, " | ", "\t"))
+	fmt.Fprintln(w, strings.ReplaceAll(plain(header), " | ", "\t"))
 	for _, row := range rows {
 		cells := make([]string, len(row))
 		for i, cell := range row {
@@ -82,12 +147,17 @@ func table(out io.Writer, header string, rows [][]string) {
 	_ = w.Flush() // the output keeps its first error
 }
 
-// completeNames completes a text with names, for which the shell waits for completionTimeout at most.
+// completion matches what is offered to a shell as a completion: some shells read more in it than a word.
+var completion = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._:/@+-]*$`)
+
+// completeNames completes a text with names, for which the shell waits for completionTimeout at most. What is no name is
+// left out.
 func completeNames(names func(context.Context) []string) cobra.CompletionFunc {
 	return func(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
 		ctx, cancel := context.WithTimeout(cmd.Context(), completionTimeout)
 		defer cancel()
-		return names(ctx), cobra.ShellCompDirectiveNoFileComp
+		all := slices.DeleteFunc(names(ctx), func(text string) bool { return !completion.MatchString(text) })
+		return all, cobra.ShellCompDirectiveNoFileComp
 	}
 }
 

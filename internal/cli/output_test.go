@@ -1,8 +1,20 @@
 package cli
 
 import (
+	"context"
+	"encoding/json"
+	"errors"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"os"
+	"slices"
 	"strings"
 	"testing"
+
+	"github.com/spf13/cobra"
+
+	"github.com/gardenlite/gardenlite/internal/authz/inspect"
 )
 
 // TestPlain checks that a text from a cluster cannot move the cursor, change colours, or add lines.
@@ -20,12 +32,86 @@ func TestPlain(t *testing.T) {
 			t.Errorf("%q is printed as %q, want %q", text, got, want)
 		}
 	}
-	if got := plainLines("a\n\x1bb"); got != "a\n\ufffdb" {
-		t.Errorf("lines are printed as %q", got)
-	}
 	var out strings.Builder
+	printf(&out, "%s: %-6s|%3d %v %q\n", errors.New("a\nb\x1b"), word("c\rd"), 7, lines("e\n\x1bf"), []string{"g\n"})
+	if got, want := out.String(), "a b\ufffd: c d   |  7 e\n\ufffdf \"[g ]\"\n"; got != want {
+		t.Errorf("a line is printed as %q, want %q", got, want)
+	}
+	out.Reset()
 	table(&out, "NAME | MESSAGE", [][]string{{"a", "b\nc   d"}})
 	if got := out.String(); got != "NAME   MESSAGE\na      b c   d\n" {
 		t.Errorf("the table is %q", got)
+	}
+}
+
+type word string
+
+// TestJSONIsPlain checks that JSON has the same values, without a character that a terminal would obey.
+func TestJSONIsPlain(t *testing.T) {
+	const value = "a\x1b\u009b\u202e\U000e0001\u2028\n日本"
+	var out strings.Builder
+	if err := printAs(&out, "json", []string{value}, nil); err != nil {
+		t.Fatal(err)
+	}
+	if strings.ContainsAny(out.String(), "\x1b\u009b\u202e\U000e0001") || !strings.Contains(out.String(), "日本") {
+		t.Errorf("it is %q", out.String())
+	}
+	var read []string
+	if err := json.Unmarshal([]byte(out.String()), &read); err != nil || read[0] != value {
+		t.Errorf("it is read as %q: %v", read, err)
+	}
+}
+
+// TestExplanationIsPlain checks that the name of a role, which can be nearly any text, adds no line to an explanation.
+func TestExplanationIsPlain(t *testing.T) {
+	e := &inspect.Explanation{Allowed: true, By: "RBAC"}
+	e.RBAC.Allowed, e.RBAC.Reason = true, "RBAC: allowed by ClusterRole \"a\nNote            all is well\x1b[1A\""
+	var out strings.Builder
+	printExplanation(&out, e)
+	if got := out.String(); strings.Contains(got, "\x1b") || strings.Contains(got, "\nNote") {
+		t.Errorf("it is %q", got)
+	}
+}
+
+// TestCompletionsAreNames checks that a shell is offered nothing but names.
+func TestCompletionsAreNames(t *testing.T) {
+	complete := completeNames(func(context.Context) []string {
+		return []string{"dev/my-shoot", "$(reboot)", "a b", "a\nb", "`x`", "a\tb", "-f", "leases.coordination.k8s.io", "shoots/status", ""}
+	})
+	cmd := &cobra.Command{}
+	cmd.SetContext(t.Context())
+	got, _ := complete(cmd, nil, "")
+	if want := []string{"dev/my-shoot", "leases.coordination.k8s.io", "shoots/status"}; !slices.Equal(got, want) {
+		t.Errorf("%q, want %q", got, want)
+	}
+}
+
+// TestTextIsPrintedInOnePlace checks that the commands print texts with printf, printLine and table only.
+func TestTextIsPrintedInOnePlace(t *testing.T) {
+	files, err := os.ReadDir(".")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, file := range files {
+		if name := file.Name(); strings.HasSuffix(name, "_test.go") || !strings.HasSuffix(name, ".go") ||
+			name == "output.go" || name == "progress.go" {
+			continue
+		}
+		set := token.NewFileSet()
+		parsed, err := parser.ParseFile(set, file.Name(), nil, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ast.Inspect(parsed, func(n ast.Node) bool {
+			selector, ok := n.(*ast.SelectorExpr)
+			if !ok {
+				return true
+			}
+			if from, ok := selector.X.(*ast.Ident); ok && from.Name == "fmt" &&
+				(strings.HasPrefix(selector.Sel.Name, "Fprint") || strings.HasPrefix(selector.Sel.Name, "Print")) {
+				t.Errorf("%s: fmt.%s prints what a cluster says as it is: use printf of output.go", set.Position(n.Pos()), selector.Sel.Name)
+			}
+			return true
+		})
 	}
 }

@@ -51,9 +51,9 @@ func newProgress(g *globals, fd int) *progress {
 }
 
 func (p *progress) begin(title string) {
-	p.title, p.begun = title, time.Now()
+	p.title, p.begun = plain(title), time.Now()
 	if !p.live {
-		fmt.Fprintln(p.out, title)
+		fmt.Fprintln(p.out, p.title)
 		return
 	}
 	p.ended = make(chan struct{})

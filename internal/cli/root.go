@@ -198,17 +198,17 @@ func run(ctx context.Context, args []string, s streams) int {
 	switch {
 	case errors.As(err, &exit):
 		if exit.err != nil {
-			fmt.Fprintln(s.err, "Error:", plainLines(explainFullDisk(exit.err).Error()))
+			printf(s.err, "Error: %s\n", lines(explainFullDisk(exit.err).Error()))
 		}
 		return exit.code
 	case errors.As(err, &wrong), isCobraUsageError(err):
-		fmt.Fprintf(s.err, "Error: %s\nSee \"gardenlite help\".\n", plainLines(err.Error()))
+		printf(s.err, "Error: %s\nSee \"gardenlite help\".\n", lines(err.Error()))
 		return exitUsage
 	case ctx.Err() != nil:
-		fmt.Fprintln(s.err, "Interrupted.")
+		printLine(s.err, "Interrupted.")
 		return exitInterrupted
 	}
-	fmt.Fprintln(s.err, "Error:", plainLines(explainFullDisk(err).Error()))
+	printf(s.err, "Error: %s\n", lines(explainFullDisk(err).Error()))
 	return exitFailed
 }
 

@@ -97,7 +97,7 @@ func rotate(ctx context.Context, g *globals, name, operation string, timeout tim
 		return explainShoot(g, err)
 	}
 	if timeout == 0 {
-		fmt.Fprintf(g.out, "Shoot %s: %s is asked for.\n", key, operation)
+		printf(g.out, "Shoot %s: %s is asked for.\n", key, operation)
 		return nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, timeout)
@@ -118,7 +118,7 @@ func rotate(ctx context.Context, g *globals, name, operation string, timeout tim
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(g.out, "Shoot %s: %s is done.\n", key, operation)
+	printf(g.out, "Shoot %s: %s is done.\n", key, operation)
 	return nil
 }
 
@@ -140,7 +140,7 @@ func (p nodeProgress) follow(ctx context.Context, done <-chan struct{}) {
 		for _, n := range updated(nodes, p.before, wanted) {
 			if err == nil && !seen[n] {
 				seen[n] = true
-				fmt.Fprintf(p.out, "Node %s has the new configuration (%d of %d).\n", n, len(seen), len(nodes))
+				printf(p.out, "Node %s has the new configuration (%d of %d).\n", n, len(seen), len(nodes))
 			}
 		}
 		if last {

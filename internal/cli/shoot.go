@@ -146,7 +146,7 @@ func newShootList(g *globals) *cobra.Command {
 			}
 			return printAs(g.out, output, all, func() {
 				if len(all) == 0 {
-					fmt.Fprintln(g.err, "There are no shoots. \"gardenlite shoot create NAME\" creates one.")
+					printLine(g.err, "There are no shoots. \"gardenlite shoot create NAME\" creates one.")
 					return
 				}
 				printShoots(g, all, output == "wide")
@@ -240,7 +240,7 @@ func (d *shootDeleteFlags) run(ctx context.Context, g *globals, name string) err
 		return explainShoot(g, err)
 	}
 	if !d.wait {
-		fmt.Fprintf(g.out, "Shoot %s is being deleted.\n", key)
+		printf(g.out, "Shoot %s is being deleted.\n", key)
 		return nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, d.timeout)
@@ -251,7 +251,7 @@ func (d *shootDeleteFlags) run(ctx context.Context, g *globals, name string) err
 		return err
 	}
 	progress.close()
-	fmt.Fprintf(g.out, "Shoot %s is gone.\n", key)
+	printf(g.out, "Shoot %s is gone.\n", key)
 	return nil
 }
 

@@ -98,12 +98,12 @@ func (c *shootCreateFlags) run(ctx context.Context, g *globals, name string) err
 	shoot.SetGroupVersionKind(corev1beta1.SchemeGroupVersion.WithKind("Shoot"))
 	return printAs(g.out, c.output, shoot, func() {
 		if c.output == "name" {
-			fmt.Fprintln(g.out, key)
+			printLine(g.out, key)
 			return
 		}
-		fmt.Fprintln(g.out, message)
+		printLine(g.out, message)
 		if c.wait {
-			fmt.Fprintf(g.err, "Type next: gardenlite%s kubeconfig shoot %s --merge\n", g.nameFlag(), key)
+			printf(g.err, "Type next: gardenlite%s kubeconfig shoot %s --merge\n", g.nameFlag(), key)
 		}
 	})
 }

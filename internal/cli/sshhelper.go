@@ -44,7 +44,7 @@ func newSSHHelper(g *globals) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			report := func(err error) { fmt.Fprintf(g.err, "gardenlite: %s\r\n", plain(err.Error())) }
+			report := func(err error) { printf(g.err, "gardenlite: %s\r\n", err) }
 			return client.Proxy(cmd.Context(), key, net.JoinHostPort(args[1], args[2]), g.in, g.out, report)
 		},
 	})

@@ -3,7 +3,7 @@ package cli
 import (
 	"context"
 	"errors"
-	"fmt"
+	"io"
 	"io/fs"
 	"net/http"
 	"strings"
@@ -122,7 +122,7 @@ func (s *sshFlags) delete(ctx context.Context, g *globals, client *sshclient.Cli
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), deletionTimeout)
 	defer cancel()
 	if err := client.Delete(ctx, bastion); err != nil {
-		fmt.Fprintln(g.err, "gardenlite:", plain(err.Error()))
+		printLine(g.err, "gardenlite:", err)
 	}
 }
 
@@ -169,7 +169,7 @@ func (s *sshFlags) prepare(ctx context.Context, g *globals, client *sshclient.Cl
 // open connects to the node and runs the session. Meanwhile it keeps the bastion alive.
 func (s *sshFlags) open(ctx context.Context, g *globals, client *sshclient.Client, target *sshclient.OpenSSH) error {
 	ctx, cancel := context.WithCancel(ctx)
-	report := func(err error) { fmt.Fprintf(g.err, "gardenlite: %s\r\n", plain(err.Error())) }
+	report := func(err error) { printf(g.err, "gardenlite: %s\r\n", err) }
 	var wg sync.WaitGroup
 	defer wg.Wait()
 	defer cancel()
@@ -185,7 +185,7 @@ func (s *sshFlags) open(ctx context.Context, g *globals, client *sshclient.Clien
 			return err
 		}
 		defer stop()
-		fmt.Fprintf(g.err, "Forwarding %s to %s.\n", address, forward.Target)
+		printf(g.err, "Forwarding %s to %s.\n", address, forward.Target)
 	}
 	if s.keep || s.bastion != "" {
 		s.printKept(g, target)
@@ -214,9 +214,9 @@ func (s *sshFlags) show(ctx context.Context, g *globals, target *sshclient.OpenS
 	}
 	if s.config {
 		s.printKept(g, target)
-		fmt.Fprintf(g.err, "Type next: ssh -F %s %s\nOr put this line at the beginning of ~/.ssh/config: Include %s\n",
+		printf(g.err, "Type next: ssh -F %s %s\nOr put this line at the beginning of ~/.ssh/config: Include %s\n",
 			sshclient.Quote(target.ConfigFile()), target.Node.Name, sshclient.Quote(target.ConfigFile()))
-		_, err := fmt.Fprintln(g.out, target.ConfigFile())
+		_, err := io.WriteString(g.out, target.ConfigFile()+"\n")
 		return err
 	}
 	var more []string
@@ -234,7 +234,7 @@ func (s *sshFlags) show(ctx context.Context, g *globals, target *sshclient.OpenS
 		line[i] = sshclient.Quote(word)
 	}
 	s.printKept(g, target)
-	_, err := fmt.Fprintln(g.out, strings.Join(line, " "))
+	_, err := io.WriteString(g.out, strings.Join(line, " ")+"\n")
 	return err
 }
 
@@ -244,6 +244,6 @@ func (s *sshFlags) printKept(g *globals, target *sshclient.OpenSSH) {
 	if end := target.Bastion.Status.ExpirationTimestamp; end != nil {
 		until = " until " + end.Local().Format(time.RFC3339) + ", longer if it is kept alive"
 	}
-	fmt.Fprintf(g.err, "The bastion %s stays%s. To delete it: kubectl -n %s delete bastion %[1]s\n", target.Bastion.Name,
+	printf(g.err, "The bastion %s stays%s. To delete it: kubectl -n %s delete bastion %[1]s\n", target.Bastion.Name,
 		until, target.Bastion.Namespace)
 }

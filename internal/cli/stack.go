@@ -93,7 +93,7 @@ func buildStack(dir, file string) (*builtStack, error) {
 
 func printBuiltStack(g *globals, built *builtStack) {
 	for _, warning := range built.Warnings {
-		fmt.Fprintln(g.err, "Warning:", plain(warning))
+		printLine(g.err, "Warning:", warning)
 	}
 	rows := [][]string{{"DIGEST", built.Digest}, {"SCOPE", string(built.PermissionScope)}, {"CONTROLLER", built.Controller},
 		{"CRDS", strings.Join(built.CRDs, ", ")}, {"DEPENDS ON", strings.Join(built.DependsOn, ", ")}}

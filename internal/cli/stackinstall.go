@@ -160,13 +160,13 @@ func (f *stackFlags) install(ctx context.Context, g *globals, name string) error
 	}
 	return printAs(g.out, f.output, withKind(install), func() {
 		if f.output == "name" {
-			fmt.Fprintln(g.out, f.namespace+"/"+f.name)
+			printLine(g.out, f.namespace+"/"+f.name)
 			return
 		}
 		for _, warning := range p.Warnings {
-			fmt.Fprintln(g.err, "Warning:", plain(warning))
+			printLine(g.err, "Warning:", warning)
 		}
-		fmt.Fprintln(g.out, plain(message))
+		printLine(g.out, message)
 	})
 }
 
@@ -244,7 +244,7 @@ instances of CRDs that no other stack owns are deleted with it.`,
 			}
 			title := fmt.Sprintf("Uninstalling the stack %s/%s", flags.namespace, args[0])
 			if !flags.wait {
-				fmt.Fprintln(g.out, title+".")
+				printLine(g.out, title+".")
 				return nil
 			}
 			if err := flags.waitFor(ctx, g, title, func(ctx context.Context, report func(string)) error {
@@ -252,7 +252,7 @@ instances of CRDs that no other stack owns are deleted with it.`,
 			}); err != nil {
 				return err
 			}
-			fmt.Fprintf(g.out, "The stack %s/%s is uninstalled.\n", flags.namespace, args[0])
+			printf(g.out, "The stack %s/%s is uninstalled.\n", flags.namespace, args[0])
 			return nil
 		},
 	}

@@ -85,7 +85,7 @@ func shootsOf(ctx context.Context, g *globals, s *control.Status) []shootclient.
 }
 
 func printStatus(g *globals, s *statusWithShoots, wide bool) {
-	fmt.Fprintf(g.out, "Landscape   %s: %s, process %d, up %s, %s resident\nData        %s (%s)\nKubeconfig  %s\n\n",
+	printf(g.out, "Landscape   %s: %s, process %d, up %s, %s resident\nData        %s (%s)\nKubeconfig  %s\n\n",
 		s.Name, s.State, s.PID, time.Since(s.StartedAt).Round(time.Second), mebibytes(s.Memory.Resident), s.Dir, s.Datastore, s.Kubeconfig)
 	var clusters [][]string
 	for _, c := range slices.Concat(s.Clusters, s.SeedsElsewhere) {
@@ -99,7 +99,7 @@ func printStatus(g *globals, s *statusWithShoots, wide bool) {
 		}
 		components = append(components, []string{c.Name, c.State, c.Message})
 	}
-	fmt.Fprintln(g.out)
+	printLine(g.out)
 	table(g.out, "COMPONENT | STATUS | MESSAGE", components)
 	if len(s.Processes) > 0 {
 		var processes [][]string
@@ -107,11 +107,11 @@ func printStatus(g *globals, s *statusWithShoots, wide bool) {
 			processes = append(processes, []string{p.Node, p.Namespace, p.Pod, p.Container, strconv.Itoa(p.PID),
 				mebibytes(uint64(p.Memory)), strconv.Itoa(int(p.Restarts)), p.Program})
 		}
-		fmt.Fprintln(g.out)
+		printLine(g.out)
 		table(g.out, "NODE | NAMESPACE | POD | CONTAINER | PID | MEMORY | RESTARTS | PROGRAM", processes)
 	}
 	if len(s.Shoots) > 0 {
-		fmt.Fprintln(g.out)
+		printLine(g.out)
 		printShoots(g, s.Shoots, wide)
 	}
 	if !wide {
@@ -121,9 +121,9 @@ func printStatus(g *globals, s *statusWithShoots, wide bool) {
 	for _, p := range s.Phases {
 		phases = append(phases, []string{p.Name, p.Took.Round(time.Millisecond).String()})
 	}
-	fmt.Fprintln(g.out)
+	printLine(g.out)
 	table(g.out, "START | TOOK", phases)
-	fmt.Fprintf(g.out, "\nLive heap %s, %d goroutines\n", mebibytes(s.Memory.LiveHeap), s.Goroutines)
+	printf(g.out, "\nLive heap %s, %d goroutines\n", mebibytes(s.Memory.LiveHeap), s.Goroutines)
 }
 
 func mebibytes(n uint64) string { return strconv.FormatUint(n>>20, 10) + " MiB" }
@@ -147,7 +147,7 @@ func newVersion(g *globals) *cobra.Command {
 		Short: "Print the versions of gardenlite and of the APIs it serves",
 		RunE: func(*cobra.Command, []string) error {
 			v := versions{Gardenlite: version.Version(), Gardener: version.GardenerVersion, Kubernetes: controlplane.KubernetesVersion}
-			return printAs(g.out, output, v, func() { fmt.Fprintln(g.out, "gardenlite "+versionText()) })
+			return printAs(g.out, output, v, func() { printLine(g.out, "gardenlite "+versionText()) })
 		},
 	}
 	addOutputFlag(cmd, &output, "text", "json", "yaml")

@@ -191,7 +191,7 @@ func (u *upFlags) run(ctx context.Context, g *globals) error {
 	}
 	u.keepPort()
 	if ip := net.ParseIP(c.BindAddress); !ip.IsLoopback() && u.progressFD == 0 {
-		fmt.Fprintf(g.err, "WARNING: the landscape listens on %s: its API server can be reached from other machines.\n", c.BindAddress)
+		printf(g.err, "WARNING: the landscape listens on %s: its API server can be reached from other machines.\n", c.BindAddress)
 	}
 	if u.detach {
 		return u.runDetached(ctx, g)
@@ -213,12 +213,12 @@ func (u *upFlags) run(ctx context.Context, g *globals) error {
 	progress.ready(time.Since(begin))
 	if u.progressFD == 0 {
 		printReady(g, l.Status())
-		fmt.Fprintln(g.err, "Ctrl-C stops it; its data stays.")
+		printLine(g.err, "Ctrl-C stops it; its data stays.")
 	}
 	select {
 	case <-ctx.Done():
 		if u.progressFD == 0 {
-			fmt.Fprintln(g.err, "\nStopping …")
+			printf(g.err, "\nStopping …\n")
 		}
 	case <-l.Done():
 	}
@@ -301,7 +301,7 @@ func (u *upFlags) printDetached(ctx context.Context, g *globals) error {
 		return err
 	}
 	printReady(g, *status)
-	fmt.Fprintf(g.err, "It runs in the background (process %d); \"gardenlite down%s\" stops it.\n", status.PID, g.nameFlag())
+	printf(g.err, "It runs in the background (process %d); \"gardenlite down%s\" stops it.\n", status.PID, g.nameFlag())
 	return nil
 }
 
@@ -314,7 +314,7 @@ func (u *upFlags) alreadyRunning(ctx context.Context, g *globals) error {
 	if err != nil {
 		return fmt.Errorf("another process holds landscape %q: %w", u.config.Name, err)
 	}
-	fmt.Fprintf(g.out, "Landscape %q is running already (process %d).\n", status.Name, status.PID)
+	printf(g.out, "Landscape %q is running already (process %d).\n", status.Name, status.PID)
 	if all := u.differences(status.Run); len(all) > 0 {
 		return fmt.Errorf("landscape %q was started with other flags: %s. \"gardenlite down%s\" stops it, then up starts it with these",
 			status.Name, strings.Join(all, "; "), g.nameFlag())
@@ -324,19 +324,19 @@ func (u *upFlags) alreadyRunning(ctx context.Context, g *globals) error {
 }
 
 func printReady(g *globals, status control.Status) {
-	fmt.Fprintf(g.out, `
+	printf(g.out, `
 Garden      %s
 Kubeconfig  %s
 `, status.URL, status.Kubeconfig)
 	if status.Log != "" {
-		fmt.Fprintf(g.out, "Log         %s\n", status.Log)
+		printf(g.out, "Log         %s\n", status.Log)
 	}
-	fmt.Fprintf(g.out, `
+	printf(g.out, `
 Type next:
   export KUBECONFIG=%s
   kubectl get cloudprofiles,projects
 `, sshclient.Quote(status.Kubeconfig))
 	if _, err := os.Stat("manifests/samples/shoot.yaml"); err == nil {
-		fmt.Fprintln(g.out, "  kubectl apply -f manifests/samples/shoot.yaml")
+		printLine(g.out, "  kubectl apply -f manifests/samples/shoot.yaml")
 	}
 }

@@ -1,6 +1,7 @@
 package control
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -59,7 +60,7 @@ func StartLogging(cfg LogConfig) (io.Closer, error) {
 		// lumberjack makes new files 0600, and keeps the mode of one that is there.
 		file := &logFileWriter{file: &lumberjack.Logger{Filename: name, MaxSize: logMegabytes, MaxBackups: logBackups}}
 		out, closer = file, file
-		if err := crashInto(name); err != nil {
+		if err := crashInto(name, file); err != nil {
 			return nil, err
 		}
 	}
@@ -83,9 +84,16 @@ func StartLogging(cfg LogConfig) (io.Closer, error) {
 	return closer, nil
 }
 
-// crashInto makes the runtime write the output of a crash into the log as well: a process in the background has no
-// terminal.
-func crashInto(name string) error {
+// crashes is the log that has the output of a crash.
+var crashes struct {
+	mu  sync.Mutex
+	log *logFileWriter
+}
+
+// crashInto makes the runtime write the output of a crash into a log as well: a process in the background has no terminal.
+func crashInto(name string, log *logFileWriter) error {
+	crashes.mu.Lock()
+	defer crashes.mu.Unlock()
 	file, err := os.OpenFile(name, os.O_WRONLY|os.O_APPEND|os.O_CREATE, 0o600)
 	if err != nil {
 		return fmt.Errorf("opening the log: %w", err)
@@ -94,7 +102,19 @@ func crashInto(name string) error {
 	if err := debug.SetCrashOutput(file, debug.CrashOptions{}); err != nil {
 		return fmt.Errorf("having crashes logged: %w", err)
 	}
+	crashes.log = log
 	return nil
+}
+
+// endCrashes closes the file of a log for crashes, unless another log has them by now.
+func endCrashes(log *logFileWriter) error {
+	crashes.mu.Lock()
+	defer crashes.mu.Unlock()
+	if crashes.log != log {
+		return nil
+	}
+	crashes.log = nil
+	return debug.SetCrashOutput(nil, debug.CrashOptions{})
 }
 
 // logFileWriter drops what is logged after Close. A closed lumberjack file would be opened again for it, in a
@@ -121,7 +141,7 @@ func (w *logFileWriter) Close() error {
 	if file == nil {
 		return nil
 	}
-	return file.Close()
+	return errors.Join(endCrashes(w), file.Close())
 }
 
 // fatalLines is how many of the log's last lines are printed after a fatal error, because "gardenlite exec" deletes

@@ -2,11 +2,18 @@ package control
 
 import (
 	"bytes"
+	"io"
 	"log/slog"
+	"os"
+	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 
 	"github.com/sirupsen/logrus"
+	"k8s.io/klog/v2"
+
+	"github.com/gardenlite/gardenlite/internal/testutil"
 )
 
 func TestValuesAreNotLogged(t *testing.T) {
@@ -23,5 +30,34 @@ func TestValuesAreNotLogged(t *testing.T) {
 	}
 	if !strings.Contains(line, "/registry/secrets/a/b") || !strings.Contains(line, "disk is full") {
 		t.Errorf("what happened is not logged: %s", line)
+	}
+}
+
+// TestLogIsClosed checks that the files of logs are closed with them, whichever is closed first.
+func TestLogIsClosed(t *testing.T) {
+	defer klog.ClearLogger()
+	for _, order := range [][]int{{0, 1}, {1, 0}} {
+		dir := t.TempDir()
+		var logs []io.Closer
+		for i := range 2 {
+			folder := filepath.Join(dir, strconv.Itoa(i))
+			if err := os.Mkdir(folder, 0o700); err != nil {
+				t.Fatal(err)
+			}
+			log, err := StartLogging(LogConfig{Dir: folder})
+			if err != nil {
+				t.Fatal(err)
+			}
+			klog.Background().Info("something")
+			logs = append(logs, log)
+		}
+		for _, i := range order {
+			if err := logs[i].Close(); err != nil {
+				t.Error(err)
+			}
+		}
+		if open := testutil.OpenFiles(t, dir); len(open) > 0 {
+			t.Errorf("closed as %v, these are open: %v", order, open)
+		}
 	}
 }

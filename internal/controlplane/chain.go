@@ -30,6 +30,7 @@ import (
 	controlplaneapiserver "k8s.io/kubernetes/pkg/controlplane/apiserver"
 	metricsv1beta1 "k8s.io/metrics/pkg/apis/metrics/v1beta1"
 
+	"github.com/gardenlite/gardenlite/internal/controlplane/certwatch"
 	"github.com/gardenlite/gardenlite/internal/controlplane/quirks"
 	"github.com/gardenlite/gardenlite/internal/httpserver"
 )
@@ -273,6 +274,8 @@ func (c *chainConfig) newAggregator(delegate *genericapiserver.GenericAPIServer,
 		return nil, fmt.Errorf("making the aggregator: %w", err)
 	}
 	server.GenericAPIServer.ShutdownTimeout = shutdownTimeout
+	files := []string{c.server.pki.FrontProxyClientCertFile(), c.server.pki.FrontProxyClientKeyFile()}
+	quirks.ReplaceHook(server.GenericAPIServer, quirks.ReloadProxyCertificate, certwatch.Hook(files...))
 	return server, addBootstrapHooks(server.GenericAPIServer)
 }
 

@@ -29,6 +29,8 @@ import (
 	"k8s.io/kubernetes/pkg/controlplane/apiserver/options"
 	"k8s.io/kubernetes/pkg/kubeapiserver"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
+
+	"github.com/gardenlite/gardenlite/internal/controlplane/certwatch"
 )
 
 const informerResync = 10 * time.Minute
@@ -54,6 +56,8 @@ func newGeneric(opts options.CompletedOptions, schemes []*runtime.Scheme, defini
 	if err := opts.SecureServing.SecureServingOptions.ApplyTo(&c.SecureServing); err != nil {
 		return nil, err
 	}
+	serving := opts.SecureServing.ServerCert.CertKey
+	c.SecureServing.Cert = certwatch.Cert(c.SecureServing.Cert, serving.CertFile, serving.KeyFile)
 	if err := addLoopback(c); err != nil {
 		return nil, fmt.Errorf("preparing the connection of the server to itself: %w", err)
 	}
@@ -122,6 +126,8 @@ func addAccess(c *genericapiserver.Config, opts options.CompletedOptions, client
 	if err != nil {
 		return err
 	}
+	c.SecureServing.ClientCA = certwatch.CA(c.SecureServing.ClientCA, opts.Authentication.ClientCert.ClientCA,
+		opts.Authentication.RequestHeader.ClientCAFile)
 	c.Authorization.Authorizer, c.RuleResolver, _,
 		err = controlplaneapiserver.BuildAuthorizer(ctx, opts, c.EgressSelector, c.APIServerID, shared)
 	if err != nil {

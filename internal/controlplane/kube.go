@@ -13,6 +13,8 @@ import (
 	controlplaneapiserver "k8s.io/kubernetes/pkg/controlplane/apiserver"
 	"k8s.io/kubernetes/pkg/controlplane/reconcilers"
 	kubeadmission "k8s.io/kubernetes/pkg/kubeapiserver/admission"
+
+	"github.com/gardenlite/gardenlite/internal/controlplane/certwatch"
 )
 
 // servicePort is the port of the service "kubernetes".
@@ -49,6 +51,9 @@ func newKubeConfig(opts options.CompletedOptions, g *generic, services map[strin
 	// It is read at each connection.
 	shared.ProxyTransport.DialContext, shared.ProxyTransport.Proxy = kube.services.dial, nil
 	kube.initializers = initializers
+	clients := &shared.ClusterAuthenticationInfo
+	clients.ClientCA = certwatch.CA(clients.ClientCA, opts.Authentication.ClientCert.ClientCA)
+	clients.RequestHeaderCA = certwatch.CA(clients.RequestHeaderCA, opts.Authentication.RequestHeader.ClientCAFile)
 	kube.Config = &controlplane.Config{ControlPlane: *shared, Extra: controlplane.Extra{
 		KubeletClientConfig:       opts.KubeletConfig,
 		ServiceIPRange:            opts.PrimaryServiceClusterIPRange,

@@ -28,7 +28,7 @@ func TestMain(m *testing.M) {
 }
 
 // TestStartStopCycles starts and stops a server repeatedly beside one that stays, and checks that it leaks neither
-// goroutines nor memory.
+// goroutines nor memory nor open files, and that both have one watcher of files.
 func TestStartStopCycles(t *testing.T) {
 	if !testutil.OwnProcess(t) {
 		return
@@ -54,12 +54,21 @@ func TestStartStopCycles(t *testing.T) {
 	}
 	cycle() // creates what is created once per process
 	cycle()
-	before, growthBelow := liveHeap(), testutil.GoroutineGrowth(t)
+	before, growthBelow, files := liveHeap(), testutil.GoroutineGrowth(t), len(testutil.OpenFiles(t, ""))
 	round := func() (after, limit uint64) {
 		for range cycles {
 			cycle()
 		}
 		growthBelow(cycles / 2)
+		if now := testutil.OpenFiles(t, ""); len(now) >= files+cycles/2 {
+			t.Errorf("%d files are open, after %d cycles %d: %v", files, cycles, len(now), now)
+		}
+		if left := testutil.OpenFiles(t, filepath.Join(dir, "cycle")); len(left) > 0 {
+			t.Errorf("files of a server that has ended are open: %v", left)
+		}
+		if watchers := testutil.OpenFiles(t, "inotify"); len(watchers) > 1 {
+			t.Errorf("there are %d watchers of files", len(watchers))
+		}
 		after = liveHeap()
 		t.Logf("%d MiB live heap before, %d MiB after %d cycles", before>>20, after>>20, cycles)
 		return after, before + before/10 + 8<<20

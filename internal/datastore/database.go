@@ -12,7 +12,6 @@ import (
 	_ "github.com/k3s-io/kine/pkg/drivers/memory"
 	_ "github.com/k3s-io/kine/pkg/drivers/mysql"
 	_ "github.com/k3s-io/kine/pkg/drivers/pgsql"
-	_ "github.com/k3s-io/kine/pkg/drivers/sqlite"
 	"github.com/k3s-io/kine/pkg/server"
 	"k8s.io/apimachinery/pkg/util/wait"
 

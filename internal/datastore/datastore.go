@@ -31,12 +31,6 @@ const (
 
 	// connectTimeout is how long an external datastore may take to answer.
 	connectTimeout = 15 * time.Second
-
-	// sqliteParams are WAL, so that readers do not wait for the writer; NORMAL, which loses nothing when the process is
-	// killed; and immediate transactions, so that one of two writers waits instead of failing. A VACUUM at each start
-	// would take seconds with a large file.
-	sqliteParams = "_journal_mode=WAL&_synchronous=NORMAL&_busy_timeout=30000&_txlock=immediate&_stmt_cache_size=20" +
-		"&cache=shared&_kine_disable_startup_vacuum=true"
 )
 
 // ErrNATS says what to use instead of NATS.

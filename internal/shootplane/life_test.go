@@ -69,6 +69,9 @@ func TestLife(t *testing.T) {
 	w.delete(t, "true")
 	checkNotListening(t, endpoint)
 	checkFolders(t, w, map[string]bool{"data": false, "volumes": false, "pki": false})
+	if open := testutil.OpenFiles(t, id); len(open) > 0 {
+		t.Errorf("files of a deleted control plane are open: %v", open)
+	}
 }
 
 // rotate replaces the authority of the serving certificate.

@@ -16,6 +16,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
+	"github.com/gardenlite/gardenlite/internal/testutil"
 	"github.com/gardenlite/gardenlite/pkg/testenv"
 )
 
@@ -27,7 +28,11 @@ const (
 
 // TestShoots uses every function of the package for Shoots, in one landscape with two seeds.
 func TestShoots(t *testing.T) {
-	env := testenv.Start(t, testenv.WithSeeds(2), testenv.WithReadyTimeout(4*time.Minute))
+	expectClosed(t)
+	env := testenv.Start(t, testenv.WithSeeds(2), testenv.WithReadyTimeout(4*time.Minute), testenv.WithDatastore("sqlite"))
+	if testutil.Soaking() {
+		t.Run("that are deleted", func(t *testing.T) { testShootsLeaveNothing(t, env) })
+	}
 	ctx, cancel := context.WithTimeout(t.Context(), 2*shootPatience)
 	defer cancel()
 	failing := env.CreateShoot(t, "failing", testenv.WithoutWaiting(), testenv.WithChange(func(shoot *corev1beta1.Shoot) {

@@ -13,6 +13,7 @@ import (
 
 // TestEnv uses the package as another module's test would, and starts a second landscape beside the first.
 func TestEnv(t *testing.T) {
+	expectClosed(t)
 	env := testenv.Start(t)
 	other := testenv.Start(t, testenv.WithManifests("testdata"))
 

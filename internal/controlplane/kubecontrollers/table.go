@@ -8,6 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apiserver/pkg/quota/v1/generic"
+	"k8s.io/apiserver/pkg/server/dynamiccertificates"
 	certificatesinformers "k8s.io/client-go/informers/certificates/v1"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/util/keyutil"
@@ -25,6 +26,9 @@ import (
 	serviceaccountcontroller "k8s.io/kubernetes/pkg/controller/serviceaccount"
 	quotainstall "k8s.io/kubernetes/pkg/quota/v1/install"
 	"k8s.io/kubernetes/pkg/serviceaccount"
+
+	"github.com/gardenlite/gardenlite/internal/controlplane/certwatch"
+	"github.com/gardenlite/gardenlite/internal/controlplane/quirks"
 )
 
 const (
@@ -119,6 +123,9 @@ func newSigners(ctx context.Context, c *Controllers, client *client, _ *handlers
 		if err != nil {
 			return nil, err
 		}
+		quirks.ReplaceReloader(s, func(authority dynamiccertificates.ControllerRunner) dynamiccertificates.ControllerRunner {
+			return certwatch.Reloader(authority, c.cfg.SigningCertFile, c.cfg.SigningKeyFile)
+		})
 		runs = append(runs, func(ctx context.Context) { s.Run(ctx, 2) })
 	}
 	return together(runs...), nil

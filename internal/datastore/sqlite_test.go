@@ -1,0 +1,108 @@
+package datastore
+
+import (
+	"context"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/k3s-io/kine/pkg/drivers"
+	"github.com/k3s-io/kine/pkg/drivers/generic"
+	"github.com/k3s-io/kine/pkg/drivers/sqlite"
+	"github.com/sirupsen/logrus"
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"go.uber.org/zap"
+
+	"github.com/gardenlite/gardenlite/internal/testutil"
+)
+
+// TestSQLiteIsClosed checks that nothing of a datastore is open after its end, and that all of it is in one file.
+func TestSQLiteIsClosed(t *testing.T) {
+	dir := t.TempDir()
+	allEnded := testutil.Goroutines(t)
+	for range 2 {
+		store, err := Start(t.Context(), Config{Dir: dir})
+		if err != nil {
+			t.Fatal(err)
+		}
+		client, err := clientv3.New(clientv3.Config{Endpoints: []string{store.Endpoint}, Context: t.Context(), Logger: zap.NewNop()})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := client.Get(t.Context(), "/registry/", clientv3.WithPrefix()); err != nil {
+			t.Error(err)
+		}
+		_ = client.Close()
+		store.Stop()
+		if left, err := filepath.Glob(filepath.Join(dir, "*")); err != nil || len(left) != 1 {
+			t.Errorf("%v is left (%v)", left, err)
+		}
+		if open := testutil.OpenFiles(t, dir); len(open) > 0 {
+			t.Errorf("%v is still open", open)
+		}
+	}
+	allEnded(testutil.Timeout)
+}
+
+// TestSQLiteIsKines checks that a database is the same as with kine's own driver, and that kine's still loses a connection.
+func TestSQLiteIsKines(t *testing.T) {
+	logrus.SetOutput(io.Discard)
+	t.Cleanup(func() { logrus.SetOutput(os.Stderr) })
+	ctx, cancel := context.WithCancel(t.Context())
+	var kine sync.WaitGroup
+	defer kine.Wait()
+	defer cancel()
+	config := func(name string) *drivers.Config {
+		config := driverConfig
+		config.DataSourceName = filepath.Join(t.TempDir(), name) + "?" + sqliteParams + "&_kine_disable_startup_vacuum=true"
+		return &config
+	}
+	_, theirs, err := sqlite.NewVariant(ctx, &kine, "sqlite3", config("theirs"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	ours, err := sqliteDialect(ctx, &kine, config("ours"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for what, of := range map[string]func(*generic.Generic) string{
+		"schema":     schemaOf(t),
+		"compaction": func(g *generic.Generic) string { return squeeze(g.CompactSQL.Query) },
+		"size":       func(g *generic.Generic) string { return squeeze(g.GetSizeSQL.Query) },
+	} {
+		if got, want := of(ours), of(theirs); got != want {
+			t.Errorf("%s: %s\nkine has %s", what, got, want)
+		}
+	}
+	if inUse := theirs.DB.Stats().InUse; inUse == 0 {
+		t.Error("kine loses no connection any more: openSQLite is not needed")
+	}
+	if inUse := ours.DB.Stats().InUse; inUse > 0 {
+		t.Errorf("%d connections are lost", inUse)
+	}
+}
+
+func schemaOf(t *testing.T) func(*generic.Generic) string {
+	return func(g *generic.Generic) string {
+		rows, err := g.DB.QueryContext(t.Context(), "SELECT sql FROM sqlite_master WHERE sql IS NOT NULL ORDER BY name")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer rows.Close()
+		var all []string
+		for rows.Next() {
+			var statement string
+			if err := rows.Scan(&statement); err != nil {
+				t.Fatal(err)
+			}
+			all = append(all, squeeze(statement))
+		}
+		return strings.Join(all, "\n")
+	}
+}
+
+// squeeze removes white space, which means nothing in these statements.
+func squeeze(statement string) string { return strings.Join(strings.Fields(statement), "") }

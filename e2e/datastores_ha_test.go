@@ -19,7 +19,7 @@ import (
 )
 
 // takeover is how long another process may take to do the work of a killed one, on a machine that does nothing else.
-const takeover = 15 * time.Second
+const takeover = 30 * time.Second
 
 // TestDatastoresTwoProcesses runs one landscape by two processes on one datastore. Each of them is killed once: the other one
 // takes over what only one process does at a time, as soon as the leases expire.

@@ -19,7 +19,7 @@ func TestOptions(t *testing.T) {
 		t.Errorf("lease %s/%s", o.LeaderElectionNamespace, o.LeaderElectionID)
 	}
 	// A standby has to see that the lease has expired, and to try once more (the period has a jitter of 20 %).
-	if takesOver := *o.LeaseDuration + *o.RetryPeriod*6/5*2; takesOver > 15*time.Second {
+	if takesOver := *o.LeaseDuration + *o.RetryPeriod*6/5*2; takesOver > 20*time.Second {
 		t.Errorf("another one takes over after %s", takesOver)
 	}
 	if options(Config{}, runtime.NewScheme()).LeaderElection {

@@ -15,6 +15,7 @@ import (
 	"sync"
 
 	"github.com/go-logr/logr"
+	"github.com/google/uuid"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
 
@@ -71,6 +72,8 @@ type Host struct {
 	ports ports
 	// owning is held while the owner of a control plane is determined.
 	owning sync.Mutex
+	// holder is the identity of the Runners of this Host in their Leases.
+	holder string
 
 	mu       sync.Mutex
 	planes   map[string]*plane
@@ -90,7 +93,9 @@ func NewHost(cfg HostConfig) *Host {
 	if cfg.OnChange == nil {
 		cfg.OnChange = func(Status) {}
 	}
-	h := &Host{cfg: cfg, slots: make(chan struct{}, startsAtOnce), planes: map[string]*plane{}, watchers: map[string]func(string){}}
+	hostname, _ := os.Hostname()
+	h := &Host{cfg: cfg, slots: make(chan struct{}, startsAtOnce), holder: hostname + "_" + uuid.NewString(),
+		planes: map[string]*plane{}, watchers: map[string]func(string){}}
 	h.ports = ports{dir: filepath.Join(cfg.Dir, "data", "shoots"), reserved: map[int]string{}}
 	return h
 }

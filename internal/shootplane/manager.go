@@ -1,7 +1,6 @@
 package shootplane
 
 import (
-	"context"
 	"fmt"
 
 	"github.com/go-logr/logr"
@@ -38,17 +37,15 @@ type Config struct {
 }
 
 // Runner runs the control planes of a seed.
-type Runner struct {
-	*component.Manager
-	host  *Host
-	seed  string
-	leads bool
-}
+type Runner struct{ *component.Manager }
 
-// New creates a Runner. Its controller starts with Run.
+// New creates a Runner. Its controller starts with Run, which leaves the control planes running: the caller stops those of the
+// seed, or the next Runner takes them over. With a Lease, they end when another process has it. While no process has it,
+// because the datastore is slow for example, they continue.
 func New(cfg Config) (*Runner, error) {
 	mgr, err := component.New(component.Config{
-		Name: "runner of control planes", REST: cfg.REST, Clock: cfg.Clock, Log: cfg.Log, Lease: cfg.Lease,
+		Name: "runner of control planes", REST: cfg.REST, Clock: cfg.Clock, Log: cfg.Log,
+		Lease: cfg.Lease, Holder: cfg.Host.holder, OtherLeads: func() { cfg.Host.StopSeed(cfg.Seed) },
 		AddToScheme: runtime.NewSchemeBuilder(clientgoscheme.AddToScheme),
 		Uncached:    []client.Object{&corev1.Secret{}},
 		ByObject: map[client.Object]cache.ByObject{
@@ -63,14 +60,5 @@ func New(cfg Config) (*Runner, error) {
 	if err := r.AddToManager(mgr); err != nil {
 		return nil, fmt.Errorf("adding the controller %s to the runner of control planes: %w", ControllerName, err)
 	}
-	return &Runner{Manager: mgr, host: cfg.Host, seed: cfg.Seed, leads: cfg.Lease != nil}, nil
-}
-
-// Run runs the controller until the context ends. Without a Lease, the control planes continue until the Host stops
-// those of the seed, and the next Runner takes them over. With a Lease, they end, because another process may take over.
-func (r *Runner) Run(ctx context.Context) error {
-	if r.leads {
-		defer r.host.StopSeed(r.seed)
-	}
-	return r.Manager.Run(ctx)
+	return &Runner{mgr}, nil
 }

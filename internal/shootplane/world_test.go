@@ -7,6 +7,7 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -21,6 +22,7 @@ import (
 	"k8s.io/klog/v2"
 	"k8s.io/utils/clock"
 	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	ctrllog "sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/gardenlite/gardenlite/internal/controlplane"
@@ -40,14 +42,25 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// world is a seed with a runner.
+// world is a seed with a host of control planes.
 type world struct {
-	dir  string
-	host *shootplane.Host
-	seed kubernetes.Interface
+	dir      string
+	host     *shootplane.Host
+	seed     kubernetes.Interface
+	asRunner *rest.Config
+	// stops counts the control planes that were stopped.
+	stops atomic.Int32
 }
 
+// newWorld returns a world with a runner.
 func newWorld(t testing.TB) *world {
+	t.Helper()
+	w := newSeed(t)
+	t.Cleanup(w.run(t, nil))
+	return w
+}
+
+func newSeed(t testing.TB) *world {
 	t.Helper()
 	dir := t.TempDir()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
@@ -65,29 +78,40 @@ func newWorld(t testing.TB) *world {
 	})
 	config := cluster.AdminConfig()
 	config.QPS = -1
-	w := &world{dir: dir, seed: kubernetes.NewForConfigOrDie(config), host: shootplane.NewHost(shootplane.HostConfig{
+	w := &world{dir: dir, seed: kubernetes.NewForConfigOrDie(config)}
+	w.host = shootplane.NewHost(shootplane.HostConfig{
 		Dir: dir, Log: klog.Background(),
 		DeleteVolumes: func(id string) error { return os.RemoveAll(filepath.Join(dir, "volumes", "shoots", id)) },
-	})}
+		OnChange: func(s shootplane.Status) {
+			if s.Phase == shootplane.Stopping {
+				w.stops.Add(1)
+			}
+		},
+	})
 	t.Cleanup(w.host.Stop)
-	asRunner, err := cluster.Server().ClientConfig("control-planes", shootplane.User)
+	if w.asRunner, err = cluster.Server().ClientConfig("control-planes", shootplane.User); err != nil {
+		t.Fatal(err)
+	}
+	return w
+}
+
+// run starts a runner, which may have to have a Lease.
+func (w *world) run(t testing.TB, lease *client.ObjectKey) (stop func()) {
+	t.Helper()
+	runner, err := shootplane.New(
+		shootplane.Config{REST: w.asRunner, Host: w.host, Seed: "local", Log: klog.Background(), Lease: lease})
 	if err != nil {
 		t.Fatal(err)
 	}
-	runner, err := shootplane.New(shootplane.Config{REST: asRunner, Host: w.host, Seed: "local", Log: klog.Background()})
-	if err != nil {
-		t.Fatal(err)
-	}
-	runCtx, stop := context.WithCancel(context.Background())
+	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
-	go func() { ended <- runner.Run(runCtx) }()
-	t.Cleanup(func() {
-		stop()
+	go func() { ended <- runner.Run(ctx) }()
+	return func() {
+		cancel()
 		if err := <-ended; err != nil {
 			t.Error(err)
 		}
-	})
-	return w
+	}
 }
 
 // create creates the objects of a control plane, as a gardenlet does.

@@ -17,11 +17,10 @@ import (
 const (
 	// leaseName is the name of the Lease in kube-system, the same as that of kube-controller-manager.
 	leaseName = "kube-controller-manager"
-	// The times are shorter than Kubernetes' (15 s, 10 s, 2 s), so that another process takes over within 15 s after
-	// the leader died.
-	leaseDuration = 6 * time.Second
-	renewDeadline = 4 * time.Second
-	retryPeriod   = time.Second
+	// The times are Kubernetes'. Another process takes over within 20 s after the leader died.
+	leaseDuration = 15 * time.Second
+	renewDeadline = 10 * time.Second
+	retryPeriod   = 2 * time.Second
 )
 
 // Running is a set of controllers that run in the background.

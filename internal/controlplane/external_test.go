@@ -3,6 +3,7 @@
 package controlplane
 
 import (
+	"errors"
 	"path/filepath"
 	"testing"
 
@@ -12,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 
+	"github.com/gardenlite/gardenlite/internal/datastore"
 	"github.com/gardenlite/gardenlite/internal/datastore/datastoretest"
 )
 
@@ -80,5 +82,31 @@ func TestDatastoresTwoProcessesAreOneCluster(t *testing.T) {
 	review, err = adminClient(t, first).AuthenticationV1().TokenReviews().Create(t.Context(), review, metav1.CreateOptions{})
 	if err != nil || !review.Status.Authenticated {
 		t.Errorf("a token of the second at the first: %+v, %v", review.Status, err)
+	}
+}
+
+// TestDatastoresThatEnd checks what clients are told when the database has ended: 503, without its address and user.
+func TestDatastoresThatEnd(t *testing.T) {
+	endpoint, stop := datastoretest.PostgreSQL(t)
+	dir := t.TempDir()
+	server := start(t, Config{Name: "one", PKIDir: filepath.Join(dir, "pki"), DataDir: filepath.Join(dir, "data"), Datastore: endpoint,
+		Prefix: "/gardenlite/test/one"})
+	if err := server.CheckDatastore(t.Context()); err != nil {
+		t.Error(err)
+	}
+	stop()
+	if err := server.CheckDatastore(t.Context()); !errors.Is(err, datastore.ErrNoAnswer) {
+		t.Errorf("CheckDatastore: %v", err)
+	}
+	client := adminClient(t, server).CoreV1()
+	_, getErr := client.Secrets("default").Get(t.Context(), "x", metav1.GetOptions{})
+	_, listErr := client.Endpoints("default").List(t.Context(), metav1.ListOptions{})
+	_, createErr := client.ConfigMaps("default").Create(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "x"}},
+		metav1.CreateOptions{})
+	deleteErr := client.Namespaces().Delete(t.Context(), "default", metav1.DeleteOptions{})
+	for verb, err := range map[string]error{"get": getErr, "list": listErr, "create": createErr, "delete": deleteErr} {
+		if !apierrors.IsServiceUnavailable(err) || err.Error() != "the datastore does not answer" {
+			t.Errorf("%s: %v", verb, err)
+		}
 	}
 }

@@ -24,6 +24,8 @@ import (
 	"k8s.io/apiserver/pkg/storage/storagebackend/factory"
 	"k8s.io/apiserver/pkg/storage/value/encrypt/identity"
 	"k8s.io/client-go/tools/cache"
+
+	"github.com/gardenlite/gardenlite/internal/datastore"
 )
 
 // probeTimeout is how long the datastore may take to answer a health check.
@@ -64,21 +66,29 @@ func (c *sharedConnection) addChecks(config *genericapiserver.Config, prefix str
 	probe := func(r *http.Request) error {
 		ctx, cancel := context.WithTimeout(r.Context(), probeTimeout)
 		defer cancel()
-		if _, err := c.client.Client.Get(ctx, path.Join("/", prefix, "health")); err != nil {
-			return fmt.Errorf("asking the datastore: %w", err)
-		}
-		return nil
+		return c.check(ctx, prefix)
 	}
 	config.AddHealthChecks(healthz.NamedGroupedCheck("etcd", "etcd", probe))
 	config.AddReadyzChecks(healthz.NamedGroupedCheck("etcd-readiness", "etcd-readiness", probe))
 }
 
-// share makes the resources of the getter use this connection.
-func (c *sharedConnection) share(getter registry.RESTOptionsGetter) registry.RESTOptionsGetter {
-	if c == nil || getter == nil {
-		return getter
+// check returns an error if the datastore does not answer.
+func (c *sharedConnection) check(ctx context.Context, prefix string) error {
+	if _, err := c.client.Client.Get(ctx, path.Join("/", prefix, "health")); err != nil {
+		return datastore.ErrNoAnswer
 	}
-	return &sharedOptions{getter, c}
+	return nil
+}
+
+// share makes the resources of the getter use this connection, or Kubernetes' own if there is none.
+func (c *sharedConnection) share(getter registry.RESTOptionsGetter) registry.RESTOptionsGetter {
+	switch {
+	case getter == nil:
+		return nil
+	case c == nil:
+		return availableOptions{getter}
+	}
+	return availableOptions{&sharedOptions{getter, c}}
 }
 
 type sharedOptions struct {

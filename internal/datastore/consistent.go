@@ -7,12 +7,32 @@ import (
 	"sync/atomic"
 
 	"github.com/k3s-io/kine/pkg/server"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 )
+
+// ErrNoAnswer is the error of each request to an external database that cannot be reached.
+var ErrNoAnswer = errors.New("the datastore does not answer")
 
 var (
 	errCutShort   = errors.New("the connection to the database broke during a list: list again")
 	errNotWritten = errors.New("the datastore cannot write: is its disk full, or the database read-only?")
 )
+
+// Unavailable returns what to tell a client if an error of a request to a datastore is none of the client: it names no
+// address and no user. It returns false for other errors.
+func Unavailable(err error) (message string, is bool) {
+	answer, isStatus := status.FromError(err)
+	if !isStatus {
+		return "", false
+	}
+	for _, known := range []error{ErrNoAnswer, errCutShort, errNotWritten} {
+		if answer.Message() == known.Error() {
+			return answer.Message(), true
+		}
+	}
+	return ErrNoAnswer.Error(), answer.Code() == codes.Unavailable // of an etcd
+}
 
 // consistent wraps a kine backend so that each answer is complete and has the revision of its content, as with etcd. An
 // API server lists, and watches from the revision of the list on. If that revision were too high, no client of the API

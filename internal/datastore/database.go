@@ -152,7 +152,10 @@ func openBackend(ctx, kineCtx context.Context, kine *sync.WaitGroup, config driv
 		if r.err != nil {
 			return nil, explain(r.err)
 		}
-		return &consistent{Backend: r.backend, external: isExternalSQL(config.Endpoint)}, nil
+		if isExternalSQL(config.Endpoint) {
+			return &consistent{Backend: external{r.backend}, external: true}, nil
+		}
+		return &consistent{Backend: r.backend}, nil
 	case <-timeout.C:
 		return nil, fmt.Errorf("the datastore did not accept a connection within %s: check the address, the user, the "+
 			"password and the database's name in --datastore (the log has the database's own words)", connectTimeout)

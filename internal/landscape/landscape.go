@@ -12,6 +12,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/client-go/rest"
 	"k8s.io/klog/v2"
 
@@ -334,7 +335,32 @@ func (l *Landscape) status(collect bool) control.Status {
 	if h := l.host.Load(); h != nil {
 		s.Processes = h.Processes().Processes()
 	}
+	if s.State == control.StateReady {
+		if err := l.garden.Server().CheckDatastore(context.Background()); err != nil {
+			showDatastore(&s, err, l.shared())
+		}
+	}
 	return s
+}
+
+// showDatastore shows in a status that the datastore does not answer, which is that of all clusters if it is shared.
+func showDatastore(s *control.Status, err error, shared bool) {
+	s.State = control.StateFailed
+	failed := sets.New[string]()
+	for i := range s.Clusters {
+		if c := &s.Clusters[i]; c.State == control.StateReady && (shared || c.Name == statedir.GardenCluster) {
+			c.State, c.Message = control.StateFailed, err.Error()
+			failed.Insert(c.Name, statedir.SeedPrefix+c.Name) // the names of its component
+		}
+	}
+	for i := range s.Components {
+		if c := &s.Components[i]; failed.Has(c.Name) {
+			c.State, c.Message = control.StateFailed, err.Error()
+		}
+	}
+	s.Components = append([]control.Component{{Name: "datastore", State: control.StateFailed,
+		Message: fmt.Sprintf("%s (%s): start it again, or make room on its disk; the landscape goes on by itself", err, s.Datastore)}},
+		s.Components...)
 }
 
 // SeedKubeconfigPath returns the path of the administrator's kubeconfig for the cluster of a seed.

@@ -8,6 +8,7 @@ import (
 
 	"k8s.io/utils/clock"
 
+	"github.com/gardenlite/gardenlite/internal/control"
 	"github.com/gardenlite/gardenlite/internal/datastore"
 	"github.com/gardenlite/gardenlite/internal/statedir"
 	"github.com/gardenlite/gardenlite/internal/supervisor"
@@ -55,6 +56,33 @@ func TestOtherDatastore(t *testing.T) {
 		err := l.checkDatastore(&statedir.Run{Datastore: previous})
 		if says == "" && err != nil || says != "" && (err == nil || !strings.Contains(err.Error(), says)) {
 			t.Errorf("%s: %v; it should say %q", previous, err, says)
+		}
+	}
+}
+
+// TestShowDatastore checks that a landscape whose datastore does not answer is not Ready, and neither are the clusters that use it.
+func TestShowDatastore(t *testing.T) {
+	for shared, failed := range map[bool]string{true: "garden,seed-local", false: "garden"} {
+		s := control.Status{State: control.StateReady, Run: statedir.Run{Datastore: "postgres"}, Clusters: []control.Cluster{
+			{Name: "garden", State: control.StateReady}, {Name: "seed-local", State: control.StateReady},
+			{Name: "shoot--dev--x", State: control.StateStopped}},
+			Components: []control.Component{{Name: "garden"}, {Name: "seed-local"}, {Name: "scheduler"}}}
+		showDatastore(&s, datastore.ErrNoAnswer, shared)
+		var names []string
+		for _, c := range s.Clusters {
+			if c.State == control.StateFailed && c.Message == "the datastore does not answer" {
+				names = append(names, c.Name)
+			}
+		}
+		var components []string
+		for _, c := range s.Components[1:] {
+			if c.State == control.StateFailed {
+				components = append(components, c.Name)
+			}
+		}
+		if got := strings.Join(names, ","); got != failed || s.State != control.StateFailed || len(components) != len(names) ||
+			!strings.HasPrefix(s.Components[0].Message, "the datastore does not answer (postgres): start it again") {
+			t.Errorf("%s do not answer; the status is %+v", got, s)
 		}
 	}
 }

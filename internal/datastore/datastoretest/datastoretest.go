@@ -10,6 +10,7 @@ import (
 	"os/user"
 	"path/filepath"
 	"strconv"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -25,6 +26,13 @@ const patience = 30 * time.Second
 // StartPostgreSQL starts a PostgreSQL server for the test and returns its URL. It skips the test if PostgreSQL is not
 // installed.
 func StartPostgreSQL(t *testing.T) string {
+	t.Helper()
+	url, _ := PostgreSQL(t)
+	return url
+}
+
+// PostgreSQL is StartPostgreSQL for a test that stops the server itself.
+func PostgreSQL(t *testing.T) (url string, stop func()) {
 	t.Helper()
 	initdb, postgres := find("initdb"), find("postgres")
 	if initdb == "" || postgres == "" {
@@ -60,14 +68,15 @@ func StartPostgreSQL(t *testing.T) string {
 	if err := server.Start(); err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() {
+	stop = sync.OnceFunc(func() {
 		_ = server.Process.Signal(syscall.SIGINT)
 		_ = server.Wait()
 	})
+	t.Cleanup(stop)
 	testutil.Eventually(t, patience, func(ctx context.Context) error { // PostgreSQL listens before it answers
 		return exec.CommandContext(ctx, find("pg_isready"), "-h", "127.0.0.1", "-p", port).Run()
 	})
-	return fmt.Sprintf("postgres://gardenlite@127.0.0.1:%s/kine?sslmode=disable", port)
+	return fmt.Sprintf("postgres://gardenlite@127.0.0.1:%s/kine?sslmode=disable", port), stop
 }
 
 // StartEtcd runs an etcd in this process and returns its URL.

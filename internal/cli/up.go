@@ -99,7 +99,8 @@ func newUp(g *globals) *cobra.Command {
 		Use:   "up",
 		Short: "Start the landscape",
 		Long: `Start the landscape and stay in the foreground until Ctrl-C. With --detach it goes on in the background.
-On a landscape that is running already, up says so and ends with 0, or with 1 if it was started with other flags.`,
+On a landscape that is running already, up says so and ends with 0, or with 1 if it was started with other flags.
+It waits a minute at most for a process that held the landscape before and has not ended yet.`,
 		Example: `  # Start, and use it from another terminal
   gardenlite up
   # Start in the background on a free port
@@ -193,6 +194,20 @@ func (u *upFlags) run(ctx context.Context, g *globals) error {
 	if ip := net.ParseIP(c.BindAddress); !ip.IsLoopback() && u.progressFD == 0 {
 		printf(g.err, "WARNING: the landscape listens on %s: its API server can be reached from other machines.\n", c.BindAddress)
 	}
+	for {
+		free, err := control.AwaitFormer(ctx, c.Dir, func() {
+			fmt.Fprintf(g.err, "Waiting for the former process of landscape %q to end …\n", c.Name)
+		})
+		if err != nil {
+			return err
+		}
+		if free {
+			break
+		}
+		if err := u.alreadyRunning(ctx, g); !errors.Is(err, statedir.ErrNotRunning) { // else it was stopped meanwhile
+			return err
+		}
+	}
 	if u.detach {
 		return u.runDetached(ctx, g)
 	}
@@ -230,9 +245,6 @@ func (u *upFlags) runDetached(ctx context.Context, g *globals) error {
 	// The process in the background reads the file again.
 	if info, err := os.Stat(u.file); err == nil && !info.Mode().IsRegular() {
 		return usage.Errorf("--filename %s: --detach needs a regular file, not a pipe or a device", u.file)
-	}
-	if client, err := control.Connect(u.config.Dir); err == nil && client != nil {
-		return u.alreadyRunning(ctx, g)
 	}
 	executable, err := os.Executable()
 	if err != nil {

@@ -67,12 +67,16 @@ func Connect(dir string) (*Client, error) {
 	if err != nil {
 		return nil, err
 	}
+	return clientOf(run), nil
+}
+
+func clientOf(run *statedir.Run) *Client {
 	transport := &http.Transport{
 		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
 			return (&net.Dialer{}).DialContext(ctx, "unix", run.Control)
 		},
 	}
-	return &Client{run: run, http: &http.Client{Transport: transport}}, nil
+	return &Client{run: run, http: &http.Client{Transport: transport}}
 }
 
 // holder returns what run.json says of the process that holds the landscape.

@@ -19,6 +19,8 @@ import (
 	"time"
 
 	"k8s.io/utils/clock"
+
+	"github.com/gardenlite/gardenlite/internal/certificates"
 )
 
 const (
@@ -212,7 +214,7 @@ func (p *PKI) ensureSigningKey(file string) error {
 
 func needsRenewal(cert *x509.Certificate, now time.Time) bool {
 	life := cert.NotAfter.Sub(cert.NotBefore)
-	return now.Before(cert.NotBefore) || now.After(cert.NotBefore.Add(time.Duration(float64(life)*renewAt)))
+	return !certificates.ValidFor(cert, now, time.Duration(float64(life)*(1-renewAt)))
 }
 
 // request describes the certificate to be signed.

@@ -101,6 +101,24 @@ func TestLeavesAreRenewedAndStillTrusted(t *testing.T) {
 	verify(t, before["ca.crt"], dir+"/clients/admin.crt", clock.Now().Add(300*24*time.Hour))
 }
 
+// TestLeavesOfAClockAheadAreReplaced checks that certificates that are not valid yet are replaced: they were made while the clock
+// was ahead.
+func TestLeavesOfAClockAheadAreReplaced(t *testing.T) {
+	dir := t.TempDir()
+	clock := testingclock.NewFakePassiveClock(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC))
+	if _, err := load(t, dir, clock).Client("admin", "admin", "system:masters"); err != nil {
+		t.Fatal(err)
+	}
+	ca, right := read(t, dir+"/ca.crt"), clock.Now().Add(time.Hour)
+	clock.SetTime(right.Add(300 * 24 * time.Hour))
+	load(t, dir, clock)
+	clock.SetTime(right)
+	load(t, dir, clock)
+	for _, name := range []string{"apiserver", "clients/admin"} {
+		verify(t, ca, dir+"/"+name+".crt", right)
+	}
+}
+
 func TestAuthorityIsRenewedWithItsKey(t *testing.T) {
 	dir := t.TempDir()
 	clock := testingclock.NewFakePassiveClock(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC))

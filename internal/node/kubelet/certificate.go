@@ -19,6 +19,7 @@ import (
 	certutil "k8s.io/client-go/util/cert"
 	"k8s.io/client-go/util/keyutil"
 
+	"github.com/gardenlite/gardenlite/internal/certificates"
 	"github.com/gardenlite/gardenlite/internal/node"
 	"github.com/gardenlite/gardenlite/internal/node/apiclient"
 	"github.com/gardenlite/gardenlite/internal/node/host"
@@ -47,7 +48,7 @@ func (k *Kubelet) certificate() ([]byte, *x509.Certificate, error) {
 		return nil, nil, fmt.Errorf("reading the certificate of the kubelet: %w", err)
 	}
 	certs, err := certutil.ParseCertsPEM(data)
-	if err != nil || !k.host.Clock.Now().Before(certs[0].NotAfter) || certs[0].Subject.CommonName != k.userName() {
+	if err != nil || !certificates.ValidFor(certs[0], k.host.Clock.Now(), 0) || certs[0].Subject.CommonName != k.userName() {
 		return nil, nil, nil // an unusable certificate counts as none
 	}
 	return data, certs[0], nil

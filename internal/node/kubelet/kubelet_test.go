@@ -276,6 +276,24 @@ func TestBootstrapsAgain(t *testing.T) {
 	w.until("a Lease again", func() bool { return w.renewed().After(begin) })
 }
 
+// TestReplacesCertificateOfAClockAhead checks that a kubelet does not use a certificate that is not valid yet.
+func TestReplacesCertificateOfAClockAhead(t *testing.T) {
+	w := newWorld(t)
+	w.until("a Lease", w.alive)
+	w.stop()
+	before, _ := w.machine.Files.ReadFile(node.PathKubeletClient)
+	ahead := w.clock.Now()
+	w.clock.Step(-24 * time.Hour)
+	w.start()
+	w.until("another certificate", func() bool {
+		now, err := w.machine.Files.ReadFile(node.PathKubeletClient)
+		return err == nil && string(now) != string(before)
+	})
+	if !w.clock.Now().Before(ahead) {
+		t.Error("it is replaced only when it is valid")
+	}
+}
+
 func TestNeedsConfiguration(t *testing.T) {
 	_, h := hosttest.New(name, clocktesting.NewFakeClock(time.Now()))
 	if err := Run(t.Context(), h, nil); !errors.Is(err, fs.ErrNotExist) {

@@ -20,6 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
+	"github.com/gardenlite/gardenlite/internal/certificates"
 	"github.com/gardenlite/gardenlite/internal/controlplane"
 	"github.com/gardenlite/gardenlite/internal/seed"
 	"github.com/gardenlite/gardenlite/internal/statedir"
@@ -152,7 +153,7 @@ func (s *seedLogin) isGood(data []byte) bool {
 		return false
 	}
 	certs, err := certutil.ParseCertsPEM(user.ClientCertificateData)
-	return err == nil && certs[0].Subject.CommonName == seedLoginUser && certs[0].NotAfter.Sub(s.clock.Now()) > seedLoginLife/2
+	return err == nil && certs[0].Subject.CommonName == seedLoginUser && certificates.ValidFor(certs[0], s.clock.Now(), seedLoginLife/2)
 }
 
 // listens reports whether a server accepts connections.

@@ -87,6 +87,8 @@ func TestSeedLogin(t *testing.T) {
 	reconcile("before half of its life", false)
 	clk.Step(2 * time.Minute)
 	reconcile("after half of its life", true)
+	clk.Step(-seedLoginLife)
+	reconcile("before it is valid, because the clock was ahead", true)
 	login.server = "https://127.0.0.1:2"
 	reconcile("at another port", true)
 	listener, err := net.Listen("tcp", "127.0.0.1:0")

@@ -14,6 +14,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
+	"github.com/gardenlite/gardenlite/internal/certificates"
 	"github.com/gardenlite/gardenlite/internal/seed/gardenlet/controllerutils"
 )
 
@@ -38,7 +39,7 @@ func newCredential(garden *rest.Config, certPEM, keyPEM []byte, seedName string)
 }
 
 func (c *credential) validAt(now time.Time) bool {
-	return !now.Before(c.leaf.NotBefore) && now.Before(c.leaf.NotAfter)
+	return certificates.ValidFor(c.leaf, now, 0)
 }
 
 // config returns a configuration that contains the credential, for a client that does not support rotation.

@@ -16,6 +16,8 @@ import (
 
 	"golang.org/x/crypto/ssh"
 	"k8s.io/client-go/util/keyutil"
+
+	"github.com/gardenlite/gardenlite/internal/certificates"
 )
 
 const (
@@ -94,7 +96,7 @@ func (a Authority) Signed(certificate []byte, now time.Time, left time.Duration)
 		return false
 	}
 	leaf, err := parseCertificate(certificate)
-	return err == nil && leaf.CheckSignatureFrom(ca) == nil && now.Add(left).Before(leaf.NotAfter)
+	return err == nil && leaf.CheckSignatureFrom(ca) == nil && certificates.ValidFor(leaf, now, left)
 }
 
 func (a Authority) parse() (*x509.Certificate, crypto.Signer, error) {

@@ -94,9 +94,11 @@ func reset(g *globals, yes bool) error {
 			return err
 		}
 	}
+	deleted := ofLandscape(dir)
 	if err := statedir.Reset(dir, func() error { return endLeftovers(dir) }); err != nil {
 		return err
 	}
+	forgetContexts(g, deleted)
 	printf(g.out, "The data of landscape %q is deleted.\n", g.name)
 	return nil
 }

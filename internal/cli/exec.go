@@ -235,7 +235,7 @@ func reap(input io.Reader, dir string) error {
 			endProcess(pid)
 		}
 	}
-	return errors.Join(endLeftovers(dir), fsutil.RemoveAll(dir))
+	return errors.Join(endLeftovers(dir), fsutil.RemoveSockets(dir), fsutil.RemoveAll(dir))
 }
 
 // endProcess sends SIGTERM to a process, and SIGKILL if it has not ended after three seconds.

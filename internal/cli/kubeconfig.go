@@ -2,15 +2,22 @@ package cli
 
 import (
 	"context"
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
+	"maps"
+	"path/filepath"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+	"k8s.io/client-go/util/cert"
 
 	"github.com/gardenlite/gardenlite/internal/landscape"
 	"github.com/gardenlite/gardenlite/internal/statedir"
@@ -244,4 +251,64 @@ func prefixed(config *clientcmdapi.Config, prefix string) *clientcmdapi.Config {
 	}
 	renamed.CurrentContext = prefix + config.CurrentContext
 	return renamed
+}
+
+// forgetContexts removes contexts of clusters that are deleted from the user's own kubeconfig, with the clusters and users that no
+// other context has. What goes wrong is a warning: the clusters are deleted anyway.
+func forgetContexts(g *globals, deleted func(context string, cluster *clientcmdapi.Cluster) bool) {
+	access := clientcmd.NewDefaultPathOptions()
+	own, err := access.GetStartingConfig()
+	if err != nil {
+		printf(g.err, "WARNING: your kubeconfig cannot be read, it may have contexts of deleted clusters: %v\n", err)
+		return
+	}
+	forgotten := map[string]*clientcmdapi.Context{}
+	for name, entry := range own.Contexts {
+		if cluster := own.Clusters[entry.Cluster]; cluster != nil && deleted(name, cluster) {
+			forgotten[name] = entry
+		}
+	}
+	if len(forgotten) == 0 {
+		return
+	}
+	maps.DeleteFunc(own.Contexts, func(name string, _ *clientcmdapi.Context) bool { return forgotten[name] != nil })
+	clusters, users := sets.New[string](), sets.New[string]()
+	for _, entry := range own.Contexts {
+		clusters.Insert(entry.Cluster)
+		users.Insert(entry.AuthInfo)
+	}
+	for _, entry := range forgotten {
+		if !clusters.Has(entry.Cluster) {
+			delete(own.Clusters, entry.Cluster)
+		}
+		if !users.Has(entry.AuthInfo) {
+			delete(own.AuthInfos, entry.AuthInfo)
+		}
+	}
+	if forgotten[own.CurrentContext] != nil {
+		own.CurrentContext = ""
+	}
+	if err := clientcmd.ModifyConfig(access, *own, true); err != nil {
+		printf(g.err, "WARNING: your kubeconfig still has contexts of deleted clusters: %v\n", err)
+		return
+	}
+	printf(g.err, "Removed from your kubeconfig: %s.\n", strings.Join(slices.Sorted(maps.Keys(forgotten)), ", "))
+}
+
+// ofLandscape returns a function that reports whether a cluster is one of a landscape: its authority is.
+func ofLandscape(dir string) func(string, *clientcmdapi.Cluster) bool {
+	authorities := sets.New[string]()
+	_ = filepath.WalkDir(filepath.Join(dir, statedir.PKIFolder), func(path string, entry fs.DirEntry, err error) error {
+		if err == nil && entry.Name() == "ca.crt" {
+			certificates, _ := cert.CertsFromFile(path)
+			for _, certificate := range certificates {
+				authorities.Insert(string(certificate.Raw))
+			}
+		}
+		return nil
+	})
+	return func(_ string, cluster *clientcmdapi.Cluster) bool {
+		certificates, _ := cert.ParseCertsPEM(cluster.CertificateAuthorityData)
+		return slices.ContainsFunc(certificates, func(c *x509.Certificate) bool { return authorities.Has(string(c.Raw)) })
+	}
 }

@@ -4,11 +4,15 @@ import (
 	"bytes"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+	"k8s.io/utils/clock"
 
 	"github.com/gardenlite/gardenlite/internal/controlplane"
+	"github.com/gardenlite/gardenlite/internal/controlplane/pki"
 	"github.com/gardenlite/gardenlite/internal/statedir"
 )
 
@@ -73,4 +77,51 @@ func TestMergeIntoLandscapesKubeconfig(t *testing.T) {
 			t.Errorf("the clusters are %+v", own.Clusters)
 		}
 	}
+}
+
+// TestForgetContexts checks that a reset removes the contexts of the landscape's clusters from the user's own kubeconfig, and
+// leaves those of other clusters.
+func TestForgetContexts(t *testing.T) {
+	dir := t.TempDir()
+	t.Setenv("KUBECONFIG", filepath.Join(t.TempDir(), "own"))
+	shared := map[string]pki.Shared{}
+	for _, name := range []string{"garden", "shoots/shoot--dev--a", "elsewhere"} {
+		folder := filepath.Join(dir, statedir.PKIFolder, name)
+		if name == "elsewhere" {
+			folder = t.TempDir()
+		}
+		var err error
+		if shared[name], err = pki.Export(pki.Config{Dir: folder, Name: name, Clock: clock.RealClock{}}); err != nil {
+			t.Fatal(err)
+		}
+		config := controlplane.Kubeconfig("context-"+name, "https://127.0.0.1:1", shared[name]["ca.crt"], []byte("cert"), []byte("key"))
+		if err := mergeKubeconfig(&globals{streams: streams{err: &bytes.Buffer{}}}, config); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := clientcmd.ModifyConfig(clientcmd.NewDefaultPathOptions(), *ownKubeconfig(t, "context-garden"), true); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 { // the second time, nothing is left to be removed
+		said := &bytes.Buffer{}
+		forgetContexts(&globals{streams: streams{err: said}}, ofLandscape(dir))
+		own := ownKubeconfig(t, "")
+		if len(own.Contexts) != 1 || len(own.Clusters) != 1 || len(own.AuthInfos) != 1 || own.Contexts["context-elsewhere"] == nil ||
+			own.CurrentContext != "" || strings.Contains(said.String(), "WARNING") {
+			t.Errorf("it says %q; the kubeconfig has %v, %v, %v", said, own.Contexts, own.Clusters, own.AuthInfos)
+		}
+	}
+}
+
+// ownKubeconfig returns the user's own kubeconfig, with a current context if one is given.
+func ownKubeconfig(t *testing.T, current string) *clientcmdapi.Config {
+	t.Helper()
+	own, err := clientcmd.NewDefaultPathOptions().GetStartingConfig()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if current != "" {
+		own.CurrentContext = current
+	}
+	return own
 }

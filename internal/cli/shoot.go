@@ -9,9 +9,11 @@ import (
 	"strings"
 	"time"
 
+	corev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
 	"github.com/spf13/cobra"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
 	"github.com/gardenlite/gardenlite/internal/control"
 	"github.com/gardenlite/gardenlite/internal/garden/shootclient"
@@ -228,7 +230,8 @@ func (d *shootDeleteFlags) run(ctx context.Context, g *globals, name string) err
 	if err != nil {
 		return err
 	}
-	if _, err := client.Shoot(ctx, key); err != nil {
+	shoot, err := client.Shoot(ctx, key)
+	if err != nil {
 		return explainShoot(g, err)
 	}
 	if !d.yes {
@@ -239,6 +242,11 @@ func (d *shootDeleteFlags) run(ctx context.Context, g *globals, name string) err
 	if err := client.Delete(ctx, key); err != nil {
 		return explainShoot(g, err)
 	}
+	forgetContexts(g, func(context string, _ *clientcmdapi.Cluster) bool {
+		return slices.ContainsFunc(shoot.Status.AdvertisedAddresses, func(a corev1beta1.ShootAdvertisedAddress) bool {
+			return context == fmt.Sprintf("gardenlite-%s-%s--%s-%s", g.name, shoot.Namespace, shoot.Name, a.Name)
+		})
+	})
 	if !d.wait {
 		printf(g.out, "Shoot %s is being deleted.\n", key)
 		return nil

@@ -196,7 +196,7 @@ func (u *upFlags) run(ctx context.Context, g *globals) error {
 	}
 	for {
 		free, err := control.AwaitFormer(ctx, c.Dir, func() {
-			fmt.Fprintf(g.err, "Waiting for the former process of landscape %q to end …\n", c.Name)
+			printf(g.err, "Waiting for the former process of landscape %q to end …\n", c.Name)
 		})
 		if err != nil {
 			return err

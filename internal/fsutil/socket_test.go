@@ -77,3 +77,45 @@ func TestListenSocketLeavesAnother(t *testing.T) {
 	}
 	conn.Close()
 }
+
+// TestSocketsOfKilledProcess checks that a process with a long path leaves one folder however often it is killed, which
+// RemoveSockets removes, and that a folder that others may use is not taken.
+func TestSocketsOfKilledProcess(t *testing.T) {
+	temporary, err := os.MkdirTemp("", "t")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(temporary) })
+	t.Setenv("TMPDIR", temporary)
+	root := filepath.Join(temporary, strings.Repeat("x", maxSocketPath))
+	dir := filepath.Join(root, "in it")
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	left := func() []string {
+		all, _ := filepath.Glob(filepath.Join(temporary, "gardenlite-*"))
+		return all
+	}
+	for range 3 {
+		if _, err := ListenSocket(dir, "s"); err != nil { // it is not closed
+			t.Fatal(err)
+		}
+	}
+	if all := left(); len(all) != 1 {
+		t.Errorf("it leaves %v", all)
+	}
+	if err := RemoveSockets(root); err != nil || len(left()) > 0 {
+		t.Errorf("afterwards %v is left: %v", left(), err)
+	}
+	if err := os.Mkdir(socketFolder(dir), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	listener, err := ListenSocket(dir, "s")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer listener.Close()
+	if folder := filepath.Dir(listener.Addr().String()); folder == socketFolder(dir) {
+		t.Errorf("it takes %s, which others may enter", folder)
+	}
+}

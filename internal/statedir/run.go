@@ -148,6 +148,9 @@ func Reset(dir string, end func() error) error {
 	if err := end(); err != nil {
 		return err
 	}
+	if err := fsutil.RemoveSockets(dir); err != nil {
+		return fmt.Errorf("deleting what a killed landscape has left: %w", err)
+	}
 	for _, name := range []string{DataFolder, PKIFolder, CloudFolder, AdmissionFolder, GardenletsFolder, ProcessesFolder,
 		StacksFolder, ImagesFile, bastionsFolder, KubeconfigFile, PortFile, RunFile, ControlSocket} {
 		if err := fsutil.RemoveAll(filepath.Join(dir, name)); err != nil {

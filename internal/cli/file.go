@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -12,7 +13,10 @@ import (
 	"unicode"
 
 	"github.com/spf13/cobra"
-	"sigs.k8s.io/yaml"
+	"github.com/spf13/pflag"
+	yaml "go.yaml.in/yaml/v3"
+
+	"github.com/gardenlite/gardenlite/internal/plainyaml"
 )
 
 // fileKeys are the names of the flags of "up" that a landscape file can set.
@@ -31,8 +35,8 @@ func applyFile(cmd *cobra.Command, name string) error {
 	if err != nil {
 		return fmt.Errorf("reading the landscape file: %w", err)
 	}
-	var values map[string]any
-	if err := yaml.UnmarshalStrict(data, &values); err != nil {
+	values, err := keysOf(data)
+	if err != nil {
 		return fmt.Errorf("landscape file %s: %w", name, err)
 	}
 	var errs []error
@@ -46,13 +50,44 @@ func applyFile(cmd *cobra.Command, name string) error {
 		}
 		texts, err := asFlagValues(values[key])
 		for _, text := range texts {
-			err = errors.Join(err, cmd.Flags().Set(key, fromFolderOf(name, key, text)))
+			err = errors.Join(err, explainFlag(cmd.Flags().Set(key, fromFolderOf(name, key, text))))
 		}
 		if err != nil {
 			errs = append(errs, fmt.Errorf("landscape file %s: %s: %w", name, key, err))
 		}
 	}
 	return errors.Join(errs...)
+}
+
+// keysOf returns the keys and values of a YAML document, which has to be the only one.
+func keysOf(data []byte) (map[string]any, error) {
+	var document, next yaml.Node
+	decoder := yaml.NewDecoder(bytes.NewReader(data))
+	err := decoder.Decode(&document)
+	if errors.Is(err, io.EOF) {
+		return nil, nil
+	}
+	if err == nil {
+		err = plainyaml.Check(&document)
+	}
+	if err != nil {
+		return nil, err
+	}
+	switch err := decoder.Decode(&next); {
+	case err == nil:
+		return nil, fmt.Errorf("line %d: there is a second document: a landscape has one file, with one document", next.Line)
+	case !errors.Is(err, io.EOF):
+		return nil, err
+	}
+	content := document.Content[0]
+	if content.Kind == yaml.ScalarNode && content.Tag == "!!null" {
+		return nil, nil
+	}
+	if content.Kind != yaml.MappingNode {
+		return nil, errors.New("it has no keys: write one in each line, such as \"port: 7443\"")
+	}
+	values := map[string]any{}
+	return values, content.Decode(&values)
 }
 
 func readFile(name string) ([]byte, error) {
@@ -83,10 +118,10 @@ func asFlagValues(value any) ([]string, error) {
 		return texts, nil
 	case string:
 		return []string{v}, nil
-	case float64, int64, bool:
+	case float64, int, bool:
 		return []string{fmt.Sprint(v)}, nil
 	}
-	return nil, fmt.Errorf("%v is neither a value nor a list of values", value)
+	return nil, errors.New("it is neither a value nor a list of values")
 }
 
 // fromFolderOf makes a path in the value of a key relative to the file's folder.
@@ -107,4 +142,23 @@ func fromFolderOf(file, key, value string) string {
 		return value
 	}
 	return before + filepath.Join(filepath.Dir(file), path) + after
+}
+
+// flagForms says what a value of a flag looks like, by the flag's type.
+var flagForms = map[string]string{
+	"bool": "true or false", "duration": "a duration such as 90s, 10m or 1h30m", "int": "a whole number", "int32": "a whole number",
+	"float64": "a number",
+}
+
+// explainFlag returns an error for the value of a flag in other words than those of Go's packages.
+func explainFlag(err error) error {
+	var invalid *pflag.InvalidValueError
+	if !errors.As(err, &invalid) {
+		return err
+	}
+	flag := invalid.GetFlag()
+	if form, known := flagForms[flag.Value.Type()]; known {
+		return fmt.Errorf("--%s %q: it is not %s", flag.Name, invalid.GetValue(), form)
+	}
+	return err
 }

@@ -251,7 +251,7 @@ func newRoot(s streams) *cobra.Command {
 	root.SetIn(s.in)
 	root.SetOut(s.out)
 	root.SetErr(s.err)
-	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return &usage.Error{Err: err} })
+	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return &usage.Error{Err: explainFlag(err)} })
 	flags := root.PersistentFlags()
 	flags.StringVar(&g.name, "name", landscape.DefaultName, "name of the landscape; several can run side by side on different ports")
 	flags.StringVar(&g.dataDir, "data-dir", "",

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/gardenlite/gardenlite/internal/landscape"
 	"github.com/gardenlite/gardenlite/internal/statedir"
@@ -90,6 +91,55 @@ func TestFilePaths(t *testing.T) {
 			t.Errorf("--%s is %s, want %s", flag, got, want)
 		}
 	}
+}
+
+// TestFileErrors checks what is said of a landscape file that cannot be used: nothing of it in words of Go.
+func TestFileErrors(t *testing.T) {
+	for content, says := range map[string]string{
+		"port: 7443\n---\nname: x\n": "line 2: there is a second document", "- port": "it has no keys", "port: many": `--port "many": it is not a whole number`,
+		"ready-timeout: 5": `--ready-timeout "5": it is not a duration such as 90s`, "port: {a: 1}": "port: it is neither a value nor a list of values",
+		"port:": "port: it is neither a value nor a list", "port: 1\nport: 2": `mapping key "port" already defined`, "a: &x 1": "anchors and aliases",
+		"port: [": "yaml: line 1", "": "", "# nothing": "", "---\nport: 7443\n": "", "port: 7443\n...\n": "", "seeds: 2\nverbose: true": "",
+	} {
+		file := filepath.Join(t.TempDir(), "landscape.yaml")
+		if err := os.WriteFile(file, []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		cmd := newUp(&globals{})
+		cmd.Flags().Bool("verbose", false, "")
+		err := applyFile(cmd, file)
+		if (err == nil) != (says == "") || err != nil && (!strings.Contains(err.Error(), says) || !strings.Contains(err.Error(), file)) {
+			t.Errorf("%q: %v; it should say %q", content, err, says)
+		}
+		for _, word := range []string{"strconv", "map[", "<nil>", "Go value"} {
+			if err != nil && strings.Contains(err.Error(), word) {
+				t.Errorf("%q: %v", content, err)
+			}
+		}
+	}
+}
+
+// TestFlagErrors checks that the wrong value of a flag is named with what it has to be, whatever the command and the type.
+func TestFlagErrors(t *testing.T) {
+	t.Setenv("XDG_STATE_HOME", t.TempDir())
+	var try func(*cobra.Command, []string)
+	try = func(parent *cobra.Command, path []string) {
+		for _, command := range parent.Commands() {
+			line := append(slices.Clone(path), command.Name())
+			command.LocalFlags().VisitAll(func(flag *pflag.Flag) {
+				if strings.HasPrefix(flag.Value.Type(), "string") || flag.Name == "help" {
+					return
+				}
+				var errs strings.Builder
+				code := run(t.Context(), append(slices.Clone(line), "--"+flag.Name+"=x"), streams{strings.NewReader(""), io.Discard, &errs})
+				if code != exitUsage || !strings.Contains(errs.String(), `--`+flag.Name+` "x": it is not `) || strings.Contains(errs.String(), "strconv") {
+					t.Errorf("%v --%s: exit status %d: %s", line, flag.Name, code, errs.String())
+				}
+			})
+			try(command, line)
+		}
+	}
+	try(newRoot(streams{}), nil)
 }
 
 func TestCompleteControllers(t *testing.T) {

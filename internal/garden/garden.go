@@ -187,6 +187,9 @@ func (g *Garden) ApplyDefaultLandscape(ctx context.Context) error {
 	return defaultobjects.DefaultLandscape(ctx, g.admin)
 }
 
+// CheckManifests returns an error that names each manifest of a file or directory that ApplyPath could not read.
+func CheckManifests(path string) error { return manifest.Check(path) }
+
 // ApplyPath applies the manifests of a file or directory.
 func (g *Garden) ApplyPath(ctx context.Context, path string) error {
 	applier, err := manifest.NewApplier(g.admin)

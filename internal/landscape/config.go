@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -18,6 +17,7 @@ import (
 	"github.com/gardenlite/gardenlite/internal/control"
 	"github.com/gardenlite/gardenlite/internal/controlplane/kubecontrollers"
 	"github.com/gardenlite/gardenlite/internal/datastore"
+	"github.com/gardenlite/gardenlite/internal/garden"
 	"github.com/gardenlite/gardenlite/internal/garden/controllermanager"
 	"github.com/gardenlite/gardenlite/internal/garden/registry/core/shootkubeconfig"
 	"github.com/gardenlite/gardenlite/internal/garden/registry/operations"
@@ -171,7 +171,7 @@ func (c *Config) validate() error {
 	err = kubecontrollers.ValidateSelect(c.Controllers, controllerNames()...)
 	check(err == nil, "--controllers: %w", err)
 	for _, path := range c.Apply {
-		_, err := os.Stat(path)
+		err := garden.CheckManifests(path)
 		check(err == nil, "--apply: %w", err)
 	}
 	if err := errors.Join(errs...); err != nil {

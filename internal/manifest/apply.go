@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -64,9 +63,6 @@ func (a *Applier) Path(ctx context.Context, path string) error {
 	objects, err := loadPath(path)
 	if err != nil {
 		return err
-	}
-	if len(objects) == 0 {
-		return fmt.Errorf("there is no manifest in %s (files end in .yaml, .yml or .json)", path)
 	}
 	return a.All(ctx, objects)
 }

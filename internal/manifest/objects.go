@@ -23,25 +23,44 @@ type Object struct {
 	Source string
 }
 
-// LoadFS reads all manifests of a folder.
+// LoadFS reads all manifests of a folder. The error names each file that cannot be read.
 func LoadFS(fsys fs.FS, dir string) (all []Object, err error) {
-	err = fs.WalkDir(fsys, dir, func(name string, entry fs.DirEntry, err error) error {
-		if err != nil || entry.IsDir() || !isManifest(name) {
-			return err
+	var errs []error
+	_ = fs.WalkDir(fsys, dir, func(name string, entry fs.DirEntry, err error) error {
+		if err == nil && !entry.IsDir() && isManifest(name) {
+			var data []byte
+			if data, err = fs.ReadFile(fsys, name); err == nil {
+				var objects []Object
+				objects, err = decode(name, data)
+				all = append(all, objects...)
+			}
 		}
-		data, err := fs.ReadFile(fsys, name)
-		if err != nil {
-			return err
-		}
-		objects, err := decode(name, data)
-		all = append(all, objects...)
-		return err
+		errs = append(errs, err)
+		return nil
 	})
-	return all, err
+	return all, errors.Join(errs...)
+}
+
+// Check returns an error that names each manifest of a file or directory that cannot be read, if any. It does not look into
+// pipes, which can be read only once.
+func Check(path string) error {
+	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() && !info.IsDir() {
+		return nil
+	}
+	_, err := loadPath(path)
+	return err
 }
 
 // loadPath reads a file, or all manifests of a directory and below.
 func loadPath(path string) ([]Object, error) {
+	objects, err := readPath(path)
+	if err == nil && len(objects) == 0 {
+		err = fmt.Errorf("there is no manifest in %s (files end in .yaml, .yml or .json)", path)
+	}
+	return objects, err
+}
+
+func readPath(path string) ([]Object, error) {
 	info, err := os.Stat(path)
 	if err != nil {
 		return nil, err
@@ -79,6 +98,9 @@ func decode(name string, data []byte) (all []Object, err error) {
 		}
 		if len(content) == 0 {
 			continue
+		}
+		if content[0] != '{' && string(content) != "null" {
+			return nil, fmt.Errorf("%s: it is no object with apiVersion, kind and metadata", source)
 		}
 		obj := &unstructured.Unstructured{}
 		// Integers stay integers, as in objects that an API server returns.

@@ -1,6 +1,8 @@
 package manifest
 
 import (
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"testing/fstest"
@@ -44,6 +46,37 @@ func TestLoadErrorsNameTheDocument(t *testing.T) {
 		if err == nil || !strings.Contains(err.Error(), "dir/file.yaml, document 2") {
 			t.Errorf("%s: %v", name, err)
 		}
+		if err != nil && strings.Contains(err.Error(), "map[") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// TestCheck checks that all files that cannot be read are named at once, and that a pipe is not read.
+func TestCheck(t *testing.T) {
+	dir := t.TempDir()
+	for name, data := range map[string]string{"a.yaml": "{{", "b.json": "[]", "c.yaml": "apiVersion: v1\nkind: Secret\nmetadata: {name: a}\n"} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(data), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.Symlink("nowhere", filepath.Join(dir, "d.yaml")); err != nil {
+		t.Fatal(err)
+	}
+	err := Check(dir)
+	for _, name := range []string{"a.yaml, document 1", "b.json, document 1: it is no object with apiVersion", "d.yaml: no such file"} {
+		if err == nil || !strings.Contains(err.Error(), name) {
+			t.Errorf("%q is not in: %v", name, err)
+		}
+	}
+	if err := Check(filepath.Join(dir, "c.yaml")); err != nil {
+		t.Error(err)
+	}
+	if err := Check(t.TempDir()); err == nil || !strings.Contains(err.Error(), "there is no manifest in") {
+		t.Errorf("an empty folder: %v", err)
+	}
+	if err := Check(os.DevNull); err != nil {
+		t.Errorf("a device: %v", err)
 	}
 }
 

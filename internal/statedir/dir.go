@@ -47,7 +47,7 @@ func Names() (names []string) {
 func Prepare(dir string) error {
 	err := os.MkdirAll(dir, 0o700)
 	if err == nil {
-		if err := checkOwn(dir); err != nil {
+		if err := errors.Join(checkOwn(dir), checkKinds(dir)); err != nil {
 			return err
 		}
 		err = os.Chmod(dir, 0o700)
@@ -83,6 +83,24 @@ func checkOwn(dir string) error {
 			"yet, with --data-dir", dir, strconv.Quote(entries[0].Name()))
 	}
 	return nil
+}
+
+// checkKinds returns an error for each file of a landscape that is a directory, and each directory that is none.
+func checkKinds(dir string) error {
+	var errs []error
+	check := func(folder bool, kind string, names ...string) {
+		for _, name := range names {
+			path := filepath.Join(dir, name)
+			if info, err := os.Stat(path); err == nil && info.IsDir() != folder {
+				errs = append(errs, fmt.Errorf("%s is no %s: move it away, and put back what was there; without a copy, "+
+					"choose another place with --data-dir", path, kind))
+			}
+		}
+	}
+	check(false, "file", LockFile, RunFile, KubeconfigFile, LogFile, PortFile, ImagesFile)
+	check(true, "directory", DataFolder, PKIFolder, ChartsFolder, CloudFolder, GardenletsFolder, AdmissionFolder, ProcessesFolder,
+		StacksFolder, bastionsFolder)
+	return errors.Join(errs...)
 }
 
 // SeedKubeconfigPath returns the path of the administrator's kubeconfig for a seed's cluster, of the landscape in

@@ -45,8 +45,12 @@ func Lock(dir string) (*flock.Flock, error) {
 // IsHeld reports whether a process holds the landscape now. It takes a shared lock, so that another process that
 // checks at the same time does not mistake it for the holder.
 func IsHeld(dir string) (bool, error) {
-	if _, err := os.Stat(filepath.Join(dir, LockFile)); errors.Is(err, fs.ErrNotExist) {
+	info, err := os.Stat(filepath.Join(dir, LockFile))
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
 		return false, nil
+	case err == nil && info.IsDir():
+		return false, checkKinds(dir)
 	}
 	l := lockOf(dir)
 	free, err := l.TryRLock()

@@ -2,6 +2,9 @@ package statedir
 
 import (
 	"errors"
+	"os"
+	"path/filepath"
+	"strings"
 	"sync"
 	"testing"
 )
@@ -71,4 +74,22 @@ func TestLock(t *testing.T) {
 		}
 	}
 	stop()
+}
+
+// TestWrongKinds checks that files and directories of the wrong kind are named, all at once, with what to do.
+func TestWrongKinds(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.Mkdir(filepath.Join(dir, LockFile), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, DataFolder), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	err := Prepare(dir)
+	_, heldErr := IsHeld(dir)
+	for _, says := range []string{filepath.Join(dir, LockFile) + " is no file: move it away", filepath.Join(dir, DataFolder) + " is no directory"} {
+		if err == nil || !strings.Contains(err.Error(), says) || heldErr == nil || !strings.Contains(heldErr.Error(), says) {
+			t.Errorf("%q is not in: %v; %v", says, err, heldErr)
+		}
+	}
 }

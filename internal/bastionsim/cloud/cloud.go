@@ -77,13 +77,15 @@ type Cloud struct {
 	mu        sync.Mutex
 	networks  map[string]*network
 	instances map[string]*instance
+	// damaged has the instances whose records cannot be read, with the reasons. They do not run.
+	damaged map[string]error
 }
 
 // Open opens the cloud in a folder. Instances that ran are started again, in the background.
 func Open(cfg Config) (*Cloud, error) {
 	cfg.Clock = cmp.Or[clock.WithTicker](cfg.Clock, clock.RealClock{})
 	c := &Cloud{cfg: cfg, boots: make(chan struct{}, MaxBoots), traffic: newTraffic(cfg.Clock),
-		networks: map[string]*network{}, instances: map[string]*instance{}}
+		networks: map[string]*network{}, instances: map[string]*instance{}, damaged: map[string]error{}}
 	if err := c.load(); err != nil {
 		return nil, fmt.Errorf("opening the cloud in %s: %w", cfg.Dir, err)
 	}

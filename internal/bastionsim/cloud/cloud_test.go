@@ -182,6 +182,39 @@ func TestRestart(t *testing.T) {
 	}
 }
 
+// TestDamagedRecords checks that an instance whose record cannot be read is named, that the others run, and that it can be
+// deleted and made again.
+func TestDamagedRecords(t *testing.T) {
+	dir := t.TempDir()
+	c := open(t, dir)
+	newNetwork(t, c, "n")
+	for _, id := range []string{"whole", "damaged"} {
+		ensure(t, c, InstanceSpec{ID: id, Network: "n"})
+	}
+	if err := c.Close(); err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(dir, "instances", "damaged", instanceFile)
+	for name, data := range map[string]string{file: "{", filepath.Join(dir, "networks", "other.json"): ""} {
+		if err := os.WriteFile(name, []byte(data), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	c = open(t, dir)
+	runs(t, c, "whole")
+	spec := InstanceSpec{ID: "damaged", Network: "n"}
+	if _, err := c.EnsureInstance(t.Context(), spec); err == nil || !strings.Contains(err.Error(), file) ||
+		!strings.Contains(err.Error(), "put a copy of the file back") {
+		t.Errorf("a damaged record: %v", err)
+	}
+	if err := c.DeleteInstance(t.Context(), "damaged"); err != nil {
+		t.Fatal(err)
+	}
+	ensure(t, c, spec)
+	runs(t, c, "damaged")
+	newNetwork(t, c, "other")
+}
+
 func TestDeleteLeavesNothing(t *testing.T) {
 	dir := t.TempDir()
 	c := open(t, dir)

@@ -146,6 +146,8 @@ func (c *Cloud) ensure(spec InstanceSpec) (*instance, error) {
 	switch {
 	case c.ctx.Err() != nil:
 		return nil, ErrClosed
+	case c.damaged[spec.ID] != nil:
+		return nil, c.damaged[spec.ID]
 	case i != nil && i.deleting:
 		return nil, ErrDeleting
 	case i != nil && i.spec.Network != spec.Network:
@@ -260,12 +262,14 @@ func (c *Cloud) loadInstances() error {
 			continue
 		}
 		r, err := c.readRecord(id)
-		if err != nil {
-			return err
-		}
 		n := c.networks[r.Network]
-		if n == nil {
-			return fmt.Errorf("reading %s: network %s: %w", c.recordFile(id), r.Network, ErrNotFound)
+		if err == nil && n == nil {
+			err = fmt.Errorf("reading %s: network %s: %w", c.recordFile(id), r.Network, ErrNotFound)
+		}
+		if err != nil {
+			c.damaged[id] = fmt.Errorf("%w: put a copy of the file back and start the landscape again, or delete the instance", err)
+			c.cfg.Log.Error(c.damaged[id], "An instance does not run", "instance", id)
+			continue
 		}
 		i := newInstance(r)
 		if _, err := os.Stat(c.stoppedMark(id)); err == nil {
@@ -435,8 +439,8 @@ func (c *Cloud) DeleteInstance(ctx context.Context, id string) error {
 	c.mu.Lock()
 	i := c.instances[id]
 	if i == nil {
-		c.mu.Unlock()
-		return nil
+		defer c.mu.Unlock()
+		return c.removeDamaged(id)
 	}
 	i.deleting = true
 	done := i.done
@@ -466,6 +470,18 @@ func (c *Cloud) DeleteInstance(ctx context.Context, id string) error {
 	defer c.mu.Unlock()
 	delete(c.instances, id)
 	delete(c.networks[i.spec.Network].used, i.address)
+	return nil
+}
+
+// removeDamaged removes the folder of an instance whose record cannot be read, if it is one. The lock is held.
+func (c *Cloud) removeDamaged(id string) error {
+	if c.damaged[id] == nil {
+		return nil
+	}
+	if err := c.removeInstance(id); err != nil {
+		return fmt.Errorf("deleting instance %s: %w", id, err)
+	}
+	delete(c.damaged, id)
 	return nil
 }
 

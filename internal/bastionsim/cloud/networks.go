@@ -85,8 +85,9 @@ func (c *Cloud) loadNetworks() error {
 			continue
 		}
 		var r networkRecord
-		if err := readJSON(file, &r); err != nil {
-			return err
+		if err := readJSON(file, &r); err != nil { // the next EnsureNetwork writes it anew
+			c.cfg.Log.Error(err, "A network is not there", "network", id)
+			continue
 		}
 		c.networks[id] = &network{id: id, cidr: r.CIDR, owner: r.Owner, used: map[netip.Addr]*instance{}}
 	}

@@ -133,6 +133,27 @@ func plainValue(arg any) any {
 	return plain(fmt.Sprint(arg))
 }
 
+// goWords has what Go's packages say of a value that does not fit, and what a user can be told instead.
+var goWords = []struct {
+	said    *regexp.Regexp
+	instead string
+}{
+	{regexp.MustCompile(`error unmarshaling JSON: (?:while decoding JSON: )?`), ""},
+	{regexp.MustCompile(`json: cannot unmarshal (\S+) into Go struct field \w*\.(\S+) of type \S+`), "$2: it has the wrong type, $1"},
+	{regexp.MustCompile(`json: cannot unmarshal (\S+) into Go value of type (?:struct \{.*\}|map\[string\]interface ?\{\}|\S+)`),
+		"it has the wrong type, $1"},
+	{regexp.MustCompile(`strconv\.\w+: parsing ("(?:[^"\\]|\\.)*"): `), "$1: "},
+}
+
+// plainError returns the text of an error in words that are not Go's.
+func plainError(err error) lines {
+	text := err.Error()
+	for _, words := range goWords {
+		text = words.said.ReplaceAllString(text, words.instead)
+	}
+	return lines(text)
+}
+
 // table prints rows below a header, in which " | " separates the columns.
 func table(out io.Writer, header string, rows [][]string) {
 	w := tabwriter.NewWriter(out, 0, 0, 3, ' ', 0)

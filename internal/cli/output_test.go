@@ -4,15 +4,18 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"go/ast"
 	"go/parser"
 	"go/token"
 	"os"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
 	"github.com/spf13/cobra"
+	"sigs.k8s.io/yaml"
 
 	"github.com/gardenlite/gardenlite/internal/authz/inspect"
 )
@@ -113,5 +116,27 @@ func TestTextIsPrintedInOnePlace(t *testing.T) {
 			}
 			return true
 		})
+	}
+}
+
+// TestPlainError checks that errors of Go's packages are told in other words.
+func TestPlainError(t *testing.T) {
+	var object map[string]any
+	var typed struct {
+		SeedConfig struct {
+			Port int `json:"port"`
+		} `json:"seedConfig"`
+	}
+	_, number := strconv.ParseInt(`1"x`, 10, 32)
+	for want, err := range map[string]error{
+		"x: it has the wrong type, array":                fmt.Errorf("x: %w", json.Unmarshal([]byte(`[]`), &object)),
+		"it has the wrong type, string":                  yaml.Unmarshal([]byte(`a`), &typed),
+		"seedConfig.port: it has the wrong type, string": yaml.Unmarshal([]byte(`seedConfig: {port: x}`), &typed),
+		`"1\"x": invalid syntax`:                         number,
+		"not found":                                      errors.New("not found"),
+	} {
+		if got := string(plainError(err)); got != want {
+			t.Errorf("%q is told as %q, want %q", err, got, want)
+		}
 	}
 }

@@ -198,17 +198,17 @@ func run(ctx context.Context, args []string, s streams) int {
 	switch {
 	case errors.As(err, &exit):
 		if exit.err != nil {
-			printf(s.err, "Error: %s\n", lines(explainFullDisk(exit.err).Error()))
+			printf(s.err, "Error: %s\n", plainError(explainFullDisk(exit.err)))
 		}
 		return exit.code
 	case errors.As(err, &wrong), isCobraUsageError(err):
-		printf(s.err, "Error: %s\nSee \"gardenlite help\".\n", lines(err.Error()))
+		printf(s.err, "Error: %s\nSee \"gardenlite help\".\n", plainError(err))
 		return exitUsage
 	case ctx.Err() != nil:
 		printLine(s.err, "Interrupted.")
 		return exitInterrupted
 	}
-	printf(s.err, "Error: %s\n", lines(explainFullDisk(err).Error()))
+	printf(s.err, "Error: %s\n", plainError(explainFullDisk(err)))
 	return exitFailed
 }
 

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"os/exec"
 	"runtime"
@@ -103,6 +104,9 @@ func openGraphPage(ctx context.Context, g *globals, client inspect.Client, filte
 	page, err := client.Page(ctx, filter)
 	if err != nil {
 		return err
+	}
+	if !strings.HasPrefix(page, "https://") {
+		return fmt.Errorf("the landscape says that the page is at %q, which is no address of it", page)
 	}
 	printLine(g.out, page)
 	printLine(g.err, "The page has the landscape's own certificate: a browser asks once whether to trust it.")

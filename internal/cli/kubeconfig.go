@@ -19,6 +19,7 @@ import (
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 	"k8s.io/client-go/util/cert"
 
+	"github.com/gardenlite/gardenlite/internal/component/kubeconfig"
 	"github.com/gardenlite/gardenlite/internal/landscape"
 	"github.com/gardenlite/gardenlite/internal/statedir"
 	"github.com/gardenlite/gardenlite/internal/usage"
@@ -156,7 +157,7 @@ func (k *kubeconfigFlags) run(ctx context.Context, g *globals, args []string) er
 	}
 	if k.merge {
 		if file == "" {
-			config = prefixed(config, "gardenlite-"+g.name+"-")
+			return mergeFromCluster(g, config)
 		}
 		return mergeKubeconfig(g, config)
 	}
@@ -219,6 +220,10 @@ func (k *kubeconfigFlags) runShoot(ctx context.Context, g *globals, args []strin
 	if err != nil {
 		return explainShoot(g, err)
 	}
+	config, err := kubeconfig.Load(data)
+	if err != nil {
+		return fmt.Errorf("reading the kubeconfig for the shoot %s: %w", key, err)
+	}
 	note := ""
 	if left := time.Until(expires); left < k.expiration-time.Minute {
 		note = ", which is as long as the garden allows"
@@ -228,9 +233,18 @@ func (k *kubeconfigFlags) runShoot(ctx context.Context, g *globals, args []strin
 		_, err = g.out.Write(data)
 		return err
 	}
-	config, err := clientcmd.Load(data)
-	if err != nil {
-		return fmt.Errorf("reading the kubeconfig for the shoot %s: %w", key, err)
+	return mergeFromCluster(g, config)
+}
+
+// mergeFromCluster merges a kubeconfig that comes from a cluster, whose names have to be such that other programs read each as
+// one word.
+func mergeFromCluster(g *globals, config *clientcmdapi.Config) error {
+	names := slices.Concat(slices.Collect(maps.Keys(config.Clusters)), slices.Collect(maps.Keys(config.AuthInfos)),
+		slices.Collect(maps.Keys(config.Contexts)), []string{config.CurrentContext})
+	for _, name := range names {
+		if !isName(name) {
+			return fmt.Errorf("%q cannot be a name in your kubeconfig: without --merge, the kubeconfig is printed", name)
+		}
 	}
 	return mergeKubeconfig(g, prefixed(config, "gardenlite-"+g.name+"-"))
 }

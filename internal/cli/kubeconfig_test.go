@@ -125,3 +125,19 @@ func ownKubeconfig(t *testing.T, current string) *clientcmdapi.Config {
 	}
 	return own
 }
+
+// Names from a cluster get into the user's kubeconfig only if every program reads them as one word.
+func TestMergeRefusesNames(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "config")
+	t.Setenv("KUBECONFIG", file)
+	for _, name := range []string{"a\nb", "a b", "$(reboot)", "-x", ""} {
+		config := clientcmdapi.NewConfig()
+		config.Contexts[name], config.CurrentContext = clientcmdapi.NewContext(), "fine"
+		if err := mergeFromCluster(&globals{streams: streams{err: &bytes.Buffer{}}}, config); err == nil {
+			t.Errorf("%q is a context", name)
+		}
+	}
+	if _, err := os.Stat(file); !os.IsNotExist(err) {
+		t.Errorf("the file is written: %v", err)
+	}
+}

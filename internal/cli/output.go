@@ -168,8 +168,9 @@ func table(out io.Writer, header string, rows [][]string) {
 	_ = w.Flush() // the output keeps its first error
 }
 
-// completion matches what is offered to a shell as a completion: some shells read more in it than a word.
-var completion = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._:/@+-]*$`)
+// isName reports whether a text can be a completion or the name of an entry in a kubeconfig: shells and other programs read it
+// as one word, and not as an option.
+var isName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._:/@+-]*$`).MatchString
 
 // completeNames completes a text with names, for which the shell waits for completionTimeout at most. What is no name is
 // left out.
@@ -177,7 +178,7 @@ func completeNames(names func(context.Context) []string) cobra.CompletionFunc {
 	return func(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
 		ctx, cancel := context.WithTimeout(cmd.Context(), completionTimeout)
 		defer cancel()
-		all := slices.DeleteFunc(names(ctx), func(text string) bool { return !completion.MatchString(text) })
+		all := slices.DeleteFunc(names(ctx), func(text string) bool { return !isName(text) })
 		return all, cobra.ShellCompDirectiveNoFileComp
 	}
 }

@@ -13,8 +13,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
-	"k8s.io/client-go/tools/clientcmd"
 
+	"github.com/gardenlite/gardenlite/internal/component/kubeconfig"
 	"github.com/gardenlite/gardenlite/internal/garden/shootclient"
 )
 
@@ -174,7 +174,7 @@ func nodeConfigurations(ctx context.Context, client *shootclient.Client, key sho
 	if err != nil {
 		return nil, nil, err
 	}
-	config, err := clientcmd.RESTConfigFromKubeConfig(data)
+	config, err := kubeconfig.RESTConfig(data)
 	if err != nil {
 		return nil, nil, fmt.Errorf("reading the kubeconfig of shoot %s: %w", key, err)
 	}

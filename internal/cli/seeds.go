@@ -15,6 +15,7 @@ import (
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/gardenlite/gardenlite/internal/component/kubeconfig"
 	"github.com/gardenlite/gardenlite/internal/control"
 	"github.com/gardenlite/gardenlite/internal/seed/seedhost"
 	"github.com/gardenlite/gardenlite/internal/statedir"
@@ -98,7 +99,7 @@ func seedKubeconfig(ctx context.Context, g *globals, dir, name string) (*clientc
 	secret, err := garden.CoreV1().Secrets(constants.GardenNamespace).Get(ctx, name+seedhost.SeedLoginSuffix, metav1.GetOptions{})
 	switch {
 	case err == nil:
-		config, err := clientcmd.Load(secret.Data[seedhost.SeedLoginKey])
+		config, err := kubeconfig.Load(secret.Data[seedhost.SeedLoginKey])
 		if err != nil {
 			return nil, fmt.Errorf("reading the kubeconfig in the Secret %s: %w", client.ObjectKeyFromObject(secret), err)
 		}

@@ -13,6 +13,7 @@ import (
 
 	"golang.org/x/crypto/ssh"
 	"golang.org/x/crypto/ssh/knownhosts"
+	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/gardenlite/gardenlite/internal/fsutil"
 )
@@ -60,6 +61,9 @@ func NewHostKeys(file string) (*HostKeys, error) {
 // Check returns a callback that accepts the first key that a host shows, and refuses all others.
 func (h *HostKeys) Check(host string) ssh.HostKeyCallback {
 	return func(_ string, _ net.Addr, key ssh.PublicKey) error {
+		if len(validation.IsDNS1123Subdomain(host)) > 0 { // a line break in it would be another line of the file
+			return fmt.Errorf("%q cannot be a name in a file of host keys", host)
+		}
 		h.mu.Lock()
 		defer h.mu.Unlock()
 		if known := h.keys[host]; known == nil {

@@ -15,10 +15,10 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
-	"k8s.io/client-go/tools/clientcmd"
 	nodeutil "k8s.io/component-helpers/node/util"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/gardenlite/gardenlite/internal/component/kubeconfig"
 	"github.com/gardenlite/gardenlite/internal/garden/shootclient"
 )
 
@@ -44,7 +44,7 @@ func (c *Client) Nodes(ctx context.Context, key shootclient.Key) ([]Node, error)
 	if err != nil {
 		return nil, err
 	}
-	config, err := clientcmd.RESTConfigFromKubeConfig(data)
+	config, err := kubeconfig.RESTConfig(data)
 	if err != nil {
 		return nil, fmt.Errorf("reading the kubeconfig for the shoot %s: %w", key, err)
 	}

@@ -226,6 +226,9 @@ func TestHostKeys(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	if err := again.Check("node\n@cert-authority * ssh-ed25519 x")("", &net.TCPAddr{}, first); err == nil {
+		t.Error("a name with a line break is kept")
+	}
 	if again.Check("b")("", &net.TCPAddr{}, first) != nil || again.Check("b")("", &net.TCPAddr{}, second) == nil {
 		t.Error("the file does not keep keys")
 	}

@@ -97,7 +97,7 @@ func (p *Pod) UID() string { return string(p.latest().UID) }
 func (p *Pod) addEphemeral() {
 	for i := range p.pod.Spec.EphemeralContainers {
 		spec := (*corev1.Container)(&p.pod.Spec.EphemeralContainers[i].EphemeralContainerCommon)
-		if slices.ContainsFunc(p.ephemeral, func(c *container) bool { return c.spec.Name == spec.Name }) {
+		if !isFolder(spec.Name) || slices.ContainsFunc(p.ephemeral, func(c *container) bool { return c.spec.Name == spec.Name }) {
 			continue
 		}
 		c := p.newContainer(spec, p.pod.Status.EphemeralContainerStatuses, podutil.EphemeralContainers)

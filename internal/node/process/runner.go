@@ -17,6 +17,7 @@ import (
 
 	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/utils/clock"
 
 	"github.com/gardenlite/gardenlite/internal/fsutil"
@@ -86,13 +87,27 @@ func (r *Runner) Close() error {
 	return nil
 }
 
-// HasMappedImage reports whether one of a Pod's images is mapped to a program.
+// HasMappedImage reports whether one of a Pod's images is mapped to a program. A Pod with names that cannot be those of folders
+// is none that an API server of Kubernetes accepts, and is never run.
 func (r *Runner) HasMappedImage(pod *corev1.Pod) bool {
+	names := []string{string(pod.UID)}
+	for _, c := range slices.Concat(pod.Spec.InitContainers, pod.Spec.Containers) {
+		names = append(names, c.Name)
+	}
+	for _, v := range pod.Spec.Volumes {
+		names = append(names, v.Name)
+	}
+	if slices.ContainsFunc(names, func(name string) bool { return !isFolder(name) }) {
+		return false
+	}
 	return slices.ContainsFunc(slices.Concat(pod.Spec.InitContainers, pod.Spec.Containers), func(c corev1.Container) bool {
 		_, ok := r.cfg.Images.Lookup(c.Image)
 		return ok
 	})
 }
+
+// isFolder reports whether a name can be that of a folder: UIDs, containers and volumes are named so.
+func isFolder(name string) bool { return len(validation.IsDNS1123Label(name)) == 0 }
 
 // startProcesses starts processes one after the other, all from one thread, which lives as long as the Runner: the
 // kernel kills a process when the thread that has started it ends.

@@ -15,6 +15,7 @@ import (
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
 	"github.com/gardenlite/gardenlite/internal/certificates"
+	"github.com/gardenlite/gardenlite/internal/component/kubeconfig"
 	"github.com/gardenlite/gardenlite/internal/seed/gardenlet/controllerutils"
 )
 
@@ -55,8 +56,8 @@ func (c *credential) kubeconfig() ([]byte, error) {
 }
 
 // parseCredential reads the credential from a stored kubeconfig.
-func parseCredential(kubeconfig []byte, seedName string) (*credential, error) {
-	config, err := parseKubeconfig(kubeconfig)
+func parseCredential(stored []byte, seedName string) (*credential, error) {
+	config, err := kubeconfig.RESTConfig(stored)
 	if err != nil {
 		return nil, err
 	}
@@ -67,8 +68,8 @@ func parseCredential(kubeconfig []byte, seedName string) (*credential, error) {
 }
 
 // parseBootstrap reads a bootstrap kubeconfig.
-func parseBootstrap(kubeconfig []byte) (*rest.Config, error) {
-	config, err := parseKubeconfig(kubeconfig)
+func parseBootstrap(data []byte) (*rest.Config, error) {
+	config, err := parseKubeconfig(data)
 	switch {
 	case err != nil:
 		return nil, err
@@ -81,8 +82,8 @@ func parseBootstrap(kubeconfig []byte) (*rest.Config, error) {
 }
 
 // parseKubeconfig omits the cause from its errors, because it may contain the token.
-func parseKubeconfig(kubeconfig []byte) (*rest.Config, error) {
-	config, err := clientcmd.RESTConfigFromKubeConfig(kubeconfig)
+func parseKubeconfig(data []byte) (*rest.Config, error) {
+	config, err := clientcmd.RESTConfigFromKubeConfig(data)
 	if err != nil || config.Host == "" {
 		return nil, errors.New("it cannot be read as a kubeconfig")
 	}

@@ -8,6 +8,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/gardenlite/gardenlite/internal/component/kubeconfig"
 )
 
 const (
@@ -103,7 +105,14 @@ func readBootstrap(ctx context.Context, c client.Client) ([]byte, error) {
 	if err := c.Get(ctx, BootstrapKubeconfigSecret, secret); client.IgnoreNotFound(err) != nil {
 		return nil, fmt.Errorf("reading the bootstrap kubeconfig, Secret %s in the seed: %w", BootstrapKubeconfigSecret, err)
 	}
-	return secret.Data[kubeconfigKey], nil
+	data := secret.Data[kubeconfigKey]
+	if len(data) == 0 {
+		return nil, nil
+	}
+	if _, err := kubeconfig.Load(data); err != nil {
+		return nil, fmt.Errorf("the bootstrap kubeconfig, Secret %s in the seed: %w", BootstrapKubeconfigSecret, err)
+	}
+	return data, nil
 }
 
 // deleteBootstrap deletes the bootstrap kubeconfig in the seed if it belongs to the user.
@@ -111,7 +120,7 @@ func deleteBootstrap(ctx context.Context, c client.Client, user string) error {
 	secret := &corev1.Secret{}
 	err := c.Get(ctx, BootstrapKubeconfigSecret, secret)
 	if err == nil {
-		config, invalid := parseBootstrap(secret.Data[kubeconfigKey])
+		config, invalid := kubeconfig.RESTConfig(secret.Data[kubeconfigKey])
 		if invalid != nil || userOf(config) != user {
 			return nil
 		}

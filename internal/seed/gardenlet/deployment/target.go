@@ -9,11 +9,11 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/tools/clientcmd"
 	certutil "k8s.io/client-go/util/cert"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
+	"github.com/gardenlite/gardenlite/internal/component/kubeconfig"
 	"github.com/gardenlite/gardenlite/internal/seed/gardenlet/bootstrap"
 )
 
@@ -28,7 +28,7 @@ func IdentityExpires(ctx context.Context, target client.Reader) (*time.Time, err
 	} else if err != nil {
 		return nil, fmt.Errorf("reading the identity of a gardenlet, Secret %s in its cluster: %w", bootstrap.KubeconfigSecret, err)
 	}
-	config, err := clientcmd.RESTConfigFromKubeConfig(secret.Data[kubeconfigKey])
+	config, err := kubeconfig.RESTConfig(secret.Data[kubeconfigKey])
 	if err != nil {
 		return nil, nil
 	}

@@ -18,11 +18,12 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/client-go/util/connrotation"
 	nodeutil "k8s.io/component-helpers/node/util"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	componentkubeconfig "github.com/gardenlite/gardenlite/internal/component/kubeconfig"
 )
 
 // KubeconfigKey is the key of the Secret machine-controller-manager that has the kubeconfig for the shoot.
@@ -266,14 +267,10 @@ var shootScheme, shootMapper = func() (*runtime.Scheme, meta.RESTMapper) {
 
 // Connect returns a client for a self-contained kubeconfig, and a function that closes its connections. The client does not
 // share connections with others.
-func Connect(kubeconfig []byte) (client.WithWatch, func(), error) {
-	config, err := clientcmd.RESTConfigFromKubeConfig(kubeconfig)
+func Connect(data []byte) (client.WithWatch, func(), error) {
+	config, err := componentkubeconfig.RESTConfig(data)
 	if err != nil {
 		return nil, nil, fmt.Errorf("reading the kubeconfig: %w", err)
-	}
-	if config.ExecProvider != nil || config.AuthProvider != nil || config.BearerTokenFile != "" ||
-		config.CAFile != "" || config.CertFile != "" || config.KeyFile != "" {
-		return nil, nil, errors.New("the kubeconfig names files or programs of the host; put certificates and tokens themselves into it")
 	}
 	tlsConfig, err := rest.TLSConfigFor(config)
 	if err != nil {

@@ -146,8 +146,8 @@ func fromFolderOf(file, key, value string) string {
 
 // flagForms says what a value of a flag looks like, by the flag's type.
 var flagForms = map[string]string{
-	"bool": "true or false", "duration": "a duration such as 90s, 10m or 1h30m", "int": "a whole number", "int32": "a whole number",
-	"float64": "a number",
+	"bool": "true or false", "duration": "a duration such as 90s, 10m or 1h30m", "float64": "a number",
+	"int": "a whole number", "int32": "a whole number",
 }
 
 // explainFlag returns an error for the value of a flag in other words than those of Go's packages.

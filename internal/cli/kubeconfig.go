@@ -267,8 +267,8 @@ func prefixed(config *clientcmdapi.Config, prefix string) *clientcmdapi.Config {
 	return renamed
 }
 
-// forgetContexts removes contexts of clusters that are deleted from the user's own kubeconfig, with the clusters and users that no
-// other context has. What goes wrong is a warning: the clusters are deleted anyway.
+// forgetContexts removes contexts of clusters that are deleted from the user's own kubeconfig, with the clusters and
+// users that no other context has. What goes wrong is a warning: the clusters are deleted anyway.
 func forgetContexts(g *globals, deleted func(context string, cluster *clientcmdapi.Cluster) bool) {
 	access := clientcmd.NewDefaultPathOptions()
 	own, err := access.GetStartingConfig()

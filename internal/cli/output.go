@@ -139,8 +139,10 @@ var goWords = []struct {
 	instead string
 }{
 	{regexp.MustCompile(`error unmarshaling JSON: (?:while decoding JSON: )?`), ""},
-	{regexp.MustCompile(`json: cannot unmarshal (\S+) into Go struct field \w*\.(\S+) of type \S+`), "$2: it has the wrong type, $1"},
-	{regexp.MustCompile(`json: cannot unmarshal (\S+) into Go value of type (?:struct \{.*\}|map\[string\]interface ?\{\}|\S+)`),
+	{regexp.MustCompile(`json: cannot unmarshal (\S+) into Go struct field \w*\.(\S+) of type \S+`),
+		"$2: it has the wrong type, $1"},
+	{regexp.MustCompile(`json: cannot unmarshal (\S+) into Go value of type ` +
+		`(?:struct \{.*\}|map\[string\]interface ?\{\}|\S+)`),
 		"it has the wrong type, $1"},
 	{regexp.MustCompile(`strconv\.\w+: parsing ("(?:[^"\\]|\\.)*"): `), "$1: "},
 }

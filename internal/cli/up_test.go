@@ -96,9 +96,10 @@ func TestFilePaths(t *testing.T) {
 // TestFileErrors checks what is said of a landscape file that cannot be used: nothing of it in words of Go.
 func TestFileErrors(t *testing.T) {
 	for content, says := range map[string]string{
-		"port: 7443\n---\nname: x\n": "line 2: there is a second document", "- port": "it has no keys", "port: many": `--port "many": it is not a whole number`,
-		"ready-timeout: 5": `--ready-timeout "5": it is not a duration such as 90s`, "port: {a: 1}": "port: it is neither a value nor a list of values",
-		"port:": "port: it is neither a value nor a list", "port: 1\nport: 2": `mapping key "port" already defined`, "a: &x 1": "anchors and aliases",
+		"port: 7443\n---\nname: x\n": "line 2: there is a second document", "- port": "it has no keys",
+		"port: many": `--port "many": it is not a whole number`, "ready-timeout: 5": `--ready-timeout "5": it is not a duration such as 90s`,
+		"port: {a: 1}": "port: it is neither a value nor a list of values", "port:": "port: it is neither a value nor a list",
+		"port: 1\nport: 2": `mapping key "port" already defined`, "a: &x 1": "anchors and aliases",
 		"port: [": "yaml: line 1", "": "", "# nothing": "", "---\nport: 7443\n": "", "port: 7443\n...\n": "", "seeds: 2\nverbose: true": "",
 	} {
 		file := filepath.Join(t.TempDir(), "landscape.yaml")
@@ -132,8 +133,9 @@ func TestFlagErrors(t *testing.T) {
 				}
 				var errs strings.Builder
 				code := run(t.Context(), append(slices.Clone(line), "--"+flag.Name+"=x"), streams{strings.NewReader(""), io.Discard, &errs})
-				if code != exitUsage || !strings.Contains(errs.String(), `--`+flag.Name+` "x": it is not `) || strings.Contains(errs.String(), "strconv") {
-					t.Errorf("%v --%s: exit status %d: %s", line, flag.Name, code, errs.String())
+				said := errs.String()
+				if code != exitUsage || !strings.Contains(said, `--`+flag.Name+` "x": it is not `) || strings.Contains(said, "strconv") {
+					t.Errorf("%v --%s: exit status %d: %s", line, flag.Name, code, said)
 				}
 			})
 			try(command, line)

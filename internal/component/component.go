@@ -30,8 +30,8 @@ const (
 	// gardenlets, the highest that Gardener uses.
 	defaultQPS   = 100
 	defaultBurst = 130
-	// LeaseDuration, RenewDeadline and RetryPeriod are Gardener's. A standby takes over within 20 s after the leader died: it
-	// sees the leader's last renewal up to one RetryPeriod late, waits for LeaseDuration, and tries again within one
+	// LeaseDuration, RenewDeadline and RetryPeriod are Gardener's. A standby takes over within 20 s after the leader died:
+	// it sees the leader's last renewal up to one RetryPeriod late, waits for LeaseDuration, and tries again within one
 	// RetryPeriod.
 	LeaseDuration = 15 * time.Second
 	RenewDeadline = 10 * time.Second
@@ -58,11 +58,11 @@ type Config struct {
 	MapperProvider func(*rest.Config, *http.Client) (meta.RESTMapper, error)
 	// Lease, if set, is the lease for leader election: of several such components, only one is active.
 	Lease *client.ObjectKey
-	// Holder, if set, is the identity in the Lease. A component that is started again with the identity of the one before gets
-	// the Lease back at once.
+	// Holder, if set, is the identity in the Lease. A component that is started again with the identity of the one before
+	// gets the Lease back at once.
 	Holder string
-	// OtherLeads, if set, is called when another Holder is found to have the Lease. The component does not become the leader
-	// before OtherLeads returns.
+	// OtherLeads, if set, is called when another Holder is found to have the Lease. The component does not become the
+	// leader before OtherLeads returns.
 	OtherLeads func()
 }
 

@@ -18,8 +18,9 @@ const (
 	answerTimeout = 5 * time.Second
 )
 
-// AwaitFormer waits while a process holds the landscape that is stopping, or that does not answer, as one that was killed. It
-// reports whether the landscape is free; if not, a process runs it. It calls waiting, once, when it begins to wait.
+// AwaitFormer waits while a process holds the landscape that is stopping, or that does not answer, as one that was
+// killed. It reports whether the landscape is free; if not, a process runs it. It calls waiting, once, when it begins
+// to wait.
 func AwaitFormer(ctx context.Context, dir string, waiting func()) (free bool, err error) {
 	begin, waits := time.Now(), false
 	ticker := time.NewTicker(formerPoll)
@@ -38,7 +39,8 @@ func AwaitFormer(ctx context.Context, dir string, waiting func()) (free bool, er
 			waiting()
 		}
 		if time.Since(begin) > FormerTimeout {
-			return false, fmt.Errorf("the former process of this landscape has not ended within %s: end it, and start again", FormerTimeout)
+			return false, fmt.Errorf("the former process of this landscape has not ended within %s: end it, and start again",
+				FormerTimeout)
 		}
 		select {
 		case <-ctx.Done():

@@ -90,7 +90,8 @@ var crashes struct {
 	log *logFileWriter
 }
 
-// crashInto makes the runtime write the output of a crash into a log as well: a process in the background has no terminal.
+// crashInto makes the runtime write the output of a crash into a log as well: a process in the background has no
+// terminal.
 func crashInto(name string, log *logFileWriter) error {
 	crashes.mu.Lock()
 	defer crashes.mu.Unlock()

@@ -39,23 +39,26 @@ func (s *Server) CheckDatastore(ctx context.Context) error {
 type availableOptions struct{ registry.RESTOptionsGetter }
 
 // GetRESTOptions returns the options of a resource.
-func (o availableOptions) GetRESTOptions(resource schema.GroupResource, example runtime.Object) (registry.RESTOptions, error) {
+func (o availableOptions) GetRESTOptions(resource schema.GroupResource, example runtime.Object) (
+	registry.RESTOptions, error) {
 	options, err := o.RESTOptionsGetter.GetRESTOptions(resource, example)
 	if err != nil {
 		return options, err
 	}
 	decorate := options.Decorator
-	options.Decorator = func(config *storagebackend.ConfigForResource, resourcePrefix string, keyFunc func(runtime.Object) (string, error),
-		newFunc, newListFunc func() runtime.Object, attributes storage.AttrFunc, triggers storage.IndexerFuncs,
+	options.Decorator = func(config *storagebackend.ConfigForResource, resourcePrefix string,
+		keyFunc func(runtime.Object) (string, error), newFunc, newListFunc func() runtime.Object,
+		attributes storage.AttrFunc, triggers storage.IndexerFuncs,
 		indexers *cache.Indexers) (storage.Interface, factory.DestroyFunc, error) {
-		store, closeStore, err := decorate(config, resourcePrefix, keyFunc, newFunc, newListFunc, attributes, triggers, indexers)
+		store, closeStore, err := decorate(config, resourcePrefix, keyFunc, newFunc, newListFunc, attributes, triggers,
+			indexers)
 		return available{store}, closeStore, err
 	}
 	return options, nil
 }
 
-// available is a storage whose errors are 503 if the datastore does not answer. Kubernetes answers 500, with the error of the
-// datastore, which has its address.
+// available is a storage whose errors are 503 if the datastore does not answer. Kubernetes answers 500, with the error
+// of the datastore, which has its address.
 type available struct{ storage.Interface }
 
 func unavailable(err error) error {

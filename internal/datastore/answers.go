@@ -8,8 +8,8 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// external wraps the kine backend of an external database. Errors of the database contain its address and user, which are
-// nothing for a client; the log has them, because kine polls the database.
+// external wraps the kine backend of an external database. Errors of the database contain its address and user, which
+// are nothing for a client; the log has them, because kine polls the database.
 type external struct{ server.Backend }
 
 // answer returns the error that a client gets. Errors that etcd has as well are the client's.

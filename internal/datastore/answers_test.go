@@ -69,8 +69,9 @@ func TestAnswersOfBrokenDatabase(t *testing.T) {
 // TestUnavailable checks which errors are those of a datastore that does not answer.
 func TestUnavailable(t *testing.T) {
 	for message, err := range map[string]error{
-		"": server.ErrKeyExists, errCutShort.Error(): status.Convert(errCutShort).Err(), errNotWritten.Error(): status.Convert(errNotWritten).Err(),
-		ErrNoAnswer.Error(): status.Error(codes.Unavailable, "dial tcp 192.0.2.1:2379: connection refused"),
+		"": server.ErrKeyExists, errCutShort.Error(): status.Convert(errCutShort).Err(),
+		errNotWritten.Error(): status.Convert(errNotWritten).Err(),
+		ErrNoAnswer.Error():   status.Error(codes.Unavailable, "dial tcp 192.0.2.1:2379: connection refused"),
 	} {
 		if got, is := Unavailable(err); is != (message != "") || is && got != message {
 			t.Errorf("%v: %t, %q; want %q", err, is, got, message)

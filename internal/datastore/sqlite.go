@@ -37,7 +37,8 @@ const (
 	closePoll    = time.Millisecond
 )
 
-// sqliteSetup is kine's schema, with the start of its database: a write-ahead log of a process that was killed is merged.
+// sqliteSetup is kine's schema, with the start of its database: a write-ahead log of a process that was killed is
+// merged.
 var sqliteSetup = []string{
 	`CREATE TABLE IF NOT EXISTS kine (id INTEGER PRIMARY KEY AUTOINCREMENT, name TEXT, created INTEGER, deleted INTEGER,
 		create_revision INTEGER, prev_revision INTEGER, lease INTEGER, value BLOB, old_value BLOB)`,
@@ -53,9 +54,9 @@ var sqliteSetup = []string{
 
 func init() { drivers.Register(SQLite, openSQLite) }
 
-// openSQLite does the same as kine's own driver, except that it closes the file: kine's loses a connection when it looks for
-// a table of its first versions, so that the file and its write-ahead log stay open until the process ends. It does not
-// VACUUM, which would take seconds with a large file.
+// openSQLite does the same as kine's own driver, except that it closes the file: kine's loses a connection when it
+// looks for a table of its first versions, so that the file and its write-ahead log stay open until the process ends.
+// It does not VACUUM, which would take seconds with a large file.
 //
 // Upstream: Migrate in https://github.com/k3s-io/kine/blob/v0.16.4/pkg/drivers/generic/generic.go
 func openSQLite(ctx context.Context, kine *sync.WaitGroup, cfg *drivers.Config) (bool, server.Backend, error) {
@@ -73,7 +74,8 @@ func sqliteDialect(ctx context.Context, kine *sync.WaitGroup, cfg *drivers.Confi
 	if err != nil {
 		return nil, err
 	}
-	dialect, err := generic.OpenDB(ctx, kine, SQLite, connector, cfg.ConnectionPoolConfig, "?", false, cfg.MetricsRegisterer)
+	dialect, err := generic.OpenDB(ctx, kine, SQLite, connector, cfg.ConnectionPoolConfig, "?", false,
+		cfg.MetricsRegisterer)
 	if err != nil {
 		return nil, err
 	}
@@ -82,7 +84,8 @@ func sqliteDialect(ctx context.Context, kine *sync.WaitGroup, cfg *drivers.Confi
 	dialect.GetSizeSQL = query.New(`SELECT (page_count - freelist_count) * page_size
 		FROM pragma_page_count(), pragma_freelist_count(), pragma_page_size()`, "?", false, "GetSize")
 	dialect.CompactSQL = query.New(`DELETE FROM kine AS kv WHERE kv.id IN (
-		SELECT kp.prev_revision AS id FROM kine AS kp WHERE kp.name != 'compact_rev_key' AND kp.prev_revision != 0 AND kp.id <= ?
+		SELECT kp.prev_revision AS id FROM kine AS kp
+		WHERE kp.name != 'compact_rev_key' AND kp.prev_revision != 0 AND kp.id <= ?
 		UNION
 		SELECT kd.id AS id FROM kine AS kd WHERE kd.deleted != 0 AND kd.id <= ?)`, "?", false, "Compact")
 	dialect.PostCompactSQL = query.New(`PRAGMA wal_checkpoint(PASSIVE)`, "?", false, "PostCompactSQL")
@@ -106,8 +109,8 @@ func sqliteDialect(ctx context.Context, kine *sync.WaitGroup, cfg *drivers.Confi
 	return dialect, nil
 }
 
-// awaitClosed waits until the context ends and all connections are closed. The last one merges the write-ahead log into the
-// file.
+// awaitClosed waits until the context ends and all connections are closed. The last one merges the write-ahead log into
+// the file.
 func awaitClosed(ctx context.Context, db *sql.DB) {
 	<-ctx.Done()
 	for deadline := time.Now().Add(closeTimeout); db.Stats().OpenConnections > 0; time.Sleep(closePoll) {

@@ -19,8 +19,8 @@ import (
 const maxSocketPath = 103
 
 // ListenSocket listens on a unix socket that only this user may use: in dir or, if that path is too long, in a private
-// folder below the system's temporary one, the same each time. An old socket of that name is replaced. The listener can be
-// closed more than once. Closing it removes the socket, unless another process has put another one in its place.
+// folder below the system's temporary one, the same each time. An old socket of that name is replaced. The listener can
+// be closed more than once. Closing it removes the socket, unless another process has put another one in its place.
 func ListenSocket(dir, name string) (net.Listener, error) {
 	path, clean := filepath.Join(dir, name), func() error { return nil }
 	if len(path) > maxSocketPath {
@@ -64,8 +64,8 @@ func isPrivate(folder string) bool {
 	return err == nil && stat.Mode&unix.S_IFMT == unix.S_IFDIR && stat.Mode&0o777 == 0o700 && int(stat.Uid) == os.Getuid()
 }
 
-// RemoveSockets removes the sockets outside of a folder that a process has left which was killed: those that ListenSocket has
-// opened for the folder, and for the folders in it.
+// RemoveSockets removes the sockets outside of a folder that a process has left which was killed: those that
+// ListenSocket has opened for the folder, and for the folders in it.
 func RemoveSockets(dir string) error {
 	return filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
 		if folder := socketFolder(path); err == nil && entry.IsDir() && isPrivate(folder) {

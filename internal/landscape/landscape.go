@@ -359,8 +359,8 @@ func showDatastore(s *control.Status, err error, shared bool) {
 		}
 	}
 	s.Components = append([]control.Component{{Name: "datastore", State: control.StateFailed,
-		Message: fmt.Sprintf("%s (%s): start it again, or make room on its disk; the landscape goes on by itself", err, s.Datastore)}},
-		s.Components...)
+		Message: fmt.Sprintf("%s (%s): start it again, or make room on its disk; the landscape goes on by itself", err,
+			s.Datastore)}}, s.Components...)
 }
 
 // SeedKubeconfigPath returns the path of the administrator's kubeconfig for the cluster of a seed.

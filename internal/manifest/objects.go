@@ -41,8 +41,8 @@ func LoadFS(fsys fs.FS, dir string) (all []Object, err error) {
 	return all, errors.Join(errs...)
 }
 
-// Check returns an error that names each manifest of a file or directory that cannot be read, if any. It does not look into
-// pipes, which can be read only once.
+// Check returns an error that names each manifest of a file or directory that cannot be read, if any. It does not look
+// into pipes, which can be read only once.
 func Check(path string) error {
 	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() && !info.IsDir() {
 		return nil

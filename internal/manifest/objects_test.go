@@ -55,7 +55,8 @@ func TestLoadErrorsNameTheDocument(t *testing.T) {
 // TestCheck checks that all files that cannot be read are named at once, and that a pipe is not read.
 func TestCheck(t *testing.T) {
 	dir := t.TempDir()
-	for name, data := range map[string]string{"a.yaml": "{{", "b.json": "[]", "c.yaml": "apiVersion: v1\nkind: Secret\nmetadata: {name: a}\n"} {
+	for name, data := range map[string]string{"a.yaml": "{{", "b.json": "[]",
+		"c.yaml": "apiVersion: v1\nkind: Secret\nmetadata: {name: a}\n"} {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(data), 0o600); err != nil {
 			t.Fatal(err)
 		}

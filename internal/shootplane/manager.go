@@ -39,9 +39,9 @@ type Config struct {
 // Runner runs the control planes of a seed.
 type Runner struct{ *component.Manager }
 
-// New creates a Runner. Its controller starts with Run, which leaves the control planes running: the caller stops those of the
-// seed, or the next Runner takes them over. With a Lease, they end when another process has it. While no process has it,
-// because the datastore is slow for example, they continue.
+// New creates a Runner. Its controller starts with Run, which leaves the control planes running: the caller stops those
+// of the seed, or the next Runner takes them over. With a Lease, they end when another process has it. While no process
+// has it, because the datastore is slow for example, they continue.
 func New(cfg Config) (*Runner, error) {
 	mgr, err := component.New(component.Config{
 		Name: "runner of control planes", REST: cfg.REST, Clock: cfg.Clock, Log: cfg.Log,

@@ -98,8 +98,8 @@ func checkKinds(dir string) error {
 		}
 	}
 	check(false, "file", LockFile, RunFile, KubeconfigFile, LogFile, PortFile, ImagesFile)
-	check(true, "directory", DataFolder, PKIFolder, ChartsFolder, CloudFolder, GardenletsFolder, AdmissionFolder, ProcessesFolder,
-		StacksFolder, bastionsFolder)
+	check(true, "directory", DataFolder, PKIFolder, ChartsFolder, CloudFolder, GardenletsFolder, AdmissionFolder,
+		ProcessesFolder, StacksFolder, bastionsFolder)
 	return errors.Join(errs...)
 }
 

@@ -87,7 +87,8 @@ func TestWrongKinds(t *testing.T) {
 	}
 	err := Prepare(dir)
 	_, heldErr := IsHeld(dir)
-	for _, says := range []string{filepath.Join(dir, LockFile) + " is no file: move it away", filepath.Join(dir, DataFolder) + " is no directory"} {
+	for _, says := range []string{filepath.Join(dir, LockFile) + " is no file: move it away",
+		filepath.Join(dir, DataFolder) + " is no directory"} {
 		if err == nil || !strings.Contains(err.Error(), says) || heldErr == nil || !strings.Contains(heldErr.Error(), says) {
 			t.Errorf("%q is not in: %v; %v", says, err, heldErr)
 		}

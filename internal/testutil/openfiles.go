@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// OpenFiles returns the files that this process has open whose names, as the kernel shows them, contain a text. It returns
-// none where /proc does not exist.
+// OpenFiles returns the files that this process has open whose names, as the kernel shows them, contain a text. It
+// returns none where /proc does not exist.
 func OpenFiles(t testing.TB, name string) (open []string) {
 	t.Helper()
 	const folder = "/proc/self/fd"

@@ -267,7 +267,8 @@ func (c *Cloud) loadInstances() error {
 			err = fmt.Errorf("reading %s: network %s: %w", c.recordFile(id), r.Network, ErrNotFound)
 		}
 		if err != nil {
-			c.damaged[id] = fmt.Errorf("%w: put a copy of the file back and start the landscape again, or delete the instance", err)
+			c.damaged[id] = fmt.Errorf("%w: put a copy of the file back and start the landscape again, or delete the instance",
+				err)
 			c.cfg.Log.Error(c.damaged[id], "An instance does not run", "instance", id)
 			continue
 		}

@@ -20,7 +20,8 @@ func CA(provider dynamiccertificates.CAContentProvider, files ...string) dynamic
 }
 
 // Cert returns a provider of a certificate and its key that reads its files with the watcher of the process.
-func Cert(provider dynamiccertificates.CertKeyContentProvider, files ...string) dynamiccertificates.CertKeyContentProvider {
+func Cert(provider dynamiccertificates.CertKeyContentProvider,
+	files ...string) dynamiccertificates.CertKeyContentProvider {
 	if reloads, ok := provider.(dynamiccertificates.ControllerRunner); ok {
 		return cert{provider, reloader{reloads, files}}
 	}
@@ -32,8 +33,8 @@ func Reloader(provider dynamiccertificates.ControllerRunner, files ...string) dy
 	return reloader{provider, files}
 }
 
-// Hook returns what replaces a hook that reloads a certificate and its key with a watcher of its own: it calls the hook only
-// once one of the files has changed.
+// Hook returns what replaces a hook that reloads a certificate and its key with a watcher of its own: it calls the hook
+// only once one of the files has changed.
 func Hook(files ...string) func(genericapiserver.PostStartHookFunc) genericapiserver.PostStartHookFunc {
 	return func(reload genericapiserver.PostStartHookFunc) genericapiserver.PostStartHookFunc {
 		loaded := contents(files)
@@ -82,7 +83,8 @@ func (r reloader) RunOnce(ctx context.Context) error { return r.provider.RunOnce
 func (r reloader) Run(ctx context.Context, workers int) {
 	Until(ctx, func() {
 		if err := r.provider.RunOnce(ctx); err != nil { // between the writes of a certificate and of its key, for example
-			klog.FromContext(ctx).Error(err, "Could not reload certificates; trying again after the next change", "files", r.files)
+			klog.FromContext(ctx).Error(err, "Could not reload certificates; trying again after the next change",
+				"files", r.files)
 		}
 	}, r.files...)
 	r.provider.Run(ctx, workers) // the context has ended: this only ends the provider's queue

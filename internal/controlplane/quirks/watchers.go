@@ -11,9 +11,9 @@ import (
 // ReloadProxyCertificate is the hook with which the aggregator watches its client certificate.
 const ReloadProxyCertificate = "aggregator-reload-proxy-client-cert"
 
-// ReplaceHook replaces a post-start hook of a server. The aggregator's hook for its client certificate takes a watcher of
-// files for each server, and there is no option for another. If another version keeps hooks elsewhere, or has none of the
-// name, ReplaceHook does nothing.
+// ReplaceHook replaces a post-start hook of a server. The aggregator's hook for its client certificate takes a watcher
+// of files for each server, and there is no option for another. If another version keeps hooks elsewhere, or has none
+// of the name, ReplaceHook does nothing.
 //
 // Upstream: NewWithDelegate in
 // https://github.com/kubernetes/kubernetes/blob/v1.36.3/staging/src/k8s.io/kube-aggregator/pkg/apiserver/apiserver.go
@@ -32,14 +32,15 @@ func ReplaceHook(server *genericapiserver.GenericAPIServer, name string,
 	}
 }
 
-// ReplaceReloader replaces what reloads the authority of a signer: it takes a watcher of files for each signer, and there is
-// no option for another. If another version keeps it elsewhere, ReplaceReloader does nothing.
+// ReplaceReloader replaces what reloads the authority of a signer: it takes a watcher of files for each signer, and
+// there is no option for another. If another version keeps it elsewhere, ReplaceReloader does nothing.
 //
 // Upstream: NewCSRSigningController in
 // https://github.com/kubernetes/kubernetes/blob/v1.36.3/pkg/controller/certificates/signer/signer.go
 func ReplaceReloader(s *signer.CSRSigningController,
 	with func(dynamiccertificates.ControllerRunner) dynamiccertificates.ControllerRunner) {
-	if reloader := fieldOf[dynamiccertificates.ControllerRunner](reflect.ValueOf(s).Elem(), "dynamicCertReloader"); reloader != nil {
+	reloader := fieldOf[dynamiccertificates.ControllerRunner](reflect.ValueOf(s).Elem(), "dynamicCertReloader")
+	if reloader != nil {
 		*reloader = with(*reloader)
 	}
 }

@@ -153,7 +153,8 @@ func (s *seedLogin) isGood(data []byte) bool {
 		return false
 	}
 	certs, err := certutil.ParseCertsPEM(user.ClientCertificateData)
-	return err == nil && certs[0].Subject.CommonName == seedLoginUser && certificates.ValidFor(certs[0], s.clock.Now(), seedLoginLife/2)
+	return err == nil && certs[0].Subject.CommonName == seedLoginUser &&
+		certificates.ValidFor(certs[0], s.clock.Now(), seedLoginLife/2)
 }
 
 // listens reports whether a server accepts connections.

@@ -5,7 +5,8 @@ import (
 	"strings"
 )
 
-// The rules of the document, written down a second time: nothing here is taken from the tested code.
+// The rules of the document, written down a second time: nothing here is taken from the tested code. Which objects that belong to
+// one seed are read is as in Gardener v1.149.
 
 // documentRow is a row of "The rules". within has the verbs for objects in namespaces that lead to the seed.
 type documentRow struct{ resources, free, graph, within, sub string }
@@ -14,22 +15,22 @@ type documentRow struct{ resources, free, graph, within, sub string }
 var rulesOfDocument = []documentRow{
 	{"backupbuckets", "create get list watch", "update patch delete", "", "status"},
 	{"backupentries", "get list watch", "update patch delete", "create", "status"},
-	{"bastions", "get list watch", "update patch", "create", "status"},
+	{"bastions", "", "get list watch update patch", "create", "status"},
 	{"certificatesigningrequests", "create", "get list watch", "", "seedclient"},
 	{"cloudprofiles namespacedcloudprofiles exposureclasses projects namespaces secretbindings credentialsbindings controllerdeployments",
 		"", "get list watch", "", ""},
 	{"clusterrolebindings", "create", "get update patch", "", ""},
 	{"configmaps internalsecrets shootstates", "", "get list watch update patch delete", "create", ""},
-	{"controllerinstallations", "get list watch", "update patch", "", "status"},
+	{"controllerinstallations", "", "get list watch update patch", "", "status"},
 	{"controllerregistrations", "get list watch", "", "", ""},
 	{"events events.events.k8s.io", "create patch", "", "", ""},
-	{"gardenlets", "create get list watch", "update patch", "", "status"},
+	{"gardenlets", "create", "get list watch update patch", "", "status"},
 	{"leases", "", "get list watch update patch", "create", ""},
-	{"managedseeds", "get list watch", "update patch", "", "status"},
+	{"managedseeds", "", "get list watch update patch", "", "status"},
 	{"secrets", "", "get update patch delete", "create", ""},
-	{"seeds", "create get list watch", "update patch delete", "", "status"},
+	{"seeds", "create", "get list watch update patch delete", "", "status"},
 	{"serviceaccounts", "", "get update patch", "create", ""},
-	{"shoots", "get list watch", "update patch", "", "status finalizers"},
+	{"shoots", "", "get list watch update patch", "", "status finalizers"},
 	{"workloadidentities", "", "get list watch create", "", "token"},
 }
 
@@ -38,7 +39,7 @@ var exceptionsForExtensions = []documentRow{
 	{"certificatesigningrequests", "", "get list watch", "", ""},
 	{"clusterrolebindings serviceaccounts", "", "get", "", ""},
 	{"leases", "", "", "", ""},
-	{"shoots", "get list watch", "", "", "status"},
+	{"shoots", "", "get list watch", "", "status"},
 	{"events events.events.k8s.io", "create patch", "", "", ""},
 	{"workloadidentities", "", "get list watch create", "", "token"},
 }
@@ -90,6 +91,10 @@ func besides(kind accessKind, seed string, landscape paths, r accessRequest) boo
 		return true
 	}
 	switch r.resource {
+	case "gardenlets": // The Gardenlet of the seed is watched before there is one.
+		return hasWord(" status", r.sub) && r.namespace == "garden" && r.name == seed && hasWord("list watch", r.verb)
+	case "managedseeds": // A gardenlet looks whether its seed is a ManagedSeed.
+		return r.sub == "" && r.namespace == "garden" && r.name == seed && r.verb == "get"
 	case "namespaces": // Namespace `garden`: `get` is free.
 		return r.sub == "" && r.name == "garden" && r.verb == "get"
 	case "secrets":

@@ -22,8 +22,9 @@ import (
 type accessRequest struct {
 	verb, resource, sub string
 	namespace, name     string
-	body                any  // of create, update and patch
-	forReal             bool // else it is a dry run
+	selector            string // of fields or labels, for all objects
+	body                any    // of create, update and patch
+	forReal             bool   // else it is a dry run
 }
 
 func (r accessRequest) String() string {
@@ -31,7 +32,7 @@ func (r accessRequest) String() string {
 	if r.sub != "" {
 		what += "/" + r.sub
 	}
-	return what + " " + strings.TrimPrefix(r.namespace+"/"+r.name, "/")
+	return strings.TrimSpace(what + " " + strings.TrimPrefix(r.namespace+"/"+r.name, "/") + " " + r.selector)
 }
 
 func reading(resource, namespace, name string) accessRequest {
@@ -102,6 +103,11 @@ func (r accessRequest) target() (method, path string) {
 	case "list", "watch", "deletecollection":
 		if r.name != "" {
 			query.Set("fieldSelector", "metadata.name="+r.name)
+		}
+		if strings.Contains(r.selector, "/") { // labels have a prefix here
+			query.Set("labelSelector", r.selector)
+		} else if r.selector != "" {
+			query.Set("fieldSelector", r.selector)
 		}
 		if r.verb == "watch" {
 			query.Set("watch", "true")

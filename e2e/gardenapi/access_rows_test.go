@@ -43,9 +43,16 @@ func TestAccessRows(t *testing.T) {
 func (w *accessWorld) tryRow(t *testing.T, fields []string) {
 	t.Helper()
 	resource, sub, _ := strings.Cut(fields[0], "/")
-	namespace, name := w.objectOfRow(resource, fields[1])
+	var namespace, name string
+	selector, selects := strings.CutPrefix(fields[1], "?")
+	if !selects {
+		selector = ""
+		namespace, name = w.objectOfRow(resource, fields[1])
+	} else {
+		selector = strings.NewReplacer("/A", "/"+w.a.name, "/B", "/"+w.b.name, "=A", "="+w.a.name, "=B", "="+w.b.name).Replace(selector)
+	}
 	for verb := range strings.FieldsSeq(fields[2]) {
-		r := accessRequest{verb: verb, resource: resource, sub: sub, namespace: namespace, name: name}
+		r := accessRequest{verb: verb, resource: resource, sub: sub, namespace: namespace, name: name, selector: selector}
 		for i, who := range []*accessUser{w.gardenletA, w.extensionA} {
 			want := fields[3+i]
 			if got, detail := w.outcome(t, who, r, want == "may"); got != want {

@@ -223,6 +223,9 @@ func (w *accessWorld) letCreateConfigMaps(t *testing.T) {
 	w.create(t, &unstructured.Unstructured{Object: meta(group+"/v1", "ClusterRoleBinding", "", name, map[string]any{
 		"roleRef":  map[string]any{"apiGroup": group, "kind": "ClusterRole", "name": name},
 		"subjects": []any{map[string]any{"kind": "User", "apiGroup": group, "name": "gardener.cloud:system:seed:" + w.a.name}}})}, "")
+	t.Cleanup(func() { // access check would find it
+		must(t, w.at("clusterrolebindings", "").Delete(context.WithoutCancel(t.Context()), name, metav1.DeleteOptions{}))
+	})
 }
 
 // aloneController is "gardenlite admission-controller", at the port at which the garden of a landscape expects one.

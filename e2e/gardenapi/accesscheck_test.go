@@ -76,6 +76,28 @@ func accessCheckFindsHoles(t *testing.T, dir string) {
 		}
 	}
 	w.expectUnchanged(t, before) // so the holes did no harm
+
+	// What no attack tries is found in the roles.
+	must(t, w.at("clusterrolebindings", "").Delete(t.Context(), "ck-weak", metav1.DeleteOptions{}))
+	rule := func(group, resource, verb string) any {
+		return map[string]any{"apiGroups": []any{group}, "resources": []any{resource}, "verbs": []any{verb}}
+	}
+	w.create(t, &unstructured.Unstructured{Object: meta(group+"/v1", "ClusterRole", "", "ck-more", map[string]any{"rules": []any{
+		rule("", "users", "impersonate"), rule("certificates.k8s.io", "certificatesigningrequests/approval", "update"),
+		rule("certificates.k8s.io", "signers", "sign"), rule(group, "clusterroles", "bind"),
+		rule("core.gardener.cloud", "shoots/adminkubeconfig", "create")}})}, "")
+	for name, as := range map[string][]string{"gardener.cloud:system:seeds": {"gardenlet"}, "system:serviceaccounts": {"extension", "stack"}} {
+		w.create(t, &unstructured.Unstructured{Object: meta(group+"/v1", "ClusterRoleBinding", "", "ck-more", map[string]any{
+			"roleRef":  map[string]any{"apiGroup": group, "kind": "ClusterRole", "name": "ck-more"},
+			"subjects": []any{subject(name)}})}, "")
+		found := accessCheck(t, dir, 1, "--victim", w.b.name)
+		for _, r := range found.Results {
+			if r.Kind == 14 && (r.Outcome == "open") != slices.Contains(as, r.As) {
+				t.Errorf("bound to %s: %+v", name, r)
+			}
+		}
+		must(t, w.at("clusterrolebindings", "").Delete(t.Context(), "ck-more", metav1.DeleteOptions{}))
+	}
 	r := gardenlite(t, dir, "access", "check")
 	if r.Code != 1 || !strings.Contains(r.Stdout, "Scoped access does not hold.") {
 		t.Errorf("exit status %d: %s%s", r.Code, r.Stdout, r.Stderr)

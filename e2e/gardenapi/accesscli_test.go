@@ -72,7 +72,11 @@ func TestAccessCLIExplain(t *testing.T) {
 		{as(name), "get secret garden-explained/nothing", 1, []string{"not in the graph", "there is no such object"}},
 		{as(name), "get cloudprofile explained", 0,
 			[]string{"yes, by RBAC", `ClusterRoleBinding "gardener.cloud:system:read-global-resources"`, "Path"}},
-		{as(name), "get shoots garden-explained/explained", 0, []string{"the verb is free for shoots"}},
+		{as(name), "get shoots garden-explained/explained", 0, []string{"allowed by the graph", "→ Seed explained"}},
+		{as(name), "list shoots -l name.seed.gardener.cloud/explained=true", 0, []string{"the selector is for the objects of the seed"}},
+		{as(name), "list shoots -l name.seed.gardener.cloud/explained!=true", 1, []string{"label selector name.seed.gardener.cloud/explained=true"}},
+		{extension, "watch bastions --field-selector spec.seedName=explained", 0, []string{"the selector is for the objects of the seed"}},
+		{extension, "watch bastions --field-selector spec.seedName=elsewhere", 1, []string{"field selector spec.seedName=explained"}},
 		{as(name), "patch shoots/status garden-explained/explained", 0,
 			[]string{"shoots.core.gardener.cloud/status", "SeedRestriction then looks"}},
 		{as("other"), "update shoot garden-explained/explained", 1, []string{"it leads to Seed explained"}},
@@ -522,7 +526,7 @@ func admissionControllerForGarden(t *testing.T, dir string) {
 	allowed := func(want bool) {
 		t.Helper()
 		eventually(t, waitTimeout, func(context.Context) error {
-			if r := as("get", "shoots", "-A"); (r.Code == 0) != want {
+			if r := as("get", "shoots", "-A", "-l", "name.seed.gardener.cloud/a=true"); (r.Code == 0) != want {
 				return fmt.Errorf("exit status %d: %s", r.Code, r.Stderr)
 			}
 			return nil

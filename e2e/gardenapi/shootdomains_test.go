@@ -17,8 +17,8 @@ func TestShootDomains(t *testing.T) {
 	var sample *unstructured.Unstructured
 	for _, obj := range validObjects(t, "domains") {
 		if obj.GetKind() == "Shoot" {
-			sample = obj
-			continue
+			sample = obj // what refers to it is behind it
+			break
 		}
 		_, err := client(obj, infoOf(t, obj.GetKind())).Create(t.Context(), obj, created)
 		must(t, err)

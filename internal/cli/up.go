@@ -194,6 +194,9 @@ func (u *upFlags) run(ctx context.Context, g *globals) error {
 	if ip := net.ParseIP(c.BindAddress); !ip.IsLoopback() && u.progressFD == 0 {
 		printf(g.err, "WARNING: the landscape listens on %s: its API server can be reached from other machines.\n", c.BindAddress)
 	}
+	if err := statedir.Prepare(c.Dir); err != nil {
+		return err
+	}
 	for {
 		free, err := control.AwaitFormer(ctx, c.Dir, func() {
 			printf(g.err, "Waiting for the former process of landscape %q to end …\n", c.Name)

@@ -26,7 +26,7 @@ import (
 var shared *landscape
 
 func TestMain(m *testing.M) {
-	_, config := suite.Enter("--seeds=0")
+	_, config := suite.Enter("--seeds=0", "--allow-loopback-registry")
 	shared = newLandscape(suite.DataDir(), config)
 	os.Exit(suite.Run(m))
 }

@@ -60,6 +60,7 @@ GARDENLITE_DATA_DIR and GARDENLITE_BINARY in its environment.`,
 		"directory or file with manifests to apply before the command runs; can be given several times")
 	f.StringSliceVar(&config.Controllers, "controllers", []string{"*"}, "controllers to run, as with up")
 	_ = cmd.RegisterFlagCompletionFunc("controllers", completeControllers)
+	f.BoolVar(&config.LoopbackRegistry, loopbackRegistryFlag, false, loopbackRegistryUsage)
 	f.DurationVar(&config.ReadyTimeout, "ready-timeout", landscape.DefaultReadyTimeout, "how long the start may take")
 	return cmd
 }

@@ -23,7 +23,8 @@ import (
 var fileKeys = []string{"name", "data-dir", "port", "bind-address", "seeds", "datastore", "apply", "run-image",
 	"controllers", "ready-timeout", "log-format", "verbose",
 	"shoot-admin-kubeconfig-max-expiration", "shoot-viewer-kubeconfig-max-expiration", "shoot-kubeconfig-key-algorithm",
-	"bastion-time-to-live", "bastion-max-lifetime", resourceAdmissionFlag}
+	"bastion-time-to-live", "bastion-max-lifetime", resourceAdmissionFlag,
+	loopbackRegistryFlag}
 
 // maxFileBytes is the largest size of a landscape file.
 const maxFileBytes = 1 << 20

@@ -36,6 +36,13 @@ const (
 		"admission controller"
 )
 
+// The flag of commands that run a Stack Manager.
+const (
+	loopbackRegistryFlag  = "allow-loopback-registry"
+	loopbackRegistryUsage = "read packages of stacks from registries on loopback addresses too; users who may install stacks then " +
+		"reach what listens there"
+)
+
 type upFlags struct {
 	config     landscape.Config
 	detach     bool
@@ -51,7 +58,7 @@ type upFlags struct {
 var optionFlags = []string{
 	"bind-address", "seeds", "apply", "run-image", "controllers", "audit-log", "shoot-admin-kubeconfig-max-expiration",
 	"shoot-viewer-kubeconfig-max-expiration", "shoot-kubeconfig-key-algorithm", "bastion-time-to-live", "bastion-max-lifetime",
-	resourceAdmissionFlag, readsFlag,
+	resourceAdmissionFlag, readsFlag, loopbackRegistryFlag,
 }
 
 // readOptions records which flags were set, and the values of optionFlags.
@@ -144,6 +151,7 @@ It waits a minute at most for a process that held the landscape before and has n
 	f.StringVar(&c.ResourceAdmission, resourceAdmissionFlag, "", resourceAdmissionUsage)
 	_ = cmd.MarkFlagFilename(resourceAdmissionFlag)
 	addReadsFlag(cmd, &c.Reads)
+	f.BoolVar(&c.LoopbackRegistry, loopbackRegistryFlag, false, loopbackRegistryUsage)
 	f.DurationVar(&c.Kubeconfigs.MaxAdmin, "shoot-admin-kubeconfig-max-expiration", landscape.DefaultMaxKubeconfigExpiration,
 		"how long kubeconfigs for administrators of shoots are valid at most (1h to 2^32 seconds)")
 	f.DurationVar(&c.Kubeconfigs.MaxViewer, "shoot-viewer-kubeconfig-max-expiration", landscape.DefaultMaxKubeconfigExpiration,

@@ -92,6 +92,9 @@ type Config struct {
 	ResourceAdmission string
 	// Reads says what gardenlets and extensions may read.
 	Reads Reads
+	// LoopbackRegistry allows packages of stacks from registries on loopback addresses: who may install stacks reaches
+	// what listens there.
+	LoopbackRegistry bool
 	// SeedMonitorPeriod is the age of a gardenlet's lease from which on its Seed is Unknown.
 	SeedMonitorPeriod time.Duration
 	// Kubeconfigs configures the kubeconfigs that the garden issues for Shoots: their maximum validity and their

@@ -209,7 +209,7 @@ func (l *Landscape) startStackManager(ctx context.Context) error {
 	return l.startInGarden(ctx, stackmanager.Name, stackmanager.User, func(config *rest.Config) (syncedRunner, error) {
 		return stackmanager.New(stackmanager.Config{
 			REST: config, Clock: l.cfg.Clock, Log: klog.Background().WithName(stackmanager.Name), LeaderElection: l.shared(),
-			Folder: statedir.StackFolder(l.cfg.Dir),
+			Folder: statedir.StackFolder(l.cfg.Dir), LoopbackRegistry: l.cfg.LoopbackRegistry,
 		})
 	})
 }

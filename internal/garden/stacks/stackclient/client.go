@@ -68,7 +68,8 @@ type Package struct {
 func Find(ctx context.Context, name, folder string) (Package, error) {
 	info, err := os.Stat(name)
 	if errors.Is(err, os.ErrNotExist) && !strings.HasPrefix(name, ".") && !filepath.IsAbs(name) {
-		p, err := stackpackage.Open(ctx, name, stackpackage.Options{})
+		// It is the user's own process that reads it here. The Stack Manager decides whether to.
+		p, err := stackpackage.Open(ctx, name, stackpackage.Options{LoopbackRegistry: true})
 		return Package{p, name}, err
 	}
 	if err != nil {

@@ -47,6 +47,8 @@ type Config struct {
 	LeaderElection bool
 	// Folder contains the packages with references file://NAME. If it is empty, packages are read from registries only.
 	Folder string
+	// LoopbackRegistry allows packages from registries on loopback addresses.
+	LoopbackRegistry bool
 }
 
 // New creates a Stack Manager. Until the first install exists, it watches only the two kinds of installs.
@@ -74,7 +76,7 @@ func New(cfg Config) (*component.Manager, error) {
 	if err != nil {
 		return nil, fmt.Errorf("making the client that looks for served resources: %w", err)
 	}
-	claims, packages := &sync.Mutex{}, newPackages(stackpackage.Options{Folder: cfg.Folder})
+	claims, packages := &sync.Mutex{}, newPackages(stackpackage.Options{Folder: cfg.Folder, LoopbackRegistry: cfg.LoopbackRegistry})
 	for _, kind := range []v1alpha1.Install{&v1alpha1.ClusterStackInstall{}, &v1alpha1.StackInstall{}} {
 		r := &Reconciler{
 			Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Instances: instances, Discovery: served, Clock: cfg.Clock,

@@ -19,10 +19,13 @@ type Options struct {
 	// only references to registries are allowed, because references may come from users who must not read files of this
 	// machine.
 	Folder string
+	// LoopbackRegistry allows registries on loopback addresses. References may come from users who must not reach what
+	// listens there.
+	LoopbackRegistry bool
 }
 
 // Open reads and checks the package of a reference. A reference to a registry is HOST/NAME:TAG or HOST/NAME@DIGEST; the
-// registry is accessed anonymously, and with TLS unless it is on this machine. A reference file://NAME is relative to
+// registry is accessed anonymously, and with TLS unless it has a loopback address. A reference file://NAME is relative to
 // Options.Folder and leads to a folder with .registry, an OCI image layout, or the archive of an image; :TAG or @DIGEST
 // selects one of several images.
 func Open(ctx context.Context, reference string, options Options) (*Package, error) {
@@ -40,7 +43,7 @@ func open(ctx context.Context, reference string, options Options) (*Package, err
 	if name, ok := strings.CutPrefix(reference, FileScheme); ok {
 		files, digest, err = openFile(ctx, name, options.Folder)
 	} else {
-		files, digest, err = pull(ctx, reference)
+		files, digest, err = pull(ctx, reference, options.LoopbackRegistry)
 	}
 	if err != nil {
 		return nil, err

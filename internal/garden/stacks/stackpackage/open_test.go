@@ -7,12 +7,14 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"runtime"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/opencontainers/go-digest"
@@ -136,7 +138,7 @@ func TestOpen(t *testing.T) {
 		"registry, another digest": {address + "/stacks/buckets@sha256:" + strings.Repeat("a", 64), "not found"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			p, err := Open(t.Context(), test.reference, Options{Folder: dir})
+			p, err := Open(t.Context(), test.reference, Options{Folder: dir, LoopbackRegistry: true})
 			if test.says != "" {
 				wantError(t, err, test.says)
 				return
@@ -193,11 +195,11 @@ func TestOpenVerifiesDigests(t *testing.T) {
 	}
 	image := newImage(t, archive)
 	name := "/stack@" + image.Manifest.Digest.String()
-	_, err = Open(t.Context(), sent(image, "/blobs/"+digest.FromBytes(layer).String(), altered.Blobs[digest.FromBytes(layer)])+name, Options{})
+	_, err = Open(t.Context(), sent(image, "/blobs/"+digest.FromBytes(layer).String(), altered.Blobs[digest.FromBytes(layer)])+name, Options{LoopbackRegistry: true})
 	wantError(t, err, "does not match its digest")
 
 	other := newImage(t, packageArchive(t, valid(map[string]string{"icon.svg": "other"})))
-	_, err = Open(t.Context(), sent(image, "/manifests/"+image.Manifest.Digest.String(), other.Blobs[other.Manifest.Digest])+name, Options{})
+	_, err = Open(t.Context(), sent(image, "/manifests/"+image.Manifest.Digest.String(), other.Blobs[other.Manifest.Digest])+name, Options{LoopbackRegistry: true})
 	wantError(t, err, "does not match its digest")
 }
 
@@ -256,6 +258,30 @@ func TestPackedBomb(t *testing.T) {
 	}
 }
 
+// TestLoopbackRegistry checks that nothing on this machine is asked unless that is allowed, whatever its name.
+func TestLoopbackRegistry(t *testing.T) {
+	asked := atomic.Bool{}
+	address := startRegistry(t, http.HandlerFunc(func(http.ResponseWriter, *http.Request) { asked.Store(true) }))
+	_, port, err := net.SplitHostPort(address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, host := range []string{"127.0.0.1", "localhost", "127.0.0.2", "[::1]"} {
+		_, err := Open(t.Context(), host+":"+port+"/stack:1", Options{})
+		wantError(t, err, "--allow-loopback-registry")
+	}
+	for _, host := range []string{"127.0.0.1", "0.0.0.0", "localhost", "[::]", "[::ffff:127.0.0.1]"} { // as a name resolves
+		connection, err := remote(t.Context(), "tcp", host+":"+port)
+		wantError(t, err, "--allow-loopback-registry")
+		if err == nil {
+			connection.Close()
+		}
+	}
+	if asked.Load() {
+		t.Error("the server on this machine was asked")
+	}
+}
+
 func TestTransport(t *testing.T) {
 	for name, test := range map[string]struct{ registry, url, says string }{
 		"plain HTTP to another machine": {"example.org", "http://example.org/v2/", "asked with TLS only"},
@@ -310,7 +336,7 @@ func TestLargeManifest(t *testing.T) {
 			w.WriteHeader(status)
 			_, _ = w.Write(manifest)
 		}))
-		_, err := Open(t.Context(), address+"/name:tag", Options{})
+		_, err := Open(t.Context(), address+"/name:tag", Options{LoopbackRegistry: true})
 		wantError(t, err, says)
 		if text := err.Error(); len(text) > 10<<10 {
 			t.Errorf("the error has %d bytes", len(text))
@@ -321,7 +347,7 @@ func TestLargeManifest(t *testing.T) {
 func TestOpenEndsWithContext(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	_, err := Open(ctx, startRegistry(t, newImage(t))+"/stack:1", Options{})
+	_, err := Open(ctx, startRegistry(t, newImage(t))+"/stack:1", Options{LoopbackRegistry: true})
 	wantError(t, err, "context canceled")
 }
 

@@ -70,7 +70,8 @@ func runAdmissionController(ctx context.Context, g *globals, c server.Standalone
 		}
 	}
 	if ip := net.ParseIP(c.BindAddress); ip != nil && !ip.IsLoopback() {
-		printf(g.err, "WARNING: the admission controller listens on %s: all who reach this machine reach it.\n", c.BindAddress)
+		printf(g.err, "WARNING: the admission controller listens on %s: all who reach this machine reach it.\n",
+			c.BindAddress)
 	}
 	c.OnWait = func(missing string) { printLine(g.err, "Still waiting for", missing) }
 	c.OnReady = func(s server.StandaloneStatus) { printAdmission(g, s) }
@@ -129,7 +130,8 @@ func printAdmission(g *globals, s server.StandaloneStatus) {
 		printf(g.out, "\nThe configurations of the webhooks are installed.\n")
 	} else {
 		printf(g.out,
-			"\nThe configurations of the webhooks are not installed: do it with --install, once the kube-apiserver has these flags.\n")
+			"\nThe configurations of the webhooks are not installed: do it with --install, once the kube-apiserver "+
+				"has these flags.\n")
 	}
 	printLine(g.err, "Ctrl-C stops it.")
 }

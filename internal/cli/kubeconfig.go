@@ -236,8 +236,8 @@ func (k *kubeconfigFlags) runShoot(ctx context.Context, g *globals, args []strin
 	return mergeFromCluster(g, config)
 }
 
-// mergeFromCluster merges a kubeconfig that comes from a cluster, whose names have to be such that other programs read each as
-// one word.
+// mergeFromCluster merges a kubeconfig that comes from a cluster, whose names have to be such that other programs
+// read each as one word.
 func mergeFromCluster(g *globals, config *clientcmdapi.Config) error {
 	names := slices.Concat(slices.Collect(maps.Keys(config.Clusters)), slices.Collect(maps.Keys(config.AuthInfos)),
 		slices.Collect(maps.Keys(config.Contexts)), []string{config.CurrentContext})

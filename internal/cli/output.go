@@ -96,8 +96,8 @@ func (l lines) plain() string {
 	return strings.Join(all, "\n")
 }
 
-// printf prints a text for people. All text of internal/cli goes through it, because its arguments may come from a cluster:
-// none of them moves the cursor, or adds a line unless it is of the type lines.
+// printf prints a text for people. All text of internal/cli goes through it, because its arguments may come from a
+// cluster: none of them moves the cursor, or adds a line unless it is of the type lines.
 func printf(out io.Writer, format string, args ...any) {
 	fmt.Fprintf(out, format, plainValues(args)...) // the output keeps its first error
 }
@@ -170,12 +170,12 @@ func table(out io.Writer, header string, rows [][]string) {
 	_ = w.Flush() // the output keeps its first error
 }
 
-// isName reports whether a text can be a completion or the name of an entry in a kubeconfig: shells and other programs read it
-// as one word, and not as an option.
+// isName reports whether a text can be a completion or the name of an entry in a kubeconfig: shells and other
+// programs read it as one word, and not as an option.
 var isName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._:/@+-]*$`).MatchString
 
-// completeNames completes a text with names, for which the shell waits for completionTimeout at most. What is no name is
-// left out.
+// completeNames completes a text with names, for which the shell waits for completionTimeout at most. What is no
+// name is left out.
 func completeNames(names func(context.Context) []string) cobra.CompletionFunc {
 	return func(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
 		ctx, cancel := context.WithTimeout(cmd.Context(), completionTimeout)

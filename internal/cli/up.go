@@ -39,8 +39,8 @@ const (
 // The flag of commands that run a Stack Manager.
 const (
 	loopbackRegistryFlag  = "allow-loopback-registry"
-	loopbackRegistryUsage = "read packages of stacks from registries on loopback addresses too; users who may install stacks then " +
-		"reach what listens there"
+	loopbackRegistryUsage = "read packages of stacks from registries on loopback addresses too; users who may install " +
+		"stacks then reach what listens there"
 )
 
 type upFlags struct {
@@ -200,7 +200,8 @@ func (u *upFlags) run(ctx context.Context, g *globals) error {
 	}
 	u.keepPort()
 	if ip := net.ParseIP(c.BindAddress); !ip.IsLoopback() && u.progressFD == 0 {
-		printf(g.err, "WARNING: the landscape listens on %s: its API server can be reached from other machines.\n", c.BindAddress)
+		printf(g.err, "WARNING: the landscape listens on %s: its API server can be reached from other machines.\n",
+			c.BindAddress)
 	}
 	if err := statedir.Prepare(c.Dir); err != nil {
 		return err

@@ -1,5 +1,5 @@
-// Package kubeconfig reads kubeconfigs that come from a cluster: whoever may write them there chooses what the programs that use
-// them do on this machine. It imports nothing of the project.
+// Package kubeconfig reads kubeconfigs that come from a cluster: whoever may write them there chooses what the
+// programs that use them do on this machine. It imports nothing of the project.
 package kubeconfig
 
 import (
@@ -14,9 +14,10 @@ import (
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 )
 
-// Load reads a kubeconfig of which clusters have an address, a server name and a CA, and users a client certificate with its key,
-// a token, or a name and a password. It refuses one with more: programs that clients run, files that they read, proxies. The
-// error has nothing of the kubeconfig but the names of its entries, because that has credentials.
+// Load reads a kubeconfig of which clusters have an address, a server name and a CA, and users a client certificate
+// with its key, a token, or a name and a password. It refuses one with more: programs that clients run, files that
+// they read, proxies. The error has nothing of the kubeconfig but the names of its entries, because that has
+// credentials.
 func Load(data []byte) (*clientcmdapi.Config, error) {
 	config, err := clientcmd.Load(data)
 	if err != nil {
@@ -24,8 +25,9 @@ func Load(data []byte) (*clientcmdapi.Config, error) {
 	}
 	for _, name := range slices.Sorted(maps.Keys(config.Clusters)) {
 		c := config.Clusters[name]
-		plain := &clientcmdapi.Cluster{Server: c.Server, TLSServerName: c.TLSServerName, CertificateAuthorityData: c.CertificateAuthorityData,
-			InsecureSkipTLSVerify: c.InsecureSkipTLSVerify, DisableCompression: c.DisableCompression, Extensions: c.Extensions}
+		plain := &clientcmdapi.Cluster{Server: c.Server, TLSServerName: c.TLSServerName,
+			CertificateAuthorityData: c.CertificateAuthorityData, InsecureSkipTLSVerify: c.InsecureSkipTLSVerify,
+			DisableCompression: c.DisableCompression, Extensions: c.Extensions}
 		if !reflect.DeepEqual(c, plain) {
 			return nil, fmt.Errorf("its cluster %q has more than server, tls-server-name, certificate-authority-data and "+
 				"insecure-skip-tls-verify: files and proxies of this machine are not used for it", name)
@@ -33,11 +35,11 @@ func Load(data []byte) (*clientcmdapi.Config, error) {
 	}
 	for _, name := range slices.Sorted(maps.Keys(config.AuthInfos)) {
 		u := config.AuthInfos[name]
-		plain := &clientcmdapi.AuthInfo{ClientCertificateData: u.ClientCertificateData, ClientKeyData: u.ClientKeyData, Token: u.Token,
-			Username: u.Username, Password: u.Password, Extensions: u.Extensions}
+		plain := &clientcmdapi.AuthInfo{ClientCertificateData: u.ClientCertificateData, ClientKeyData: u.ClientKeyData,
+			Token: u.Token, Username: u.Username, Password: u.Password, Extensions: u.Extensions}
 		if !reflect.DeepEqual(u, plain) {
-			return nil, fmt.Errorf("its user %q has more than client-certificate-data, client-key-data, token, username and password: "+
-				"programs and files of this machine are not used for it", name)
+			return nil, fmt.Errorf("its user %q has more than client-certificate-data, client-key-data, token, username and "+
+				"password: programs and files of this machine are not used for it", name)
 		}
 	}
 	return config, nil

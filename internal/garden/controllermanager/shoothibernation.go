@@ -122,8 +122,8 @@ func (r *ShootHibernation) set(ctx context.Context, shoot *corev1beta1.Shoot, hi
 	return nil
 }
 
-// dueSchedule returns the schedule with the latest scheduled time after from and not after to. Of two with the same time, the
-// first counts.
+// dueSchedule returns the schedule with the latest scheduled time after from and not after to. Of two with the same
+// time, the first counts.
 func dueSchedule(all []schedule.Hibernation, from, to time.Time) (due schedule.Hibernation, found bool) {
 	var latest time.Time
 	for _, s := range all {

@@ -52,7 +52,8 @@ type container struct {
 }
 
 // newContainer returns a container that continues from its status in the API: one that has ended is not restarted.
-func (p *Pod) newContainer(spec *corev1.Container, before []corev1.ContainerStatus, kind podutil.ContainerType) *container {
+func (p *Pod) newContainer(spec *corev1.Container, before []corev1.ContainerStatus,
+	kind podutil.ContainerType) *container {
 	c := &container{pod: p, spec: spec, kind: kind, changed: make(chan struct{}, 1)}
 	c.image, _ = p.runner.cfg.Images.Lookup(spec.Image)
 	c.status = corev1.ContainerStatus{Name: spec.Name, Image: spec.Image, Started: ptr.To(false), AllocatedResources: spec.Resources.Requests}
@@ -148,8 +149,8 @@ func (c *container) change(change func()) {
 	change()
 	running := c.status.State.Running != nil
 	c.status.Started = ptr.To(running && c.started)
-	c.status.Ready = running && c.started && c.ready && !c.isEphemeral() || c.isInit() && !c.isSidecar() && c.status.State.Terminated != nil &&
-		c.status.State.Terminated.ExitCode == 0
+	c.status.Ready = running && c.started && c.ready && !c.isEphemeral() ||
+		c.isInit() && !c.isSidecar() && c.status.State.Terminated != nil && c.status.State.Terminated.ExitCode == 0
 	c.pod.mu.Unlock()
 	select {
 	case c.changed <- struct{}{}:

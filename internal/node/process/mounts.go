@@ -15,15 +15,15 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// mount is a mount path in the container, and what is mounted there: the folder of the volume, or of a part of it, on this
-// machine, or the file for the termination message.
+// mount is a mount path in the container, and what is mounted there: the folder of the volume, or of a part of it,
+// on this machine, or the file for the termination message.
 type mount struct{ in, folder string }
 
 // mounts are the mounts of a container, the longest paths first.
 type mounts []mount
 
-// mounts returns the mounts of the container, and that of the file for its termination message. It checks the sub-paths, and
-// creates those that are missing.
+// mounts returns the mounts of the container, and that of the file for its termination message. It checks the
+// sub-paths, and creates those that are missing.
 func (c *container) mounts() (mounts, error) { return c.findMounts(checkSubPath) }
 
 func (c *container) findMounts(check func(volume, subPath string) error) (mounts, error) {

@@ -77,7 +77,8 @@ func (r *Runner) NewPod(cfg PodConfig, pod *corev1.Pod) *Pod {
 	}
 	p.ctx, p.cancel = context.WithCancel(r.ctx)
 	for i := range pod.Spec.InitContainers {
-		p.init = append(p.init, p.newContainer(&p.pod.Spec.InitContainers[i], pod.Status.InitContainerStatuses, podutil.InitContainers))
+		c := p.newContainer(&p.pod.Spec.InitContainers[i], pod.Status.InitContainerStatuses, podutil.InitContainers)
+		p.init = append(p.init, c)
 	}
 	for i := range pod.Spec.Containers {
 		p.main = append(p.main, p.newContainer(&p.pod.Spec.Containers[i], pod.Status.ContainerStatuses, podutil.Containers))
@@ -97,7 +98,8 @@ func (p *Pod) UID() string { return string(p.latest().UID) }
 func (p *Pod) addEphemeral() {
 	for i := range p.pod.Spec.EphemeralContainers {
 		spec := (*corev1.Container)(&p.pod.Spec.EphemeralContainers[i].EphemeralContainerCommon)
-		if !isFolder(spec.Name) || slices.ContainsFunc(p.ephemeral, func(c *container) bool { return c.spec.Name == spec.Name }) {
+		known := slices.ContainsFunc(p.ephemeral, func(c *container) bool { return c.spec.Name == spec.Name })
+		if known || !isFolder(spec.Name) {
 			continue
 		}
 		c := p.newContainer(spec, p.pod.Status.EphemeralContainerStatuses, podutil.EphemeralContainers)

@@ -87,8 +87,8 @@ func (r *Runner) Close() error {
 	return nil
 }
 
-// HasMappedImage reports whether one of a Pod's images is mapped to a program. A Pod with names that cannot be those of folders
-// is none that an API server of Kubernetes accepts, and is never run.
+// HasMappedImage reports whether one of a Pod's images is mapped to a program. A Pod with names that cannot be
+// those of folders is none that an API server of Kubernetes accepts, and is never run.
 func (r *Runner) HasMappedImage(pod *corev1.Pod) bool {
 	names := []string{string(pod.UID)}
 	for _, c := range slices.Concat(pod.Spec.InitContainers, pod.Spec.Containers) {

@@ -45,11 +45,11 @@ func (c *container) createMessageFile() error {
 // failed and the Pod says so.
 func (c *container) terminationMessage(attempt, code int32) string {
 	message, err := c.readMessageFile()
+	fromLog := c.spec.TerminationMessagePolicy == corev1.TerminationMessageFallbackToLogsOnError && code != 0
 	switch {
 	case err != nil:
 		message = []byte("reading the termination message: " + err.Error())
-	case len(message) > 0 || code == 0 || c.spec.TerminationMessagePolicy != corev1.TerminationMessageFallbackToLogsOnError:
-	default:
+	case len(message) == 0 && fromLog:
 		message = c.endOfLog(attempt)
 	}
 	return string(c.limitMessage(message))
@@ -59,8 +59,8 @@ func (c *container) limitMessage(message []byte) []byte {
 	return message[:min(len(message), maxMessagesOfPod/len(c.pod.containers()))]
 }
 
-// readMessageFile reads the end of the message file. The process may have replaced it: what is no regular file, or leads
-// out of the container's folder, is not read.
+// readMessageFile reads the end of the message file. The process may have replaced it: what is no regular file, or
+// leads out of the container's folder, is not read.
 func (c *container) readMessageFile() ([]byte, error) {
 	home, err := os.OpenRoot(c.homeDir())
 	if err != nil {

@@ -24,10 +24,10 @@ type Options struct {
 	LoopbackRegistry bool
 }
 
-// Open reads and checks the package of a reference. A reference to a registry is HOST/NAME:TAG or HOST/NAME@DIGEST; the
-// registry is accessed anonymously, and with TLS unless it has a loopback address. A reference file://NAME is relative to
-// Options.Folder and leads to a folder with .registry, an OCI image layout, or the archive of an image; :TAG or @DIGEST
-// selects one of several images.
+// Open reads and checks the package of a reference. A reference to a registry is HOST/NAME:TAG or HOST/NAME@DIGEST;
+// the registry is accessed anonymously, and with TLS unless it has a loopback address. A reference file://NAME is
+// relative to Options.Folder and leads to a folder with .registry, an OCI image layout, or the archive of an image;
+// :TAG or @DIGEST selects one of several images.
 func Open(ctx context.Context, reference string, options Options) (*Package, error) {
 	p, err := open(ctx, reference, options)
 	if err != nil {

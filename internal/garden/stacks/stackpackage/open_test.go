@@ -195,11 +195,12 @@ func TestOpenVerifiesDigests(t *testing.T) {
 	}
 	image := newImage(t, archive)
 	name := "/stack@" + image.Manifest.Digest.String()
-	_, err = Open(t.Context(), sent(image, "/blobs/"+digest.FromBytes(layer).String(), altered.Blobs[digest.FromBytes(layer)])+name, Options{LoopbackRegistry: true})
+	local := Options{LoopbackRegistry: true}
+	_, err = Open(t.Context(), sent(image, "/blobs/"+digest.FromBytes(layer).String(), altered.Blobs[digest.FromBytes(layer)])+name, local)
 	wantError(t, err, "does not match its digest")
 
 	other := newImage(t, packageArchive(t, valid(map[string]string{"icon.svg": "other"})))
-	_, err = Open(t.Context(), sent(image, "/manifests/"+image.Manifest.Digest.String(), other.Blobs[other.Manifest.Digest])+name, Options{LoopbackRegistry: true})
+	_, err = Open(t.Context(), sent(image, "/manifests/"+image.Manifest.Digest.String(), other.Blobs[other.Manifest.Digest])+name, local)
 	wantError(t, err, "does not match its digest")
 }
 

@@ -49,8 +49,8 @@ func pull(ctx context.Context, reference string, loopback bool) (Files, string, 
 	return readImage(ctx, repository, image)
 }
 
-// boundedTransport limits the bytes that a registry sends, and accesses loopback addresses, without TLS as well, only if the
-// registry has one: a name or a redirect does not lead there.
+// boundedTransport limits the bytes that a registry sends, and accesses loopback addresses, without TLS as well,
+// only if the registry has one: a name or a redirect does not lead there.
 type boundedTransport struct {
 	next *http.Transport
 	// plain is set if the registry has a loopback address.
@@ -69,8 +69,8 @@ func newBoundedTransport(registry string) *boundedTransport {
 	return t
 }
 
-// remote connects to an address that is not a loopback address, whatever name it has. A proxy of the user's environment may
-// have one: it resolves names itself.
+// remote connects to an address that is not a loopback address, whatever name it has. A proxy of the user's
+// environment may have one: it resolves names itself.
 func remote(ctx context.Context, network, address string) (net.Conn, error) {
 	dialer := &net.Dialer{Timeout: dialTimeout}
 	if !isProxy(address) {

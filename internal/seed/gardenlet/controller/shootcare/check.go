@@ -185,7 +185,8 @@ func sleeping(shoot *corev1beta1.Shoot, now time.Time) (found findings) {
 			conditions.Condition{Type: kind, Status: corev1beta1.ConditionTrue, Reason: "ConstraintNotChecked", Message: message})
 	}
 	if wrong := rotationProblem(shoot, now); wrong != nil {
-		found.constraints = append(found.constraints, constraint(corev1beta1.ShootAutomaticCredentialsRotationPossible, wrong))
+		found.constraints = append(found.constraints,
+			constraint(corev1beta1.ShootAutomaticCredentialsRotationPossible, wrong))
 	}
 	return found
 }

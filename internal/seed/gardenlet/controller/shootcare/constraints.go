@@ -140,8 +140,10 @@ func (c *care) ignored() *problem {
 		"Some ManagedResources are annotated with "+resourcesv1alpha1.Ignore+"=true, so nothing is done for them: ", names)
 }
 
-// machineDeployments are read as they are: the types of the API module do not have the field that counts preserved machines.
-var machineDeployments = schema.GroupVersionKind{Group: "machine.sapcloud.io", Version: "v1alpha1", Kind: "MachineDeploymentList"}
+// machineDeployments are read as they are: the types of the API module do not have the field that counts preserved
+// machines.
+var machineDeployments = schema.GroupVersionKind{
+	Group: "machine.sapcloud.io", Version: "v1alpha1", Kind: "MachineDeploymentList"}
 
 // preserved reports machines that have failed and are preserved for debugging.
 func (c *care) preserved(ctx context.Context) (*problem, error) {

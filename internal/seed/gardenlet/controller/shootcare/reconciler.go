@@ -111,8 +111,8 @@ func stage(shoot *corev1beta1.Shoot) string {
 	return string(last.Type) + " " + string(last.State)
 }
 
-// Reconcile checks one Shoot, writes what has changed, and requeues the Shoot for the next period. A hibernated Shoot is not
-// requeued, unless a rotation may become due: an event triggers the next check when it wakes up.
+// Reconcile checks one Shoot, writes what has changed, and requeues the Shoot for the next period. A hibernated
+// Shoot is not requeued, unless a rotation may become due: an event triggers the next check when it wakes up.
 func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	shoot := &corev1beta1.Shoot{}
 	if err := r.GardenClient.Get(ctx, request.NamespacedName, shoot); err != nil {

@@ -80,7 +80,8 @@ func newWorld(t *testing.T) *world {
 		WithObjects(deployment(spec.APIServer), deployment(spec.ControllerManager),
 			&extensionsv1alpha1.Worker{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "s"}}).Build()
 	w.Reconciler = &Reconciler{
-		Base:   controllerutils.Base{GardenClient: garden, GardenReader: garden, SeedClient: w.seed, SeedReader: w.seed, Clock: clock, SeedName: "seed"},
+		Base: controllerutils.Base{GardenClient: garden, GardenReader: garden, SeedClient: w.seed, SeedReader: w.seed, Clock: clock,
+			SeedName: "seed"},
 		Shoots: &Cache{Seed: w.seed, Clock: clock}, SyncPeriod: syncPeriod,
 		Thresholds: map[corev1beta1.ConditionType]time.Duration{corev1beta1.ShootAPIServerAvailable: threshold,
 			corev1beta1.ShootEveryNodeReady: threshold},

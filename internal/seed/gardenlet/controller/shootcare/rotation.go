@@ -23,28 +23,31 @@ func keyRotation(shoot *corev1beta1.Shoot) *corev1beta1.MaintenanceRotationConfi
 	return m.AutoRotation.Credentials.ETCDEncryptionKey
 }
 
-// rotationProblem reports a rotation of the etcd encryption key that is due and cannot begin in the next maintenance time
-// window, because the Shoot is hibernated then.
+// rotationProblem reports a rotation of the etcd encryption key that is due and cannot begin in the next
+// maintenance time window, because the Shoot is hibernated then.
 func rotationProblem(shoot *corev1beta1.Shoot, now time.Time) *problem {
 	done := corev1beta1.ETCDEncryptionKeyRotation{}
 	if c := shoot.Status.Credentials; c != nil && c.Rotation != nil && c.Rotation.ETCDEncryptionKey != nil {
 		done = *c.Rotation.ETCDEncryptionKey
 	}
-	if !schedule.IsRotationDue(shoot, keyRotation(shoot), done.LastCompletionTime, now) || !sleepsInNextWindow(shoot, now) {
+	due := schedule.IsRotationDue(shoot, keyRotation(shoot), done.LastCompletionTime, now)
+	if !due || !sleepsInNextWindow(shoot, now) {
 		return nil
 	}
 	return &problem{reason: "MaintenanceWindowDuringHibernation",
 		message: "The etcd encryption key is due for its automatic rotation, but the Shoot is hibernated during its next " +
-			"maintenance time window. Change spec.maintenance.timeWindow or spec.hibernation.schedules, so that it is awake then."}
+			"maintenance time window. Change spec.maintenance.timeWindow or spec.hibernation.schedules, so that it is " +
+			"awake then."}
 }
 
-// sleepsInNextWindow reports whether the Shoot may be hibernated at some time in its next maintenance time window. As in
-// Gardener, only the next hibernation and the next wake-up count, and a window that is open does not.
+// sleepsInNextWindow reports whether the Shoot may be hibernated at some time in its next maintenance time window.
+// As in Gardener, only the next hibernation and the next wake-up count, and a window that is open does not.
 func sleepsInNextWindow(shoot *corev1beta1.Shoot, now time.Time) bool {
-	if shoot.Spec.Maintenance == nil || shoot.Spec.Maintenance.TimeWindow == nil {
+	m := shoot.Spec.Maintenance
+	if m == nil || m.TimeWindow == nil {
 		return false
 	}
-	window, err := timewindow.ParseMaintenanceTimeWindow(shoot.Spec.Maintenance.TimeWindow.Begin, shoot.Spec.Maintenance.TimeWindow.End)
+	window, err := timewindow.ParseMaintenanceTimeWindow(m.TimeWindow.Begin, m.TimeWindow.End)
 	if err != nil {
 		return false
 	}

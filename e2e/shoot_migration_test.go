@@ -106,7 +106,8 @@ func (s *shoot) isRefusedTo(t *testing.T, seed string) {
 	config, _ := gardenletConfig(t, s.l.seeds[seed])
 	gardenlet := clientOf(t, config).CoreV1().RESTClient()
 	const gardener, core = "/apis/core.gardener.cloud/v1beta1/namespaces/" + shootNamespace, "/api/v1/namespaces/" + shootNamespace
-	for _, path := range []string{gardener + "/shoots/" + s.name, gardener + "/shootstates/" + s.name, gardener + "/internalsecrets/" + s.name + ".ca-client",
+	for _, path := range []string{gardener + "/shoots/" + s.name, gardener + "/shootstates/" + s.name,
+		gardener + "/internalsecrets/" + s.name + ".ca-client",
 		core + "/secrets/" + s.name + ".ssh-keypair", core + "/configmaps/" + s.name + ".ca-cluster", core + "/secrets/sample"} {
 		eventually(t, waitTimeout, func(context.Context) error { // the graph has the move a moment later
 			if err := gardenlet.Get().AbsPath(path).Do(t.Context()).Error(); !apierrors.IsForbidden(err) {

@@ -1,5 +1,5 @@
-// Command gardenerroles prints the roles and bindings of Gardener's own garden, with which a test compares those of this one. It is
-// in this module because the module of the product does not have Gardener.
+// Command gardenerroles prints the roles and bindings of Gardener's own garden, with which a test compares those of
+// this one. It is in this module because the module of the product does not have Gardener.
 //
 //	go run ./gardenerroles > ../internal/garden/defaultobjects/testdata/gardener-roles.yaml
 package main

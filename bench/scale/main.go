@@ -73,13 +73,16 @@ func fill(ctx context.Context, what string, count, part int, create func(context
 	first := 0.0
 	for done := 0; done < count; done += part {
 		begin, next := time.Now(), min(part, count-done)
-		if err := harness.InParallel(ctx, harness.AtOnce, next, func(ctx context.Context, i int) error { return create(ctx, done+i) }); err != nil {
+		if err := harness.InParallel(ctx, harness.AtOnce, next, func(ctx context.Context, i int) error {
+			return create(ctx, done+i)
+		}); err != nil {
 			return err
 		}
 		took := time.Since(begin)
 		rate := float64(next) / took.Seconds()
 		first = cmp.Or(first, rate)
-		harness.Row(fmt.Sprintf("%s, up to %d", what, done+next), harness.MS(took), fmt.Sprintf("  %.0f/s", rate), harness.Ratio(rate, first))
+		harness.Row(fmt.Sprintf("%s, up to %d", what, done+next), harness.MS(took), fmt.Sprintf("  %.0f/s", rate),
+			harness.Ratio(rate, first))
 	}
 	return nil
 }

@@ -36,8 +36,9 @@ func TestShootDomains(t *testing.T) {
 		domain := name + ".domains.test"
 		must(t, create(name+"-dry", domain, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}}))
 		must(t, create(name, domain, created))
-		for other, says := range map[string]string{domain: "Duplicate value", "x." + domain: "must not contain", "y.x." + domain: "must not contain",
-			"domains.test": "must not contain"} {
+		for other, says := range map[string]string{domain: "Duplicate value", "x." + domain: "must not contain",
+			"y.x." + domain: "must not contain",
+			"domains.test":  "must not contain"} {
 			if err := create(name+"-x", other, created); !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), says) {
 				t.Fatalf("the domain %s beside %s: %v", other, domain, err)
 			}

@@ -74,7 +74,8 @@ func TestControllerThatExits(t *testing.T) {
 	t.Parallel()
 	shared.namespace(t, "exits")
 	folder := filepath.Join(t.TempDir(), "package")
-	bucketStack("exits.example.org", "Namespaced", "0.1").replace(t, "install.yaml", "example.org/buckets", "example.org/exits").writeTo(t, folder)
+	bucketStack("exits.example.org", "Namespaced", "0.1").replace(t, "install.yaml", "example.org/buckets", "example.org/exits").writeTo(t,
+		folder)
 	shared.runs(t, "example.org/exits:0.1", "sleep 0.3\nexit 3\n")
 	r := suite.Gardenlite(t, shared.dir, "stack", "install", folder, "-n", "exits", "--timeout", "5s")
 	for _, says := range []string{"not within 5s (--timeout)", "is not ready: ", "Pod bucket-controller-"} {

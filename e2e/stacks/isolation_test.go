@@ -230,7 +230,8 @@ func TestRolesForInstalls(t *testing.T) {
 	shared.namespace(t, "roles")
 	suite.Command(t, "", suite.Kubectl, "apply", "-f", filepath.Join(suite.Root, "manifests", "stacks", "roles.yaml")).OK(t)
 	_, err := shared.kube.RbacV1().RoleBindings("roles").Create(t.Context(), &rbacv1.RoleBinding{
-		ObjectMeta: metav1.ObjectMeta{Name: "admins"}, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "stack-admin"},
+		ObjectMeta: metav1.ObjectMeta{Name: "admins"}, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole",
+			Name: "stack-admin"},
 		Subjects: []rbacv1.Subject{{Kind: "User", APIGroup: rbacv1.GroupName, Name: "alice"}},
 	}, created)
 	must(t, err)

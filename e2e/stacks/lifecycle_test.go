@@ -323,7 +323,8 @@ func TestUninstallIsTakenBack(t *testing.T) {
 		before[p] = object.GetUID()
 	}
 	r := suite.Gardenlite(t, shared.dir, "stack", "uninstall", "buckets", "-n", name)
-	for _, says := range []string{"there are instances", "its uninstallation is pending", "gardenlite stack install with the same package takes it back"} {
+	for _, says := range []string{"there are instances", "its uninstallation is pending",
+		"gardenlite stack install with the same package takes it back"} {
 		if r.Code == 0 || !strings.Contains(r.Stderr, says) {
 			t.Errorf("exit status %d, errors %q; it should say %q", r.Code, r.Stderr, says)
 		}

@@ -34,7 +34,8 @@ time.
 
 With --kubeconfig it tries a garden elsewhere, such as a Gardener, and creates nothing there; attacks that need
 a seed of their own are skipped. The user of the kubeconfig has to be allowed to read Seeds, Shoots,
-BackupBuckets and BackupEntries, and to impersonate users and groups; roles and bindings are skipped without the right to list them.
+BackupBuckets and BackupEntries, and to impersonate users and groups; roles and bindings are skipped without
+the right to list them.
 
 The exit status is 0 if all that was tried is refused, and 1 if an attack is open or undecided, or the check
 failed (then standard output is empty); 2 for wrong usage, 3 if the landscape does not run.`,

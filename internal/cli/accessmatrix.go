@@ -27,7 +27,7 @@ func newAccessMatrix(g *globals) *cobra.Command {
   free    SeedAuthorizer allows it at once
   graph   SeedAuthorizer allows it for the objects from which the graph has a path to the seed; OBJECTS says how many there are
   within  SeedAuthorizer allows it in the namespaces from which the graph has a path to the seed
-  select  SeedAuthorizer allows it with the selector for the seed that OBJECTS says, and for single objects as with graph
+  select  SeedAuthorizer allows it with the selector for the seed that OBJECTS says, and for one object as with graph
   -       not allowed
 
 Where OBJECTS says names, the row is for these only. For a stack, resources in namespaces are those of its own namespace; what

@@ -63,7 +63,8 @@ func runGardenlet(ctx context.Context, g *globals, c seedhost.GardenletConfig) e
 	if err := seedhost.RunGardenlet(ctx, c); err != nil {
 		return err
 	}
-	printLine(g.err, "Stopped. The garden will find that the gardenlet of its seed is gone: \"gardenlite gardenlet\" goes on "+
-		"where it was.")
+	printLine(g.err,
+		"Stopped. The garden will find that the gardenlet of its seed is gone: \"gardenlite gardenlet\" goes on "+
+			"where it was.")
 	return nil
 }

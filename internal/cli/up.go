@@ -29,8 +29,8 @@ import (
 // The flag of commands that run an admission controller.
 const (
 	readsFlag  = "seed-authorizer-reads"
-	readsUsage = "what gardenlets and extensions may read of Bastions, ControllerInstallations, Gardenlets, ManagedSeeds, Seeds and Shoots: " +
-		"seed (those of their seed, as in Gardener) or all"
+	readsUsage = "what gardenlets and extensions may read of Bastions, ControllerInstallations, Gardenlets, " +
+		"ManagedSeeds, Seeds and Shoots: seed (those of their seed, as in Gardener) or all"
 	resourceAdmissionFlag  = "resource-admission-configuration"
 	resourceAdmissionUsage = "file with limits of the sizes and numbers of resources, as resourceAdmissionConfiguration of Gardener's " +
 		"admission controller"
@@ -97,7 +97,8 @@ func (u *upFlags) differences(running statedir.Run) (all []string) {
 
 func addReadsFlag(cmd *cobra.Command, reads *server.Reads) {
 	cmd.Flags().StringVar((*string)(reads), readsFlag, string(server.DefaultReads), readsUsage)
-	_ = cmd.RegisterFlagCompletionFunc(readsFlag, cobra.FixedCompletions([]string{"seed", "all"}, cobra.ShellCompDirectiveNoFileComp))
+	_ = cmd.RegisterFlagCompletionFunc(readsFlag, cobra.FixedCompletions([]string{"seed", "all"},
+		cobra.ShellCompDirectiveNoFileComp))
 }
 
 func newUp(g *globals) *cobra.Command {

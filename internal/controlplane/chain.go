@@ -168,7 +168,8 @@ func newChainConfig(s *Server, opts options.CompletedOptions) (*chainConfig, err
 	if c.kube, err = newKubeConfig(opts, common, s.cfg.Services, s.servesPod()); err != nil {
 		return nil, fmt.Errorf("configuring the API server: %w", err)
 	}
-	wrapped := webhook.NewDefaultAuthenticationInfoResolverWrapper(c.kube.ControlPlane.ProxyTransport, c.generic.EgressSelector,
+	wrapped := webhook.NewDefaultAuthenticationInfoResolverWrapper(c.kube.ControlPlane.ProxyTransport,
+		c.generic.EgressSelector,
 		c.generic.LoopbackClientConfig, c.generic.TracerProvider)
 	authInfo := func(delegate webhook.AuthenticationInfoResolver) webhook.AuthenticationInfoResolver {
 		return discreet(wrapped(delegate))

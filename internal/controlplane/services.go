@@ -50,7 +50,8 @@ func newServices(c *genericapiserver.Config, shared informers.SharedInformerFact
 		return nil, fmt.Errorf("making the client that reads endpoints: %w", err)
 	}
 	fallback := aggregatorapiserver.NewClusterIPServiceResolver(shared.Core().V1().Services().Lister())
-	return &services{local, client, servesPod, aggregatorapiserver.NewLoopbackServiceResolver(fallback, loopback), loopback.Host}, nil
+	return &services{local, client, servesPod, aggregatorapiserver.NewLoopbackServiceResolver(fallback, loopback),
+		loopback.Host}, nil
 }
 
 func (s *services) ResolveEndpoint(namespace, name string, port int32) (*url.URL, error) {
@@ -82,7 +83,8 @@ func (s *services) ResolveEndpoint(namespace, name string, port int32) (*url.URL
 }
 
 // endpoint returns the address of a Pod behind the Service that is ready and is a process of this machine.
-func (s *services) endpoint(service *corev1.Service, all []discoveryv1.EndpointSlice, port int32) (netip.AddrPort, bool) {
+func (s *services) endpoint(service *corev1.Service, all []discoveryv1.EndpointSlice, port int32) (netip.AddrPort,
+	bool) {
 	name, found := "", false
 	for _, p := range service.Spec.Ports {
 		if p.Port == port {
@@ -108,9 +110,9 @@ func (s *services) endpoint(service *corev1.Service, all []discoveryv1.EndpointS
 	return netip.AddrPort{}, false
 }
 
-// dial is the only way from the API server to Pods, Services and aggregated APIs. It connects to processes of the cluster's own
-// Pods, which are at the loopback address, to the Services that this process serves, and to the API server itself: nothing else
-// of this machine or its network is reachable through an API server.
+// dial is the only way from the API server to Pods, Services and aggregated APIs. It connects to processes of the
+// cluster's own Pods, which are at the loopback address, to the Services that this process serves, and to the API
+// server itself: nothing else of this machine or its network is reachable through an API server.
 func (s *services) dial(ctx context.Context, network, address string) (net.Conn, error) {
 	isLocal := address == s.itself
 	for _, at := range s.local {
@@ -126,8 +128,8 @@ func (s *services) dial(ctx context.Context, network, address string) (net.Conn,
 	return (&net.Dialer{}).DialContext(ctx, network, net.JoinHostPort("127.0.0.1", strconv.Itoa(int(at.Port()))))
 }
 
-// discreet wraps the clients of webhooks. Errors contain nothing of an answer that is no JSON object with code 200: the address
-// of a webhook may be that of any server that this machine reaches.
+// discreet wraps the clients of webhooks. Errors contain nothing of an answer that is no JSON object with code 200: the
+// address of a webhook may be that of any server that this machine reaches.
 func discreet(delegate webhook.AuthenticationInfoResolver) webhook.AuthenticationInfoResolver {
 	wrap := func(config *rest.Config, err error) (*rest.Config, error) {
 		if err != nil {

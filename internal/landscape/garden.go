@@ -149,8 +149,9 @@ func (l *Landscape) startAdmission(ctx context.Context) error {
 	stop, err := l.supervisor.Start(admissionController, func() (supervisor.Runner, error) {
 		install, cancel := context.WithTimeout(context.WithoutCancel(ctx), l.cfg.ReadyTimeout)
 		defer cancel()
-		c, err := l.admission.New(install, server.Config{REST: config, Limits: l.cfg.limits, Reads: l.cfg.Reads, Clock: l.cfg.Clock,
-			Log: klog.Background().WithName(admissionController)}, l.garden.AdminConfig(), apiserver.PKI())
+		c, err := l.admission.New(install, server.Config{REST: config, Limits: l.cfg.limits, Reads: l.cfg.Reads,
+			Clock: l.cfg.Clock,
+			Log:   klog.Background().WithName(admissionController)}, l.garden.AdminConfig(), apiserver.PKI())
 		if err != nil {
 			return nil, err
 		}

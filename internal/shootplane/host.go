@@ -104,9 +104,10 @@ func (h *Host) dataDir(id string) string { return filepath.Join(h.cfg.Dir, "data
 func (h *Host) pkiDir(id string) string  { return filepath.Join(h.cfg.Dir, "pki", "shoots", id) }
 
 // Apply sets the desired state of a seed's control plane, and returns at once. It calls read if the Host does not have
-// the files of that state. It returns ErrOwnedByOtherSeed while the control plane still runs in another seed, and ErrForeign if
-// the Shoot is not on the seed.
-func (h *Host) Apply(ctx context.Context, id, owner string, desired DesiredState, read func() (map[string][]byte, error)) (Status, error) {
+// the files of that state. It returns ErrOwnedByOtherSeed while the control plane still runs in another seed, and
+// ErrForeign if the Shoot is not on the seed.
+func (h *Host) Apply(ctx context.Context, id, owner string, desired DesiredState, read func() (map[string][]byte,
+	error)) (Status, error) {
 	p, err := h.claim(ctx, id, owner)
 	if err != nil {
 		return Status{}, err
@@ -240,7 +241,8 @@ func (h *Host) existing(id, owner string) (*plane, error) {
 // ownerFile is the name of the file with the owner of the data beside it.
 const ownerFile = "owner.json"
 
-// own makes a seed the owner of a control plane's data, if it may be. It deletes the data of an earlier Shoot of the same name.
+// own makes a seed the owner of a control plane's data, if it may be. It deletes the data of an earlier Shoot of the
+// same name.
 func (h *Host) own(ctx context.Context, id, seed string) error {
 	file := filepath.Join(h.dataDir(id), ownerFile)
 	var before shootowner.Owner

@@ -69,8 +69,8 @@ func WithImage(reference, program string, args ...string) Option {
 	}
 }
 
-// WithAllReads lets gardenlets and extensions read all Bastions, ControllerInstallations, Gardenlets, ManagedSeeds, Seeds
-// and Shoots. By default they read those of their seed, as in Gardener.
+// WithAllReads lets gardenlets and extensions read all Bastions, ControllerInstallations, Gardenlets, ManagedSeeds,
+// Seeds and Shoots. By default they read those of their seed, as in Gardener.
 func WithAllReads() Option { return func(o *options) { o.Reads = landscape.ReadsAll } }
 
 // WithReadyTimeout sets how long the start may take; the default is two minutes.

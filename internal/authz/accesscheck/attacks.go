@@ -38,7 +38,8 @@ var (
 		"needs the BackupBucket of the seed that is attacked"}
 	victimBackup = need{func(w *world) bool { return w.backup.name != "" },
 		"needs a Secret with backup credentials of the seed that is attacked"}
-	readsOfSeed = need{func(w *world) bool { return !w.allReads }, "gardenlets and extensions may read these objects of all seeds here"}
+	readsOfSeed = need{func(w *world) bool { return !w.allReads },
+		"gardenlets and extensions may read these objects of all seeds here"}
 	managedSeed = need{func(*world) bool { return false },
 		"needs a ManagedSeed that shares credentials with another seed"}
 )
@@ -69,7 +70,8 @@ func needs(all ...need) []need { return all }
 // catalogue returns the attacks in the order in which they are tried. The last one deletes the throwaway seed.
 func catalogue() []attack {
 	var all []attack
-	for _, group := range [][]attack{basics, reads(), backups, references, identities, permissions, answers, deletions, tokens} {
+	for _, group := range [][]attack{basics, reads(), backups, references, identities, permissions, answers, deletions,
+		tokens} {
 		all = append(all, group...)
 	}
 	return all
@@ -114,7 +116,8 @@ var basics = []attack{
 func reads() (all []attack) {
 	for _, as := range []As{Gardenlet, Extension} {
 		add := func(name string, request func(*world) *request, besides ...need) {
-			all = append(all, attack{kind: 13, name: name, as: as, says: noOpinion, needs: append(besides, readsOfSeed), request: request})
+			all = append(all, attack{kind: 13, name: name, as: as, says: noOpinion, needs: append(besides, readsOfSeed),
+				request: request})
 		}
 		add("read another seed's Shoot", func(w *world) *request {
 			return get(core + "/namespaces/" + w.shoot.namespace + "/shoots/" + w.shoot.name)

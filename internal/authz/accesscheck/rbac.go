@@ -21,8 +21,8 @@ const (
 	shownPermissions = 5
 )
 
-// permissions are the attempts to find what RBAC gives to groups of attackers: SeedAuthorizer is asked only about what RBAC does
-// not allow.
+// permissions are the attempts to find what RBAC gives to groups of attackers: SeedAuthorizer is asked only about what
+// RBAC does not allow.
 var permissions = []attack{
 	{kind: 14, name: "have permissions by RBAC beyond the rules", as: Gardenlet, try: rbacOf(Gardenlet)},
 	{kind: 14, name: "have permissions by RBAC beyond the rules", as: Extension, try: rbacOf(Extension)},
@@ -39,7 +39,8 @@ func isOf(as As, subject rbacv1.Subject) bool {
 		return subject.Name == user.AllAuthenticated || subject.Name == user.AllUnauthenticated ||
 			as == Gardenlet && subject.Name == constants.SeedsGroup ||
 			accounts && subject.Name == serviceaccount.AllServiceAccountsGroup ||
-			as == Extension && strings.HasPrefix(subject.Name, serviceaccount.ServiceAccountGroupPrefix+seedidentity.NamespacePrefix)
+			as == Extension && strings.HasPrefix(subject.Name,
+				serviceaccount.ServiceAccountGroupPrefix+seedidentity.NamespacePrefix)
 	}
 	return false
 }
@@ -64,7 +65,8 @@ var ofAllUsers = []permission{
 	{group: "apiextensions.k8s.io", resource: "customresourcedefinitions", verbs: "get list watch"},
 	{group: "certificates.k8s.io", resource: "clustertrustbundles", verbs: "get list watch"},
 	{resource: "configmaps", verbs: "get list watch", namespace: "kube-system", of: "cluster-identity"},
-	{resource: "configmaps", verbs: "get list watch", namespace: "gardener-system-public", of: "gardener-info kube-root-ca.crt"},
+	{resource: "configmaps", verbs: "get list watch", namespace: "gardener-system-public",
+		of: "gardener-info kube-root-ca.crt"},
 }
 
 func (p permission) covers(group, resource, verb, namespace string, names []string) bool {

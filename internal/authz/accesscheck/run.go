@@ -141,7 +141,8 @@ func newRunner(o Options) (*runner, error) {
 		return nil, err
 	}
 	r := &runner{
-		world:     &world{admin: admin, live: o.Live, allReads: o.AllReads, seed: namePrefix + apirand.String(5), bucket: newUID()},
+		world: &world{admin: admin, live: o.Live, allReads: o.AllReads, seed: namePrefix + apirand.String(5),
+			bucket: newUID()},
 		watchEnds: cmp.Or(o.watchEnds, defaultWatchEnds), config: o.Admin, attackers: map[As]*client{},
 	}
 	for _, as := range []As{Gardenlet, Extension} {

@@ -26,8 +26,8 @@ type Authorizer struct {
 
 var _ authorizer.Authorizer = &Authorizer{}
 
-// New returns an authorizer with the graph, and with the rules of the reads. The graph has to be complete before the first request: until then the
-// caller has to answer that it is not ready.
+// New returns an authorizer with the graph, and with the rules of the reads. The graph has to be complete before the
+// first request: until then the caller has to answer that it is not ready.
 func New(g Graph, reads Reads) *Authorizer { return &Authorizer{graph: g, reads: reads} }
 
 // Rules returns the rules that the authorizer applies.

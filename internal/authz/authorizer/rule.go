@@ -160,7 +160,8 @@ func (g grant) or(other grant) grant {
 }
 
 func (g grant) parse(selector Selector, reads Reads) Grant {
-	parsed := Grant{Free: parseVerbs(g.free), Graph: parseVerbs(g.graph), Within: parseVerbs(g.within), Subresources: strings.Fields(g.sub)}
+	parsed := Grant{Free: parseVerbs(g.free), Graph: parseVerbs(g.graph), Within: parseVerbs(g.within),
+		Subresources: strings.Fields(g.sub)}
 	if reads == ReadsAll {
 		free := parseVerbs(g.all)
 		parsed.Free, parsed.Graph = parsed.Free|free, parsed.Graph&^free
@@ -219,7 +220,8 @@ func (r *indexed) isFor(object target, seed string) bool {
 	return r.namespace.matches(object.namespace, seed) && r.name.matches(object.name, seed)
 }
 
-// Selector is a selector for the objects of a seed: a field that has the name of the seed, or a label that ends with it.
+// Selector is a selector for the objects of a seed: a field that has the name of the seed, or a label that ends with
+// it.
 type Selector struct {
 	Field string `json:"field,omitempty"`
 	Label string `json:"label,omitempty"`
@@ -242,8 +244,8 @@ func (s Selector) String() string {
 	return "label selector " + label
 }
 
-// isIn reports whether all objects that the request selects are of the seed. Requirements other than for one value do not
-// count: an object without the label has no value "false" as well.
+// isIn reports whether all objects that the request selects are of the seed. Requirements other than for one value do
+// not count: an object without the label has no value "false" as well.
 func (s Selector) isIn(attrs authorizer.Attributes, seed string) bool {
 	if s.Field != "" {
 		requirements, err := attrs.GetFieldSelector()

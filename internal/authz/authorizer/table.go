@@ -94,7 +94,8 @@ var ruleTable = []row{
 	// Further rules.
 	// A gardenlet waits for the Gardenlet of its name before there is one.
 	{resources: "gardenlets", namespace: "garden", name: "<seed>", both: grant{free: "list watch", sub: "status"}},
-	// A gardenlet looks whether its seed is a ManagedSeed. In Gardener it may if there is one, which has a path to its Seed.
+	// A gardenlet looks whether its seed is a ManagedSeed. In Gardener it may if there is one, which has a path to its
+	// Seed.
 	{resources: "managedseeds", namespace: "garden", name: "<seed>", both: grant{free: "get"}},
 	{resources: "namespaces", name: "garden", both: grant{free: "get"}},
 	// Every garden has these namespaces, so the answer does not reveal whether they exist.

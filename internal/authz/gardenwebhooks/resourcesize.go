@@ -160,7 +160,8 @@ func (h *handlers) resourceSize(ctx context.Context, request *admissionv1.Admiss
 			return nil, err
 		}
 		if limit.Size.CmpInt64(size) < 0 {
-			return nil, refuse(reasonSize, "maximum resource size exceeded! Size in request: %d bytes, max allowed: %s", size, limit.Size)
+			return nil, refuse(reasonSize, "maximum resource size exceeded! Size in request: %d bytes, max allowed: %s", size,
+				limit.Size)
 		}
 	}
 	return nil, nil

@@ -151,7 +151,8 @@ func attributesOf(who user.Info, q Question, r served) (attrs kubeauthorizer.Att
 	if (q.FieldSelector != "" || q.LabelSelector != "") && q.Verb != "list" && q.Verb != "watch" {
 		return attrs, nil, usage.Errorf("a selector is for list and watch, not for %s", q.Verb)
 	}
-	attrs.FieldSelectorRequirements, attrs.LabelSelectorRequirements, err = parseSelectors(q.FieldSelector, q.LabelSelector)
+	attrs.FieldSelectorRequirements, attrs.LabelSelectorRequirements, err = parseSelectors(q.FieldSelector,
+		q.LabelSelector)
 	if err != nil {
 		return attrs, nil, err
 	}
@@ -209,7 +210,8 @@ func labelSelectorOf(attrs kubeauthorizer.AttributesRecord) *authorizationv1.Lab
 	if len(attrs.LabelSelectorRequirements) == 0 {
 		return nil
 	}
-	return &authorizationv1.LabelSelectorAttributes{RawSelector: labels.NewSelector().Add(attrs.LabelSelectorRequirements...).String()}
+	selector := labels.NewSelector().Add(attrs.LabelSelectorRequirements...)
+	return &authorizationv1.LabelSelectorAttributes{RawSelector: selector.String()}
 }
 
 // notes returns notes that may explain an unexpected answer.

@@ -232,7 +232,8 @@ func (r *Row) request(who user.Info, verb, namespace string) kubeauthorizer.Attr
 		Namespace: r.Namespace, Name: r.Name, ResourceRequest: true,
 	}
 	if r.Verbs[verb] == Selector {
-		request.FieldSelectorRequirements, request.LabelSelectorRequirements, _ = parseSelectors(r.FieldSelector, r.LabelSelector)
+		request.FieldSelectorRequirements, request.LabelSelectorRequirements, _ = parseSelectors(r.FieldSelector,
+			r.LabelSelector)
 	}
 	switch {
 	case !r.namespaced || r.Namespace != "":

@@ -29,13 +29,14 @@ import (
 func same(a, b any) bool { return apiequality.Semantic.DeepEqual(a, b) }
 
 // finalizersOfGardenlets are those that Gardener's gardenlets set and remove. Other components wait with others.
-var finalizersOfGardenlets = []string{corev1beta1.GardenerName, corev1beta1.ExternalGardenerName, "core.gardener.cloud/backupbucket",
+var finalizersOfGardenlets = []string{corev1beta1.GardenerName, corev1beta1.ExternalGardenerName,
+	"core.gardener.cloud/backupbucket",
 	"core.gardener.cloud/controllerinstallation"}
 
-// keepsFromDeletion refuses an update by which others delete the object for the client, or never: a new owner, because the
-// garbage collector deletes an object whose owners do not exist; the confirmation that an administrator's deletion needs; and
-// finalizers of other components. Only what the client may create anew gets owners: its own check looks at them, and a
-// BackupEntry gets its Shoot.
+// keepsFromDeletion refuses an update by which others delete the object for the client, or never: a new owner, because
+// the garbage collector deletes an object whose owners do not exist; the confirmation that an administrator's deletion
+// needs; and finalizers of other components. Only what the client may create anew gets owners: its own check looks at
+// them, and a BackupEntry gets its Shoot.
 func (r *request) keepsFromDeletion(ctx context.Context, rule *resourceRule) error {
 	const confirmation = constants.ConfirmationDeletion
 	if value := r.obj.GetAnnotations()[confirmation]; value != "" && value != r.old.GetAnnotations()[confirmation] {
@@ -43,7 +44,8 @@ func (r *request) keepsFromDeletion(ctx context.Context, rule *resourceRule) err
 	}
 	set, before := sets.New(r.obj.GetFinalizers()...), sets.New(r.old.GetFinalizers()...)
 	if others := set.SymmetricDifference(before).Delete(finalizersOfGardenlets...); len(others) > 0 {
-		return forbidden("the finalizer %s of %s %s is not for gardenlets and extensions to set or remove", sets.List(others)[0],
+		return forbidden("the finalizer %s of %s %s is not for gardenlets and extensions to set or remove",
+			sets.List(others)[0],
 			rule.resource.Resource, r.name)
 	}
 	switch rule.resource {

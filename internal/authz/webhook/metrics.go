@@ -54,7 +54,8 @@ func NewMetrics() *Metrics {
 			"Decisions of the seed restriction.", "resource", "operation", "userType", "decision"),
 		failures: counter("webhook", "failed_requests_total",
 			"Webhook requests that were answered with an HTTP error, by path and status code.", "path", "code"),
-		rejected: counter("", "rejected_resources_total", "Total number of resources rejected.", "operation", "kind", "namespace", "reason"),
+		rejected: counter("", "rejected_resources_total", "Total number of resources rejected.", "operation", "kind",
+			"namespace", "reason"),
 	}
 	m.registry.MustRegister(m.updates, m.pathChecks, m.decisions, m.restrictions, m.failures, m.rejected,
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))

@@ -14,22 +14,22 @@ import (
 	"github.com/gardenlite/gardenlite/internal/component/shootowner"
 )
 
-// Account is the access of one seed to the cloud. It has the networks that the seed owns, and the instances in them; for it,
-// there are no others.
+// Account is the access of one seed to the cloud. It has the networks that the seed owns, and the instances in them;
+// for it, there are no others.
 type Account struct {
 	cloud  *Cloud
 	seed   string
 	garden shootowner.Garden
 }
 
-// Account returns the access of a seed. The garden confirms which networks belong to the seed; without one, a seed gets every
-// network that it creates anew.
+// Account returns the access of a seed. The garden confirms which networks belong to the seed; without one, a seed gets
+// every network that it creates anew.
 func (c *Cloud) Account(seed string, garden shootowner.Garden) *Account {
 	return &Account{c, seed, garden}
 }
 
-// EnsureNetwork is that of Cloud. A network of another seed becomes that of this one if the garden has the Shoot there; if it
-// is of an earlier Shoot of the same name, it is deleted first, with its instances.
+// EnsureNetwork is that of Cloud. A network of another seed becomes that of this one if the garden has the Shoot there;
+// if it is of an earlier Shoot of the same name, it is deleted first, with its instances.
 func (a *Account) EnsureNetwork(ctx context.Context, id string, cidr netip.Prefix) error {
 	before, known := a.cloud.ownerOf(id)
 	owner, err := shootowner.Claim(ctx, a.garden, id, a.seed, before)
@@ -61,7 +61,8 @@ func (a *Account) DeleteNetwork(ctx context.Context, id string) error {
 // EnsureInstance is that of Cloud.
 func (a *Account) EnsureInstance(ctx context.Context, spec InstanceSpec) (Instance, error) {
 	if !a.owns(spec.Network) {
-		return Instance{}, fmt.Errorf("creating instance %s in network %s: the network: %w", spec.ID, spec.Network, ErrNotFound)
+		return Instance{}, fmt.Errorf("creating instance %s in network %s: the network: %w", spec.ID, spec.Network,
+			ErrNotFound)
 	}
 	return a.cloud.EnsureInstance(ctx, spec)
 }
@@ -112,10 +113,12 @@ func (a *Account) owns(network string) bool {
 	return known && (owner.Seed == a.seed || owner.Seed == "" && a.garden == nil)
 }
 
-// Adopt records the owners of networks of an earlier version, which recorded none. A network whose Shoot is gone stays without.
+// Adopt records the owners of networks of an earlier version, which recorded none. A network whose Shoot is gone stays
+// without.
 func (c *Cloud) Adopt(ctx context.Context, garden shootowner.Garden) error {
 	c.mu.Lock()
-	ids := slices.DeleteFunc(slices.Sorted(maps.Keys(c.networks)), func(id string) bool { return c.networks[id].owner.Seed != "" })
+	ids := slices.DeleteFunc(slices.Sorted(maps.Keys(c.networks)),
+		func(id string) bool { return c.networks[id].owner.Seed != "" })
 	c.mu.Unlock()
 	for _, id := range ids {
 		shoot, err := garden.Shoot(ctx, id)

@@ -100,8 +100,8 @@ func Open(cfg Config) (*Cloud, error) {
 	return c, nil
 }
 
-// Close stops all instances and waits until they are down. They run again after the next Open. It returns an error if one is not
-// down after closeTimeout: nothing that a user does in an instance keeps the process from ending.
+// Close stops all instances and waits until they are down. They run again after the next Open. It returns an error if
+// one is not down after closeTimeout: nothing that a user does in an instance keeps the process from ending.
 func (c *Cloud) Close() error {
 	c.mu.Lock()
 	c.cancel()

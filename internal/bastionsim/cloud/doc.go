@@ -1,5 +1,6 @@
 // Package cloud is the simulated cloud of a process: networks and the instances in them. It may import its subpackages,
-// internal/bastionsim/machine, internal/bastionspec, internal/fsutil, internal/garbage and internal/component/shootowner.
+// internal/bastionsim/machine, internal/bastionspec, internal/fsutil, internal/garbage and
+// internal/component/shootowner.
 //
 // It promises:
 //
@@ -11,7 +12,8 @@
 //   - The folder is the cloud: after a kill at any moment, Open finds every network and instance that an Ensure call has
 //     returned, with its address and its disk, and starts the instances again. A network or an instance whose Delete call has
 //     returned is gone.
-//   - An Account sees and changes the networks of one seed only; a network gets another owner only when the garden confirms it.
+//   - An Account sees and changes the networks of one seed only; a network gets another owner only when the garden
+//     confirms it.
 //   - Close and DeleteInstance return when what they stop has ended.
 //
 // The folder has networks/ID.json, and instances/ID with instance.json (what was asked for, the address, the user data),

@@ -18,7 +18,8 @@ func TestLoad(t *testing.T) {
 		"password":    {func(_ *clientcmdapi.Cluster, u *clientcmdapi.AuthInfo) { u.Username, u.Password = "a", "secret" }, ""},
 		"server name": {func(c *clientcmdapi.Cluster, _ *clientcmdapi.AuthInfo) { c.TLSServerName = "api" }, ""},
 		"program": {func(_ *clientcmdapi.Cluster, u *clientcmdapi.AuthInfo) {
-			u.Token, u.Exec = "secret", &clientcmdapi.ExecConfig{Command: "touch", APIVersion: "client.authentication.k8s.io/v1", InteractiveMode: "Never"}
+			u.Token, u.Exec = "secret", &clientcmdapi.ExecConfig{Command: "touch", APIVersion: "client.authentication.k8s.io/v1",
+				InteractiveMode: "Never"}
 		}, `user "u"`},
 		"provider": {func(_ *clientcmdapi.Cluster, u *clientcmdapi.AuthInfo) {
 			u.AuthProvider = &clientcmdapi.AuthProviderConfig{Name: "oidc"}

@@ -1,6 +1,6 @@
-// Package shootowner says which seed may use what a process has for a Shoot: the data of its control plane, its network in
-// the cloud. Each has its owner recorded beside it. Another seed becomes the owner only if the garden has the Shoot there, so
-// that no administrator of a seed gets what belongs to a Shoot of another one by the name of a namespace.
+// Package shootowner says which seed may use what a process has for a Shoot: the data of its control plane, its network
+// in the cloud. Each has its owner recorded beside it. Another seed becomes the owner only if the garden has the Shoot
+// there, so that no administrator of a seed gets what belongs to a Shoot of another one by the name of a namespace.
 package shootowner
 
 import (
@@ -31,8 +31,8 @@ type Garden interface {
 	Shoot(ctx context.Context, technicalID string) (*corev1beta1.Shoot, error)
 }
 
-// Claim returns the owner after a claim of a seed: the recorded one if it is that seed, or else the seed if the garden has the
-// Shoot there, in spec or status. Without a garden every claim is granted.
+// Claim returns the owner after a claim of a seed: the recorded one if it is that seed, or else the seed if the garden
+// has the Shoot there, in spec or status. Without a garden every claim is granted.
 func Claim(ctx context.Context, g Garden, technicalID, seed string, recorded Owner) (Owner, error) {
 	if recorded.Seed == seed {
 		return recorded, nil
@@ -50,8 +50,8 @@ func Claim(ctx context.Context, g Garden, technicalID, seed string, recorded Own
 	return Owner{Seed: seed, Shoot: shoot.UID}, nil
 }
 
-// IsOtherShoot reports whether the owner is another Shoot than the one before, which had the same name. What that one has left
-// must not get to it.
+// IsOtherShoot reports whether the owner is another Shoot than the one before, which had the same name. What that one
+// has left must not get to it.
 func (o Owner) IsOtherShoot(before Owner) bool {
 	return before.Shoot != "" && o.Shoot != "" && before.Shoot != o.Shoot
 }

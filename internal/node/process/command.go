@@ -270,8 +270,8 @@ func (c *container) field(path string) (string, error) {
 	return fieldpath.ExtractFieldPathAsString(pod, path)
 }
 
-// checkKubeconfig leaves out the variable KUBECONFIG if it names a file that is not in the container's mounts. Other files
-// of this machine have identities that are not the Pod's to choose: the landscape's administrator, for example.
+// checkKubeconfig leaves out the variable KUBECONFIG if it names a file that is not in the container's mounts. Other
+// files of this machine have identities that are not the Pod's to choose: the landscape's administrator, for example.
 func (c *container) checkKubeconfig(mounts mounts, variables []corev1.EnvVar) []corev1.EnvVar {
 	i := slices.IndexFunc(variables, isKubeconfig)
 	if i < 0 {

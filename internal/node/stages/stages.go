@@ -21,8 +21,8 @@ const (
 	MaxStages = 100
 	// maxStage is the maximum size of the spec of a Stage, in bytes: expressions are compiled recursively.
 	maxStage = 64 << 10
-	// timeout limits the evaluation of all Stages' expressions, and of the templates of one Stage, for one Pod. Those of KWOK take
-	// less than a millisecond; on a busy machine, most of the time is that of others.
+	// timeout limits the evaluation of all Stages' expressions, and of the templates of one Stage, for one Pod. Those of
+	// KWOK take less than a millisecond; on a busy machine, most of the time is that of others.
 	timeout = time.Second
 )
 

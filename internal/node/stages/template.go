@@ -46,8 +46,8 @@ type Addresses struct{ Node, Pod []string }
 // renderer renders the templates of a Stage.
 type renderer struct {
 	funcs template.FuncMap
-	// spent is the time that earlier templates have taken, begin is when the current one began. Requests between them, which may
-	// wait for the API server, do not count.
+	// spent is the time that earlier templates have taken, begin is when the current one began. Requests between them,
+	// which may wait for the API server, do not count.
 	spent time.Duration
 	begin time.Time
 }

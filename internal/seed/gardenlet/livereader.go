@@ -64,7 +64,8 @@ func (r *liveReader) Get(ctx context.Context, key client.ObjectKey, obj client.O
 			return err
 		}
 	}
-	notFound := apierrors.NewNotFound(schema.GroupResource{Group: attributes.Group, Resource: attributes.Resource}, key.Name)
+	notFound := apierrors.NewNotFound(schema.GroupResource{Group: attributes.Group, Resource: attributes.Resource},
+		key.Name)
 	id := attributes.Group + "/" + attributes.Resource + "/" + key.String()
 	if _, known := r.readable.Get(id); !known || limit == 0 {
 		if allowed, err := r.waitAllowed(ctx, attributes, limit); err != nil {
@@ -85,8 +86,8 @@ func (r *liveReader) Get(ctx context.Context, key client.ObjectKey, obj client.O
 	return err
 }
 
-// isOfOneSeed reports whether an object belongs to one seed. The gardenlet may read those of its own seed, so one that is forbidden
-// is not there, or not of this seed any more.
+// isOfOneSeed reports whether an object belongs to one seed. The gardenlet may read those of its own seed, so one that
+// is forbidden is not there, or not of this seed any more.
 func isOfOneSeed(obj client.Object) bool {
 	switch obj.(type) {
 	case *corev1beta1.Shoot, *corev1beta1.ControllerInstallation, *operationsv1alpha1.Bastion,
@@ -114,7 +115,8 @@ func (r *liveReader) attributes(key client.ObjectKey, obj client.Object) (*autho
 }
 
 // waitAllowed waits until the object may be read, or for a timeout: then a read fails with the reason.
-func (r *liveReader) waitAllowed(ctx context.Context, attributes *authorizationv1.ResourceAttributes, limit time.Duration) (bool, error) {
+func (r *liveReader) waitAllowed(ctx context.Context, attributes *authorizationv1.ResourceAttributes,
+	limit time.Duration) (bool, error) {
 	for begin := time.Now(); ; {
 		review := &authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{ResourceAttributes: attributes}}
 		if err := r.client.Create(ctx, review); err != nil {

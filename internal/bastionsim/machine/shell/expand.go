@@ -105,8 +105,8 @@ func (sh *shell) fields(words []*syntax.Word) []string {
 	return out
 }
 
-// maxBraces is how many braces a word may have: the work to find them, and for each word that it expands to, grows with their
-// square.
+// maxBraces is how many braces a word may have: the work to find them, and for each word that it expands to, grows with
+// their square.
 const maxBraces = 64
 
 // braces expands the braces of a word. It returns the words one by one, and package expand limits their number.

@@ -42,11 +42,15 @@ func (r *recent) add(obj runtime.Object, dryRun []string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	now := time.Now()
-	r.written = append(r.written[r.expired(now):], written{now, types.NamespacedName{Namespace: accessor.GetNamespace(), Name: accessor.GetName()}, obj})
+	r.written = append(r.written[r.expired(now):], written{now, types.NamespacedName{Namespace: accessor.GetNamespace(),
+		Name: accessor.GetName()}, obj})
 }
 
 func (r *recent) expired(now time.Time) int {
-	n, _ := slices.BinarySearchFunc(r.written, now.Add(-recentFor), func(w written, oldest time.Time) int { return w.at.Compare(oldest) })
+	n, _ := slices.BinarySearchFunc(r.written, now.Add(-recentFor), func(w written,
+		oldest time.Time) int {
+		return w.at.Compare(oldest)
+	})
 	return n
 }
 
@@ -63,8 +67,8 @@ func (r *recent) keys(match func(runtime.Object) bool) sets.Set[types.Namespaced
 	return found
 }
 
-// ByIndex returns the objects with a value in an index of the definition, in all namespaces. It misses none that was written
-// through this store before.
+// ByIndex returns the objects with a value in an index of the definition, in all namespaces. It misses none that was
+// written through this store before.
 func (s *Store) ByIndex(ctx context.Context, index, value string) ([]runtime.Object, error) {
 	values := s.indexes[index]
 	match := func(obj runtime.Object) bool { return slices.Contains(values(obj), value) }

@@ -259,7 +259,8 @@ func (c *Client) poll(ctx context.Context, install v1alpha1.Install, state strin
 		return isDone, err
 	})
 	if err != nil && ctx.Err() != nil {
-		return fmt.Errorf("%s is not %s: %s", key, state, cmp.Or(last, "the Stack Manager has not reported about it; does it run?"))
+		return fmt.Errorf("%s is not %s: %s", key, state, cmp.Or(last,
+			"the Stack Manager has not reported about it; does it run?"))
 	}
 	return err
 }

@@ -51,8 +51,8 @@ func (r *Reconciler) availability(ctx context.Context, install v1alpha1.Install)
 	return notReady(v1alpha1.ReasonUnavailable, cmp.Or(r.podProblem(ctx, key), message))
 }
 
-// settleTime is how long the processes of a controller must have run until it counts as available: one that exits at once
-// is ready before.
+// settleTime is how long the processes of a controller must have run until it counts as available: one that exits at
+// once is ready before.
 const settleTime = 2 * time.Second
 
 // processPrefix begins the IDs of containers that are processes of this machine. Others are simulated, and do not exit.
@@ -61,7 +61,8 @@ const processPrefix = "process://"
 // settling returns a waiting error until a Pod of the controller has only containers that keep running.
 func (r *Reconciler) settling(ctx context.Context, key client.ObjectKey, digest string) error {
 	pods := &corev1.PodList{}
-	if err := r.List(ctx, pods, client.InNamespace(key.Namespace), client.MatchingLabels{stackLabel: key.Name}); err != nil {
+	if err := r.List(ctx, pods, client.InNamespace(key.Namespace),
+		client.MatchingLabels{stackLabel: key.Name}); err != nil {
 		return err
 	}
 	left := settleTime

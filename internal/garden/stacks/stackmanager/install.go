@@ -107,7 +107,8 @@ func (r *Reconciler) plan(ctx context.Context, install v1alpha1.Install, p *stac
 
 // checkAccepted refuses a package if the API server refuses one of its objects. It asks with a dry run, before anything
 // is written and before the controller that runs is ended, and not again once the package's controller is there.
-func (r *Reconciler) checkAccepted(ctx context.Context, install v1alpha1.Install, p *stackpackage.Package, planned *plan) error {
+func (r *Reconciler) checkAccepted(ctx context.Context, install v1alpha1.Install, p *stackpackage.Package,
+	planned *plan) error {
 	key := client.ObjectKeyFromObject(install)
 	wanted := controllerOf(key, p)
 	existing, err := r.controllers(ctx, key)
@@ -201,8 +202,8 @@ func taken(object client.Object) error {
 }
 
 // checkOther refuses a package that conflicts with another stack. An API group belongs to one stack, which is
-// identified by its title and scope. The package stays refused when the other stack is uninstalled: what waited would take
-// its group over, with what is left of it.
+// identified by its title and scope. The package stays refused when the other stack is uninstalled: what waited would
+// take its group over, with what is left of it.
 func checkOther(install v1alpha1.Install, p *stackpackage.Package, other *v1alpha1.Stack) error {
 	sameStack := other.Spec.Title == p.App.Title && other.Spec.PermissionScope == p.App.PermissionScope
 	if sameStack && install.Scope() == stackpackage.ClusterScope {
@@ -210,13 +211,15 @@ func checkOther(install v1alpha1.Install, p *stackpackage.Package, other *v1alph
 			"change the package there for another version", p.App.Title, other.Namespace, other.Name)
 	}
 	if sameStack && other.Namespace == install.GetNamespace() {
-		return conflictf("the stack %q is installed by %s already: change the package there for another version", p.App.Title, other.Name)
+		return conflictf("the stack %q is installed by %s already: change the package there for another version", p.App.Title,
+			other.Name)
 	}
 	for _, crd := range p.CRDs {
 		for _, owned := range other.Spec.CustomResourceDefinitions {
 			_, group, _ := strings.Cut(owned.Name, ".")
 			if group == crd.Spec.Group && !sameStack {
-				return conflictf("the CRD %s is of the group of another stack: %s/%s (%q, %s)", crd.Name, other.Namespace, other.Name,
+				return conflictf("the CRD %s is of the group of another stack: %s/%s (%q, %s)", crd.Name, other.Namespace,
+					other.Name,
 					other.Spec.Title, other.Spec.PermissionScope)
 			}
 		}

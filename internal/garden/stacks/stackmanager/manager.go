@@ -76,7 +76,8 @@ func New(cfg Config) (*component.Manager, error) {
 	if err != nil {
 		return nil, fmt.Errorf("making the client that looks for served resources: %w", err)
 	}
-	claims, packages := &sync.Mutex{}, newPackages(stackpackage.Options{Folder: cfg.Folder, LoopbackRegistry: cfg.LoopbackRegistry})
+	claims, packages := &sync.Mutex{}, newPackages(stackpackage.Options{Folder: cfg.Folder,
+		LoopbackRegistry: cfg.LoopbackRegistry})
 	for _, kind := range []v1alpha1.Install{&v1alpha1.ClusterStackInstall{}, &v1alpha1.StackInstall{}} {
 		r := &Reconciler{
 			Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Instances: instances, Discovery: served, Clock: cfg.Clock,

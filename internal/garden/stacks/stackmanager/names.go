@@ -14,8 +14,8 @@ import (
 	"github.com/gardenlite/gardenlite/internal/garden/stacks/stackpackage"
 )
 
-// checkNames refuses CRDs whose names hide resources that are served: kubectl takes a category or a short name for them,
-// or a plural for that of Kubernetes and Gardener. Then "kubectl get pods" shows no Pods, to any user.
+// checkNames refuses CRDs whose names hide resources that are served: kubectl takes a category or a short name for
+// them, or a plural for that of Kubernetes and Gardener. Then "kubectl get pods" shows no Pods, to any user.
 func (r *Reconciler) checkNames(crds []*apiextensionsv1.CustomResourceDefinition) error {
 	_, lists, err := r.Discovery.ServerGroupsAndResources()
 	if err != nil && !discovery.IsGroupDiscoveryFailedError(err) { // a group that is not available hides nothing
@@ -51,7 +51,8 @@ func hides(crd *apiextensionsv1.CustomResourceDefinition, group string, served m
 	candidates := []candidate{{"category", names.Categories}, {"short name", names.ShortNames}}
 	if stackpackage.IsReservedGroup(group) {
 		singular := cmp.Or(names.Singular, strings.ToLower(names.Kind))
-		candidates = append(candidates, candidate{"plural", []string{names.Plural}}, candidate{"singular", []string{singular}})
+		candidates = append(candidates, candidate{"plural", []string{names.Plural}}, candidate{"singular",
+			[]string{singular}})
 	}
 	of := append([]string{served.Name, served.SingularName, strings.ToLower(served.Kind)}, served.ShortNames...)
 	for _, c := range candidates {

@@ -14,9 +14,11 @@ func TestNamesThatHide(t *testing.T) {
 		names names
 		says  string // empty if they are accepted
 	}{
-		"names of its own":            {names{Plural: "pails", Singular: "pail", ShortNames: []string{"pa"}, Categories: []string{"all", "gardens"}}, ""},
-		"plural of another stack":     {names{Plural: "buckets", Kind: "Bucket"}, ""},
-		"category":                    {names{Plural: "pails", Categories: []string{"all", "pods"}}, "the category pods, which hides the resource pods"},
+		"names of its own": {names{Plural: "pails", Singular: "pail", ShortNames: []string{"pa"}, Categories: []string{"all",
+			"gardens"}}, ""},
+		"plural of another stack": {names{Plural: "buckets", Kind: "Bucket"}, ""},
+		"category": {names{Plural: "pails", Categories: []string{"all", "pods"}},
+			"the category pods, which hides the resource pods"},
 		"category in the singular":    {names{Plural: "pails", Categories: []string{"shoot"}}, "hides the resource shoots.core.gardener.cloud"},
 		"category of another stack's": {names{Plural: "pails", Categories: []string{"buckets"}}, "hides the resource buckets.other.example.com"},
 		"short name":                  {names{Plural: "pails", ShortNames: []string{"po"}}, "the short name po, which hides the resource pods"},

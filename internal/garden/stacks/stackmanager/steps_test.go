@@ -605,7 +605,8 @@ func TestPlaceOfEarlierVersion(t *testing.T) {
 		_, err := w.r.Reconcile(t.Context(), reconcile.Request{NamespacedName: stackKey})
 		w.must(err)
 	}
-	for _, list := range []client.ObjectList{&appsv1.DeploymentList{}, &corev1.ServiceAccountList{}, &rbacv1.RoleList{}, &rbacv1.RoleBindingList{}} {
+	for _, list := range []client.ObjectList{&appsv1.DeploymentList{}, &corev1.ServiceAccountList{}, &rbacv1.RoleList{},
+		&rbacv1.RoleBindingList{}} {
 		w.must(w.client.List(t.Context(), list))
 		if n := meta.LenList(list); n > 0 {
 			t.Errorf("%T has %d items", list, n)

@@ -113,8 +113,8 @@ func (r *Reconciler) removeController(ctx context.Context, install v1alpha1.Inst
 	return nil
 }
 
-// withdraw removes the controller and the permissions of a stack that an earlier version has installed where no stack may
-// be any more. Its CRDs and their instances stay until it is uninstalled.
+// withdraw removes the controller and the permissions of a stack that an earlier version has installed where no stack
+// may be any more. Its CRDs and their instances stay until it is uninstalled.
 func (r *Reconciler) withdraw(ctx context.Context, install v1alpha1.Install) error {
 	stack := &v1alpha1.Stack{}
 	err := r.Live.Get(ctx, client.ObjectKeyFromObject(install), stack)
@@ -185,7 +185,8 @@ func (r *Reconciler) inTheWay(ctx context.Context, install v1alpha1.Install, las
 	reasons := dependents
 	for _, crd := range slices.Concat(last, shared) {
 		if stackpackage.IsReservedGroup(crd.Spec.Group) { // installed by an earlier version
-			reasons = append(reasons, fmt.Sprintf("whether there are instances of %s is not known: its group is not that of a stack", crd.Name))
+			reasons = append(reasons,
+				fmt.Sprintf("whether there are instances of %s is not known: its group is not that of a stack", crd.Name))
 			continue
 		}
 		namespace := metav1.NamespaceAll

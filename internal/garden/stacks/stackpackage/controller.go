@@ -159,7 +159,8 @@ func checkPod(name string, template *corev1.PodTemplateSpec) error {
 			errs = append(errs, fmt.Errorf("the name %q of a container: %s", shorten(c.Name), reasons[0]))
 		}
 		if c.Image == "" {
-			errs = append(errs, fmt.Errorf("the container %s has no image: that of the package is not filled in, name one", shorten(c.Name)))
+			errs = append(errs, fmt.Errorf("the container %s has no image: that of the package is not filled in, name one",
+				shorten(c.Name)))
 		}
 		errs = append(errs, prefixed("the container "+shorten(c.Name)+": ", checkInput(&c)))
 	}

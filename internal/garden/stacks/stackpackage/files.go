@@ -194,7 +194,8 @@ func (c *collector) add(name string, content io.Reader) error {
 // below returns the path relative to .registry.
 func below(name string) string { return strings.TrimPrefix(name, registryDir+"/") }
 
-// shorten limits the length of a text from a package in a message, which has no line breaks or control characters of it.
+// shorten limits the length of a text from a package in a message, which has no line breaks or control characters of
+// it.
 func shorten(text string) string {
 	if len(text) > 100 {
 		text = text[:100] + "…"

@@ -123,8 +123,9 @@ func Read(files Files) (*Package, error) {
 		errs = append(errs, checkFile(name, files[name]))
 	}
 	if _, ok := files[behaviorFile]; ok {
-		p.Warnings = append(p.Warnings, fmt.Sprintf("%s is left aside: templates are not supported, so that nothing acts on instances "+
-			"of the CRDs but the controller of %s", behaviorFile, installFile))
+		p.Warnings = append(p.Warnings,
+			fmt.Sprintf("%s is left aside: templates are not supported, so that nothing acts on instances "+
+				"of the CRDs but the controller of %s", behaviorFile, installFile))
 	}
 	errs = append(errs, p.readApp(files), p.readDependencies(), p.readController(files), p.readCRDs(files))
 	if err := refusalOf(errs...); err != nil {
@@ -134,7 +135,8 @@ func Read(files Files) (*Package, error) {
 }
 
 // appKeys are the keys of app.yaml.
-var appKeys = []string{"title", "overviewShort", "overview", "readme", "version", "icons", "maintainers", "owners", "company",
+var appKeys = []string{"title", "overviewShort", "overview", "readme", "version", "icons", "maintainers", "owners",
+	"company",
 	"category", "keywords", "website", "source", "license", "dependsOn", "permissionScope", "packageType"}
 
 func (p *Package) readApp(files Files) error {
@@ -156,18 +158,21 @@ func (p *Package) readApp(files Files) error {
 		errs = append(errs, err)
 	}
 	if p.App.PackageType != "" {
-		p.Warnings = append(p.Warnings, fmt.Sprintf("%s: packageType %s is left aside: the permissionScope says what a stack may do",
-			appFile, shorten(p.App.PackageType)))
+		p.Warnings = append(p.Warnings,
+			fmt.Sprintf("%s: packageType %s is left aside: the permissionScope says what a stack may do",
+				appFile, shorten(p.App.PackageType)))
 		p.App.PackageType = ""
 	}
 	if strings.TrimSpace(p.App.Title) == "" {
-		errs = append(errs, fmt.Errorf("%s has no title: it is the name of the stack, by which its versions belong together", appFile))
+		errs = append(errs, fmt.Errorf("%s has no title: it is the name of the stack, by which its versions belong together",
+			appFile))
 	}
 	switch p.App.PermissionScope {
 	case ClusterScope, NamespaceScope:
 	case "":
-		errs = append(errs, fmt.Errorf("%s has no permissionScope: it must be %s, if the controller works in all namespaces, or %s, "+
-			"if it works in its own", appFile, ClusterScope, NamespaceScope))
+		errs = append(errs,
+			fmt.Errorf("%s has no permissionScope: it must be %s, if the controller works in all namespaces, or %s, "+
+				"if it works in its own", appFile, ClusterScope, NamespaceScope))
 	default:
 		errs = append(errs, fmt.Errorf("%s has permissionScope %q: it must be %s or %s", appFile,
 			shorten(string(p.App.PermissionScope)), ClusterScope, NamespaceScope))
@@ -233,9 +238,10 @@ func (p *Package) readDependencies() error {
 	return errors.Join(errs...)
 }
 
-// reservedGroups are the API groups of Kubernetes, of Gardener and of what else runs in a landscape; their subdomains are
-// reserved as well, and so are all groups that end in k8s.io. The policies of the Stack Manager have them, too.
-var reservedGroups = []string{"k8s.io", "x-k8s.io", "kubernetes.io", "gardener.cloud", "gardenlite.dev", "stacks.crossplane.io",
+// reservedGroups are the API groups of Kubernetes, of Gardener and of what else runs in a landscape; their subdomains
+// are reserved as well, and so are all groups that end in k8s.io. The policies of the Stack Manager have them, too.
+var reservedGroups = []string{"k8s.io", "x-k8s.io", "kubernetes.io", "gardener.cloud", "gardenlite.dev",
+	"stacks.crossplane.io",
 	"sapcloud.io", "coreos.com"}
 
 // checkCRDName refuses names and groups that a custom resource of a stack cannot have.

@@ -10,8 +10,8 @@ import (
 // maxReasons is the maximum number of reasons for a refusal that are listed.
 const maxReasons = 40
 
-// refusalOf returns one error with all reasons for which a package is refused, so that its author can change them at once;
-// nil if there is none.
+// refusalOf returns one error with all reasons for which a package is refused, so that its author can change them at
+// once; nil if there is none.
 func refusalOf(errs ...error) error {
 	reasons := flatten(errors.Join(errs...))
 	switch len(reasons) {

@@ -102,10 +102,11 @@ func wantWarnings(t *testing.T, p *Package, says ...string) {
 // TestWordsOfRefusals checks that wrong values are described in the words of YAML.
 func TestWordsOfRefusals(t *testing.T) {
 	testRefusals(t, map[string]refusal{
-		"text for a list":      {map[string]string{appFile: app + "keywords: storage\n"}, "app.yaml: keywords must be a list, and is a text"},
-		"list for a text":      {map[string]string{appFile: app + "company: [a]\n"}, "app.yaml: company must be a text, and is a list"},
-		"list for the file":    {map[string]string{appFile: "[]"}, "app.yaml: the file must be an object, and is a list"},
-		"text for a number":    {inController("  selector:", "  replicas: many\n  selector:"), "install.yaml: spec.replicas must be a number, and is a text"},
+		"text for a list":   {map[string]string{appFile: app + "keywords: storage\n"}, "app.yaml: keywords must be a list, and is a text"},
+		"list for a text":   {map[string]string{appFile: app + "company: [a]\n"}, "app.yaml: company must be a text, and is a list"},
+		"list for the file": {map[string]string{appFile: "[]"}, "app.yaml: the file must be an object, and is a list"},
+		"text for a number": {inController("  selector:", "  replicas: many\n  selector:"),
+			"install.yaml: spec.replicas must be a number, and is a text"},
 		"object for a truth":   {inCRD("storage: true", "storage: {}"), "versions.storage must be true or false, and is an object"},
 		"unknown key":          {map[string]string{appFile: app + "permissions: []\n"}, `app.yaml: unknown field "permissions": remove it`},
 		"unknown keys":         {map[string]string{appFile: app + "permissions: []\nroles: []\n"}, `app.yaml: unknown field "roles": remove it`},

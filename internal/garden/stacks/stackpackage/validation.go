@@ -56,7 +56,8 @@ func validate(strategy rest.RESTCreateStrategy, object, internal runtime.Object)
 	}
 	accessor.SetNamespace(metav1.NamespaceDefault)
 	rest.FillObjectMetaSystemFields(accessor)
-	err = rest.BeforeCreate(strategy, genericapirequest.WithNamespace(context.Background(), metav1.NamespaceDefault), internal)
+	err = rest.BeforeCreate(strategy, genericapirequest.WithNamespace(context.Background(), metav1.NamespaceDefault),
+		internal)
 	var status *apierrors.StatusError
 	if !errors.As(err, &status) || status.ErrStatus.Details == nil {
 		return nil, err

@@ -50,7 +50,8 @@ func (r Reader) List(_ context.Context, resource schema.GroupResource, namespace
 }
 
 // ByIndex implements plugin.Reader, for the indexes of Shoots.
-func (r Reader) ByIndex(_ context.Context, resource schema.GroupResource, index, value string) (found []runtime.Object, _ error) {
+func (r Reader) ByIndex(_ context.Context, resource schema.GroupResource, index, value string) (found []runtime.Object,
+	_ error) {
 	for _, obj := range r.Objects[resource] {
 		shoot, ok := obj.(*gardencore.Shoot)
 		if !ok || shoot.Spec.DNS == nil || shoot.Spec.DNS.Domain == nil {

@@ -71,7 +71,9 @@ func (g *Gardenlet) newGarden(identity *bootstrap.Identity) (cluster.Cluster, er
 	if err != nil {
 		return nil, fmt.Errorf("making the clients for the garden: %w", err)
 	}
-	return &gardenCluster{Cluster: garden, reader: newLiveReader(garden.GetAPIReader(), garden.GetClient())}, nil
+	reader := newLiveReader(garden.GetAPIReader(), garden.GetClient())
+	deleting := deletingClient{garden.GetClient(), func(obj client.Object) { reader.gone.Add(obj.GetUID(), nil) }}
+	return &gardenCluster{garden, deleting, reader}, nil
 }
 
 // newManager returns the manager of the gardenlet's controllers, with the clients and the cache for the seed.

@@ -27,11 +27,29 @@ const (
 // gardenCluster is the garden with a liveReader.
 type gardenCluster struct {
 	cluster.Cluster
+	client client.Client
 	reader client.Reader
 }
 
 // GetAPIReader returns the liveReader.
 func (g *gardenCluster) GetAPIReader() client.Reader { return g.reader }
+
+// GetClient returns a client that tells the liveReader which objects it has deleted.
+func (g *gardenCluster) GetClient() client.Client { return g.client }
+
+// deletingClient tells when the removal of a finalizer has deleted an object.
+type deletingClient struct {
+	client.Client
+	deleted func(client.Object)
+}
+
+func (c deletingClient) Patch(ctx context.Context, obj client.Object, patch client.Patch, opts ...client.PatchOption) error {
+	err := c.Client.Patch(ctx, obj, patch, opts...)
+	if err == nil && obj.GetDeletionTimestamp() != nil && len(obj.GetFinalizers()) == 0 {
+		c.deleted(obj)
+	}
+	return err
+}
 
 // liveReader reads directly from the garden. Before it reads an object for the first time, it waits until it may: the
 // garden's authorizer may not have seen yet that an object of the seed refers to it.
@@ -39,14 +57,15 @@ type liveReader struct {
 	client.Reader
 	client client.Client
 	limit  time.Duration
-	// readable contains up to maxReadable objects that could be read before.
-	readable *lru.Cache
+	// readable contains up to maxReadable objects that could be read before, gone the UIDs of as many that the gardenlet has
+	// deleted and the cache may still have.
+	readable, gone *lru.Cache
 }
 
 const maxReadable = 10000
 
 func newLiveReader(inner client.Reader, c client.Client) *liveReader {
-	return &liveReader{Reader: inner, client: c, limit: accessTimeout, readable: lru.New(maxReadable)}
+	return &liveReader{Reader: inner, client: c, limit: accessTimeout, readable: lru.New(maxReadable), gone: lru.New(maxReadable)}
 }
 
 // Get reads one object.
@@ -56,16 +75,18 @@ func (r *liveReader) Get(ctx context.Context, key client.ObjectKey, obj client.O
 		return err
 	}
 	limit := r.limit
+	notFound := apierrors.NewNotFound(schema.GroupResource{Group: attributes.Group, Resource: attributes.Resource},
+		key.Name)
 	if isOfOneSeed(obj) {
 		cached := obj.DeepCopyObject().(client.Object)
 		if err := r.client.Get(ctx, key, cached); apierrors.IsNotFound(err) {
 			limit = 0
 		} else if err != nil {
 			return err
+		} else if _, gone := r.gone.Get(cached.GetUID()); gone {
+			return notFound
 		}
 	}
-	notFound := apierrors.NewNotFound(schema.GroupResource{Group: attributes.Group, Resource: attributes.Resource},
-		key.Name)
 	id := attributes.Group + "/" + attributes.Resource + "/" + key.String()
 	if _, known := r.readable.Get(id); !known || limit == 0 {
 		if allowed, err := r.waitAllowed(ctx, attributes, limit); err != nil {

@@ -13,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
@@ -85,9 +86,12 @@ func testOfOneSeed(t *testing.T, scheme *runtime.Scheme) {
 	shoot := func(name string) *corev1beta1.Shoot {
 		return &corev1beta1.Shoot{ObjectMeta: metav1.ObjectMeta{Namespace: "garden-dev", Name: name}}
 	}
+	now := metav1.Now()
+	ended := shoot("ended")
+	ended.UID, ended.DeletionTimestamp, ended.Finalizers = "ended", &now, []string{"gardener"}
 	forbidden := 0
 	allowed := func(name string) bool { return name == "own" || name == "new" }
-	live := fake.NewClientBuilder().WithScheme(scheme).WithObjects(shoot("own"), shoot("new"), shoot("other"), shoot("moved")).
+	live := fake.NewClientBuilder().WithScheme(scheme).WithObjects(shoot("own"), shoot("new"), shoot("other"), shoot("moved"), ended.DeepCopy()).
 		WithInterceptorFuncs(interceptor.Funcs{
 			Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
 				if !allowed(key.Name) {
@@ -97,7 +101,7 @@ func testOfOneSeed(t *testing.T, scheme *runtime.Scheme) {
 				return c.Get(ctx, key, obj, opts...)
 			},
 		}).Build()
-	cache := fake.NewClientBuilder().WithScheme(scheme).WithRESTMapper(mapper).WithObjects(shoot("own"), shoot("moved")).
+	cache := fake.NewClientBuilder().WithScheme(scheme).WithRESTMapper(mapper).WithObjects(shoot("own"), shoot("moved"), ended).
 		WithInterceptorFuncs(interceptor.Funcs{
 			Create: func(_ context.Context, _ client.WithWatch, obj client.Object, _ ...client.CreateOption) error {
 				review := obj.(*authorizationv1.SelfSubjectAccessReview)
@@ -106,9 +110,24 @@ func testOfOneSeed(t *testing.T, scheme *runtime.Scheme) {
 			},
 		}).Build()
 	r := newLiveReader(live, cache)
+	// The gardenlet removes finalizers, the last one of a Shoot among them.
+	deleting := deletingClient{live, func(obj client.Object) { r.gone.Add(obj.GetUID(), nil) }}
+	for name, left := range map[string][]string{"ended": nil, "own": {"other"}} {
+		of := shoot(name)
+		of.Finalizers, of.UID = left, types.UID(name)
+		if name == "ended" {
+			of.DeletionTimestamp = &now
+		}
+		before := of.DeepCopy()
+		before.Finalizers = append(before.Finalizers, "gardener")
+		if err := deleting.Patch(t.Context(), of, client.MergeFrom(before)); err != nil {
+			t.Fatal(err)
+		}
+	}
 	for name, want := range map[string]struct{ found, asks bool }{
 		"own": {true, false}, "new": {true, false}, "other": {false, false}, "gone": {false, false},
 		"moved": {false, true}, // at this moment
+		"ended": {false, false},
 	} {
 		forbidden = 0
 		err := r.Get(t.Context(), client.ObjectKey{Namespace: "garden-dev", Name: name}, &corev1beta1.Shoot{})

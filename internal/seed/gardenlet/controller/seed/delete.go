@@ -56,15 +56,10 @@ func (r *Reconciler) reportBlockers(ctx context.Context, seed *corev1beta1.Seed,
 
 // shoots describes the Shoots that are scheduled to the Seed or have not been migrated away from it yet.
 func (r *Reconciler) shoots(ctx context.Context, seed *corev1beta1.Seed) (string, error) {
-	var names []string
-	for _, field := range []string{core.ShootSeedName, core.ShootStatusSeedName} {
-		found, err := list(ctx, r.GardenReader, &corev1beta1.ShootList{}, client.MatchingFields{field: seed.Name})
-		if err != nil {
-			return "", err
-		}
-		names = append(names, found...)
-	}
-	return describeObjects("Shoots", names), nil
+	// The API server maintains the label for the Shoot's seeds in spec and status.
+	names, err := list(ctx, r.GardenReader, &corev1beta1.ShootList{},
+		client.MatchingLabels{constants.LabelPrefixSeedName + seed.Name: "true"})
+	return describeObjects("Shoots", names), err
 }
 
 // backupBuckets describes the BackupBuckets of the Seed. It also deletes the Seed's own BackupBucket, which is gone only

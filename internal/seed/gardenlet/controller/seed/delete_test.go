@@ -20,15 +20,19 @@ func TestDeletion(t *testing.T) {
 	meta := func(namespace, name string) metav1.ObjectMeta {
 		return metav1.ObjectMeta{Namespace: namespace, Name: name, UID: "x"}
 	}
-	shoot, leaving := &corev1beta1.Shoot{ObjectMeta: meta("p", "on"), Spec: corev1beta1.ShootSpec{SeedName: mine}}, &corev1beta1.Shoot{
-		ObjectMeta: meta("p", "leaving"), Spec: corev1beta1.ShootSpec{SeedName: other}, Status: corev1beta1.ShootStatus{SeedName: mine},
+	of := func(name string, seeds ...string) *corev1beta1.Shoot { // with the labels that the API server maintains
+		shoot := &corev1beta1.Shoot{ObjectMeta: meta("p", name)}
+		for _, seed := range seeds {
+			metav1.SetMetaDataLabel(&shoot.ObjectMeta, "name.seed.gardener.cloud/"+seed, "true")
+		}
+		return shoot
 	}
+	shoot, leaving := of("on", "a"), of("leaving", "b", "a")
 	bucket := &corev1beta1.BackupBucket{ObjectMeta: meta("", "extra"), Spec: corev1beta1.BackupBucketSpec{SeedName: mine}}
 	installation := &corev1beta1.ControllerInstallation{ObjectMeta: meta("", "local"),
 		Spec: corev1beta1.ControllerInstallationSpec{SeedRef: &corev1.ObjectReference{Name: "a"}}}
 	w := newWorld(t, someSeed(), shoot, leaving, bucket, installation,
-		&corev1beta1.Shoot{ObjectMeta: meta("p", "elsewhere"), Spec: corev1beta1.ShootSpec{SeedName: other},
-			Status: corev1beta1.ShootStatus{SeedName: other}},
+		of("elsewhere", "b"),
 		&corev1beta1.BackupBucket{ObjectMeta: meta("", "elsewhere"), Spec: corev1beta1.BackupBucketSpec{SeedName: other}},
 		&corev1beta1.ControllerInstallation{ObjectMeta: meta("", "elsewhere"),
 			Spec: corev1beta1.ControllerInstallationSpec{SeedRef: &corev1.ObjectReference{Name: "b"}}},

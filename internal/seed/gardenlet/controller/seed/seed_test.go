@@ -55,10 +55,6 @@ func newWorld(t *testing.T, objects ...client.Object) *world {
 	w := &world{T: t, clock: clocktesting.NewFakeClock(time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC)), events: events.NewFakeRecorder(100)}
 	w.garden = fake.NewClientBuilder().WithScheme(scheme).WithStatusSubresource(&corev1beta1.Seed{}).
 		WithObjects(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "seed-a"}}).WithObjects(objects...).
-		WithIndex(&corev1beta1.Shoot{}, "spec.seedName",
-			func(o client.Object) []string { return []string{ptr.Deref(o.(*corev1beta1.Shoot).Spec.SeedName, "")} }).
-		WithIndex(&corev1beta1.Shoot{}, "status.seedName",
-			func(o client.Object) []string { return []string{ptr.Deref(o.(*corev1beta1.Shoot).Status.SeedName, "")} }).
 		WithIndex(&corev1beta1.BackupBucket{}, "spec.seedName", func(o client.Object) []string {
 			return []string{ptr.Deref(o.(*corev1beta1.BackupBucket).Spec.SeedName, "")}
 		}).

@@ -3,6 +3,7 @@ package e2e
 import (
 	"context"
 	"errors"
+	"strings"
 	"testing"
 	"time"
 
@@ -65,4 +66,21 @@ func (l *landscape) seedLogin(t *testing.T) {
 		}
 		return errors.Join(errors.New("the Secret of a Seed that was deleted is there still"), err)
 	})
+}
+
+// readsAll: with --seed-authorizer-reads=all, a gardenlet lists what belongs to other seeds, as the table of the document says.
+func (l *landscape) readsAll(t *testing.T) {
+	config, _ := gardenletConfig(t, l.seeds["local"])
+	rest := clientOf(t, config).CoreV1().RESTClient()
+	for _, path := range []string{"core.gardener.cloud/v1beta1/shoots", "core.gardener.cloud/v1beta1/controllerinstallations",
+		"operations.gardener.cloud/v1alpha1/bastions", "seedmanagement.gardener.cloud/v1alpha1/managedseeds",
+		"seedmanagement.gardener.cloud/v1alpha1/gardenlets"} {
+		if err := rest.Get().AbsPath("/apis/" + path).Do(t.Context()).Error(); err != nil {
+			t.Errorf("%s: %v", path, err)
+		}
+	}
+	check := gardenlite(t, l.dir, "access", "check")
+	if check.Code != 0 || !strings.Contains(check.Stdout, "may read these objects of all seeds here") {
+		t.Errorf("access check: %d %s%s", check.Code, check.Stdout, check.Stderr)
+	}
 }

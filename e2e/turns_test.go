@@ -56,7 +56,8 @@ func TestBastions(t *testing.T) {
 		turn{"rules", l.bastionRules},
 		turn{"use", func(t *testing.T) {
 			l.stop(t) // with the times of the rules
-			l.up(t)
+			l.up(t, "--seed-authorizer-reads", "all")
+			l.readsAll(t)
 			l.bastions(t)
 		}},
 	)

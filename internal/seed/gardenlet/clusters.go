@@ -2,6 +2,7 @@ package gardenlet
 
 import (
 	"fmt"
+	"net/http"
 
 	gardencore "github.com/gardener/gardener/pkg/apis/core"
 	gardencorev1 "github.com/gardener/gardener/pkg/apis/core/v1"
@@ -39,6 +40,7 @@ const leaseName = "gardenlet-leader-election"
 // objects of the seed. Other kinds are read live, because the SeedAuthorizer does not allow to watch them.
 func (g *Gardenlet) newGarden(identity *bootstrap.Identity) (cluster.Cluster, error) {
 	config := identity.RESTConfig()
+	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return &notOfSeed{next} })
 	g.cfg.WrapGarden(config)
 	scheme := runtime.NewScheme()
 	if err := gardenTypes.AddToScheme(scheme); err != nil {
@@ -71,9 +73,7 @@ func (g *Gardenlet) newGarden(identity *bootstrap.Identity) (cluster.Cluster, er
 	if err != nil {
 		return nil, fmt.Errorf("making the clients for the garden: %w", err)
 	}
-	reader := newLiveReader(garden.GetAPIReader(), garden.GetClient())
-	deleting := deletingClient{garden.GetClient(), func(obj client.Object) { reader.gone.Add(obj.GetUID(), nil) }}
-	return &gardenCluster{garden, deleting, reader}, nil
+	return &gardenCluster{Cluster: garden, reader: newLiveReader(garden.GetAPIReader(), garden.GetClient())}, nil
 }
 
 // newManager returns the manager of the gardenlet's controllers, with the clients and the cache for the seed.

@@ -2,6 +2,7 @@ package gardenlet
 
 import (
 	"context"
+	"net/http"
 	"time"
 
 	corev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
@@ -27,29 +28,32 @@ const (
 // gardenCluster is the garden with a liveReader.
 type gardenCluster struct {
 	cluster.Cluster
-	client client.Client
 	reader client.Reader
 }
 
 // GetAPIReader returns the liveReader.
 func (g *gardenCluster) GetAPIReader() client.Reader { return g.reader }
 
-// GetClient returns a client that tells the liveReader which objects it has deleted.
-func (g *gardenCluster) GetClient() client.Client { return g.client }
+// ofOneSeed is the key of a context whose requests are for an object of one seed.
+type ofOneSeed struct{}
 
-// deletingClient tells when the removal of a finalizer has deleted an object.
-type deletingClient struct {
-	client.Client
-	deleted func(client.Object)
-}
+// notOfSeed answers 404 instead of 403 to these requests: the gardenlet may read the objects of its seed, so one that is
+// forbidden is not there, or not of this seed any more.
+type notOfSeed struct{ next http.RoundTripper }
 
-func (c deletingClient) Patch(ctx context.Context, obj client.Object, patch client.Patch, opts ...client.PatchOption) error {
-	err := c.Client.Patch(ctx, obj, patch, opts...)
-	if err == nil && obj.GetDeletionTimestamp() != nil && len(obj.GetFinalizers()) == 0 {
-		c.deleted(obj)
+func (t *notOfSeed) RoundTrip(r *http.Request) (*http.Response, error) {
+	response, err := t.next.RoundTrip(r)
+	if err == nil && response.StatusCode == http.StatusForbidden && r.Context().Value(ofOneSeed{}) != nil {
+		_ = response.Body.Close()
+		response.StatusCode, response.Status = http.StatusNotFound, http.StatusText(http.StatusNotFound)
+		response.Body, response.ContentLength = http.NoBody, 0
+		response.Header.Del("Content-Length")
 	}
-	return err
+	return response, err
 }
+
+// WrappedRoundTripper returns the wrapped RoundTripper, so that its idle connections can be closed.
+func (t *notOfSeed) WrappedRoundTripper() http.RoundTripper { return t.next }
 
 // liveReader reads directly from the garden. Before it reads an object for the first time, it waits until it may: the
 // garden's authorizer may not have seen yet that an object of the seed refers to it.
@@ -57,15 +61,14 @@ type liveReader struct {
 	client.Reader
 	client client.Client
 	limit  time.Duration
-	// readable contains up to maxReadable objects that could be read before, gone the UIDs of as many that the gardenlet has
-	// deleted and the cache may still have.
-	readable, gone *lru.Cache
+	// readable contains up to maxReadable objects that could be read before.
+	readable *lru.Cache
 }
 
 const maxReadable = 10000
 
 func newLiveReader(inner client.Reader, c client.Client) *liveReader {
-	return &liveReader{Reader: inner, client: c, limit: accessTimeout, readable: lru.New(maxReadable), gone: lru.New(maxReadable)}
+	return &liveReader{Reader: inner, client: c, limit: accessTimeout, readable: lru.New(maxReadable)}
 }
 
 // Get reads one object.
@@ -75,24 +78,21 @@ func (r *liveReader) Get(ctx context.Context, key client.ObjectKey, obj client.O
 		return err
 	}
 	limit := r.limit
-	notFound := apierrors.NewNotFound(schema.GroupResource{Group: attributes.Group, Resource: attributes.Resource},
-		key.Name)
 	if isOfOneSeed(obj) {
 		cached := obj.DeepCopyObject().(client.Object)
 		if err := r.client.Get(ctx, key, cached); apierrors.IsNotFound(err) {
 			limit = 0
 		} else if err != nil {
 			return err
-		} else if _, gone := r.gone.Get(cached.GetUID()); gone {
-			return notFound
 		}
+		ctx = context.WithValue(ctx, ofOneSeed{}, true)
 	}
 	id := attributes.Group + "/" + attributes.Resource + "/" + key.String()
 	if _, known := r.readable.Get(id); !known || limit == 0 {
 		if allowed, err := r.waitAllowed(ctx, attributes, limit); err != nil {
 			return err
 		} else if !allowed && isOfOneSeed(obj) {
-			return notFound
+			return apierrors.NewNotFound(schema.GroupResource{Group: attributes.Group, Resource: attributes.Resource}, key.Name)
 		}
 	}
 	err = r.Reader.Get(ctx, key, obj, opts...)
@@ -101,14 +101,10 @@ func (r *liveReader) Get(ctx context.Context, key client.ObjectKey, obj client.O
 	} else {
 		r.readable.Remove(id)
 	}
-	if isOfOneSeed(obj) && apierrors.IsForbidden(err) {
-		return notFound
-	}
 	return err
 }
 
-// isOfOneSeed reports whether an object belongs to one seed. The gardenlet may read those of its own seed, so one that
-// is forbidden is not there, or not of this seed any more.
+// isOfOneSeed reports whether an object belongs to one seed.
 func isOfOneSeed(obj client.Object) bool {
 	switch obj.(type) {
 	case *corev1beta1.Shoot, *corev1beta1.ControllerInstallation, *operationsv1alpha1.Bastion,

@@ -3,6 +3,9 @@ package gardenlet
 import (
 	"context"
 	"errors"
+	"io"
+	"net/http"
+	"net/http/httptest"
 	"testing"
 
 	corev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
@@ -13,7 +16,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
@@ -86,22 +90,21 @@ func testOfOneSeed(t *testing.T, scheme *runtime.Scheme) {
 	shoot := func(name string) *corev1beta1.Shoot {
 		return &corev1beta1.Shoot{ObjectMeta: metav1.ObjectMeta{Namespace: "garden-dev", Name: name}}
 	}
-	now := metav1.Now()
-	ended := shoot("ended")
-	ended.UID, ended.DeletionTimestamp, ended.Finalizers = "ended", &now, []string{"gardener"}
 	forbidden := 0
 	allowed := func(name string) bool { return name == "own" || name == "new" }
-	live := fake.NewClientBuilder().WithScheme(scheme).WithObjects(shoot("own"), shoot("new"), shoot("other"), shoot("moved"), ended.DeepCopy()).
+	live := fake.NewClientBuilder().WithScheme(scheme).WithObjects(shoot("own"), shoot("new"), shoot("other"), shoot("moved")).
 		WithInterceptorFuncs(interceptor.Funcs{
 			Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
 				if !allowed(key.Name) {
-					forbidden++
-					return apierrors.NewForbidden(schema.GroupResource{Resource: "shoots"}, key.Name, errors.New("no path"))
+					if forbidden++; ctx.Value(ofOneSeed{}) == nil {
+						t.Errorf("%s: the request is not for an object of one seed", key.Name)
+					}
+					return apierrors.NewNotFound(schema.GroupResource{Resource: "shoots"}, key.Name) // see TestNotOfSeed
 				}
 				return c.Get(ctx, key, obj, opts...)
 			},
 		}).Build()
-	cache := fake.NewClientBuilder().WithScheme(scheme).WithRESTMapper(mapper).WithObjects(shoot("own"), shoot("moved"), ended).
+	cache := fake.NewClientBuilder().WithScheme(scheme).WithRESTMapper(mapper).WithObjects(shoot("own"), shoot("moved")).
 		WithInterceptorFuncs(interceptor.Funcs{
 			Create: func(_ context.Context, _ client.WithWatch, obj client.Object, _ ...client.CreateOption) error {
 				review := obj.(*authorizationv1.SelfSubjectAccessReview)
@@ -110,29 +113,32 @@ func testOfOneSeed(t *testing.T, scheme *runtime.Scheme) {
 			},
 		}).Build()
 	r := newLiveReader(live, cache)
-	// The gardenlet removes finalizers, the last one of a Shoot among them.
-	deleting := deletingClient{live, func(obj client.Object) { r.gone.Add(obj.GetUID(), nil) }}
-	for name, left := range map[string][]string{"ended": nil, "own": {"other"}} {
-		of := shoot(name)
-		of.Finalizers, of.UID = left, types.UID(name)
-		if name == "ended" {
-			of.DeletionTimestamp = &now
-		}
-		before := of.DeepCopy()
-		before.Finalizers = append(before.Finalizers, "gardener")
-		if err := deleting.Patch(t.Context(), of, client.MergeFrom(before)); err != nil {
-			t.Fatal(err)
-		}
-	}
 	for name, want := range map[string]struct{ found, asks bool }{
 		"own": {true, false}, "new": {true, false}, "other": {false, false}, "gone": {false, false},
 		"moved": {false, true}, // at this moment
-		"ended": {false, false},
 	} {
 		forbidden = 0
 		err := r.Get(t.Context(), client.ObjectKey{Namespace: "garden-dev", Name: name}, &corev1beta1.Shoot{})
 		if (err == nil) != want.found || err != nil && !apierrors.IsNotFound(err) || (forbidden > 0) != want.asks {
 			t.Errorf("%s: %v, %d requests are refused", name, err, forbidden)
 		}
+	}
+}
+
+func TestNotOfSeed(t *testing.T) {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		w.WriteHeader(http.StatusForbidden)
+		_, _ = io.WriteString(w, `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Forbidden","code":403}`)
+	}))
+	defer server.Close()
+	config := &rest.Config{Host: server.URL}
+	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return &notOfSeed{next} })
+	kube := kubernetes.NewForConfigOrDie(config).CoreV1().RESTClient()
+	if err := kube.Get().AbsPath("/x").Do(t.Context()).Error(); !apierrors.IsForbidden(err) {
+		t.Errorf("any request: %v", err)
+	}
+	if err := kube.Get().AbsPath("/x").Do(context.WithValue(t.Context(), ofOneSeed{}, true)).Error(); !apierrors.IsNotFound(err) {
+		t.Errorf("a request for an object of one seed: %v", err)
 	}
 }

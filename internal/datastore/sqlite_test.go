@@ -2,12 +2,14 @@ package datastore
 
 import (
 	"context"
+	"fmt"
 	"io"
 	"os"
 	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/k3s-io/kine/pkg/drivers"
 	"github.com/k3s-io/kine/pkg/drivers/generic"
@@ -23,7 +25,7 @@ import (
 func TestSQLiteIsClosed(t *testing.T) {
 	dir := t.TempDir()
 	allEnded := testutil.Goroutines(t)
-	for range 2 {
+	for start := range 2 {
 		store, err := Start(t.Context(), Config{Dir: dir})
 		if err != nil {
 			t.Fatal(err)
@@ -32,8 +34,18 @@ func TestSQLiteIsClosed(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := client.Get(t.Context(), "/registry/", clientv3.WithPrefix()); err != nil {
-			t.Error(err)
+		// An event shows that the subscription to kine has begun: one that ends before it begins leaves a goroutine of kine.
+		events := client.Watch(t.Context(), "/registry/", clientv3.WithPrefix())
+		if _, err := client.Put(t.Context(), "/registry/key", fmt.Sprint(start)); err != nil {
+			t.Fatal(err)
+		}
+		select {
+		case event := <-events:
+			if len(event.Events) == 0 {
+				t.Fatalf("the watch has no event: %v", event.Err())
+			}
+		case <-time.After(testutil.Timeout):
+			t.Fatal("no event arrives")
 		}
 		_ = client.Close()
 		store.Stop()

@@ -87,7 +87,7 @@ func TestAccounts(t *testing.T) {
 	}
 	c = open(t, dir)
 	runs(t, c, "m")
-	a, b = c.Account("a", g), c.Account("b", g)
+	b = c.Account("b", g)
 	foreign("the former seed", b)
 
 	// Another Shoot of the same name gets nothing of it.

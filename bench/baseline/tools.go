@@ -2,6 +2,7 @@
 package baseline
 
 import (
+	_ "github.com/gardener/gardener/cmd/gardener-admission-controller/app"
 	_ "github.com/gardener/gardener/cmd/gardener-apiserver/app"
 	_ "go.etcd.io/etcd/server/v3/etcdmain"
 	_ "k8s.io/kubernetes/cmd/kube-apiserver/app"

@@ -13,7 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
-	"github.com/gardenlite/gardenlite/bench/internal/harness"
+	"github.com/gardenlite/gardenlite/bench/harness"
 )
 
 // bastion is a ready Bastion, with the key that opens it.

@@ -12,7 +12,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/gardenlite/gardenlite/bench/internal/harness"
+	"github.com/gardenlite/gardenlite/bench/harness"
 )
 
 type config struct {

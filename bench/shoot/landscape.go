@@ -7,7 +7,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/gardenlite/gardenlite/bench/internal/harness"
+	"github.com/gardenlite/gardenlite/bench/harness"
 )
 
 // landscape is a landscape with a seed.

@@ -10,7 +10,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/gardenlite/gardenlite/bench/internal/harness"
+	"github.com/gardenlite/gardenlite/bench/harness"
 )
 
 func main() {

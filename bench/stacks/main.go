@@ -12,7 +12,7 @@ import (
 	"path/filepath"
 	"time"
 
-	"github.com/gardenlite/gardenlite/bench/internal/harness"
+	"github.com/gardenlite/gardenlite/bench/harness"
 )
 
 const rounds, idleStacks = 9, 100

@@ -9,7 +9,7 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 
-	"github.com/gardenlite/gardenlite/bench/internal/harness"
+	"github.com/gardenlite/gardenlite/bench/harness"
 )
 
 // gardenResources is every resource of the garden API.

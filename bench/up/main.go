@@ -12,7 +12,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/gardenlite/gardenlite/bench/internal/harness"
+	"github.com/gardenlite/gardenlite/bench/harness"
 )
 
 // series are the measurements of one kind of start. A limit is the largest ratio to the baseline; 0 is none.

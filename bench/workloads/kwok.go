@@ -16,7 +16,7 @@ import (
 	"sigs.k8s.io/kwok/kustomize/stage/node/heartbeat"
 	pod "sigs.k8s.io/kwok/kustomize/stage/pod/fast"
 
-	"github.com/gardenlite/gardenlite/bench/internal/harness"
+	"github.com/gardenlite/gardenlite/bench/harness"
 )
 
 // kwok returns how long Pods take with KWOK's controller from their creation until all are Running. There is no

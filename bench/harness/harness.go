@@ -1,5 +1,5 @@
-// Package harness has what the benchmarks share: starting and ending programs, the bare kube-apiserver as a
-// baseline, landscapes with their Shoots and workloads, tables of cases.
+// Package harness has what the benchmarks and the conformance tests share: starting and ending programs, the bare
+// servers of a garden as a baseline, landscapes with their Shoots and workloads, tables of cases.
 package harness
 
 import (

@@ -28,16 +28,16 @@ func WithGardener(ctx context.Context, folder string, resources []string, fn fun
 		if err != nil {
 			return err
 		}
-		kubeconfig := filepath.Join(s.dir, "kubeconfig")
+		kubeconfig := s.Kubeconfig()
 		if err := WriteKubeconfig(s.Config, kubeconfig); err != nil {
 			return err
 		}
 		port := FreePort()
-		server, err := Start(s.dir, filepath.Join(folder, "gardener-apiserver"),
+		server, err := Start(s.Dir, filepath.Join(folder, "gardener-apiserver"),
 			"--etcd-servers="+s.etcd, "--bind-address=127.0.0.1", fmt.Sprintf("--secure-port=%d", port),
-			"--tls-cert-file="+s.files.cert, "--tls-private-key-file="+s.files.key, "--kubeconfig="+kubeconfig,
+			"--tls-cert-file="+s.Certificate, "--tls-private-key-file="+s.Key, "--kubeconfig="+kubeconfig,
 			"--authentication-kubeconfig="+kubeconfig, "--authorization-kubeconfig="+kubeconfig, "--cluster-identity=bench",
-			"--workload-identity-token-issuer=https://bench.invalid", "--workload-identity-signing-key-file="+s.files.key)
+			"--workload-identity-token-issuer=https://bench.invalid", "--workload-identity-signing-key-file="+s.Key)
 		if err != nil {
 			return err
 		}
@@ -53,6 +53,9 @@ func WithGardener(ctx context.Context, folder string, resources []string, fn fun
 		return fn(s)
 	})
 }
+
+// Kubeconfig is the file of a user with all rights, once gardener-apiserver runs.
+func (s BaselineServer) Kubeconfig() string { return filepath.Join(s.Dir, "kubeconfig") }
 
 // register makes kube-apiserver send the requests for Gardener's groups to gardener-apiserver.
 func register(client *http.Client, host string, port int) error {

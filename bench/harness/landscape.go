@@ -60,6 +60,9 @@ func (l *Landscape) Start(ctx context.Context) error {
 	}
 	// The process may not have written run.json yet, which "gardenlite status" needs.
 	if err := Poll(ctx, 2*time.Minute, func() (bool, error) {
+		if l.Process.Ended() {
+			return false, errors.New("it ended")
+		}
 		_, err := l.Run(ctx, "status", "--wait")
 		return err == nil, nil
 	}); err != nil {

@@ -38,10 +38,13 @@ type BaselineServer struct {
 	Resident uint64
 	// Config is a client configuration for a user with all rights.
 	Config *rest.Config
+	// Dir is the folder of the servers, which goes with them.
+	Dir string
+	// Certificate and Key are the files with which the servers serve at 127.0.0.1.
+	Certificate, Key string
 
 	begin     time.Time
-	dir, etcd string
-	files     credentials
+	etcd      string
 	processes []*Process
 }
 
@@ -78,7 +81,7 @@ func startBaseline(dir, folder string) (*BaselineServer, error) {
 	s := &BaselineServer{
 		Config: &rest.Config{Host: fmt.Sprintf("https://127.0.0.1:%d", secure), BearerToken: files.token, QPS: -1,
 			TLSClientConfig: rest.TLSClientConfig{CAData: files.ca}},
-		begin: time.Now(), dir: dir, etcd: httpURL(client), files: files,
+		Dir: dir, Certificate: files.cert, Key: files.key, begin: time.Now(), etcd: httpURL(client),
 	}
 	if err := s.start(folder, "etcd",
 		"--data-dir="+filepath.Join(dir, "etcd"), "--log-level=error",
@@ -99,7 +102,7 @@ func startBaseline(dir, folder string) (*BaselineServer, error) {
 }
 
 func (s *BaselineServer) start(folder, program string, args ...string) error {
-	p, err := Start(s.dir, filepath.Join(folder, program), args...)
+	p, err := Start(s.Dir, filepath.Join(folder, program), args...)
 	if err == nil {
 		s.processes = append(s.processes, p)
 	}

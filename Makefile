@@ -14,7 +14,7 @@ UNIT_TESTS = $(filter-out $(shell $(GO) list $(SERVER_TESTS) $(RACE_TEST) ./e2e/
 # Those of them that do not link Kubernetes.
 RACE_UNIT_TESTS = $(filter $(UNIT_TESTS),$(shell $(GO) list -test -f '{{.ForTest}} {{join .Deps " "}}' ./... | grep -v ' k8s.io/kubernetes/' | cut -d' ' -f1))
 
-.PHONY: all build up test check soak soak-kill soak-datastores soak-upgrade soak-extension soak-fuzz soak-units soak-servers soak-e2e unit smoke race servers e2e vet staticcheck format conformance-shoot bench bench-up bench-shoot bench-kubeconfig bench-bastion bench-scale bench-workloads bench-stacks bench-authz generate verify-generate clean
+.PHONY: all build up test check soak soak-kill soak-datastores soak-upgrade soak-extension soak-fuzz soak-units soak-servers soak-e2e unit smoke race servers e2e vet staticcheck format conformance conformance-shoot bench bench-up bench-shoot bench-kubeconfig bench-bastion bench-scale bench-workloads bench-stacks bench-authz generate verify-generate clean
 
 all: build
 
@@ -60,7 +60,7 @@ e2e: build $(BIN)/kubectl ## the suite against the real binary
 # Before a release: kills by the dozen, long fuzzing, external datastores, an older landscape, a published extension, conformance.
 SOAK := GARDENLITE_SOAK=1 $(E2E) -tags soak -timeout 160m
 
-soak: soak-units soak-fuzz soak-servers soak-kill soak-datastores soak-upgrade soak-extension soak-e2e conformance-shoot ## all of these, for hours
+soak: soak-units soak-fuzz soak-servers soak-kill soak-datastores soak-upgrade soak-extension soak-e2e conformance conformance-shoot ## all of these, for hours
 
 soak-units: ## the units, with the race detector and the long forms
 	GARDENLITE_SOAK=1 $(TEST) -race -count=1 -timeout 80m $(UNIT_TESTS)
@@ -97,6 +97,9 @@ $(BIN)/older:
 	src=$$(mktemp -d) && trap 'rm -rf "$$src"' EXIT && git archive $(OLDER) | tar -x -C "$$src" && \
 	  (cd "$$src" && $(GO) build -ldflags '-s -w' -o $(CURDIR)/$@ ./cmd/gardenlite)
 
+conformance: build $(BIN)/baseline ## the same requests to Gardener's own garden and to this one
+	cd conformance && $(GO) test -vet=off -count=1 -v ./api -args -gardenlite $(CURDIR)/$(BIN)/gardenlite -baseline $(CURDIR)/$(BIN)/baseline
+
 conformance-shoot: build $(BIN)/kubectl $(BIN)/e2e.test ## the conformance tests of Kubernetes that need no container runtime; FOCUS=name of some
 	hack/conformance/run.sh $(BIN)/gardenlite $(BIN)/kubectl $(BIN)/e2e.test '$(FOCUS)'
 
@@ -109,8 +112,10 @@ $(BIN)/kubectl: hack/kubectl/go.mod
 
 $(BIN)/baseline: bench/go.mod
 	mkdir -p $@
-	cd bench && $(GO) build -o ../$@/kube-apiserver k8s.io/kubernetes/cmd/kube-apiserver
+	cd bench && version=$$($(GO) list -m -f '{{.Version}}' k8s.io/kubernetes) && \
+	  $(GO) build -ldflags "-X k8s.io/component-base/version.gitVersion=$$version" -o ../$@/kube-apiserver k8s.io/kubernetes/cmd/kube-apiserver
 	cd bench && $(GO) build -o ../$@/gardener-apiserver github.com/gardener/gardener/cmd/gardener-apiserver
+	cd bench && $(GO) build -o ../$@/gardener-admission-controller github.com/gardener/gardener/cmd/gardener-admission-controller
 	cd bench && $(GO) build -o ../$@/etcd go.etcd.io/etcd/server/v3
 	cd bench && $(GO) build -o ../$@/kwok sigs.k8s.io/kwok/cmd/kwok
 

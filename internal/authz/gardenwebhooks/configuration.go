@@ -130,23 +130,29 @@ func (c configuration) textOf(configMap *corev1.ConfigMap) (string, error) {
 	return text, nil
 }
 
-var configurations = func() runtime.Decoder {
-	s := runtime.NewScheme()
-	utilruntime.Must(errors.Join(auditv1.AddToScheme(s), audit.AddToScheme(s), apiserverv1beta1.AddToScheme(s),
-		apiserverv1alpha1.AddToScheme(s), apiserver.AddToScheme(s)))
-	return serializer.NewCodecFactory(s).UniversalDecoder()
-}()
+var (
+	auditPolicies  = decoderOf(auditv1.AddToScheme, audit.AddToScheme)
+	configurations = decoderOf(apiserverv1beta1.AddToScheme, apiserverv1alpha1.AddToScheme, apiserver.AddToScheme)
+)
+
+func decoderOf(add ...func(*runtime.Scheme) error) runtime.Decoder {
+	scheme := runtime.NewScheme()
+	for _, addToScheme := range add {
+		utilruntime.Must(addToScheme(scheme))
+	}
+	return serializer.NewCodecFactory(scheme).UniversalDecoder()
+}
 
 // read decodes the text of a configuration, which has to be of the type.
-func read[T runtime.Object](text, what string) (T, error) {
-	obj, kind, err := configurations.Decode([]byte(text), nil, nil)
+func read[T runtime.Object](decoder runtime.Decoder, text, what string) (T, error) {
+	obj, kind, err := decoder.Decode([]byte(text), nil, nil)
 	if err != nil {
 		var none T
 		return none, unprocessable("failed to decode the provided %s: %s", what, err)
 	}
 	typed, ok := obj.(T)
 	if !ok {
-		return typed, unprocessable("failed to cast to %s type: %v", what, kind)
+		return typed, fmt.Errorf("failed to cast to %s type: %v", what, kind)
 	}
 	return typed, nil
 }
@@ -161,7 +167,7 @@ var auditPolicy = configuration{
 		return config.AuditConfig.AuditPolicy.ConfigMapRef.Name
 	},
 	validate: func(_ context.Context, _ *handlers, text string, _ []*gardencorev1beta1.Shoot) error {
-		policy, err := read[*audit.Policy](text, "audit policy")
+		policy, err := read[*audit.Policy](auditPolicies, text, "audit policy")
 		if err != nil {
 			return err
 		}
@@ -184,7 +190,7 @@ var authenticationConfiguration = configuration{
 		return []any{hasManagedIssuer(shoot), hasAnonymousAuthentication(shoot), sets.List(sets.New(issuersOf(shoot)...))}
 	},
 	validate: func(ctx context.Context, h *handlers, text string, shoots []*gardencorev1beta1.Shoot) error {
-		config, err := read[*apiserver.AuthenticationConfiguration](text, "authentication configuration")
+		config, err := read[*apiserver.AuthenticationConfiguration](configurations, text, "authentication configuration")
 		if err != nil {
 			return err
 		}
@@ -282,7 +288,7 @@ var authorizationConfiguration = configuration{
 	},
 	depends: func(shoot *gardencorev1beta1.Shoot) any { return sets.List(authorizersOf(shoot)) },
 	validate: func(_ context.Context, _ *handlers, text string, shoots []*gardencorev1beta1.Shoot) error {
-		config, err := read[*apiserver.AuthorizationConfiguration](text, "authorization configuration")
+		config, err := read[*apiserver.AuthorizationConfiguration](configurations, text, "authorization configuration")
 		if err != nil {
 			return err
 		}

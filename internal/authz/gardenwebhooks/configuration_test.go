@@ -72,14 +72,15 @@ func TestConfigurations(t *testing.T) {
 		shoot              *gardencorev1beta1.Shoot
 		want               string
 	}{
-		"valid policy":                {"audit-policies", "policy", validPolicy, audited, ""},
-		"invalid policy":              {"audit-policies", "policy", invalidPolicy, audited, "provided invalid audit policy: [rules[0].level"},
-		"policy of another kind":      {"audit-policies", "policy", validAuthorization, audited, "failed to cast to audit policy type"},
+		"valid policy":   {"audit-policies", "policy", validPolicy, audited, ""},
+		"invalid policy": {"audit-policies", "policy", invalidPolicy, audited, "provided invalid audit policy: [rules[0].level"},
+		"policy of another kind": {"audit-policies", "policy", validAuthorization, audited,
+			`no kind "AuthorizationConfiguration" is registered`},
 		"policy of no kind":           {"audit-policies", "policy", "a", audited, "failed to decode the provided audit policy"},
 		"no policy":                   {"audit-policies", "other", validPolicy, audited, "missing audit policy key in policy ConfigMap data"},
 		"empty policy":                {"audit-policies", "policy", "", audited, "audit policy in policy key is empty"},
 		"valid authentication":        {"authentication-configuration", "config.yaml", validAuthentication, plain, ""},
-		"no authentication":           {"authentication-configuration", "config.yaml", validPolicy, plain, "failed to cast to authentication"},
+		"no authentication":           {"authentication-configuration", "config.yaml", validPolicy, plain, `no kind "Policy" is registered`},
 		"issuer of the specification": {"authentication-configuration", "config.yaml", validAuthentication, ownIssuer, "https://issuer.example"},
 		"issuer of the status":        {"authentication-configuration", "config.yaml", validAuthentication, advertised, "https://issuer.example"},
 		"issuer of the garden":        {"authentication-configuration", "config.yaml", managedIssuer, managed, "/shoots/uid/issuer"},

@@ -172,7 +172,7 @@ func (h *handlers) internalDomainSecret(ctx context.Context, request *admissionv
 			return nil, h.noShoots(ctx, seed, resource, secret.Name, "change domain")
 		}
 	case admissionv1.Delete:
-		return nil, h.noShoots(ctx, seed, resource, request.Name, "delete internal domain secret")
+		return nil, h.noShoots(ctx, seed, resource, old.Name, "delete internal domain secret")
 	}
 	return nil, nil
 }

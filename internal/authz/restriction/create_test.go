@@ -220,13 +220,13 @@ func TestCreateBackups(t *testing.T) {
 		{"own, bucket of b", backupEntries, entry("on-a--1", "a", "uid-seed-b", "on-a"), refuse, refuse, refuse, allow,
 			"BackupBucket uid-seed-b"},
 		{"own, no such bucket", backupEntries, entry("on-a--1", "a", "none", "on-a"), refuse, refuse, refuse, allow,
-			"there is no backupbuckets none"},
-		{"own, no bucket", backupEntries, entry("on-a--1", "a", "", "on-a"), refuse, refuse, refuse, allow, "no backupbuckets is named"},
+			`backupbuckets "none" not found`},
+		{"own, no bucket", backupEntries, entry("on-a--1", "a", "", "on-a"), refuse, refuse, refuse, allow, "the backupbuckets on which the answer depends are not named"},
 		{"own, shoot of b", backupEntries, entry("on-b--1", "a", "uid-seed-a", "on-b"), refuse, refuse, refuse, allow, belongs},
 		{"own, named after a shoot of b", backupEntries, entry("on-b--1", "a", "uid-seed-a", "on-a"), refuse, refuse, refuse, allow,
 			"named on-a--1"},
 		{"own, named otherwise", backupEntries, entry("new", "a", "uid-seed-a", "on-a"), refuse, refuse, refuse, allow, "named on-a--1"},
-		{"own, no shoot", backupEntries, entry("new", "a", "uid-seed-a", ""), refuse, refuse, refuse, allow, "no shoots is named"},
+		{"own, no shoot", backupEntries, entry("new", "a", "uid-seed-a", ""), refuse, refuse, refuse, allow, "the shoots on which the answer depends are not named"},
 		{"another seed's, own bucket", backupEntries, entry("on-b--1", "b", "uid-seed-a", "on-b"), refuse, refuse, refuse, allow, belongs},
 		{"another seed's, its bucket", backupEntries, entry("on-b--1", "b", "uid-seed-b", "on-b"), refuse, allow, refuse, allow, belongs},
 		{"no seed", backupEntries, named[corev1beta1.BackupEntry]("garden-dev", "e"), refuse, refuse, refuse, allow, belongs},
@@ -240,9 +240,9 @@ func TestCreateBackups(t *testing.T) {
 		{"source without original", backupEntries, entry("source-none--1", "a", "uid-seed-b", "restored"), refuse, refuse,
 			refuse, allow, "is named restored--1"},
 		{"source without owner", backupEntries, entry("source-restored--1", "a", "uid-seed-b", ""), refuse, refuse, refuse,
-			allow, "no shoots is named"},
+			allow, "the shoots on which the answer depends are not named"},
 		{"source with another API's Shoot as owner", backupEntries, entry("source-restored--1", "a", "uid-seed-b", "restored",
-			func(e *corev1beta1.BackupEntry) { e.OwnerReferences[0].APIVersion = "v1" }), refuse, refuse, refuse, allow, "no shoots is named"},
+			func(e *corev1beta1.BackupEntry) { e.OwnerReferences[0].APIVersion = "v1" }), refuse, refuse, refuse, allow, "the shoots on which the answer depends are not named"},
 		{"source with another seed's shoot as owner", backupEntries, entry("source-restored--1", "a", "uid-seed-b", "restored-on-b"),
 			refuse, refuse, refuse, allow, belongs},
 	})
@@ -291,7 +291,7 @@ func TestCreateBastionsAndRequests(t *testing.T) {
 		{"bootstrapped", clusterRoleBindings, binding("garden:gardenlet-bootstrap-grown"), refuse, refuse, refuse, allow, "bootstrapped already"},
 		{"another seed's ManagedSeed", clusterRoleBindings, binding("garden:gardenlet-bootstrap-of-b"), refuse, allow, refuse, allow, belongs},
 		{"no such ManagedSeed", clusterRoleBindings, binding("garden:gardenlet-bootstrap-none"), refuse, refuse, refuse,
-			allow, "there is no managedseeds"},
+			allow, `managedseeds "`},
 		{"other name", clusterRoleBindings, named("", "x", func(b *rbacv1.ClusterRoleBinding) {}), refuse, refuse, refuse, allow, belongs},
 		{"no ManagedSeed named", clusterRoleBindings, binding("garden"), refuse, refuse, refuse, allow, belongs},
 		{"other role", clusterRoleBindings,
@@ -316,7 +316,7 @@ func TestCreateConfiguration(t *testing.T) {
 		{"of a shoot on b", configMaps, configMap("garden-dev", "on-b.ca-cluster"), refuse, allow, refuse, allow, belongs},
 		{"of a shoot on its way to b", configMaps, configMap("garden-dev", "to-b.ca-cluster"), refuse, allow, refuse, allow, belongs},
 		{"in another namespace", configMaps, configMap("garden-other", "on-a.ca-cluster"), refuse, refuse, refuse, allow,
-			"there is no shoots garden-other/on-a"},
+			`shoots "garden-other/on-a" not found`},
 		{"other name", configMaps, configMap("garden-dev", "on-a.ssh-keypair"), refuse, refuse, refuse, allow, belongs},
 		{"only a suffix", configMaps, configMap("garden-dev", ".ca-cluster"), refuse, refuse, refuse, allow, belongs},
 
@@ -341,7 +341,7 @@ func TestCreateConfiguration(t *testing.T) {
 		{"of a shoot on b", internalSecrets, named[corev1beta1.InternalSecret]("garden-dev", "on-b.ca-client"), refuse, allow,
 			refuse, allow, belongs},
 		{"no such shoot", internalSecrets, named[corev1beta1.InternalSecret]("garden-dev", "none.ca-client"), refuse, refuse,
-			refuse, allow, "there is no shoots"},
+			refuse, allow, `shoots "`},
 		{"other name", internalSecrets, named[corev1beta1.InternalSecret]("garden-dev", "on-a.ca-cluster"), refuse, refuse,
 			refuse, allow, belongs},
 
@@ -361,7 +361,7 @@ func TestCreateSecrets(t *testing.T) {
 		{"generated for its bucket", secrets, secret("garden", "generated-bucket-uid-seed-a"), allow, refuse, refuse, allow, noReason},
 		{"generated for b's bucket", secrets, secret("garden", "generated-bucket-uid-seed-b"), refuse, allow, refuse, allow, belongs},
 		{"generated for no bucket", secrets, secret("garden", "generated-bucket-none"), refuse, refuse, refuse, allow,
-			"there is no backupbuckets none"},
+			`backupbuckets "none" not found`},
 		{"generated in another namespace", secrets, secret("garden-dev", "generated-bucket-uid-seed-a"), refuse, refuse, refuse, allow, belongs},
 		// Secret: a shoot's project secret
 		{"ca-cluster", secrets, secret("garden-dev", "on-a.ca-cluster"), allow, refuse, refuse, allow, noReason},
@@ -369,7 +369,7 @@ func TestCreateSecrets(t *testing.T) {
 		{"ssh-keypair.old", secrets, secret("garden-dev", "on-a.ssh-keypair.old"), allow, refuse, refuse, allow, noReason},
 		{"monitoring", secrets, secret("garden-dev", "on-a.monitoring"), allow, refuse, refuse, allow, noReason},
 		{"of a shoot on b", secrets, secret("garden-dev", "on-b.monitoring"), refuse, allow, refuse, allow, belongs},
-		{"of no shoot", secrets, secret("garden-dev", "none.monitoring"), refuse, refuse, refuse, allow, "there is no shoots garden-dev/none"},
+		{"of no shoot", secrets, secret("garden-dev", "none.monitoring"), refuse, refuse, refuse, allow, `shoots "garden-dev/none" not found`},
 		{"any other", secrets, secret("garden-dev", "x"), refuse, refuse, refuse, allow, belongs},
 		{"in the seed's namespace", secrets, secret("seed-a", "x"), refuse, refuse, refuse, allow, belongs},
 		{"a ServiceAccount's token", secrets, secret("garden-dev", "on-a.monitoring", typed(corev1.SecretTypeServiceAccountToken)),
@@ -380,7 +380,7 @@ func TestCreateSecrets(t *testing.T) {
 		{"issuer of a shoot on b", secrets, secret("gardener-system-shoot-issuer", "dev--uid-on-b", issuer("garden-dev", "on-b")),
 			refuse, allow, refuse, allow, belongs},
 		{"issuer of no shoot", secrets, secret("gardener-system-shoot-issuer", "dev--x", issuer("garden-dev", "none")),
-			refuse, refuse, refuse, allow, "there is no shoots"},
+			refuse, refuse, refuse, allow, `shoots "`},
 		{"issuer named for another shoot", secrets, secret("gardener-system-shoot-issuer", "dev--uid-on-b", issuer("garden-dev", "on-a")),
 			refuse, refuse, refuse, allow, "--uid-on-a"},
 		{"issuer without kind", secrets, secret("gardener-system-shoot-issuer", "dev--uid-on-a", issuer("garden-dev", "on-a"),
@@ -395,9 +395,9 @@ func TestCreateSecrets(t *testing.T) {
 		{"token, asked to renew", secrets, token(forManagedSeed + "garden/renewing."), allow, refuse, refuse, allow, noReason},
 		{"token, bootstrapped", secrets, token(forManagedSeed + "garden/grown."), refuse, refuse, refuse, allow, "bootstrapped already"},
 		{"token for another seed's ManagedSeed", secrets, token(forManagedSeed + "garden/of-b."), refuse, allow, refuse, allow, belongs},
-		{"token for no ManagedSeed", secrets, token(forManagedSeed + "garden/none."), refuse, refuse, refuse, allow, "there is no managedseeds"},
+		{"token for no ManagedSeed", secrets, token(forManagedSeed + "garden/none."), refuse, refuse, refuse, allow, `managedseeds "`},
 		{"token for another Gardenlet", secrets, token(forGardenlet + "garden/b."), refuse, refuse, refuse, allow, "does not belong to seed"},
-		{"token for no Gardenlet", secrets, token(forGardenlet + "garden/a."), refuse, refuse, refuse, allow, "there is no gardenlets"},
+		{"token for no Gardenlet", secrets, token(forGardenlet + "garden/a."), refuse, refuse, refuse, allow, `gardenlets "`},
 		{"token for a Gardenlet elsewhere", secrets, token(forGardenlet + "garden-dev/a."), refuse, refuse, refuse, allow,
 			"does not belong to seed"},
 		{"token without a seed", secrets, token("for me"), refuse, refuse, refuse, allow, "description"},
@@ -443,7 +443,7 @@ func TestCreateForShoots(t *testing.T) {
 			cases = append(cases,
 				creationCase{"of a: " + suffix, resource, of("on-a"), allow, refuse, refuse, allow, noReason},
 				creationCase{"of b: " + suffix, resource, of("on-b"), refuse, allow, refuse, allow, belongs},
-				creationCase{"of no shoot: " + suffix, resource, of("none"), refuse, refuse, refuse, allow, "there is no shoots"})
+				creationCase{"of no shoot: " + suffix, resource, of("none"), refuse, refuse, refuse, allow, `shoots "`})
 		}
 	}
 	checkCreations(t, cases)
@@ -473,7 +473,7 @@ func TestCreateSeedsAndAccounts(t *testing.T) {
 		{"bootstrapped", serviceAccounts, account("garden", "gardenlet-bootstrap-grown"), refuse, refuse, refuse, allow, "bootstrapped already"},
 		{"another seed's ManagedSeed", serviceAccounts, account("garden", "gardenlet-bootstrap-of-b"), refuse, allow, refuse, allow, belongs},
 		{"ManagedSeed in another namespace", serviceAccounts, account("garden-dev", "gardenlet-bootstrap-child"), refuse,
-			refuse, refuse, allow, "there is no managedseeds"},
+			refuse, refuse, allow, `managedseeds "`},
 		{"ManagedSeed outside of garden", serviceAccounts, account("garden-dev", "gardenlet-bootstrap-astray"), refuse,
 			refuse, refuse, allow, "in the namespace garden"},
 		{"other name", serviceAccounts, account("garden", "x"), refuse, refuse, refuse, allow, belongs},
@@ -489,7 +489,7 @@ func TestCreateSeedsAndAccounts(t *testing.T) {
 		{"own", shootStates, named[corev1beta1.ShootState]("garden-dev", "on-a"), allow, refuse, refuse, allow, noReason},
 		{"on its way from a to b", shootStates, named[corev1beta1.ShootState]("garden-dev", "to-b"), allow, allow, refuse, allow, noReason},
 		{"another seed's", shootStates, named[corev1beta1.ShootState]("garden-dev", "on-b"), refuse, allow, refuse, allow, belongs},
-		{"no shoot's", shootStates, named[corev1beta1.ShootState]("garden-dev", "none"), refuse, refuse, refuse, allow, "there is no shoots"},
+		{"no shoot's", shootStates, named[corev1beta1.ShootState]("garden-dev", "none"), refuse, refuse, refuse, allow, `shoots "`},
 	})
 }
 

@@ -53,7 +53,7 @@ type request struct {
 	absent    bool   // the object to delete does not exist
 }
 
-// refusal is the answer to a refused request, as opposed to a server error.
+// refusal is the answer to a refused request, as opposed to a server error. As in Gardener, most have a code alone.
 type refusal struct {
 	code    int32
 	reason  metav1.StatusReason
@@ -63,11 +63,11 @@ type refusal struct {
 func (r *refusal) Error() string { return r.message }
 
 func forbidden(format string, args ...any) error {
-	return &refusal{http.StatusForbidden, metav1.StatusReasonForbidden, fmt.Sprintf(format, args...)}
+	return &refusal{http.StatusForbidden, "", fmt.Sprintf(format, args...)}
 }
 
 func badRequest(format string, args ...any) error {
-	return &refusal{http.StatusBadRequest, metav1.StatusReasonBadRequest, fmt.Sprintf(format, args...)}
+	return &refusal{http.StatusBadRequest, "", fmt.Sprintf(format, args...)}
 }
 
 // foreign returns the reason of most refusals.
@@ -199,7 +199,7 @@ func respond(uid types.UID, err error) *admissionv1.AdmissionResponse {
 	if err == nil {
 		return &admissionv1.AdmissionResponse{UID: uid, Allowed: true}
 	}
-	no := &refusal{code: http.StatusInternalServerError, reason: metav1.StatusReasonInternalError, message: err.Error()}
+	no := &refusal{code: http.StatusInternalServerError, message: err.Error()}
 	errors.As(err, &no)
 	return &admissionv1.AdmissionResponse{UID: uid, Result: &metav1.Status{
 		Status: metav1.StatusFailure, Code: no.code, Reason: no.reason, Message: no.message,

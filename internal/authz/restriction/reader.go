@@ -81,11 +81,11 @@ func (r dynamicReader) List(ctx context.Context, resource schema.GroupVersionRes
 // a server error.
 func (r *request) get(ctx context.Context, resource schema.GroupVersionResource, namespace, name string, obj runtime.Object) error {
 	if name == "" {
-		return forbidden("no %s is named, on which the answer depends", resource.Resource)
+		return forbidden("the %s on which the answer depends are not named", resource.Resource)
 	}
 	found, err := r.find(ctx, resource, namespace, name, obj)
 	if err == nil && !found {
-		return forbidden("%s: there is no %s %s, on which the answer depends", foreign(r.seed), resource.Resource, key(namespace, name))
+		return forbidden("%s: %s %q not found", foreign(r.seed), resource.Resource, key(namespace, name))
 	}
 	return err
 }

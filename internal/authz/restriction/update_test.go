@@ -86,7 +86,7 @@ func TestUpdateBackupsAndBastions(t *testing.T) {
 		{"of no seed", backupEntries, "", ownEntry, changed(ownEntry, func(e *corev1beta1.BackupEntry) { e.Spec.SeedName = nil }),
 			refuse, refuse, refuse, allow, "must not be moved"},
 		{"without owner, moved", backupEntries, "", entry("x", "a", "uid-seed-a", ""), entry("x", "b", "uid-seed-a", ""),
-			refuse, refuse, refuse, allow, "no shoots is named"},
+			refuse, refuse, refuse, allow, "the shoots on which the answer depends are not named"},
 		{"foreign bucket", backupEntries, "", ownEntry, changed(ownEntry, func(e *corev1beta1.BackupEntry) { e.Spec.BucketName = "uid-seed-b" }),
 			refuse, refuse, refuse, allow, "BackupBucket uid-seed-b"},
 		{"foreign shoot", backupEntries, "", ownEntry, changed(ownEntry,

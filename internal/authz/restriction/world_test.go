@@ -251,7 +251,7 @@ func verdict(t *testing.T, response *admissionv1.AdmissionResponse) int32 {
 	if response.Allowed {
 		return allow
 	}
-	if response.Result == nil || response.Result.Message == "" || response.Result.Reason == "" ||
+	if response.Result == nil || response.Result.Message == "" ||
 		response.Result.Status != metav1.StatusFailure {
 		t.Fatalf("refused without a reason: %v", response)
 	}

@@ -8,6 +8,7 @@ import (
 	"io"
 	"net/http"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -56,6 +57,7 @@ type answer struct {
 	Code    int
 	Reason  metav1.StatusReason
 	Message string
+	Causes  []string // of an object that is not valid: field and kind of each error
 	Object  map[string]any
 }
 
@@ -92,14 +94,23 @@ func (g *garden) send(ctx context.Context, r request) (answer, error) {
 	}
 	a := answer{Code: response.StatusCode}
 	if err := json.Unmarshal(body, &a.Object); err != nil {
-		return answer{}, fmt.Errorf("%s %s: %s: %w: %s", r.method, r.path, response.Status, err, body)
+		a.Message = string(body)
+		return a, nil
 	}
 	if a.Object["kind"] == "Status" {
 		status := metav1.Status{}
 		if err := json.Unmarshal(body, &status); err != nil {
 			return answer{}, err
 		}
-		return answer{Code: a.Code, Reason: status.Reason, Message: status.Message}, nil
+		a = answer{Code: a.Code, Reason: status.Reason, Message: status.Message}
+		if status.Details != nil {
+			for _, cause := range status.Details.Causes {
+				a.Causes = append(a.Causes, fmt.Sprintf("%s: %s", cause.Field, cause.Type))
+			}
+		}
+		slices.Sort(a.Causes)
+		a.Causes = slices.Compact(a.Causes)
+		return a, nil
 	}
 	clean(a.Object)
 	return a, nil
@@ -153,13 +164,19 @@ func changes(answers [2]answer) []string {
 	if a.Code < 300 && b.Code < 300 {
 		return fieldChanges("", a.Object, b.Object)
 	}
-	if a.Code == b.Code && a.Reason == b.Reason && a.Message == b.Message {
+	if a.Code == b.Code && a.Reason == b.Reason && slices.Equal(a.Causes, b.Causes) && (a.Message == b.Message || !isWebhooks(a)) {
 		return nil
 	}
 	return []string{fmt.Sprintf("%s | %s", a, b)}
 }
 
-func (a answer) String() string { return fmt.Sprintf("%d %s %s", a.Code, a.Reason, a.Message) }
+// isWebhooks reports whether a webhook refused the request. Its message is Gardener's, those of validation and admission in the
+// API server are in gardenlite's own words.
+func isWebhooks(a answer) bool { return strings.HasPrefix(a.Message, "admission webhook ") }
+
+func (a answer) String() string {
+	return strings.TrimSpace(fmt.Sprintf("%d %s %s %s", a.Code, a.Reason, strings.Join(a.Causes, ", "), a.Message))
+}
 
 func fieldChanges(path string, a, b any) (all []string) {
 	mapA, okA := a.(map[string]any)

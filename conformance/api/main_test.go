@@ -66,7 +66,13 @@ func withGardens(ctx context.Context, fn func()) error {
 	}
 	return withGardener(ctx, *baseline, limits, func(g *garden) error {
 		both[0] = g
-		fn()
-		return nil
+		done := make(chan struct{})
+		go func() { defer close(done); fn() }()
+		select {
+		case <-done:
+			return nil
+		case <-ctx.Done():
+			return ctx.Err()
+		}
 	})
 }

@@ -66,6 +66,9 @@ type Pair struct{ Current, Old map[string][]byte }
 func (m *Manager) Authorities(ctx context.Context, rotation Rotation) (map[string]Pair, error) {
 	all := map[string]Pair{}
 	for name, commonName := range map[string]string{CA: "kubernetes", CAClient: "kubernetes-client", CAFrontProxy: "front-proxy"} {
+		if err := m.removeFutureAuthority(ctx, name); err != nil {
+			return nil, err
+		}
 		pair, err := m.ensure(ctx, name, rotation, func(now time.Time) (map[string][]byte, error) {
 			if rotation.Initiated != nil { // two CAs with the same name could be confused
 				commonName += "-" + unix(*rotation.Initiated)
@@ -78,6 +81,19 @@ func (m *Manager) Authorities(ctx context.Context, rotation Rotation) (map[strin
 		all[name] = pair
 	}
 	return all, nil
+}
+
+// removeFutureAuthority removes a CA that was made while the clock was ahead: no client or server accepts what it signs.
+func (m *Manager) removeFutureAuthority(ctx context.Context, name string) error {
+	secret, err := m.read(ctx, name)
+	if err != nil || secret == nil {
+		return err
+	}
+	certificate, err := parseCertificate(secret.Data[KeyCertificate])
+	if err != nil || !m.Clock.Now().Before(certificate.NotBefore) {
+		return nil
+	}
+	return m.remove(ctx, name)
 }
 
 // SigningKey ensures the key that signs the tokens of service accounts.

@@ -121,3 +121,26 @@ func TestClientCertificate(t *testing.T) {
 		t.Error("it is not clear whose certificate it is, or for how long it is valid")
 	}
 }
+
+// TestAuthorityOfTheFuture checks that a CA that was made while the clock was ahead is replaced, and one of the past stays.
+func TestAuthorityOfTheFuture(t *testing.T) {
+	m := newManager(t, func() error { return nil })
+	clock := m.Clock.(*clocktesting.FakeClock)
+	authority := func(at time.Time) Authority {
+		t.Helper()
+		clock.SetTime(at)
+		all, err := m.Authorities(t.Context(), Rotation{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return all[CA].Authority()
+	}
+	future := authority(now.AddDate(1, 0, 0))
+	present := authority(now)
+	if bytes.Equal(future.Certificate, present.Certificate) {
+		t.Error("the CA is not valid yet")
+	}
+	if later := authority(now.AddDate(1, 0, 0)); !bytes.Equal(later.Certificate, present.Certificate) {
+		t.Error("a valid CA was replaced")
+	}
+}

@@ -48,8 +48,9 @@ func newImageRun(g *globals) *cobra.Command {
 	return &cobra.Command{
 		Use:   "run IMAGE PROGRAM [-- ARGUMENT…]",
 		Short: "Run containers of an image as a process",
-		Long: `Map an image to a program. Pods that are created from now on run it; those that are there already stay as they are, until
-they are deleted. The mapping stays until it is forgotten, also when the landscape is started again.`,
+		Long: `Map an image to a program. Pods that are created from now on run it; simulated Pods of Deployments and other controllers are
+replaced, others stay as they are until they are deleted. The mapping stays until it is forgotten, also when the landscape is
+started again.`,
 		Example: `  # Every tag of the image
   gardenlite image run registry.example.com/controller ./bin/controller
   # One tag, with arguments before those of the container

@@ -34,8 +34,8 @@ const (
 	loadDelay = 5 * time.Second
 )
 
-// errNewStages says that the Stages have changed, so that all Pods are listed and synced again.
-var errNewStages = errors.New("the Stages have changed")
+// errSyncAll says that the Stages or the mapped images have changed, so that all Pods are listed and synced again.
+var errSyncAll = errors.New("the Stages or the mapped images have changed")
 
 // runningPods contains a channel for each running Pod, which is closed when the Pod has ended.
 type runningPods struct {
@@ -116,7 +116,7 @@ func (k *Kubelet) runPods(ctx context.Context, client *apiclient.Client, config 
 		if h.Clock.Since(begin) > retryMax {
 			backoff.Reset()
 		}
-		if errors.Is(err, errNewStages) {
+		if errors.Is(err, errSyncAll) {
 			continue
 		}
 		if !errors.Is(err, io.EOF) {
@@ -132,6 +132,7 @@ func (k *Kubelet) runPods(ctx context.Context, client *apiclient.Client, config 
 func (r *podRunner) run(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
+	images := r.kubelet.processes.imagesChanged()
 	pods := r.client.Core.Pods(metav1.NamespaceAll)
 	options := metav1.ListOptions{FieldSelector: "spec.nodeName=" + r.host.Hostname}
 	list, err := pods.List(ctx, options)
@@ -176,7 +177,9 @@ func (r *podRunner) run(ctx context.Context) error {
 				r.sync(ctx, pod)
 			}
 		case <-r.kubelet.stages.changed:
-			return errNewStages
+			return errSyncAll
+		case <-images:
+			return errSyncAll
 		case <-timer.C():
 			r.syncDue(ctx)
 		}
@@ -259,12 +262,25 @@ func (r *podRunner) failed(ctx context.Context, key types.NamespacedName, err er
 	r.due[key] = r.host.Clock.Now().Add(podRetry)
 }
 
+// replace deletes a simulated Pod, in whose place its controller makes one that runs as a process.
+func (r *podRunner) replace(ctx context.Context, pod *corev1.Pod) error {
+	r.kubelet.writeEvent(ctx, r.client, podEvent{pod: pod, kind: corev1.EventTypeNormal, reason: "Killing",
+		message: "The image is mapped to a program now: the Pod is replaced by one that runs it"})
+	if err := r.client.Core.Pods(pod.Namespace).Delete(ctx, pod.Name, *metav1.NewPreconditionDeleteOptions(string(pod.UID))); err != nil {
+		return fmt.Errorf("deleting a Pod whose image is mapped now: %w", err)
+	}
+	return nil
+}
+
 func (r *podRunner) trySync(ctx context.Context, key types.NamespacedName, pod *corev1.Pod) error {
 	ips, err := r.addressesOf(ctx, pod)
 	if err != nil {
 		return err
 	}
 	processes := r.kubelet.processes.ensure(pod, r.host, r.config)
+	if r.kubelet.processes.outdated(pod) {
+		return r.replace(ctx, pod)
+	}
 	var step podStep
 	if processes != nil {
 		step = processStep(pod, processes, r.host.Clock.Now(), r.host.Addresses, ips)

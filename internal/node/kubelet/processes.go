@@ -38,7 +38,7 @@ type processes struct {
 	mu    sync.Mutex
 	pods  map[types.NamespacedName]*process.Pod
 	dirty map[types.NamespacedName]bool
-	// simulated are the Pods that were seen before their image was mapped: they stay simulated.
+	// simulated are the Pods that were seen before their image was mapped: they stay simulated until they are replaced.
 	simulated map[types.UID]bool
 }
 
@@ -104,6 +104,24 @@ func (p *processes) ensure(pod *corev1.Pod, h host.Host, config node.KubeletConf
 		},
 	}, pod)
 	return p.pods[key]
+}
+
+// outdated reports whether a Pod is simulated although its image is mapped by now, and has a controller that makes another.
+func (p *processes) outdated(pod *corev1.Pod) bool {
+	if p.runner == nil || pod.DeletionTimestamp != nil || podutil.IsPodTerminal(pod) || metav1.GetControllerOf(pod) == nil {
+		return false
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.simulated[pod.UID] && p.runner.HasMappedImage(pod)
+}
+
+// imagesChanged returns a channel that is closed when the mapped images change.
+func (p *processes) imagesChanged() <-chan struct{} {
+	if p.runner == nil {
+		return nil
+	}
+	return p.runner.ImagesChanged()
 }
 
 // note marks the status of a Pod to be written.

@@ -105,9 +105,10 @@ func matches(mapping, image reference.Named) bool {
 type Images struct {
 	path string
 
-	mu    sync.Mutex
-	fixed []Image // of this start; they take precedence
-	kept  []Image
+	mu      sync.Mutex
+	fixed   []Image // of this start; they take precedence
+	kept    []Image
+	changed chan struct{} // closed by the next change; nil if nobody waits for it
 }
 
 // OpenImages reads the mappings that are kept in a file. Those of this start are fixed.
@@ -173,7 +174,27 @@ func (i *Images) replace(ref string, with ...Image) error {
 		return fmt.Errorf("keeping the mapped images: %w", err)
 	}
 	i.kept, i.fixed = kept, slices.DeleteFunc(slices.Clone(i.fixed), is)
+	if i.changed != nil {
+		close(i.changed)
+		i.changed = nil
+	}
 	return nil
+}
+
+// Changed returns a channel that is closed when a mapping changes.
+func (i *Images) Changed() <-chan struct{} {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	if i.changed == nil {
+		i.changed = make(chan struct{})
+	}
+	return i.changed
+}
+
+// Program returns the program to which a container's image is mapped, "" if it is not.
+func (i *Images) Program(image string) string {
+	found, _ := i.Lookup(image)
+	return found.Program
 }
 
 // Lookup returns the mapping of a container's image. A mapping with a tag or digest takes precedence over one without.

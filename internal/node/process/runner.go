@@ -87,6 +87,9 @@ func (r *Runner) Close() error {
 	return nil
 }
 
+// ImagesChanged returns a channel that is closed when an image is mapped, or not any more.
+func (r *Runner) ImagesChanged() <-chan struct{} { return r.cfg.Images.Changed() }
+
 // HasMappedImage reports whether one of a Pod's images is mapped to a program. A Pod with names that cannot be
 // those of folders is none that an API server of Kubernetes accepts, and is never run.
 func (r *Runner) HasMappedImage(pod *corev1.Pod) bool {

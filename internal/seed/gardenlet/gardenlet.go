@@ -72,6 +72,9 @@ type Config struct {
 	Log   logr.Logger
 	// LeaderElection makes only one of several gardenlets of a seed active, by Gardener's Lease in the seed.
 	LeaderElection bool
+	// Program returns the program of this machine that containers of an image in the seed run, "" if they are simulated. If it
+	// is nil, all are.
+	Program func(image string) string
 	// Deployer runs further gardenlets, for ManagedSeeds and for this seed's Gardenlet. If it is nil, the gardenlet ignores
 	// these objects.
 	Deployer deployment.Deployer
@@ -96,6 +99,9 @@ func New(cfg Config) (*Gardenlet, error) {
 	cfg.Configuration = cfg.Configuration.DeepCopy()
 	gardenletconfigv1alpha1.SetObjectDefaults_GardenletConfiguration(cfg.Configuration)
 	cfg.Clock = cmp.Or[clock.WithTicker](cfg.Clock, clock.RealClock{})
+	if cfg.Program == nil {
+		cfg.Program = func(string) string { return "" }
+	}
 	return &Gardenlet{cfg: cfg, seedName: cfg.Configuration.SeedConfig.Name}, nil
 }
 
@@ -301,7 +307,7 @@ var controllers = []struct {
 	{shoot.ControllerName, func(p parts) addable {
 		config := p.cfg.Configuration.Controllers.Shoot
 		return &shoot.Reconciler{
-			Base: p.Base, Identity: p.gardener, ConcurrentSyncs: *config.ConcurrentSyncs,
+			Base: p.Base, Identity: p.gardener, ConcurrentSyncs: *config.ConcurrentSyncs, Program: p.cfg.Program,
 			SyncPeriod: config.SyncPeriod.Duration, RetryDuration: config.RetryDuration.Duration,
 			ProgressReportPeriod: ptr.Deref(config.ProgressReportPeriod, metav1.Duration{Duration: progressReportPeriod}).Duration,
 		}

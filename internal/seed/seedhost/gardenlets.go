@@ -233,7 +233,7 @@ func (h *Host) startGardenlet(cluster *seed.Cluster, configuration *gardenletcon
 			WrapGarden:   func(config *rest.Config) { h.supervisor.CountForbidden(name, config) },
 			ChartLayouts: filepath.Join(h.cfg.Dir, statedir.ChartsFolder),
 			Version:      version.GardenerVersion, Clock: h.cfg.Clock, Log: klog.Background().WithName(name),
-			LeaderElection: h.shared(), Deployer: h.deployer,
+			LeaderElection: h.shared(), Deployer: h.deployer, Program: h.images.Program,
 		}
 		if !hasParent {
 			cfg.Bootstrap = func(ctx context.Context) ([]byte, error) { return h.garden.Bootstrap(ctx, cluster.Name()) }

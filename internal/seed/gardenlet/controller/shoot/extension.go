@@ -153,7 +153,7 @@ func (b *botanist) ready(ctx context.Context, e *extension) error {
 	if err := b.SeedReader.Get(ctx, key, e.obj); err != nil {
 		return fmt.Errorf("reading %s %s: %w", e.kind, key, err)
 	}
-	return answered(e.kind, e.obj, "")
+	return b.explain(ctx, e.kind, e.obj, answered(e.kind, e.obj, ""))
 }
 
 func isFailure(err error) bool { return err != nil && !flow.IsPending(err) }
@@ -223,7 +223,7 @@ func (b *botanist) destroy(ctx context.Context, kind string, obj extensionsv1alp
 		if err := answered(kind, obj, corev1beta1.LastOperationTypeDelete); isFailure(err) {
 			return err
 		}
-		return flow.Pending("%s %s has not gone yet", kind, key)
+		return b.explain(ctx, kind, obj, flow.Pending("%s %s has not gone yet", kind, key))
 	}
 	if err := b.SeedClient.Delete(ctx, obj); client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("deleting %s %s: %w", kind, key, err)
@@ -258,7 +258,7 @@ func (b *botanist) migrate(ctx context.Context, kind string, obj extensionsv1alp
 			return fmt.Errorf("migrating %s %s: %w", kind, client.ObjectKeyFromObject(obj), err)
 		}
 	}
-	return answered(kind, obj, t)
+	return b.explain(ctx, kind, obj, answered(kind, obj, t))
 }
 
 // each calls a function for the extension resources of some kinds, all if none is given. It continues after errors, and

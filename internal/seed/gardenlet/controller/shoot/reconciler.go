@@ -48,6 +48,8 @@ type Reconciler struct {
 	ConcurrentSyncs int
 	// NewShootClient creates a client for the API of a shoot. It defaults to a function of this package.
 	NewShootClient func(*rest.Config, clock.PassiveClock) (*ShootClient, error)
+	// Program returns the program of this machine that containers of an image run, "" if they are simulated.
+	Program func(image string) string
 	// SSHKeyBits is the length of the SSH keys for machines. It defaults to that of package shootsecrets.
 	SSHKeyBits int
 	// SyncPeriod is the period after which an unchanged Shoot is reconciled again, RetryDuration is how long a failed operation

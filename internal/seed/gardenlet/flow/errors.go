@@ -75,9 +75,22 @@ func (p pending) Error() string { return string(p) }
 // the flow must be run again later.
 func Pending(format string, args ...any) error { return pending(fmt.Sprintf(format, args...)) }
 
-// IsPending reports whether an error was created by Pending.
+// stuck says why a task waits for longer than it should.
+type stuck string
+
+func (s stuck) Error() string { return string(s) }
+
+// Stuck is like Pending for a task that waits for longer than it should: the progress of the flow says why.
+func Stuck(format string, args ...any) error { return stuck(fmt.Sprintf(format, args...)) }
+
+// IsPending reports whether an error was created by Pending or Stuck.
 func IsPending(err error) bool {
 	var waits pending
+	return errors.As(err, &waits) || isStuck(err)
+}
+
+func isStuck(err error) bool {
+	var waits stuck
 	return errors.As(err, &waits)
 }
 

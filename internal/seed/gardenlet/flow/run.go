@@ -20,6 +20,8 @@ type Progress struct {
 	Done, All int
 	// Running are the names of the running tasks, and Waiting of those that returned Pending, in the flow's order.
 	Running, Waiting []string
+	// Stuck are the errors of those that returned Stuck.
+	Stuck []string
 }
 
 // Percent returns how much is done. It is 100 only if everything is.
@@ -34,6 +36,8 @@ func (p Progress) Percent() int32 {
 func (p Progress) String() string {
 	at := slices.Concat(p.Running, p.Waiting)
 	switch {
+	case len(p.Stuck) > 0:
+		return strings.Join(at, ", ") + ": " + strings.Join(p.Stuck, "; ")
 	case len(at) > 0:
 		return strings.Join(at, ", ")
 	case p.Done == p.All:
@@ -60,6 +64,7 @@ type run struct {
 	state map[string]state
 	ended chan outcome
 	errs  Errors
+	stuck map[string]string // by task
 }
 
 type state int
@@ -81,7 +86,7 @@ type outcome struct {
 // cause if the context has ended. Progress.Waiting has the tasks that returned Pending, which is no error. If there is
 // neither an error nor a waiting task, everything is done.
 func (f *Flow) Run(ctx context.Context, o Options) (Progress, error) {
-	r := &run{Flow: f, Options: o, state: map[string]state{}, ended: make(chan outcome, len(f.tasks))}
+	r := &run{Flow: f, Options: o, state: map[string]state{}, stuck: map[string]string{}, ended: make(chan outcome, len(f.tasks))}
 	r.loop(ctx)
 	slices.SortStableFunc(r.errs, func(a, b *TaskError) int { return r.index(a.Task) - r.index(b.Task) })
 	var err error
@@ -150,6 +155,9 @@ func (r *run) end(o outcome) {
 		r.state[o.task] = done
 	case IsPending(o.err):
 		r.state[o.task] = waiting
+		if isStuck(o.err) {
+			r.stuck[o.task] = o.err.Error()
+		}
 	default:
 		r.state[o.task] = failed
 		r.errs = append(r.errs, &TaskError{Task: o.task, Err: o.err})
@@ -170,6 +178,9 @@ func (r *run) progress() Progress {
 			p.Running = append(p.Running, task.Name)
 		case waiting:
 			p.Waiting = append(p.Waiting, task.Name)
+			if why := r.stuck[task.Name]; why != "" {
+				p.Stuck = append(p.Stuck, why)
+			}
 		}
 	}
 	return p

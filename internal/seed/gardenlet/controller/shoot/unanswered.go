@@ -27,7 +27,7 @@ func (b *botanist) explain(ctx context.Context, kind string, obj extensionsv1alp
 		return err
 	}
 	extensionType := obj.GetExtensionSpec().GetExtensionType()
-	return flow.Pending("%s %s of type %s waits for its controller: %s; %s", kind, client.ObjectKeyFromObject(obj), extensionType,
+	return flow.Stuck("%s %s of type %s waits for its controller: %s; %s", kind, client.ObjectKeyFromObject(obj), extensionType,
 		b.controllerOf(ctx, kind, extensionType), b.lastAnswer(ctx, kind, extensionType))
 }
 

@@ -12,6 +12,8 @@ import (
 	authenticationv1alpha1 "github.com/gardener/gardener/pkg/apis/authentication/v1alpha1"
 	corev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
 	"github.com/gardener/gardener/pkg/apis/core/v1beta1/constants"
+	securityv1alpha1 "github.com/gardener/gardener/pkg/apis/security/v1alpha1"
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -50,7 +52,8 @@ func New(config *rest.Config) (*Client, error) {
 
 func newScheme() (*runtime.Scheme, error) {
 	scheme := runtime.NewScheme()
-	builder := runtime.NewSchemeBuilder(corev1beta1.AddToScheme, authenticationv1alpha1.AddToScheme)
+	builder := runtime.NewSchemeBuilder(corev1.AddToScheme, corev1beta1.AddToScheme, authenticationv1alpha1.AddToScheme,
+		securityv1alpha1.AddToScheme)
 	return scheme, builder.AddToScheme(scheme)
 }
 
@@ -73,11 +76,9 @@ func (k Key) String() string { return k.Project + "/" + k.Name }
 
 // Namespace returns the namespace of a project.
 func (c *Client) Namespace(ctx context.Context, project string) (string, error) {
-	p := &corev1beta1.Project{}
-	if err := c.Get(ctx, client.ObjectKey{Name: project}, p); apierrors.IsNotFound(err) {
-		return "", fmt.Errorf("there is no project %q: \"kubectl get projects\" shows those that there are", project)
-	} else if err != nil {
-		return "", fmt.Errorf("reading the project %s: %w", project, err)
+	p, err := c.project(ctx, project)
+	if err != nil {
+		return "", err
 	}
 	namespace := ptr.Deref(p.Spec.Namespace, "")
 	if namespace == "" {
@@ -85,6 +86,18 @@ func (c *Client) Namespace(ctx context.Context, project string) (string, error) 
 	}
 	return namespace, nil
 }
+
+func (c *Client) project(ctx context.Context, name string) (*corev1beta1.Project, error) {
+	p := &corev1beta1.Project{}
+	if err := c.Get(ctx, client.ObjectKey{Name: name}, p); apierrors.IsNotFound(err) {
+		return nil, fmt.Errorf("there is no project %q: \"kubectl get projects\" shows those that there are", name)
+	} else if err != nil {
+		return nil, fmt.Errorf("reading the project %s: %w", name, err)
+	}
+	return p, nil
+}
+
+func (c *Client) pollInterval() time.Duration { return cmp.Or(c.PollInterval, DefaultPollInterval) }
 
 // ErrNotFound means that the Shoot does not exist.
 var ErrNotFound = errors.New("does not exist")

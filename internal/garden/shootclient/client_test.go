@@ -11,6 +11,7 @@ import (
 	authenticationv1alpha1 "github.com/gardener/gardener/pkg/apis/authentication/v1alpha1"
 	corev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
 	"github.com/gardener/gardener/pkg/apis/core/v1beta1/constants"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -21,7 +22,7 @@ import (
 var key = Key{"dev", "x"}
 
 // garden returns a client for a garden with the project dev. onGet, if set, may change a Shoot each time it is read.
-func garden(t *testing.T, onGet func(reads int, shoot *corev1beta1.Shoot)) *Client {
+func garden(t *testing.T, onGet func(reads int, shoot *corev1beta1.Shoot), objects ...client.Object) *Client {
 	t.Helper()
 	scheme, err := newScheme()
 	if err != nil {
@@ -30,7 +31,9 @@ func garden(t *testing.T, onGet func(reads int, shoot *corev1beta1.Shoot)) *Clie
 	reads := 0
 	c := fake.NewClientBuilder().WithScheme(scheme).WithStatusSubresource(&corev1beta1.Shoot{}).
 		WithObjects(&corev1beta1.Project{ObjectMeta: metav1.ObjectMeta{Name: "dev"},
-			Spec: corev1beta1.ProjectSpec{Namespace: ptr.To("garden-dev")}}).
+			Spec: corev1beta1.ProjectSpec{Namespace: ptr.To("garden-dev")}},
+			&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "garden-dev"}}).
+		WithObjects(objects...).
 		WithInterceptorFuncs(interceptor.Funcs{
 			Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
 				err := c.Get(ctx, key, obj, opts...)

@@ -66,15 +66,18 @@ func (s Spec) Sample(namespace string) (*corev1beta1.Shoot, error) {
 	return shoot, nil
 }
 
-// Create creates a Shoot. If the Shoot exists and matches the spec, Create returns it, and created is false. If it
-// differs, Create returns an error.
+// Create creates a Shoot, and the credentials that the sample refers to if its project has none. If the Shoot exists and
+// matches the spec, Create returns it, and created is false. If it differs, Create returns an error.
 func (c *Client) Create(ctx context.Context, spec Spec) (shoot *corev1beta1.Shoot, created bool, err error) {
-	namespace, err := c.Namespace(ctx, spec.Project)
+	namespace, err := c.awaitNamespace(ctx, spec.Project)
 	if err != nil {
 		return nil, false, err
 	}
 	wanted, err := spec.Sample(namespace)
 	if err != nil {
+		return nil, false, err
+	}
+	if err := c.ensureBinding(ctx, wanted); err != nil {
 		return nil, false, err
 	}
 	shoot = wanted.DeepCopy()

@@ -152,7 +152,7 @@ func (c *Client) poll(ctx context.Context, key Key, report func(Progress),
 	if err != nil {
 		return last, err
 	}
-	err = wait.PollUntilContextCancel(ctx, cmp.Or(c.PollInterval, DefaultPollInterval), true, func(ctx context.Context) (bool, error) {
+	err = wait.PollUntilContextCancel(ctx, c.pollInterval(), true, func(ctx context.Context) (bool, error) {
 		shoot, err := c.shoot(ctx, namespace, key)
 		if errors.Is(err, ErrNotFound) {
 			return done(nil, Progress{})

@@ -59,7 +59,11 @@ func TestUpDownStatusReset(t *testing.T) {
 	kc.Shows(t, "created")
 
 	gardenlite(t, dir, "down").OK(t).Shows(t, "stopped")
-	gardenlite(t, dir, "up", "-dv").OK(t) // on the port that was chosen
+	own := filepath.Join(t.TempDir(), "own")
+	ownKubeconfig := func(program string, args ...string) result {
+		return command(t, "", "env", append([]string{"KUBECONFIG=" + own, program}, args...)...)
+	}
+	ownKubeconfig(binary, "up", "-dv", "--kubeconfig-context", "--data-dir", dir).OK(t) // on the port that was chosen
 	second := statusOf(t, dir)
 	if second.URL != first.URL {
 		t.Errorf("after a restart at %s, before at %s", second.URL, first.URL)
@@ -76,8 +80,12 @@ func TestUpDownStatusReset(t *testing.T) {
 	}
 	command(t, "", kubectlBinary, "--kubeconfig", file, "get", "cloudprofiles").OK(t)
 
+	ownKubeconfig(kubectlBinary, "get", "namespace", "stays").OK(t)
 	gardenlite(t, dir, "down").OK(t)
-	gardenlite(t, dir, "reset", "--yes").OK(t)
+	ownKubeconfig(binary, "reset", "--yes", "--data-dir", dir).OK(t)
+	if r := ownKubeconfig(kubectlBinary, "config", "view"); strings.Contains(r.OK(t).Stdout, "gardenlite-") {
+		t.Errorf("after reset, the user's kubeconfig has %s", r.Stdout)
+	}
 	if _, err := os.Stat(dir); !os.IsNotExist(err) {
 		t.Errorf("after reset: %v", err)
 	}

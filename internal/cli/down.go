@@ -18,6 +18,7 @@ import (
 	"github.com/gardenlite/gardenlite/internal/node/process"
 	"github.com/gardenlite/gardenlite/internal/statedir"
 	"github.com/gardenlite/gardenlite/internal/usage"
+	"github.com/gardenlite/gardenlite/internal/usercontexts"
 )
 
 func newDown(g *globals) *cobra.Command {
@@ -94,11 +95,10 @@ func reset(g *globals, yes bool) error {
 			return err
 		}
 	}
-	deleted := ofLandscape(dir)
+	forgetContexts(g, usercontexts.Owner{Dir: dir})
 	if err := statedir.Reset(dir, func() error { return endLeftovers(dir) }); err != nil {
 		return err
 	}
-	forgetContexts(g, deleted)
 	printf(g.out, "The data of landscape %q is deleted.\n", g.name)
 	return nil
 }

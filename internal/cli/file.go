@@ -21,7 +21,7 @@ import (
 
 // fileKeys are the names of the flags of "up" that a landscape file can set.
 var fileKeys = []string{"name", "data-dir", "port", "bind-address", "seeds", "datastore", "apply", "run-image",
-	"controllers", "ready-timeout", "log-format", "verbose",
+	"controllers", "ready-timeout", "log-format", "verbose", "kubeconfig-context",
 	"shoot-admin-kubeconfig-max-expiration", "shoot-viewer-kubeconfig-max-expiration", "shoot-kubeconfig-key-algorithm",
 	"bastion-time-to-live", "bastion-max-lifetime", resourceAdmissionFlag,
 	loopbackRegistryFlag}

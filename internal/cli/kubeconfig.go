@@ -2,27 +2,26 @@ package cli
 
 import (
 	"context"
-	"crypto/x509"
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"maps"
-	"path/filepath"
+	"os"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
-	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
-	"k8s.io/client-go/util/cert"
 
 	"github.com/gardenlite/gardenlite/internal/component/kubeconfig"
+	"github.com/gardenlite/gardenlite/internal/garden/shootclient"
 	"github.com/gardenlite/gardenlite/internal/landscape"
 	"github.com/gardenlite/gardenlite/internal/statedir"
 	"github.com/gardenlite/gardenlite/internal/usage"
+	"github.com/gardenlite/gardenlite/internal/usercontexts"
 )
 
 type kubeconfigFlags struct {
@@ -156,10 +155,11 @@ func (k *kubeconfigFlags) run(ctx context.Context, g *globals, args []string) er
 		}
 	}
 	if k.merge {
+		cluster := strings.Join(args, " ")
 		if file == "" {
-			return mergeFromCluster(g, config)
+			return mergeFromCluster(g, config, cluster)
 		}
-		return mergeKubeconfig(g, config)
+		return mergeKubeconfig(g, config, strings.TrimPrefix(cluster, "garden"))
 	}
 	data, err := clientcmd.Write(*config)
 	if err == nil {
@@ -168,29 +168,54 @@ func (k *kubeconfigFlags) run(ctx context.Context, g *globals, args []string) er
 	return err
 }
 
-// mergeKubeconfig adds clusters, users and contexts to the user's own file: the first of KUBECONFIG, else ~/.kube/config.
-func mergeKubeconfig(g *globals, config *clientcmdapi.Config) error {
-	access := clientcmd.NewDefaultPathOptions()
-	target, err := access.GetStartingConfig()
+// mergeKubeconfig adds a kubeconfig for a cluster of the landscape to the user's own, "" for the garden.
+func mergeKubeconfig(g *globals, config *clientcmdapi.Config, cluster string) error {
+	dir, err := g.dir()
 	if err != nil {
-		return fmt.Errorf("reading your kubeconfig: %w", err)
+		return err
 	}
-	// ModifyConfig writes an entry back into the file that it was read from, which is the landscape's.
-	for name, cluster := range config.Clusters {
-		cluster.LocationOfOrigin, target.Clusters[name] = "", cluster
+	file, err := usercontexts.Owner{Dir: dir, Cluster: cluster}.Set(config)
+	if err != nil {
+		return err
 	}
-	for name, user := range config.AuthInfos {
-		user.LocationOfOrigin, target.AuthInfos[name] = "", user
-	}
-	for name, entry := range config.Contexts {
-		entry.LocationOfOrigin, target.Contexts[name] = "", entry
-	}
-	target.CurrentContext = config.CurrentContext
-	if err := clientcmd.ModifyConfig(access, *target, true); err != nil {
-		return fmt.Errorf("writing your kubeconfig: %w", err)
-	}
-	printf(g.err, "Context %q is in %s and is the current one.\n", config.CurrentContext, access.GetDefaultFilename())
+	printf(g.err, "Context %q is in %s and is the current one.\n", config.CurrentContext, file)
 	return nil
+}
+
+// contextEnv turns on --kubeconfig-context where the command line says nothing.
+const contextEnv = "GARDENLITE_KUBECONFIG_CONTEXT"
+
+// addContextFlag adds the flag with which a command that starts a cluster writes the user's own kubeconfig.
+func addContextFlag(cmd *cobra.Command, wanted *bool) {
+	const name = "kubeconfig-context"
+	cmd.Flags().BoolVar(wanted, name, false,
+		"make a context in your own kubeconfig, and make it the current one (default: the variable "+contextEnv+", else false)")
+	before := cmd.PreRunE
+	cmd.PreRunE = func(cmd *cobra.Command, args []string) error {
+		if setting := os.Getenv(contextEnv); setting != "" && !cmd.Flags().Changed(name) {
+			var err error
+			if *wanted, err = strconv.ParseBool(setting); err != nil {
+				return usage.Errorf("%s is %q: it is neither true nor false", contextEnv, setting)
+			}
+		}
+		if before == nil {
+			return nil
+		}
+		return before(cmd, args)
+	}
+}
+
+// setContext makes the garden's context the current one of the user's own kubeconfig. What goes wrong is a warning: the
+// landscape runs.
+func setContext(g *globals, file string) (set bool) {
+	config, err := readKubeconfig(file, "")
+	if err == nil {
+		err = mergeKubeconfig(g, config, "")
+	}
+	if err != nil {
+		printf(g.err, "WARNING: there is no context for the landscape: %v\n", err)
+	}
+	return err == nil
 }
 
 const (
@@ -200,7 +225,7 @@ const (
 	minShootExpiration = 10 * time.Minute
 )
 
-// runShoot prints or merges a kubeconfig for a shoot, which the garden makes for the landscape's administrator.
+// runShoot prints or merges a kubeconfig for a shoot.
 func (k *kubeconfigFlags) runShoot(ctx context.Context, g *globals, args []string) error {
 	switch {
 	case len(args) != 1:
@@ -216,6 +241,11 @@ func (k *kubeconfigFlags) runShoot(ctx context.Context, g *globals, args []strin
 	if err != nil {
 		return err
 	}
+	return k.writeShoot(ctx, g, client, key)
+}
+
+// writeShoot prints or merges a kubeconfig for a shoot, which the garden makes for the landscape's administrator.
+func (k *kubeconfigFlags) writeShoot(ctx context.Context, g *globals, client *shootclient.Client, key shootclient.Key) error {
 	data, expires, err := client.Kubeconfig(ctx, key, k.viewer, k.expiration)
 	if err != nil {
 		return explainShoot(g, err)
@@ -233,12 +263,12 @@ func (k *kubeconfigFlags) runShoot(ctx context.Context, g *globals, args []strin
 		_, err = g.out.Write(data)
 		return err
 	}
-	return mergeFromCluster(g, config)
+	return mergeFromCluster(g, config, "shoot "+key.String())
 }
 
 // mergeFromCluster merges a kubeconfig that comes from a cluster, whose names have to be such that other programs
 // read each as one word.
-func mergeFromCluster(g *globals, config *clientcmdapi.Config) error {
+func mergeFromCluster(g *globals, config *clientcmdapi.Config, cluster string) error {
 	names := slices.Concat(slices.Collect(maps.Keys(config.Clusters)), slices.Collect(maps.Keys(config.AuthInfos)),
 		slices.Collect(maps.Keys(config.Contexts)), []string{config.CurrentContext})
 	for _, name := range names {
@@ -246,7 +276,7 @@ func mergeFromCluster(g *globals, config *clientcmdapi.Config) error {
 			return fmt.Errorf("%q cannot be a name in your kubeconfig: without --merge, the kubeconfig is printed", name)
 		}
 	}
-	return mergeKubeconfig(g, prefixed(config, "gardenlite-"+g.name+"-"))
+	return mergeKubeconfig(g, prefixed(config, "gardenlite-"+g.name+"-"), cluster)
 }
 
 // prefixed returns the kubeconfig with a prefix before all names, which keeps them apart from those of other
@@ -267,62 +297,13 @@ func prefixed(config *clientcmdapi.Config, prefix string) *clientcmdapi.Config {
 	return renamed
 }
 
-// forgetContexts removes contexts of clusters that are deleted from the user's own kubeconfig, with the clusters and
-// users that no other context has. What goes wrong is a warning: the clusters are deleted anyway.
-func forgetContexts(g *globals, deleted func(context string, cluster *clientcmdapi.Cluster) bool) {
-	access := clientcmd.NewDefaultPathOptions()
-	own, err := access.GetStartingConfig()
+// forgetContexts removes contexts of clusters that are deleted from the user's own kubeconfig. What goes wrong is a
+// warning: the clusters are deleted anyway.
+func forgetContexts(g *globals, of usercontexts.Owner) {
+	names, err := of.Remove()
 	if err != nil {
-		printf(g.err, "WARNING: your kubeconfig cannot be read, it may have contexts of deleted clusters: %v\n", err)
-		return
-	}
-	forgotten := map[string]*clientcmdapi.Context{}
-	for name, entry := range own.Contexts {
-		if cluster := own.Clusters[entry.Cluster]; cluster != nil && deleted(name, cluster) {
-			forgotten[name] = entry
-		}
-	}
-	if len(forgotten) == 0 {
-		return
-	}
-	maps.DeleteFunc(own.Contexts, func(name string, _ *clientcmdapi.Context) bool { return forgotten[name] != nil })
-	clusters, users := sets.New[string](), sets.New[string]()
-	for _, entry := range own.Contexts {
-		clusters.Insert(entry.Cluster)
-		users.Insert(entry.AuthInfo)
-	}
-	for _, entry := range forgotten {
-		if !clusters.Has(entry.Cluster) {
-			delete(own.Clusters, entry.Cluster)
-		}
-		if !users.Has(entry.AuthInfo) {
-			delete(own.AuthInfos, entry.AuthInfo)
-		}
-	}
-	if forgotten[own.CurrentContext] != nil {
-		own.CurrentContext = ""
-	}
-	if err := clientcmd.ModifyConfig(access, *own, true); err != nil {
-		printf(g.err, "WARNING: your kubeconfig still has contexts of deleted clusters: %v\n", err)
-		return
-	}
-	printf(g.err, "Removed from your kubeconfig: %s.\n", strings.Join(slices.Sorted(maps.Keys(forgotten)), ", "))
-}
-
-// ofLandscape returns a function that reports whether a cluster is one of a landscape: its authority is.
-func ofLandscape(dir string) func(string, *clientcmdapi.Cluster) bool {
-	authorities := sets.New[string]()
-	_ = filepath.WalkDir(filepath.Join(dir, statedir.PKIFolder), func(path string, entry fs.DirEntry, err error) error {
-		if err == nil && entry.Name() == "ca.crt" {
-			certificates, _ := cert.CertsFromFile(path)
-			for _, certificate := range certificates {
-				authorities.Insert(string(certificate.Raw))
-			}
-		}
-		return nil
-	})
-	return func(_ string, cluster *clientcmdapi.Cluster) bool {
-		certificates, _ := cert.ParseCertsPEM(cluster.CertificateAuthorityData)
-		return slices.ContainsFunc(certificates, func(c *x509.Certificate) bool { return authorities.Has(string(c.Raw)) })
+		printf(g.err, "WARNING: your kubeconfig may still have contexts of deleted clusters: %v\n", err)
+	} else if len(names) > 0 {
+		printf(g.err, "Removed from your kubeconfig: %s.\n", strings.Join(names, ", "))
 	}
 }

@@ -4,15 +4,13 @@ import (
 	"bytes"
 	"os"
 	"path/filepath"
-	"strings"
 	"testing"
 
+	"github.com/spf13/cobra"
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
-	"k8s.io/utils/clock"
 
 	"github.com/gardenlite/gardenlite/internal/controlplane"
-	"github.com/gardenlite/gardenlite/internal/controlplane/pki"
 	"github.com/gardenlite/gardenlite/internal/statedir"
 )
 
@@ -47,7 +45,7 @@ func TestMergeKubeconfig(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := mergeKubeconfig(&globals{streams: streams{err: &bytes.Buffer{}}}, config); err != nil {
+	if err := mergeKubeconfig(&globals{streams: streams{err: &bytes.Buffer{}}}, config, ""); err != nil {
 		t.Fatal(err)
 	}
 	client, err := clientcmd.BuildConfigFromFlags("", own)
@@ -66,7 +64,7 @@ func TestMergeIntoLandscapesKubeconfig(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := mergeKubeconfig(&globals{streams: streams{err: &bytes.Buffer{}}}, config); err != nil {
+		if err := mergeKubeconfig(&globals{streams: streams{err: &bytes.Buffer{}}}, config, ""); err != nil {
 			t.Fatal(err)
 		}
 		own, err := readKubeconfig(file, seed)
@@ -79,51 +77,37 @@ func TestMergeIntoLandscapesKubeconfig(t *testing.T) {
 	}
 }
 
-// TestForgetContexts checks that a reset removes the contexts of the landscape's clusters from the user's own kubeconfig, and
-// leaves those of other clusters.
-func TestForgetContexts(t *testing.T) {
-	dir := t.TempDir()
-	t.Setenv("KUBECONFIG", filepath.Join(t.TempDir(), "own"))
-	shared := map[string]pki.Shared{}
-	for _, name := range []string{"garden", "shoots/shoot--dev--a", "elsewhere"} {
-		folder := filepath.Join(dir, statedir.PKIFolder, name)
-		if name == "elsewhere" {
-			folder = t.TempDir()
-		}
-		var err error
-		if shared[name], err = pki.Export(pki.Config{Dir: folder, Name: name, Clock: clock.RealClock{}}); err != nil {
-			t.Fatal(err)
-		}
-		config := controlplane.Kubeconfig("context-"+name, "https://127.0.0.1:1", shared[name]["ca.crt"], []byte("cert"), []byte("key"))
-		if err := mergeKubeconfig(&globals{streams: streams{err: &bytes.Buffer{}}}, config); err != nil {
-			t.Fatal(err)
-		}
+// TestContextSetting checks what turns --kubeconfig-context on: the command line counts more than the variable.
+func TestContextSetting(t *testing.T) {
+	for name, test := range map[string]struct {
+		setting string
+		args    []string
+		want    bool
+		refused bool
+	}{
+		"nothing":         {},
+		"the variable":    {setting: "1", want: true},
+		"the flag":        {args: []string{"--kubeconfig-context"}, want: true},
+		"the flag is off": {setting: "true", args: []string{"--kubeconfig-context=false"}},
+		"neither":         {setting: "sometimes", refused: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Setenv(contextEnv, test.setting)
+			var output string
+			wanted, cmd := false, &cobra.Command{RunE: func(*cobra.Command, []string) error { return nil },
+				SilenceErrors: true, SilenceUsage: true}
+			addOutputFlag(cmd, &output, "text")
+			addContextFlag(cmd, &wanted)
+			cmd.SetArgs(test.args)
+			if err := cmd.Execute(); (err != nil) != test.refused || wanted != test.want {
+				t.Errorf("%t, %v", wanted, err)
+			}
+			cmd.SetArgs(append(test.args, "-o", "xml"))
+			if err := cmd.Execute(); err == nil {
+				t.Error("the output is not checked any more")
+			}
+		})
 	}
-	if err := clientcmd.ModifyConfig(clientcmd.NewDefaultPathOptions(), *ownKubeconfig(t, "context-garden"), true); err != nil {
-		t.Fatal(err)
-	}
-	for range 2 { // the second time, nothing is left to be removed
-		said := &bytes.Buffer{}
-		forgetContexts(&globals{streams: streams{err: said}}, ofLandscape(dir))
-		own := ownKubeconfig(t, "")
-		if len(own.Contexts) != 1 || len(own.Clusters) != 1 || len(own.AuthInfos) != 1 || own.Contexts["context-elsewhere"] == nil ||
-			own.CurrentContext != "" || strings.Contains(said.String(), "WARNING") {
-			t.Errorf("it says %q; the kubeconfig has %v, %v, %v", said, own.Contexts, own.Clusters, own.AuthInfos)
-		}
-	}
-}
-
-// ownKubeconfig returns the user's own kubeconfig, with a current context if one is given.
-func ownKubeconfig(t *testing.T, current string) *clientcmdapi.Config {
-	t.Helper()
-	own, err := clientcmd.NewDefaultPathOptions().GetStartingConfig()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if current != "" {
-		own.CurrentContext = current
-	}
-	return own
 }
 
 // Names from a cluster get into the user's kubeconfig only if every program reads them as one word.
@@ -133,7 +117,7 @@ func TestMergeRefusesNames(t *testing.T) {
 	for _, name := range []string{"a\nb", "a b", "$(reboot)", "-x", ""} {
 		config := clientcmdapi.NewConfig()
 		config.Contexts[name], config.CurrentContext = clientcmdapi.NewContext(), "fine"
-		if err := mergeFromCluster(&globals{streams: streams{err: &bytes.Buffer{}}}, config); err == nil {
+		if err := mergeFromCluster(&globals{streams: streams{err: &bytes.Buffer{}}}, config, ""); err == nil {
 			t.Errorf("%q is a context", name)
 		}
 	}

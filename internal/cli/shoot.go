@@ -9,15 +9,14 @@ import (
 	"strings"
 	"time"
 
-	corev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
 	"github.com/spf13/cobra"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
-	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
 	"github.com/gardenlite/gardenlite/internal/control"
 	"github.com/gardenlite/gardenlite/internal/garden/shootclient"
 	"github.com/gardenlite/gardenlite/internal/usage"
+	"github.com/gardenlite/gardenlite/internal/usercontexts"
 )
 
 const (
@@ -230,8 +229,7 @@ func (d *shootDeleteFlags) run(ctx context.Context, g *globals, name string) err
 	if err != nil {
 		return err
 	}
-	shoot, err := client.Shoot(ctx, key)
-	if err != nil {
+	if _, err := client.Shoot(ctx, key); err != nil {
 		return explainShoot(g, err)
 	}
 	if !d.yes {
@@ -242,11 +240,11 @@ func (d *shootDeleteFlags) run(ctx context.Context, g *globals, name string) err
 	if err := client.Delete(ctx, key); err != nil {
 		return explainShoot(g, err)
 	}
-	forgetContexts(g, func(context string, _ *clientcmdapi.Cluster) bool {
-		return slices.ContainsFunc(shoot.Status.AdvertisedAddresses, func(a corev1beta1.ShootAdvertisedAddress) bool {
-			return context == fmt.Sprintf("gardenlite-%s-%s--%s-%s", g.name, shoot.Namespace, shoot.Name, a.Name)
-		})
-	})
+	dir, err := g.dir()
+	if err != nil {
+		return err
+	}
+	forgetContexts(g, usercontexts.Owner{Dir: dir, Cluster: "shoot " + key.String()})
 	if !d.wait {
 		printf(g.out, "Shoot %s is being deleted.\n", key)
 		return nil

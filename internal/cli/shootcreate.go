@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/gardenlite/gardenlite/internal/garden/shootclient"
+	"github.com/gardenlite/gardenlite/internal/landscape"
 	"github.com/gardenlite/gardenlite/internal/statedir"
 	"github.com/gardenlite/gardenlite/internal/usage"
 )
@@ -17,6 +18,7 @@ type shootCreateFlags struct {
 	shootclient.Spec
 	workers int32
 	wait    bool
+	context bool
 	timeout time.Duration
 	output  string
 }
@@ -30,12 +32,16 @@ func newShootCreate(g *globals) *cobra.Command {
 says so and ends with 0; if that one is otherwise, with 1.`,
 		Example: `  gardenlite shoot create my-shoot --wait
   gardenlite shoot create my-shoot --workers 5 --kubernetes-version 1.35.2 --seed local
+  gardenlite shoot create my-shoot --wait --kubeconfig-context && kubectl get nodes
   gardenlite shoot create my-shoot --wait -o yaml`,
 		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if cmd.Flags().Changed("workers") {
 				flags.Workers = &flags.workers
+			}
+			if flags.context && !flags.wait && cmd.Flags().Changed("kubeconfig-context") {
+				return usage.Errorf("--kubeconfig-context needs --wait: a shoot has a kubeconfig once it is ready")
 			}
 			return flags.run(cmd.Context(), g, args[0])
 		},
@@ -49,6 +55,7 @@ says so and ends with 0; if that one is otherwise, with 1.`,
 	f.BoolVar(&flags.wait, "wait", false, "wait until the shoot is ready")
 	f.DurationVar(&flags.timeout, "timeout", defaultShootTimeout, "how long to wait")
 	addOutputFlag(cmd, &flags.output, "text", "name", "json", "yaml")
+	addContextFlag(cmd, &flags.context)
 	_ = cmd.RegisterFlagCompletionFunc("seed", completeNames(func(context.Context) []string {
 		dir, err := g.dir()
 		if err != nil {
@@ -94,6 +101,12 @@ func (c *shootCreateFlags) run(ctx context.Context, g *globals, name string) err
 		}
 		progress.close()
 		message = fmt.Sprintf("Shoot %s is ready.", key)
+		if c.context {
+			k := kubeconfigFlags{merge: true, expiration: landscape.DefaultMaxKubeconfigExpiration}
+			if err := k.writeShoot(ctx, g, client, key); err != nil {
+				return fmt.Errorf("shoot %s is ready, but has no context: %w", key, err)
+			}
+		}
 	}
 	shoot.SetGroupVersionKind(corev1beta1.SchemeGroupVersion.WithKind("Shoot"))
 	return printAs(g.out, c.output, shoot, func() {
@@ -102,7 +115,7 @@ func (c *shootCreateFlags) run(ctx context.Context, g *globals, name string) err
 			return
 		}
 		printLine(g.out, message)
-		if c.wait {
+		if c.wait && !c.context {
 			printf(g.err, "Type next: gardenlite%s kubeconfig shoot %s --merge\n", g.nameFlag(), key)
 		}
 	})

@@ -49,6 +49,7 @@ type upFlags struct {
 	file       string
 	progressFD int
 	images     []string
+	context    bool
 	// given has the names of the flags that were set.
 	given map[string]bool
 }
@@ -113,6 +114,8 @@ It waits a minute at most for a process that held the landscape before and has n
   gardenlite up
   # Start in the background on a free port
   gardenlite up -d --port 0
+  # As kind does: with a context in your own kubeconfig, which is the current one until "gardenlite reset"
+  gardenlite up -d --kubeconfig-context
   # A second landscape beside the first, with manifests applied once it is ready
   gardenlite up --name test --port 7443 --apply ./manifests
   # The same from a file, which holds flags by their names: {name: test, port: 7443, apply: [./manifests]}
@@ -168,6 +171,7 @@ It waits a minute at most for a process that held the landscape before and has n
 		"how long a Bastion lives after it was created or kept alive (10s to 24h)")
 	f.DurationVar(&c.BastionMaxLifetime, "bastion-max-lifetime", landscape.DefaultBastionMaxLifetime,
 		"how long a Bastion lives at most, however often it is kept alive (10s to 720h)")
+	addContextFlag(cmd, &flags.context)
 	f.IntVar(&flags.progressFD, "progress-fd", 0, "")
 	_ = f.MarkHidden("progress-fd")
 	_ = cmd.MarkFlagDirname("apply")
@@ -240,7 +244,7 @@ func (u *upFlags) run(ctx context.Context, g *globals) error {
 	}
 	progress.ready(time.Since(begin))
 	if u.progressFD == 0 {
-		printReady(g, l.Status())
+		u.printReady(g, l.Status())
 		printLine(g.err, "Ctrl-C stops it; its data stays.")
 	}
 	select {
@@ -325,7 +329,7 @@ func (u *upFlags) printDetached(ctx context.Context, g *globals) error {
 	if err != nil {
 		return err
 	}
-	printReady(g, *status)
+	u.printReady(g, *status)
 	printf(g.err, "It runs in the background (process %d); \"gardenlite down%s\" stops it.\n", status.PID, g.nameFlag())
 	return nil
 }
@@ -344,11 +348,12 @@ func (u *upFlags) alreadyRunning(ctx context.Context, g *globals) error {
 		return fmt.Errorf("landscape %q was started with other flags: %s. \"gardenlite down%s\" stops it, then up starts it with these",
 			status.Name, strings.Join(all, "; "), g.nameFlag())
 	}
-	printReady(g, *status)
+	u.printReady(g, *status)
 	return nil
 }
 
-func printReady(g *globals, status control.Status) {
+func (u *upFlags) printReady(g *globals, status control.Status) {
+	isCurrent := u.context && setContext(g, status.Kubeconfig)
 	printf(g.out, `
 Garden      %s
 Kubeconfig  %s
@@ -356,11 +361,11 @@ Kubeconfig  %s
 	if status.Log != "" {
 		printf(g.out, "Log         %s\n", status.Log)
 	}
-	printf(g.out, `
-Type next:
-  export KUBECONFIG=%s
-  kubectl get cloudprofiles,projects
-`, sshclient.Quote(status.Kubeconfig))
+	printf(g.out, "\nType next:\n")
+	if !isCurrent {
+		printf(g.out, "  export KUBECONFIG=%s\n", sshclient.Quote(status.Kubeconfig))
+	}
+	printLine(g.out, "  kubectl get cloudprofiles,projects")
 	if _, err := os.Stat("manifests/samples/shoot.yaml"); err == nil {
 		printLine(g.out, "  kubectl apply -f manifests/samples/shoot.yaml")
 	}

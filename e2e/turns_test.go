@@ -34,6 +34,7 @@ func TestOneSeed(t *testing.T) {
 		turn{"Shoots after a restart", l.shootRestarts},
 		turn{"a lease that is not renewed", l.leaseThatStops},
 		turn{"a seed in another process", l.seedElsewhere},
+		turn{"seeds that are added and removed", l.changeSeeds},
 	)
 }
 

@@ -172,7 +172,7 @@ func (l *Landscape) startAdmission(ctx context.Context) error {
 // inspected returns the controller that explains access to the garden, or an error until the landscape is ready.
 func (l *Landscape) inspected() (*server.Controller, *rest.Config, error) {
 	if state := l.store.State(); state != control.StateReady {
-		return nil, nil, fmt.Errorf("the landscape is not ready: it is %s; wait with \"gardenlite status --wait\"", state)
+		return nil, nil, errNotReady(state)
 	}
 	controller := l.admission.controller.Load()
 	if controller == nil {

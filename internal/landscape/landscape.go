@@ -44,6 +44,8 @@ type Landscape struct {
 	// host runs the seeds; it is set once, before the garden is started.
 	host       atomic.Pointer[seedhost.Host]
 	supervisor supervisor.Supervisor
+	// changing is held while a seed is added or removed.
+	changing sync.Mutex
 
 	// stop ends the landscape. done is closed when everything has ended; err is then the error with which it ended.
 	stop func()
@@ -208,6 +210,7 @@ func (l *Landscape) announce() (run, previous *statedir.Run, err error) {
 	})
 	l.onClose(control.Serve(socket, l.status, l.stop, map[string]http.Handler{
 		server.InspectPrefix: server.InspectHandler(l.inspected),
+		control.SeedsPath:    control.SeedsHandler(l.addSeed, l.removeSeed),
 		control.ImagesPath: control.ImagesHandler(func() *process.Images {
 			if h := l.host.Load(); h != nil {
 				return h.Images()

@@ -97,7 +97,7 @@ func checkKinds(dir string) error {
 			}
 		}
 	}
-	check(false, "file", LockFile, RunFile, KubeconfigFile, LogFile, PortFile, ImagesFile)
+	check(false, "file", LockFile, RunFile, KubeconfigFile, LogFile, PortFile, ImagesFile, SeedsFile)
 	check(true, "directory", DataFolder, PKIFolder, ChartsFolder, CloudFolder, GardenletsFolder, AdmissionFolder,
 		ProcessesFolder, StacksFolder, bastionsFolder)
 	return errors.Join(errs...)

@@ -39,6 +39,8 @@ const (
 	ProcessesFolder = "processes"
 	// ImagesFile has the images that were mapped while the landscape ran.
 	ImagesFile = "images.json"
+	// SeedsFile has the seeds that were added and removed while the landscape ran.
+	SeedsFile = "seeds.json"
 	// StacksFolder has packages of stacks.
 	StacksFolder = "stacks"
 	// bastionsFolder has the folders of Bastions that were kept.
@@ -152,7 +154,7 @@ func Reset(dir string, end func() error) error {
 		return fmt.Errorf("deleting what a killed landscape has left: %w", err)
 	}
 	for _, name := range []string{DataFolder, PKIFolder, CloudFolder, AdmissionFolder, GardenletsFolder, ProcessesFolder,
-		StacksFolder, ImagesFile, bastionsFolder, KubeconfigFile, PortFile, RunFile, ControlSocket} {
+		StacksFolder, ImagesFile, SeedsFile, bastionsFolder, KubeconfigFile, PortFile, RunFile, ControlSocket} {
 		if err := fsutil.RemoveAll(filepath.Join(dir, name)); err != nil {
 			return fmt.Errorf("deleting the landscape's data: %w", err)
 		}

@@ -32,6 +32,8 @@ type deployer struct {
 	working sync.WaitGroup
 }
 
+var errStopping = errors.New("the landscape is being stopped")
+
 func newDeployer(h *Host) *deployer {
 	ctx, cancel := context.WithCancel(context.Background())
 	return &deployer{h: h, units: map[string]*unit{}, ctx: ctx, cancel: cancel}
@@ -88,7 +90,7 @@ func (d *deployer) Deploy(_ context.Context, g deployment.Gardenlet) error {
 	u := d.units[g.SeedName]
 	if u == nil && d.ctx.Err() != nil {
 		d.mu.Unlock()
-		return errors.New("the landscape is being stopped")
+		return errStopping
 	}
 	isNew := u == nil
 	if isNew {

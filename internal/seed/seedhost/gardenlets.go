@@ -288,8 +288,8 @@ func (h *Host) reportStoppedSeeds(ctx context.Context) error {
 		}
 		if garden.Get(ctx, client.ObjectKey{Name: name}, &gardencorev1beta1.Seed{}) == nil {
 			h.cfg.Status.SetComponentState(statedir.SeedPrefix+name, control.StateStopped, fmt.Sprintf(
-				"there is a Seed %s, but --seeds %d does not start its cluster: start more seeds, and delete the Seed first if "+
-					"it is not needed any more", name, h.count))
+				"there is a Seed %s, but --seeds %d does not start its cluster: \"gardenlite seed add %s\" does; if it is not "+
+					"needed any more, \"gardenlite seed remove %s\" then deletes it", name, h.count, name, name))
 		}
 	}
 	return nil

@@ -102,11 +102,16 @@ func New(cfg Config) (*Host, error) {
 
 // newClient returns a client for a garden or a seed.
 func newClient(config *rest.Config) (client.Client, error) {
-	scheme := runtime.NewScheme()
-	if err := errors.Join(clientgoscheme.AddToScheme(scheme), gardencorev1beta1.AddToScheme(scheme)); err != nil {
+	scheme, err := newScheme()
+	if err != nil {
 		return nil, err
 	}
 	return client.New(config, client.Options{Scheme: scheme})
+}
+
+func newScheme() (*runtime.Scheme, error) {
+	scheme := runtime.NewScheme()
+	return scheme, errors.Join(clientgoscheme.AddToScheme(scheme), gardencorev1beta1.AddToScheme(scheme))
 }
 
 // Close stops the processes of containers. Call it last.
@@ -149,6 +154,7 @@ func (h *Host) forgetLastRun() error {
 		return nil
 	}
 	for _, path := range []string{
+		statedir.SeedsFile,
 		filepath.Join(statedir.ProcessesFolder, process.PersistentFolder),
 		statedir.CloudFolder,
 		filepath.Join(statedir.DataFolder, statedir.ShootsFolder),
@@ -206,12 +212,17 @@ type seedClusters struct {
 	errs     []error
 }
 
-// BeginSeeds starts the clusters of the given number of seeds in the background. They listen on their former ports, which
-// are given by seed, if these are free.
+// BeginSeeds starts the clusters of the given number of seeds in the background, without those that were removed and with
+// those that were added. They listen on their former ports, which are given by seed, if these are free.
 func (h *Host) BeginSeeds(ctx context.Context, count int, ports map[string]int) {
 	s := &seedClusters{running: map[string]*seed.Cluster{}}
 	h.seeds, h.count = s, count
-	for _, name := range SeedNames(count) {
+	changes, err := h.readChanges()
+	if err != nil {
+		s.errs = append(s.errs, err)
+		return
+	}
+	for _, name := range changes.apply(SeedNames(count)) {
 		h.cfg.Status.SetComponentState(statedir.SeedPrefix+name, control.StateStarting, "")
 		s.starting.Go(func() {
 			cluster, err := h.startSeedCluster(ctx, name, 0, ports[name])

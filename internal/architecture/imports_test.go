@@ -30,7 +30,7 @@ var allowed = map[string][]string{
 		"internal/garden/bootstraptoken", "internal/authz", "internal/usage", "internal/controlplane", "internal/fsutil",
 		"internal/garden/extensionclient", "internal/garden/shootclient", "internal/garden/stacks/stackclient",
 		"internal/garden/stacks/stackpackage", "internal/garden/stacks/v1alpha1", "internal/node/process",
-		"internal/plainyaml", "internal/usercontexts", "internal/version"},
+		"internal/plainyaml", "internal/seed/provider/injection", "internal/usercontexts", "internal/version"},
 	"internal/certificates": {},
 	"internal/component":    {},
 	"internal/controlplane": {"internal/certificates", "internal/datastore", "internal/fsutil", "internal/httpserver",

@@ -33,9 +33,9 @@ const (
 func newShoot(g *globals) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "shoot",
-		Short: "Create, list and delete shoots",
+		Short: "Create, list and delete shoots, and have them fail",
 	}
-	cmd.AddCommand(newShootCreate(g), newShootList(g), newShootDelete(g))
+	cmd.AddCommand(newShootCreate(g), newShootList(g), newShootDelete(g), newShootFail(g), newShootDelay(g))
 	return cmd
 }
 
@@ -114,6 +114,17 @@ func shootNames(ctx context.Context, g *globals, project string) (names []string
 
 func completeShoots(g *globals, project string) cobra.CompletionFunc {
 	return completeNames(func(ctx context.Context) []string { return shootNames(ctx, g, project) })
+}
+
+// completeShootsOf completes the names of the Shoots of a project, or those of all once there is a slash.
+func completeShootsOf(g *globals, project *string) cobra.CompletionFunc {
+	return func(cmd *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
+		of := *project
+		if strings.Contains(typed, "/") {
+			of = ""
+		}
+		return completeShoots(g, of)(cmd, args, typed)
+	}
 }
 
 // projectNames returns the projects that have Shoots, and the default one, for completion.
@@ -206,15 +217,9 @@ func newShootDelete(g *globals) *cobra.Command {
 		Long:  "Confirm the deletion of a shoot with its annotation, and delete it. It takes a while until it is gone; --wait waits for that.",
 		Example: `  gardenlite shoot delete my-shoot
   gardenlite shoot delete dev/my-shoot --yes --wait`,
-		Args: cobra.ExactArgs(1),
-		ValidArgsFunction: completeArgs(func(cmd *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
-			project := flags.project
-			if strings.Contains(typed, "/") {
-				project = ""
-			}
-			return completeShoots(g, project)(cmd, args, typed)
-		}),
-		RunE: func(cmd *cobra.Command, args []string) error { return flags.run(cmd.Context(), g, args[0]) },
+		Args:              cobra.ExactArgs(1),
+		ValidArgsFunction: completeArgs(completeShootsOf(g, &flags.project)),
+		RunE:              func(cmd *cobra.Command, args []string) error { return flags.run(cmd.Context(), g, args[0]) },
 	}
 	addProjectFlag(g, cmd, &flags.project)
 	f := cmd.Flags()

@@ -3,6 +3,7 @@ package shootclient
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -17,6 +18,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -174,6 +176,22 @@ func (c *Client) Delete(ctx context.Context, key Key) error {
 	}
 	if err := c.Client.Delete(ctx, shoot); client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("deleting the shoot %s: %w", key, err)
+	}
+	return nil
+}
+
+// Annotate sets annotations of a Shoot, and removes those that are nil.
+func (c *Client) Annotate(ctx context.Context, key Key, annotations map[string]*string) error {
+	shoot, err := c.Shoot(ctx, key)
+	if err != nil {
+		return err
+	}
+	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"annotations": annotations}})
+	if err == nil {
+		err = c.Patch(ctx, shoot, client.RawPatch(types.MergePatchType, patch))
+	}
+	if err != nil {
+		return fmt.Errorf("annotating the shoot %s: %w", key, err)
 	}
 	return nil
 }

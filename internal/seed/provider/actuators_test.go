@@ -105,6 +105,32 @@ func TestInjectionOfKindsWithCloud(t *testing.T) {
 	w.expectSucceeded("Create", 1)
 }
 
+// TestShootFailsOnce checks that a failure of a Shoot that happens once happens to one of its resources, also after a
+// restart.
+func TestShootFailsOnce(t *testing.T) {
+	w := newShootWorld(t, pool("one", 1))
+	shoot := &metav1.ObjectMeta{Annotations: map[string]string{injection.AnnotationFail: "once.1:ERR_INFRA_DEPENDENCIES"}}
+	annotations := &metav1.ObjectMeta{}
+	injection.PassFromShoot(shoot, annotations, "Infrastructure")
+	infra := w.infrastructure(annotations.Annotations)
+	if err := w.round(); err == nil {
+		t.Error("the Infrastructure did not fail")
+	}
+	w.start()
+	w.ask("reconcile", func(worker *extensionsv1alpha1.Worker) { injection.PassFromShoot(shoot, worker, "Worker") })
+	w.mustSettle()
+	w.expectSucceeded("Create", 1)
+	if err := w.seed.Get(t.Context(), client.ObjectKeyFromObject(infra), infra); err != nil ||
+		infra.Status.LastOperation.State != "Succeeded" {
+		t.Errorf("%v: %+v", err, infra.Status.LastOperation)
+	}
+	shoot.Annotations[injection.AnnotationFail] = "once.2:ERR_INFRA_DEPENDENCIES"
+	w.ask("reconcile", func(worker *extensionsv1alpha1.Worker) { injection.PassFromShoot(shoot, worker, "Worker") })
+	if err := w.round(); err == nil {
+		t.Error("another failure did not happen")
+	}
+}
+
 // TestProvisioning runs the script in a real shell, in a folder of its own.
 func TestProvisioning(t *testing.T) {
 	dir := t.TempDir()

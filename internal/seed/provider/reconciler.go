@@ -94,7 +94,13 @@ func (t *task) run(ctx context.Context) (time.Duration, error) {
 		return wait, nil
 	}
 	if failure := injected.Failure; failure != nil {
-		return 0, t.failAsInjected(ctx, failure)
+		isOwn, err := t.claim(ctx, failure)
+		if err != nil {
+			return 0, err
+		}
+		if isOwn {
+			return 0, t.failAsInjected(ctx, failure)
+		}
 	}
 	if err := t.keepSecret(ctx); err != nil {
 		return 0, t.fail(ctx, t.obj, err)

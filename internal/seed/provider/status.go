@@ -10,6 +10,7 @@ import (
 	corev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
 	"github.com/gardener/gardener/pkg/apis/core/v1beta1/constants"
 	extensionsv1alpha1 "github.com/gardener/gardener/pkg/apis/extensions/v1alpha1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -64,6 +65,25 @@ func (t *task) fail(ctx context.Context, before extensionsv1alpha1.Object, cause
 	err := t.report(ctx, before, corev1beta1.LastOperationStateError, 50, description,
 		&corev1beta1.LastError{Description: description, Codes: operation.CodesOf(cause), LastUpdateTime: &now})
 	return errors.Join(cause, err)
+}
+
+// claim reports whether a failure happens to this object. One of a Shoot that happens once happens to the first of its
+// objects, which is recorded in the Cluster, so that it is the same one after a restart.
+func (t *task) claim(ctx context.Context, failure *injection.Failure) (isOwn bool, err error) {
+	if failure.Record == "" {
+		return true, nil
+	}
+	cluster := &extensionsv1alpha1.Cluster{}
+	if err := t.Reader.Get(ctx, client.ObjectKey{Name: t.obj.GetNamespace()}, cluster); err != nil {
+		return apierrors.IsNotFound(err), client.IgnoreNotFound(err)
+	}
+	record, isOwn := failure.Claim(cluster.Annotations, t.Kind.Title, t.obj)
+	if !isOwn || cluster.Annotations[failure.Record] == record {
+		return isOwn, nil
+	}
+	before := cluster.DeepCopy()
+	metav1.SetMetaDataAnnotation(&cluster.ObjectMeta, failure.Record, record)
+	return true, t.Client.Patch(ctx, cluster, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
 }
 
 // failAsInjected reports a failure that an annotation requests. It records the failure only after the status is written: if the

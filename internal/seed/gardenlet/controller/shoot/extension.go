@@ -32,11 +32,6 @@ type extension struct {
 	specify func()
 }
 
-// injects reports whether the simulator's annotations on the Shoot are copied to its resources of a kind.
-func injects(kind string) bool {
-	return kind == extensionsv1alpha1.InfrastructureResource || kind == extensionsv1alpha1.WorkerResource
-}
-
 // deploy creates or patches an extension resource, and requests a reconciliation of it once per operation.
 func (b *botanist) deploy(ctx context.Context, e *extension) error {
 	key := client.ObjectKeyFromObject(e.obj)
@@ -49,9 +44,7 @@ func (b *botanist) deploy(ctx context.Context, e *extension) error {
 	}
 	before := e.obj.DeepCopyObject().(extensionsv1alpha1.Object)
 	e.specify()
-	if injects(e.kind) {
-		injection.Pass(b.shoot, e.obj)
-	}
+	injection.PassFromShoot(b.shoot, e.obj, e.kind)
 	exists := err == nil
 	if b.restores() {
 		return b.restore(ctx, e, before, exists)
@@ -200,9 +193,7 @@ func (b *botanist) destroy(ctx context.Context, kind string, obj extensionsv1alp
 		return client.IgnoreNotFound(fmt.Errorf("reading %s %s: %w", kind, key, err))
 	}
 	before := obj.DeepCopyObject().(extensionsv1alpha1.Object)
-	if injects(kind) {
-		injection.Pass(b.shoot, obj)
-	}
+	injection.PassFromShoot(b.shoot, obj, kind)
 	deleting, force := obj.GetDeletionTimestamp() != nil, b.needsForceDeletion() && !isForced(obj)
 	if force {
 		annotate(obj, constants.AnnotationConfirmationForceDeletion, "true")

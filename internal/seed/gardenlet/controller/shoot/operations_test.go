@@ -550,12 +550,15 @@ func TestConfined(t *testing.T) {
 	}
 }
 
-// TestInjection checks that the simulator's annotations on the Shoot are copied to its Infrastructure and Worker.
+// TestInjection checks that the simulator's annotations on the Shoot are copied to its Infrastructure and Worker, and those
+// for a kind to the resources of that.
 func TestInjection(t *testing.T) {
-	w := newWorld(t, aSeed(), aShoot(func(s *corev1beta1.Shoot) { s.Annotations = map[string]string{"gardenlite.dev/delay": "3s"} }))
+	w := newWorld(t, aSeed(), aShoot(func(s *corev1beta1.Shoot) {
+		s.Annotations = map[string]string{"gardenlite.dev/delay": "3s", "gardenlite.dev/delay.Network": "4s"}
+	}))
 	w.settle()
 	for obj, wanted := range map[client.Object]string{&extensionsv1alpha1.Infrastructure{}: "3s",
-		&extensionsv1alpha1.Worker{}: "3s", &extensionsv1alpha1.Network{}: ""} {
+		&extensionsv1alpha1.Worker{}: "3s", &extensionsv1alpha1.Network{}: "4s", &extensionsv1alpha1.ControlPlane{}: ""} {
 		if got := get(w, w.seed, id, "y", obj).GetAnnotations()["gardenlite.dev/delay"]; got != wanted {
 			t.Errorf("%T: %q", obj, got)
 		}

@@ -18,6 +18,7 @@ import (
 	"github.com/gardenlite/gardenlite/internal/seed/gardenlet/controllerutils"
 	"github.com/gardenlite/gardenlite/internal/seed/gardenlet/extensionops"
 	"github.com/gardenlite/gardenlite/internal/seed/gardenlet/flow"
+	"github.com/gardenlite/gardenlite/internal/seed/provider/injection"
 )
 
 // remove deletes an object, and returns Pending until it is gone.
@@ -71,6 +72,7 @@ func (r *Reconciler) deployCluster(ctx context.Context, a *gardenData) error {
 		if !extensionops.Same(cluster.Spec, *spec) { // equal specs may be formatted differently
 			cluster.Spec = *spec
 		}
+		injection.ForgetClaims(a.shoot, cluster)
 		return nil
 	})
 }

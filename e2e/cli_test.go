@@ -204,6 +204,7 @@ func TestClearErrors(t *testing.T) {
 		{"group without user", []string{"kubeconfig", "--group", "x"}, 2, "--user"},
 		{"exec without command", []string{"exec"}, 2, "arg"},
 		{"exec with a name", []string{"exec", "--name", "x", "--", "true"}, 2, "--name"},
+		{"exec with half an image", []string{"exec", "--run-image", "x", "--", "true"}, 2, "REFERENCE=PROGRAM"},
 		{"exec of nothing", []string{"exec", "--", "no-such-program"}, 127, "command not found"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -264,6 +265,32 @@ func TestExecPassesStatusAndCleansUp(t *testing.T) {
 		t.Error("no directory printed")
 	} else if _, err := os.Stat(dir); !os.IsNotExist(err) {
 		t.Errorf("%s is still there", dir)
+	}
+}
+
+// TestExecKeepsLog: the log of a landscape is kept if its command fails, and nothing otherwise. A container runs as a process.
+func TestExecKeepsLog(t *testing.T) {
+	t.Parallel()
+	temporary, program := t.TempDir(), filepath.Join(t.TempDir(), "program")
+	must(t, os.WriteFile(program, []byte("#!/bin/sh\ntouch "+program+".ran\nexec sleep 600\n"), 0o700))
+	run := func(script string) result {
+		return command(t, "", "env", "TMPDIR="+temporary, binary, "exec", "--seeds", "0", "--keep",
+			"--run-image", "example.com/app="+program, "--", "sh", "-c", script, "sh", kubectlBinary, program+".ran")
+	}
+	kept := func() []string {
+		logs, err := filepath.Glob(filepath.Join(temporary, "*"))
+		must(t, err)
+		return logs
+	}
+	run(`"$1" create deployment app --image example.com/app:v1 || exit 1
+		for n in $(seq 600); do test -e "$2" && exit 0; sleep 0.1; done; exit 1`).OK(t)
+	if logs := kept(); len(logs) > 0 {
+		t.Errorf("left are %v", logs)
+	}
+	r := run("exit 7")
+	if logs := kept(); r.Code != 7 || len(logs) != 1 || !strings.Contains(r.Stderr, "the log is kept in "+logs[0]) ||
+		!strings.Contains(r.Stderr, "\ntime=") {
+		t.Errorf("exit status %d, left are %v: %s", r.Code, logs, r.Stderr)
 	}
 }
 

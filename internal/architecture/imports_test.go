@@ -83,8 +83,9 @@ var allowed = map[string][]string{
 	"internal/usage":           {},
 	"internal/version":         {},
 	"manifests":                {},
-	"pkg/testenv":              {"internal/garden/shootclient", "internal/landscape", "internal/node/process", "internal/version"},
-	"internal/garden/scheme":   {},
+	"pkg/testenv": {"internal/control", "internal/garden/shootclient", "internal/landscape", "internal/manifest",
+		"internal/node/process", "internal/statedir", "internal/version"},
+	"internal/garden/scheme": {},
 	// Packages of stacks are read without the rest of the project.
 	"internal/garden/stacks/stackpackage": {"internal/ociregistry", "internal/plainyaml"},
 	"internal/garden/stacks/v1alpha1":     {"internal/garden/stacks/stackpackage"},

@@ -17,6 +17,7 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/sys/unix"
 
+	"github.com/gardenlite/gardenlite/internal/control"
 	"github.com/gardenlite/gardenlite/internal/fsutil"
 	"github.com/gardenlite/gardenlite/internal/landscape"
 	"github.com/gardenlite/gardenlite/internal/usage"
@@ -32,6 +33,8 @@ const (
 
 func newExec(g *globals) *cobra.Command {
 	config := landscape.Config{}
+	var images []string
+	var keep bool
 	cmd := &cobra.Command{
 		Use:   "exec [flags] -- COMMAND [ARG...]",
 		Short: "Run a command against a landscape of its own that is gone afterwards",
@@ -39,9 +42,11 @@ func newExec(g *globals) *cobra.Command {
 Everything is gone afterwards, also when gardenlite or the command is killed. Any number can run side by side.
 
 The command finds KUBECONFIG (administrator of the garden), GARDENLITE_API_SERVER, GARDENLITE_NAME,
-GARDENLITE_DATA_DIR and GARDENLITE_BINARY in its environment.`,
+GARDENLITE_DATA_DIR and GARDENLITE_BINARY in its environment. If the landscape does not start, its log is kept, and the
+end of it is printed; with --keep also if the command fails.`,
 		Example: `  gardenlite exec -- kubectl get cloudprofiles
-  gardenlite exec --apply testdata -- go test ./e2e/...`,
+  gardenlite exec --apply testdata -- go test ./e2e/...
+  gardenlite exec --keep --run-image registry.example.com/controller=./bin/controller -- ./test.sh`,
 		Args: cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			for _, flag := range []string{"name", "data-dir"} {
@@ -49,7 +54,11 @@ GARDENLITE_DATA_DIR and GARDENLITE_BINARY in its environment.`,
 					return usage.Errorf("--%s chooses a landscape that stays: exec's has a name and a folder of its own", flag)
 				}
 			}
-			return runExec(cmd.Context(), g, config, args)
+			var err error
+			if config.Images, err = parseImages(images); err != nil {
+				return err
+			}
+			return runExec(cmd.Context(), g, config, args, keep)
 		},
 	}
 	f := cmd.Flags()
@@ -58,6 +67,8 @@ GARDENLITE_DATA_DIR and GARDENLITE_BINARY in its environment.`,
 	f.StringVar(&config.Datastore, "datastore", "memory", "memory or sqlite")
 	f.StringArrayVar(&config.Apply, "apply", nil,
 		"directory or file with manifests to apply before the command runs; can be given several times")
+	f.StringArrayVar(&images, "run-image", nil, "run containers of an image as a process, as with up")
+	f.BoolVar(&keep, "keep", false, "keep the log if the command fails, and print the end of it")
 	f.StringSliceVar(&config.Controllers, "controllers", []string{"*"}, "controllers to run, as with up")
 	_ = cmd.RegisterFlagCompletionFunc("controllers", completeControllers)
 	f.BoolVar(&config.LoopbackRegistry, loopbackRegistryFlag, false, loopbackRegistryUsage)
@@ -65,7 +76,7 @@ GARDENLITE_DATA_DIR and GARDENLITE_BINARY in its environment.`,
 	return cmd
 }
 
-func runExec(ctx context.Context, g *globals, config landscape.Config, args []string) error {
+func runExec(ctx context.Context, g *globals, config landscape.Config, args []string, keep bool) error {
 	if config.Datastore != "memory" && config.Datastore != "sqlite" {
 		return usage.Errorf("--datastore %q: exec's landscape is gone afterwards, so its data is in memory or sqlite", config.Datastore)
 	}
@@ -89,9 +100,13 @@ func runExec(ctx context.Context, g *globals, config landscape.Config, args []st
 	}
 	l, err := landscape.Start(ctx, config)
 	if err != nil {
+		printKeptLog(g, dir)
 		return fmt.Errorf("the landscape did not start: %w", err)
 	}
 	code, runErr := runCommand(g, reaper, program, args, l)
+	if keep && (runErr != nil || code != 0) {
+		printKeptLog(g, dir) // without what the end of the landscape logs
+	}
 	_, restore := interruptible(ctx)
 	defer restore()
 	if err := l.Stop(); err != nil && runErr == nil {
@@ -104,6 +119,18 @@ func runExec(ctx context.Context, g *globals, config landscape.Config, args []st
 		return &exitError{code: code}
 	}
 	return nil
+}
+
+// printKeptLog keeps the log of a landscape that is about to be deleted, and prints the end of it.
+func printKeptLog(g *globals, dir string) {
+	kept := control.KeepLog(dir)
+	if kept == "" {
+		return // it did not begin to start
+	}
+	printf(g.err, "gardenlite: the log is kept in %s, the end of it:\n", kept)
+	for line := range strings.Lines(control.EndOfLog(kept)) {
+		printLine(g.err, strings.TrimSuffix(line, "\n"))
+	}
 }
 
 // runCommand runs the command and returns its exit status. Signals are passed on, but for a Ctrl-C at the terminal, which

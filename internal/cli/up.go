@@ -190,15 +190,24 @@ func completeControllers(_ *cobra.Command, _ []string, typed string) (all []stri
 	return all, cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveNoSpace
 }
 
+// parseImages parses the values of --run-image.
+func parseImages(texts []string) (images []process.Image, err error) {
+	for _, text := range texts {
+		image, err := process.ParseImage(text)
+		if err != nil {
+			return nil, usage.Errorf("--run-image: %w", err)
+		}
+		images = append(images, image)
+	}
+	return images, nil
+}
+
 func (u *upFlags) run(ctx context.Context, g *globals) error {
 	c := &u.config
 	c.Name, c.Dir, c.LogFormat, c.Verbose = g.name, g.dataDir, g.logFormat, g.verbose
-	for _, text := range u.images {
-		image, err := process.ParseImage(text)
-		if err != nil {
-			return &exitError{exitUsage, fmt.Errorf("--run-image: %w", err)}
-		}
-		c.Images = append(c.Images, image)
+	var err error
+	if c.Images, err = parseImages(u.images); err != nil {
+		return err
 	}
 	if err := c.Complete(); err != nil {
 		return err

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"runtime/debug"
+	"slices"
 	"strings"
 	"sync"
 
@@ -157,6 +158,33 @@ func exitOnFatal(logPath string) func(int) {
 			"log is %s, its end:\n%s\n", logPath, lastLines(logPath))
 		os.Exit(1)
 	}
+}
+
+// KeepLog moves the log out of a state directory that is about to be deleted, and returns its path, or "" if there is none.
+func KeepLog(dir string) string {
+	kept := dir + ".log"
+	if err := os.Rename(filepath.Join(dir, statedir.LogFile), kept); err != nil {
+		return ""
+	}
+	return kept
+}
+
+// endLines is how many lines EndOfLog returns.
+const endLines = 20
+
+// quiet matches the lines of a log that report nothing wrong.
+var quiet = regexp.MustCompile(`level=INFO|"level":"INFO"`)
+
+// EndOfLog returns the last lines of a log that report something wrong, and its very last lines.
+func EndOfLog(path string) string {
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return err.Error()
+	}
+	lines := strings.Split(strings.TrimSpace(string(data)), "\n")
+	last := lines[max(0, len(lines)-endLines/2):]
+	wrong := slices.DeleteFunc(lines[:len(lines)-len(last)], quiet.MatchString)
+	return strings.Join(append(wrong[max(0, len(wrong)-endLines/2):], last...), "\n")
 }
 
 func lastLines(logPath string) string {

@@ -105,7 +105,10 @@ func (l *Landscape) explainStart(ctx context.Context, err error) error {
 		return errStopped // the log has what was going on
 	}
 	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
-		return fmt.Errorf("not ready within %s (--ready-timeout): %w; the log has more: %s", l.cfg.ReadyTimeout, err, l.logPath())
+		err = fmt.Errorf("not ready within %s (--ready-timeout): %w", l.cfg.ReadyTimeout, err)
+		if l.cfg.Log == nil {
+			err = fmt.Errorf("%w; the log has more: %s", err, l.logPath())
+		}
 	}
 	return err
 }

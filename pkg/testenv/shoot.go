@@ -18,6 +18,8 @@ const (
 	defaultProject = "dev"
 	// credentialsLife is how long the credentials of Shoot.Config are valid.
 	credentialsLife = time.Hour
+	// deleteTimeout is how long a Shoot in a landscape that runs already may take to go.
+	deleteTimeout = 5 * time.Minute
 )
 
 // Shoot refers to a Shoot of a landscape, which need not exist.
@@ -58,10 +60,20 @@ func WithChange(change func(shoot *corev1beta1.Shoot)) ShootOption {
 func WithoutWaiting() ShootOption { return func(o *shootOptions) { o.dontWait = true } }
 
 // CreateShoot creates a Shoot like the sample and waits until it is ready. The test fails if the Shoot does not
-// become ready. The Shoot is not deleted when the test ends, but goes with the landscape.
+// become ready. The Shoot is not deleted when the test ends, but goes with the landscape. In one that runs already, it is
+// deleted, if it is new.
 func (e *Env) CreateShoot(t testing.TB, name string, opts ...ShootOption) *Shoot {
 	t.Helper()
-	shoot, err := e.NewShoot(t.Context(), name, opts...)
+	shoot, isNew, err := e.newShoot(t.Context(), name, opts)
+	if isNew && e.landscape == nil {
+		t.Cleanup(func() {
+			ctx, cancel := context.WithTimeout(context.Background(), deleteTimeout)
+			defer cancel()
+			if err := shoot.Delete(ctx); err != nil {
+				t.Errorf("deleting the shoot %s: %v", shoot.key, err)
+			}
+		})
+	}
 	if err != nil {
 		t.Fatalf("creating a shoot: %v", err)
 	}
@@ -71,18 +83,23 @@ func (e *Env) CreateShoot(t testing.TB, name string, opts ...ShootOption) *Shoot
 // NewShoot is CreateShoot for callers without a test, or with a deadline. If the Shoot exists already and is as the
 // options say, that is no error.
 func (e *Env) NewShoot(ctx context.Context, name string, opts ...ShootOption) (*Shoot, error) {
+	shoot, _, err := e.newShoot(ctx, name, opts)
+	return shoot, err
+}
+
+func (e *Env) newShoot(ctx context.Context, name string, opts []ShootOption) (shoot *Shoot, isNew bool, err error) {
 	o := shootOptions{Spec: shootclient.Spec{Key: shootclient.Key{Project: defaultProject, Name: name}}}
 	for _, opt := range opts {
 		opt(&o)
 	}
-	if _, _, err := e.shoots.Create(ctx, o.Spec); err != nil {
-		return nil, err
+	if _, isNew, err = e.shoots.Create(ctx, o.Spec); err != nil {
+		return nil, false, err
 	}
-	shoot := e.Shoot(o.Project, name)
+	shoot = e.Shoot(o.Project, name)
 	if o.dontWait {
-		return shoot, nil
+		return shoot, isNew, nil
 	}
-	return shoot, shoot.Wait(ctx)
+	return shoot, isNew, shoot.Wait(ctx)
 }
 
 // Shoot returns the Shoot with this project and name. It sends no request.

@@ -2,6 +2,7 @@ package control
 
 import (
 	"bytes"
+	"errors"
 	"io"
 	"log/slog"
 	"os"
@@ -13,6 +14,7 @@ import (
 	"github.com/sirupsen/logrus"
 	"k8s.io/klog/v2"
 
+	"github.com/gardenlite/gardenlite/internal/statedir"
 	"github.com/gardenlite/gardenlite/internal/testutil"
 )
 
@@ -59,5 +61,25 @@ func TestLogIsClosed(t *testing.T) {
 		if open := testutil.OpenFiles(t, dir); len(open) > 0 {
 			t.Errorf("closed as %v, these are open: %v", order, open)
 		}
+	}
+}
+
+// TestEndOfLog keeps a log, and shows what went wrong before its last lines.
+func TestEndOfLog(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "landscape")
+	if KeepLog(dir) != "" {
+		t.Error("there is a log")
+	}
+	log := "level=ERROR early\n" + strings.Repeat("level=INFO quiet\n", 30) + "level=INFO last\n"
+	if err := errors.Join(os.Mkdir(dir, 0o700), os.WriteFile(filepath.Join(dir, statedir.LogFile), []byte(log), 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	kept := KeepLog(dir)
+	if err := os.RemoveAll(dir); err != nil {
+		t.Fatal(err)
+	}
+	end := strings.Split(EndOfLog(kept), "\n")
+	if len(end) != 11 || end[0] != "level=ERROR early" || end[10] != "level=INFO last" {
+		t.Errorf("the end is %q", end)
 	}
 }

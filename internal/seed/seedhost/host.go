@@ -154,7 +154,6 @@ func (h *Host) forgetLastRun() error {
 		return nil
 	}
 	for _, path := range []string{
-		statedir.SeedsFile,
 		filepath.Join(statedir.ProcessesFolder, process.PersistentFolder),
 		statedir.CloudFolder,
 		filepath.Join(statedir.DataFolder, statedir.ShootsFolder),

@@ -67,8 +67,8 @@ func newReset(g *globals) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "reset",
 		Short: "Delete the landscape's data",
-		Long: "Delete the data of a landscape that has been stopped: its objects, certificates, kubeconfig and logs.\n" +
-			"Data in an external datastore stays there.",
+		Long: "Delete the data of a landscape that has been stopped: its objects, certificates, kubeconfig and logs, and its\n" +
+			"contexts in your own kubeconfig. Data in an external datastore stays there.",
 		Example: "  gardenlite reset --yes",
 		RunE:    func(*cobra.Command, []string) error { return reset(g, yes) },
 	}

@@ -268,12 +268,21 @@ func (l *Landscape) startGardenlets(ctx context.Context) error {
 	if err := h.StartGardenlets(ctx, l.gardenOfSeeds()); err != nil {
 		return err
 	}
-	for _, needed := range []string{seedhost.GardenletName, controllerManager, admissionController} {
-		if !l.selects(needed) {
-			return nil // no Seed becomes ready
-		}
+	if l.missingForSeeds() != "" {
+		return nil // no Seed becomes ready
 	}
 	return h.WaitReady(ctx, begin)
+}
+
+// missingForSeeds returns a component that --controllers leaves out and without which no Seed becomes ready, "" if there is
+// none.
+func (l *Landscape) missingForSeeds() string {
+	for _, needed := range []string{seedhost.GardenletName, controllerManager, admissionController} {
+		if !l.selects(needed) {
+			return needed
+		}
+	}
+	return ""
 }
 
 // gardenOfSeeds returns how the seeds of this process connect to its garden.

@@ -3,8 +3,10 @@ package racetest
 import (
 	"bytes"
 	"context"
+	"errors"
 	"io"
 	"os"
+	"path/filepath"
 	"testing"
 	"time"
 
@@ -15,6 +17,7 @@ import (
 	"k8s.io/utils/clock"
 	ctrllog "sigs.k8s.io/controller-runtime/pkg/log"
 
+	"github.com/gardenlite/gardenlite/internal/control"
 	"github.com/gardenlite/gardenlite/internal/garden/shootclient"
 	"github.com/gardenlite/gardenlite/internal/sshclient"
 	"github.com/gardenlite/gardenlite/pkg/testenv"
@@ -32,8 +35,8 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// TestLandscape starts a landscape with a seed, creates a Shoot, runs a command on its node through a Bastion, deletes both
-// and stops the landscape.
+// TestLandscape starts a landscape with a seed, creates a Shoot, runs a command on its node through a Bastion, adds a seed,
+// deletes all three and stops the landscape.
 func TestLandscape(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 2*patience)
 	defer cancel()
@@ -46,11 +49,18 @@ func TestLandscape(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	process, err := control.Connect(filepath.Dir(env.Kubeconfig()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := process.AddSeed(ctx, "further"); err != nil {
+		t.Error(err)
+	}
 	bastion := runOnNode(ctx, t, client, shootclient.Key{Project: "dev", Name: "raced"})
 	if err := client.Delete(ctx, bastion); err != nil {
 		t.Error(err)
 	}
-	if err := shoot.Delete(ctx); err != nil {
+	if err := errors.Join(process.RemoveSeed(ctx, "further"), shoot.Delete(ctx)); err != nil {
 		t.Error(err)
 	}
 }

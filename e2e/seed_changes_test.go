@@ -26,7 +26,8 @@ func (l *landscape) changeSeeds(t *testing.T) {
 	refused := func() {
 		t.Helper()
 		r := gardenlite(t, l.dir, "seed", "remove", "far", "--yes")
-		if r.Code != 1 || !strings.Contains(r.Stderr, "there are Shoots on seed far: delete or migrate them first: dev/on-far") {
+		if r.Code != 1 ||
+			!strings.Contains(r.Stderr, "there are Shoots on seed far: delete or migrate them first: dev/on-far") {
 			t.Errorf("removing a seed with a Shoot: exit status %d, %s", r.Code, r.Stderr)
 		}
 	}
@@ -40,7 +41,8 @@ func (l *landscape) changeSeeds(t *testing.T) {
 	refused()
 	gardenlite(t, l.dir, "shoot", "delete", "on-far", "--yes", "--wait").OK(t)
 	gardenlite(t, l.dir, "seed", "remove", "far", "--yes").OK(t).Shows(t, "Seed far is gone")
-	for _, path := range []string{"data/seed-far", "pki/seed-far", filepath.Base(statedir.SeedKubeconfigPath("", "far"))} {
+	kubeconfig := filepath.Base(statedir.SeedKubeconfigPath("", "far"))
+	for _, path := range []string{"data/seed-far", "pki/seed-far", kubeconfig} {
 		if _, err := os.Stat(filepath.Join(l.dir, path)); !os.IsNotExist(err) {
 			t.Errorf("%s is left: %v", path, err)
 		}
@@ -59,7 +61,8 @@ func (l *landscape) changeSeeds(t *testing.T) {
 	})
 
 	gardenlite(t, l.dir, "seed", "remove", "local", "--yes").OK(t)
-	if r := gardenlite(t, l.dir, "seed", "remove", "local", "--yes"); r.Code != 1 || !strings.Contains(r.Stderr, "no seed") {
+	r := gardenlite(t, l.dir, "seed", "remove", "local", "--yes")
+	if r.Code != 1 || !strings.Contains(r.Stderr, "no seed") {
 		t.Errorf("removing it twice: exit status %d, %s", r.Code, r.Stderr)
 	}
 	gardenlite(t, l.dir, "seed", "add", "local").OK(t)

@@ -28,7 +28,8 @@ func (i *injectFlags) add(g *globals, cmd *cobra.Command) {
 	f.StringVar(&i.kind, "kind", "", "kind of the extension resources: "+strings.Join(injection.Kinds, ", ")+
 		" (default Infrastructure and Worker; with --off, all)")
 	f.BoolVar(&i.off, "off", false, "end it")
-	_ = cmd.RegisterFlagCompletionFunc("kind", cobra.FixedCompletions(injection.Kinds, cobra.ShellCompDirectiveNoFileComp))
+	_ = cmd.RegisterFlagCompletionFunc("kind",
+		cobra.FixedCompletions(injection.Kinds, cobra.ShellCompDirectiveNoFileComp))
 	cmd.ValidArgsFunction = completeArgs(completeShootsOf(g, &i.project))
 }
 
@@ -74,11 +75,11 @@ func newShootFail(g *globals) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "fail NAME",
 		Short: "Have operations on a shoot fail in the simulated cloud",
-		Long: `Have the provider simulator report a failure of operations on a shoot's extension resources of the type local, as a cloud
-would, with one of Gardener's error codes. With --once, one operation on one of them fails. It is an annotation of the
-Shoot, which takes effect with the next operation, or on the one that is in progress.`,
+		Long: `Have the provider simulator report a failure of operations on a shoot's extension resources of the type local, as
+a cloud would, with one of Gardener's error codes. With --once, one operation on one of them fails. It is an annotation
+of the Shoot, which takes effect with the next operation, or on the one that is in progress.`,
 		Example: `  gardenlite shoot fail my-shoot --kind Infrastructure --code ERR_INFRA_QUOTA_EXCEEDED --once
-  gardenlite shoot fail my-shoot --kind Worker --code ERR_INFRA_RESOURCES_DEPLETED --message "no machines left" --always
+  gardenlite shoot fail my-shoot --kind Worker --code ERR_INFRA_RESOURCES_DEPLETED --message "none left" --always
   gardenlite shoot fail my-shoot --off`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -121,8 +122,8 @@ func newShootDelay(g *globals) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "delay NAME {DURATION|--off}",
 		Short: "Have operations on a shoot take their time in the simulated cloud",
-		Long: `Have the provider simulator take its time for each operation on a shoot's extension resources of the type local. It is an
-annotation of the Shoot, which takes effect with the next operation, or on the one that is in progress.`,
+		Long: `Have the provider simulator take its time for each operation on a shoot's extension resources of the type local.
+It is an annotation of the Shoot, which takes effect with the next operation, or on the one that is in progress.`,
 		Example: `  gardenlite shoot delay my-shoot 90s
   gardenlite shoot delay my-shoot --kind Worker 5m
   gardenlite shoot delay my-shoot --off`,

@@ -15,7 +15,8 @@ const SeedsPath = "/seeds/"
 // SeedsHandler serves requests that add and remove seeds.
 func SeedsHandler(add, remove func(ctx context.Context, name string) error) http.Handler {
 	mux := http.NewServeMux()
-	for method, change := range map[string]func(context.Context, string) error{http.MethodPut: add, http.MethodDelete: remove} {
+	for method, change := range map[string]func(context.Context, string) error{
+		http.MethodPut: add, http.MethodDelete: remove} {
 		mux.HandleFunc(method+" "+SeedsPath+"{name}", func(w http.ResponseWriter, r *http.Request) {
 			err := change(r.Context(), r.PathValue("name"))
 			var wrong *usage.Error

@@ -44,7 +44,8 @@ func TestSeeds(t *testing.T) {
 	if err := client.AddSeed(t.Context(), "a b"); !errors.As(err, &wrong) || err.Error() != "no name" {
 		t.Errorf("a wrong name: %v", err)
 	}
-	if err := client.RemoveSeed(t.Context(), "busy"); errors.As(err, &wrong) || err == nil || err.Error() != "there are Shoots" {
+	err := client.RemoveSeed(t.Context(), "busy")
+	if errors.As(err, &wrong) || err == nil || err.Error() != "there are Shoots" {
 		t.Errorf("a seed that cannot be removed: %v", err)
 	}
 	if all := strings.Join(got, ", "); all != "add edge, remove edge, add a b, remove busy" {

@@ -23,8 +23,8 @@ func (l *Landscape) changeSeeds(change func(*seedhost.Host) error) error {
 		return errNotReady(state)
 	}
 	if missing := l.missingForSeeds(); missing != "" {
-		return fmt.Errorf("the landscape runs without the %s, so no Seed becomes ready or goes: start it without -%s in --controllers",
-			missing, missing)
+		return fmt.Errorf("the landscape runs without the %s, so no Seed becomes ready or goes: "+
+			"start it without -%s in --controllers", missing, missing)
 	}
 	l.changing.Lock()
 	defer l.changing.Unlock()

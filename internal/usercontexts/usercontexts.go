@@ -161,8 +161,8 @@ func isGone(dir string) bool {
 	return errors.Is(err, fs.ErrNotExist)
 }
 
-// entriesIn returns the entries whose owner is one of those wanted and, for a whole landscape, those whose cluster has a
-// certificate authority of it.
+// entriesIn returns the entries whose owner is one of those wanted and, for a whole landscape, those whose cluster has
+// a certificate authority of it.
 func (o Owner) entriesIn(config *clientcmdapi.Config, wanted func(Owner) bool) entries {
 	found := entries{sets.New[string](), sets.New[string](), sets.New[string]()}
 	isOwn := func(*clientcmdapi.Cluster) bool { return false }
@@ -192,7 +192,8 @@ func (o Owner) entriesIn(config *clientcmdapi.Config, wanted func(Owner) bool) e
 	return found
 }
 
-// hasAuthorityOf returns a function that reports whether a cluster is one of a landscape: its certificate authority is.
+// hasAuthorityOf returns a function that reports whether a cluster is one of a landscape: its certificate authority
+// is.
 func hasAuthorityOf(dir string) func(*clientcmdapi.Cluster) bool {
 	authorities := sets.New[string]()
 	_ = filepath.WalkDir(filepath.Join(dir, statedir.PKIFolder), func(path string, entry fs.DirEntry, err error) error {

@@ -34,8 +34,8 @@ const (
 // newScheme returns the scheme of a client for a garden, which also knows what there is in seeds.
 func newScheme() (*runtime.Scheme, error) {
 	scheme := runtime.NewScheme()
-	builder := runtime.NewSchemeBuilder(clientgoscheme.AddToScheme, apiextensionsv1.AddToScheme, authenticationv1alpha1.AddToScheme,
-		corev1.AddToScheme, corev1beta1.AddToScheme, extensionsv1alpha1.AddToScheme, operationsv1alpha1.AddToScheme,
+	builder := runtime.NewSchemeBuilder(clientgoscheme.AddToScheme, apiextensionsv1.AddToScheme,
+		authenticationv1alpha1.AddToScheme, corev1.AddToScheme, corev1beta1.AddToScheme, extensionsv1alpha1.AddToScheme, operationsv1alpha1.AddToScheme,
 		resourcesv1alpha1.AddToScheme, securityv1alpha1.AddToScheme, seedmanagementv1alpha1.AddToScheme)
 	return scheme, builder.AddToScheme(scheme)
 }
@@ -71,7 +71,8 @@ func (e *Env) install(ctx context.Context, o *options) error {
 // WebhookServerOptions returns the address and the certificate of the webhook server that WithWebhooks needs, for
 // webhook.NewServer. What the webhooks match fails until the test runs that server.
 func (e *Env) WebhookServerOptions() webhook.Options {
-	return webhook.Options{Host: e.webhooks.LocalServingHost, Port: e.webhooks.LocalServingPort, CertDir: e.webhooks.LocalServingCertDir}
+	w := e.webhooks
+	return webhook.Options{Host: w.LocalServingHost, Port: w.LocalServingPort, CertDir: w.LocalServingCertDir}
 }
 
 // removeWebhooks removes the webhooks of the test from a garden that goes on without it, and their certificate.

@@ -13,8 +13,9 @@ import (
 const reportTimeout = 10 * time.Second
 
 // optionNames replaces the flags in errors by the options of this package.
-var optionNames = strings.NewReplacer("--seeds", "WithSeeds", "--datastore", "WithDatastore", "--run-image", "WithImage",
-	"--ready-timeout", "WithReadyTimeout", "--seed-authorizer-reads", "WithAllReads", "--name", "WithExisting")
+var optionNames = strings.NewReplacer("--seeds", "WithSeeds", "--datastore", "WithDatastore",
+	"--run-image", "WithImage", "--ready-timeout", "WithReadyTimeout", "--seed-authorizer-reads", "WithAllReads", "--name", "WithExisting",
+	"--data-dir", "the directory for temporary files")
 
 // startError is an error of New, with other words.
 type startError struct {
@@ -26,8 +27,9 @@ func (e *startError) Error() string { return e.text }
 
 func (e *startError) Unwrap() error { return e.err }
 
-// report describes why a test may have failed: Shoots that are not ready, and the log.
-func (e *Env) report() string {
+// Report describes why a test may have failed: Shoots that are not ready, and the end of the log, which is kept. Start
+// prints it, so it is for callers of New.
+func (e *Env) Report() string {
 	ctx, cancel := context.WithTimeout(context.Background(), reportTimeout)
 	defer cancel()
 	text := "the landscape of the test that failed:"

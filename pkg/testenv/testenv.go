@@ -84,9 +84,9 @@ func WithCRDs(paths ...string) Option {
 	return func(o *options) { o.crds = append(o.crds, paths...) }
 }
 
-// WithWebhooks installs the MutatingWebhookConfigurations and ValidatingWebhookConfigurations of files or directories into
-// the garden, as envtest does, after all manifests are applied. They lead to the webhook server of the test, which
-// Env.WebhookServerOptions is for.
+// WithWebhooks installs the MutatingWebhookConfigurations and ValidatingWebhookConfigurations of files or directories
+// into the garden, as envtest does, after all manifests are applied. They lead to the webhook server of the test,
+// which Env.WebhookServerOptions is for.
 func WithWebhooks(paths ...string) Option {
 	return func(o *options) { o.webhooks = append(o.webhooks, paths...) }
 }
@@ -126,16 +126,16 @@ func WithReadyTimeout(timeout time.Duration) Option {
 	return func(o *options) { o.ReadyTimeout = timeout }
 }
 
-// WithLog appends the log to a file. By default the log is deleted with the landscape, unless the start or the test fails.
-// A process has one log: with several landscapes, the one that was started last has it.
+// WithLog appends the log to a file. By default the log is deleted with the landscape, unless the start or the test
+// fails. A process has one log: with several landscapes, the one that was started last has it.
 func WithLog(path string) Option {
 	return func(o *options) { o.log = path }
 }
 
-// WithExisting uses a landscape that runs already instead of a new one, and leaves it running. Without a name it is the one
-// of "gardenlite exec", or else the one that "gardenlite up" starts. USE_EXISTING_CLUSTER=true in the environment does so,
-// too. WithDatastore has no effect then, and WithSeeds is how many seeds the landscape has to have at least. CRDs,
-// manifests and Shoots of NewShoot stay; Shoots of CreateShoot and webhooks go with the test.
+// WithExisting uses a landscape that runs already instead of a new one, and leaves it running. Without a name it is
+// the one of "gardenlite exec", or else the one that "gardenlite up" starts. USE_EXISTING_CLUSTER=true in the
+// environment does so, too. WithDatastore has no effect then, and WithSeeds is how many seeds the landscape has to
+// have at least. CRDs, manifests and Shoots of NewShoot stay; Shoots of CreateShoot and webhooks go with the test.
 func WithExisting(name string) Option {
 	return func(o *options) { o.existing, o.existingName = true, name }
 }
@@ -143,8 +143,8 @@ func WithExisting(name string) Option {
 // existingEnv is the variable of envtest for what WithExisting does.
 const existingEnv = "USE_EXISTING_CLUSTER"
 
-// Start starts a landscape, which is stopped when the test ends. The test fails if it does not start. If the test fails
-// otherwise, the log is kept, and its end is printed with what Shoots wait for.
+// Start starts a landscape, which is stopped when the test ends. The test fails if it does not start. If the test
+// fails otherwise, the log is kept, and its end is printed with what Shoots wait for.
 func Start(t testing.TB, opts ...Option) *Env {
 	t.Helper()
 	env, err := New(t.Context(), opts...)
@@ -153,7 +153,7 @@ func Start(t testing.TB, opts ...Option) *Env {
 	}
 	t.Cleanup(func() {
 		if t.Failed() {
-			t.Log(env.report())
+			t.Log(env.Report())
 		}
 		if err := env.Stop(); err != nil {
 			t.Errorf("stopping the landscape: %v", err)
@@ -162,16 +162,25 @@ func Start(t testing.TB, opts ...Option) *Env {
 	return env
 }
 
-// New is Start for callers without a test, such as TestMain. They have to call Stop.
+// New is Start for callers without a test, such as TestMain. They have to call Stop, and before that may print the
+// Report.
 func New(ctx context.Context, opts ...Option) (*Env, error) {
 	const unset = -1
-	o := options{Config: landscape.Config{Datastore: "memory", Seeds: unset}, existing: strings.EqualFold(os.Getenv(existingEnv), "true")}
+	o := options{Config: landscape.Config{Datastore: "memory", Seeds: unset},
+		existing: strings.EqualFold(os.Getenv(existingEnv), "true")}
 	for _, opt := range opts {
 		opt(&o)
 	}
 	for _, path := range o.manifests {
 		if err := manifest.Check(path); err != nil {
 			return nil, fmt.Errorf("WithManifests: %w", err)
+		}
+	}
+	for option, paths := range map[string][]string{"WithCRDs": o.crds, "WithWebhooks": o.webhooks} {
+		for _, path := range paths {
+			if _, err := os.Stat(path); err != nil {
+				return nil, fmt.Errorf("%s: %w", option, err)
+			}
 		}
 	}
 	env := &Env{log: o.log}
@@ -217,8 +226,8 @@ func (e *Env) start(ctx context.Context, o *options) (err error) {
 // connect uses a landscape that runs already.
 func (e *Env) connect(ctx context.Context, o *options) error {
 	if len(o.forStart) > 0 {
-		return fmt.Errorf("%s: a landscape that runs already, which WithExisting or %s asks for, cannot be given that", o.forStart[0],
-			existingEnv)
+		return fmt.Errorf("%s: a landscape that runs already, which WithExisting or %s asks for, cannot be given that",
+			o.forStart[0], existingEnv)
 	}
 	dir, err := os.Getenv("GARDENLITE_DATA_DIR"), error(nil)
 	if dir == "" || o.existingName != "" {
@@ -236,8 +245,8 @@ func (e *Env) connect(ctx context.Context, o *options) error {
 		return fmt.Errorf("the landscape in %s: %w", dir, err)
 	}
 	if seeds := statedir.LocalSeeds(dir); len(seeds) < o.Seeds {
-		return fmt.Errorf("WithSeeds(%d): the landscape in %s has %d seeds: \"gardenlite seed add NAME\" adds one", o.Seeds, dir,
-			len(seeds))
+		return fmt.Errorf("WithSeeds(%d): the landscape in %s has %d seeds: \"gardenlite seed add NAME\" adds one",
+			o.Seeds, dir, len(seeds))
 	}
 	e.dir, e.context = dir, landscape.ContextName(status.Name)
 	return nil
@@ -280,8 +289,8 @@ func (e *Env) Config() *rest.Config { return rest.CopyConfig(e.config) }
 // Client returns a client for the garden's administrator, which knows the types of Scheme.
 func (e *Env) Client() client.Client { return e.client }
 
-// Scheme returns the scheme of Client: the types of Kubernetes, of CustomResourceDefinitions and of Gardener. The test may
-// add others before it uses the client.
+// Scheme returns the scheme of Client: the types of Kubernetes, of CustomResourceDefinitions and of Gardener. The test
+// may add others before it uses the client.
 func (e *Env) Scheme() *runtime.Scheme { return e.scheme }
 
 // Kubeconfig returns the path of a kubeconfig file for the garden's administrator.

@@ -25,8 +25,8 @@ import (
 func TestEnv(t *testing.T) {
 	expectClosed(t)
 	env := testenv.Start(t)
-	other := testenv.Start(t, testenv.WithSeeds(0), testenv.WithCRDs("testdata/crds"), testenv.WithManifests("testdata/objects"),
-		testenv.WithWebhooks("testdata/webhooks"))
+	other := testenv.Start(t, testenv.WithSeeds(0), testenv.WithCRDs("testdata/crds"),
+		testenv.WithManifests("testdata/objects"), testenv.WithWebhooks("testdata/webhooks"))
 
 	for e, want := range map[*testenv.Env]int{env: 1, other: 2} {
 		list := &corev1beta1.CloudProfileList{}
@@ -45,7 +45,8 @@ func TestEnv(t *testing.T) {
 	if _, err := alice.CoreV1().Secrets("garden-dev").List(t.Context(), metav1.ListOptions{}); err == nil {
 		t.Error("a stranger lists secrets")
 	}
-	for e, says := range map[*testenv.Env]string{env: `no seed "nowhere": the landscape has local`, other: "has no seeds, see WithSeeds"} {
+	for e, says := range map[*testenv.Env]string{
+		env: `no seed "nowhere": the landscape has local`, other: "has no seeds, see WithSeeds"} {
 		if _, err := e.Seed("nowhere"); err == nil || !strings.Contains(err.Error(), says) {
 			t.Errorf("a seed that there is not: %v", err)
 		}
@@ -89,15 +90,18 @@ func testWebhooks(t *testing.T, env *testenv.Env) {
 func testExisting(t *testing.T, env *testenv.Env) {
 	t.Setenv("GARDENLITE_DATA_DIR", filepath.Dir(env.Kubeconfig()))
 	for says, opts := range map[string][]testenv.Option{
-		"WithSeeds(2): the landscape in": {testenv.WithSeeds(2)}, "WithImage: a landscape that runs already": {testenv.WithImage("a", "/b")},
+		"WithSeeds(2): the landscape in":           {testenv.WithSeeds(2)},
+		"WithImage: a landscape that runs already": {testenv.WithImage("a", "/b")},
 	} {
-		if _, err := testenv.New(t.Context(), append(opts, testenv.WithExisting(""))...); err == nil || !strings.Contains(err.Error(), says) {
+		_, err := testenv.New(t.Context(), append(opts, testenv.WithExisting(""))...)
+		if err == nil || !strings.Contains(err.Error(), says) {
 			t.Errorf("%q: %v", says, err)
 		}
 	}
 	t.Setenv("USE_EXISTING_CLUSTER", "true")
 	t.Run("in use", func(t *testing.T) {
-		same := testenv.Start(t, testenv.WithSeeds(1), testenv.WithCRDs("testdata/crds"), testenv.WithWebhooks("testdata/webhooks"))
+		same := testenv.Start(t, testenv.WithSeeds(1), testenv.WithCRDs("testdata/crds"),
+			testenv.WithWebhooks("testdata/webhooks"))
 		if same.Config().Host != env.Config().Host {
 			t.Errorf("it is another one: %s", same.Config().Host)
 		}
@@ -130,14 +134,16 @@ func TestErrorsNameOptions(t *testing.T) {
 	expectClosed(t)
 	t.Setenv("TMPDIR", t.TempDir())
 	for says, opt := range map[string]testenv.Option{
-		"WithSeeds 101: between 0 and 100": testenv.WithSeeds(101),
-		"WithDatastore: ":                  testenv.WithDatastore("mongodb://x"),
-		"WithImage: ":                      testenv.WithImage("a b", "/bin/true"),
-		"WithManifests: ":                  testenv.WithManifests("/does/not/exist"),
-		"WithReadyTimeout -1s":             testenv.WithReadyTimeout(-time.Second),
-		"WithLog: ":                        testenv.WithLog("/does/not/exist/log"),
-		`WithExisting "Not A Name"`:        testenv.WithExisting("Not A Name"),
-		"WithExisting":                     testenv.WithExisting("Also Not"),
+		"WithSeeds 101: between 0 and 100":   testenv.WithSeeds(101),
+		"WithDatastore: ":                    testenv.WithDatastore("mongodb://x"),
+		"WithImage: ":                        testenv.WithImage("a b", "/bin/true"),
+		"WithManifests: ":                    testenv.WithManifests("/does/not/exist"),
+		"WithCRDs: stat /does/not/exist":     testenv.WithCRDs("/does/not/exist"),
+		"WithWebhooks: stat /does/not/exist": testenv.WithWebhooks("testdata", "/does/not/exist"),
+		"WithReadyTimeout -1s":               testenv.WithReadyTimeout(-time.Second),
+		"WithLog: ":                          testenv.WithLog("/does/not/exist/log"),
+		`WithExisting "Not A Name"`:          testenv.WithExisting("Not A Name"),
+		"WithExisting":                       testenv.WithExisting("Also Not"),
 	} {
 		_, err := testenv.New(t.Context(), opt)
 		if err == nil || !strings.Contains(err.Error(), says) || strings.Contains(err.Error(), "--") {
@@ -168,7 +174,8 @@ func TestReports(t *testing.T) {
 	kept := func(text string) {
 		t.Helper()
 		logs, err := filepath.Glob(filepath.Join(temporary, "*"))
-		if err != nil || len(logs) != 1 || !strings.Contains(text, "the log is kept in "+logs[0]) || !strings.Contains(text, "level=") {
+		if err != nil || len(logs) != 1 || !strings.Contains(text, "the log is kept in "+logs[0]) ||
+			!strings.Contains(text, "level=") {
 			t.Fatalf("left are %v, %v; it says %s", logs, err, text)
 		}
 		if err := os.Remove(logs[0]); err != nil {

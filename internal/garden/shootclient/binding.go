@@ -38,7 +38,8 @@ func (c *Client) awaitNamespace(ctx context.Context, project string) (namespace 
 	}
 	err = wait.PollUntilContextTimeout(ctx, c.pollInterval(), projectTimeout, true, hasNamespace)
 	if wait.Interrupted(err) {
-		err = fmt.Errorf("the project %s has no namespace yet: see \"kubectl get project %s\", and try again", project, project)
+		err = fmt.Errorf("the project %s has no namespace yet: see \"kubectl get project %s\", and try again",
+			project, project)
 	}
 	return namespace, err
 }
@@ -51,10 +52,11 @@ func (c *Client) ensureBinding(ctx context.Context, shoot *corev1beta1.Shoot) er
 	}
 	meta := metav1.ObjectMeta{Namespace: shoot.Namespace, Name: sampleBinding}
 	missing := func(kind string, err error) error {
-		return fmt.Errorf("the shoot refers to the CredentialsBinding %s/%s, which does not exist, and its %s cannot be created: "+
-			"%w; ask an administrator of the project for both", meta.Namespace, meta.Name, kind, err)
+		return fmt.Errorf("the shoot refers to the CredentialsBinding %s/%s, which does not exist, "+
+			"and its %s cannot be created: %w; ask an administrator of the project for both", meta.Namespace, meta.Name, kind, err)
 	}
-	err := c.Get(ctx, client.ObjectKey{Namespace: meta.Namespace, Name: meta.Name}, &securityv1alpha1.CredentialsBinding{})
+	binding := &securityv1alpha1.CredentialsBinding{ObjectMeta: meta}
+	err := c.Get(ctx, client.ObjectKeyFromObject(binding), binding)
 	if err == nil || !apierrors.IsNotFound(err) { // without the right to read it, the Shoot may be accepted nevertheless
 		return nil
 	}
@@ -63,7 +65,7 @@ func (c *Client) ensureBinding(ctx context.Context, shoot *corev1beta1.Shoot) er
 	if err := c.Client.Create(ctx, secret); client.IgnoreAlreadyExists(err) != nil {
 		return missing("Secret", err)
 	}
-	binding := &securityv1alpha1.CredentialsBinding{ObjectMeta: meta,
+	binding = &securityv1alpha1.CredentialsBinding{ObjectMeta: meta,
 		Provider:       securityv1alpha1.CredentialsBindingProvider{Type: shoot.Spec.Provider.Type},
 		CredentialsRef: corev1.ObjectReference{APIVersion: "v1", Kind: "Secret", Namespace: meta.Namespace, Name: meta.Name}}
 	if err := c.Client.Create(ctx, binding); client.IgnoreAlreadyExists(err) != nil {

@@ -85,8 +85,8 @@ func (c changes) apply(names []string) []string {
 func checkSeedName(name string) error {
 	const most = validation.DNS1123LabelMaxLength - len(statedir.SeedPrefix) // for the name of the Node in its cluster
 	if len(name) > most || len(validation.IsDNS1123Label(name)) > 0 {
-		return usage.Errorf("%q: the name of a seed has lower case letters, digits and dashes, begins and ends with a letter "+
-			"or digit, and has %d characters at most", name, most)
+		return usage.Errorf("%q: the name of a seed has lower case letters, digits and dashes, begins and ends with a "+
+			"letter or digit, and has %d characters at most", name, most)
 	}
 	return nil
 }
@@ -104,8 +104,8 @@ func (d *deployer) change(ctx context.Context) (changing context.Context, done f
 	return changing, func() { stop(); cancel(); d.working.Done() }, nil
 }
 
-// AddSeed starts a further seed, also at later starts, and returns when it is ready. It is also how a seed starts again
-// that a smaller --seeds left out. One seed is added or removed at a time.
+// AddSeed starts a further seed, also at later starts, and returns when it is ready. It is also how a seed starts
+// again that a smaller --seeds left out. One seed is added or removed at a time.
 func (h *Host) AddSeed(ctx context.Context, name string) error {
 	if err := checkSeedName(name); err != nil {
 		return err
@@ -148,8 +148,8 @@ func (h *Host) AddSeed(ctx context.Context, name string) error {
 	return h.waitSeedReady(ctx, name, begin)
 }
 
-// RemoveSeed deletes the Seed of a seed that BeginSeeds or AddSeed has started, waits until it is gone, and deletes its
-// cluster. It refuses to while there are Shoots on the seed.
+// RemoveSeed deletes the Seed of a seed that BeginSeeds or AddSeed has started, waits until it is gone, and deletes
+// its cluster. It refuses to while there are Shoots on the seed.
 func (h *Host) RemoveSeed(ctx context.Context, name string) error {
 	ctx, done, err := h.deployer.change(ctx)
 	if err != nil {
@@ -206,8 +206,8 @@ func (h *Host) checkRemovable(ctx context.Context, garden client.Client, name st
 		case slices.Contains(statedir.LocalSeeds(h.cfg.Dir), name):
 			return fmt.Errorf("seed %s does not run: start it with \"gardenlite seed add %s\", then remove it", name, name)
 		case garden.Get(ctx, client.ObjectKey{Name: name}, &gardencorev1beta1.Seed{}) == nil:
-			return fmt.Errorf("the gardenlet of seed %s runs elsewhere: while it does, confirm the deletion with \"kubectl annotate "+
-				"seed %s %s=true\", then \"kubectl delete seed %s\"", name, name, constants.ConfirmationDeletion, name)
+			return fmt.Errorf("the gardenlet of seed %s runs elsewhere: while it does, confirm the deletion with "+
+				"\"kubectl annotate seed %s %s=true\", then \"kubectl delete seed %s\"", name, name, constants.ConfirmationDeletion, name)
 		}
 		return fmt.Errorf("there is no seed %q: \"kubectl get seeds\" shows those that there are", name)
 	}

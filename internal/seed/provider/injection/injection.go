@@ -36,8 +36,8 @@ var Codes = []corev1beta1.ErrorCode{
 	corev1beta1.ErrorRetryableConfigurationProblem, corev1beta1.ErrorProblematicWebhook,
 }
 
-// Kinds are the kinds of extension resources of a Shoot that can be given a delay and a failure of their own. generalKinds
-// are those that the annotations without a kind are for.
+// Kinds are the kinds of extension resources of a Shoot that can be given a delay and a failure of their own.
+// generalKinds are those that the annotations without a kind are for.
 var (
 	Kinds = []string{"ContainerRuntime", "ControlPlane", "DNSRecord", "Extension", "Infrastructure", "Network",
 		"OperatingSystemConfig", "Worker"}
@@ -106,7 +106,8 @@ func parseFailure(value string) (*Failure, error) {
 		return fmt.Errorf("the annotation %s is %q; %s", AnnotationFail, value, fmt.Sprintf(format, args...))
 	}
 	how, rest, _ := strings.Cut(value, ":")
-	failure := &Failure{Once: how == "once" || strings.HasPrefix(how, "once."), Text: "failure injected by the annotation " + AnnotationFail}
+	failure := &Failure{Once: how == "once" || strings.HasPrefix(how, "once."),
+		Text: "failure injected by the annotation " + AnnotationFail}
 	if !failure.Once && how != "always" {
 		return nil, wrong("give it once or always, then maybe a colon with an error code or a text, or remove it")
 	}
@@ -126,8 +127,8 @@ func parseFailure(value string) (*Failure, error) {
 	return failure, nil
 }
 
-// Claim returns the record of a failure of a Shoot that happens once, for the extension resource that is the first to have
-// it, and whether this one has it. Other resources do not fail if the record is another one's.
+// Claim returns the record of a failure of a Shoot that happens once, for the extension resource that is the first to
+// have it, and whether this one has it. Other resources do not fail if the record is another one's.
 func (f *Failure) Claim(records map[string]string, kind string, obj metav1.Object) (record string, isOwn bool) {
 	value := obj.GetAnnotations()[AnnotationFail]
 	record = kind + "/" + obj.GetName() + " " + value
@@ -146,8 +147,8 @@ func ForgetClaims(shoot, cluster metav1.Object) {
 	cluster.SetAnnotations(annotations)
 }
 
-// Value returns the value of AnnotationFail for a failure. With an ID that was not used before, a failure that happens once
-// happens although an equal one has.
+// Value returns the value of AnnotationFail for a failure. With an ID that was not used before, a failure that happens
+// once happens although an equal one has.
 func (f *Failure) Value(id string) (string, error) {
 	switch {
 	case f.Code != "" && !slices.Contains(Codes, f.Code):
@@ -192,14 +193,14 @@ func Same(a, b metav1.Object) bool {
 	return true
 }
 
-// Pass copies the annotations of users from one object to another, and removes those that it copied before. An annotation
-// that was set on the target itself is kept as long as the source never has it.
+// Pass copies the annotations of users from one object to another, and removes those that it copied before. An
+// annotation that was set on the target itself is kept as long as the source never has it.
 func Pass(from, to metav1.Object) {
 	pass(from, to, func(name string) (source, mark string) { return name, "true" })
 }
 
-// PassFromShoot is Pass from a Shoot to one of its extension resources. The annotations for a kind count more than those
-// for all.
+// PassFromShoot is Pass from a Shoot to one of its extension resources. The annotations for a kind count more than
+// those for all.
 func PassFromShoot(shoot, to metav1.Object, kind string) {
 	pass(shoot, to, func(name string) (source, mark string) {
 		source = AnnotationFor(name, kind)

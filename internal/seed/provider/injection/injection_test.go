@@ -33,8 +33,9 @@ func TestValue(t *testing.T) {
 		}
 	}
 	for says, failure := range map[string]Failure{
-		"no error code": {Code: "ERR_NONE"}, `no error code "INFRA"`: {Code: "INFRA"}, "give that as the code": {Text: "ERR_INFRA_DEPENDENCIES"},
-		"1025 characters": {Text: strings.Repeat("x", MaxText+1)},
+		"no error code": {Code: "ERR_NONE"}, `no error code "INFRA"`: {Code: "INFRA"},
+		"give that as the code": {Text: "ERR_INFRA_DEPENDENCIES"},
+		"1025 characters":       {Text: strings.Repeat("x", MaxText+1)},
 	} {
 		if _, err := failure.Value(""); err == nil || !strings.Contains(err.Error(), says) {
 			t.Errorf("%+v: %v", failure, err)
@@ -53,8 +54,9 @@ func TestPassFromShoot(t *testing.T) {
 		"not for others": {"Network", map[string]string{own: "once"}, nil, nil},
 		"for the kind": {"Network", map[string]string{own + ".Network": "once"}, nil,
 			map[string]string{own: "once", from: own + ".Network"}},
-		"for another kind":            {"Network", map[string]string{own + ".Worker": "once"}, nil, nil},
-		"the kind counts more":        {"Worker", map[string]string{own: "once", own + ".Worker": "always"}, nil, map[string]string{own: "always", from: own + ".Worker"}},
+		"for another kind": {"Network", map[string]string{own + ".Worker": "once"}, nil, nil},
+		"the kind counts more": {"Worker", map[string]string{own: "once", own + ".Worker": "always"}, nil,
+			map[string]string{own: "always", from: own + ".Worker"}},
 		"removed":                     {"Worker", nil, map[string]string{own: "once", from: own}, nil},
 		"of the resource's own stays": {"Worker", nil, map[string]string{own: "once"}, map[string]string{own: "once"}},
 	} {
@@ -64,7 +66,8 @@ func TestPassFromShoot(t *testing.T) {
 			t.Errorf("%s: %v", name, to.Annotations)
 		}
 	}
-	if !Same(with(map[string]string{"other": "x"}), with(nil)) || Same(with(map[string]string{own + ".Worker": "once"}), with(nil)) {
+	if !Same(with(map[string]string{"other": "x"}), with(nil)) ||
+		Same(with(map[string]string{own + ".Worker": "once"}), with(nil)) {
 		t.Error("a change is another one")
 	}
 }

@@ -6,7 +6,7 @@ BIN := bin
 VERSION ?=
 LDFLAGS := -s -w $(if $(VERSION),-X github.com/gardenlite/gardenlite/internal/version.version=$(VERSION))
 # Packages whose tests start an API server each: one after another.
-SERVER_TESTS := ./internal/controlplane ./internal/controlplane/kubecontrollers ./internal/garden ./internal/landscape ./internal/node ./internal/node/programs ./internal/seed ./internal/seed/provider/clustertest ./internal/seed/seedhost ./internal/shootplane ./pkg/...
+SERVER_TESTS := ./examples/extension ./internal/controlplane ./internal/controlplane/kubecontrollers ./internal/garden ./internal/landscape ./internal/node ./internal/node/programs ./internal/seed ./internal/seed/provider/clustertest ./internal/seed/seedhost ./internal/shootplane ./pkg/...
 # One test of a whole landscape with the race detector.
 RACE_TEST := ./internal/landscape/racetest
 # All others.

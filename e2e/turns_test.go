@@ -29,6 +29,7 @@ func TestOneSeed(t *testing.T) {
 		turn{"an extension in use", l.registrationInUseStays},
 		turn{"charts", l.charts},
 		turn{"charts from registries", l.chartsFromRegistries},
+		turn{"an extension whose controller is a process", l.extensionCommands},
 		turn{"certificates of a gardenlet under load", l.gardenletCertificateRotatedUnderLoad},
 		turn{"certificate of a gardenlet that expired while it was down", l.gardenletCertificateExpiredWhileDown},
 		turn{"Shoots after a restart", l.shootRestarts},

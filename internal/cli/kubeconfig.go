@@ -258,7 +258,7 @@ func (k *kubeconfigFlags) writeShoot(ctx context.Context, g *globals, client *sh
 	if left := time.Until(expires); left < k.expiration-time.Minute {
 		note = ", which is as long as the garden allows"
 	}
-	printf(g.err, "Valid until %s%s.\n", expires.Local().Format(time.RFC3339), note)
+	printf(g.err, "Valid until %s%s.\n", moment(expires), note)
 	if !k.merge {
 		_, err = g.out.Write(data)
 		return err

@@ -6,18 +6,21 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"os"
 	"reflect"
 	"regexp"
 	"slices"
 	"strings"
-	"text/tabwriter"
+	"time"
 	"unicode"
 	"unicode/utf16"
 	"unicode/utf8"
 
 	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/util/duration"
 	"sigs.k8s.io/yaml"
 
+	"github.com/gardenlite/gardenlite/internal/terminal"
 	"github.com/gardenlite/gardenlite/internal/usage"
 )
 
@@ -156,19 +159,74 @@ func plainError(err error) lines {
 	return lines(text)
 }
 
-// table prints rows below a header, in which " | " separates the columns.
+// table prints rows below a header, in which " | " separates the columns. On a terminal, states have colours.
 func table(out io.Writer, header string, rows [][]string) {
-	w := tabwriter.NewWriter(out, 0, 0, 3, ' ', 0)
-	fmt.Fprintln(w, strings.ReplaceAll(plain(header), " | ", "\t"))
+	all := [][]string{strings.Split(plain(header), " | ")}
 	for _, row := range rows {
 		cells := make([]string, len(row))
 		for i, cell := range row {
 			cells[i] = plain(cell)
 		}
-		fmt.Fprintln(w, strings.Join(cells, "\t"))
+		all = append(all, cells)
 	}
-	_ = w.Flush() // the output keeps its first error
+	var paint func(int, string) string
+	if writer, ok := out.(*checkedWriter); ok && writer.colour {
+		paint = func(column int, cell string) string {
+			if column < len(all[0]) && slices.Contains(stateColumns, all[0][column]) {
+				return paintState(cell)
+			}
+			return cell
+		}
+	}
+	_, _ = io.WriteString(out, terminal.Table(all, paint)) // the output keeps its first error
 }
+
+// stateColumns are the headers of columns with a state.
+var stateColumns = []string{"STATE", "STATUS", "READY"}
+
+const (
+	red, green, yellow = "\033[31m", "\033[32m", "\033[33m"
+	uncoloured         = "\033[0m"
+)
+
+// stateColours has the colour of each state that is neither in progress nor at rest.
+var stateColours = map[string]string{
+	"Ready": green, "True": green, "Running": green, "Succeeded": green, "Completed": green,
+	"Failed": red, "False": red, "Error": red, "Unhealthy": red,
+	"Starting": yellow, "Stopping": yellow, "Pending": yellow, "Processing": yellow, "Progressing": yellow, "Unknown": yellow,
+}
+
+// paintState colours a state, such as "Ready" or "Create Processing (40%)", by the first word that has a colour.
+func paintState(state string) string {
+	for _, word := range strings.Fields(state) {
+		if colour, known := stateColours[word]; known {
+			return colour + state + uncoloured
+		}
+	}
+	return state
+}
+
+// hasColours reports whether a stream shows colours: it is a terminal, and the user has not turned them off.
+func (g *globals) hasColours(stream io.Writer) bool {
+	return terminal.Is(stream) && !g.noColor && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb"
+}
+
+// span returns a duration as all commands print it: "14ms", "3.5s", "42s", "2m5s", "3d4h".
+func span(d time.Duration) string {
+	switch {
+	case d < time.Second:
+		return max(d, 0).Round(time.Millisecond).String()
+	case d < 10*time.Second:
+		return d.Round(100 * time.Millisecond).String()
+	}
+	return duration.HumanDuration(d)
+}
+
+// age returns how long ago something was, in whole seconds.
+func age(since time.Time) string { return span(time.Since(since).Truncate(time.Second)) }
+
+// moment returns a time as all commands print it: in the local time zone, with its offset.
+func moment(t time.Time) string { return t.Local().Format(time.RFC3339) }
 
 // isName reports whether a text can be a completion or the name of an entry in a kubeconfig: shells and other
 // programs read it as one word, and not as an option.

@@ -13,6 +13,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/spf13/cobra"
 	"sigs.k8s.io/yaml"
@@ -138,5 +139,35 @@ func TestPlainError(t *testing.T) {
 		if got := string(plainError(err)); got != want {
 			t.Errorf("%q is told as %q, want %q", err, got, want)
 		}
+	}
+}
+
+func TestSpan(t *testing.T) {
+	for d, want := range map[time.Duration]string{-time.Second: "0s", 0: "0s", 14*time.Millisecond + 1: "14ms",
+		3456 * time.Millisecond: "3.5s", 42500 * time.Millisecond: "42s", 90 * time.Second: "90s", 5 * time.Minute: "5m",
+		125 * time.Second: "2m5s", 47 * time.Hour: "47h", 72 * time.Hour: "3d"} {
+		if got := span(d); got != want {
+			t.Errorf("%s is %q, want %q", d, got, want)
+		}
+	}
+	if got := age(time.Now().Add(-3400 * time.Millisecond)); got != "3s" {
+		t.Errorf("an age is %q", got)
+	}
+}
+
+// TestStatesHaveColours: on a terminal, and in columns with states only.
+func TestStatesHaveColours(t *testing.T) {
+	var out strings.Builder
+	rows := [][]string{{"Ready", "Ready"}, {"a", "Create Failed (40%)"}, {"b", "Create Processing (4%)"}, {"c", "Hibernated"}}
+	table(&checkedWriter{Writer: &out, colour: true}, "NAME | STATE", rows)
+	const want = "NAME    STATE\nReady   \x1b[32mReady\x1b[0m\na       \x1b[31mCreate Failed (40%)\x1b[0m\n" +
+		"b       \x1b[33mCreate Processing (4%)\x1b[0m\nc       Hibernated\n"
+	if out.String() != want {
+		t.Errorf("%q, want %q", out.String(), want)
+	}
+	out.Reset()
+	table(&checkedWriter{Writer: &out}, "NAME | STATE", rows)
+	if strings.Contains(out.String(), "\x1b") {
+		t.Errorf("without colours it is %q", out.String())
 	}
 }

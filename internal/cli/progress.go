@@ -8,9 +8,8 @@ import (
 	"sync"
 	"time"
 
-	"golang.org/x/term"
-
 	"github.com/gardenlite/gardenlite/internal/control"
+	"github.com/gardenlite/gardenlite/internal/terminal"
 )
 
 // progressMessage is a message of the process in the background to the process that started it, one line of JSON
@@ -29,9 +28,11 @@ type progress struct {
 	pipe   *os.File
 	live   bool
 	colour bool
-	closed chan struct{}
-	ended  chan struct{}
-	title  string
+	// columns returns the current width of the terminal.
+	columns func() int
+	closed  chan struct{}
+	ended   chan struct{}
+	title   string
 	// saying is the current step, which is shown behind the title.
 	saying string
 	begun  time.Time
@@ -43,9 +44,9 @@ func newProgress(g *globals, fd int) *progress {
 		p.out, p.pipe = io.Discard, os.NewFile(uintptr(fd), "progress")
 		return p
 	}
-	if file, ok := g.err.(*os.File); ok && term.IsTerminal(int(file.Fd())) && !g.verbose {
-		p.live = os.Getenv("TERM") != "dumb"
-		p.colour = p.live && !g.noColor && os.Getenv("NO_COLOR") == ""
+	if file, ok := g.err.(*os.File); ok && terminal.Is(file) && !g.verbose {
+		p.live, p.colour = os.Getenv("TERM") != "dumb", g.hasColours(file)
+		p.columns = func() int { return terminal.Columns(file) }
 	}
 	return p
 }
@@ -67,7 +68,7 @@ func (p *progress) animate() {
 	defer ticker.Stop()
 	for frame := 0; ; frame++ {
 		p.mu.Lock()
-		fmt.Fprintf(p.out, "\r\033[K%c %s %.1fs", []rune("⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏")[frame%10], p.title+p.saying, time.Since(p.begun).Seconds())
+		fmt.Fprint(p.out, "\r\033[K"+p.frame(frame, time.Since(p.begun)))
 		p.mu.Unlock()
 		select {
 		case <-p.closed:
@@ -80,15 +81,25 @@ func (p *progress) animate() {
 	}
 }
 
+// frame returns the live line. It is shorter than the terminal is wide, because a line that wraps cannot be redrawn: the end of
+// the current step is cut, not the time.
+func (p *progress) frame(n int, elapsed time.Duration) string {
+	took := " " + span(elapsed)
+	// The spinner and the space behind it take two columns, and the last column stays free.
+	text := terminal.Cut(p.title+p.saying, p.columns()-len(took)-3)
+	return terminal.Cut(fmt.Sprintf("%c %s%s", []rune("⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏")[n%10], text, took), p.columns()-1)
+}
+
+// event prints a step of the start. The time comes first, so that lines are aligned whatever is named in them.
 func (p *progress) event(event control.Event) {
 	p.send(progressMessage{Event: &event})
-	p.line(fmt.Sprintf("%-36s %8s", event.Name, event.Took.Round(time.Millisecond)))
+	p.line(fmt.Sprintf("%6s  %s", span(event.Took), event.Name))
 }
 
 func (p *progress) ready(took time.Duration) {
 	p.send(progressMessage{Ready: took})
 	p.close()
-	p.line(fmt.Sprintf("Ready after %.1fs", took.Seconds()))
+	p.line("Ready after " + span(took))
 }
 
 func (p *progress) fail(err error) {

@@ -160,6 +160,8 @@ func isCobraUsageError(err error) bool {
 type checkedWriter struct {
 	io.Writer
 	err error
+	// colour says that tables have colours.
+	colour bool
 }
 
 func (w *checkedWriter) Write(p []byte) (int, error) {
@@ -244,6 +246,9 @@ func newRoot(s streams) *cobra.Command {
 	root.PersistentPreRunE = func(*cobra.Command, []string) error {
 		if g.name == "" { // as of a variable that is not set
 			return usage.Errorf("--name is empty")
+		}
+		if out, ok := g.out.(*checkedWriter); ok {
+			out.colour = g.hasColours(out.Writer)
 		}
 		return nil
 	}

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -178,7 +177,7 @@ func printShoots(g *globals, all []shootclient.Summary, wide bool) {
 	for _, s := range all {
 		row := []string{s.Project + "/" + s.Name, s.Seed, s.KubernetesVersion, s.Nodes(), s.State}
 		if wide {
-			row = append(row, age(time.Since(s.CreatedAt)), s.Address, s.ID, firstLine(s.Message))
+			row = append(row, age(s.CreatedAt), s.Address, s.ID, firstLine(s.Message))
 		}
 		rows = append(rows, row)
 	}
@@ -188,19 +187,6 @@ func printShoots(g *globals, all []shootclient.Summary, wide bool) {
 func firstLine(text string) string {
 	line, _, _ := strings.Cut(text, "\n")
 	return line
-}
-
-// age formats a duration in its largest unit, as kubectl does.
-func age(d time.Duration) string {
-	for _, unit := range []struct {
-		length time.Duration
-		name   string
-	}{{24 * time.Hour, "d"}, {time.Hour, "h"}, {time.Minute, "m"}} {
-		if d >= 2*unit.length {
-			return strconv.FormatInt(int64(d/unit.length), 10) + unit.name
-		}
-	}
-	return strconv.FormatInt(int64(max(d, 0)/time.Second), 10) + "s"
 }
 
 type shootDeleteFlags struct {

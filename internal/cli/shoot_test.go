@@ -62,15 +62,6 @@ func TestPrintShoots(t *testing.T) {
 	}
 }
 
-func TestAge(t *testing.T) {
-	for d, want := range map[time.Duration]string{-time.Second: "0s", 90 * time.Second: "90s", 5 * time.Minute: "5m",
-		47 * time.Hour: "47h", 72 * time.Hour: "3d"} {
-		if got := age(d); got != want {
-			t.Errorf("%s: %s", d, got)
-		}
-	}
-}
-
 // TestShootProgress: without a terminal each change is a line.
 func TestShootProgress(t *testing.T) {
 	var errs bytes.Buffer

@@ -242,7 +242,7 @@ func (s *sshFlags) show(ctx context.Context, g *globals, target *sshclient.OpenS
 func (s *sshFlags) printKept(g *globals, target *sshclient.OpenSSH) {
 	until := ""
 	if end := target.Bastion.Status.ExpirationTimestamp; end != nil {
-		until = " until " + end.Local().Format(time.RFC3339) + ", longer if it is kept alive"
+		until = " until " + moment(end.Time) + ", longer if it is kept alive"
 	}
 	printf(g.err, "The bastion %s stays%s. To delete it: kubectl -n %s delete bastion %[1]s\n", target.Bastion.Name,
 		until, target.Bastion.Namespace)

@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
-	"k8s.io/apimachinery/pkg/util/duration"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/gardenlite/gardenlite/internal/garden/stacks/stackclient"
@@ -294,7 +293,7 @@ func newStackList(g *globals) *cobra.Command {
 					version = stack.Spec.Version
 				}
 				rows = append(rows, []string{install.GetNamespace(), install.GetName(), string(install.Scope()), readyOf(install), version,
-					duration.HumanDuration(time.Since(install.GetCreationTimestamp().Time)), messageOf(install)})
+					age(install.GetCreationTimestamp().Time), messageOf(install)})
 			}
 			return printAs(g.out, flags.output, listed, func() {
 				table(g.out, "NAMESPACE | NAME | SCOPE | READY | VERSION | AGE | MESSAGE", rows)

@@ -86,7 +86,7 @@ func shootsOf(ctx context.Context, g *globals, s *control.Status) []shootclient.
 
 func printStatus(g *globals, s *statusWithShoots, wide bool) {
 	printf(g.out, "Landscape   %s: %s, process %d, up %s, %s resident\nData        %s (%s)\nKubeconfig  %s\n\n",
-		s.Name, s.State, s.PID, time.Since(s.StartedAt).Round(time.Second), mebibytes(s.Memory.Resident), s.Dir, s.Datastore, s.Kubeconfig)
+		s.Name, s.State, s.PID, age(s.StartedAt), mebibytes(s.Memory.Resident), s.Dir, s.Datastore, s.Kubeconfig)
 	var clusters [][]string
 	for _, c := range slices.Concat(s.Clusters, s.SeedsElsewhere) {
 		clusters = append(clusters, []string{c.Kind, c.Name, c.State, c.URL, c.KubernetesVersion, c.Message})
@@ -119,7 +119,7 @@ func printStatus(g *globals, s *statusWithShoots, wide bool) {
 	}
 	var phases [][]string
 	for _, p := range s.Phases {
-		phases = append(phases, []string{p.Name, p.Took.Round(time.Millisecond).String()})
+		phases = append(phases, []string{p.Name, span(p.Took)})
 	}
 	printLine(g.out)
 	table(g.out, "START | TOOK", phases)

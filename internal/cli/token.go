@@ -92,8 +92,7 @@ func (t *tokenFlags) run(ctx context.Context, g *globals) error {
 	if err != nil {
 		return err
 	}
-	printf(g.err, "Token %s for the gardenlet of seed %q, until %s.\n", token.ID, token.Seed,
-		token.Expiration.Format(time.RFC3339))
+	printf(g.err, "Token %s for the gardenlet of seed %q, until %s.\n", token.ID, token.Seed, moment(token.Expiration))
 	_, err = g.out.Write(token.Kubeconfig)
 	return err
 }

@@ -23,14 +23,46 @@ import (
 
 func newDown(g *globals) *cobra.Command {
 	var timeout time.Duration
+	var all bool
 	cmd := &cobra.Command{
 		Use:     "down",
 		Short:   "Stop the landscape; its data stays",
-		Example: "  gardenlite down\n  gardenlite down --name test --timeout 10s",
-		RunE:    func(cmd *cobra.Command, _ []string) error { return down(cmd.Context(), g, timeout) },
+		Example: "  gardenlite down\n  gardenlite down --name test --timeout 10s\n  gardenlite down --all",
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if !all {
+				return down(cmd.Context(), g, timeout)
+			}
+			if cmd.Flags().Changed("name") || cmd.Flags().Changed("data-dir") {
+				return usage.Errorf("--all stops all landscapes, and --name and --data-dir choose one: say one of the two")
+			}
+			return downAll(cmd.Context(), g, timeout)
+		},
 	}
-	cmd.Flags().DurationVar(&timeout, "timeout", time.Minute, "how long to wait until it has stopped")
+	cmd.Flags().DurationVar(&timeout, "timeout", defaultDownTimeout, "how long to wait until it has stopped")
+	cmd.Flags().BoolVar(&all, "all", false, "stop all landscapes that \"gardenlite list\" shows")
 	return cmd
+}
+
+// defaultDownTimeout is how long commands wait until a landscape has stopped.
+const defaultDownTimeout = time.Minute
+
+// downAll stops all landscapes at the default place, also after one could not be stopped.
+func downAll(ctx context.Context, g *globals, timeout time.Duration) error {
+	var errs []error
+	stopped := 0
+	for _, l := range control.List(ctx, statedir.Dirs()) {
+		if l.State == control.StateStopped {
+			continue
+		}
+		if err := down(ctx, g.landscape(l), timeout); err != nil {
+			errs = append(errs, fmt.Errorf("landscape %q: %w", l.Name, err))
+		}
+		stopped++
+	}
+	if stopped == 0 {
+		printLine(g.out, "No landscape is running.")
+	}
+	return errors.Join(errs...)
 }
 
 func down(ctx context.Context, g *globals, timeout time.Duration) error {

@@ -68,7 +68,7 @@ func (p *progress) animate() {
 	defer ticker.Stop()
 	for frame := 0; ; frame++ {
 		p.mu.Lock()
-		fmt.Fprint(p.out, "\r\033[K"+p.frame(frame, time.Since(p.begun)))
+		fmt.Fprint(p.out, "\r\033[K"+p.frame(frame, time.Since(p.begun).Truncate(100*time.Millisecond)))
 		p.mu.Unlock()
 		select {
 		case <-p.closed:
@@ -120,6 +120,16 @@ func (p *progress) line(text string) {
 		start = "\r\033[K"
 	}
 	fmt.Fprintf(p.out, "%s%s %s\n", start, mark, text)
+}
+
+// above prints something else than a step, above the live line if there is one.
+func (p *progress) above(out io.Writer, format string, args ...any) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.live {
+		fmt.Fprint(p.out, "\r\033[K")
+	}
+	printf(out, format, args...)
 }
 
 // say shows the current step: behind the title of the live line or, without one, in a line of its own.

@@ -69,6 +69,13 @@ func (g *globals) dir() (string, error) {
 	return cfg.Dir, nil
 }
 
+// landscape returns the flags that choose another landscape.
+func (g *globals) landscape(l control.Landscape) *globals {
+	other := *g
+	other.name, other.dataDir = l.Name, l.Dir
+	return &other
+}
+
 // connect returns a client for the running landscape.
 func (g *globals) connect() (*control.Client, string, error) {
 	dir, err := g.dir()
@@ -269,7 +276,7 @@ func newRoot(s streams) *cobra.Command {
 		return statedir.Names(), cobra.ShellCompDirectiveNoFileComp
 	})
 	_ = root.RegisterFlagCompletionFunc("log-format", cobra.FixedCompletions([]string{"text", "json"}, cobra.ShellCompDirectiveNoFileComp))
-	root.AddCommand(newUp(g), newDown(g), newStatus(g), newReset(g), newKubeconfig(g), newShoot(g), newSSH(g),
+	root.AddCommand(newUp(g), newDown(g), newStatus(g), newList(g), newReset(g), newDelete(g), newKubeconfig(g), newShoot(g), newSSH(g),
 		newSSHHelper(g), newRotate(g), newToken(g), newImage(g), newExtension(g), newExec(g), newReaper(), newVersion(g),
 		newAccess(g), newGraph(g), newAdmissionController(g), newGardenlet(g), newStack(g), newSeed(g))
 	setDefaults(root)

@@ -3,7 +3,6 @@ package cli
 import (
 	"context"
 	"fmt"
-	"io"
 	"slices"
 	"strings"
 	"time"
@@ -102,7 +101,9 @@ func rotate(ctx context.Context, g *globals, name, operation string, timeout tim
 	}
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
-	nodes := nodeProgress{out: g.out, before: before, read: func(ctx context.Context) (map[string]string, []corev1.Node, error) {
+	progress := newShootProgress(g, "Rotating")
+	defer progress.close()
+	nodes := nodeProgress{before: before, printf: func(format string, args ...any) { progress.above(g.out, format, args...) }, read: func(ctx context.Context) (map[string]string, []corev1.Node, error) {
 		return nodeConfigurations(ctx, client, key)
 	}}
 	done, followed := make(chan struct{}), make(chan struct{})
@@ -110,7 +111,6 @@ func rotate(ctx context.Context, g *globals, name, operation string, timeout tim
 		defer close(followed)
 		nodes.follow(ctx, done)
 	}()
-	progress := newShootProgress(g, "Rotating")
 	_, err = client.Wait(ctx, key, progress.report)
 	close(done)
 	<-followed
@@ -124,7 +124,7 @@ func rotate(ctx context.Context, g *globals, name, operation string, timeout tim
 
 // nodeProgress prints each node once it has applied another configuration than before.
 type nodeProgress struct {
-	out    io.Writer
+	printf func(format string, args ...any)
 	before map[string]string // the checksums of the configurations by the names of their Secrets
 	read   func(context.Context) (wanted map[string]string, nodes []corev1.Node, err error)
 }
@@ -140,7 +140,7 @@ func (p nodeProgress) follow(ctx context.Context, done <-chan struct{}) {
 		for _, n := range updated(nodes, p.before, wanted) {
 			if err == nil && !seen[n] {
 				seen[n] = true
-				printf(p.out, "Node %s has the new configuration (%d of %d).\n", n, len(seen), len(nodes))
+				p.printf("Node %s has the new configuration (%d of %d).\n", n, len(seen), len(nodes))
 			}
 		}
 		if last {

@@ -48,6 +48,18 @@ func RemoveAll(path string) error {
 	return os.RemoveAll(path)
 }
 
+// Size returns how many bytes a folder takes on its disk. What is deleted meanwhile, or cannot be read, counts nothing.
+func Size(dir string) (bytes uint64) {
+	_ = filepath.WalkDir(dir, func(name string, _ fs.DirEntry, _ error) error {
+		var stat unix.Stat_t
+		if unix.Lstat(name, &stat) == nil {
+			bytes += uint64(stat.Blocks) * 512 // the unit of Blocks on every system
+		}
+		return nil
+	})
+	return bytes
+}
+
 // Free returns how many bytes this user can still write to the file system of a folder.
 func Free(dir string) (uint64, error) {
 	var stat unix.Statfs_t

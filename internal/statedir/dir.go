@@ -42,6 +42,16 @@ func Names() (names []string) {
 	return names
 }
 
+// Dirs returns the state directories at the default place.
+func Dirs() (dirs []string) {
+	for _, name := range Names() {
+		if dir, err := DefaultDir(name); err == nil {
+			dirs = append(dirs, dir)
+		}
+	}
+	return dirs
+}
+
 // Prepare creates the state directory with access for its owner only, and checks that it can be written. It takes an
 // existing directory only if that is empty or a landscape's: others may need access to what else is there.
 func Prepare(dir string) error {

@@ -1,6 +1,7 @@
 package control
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -74,6 +75,7 @@ func StartLogging(cfg LogConfig) (io.Closer, error) {
 	} else {
 		handler = slog.NewTextHandler(out, nil)
 	}
+	handler = originHandler{Handler: handler}
 	klog.SetLogger(logr.FromSlogHandler(handler))
 	slog.SetDefault(slog.New(handler))
 	controllerLog.Do(func() { ctrllog.SetLogger(klog.Background()) })
@@ -81,8 +83,53 @@ func StartLogging(cfg LogConfig) (io.Closer, error) {
 	klog.OsExit = quirks.UnlessShutdown(exitOnFatal(filepath.Join(cfg.Dir, statedir.LogFile)))
 	logrus.SetOutput(io.Discard)
 	logrus.StandardLogger().ReplaceHooks(logrus.LevelHooks{})
-	logrus.AddHook(logrusHook{logger: slog.New(handler).With("logger", "kine")})
+	logrus.AddHook(logrusHook{logger: slog.New(handler).With(loggerKey, "kine")})
 	return closer, nil
+}
+
+// The keys of a line that say where it comes from.
+const (
+	loggerKey  = "logger"
+	clusterKey = "cluster"
+)
+
+// originHandler adds to each record the component and the cluster that it comes from, unless it has them.
+type originHandler struct {
+	slog.Handler
+	hasLogger, hasCluster bool
+}
+
+func (h originHandler) Handle(ctx context.Context, record slog.Record) error {
+	origin := quirks.LogOriginOfGoroutine()
+	record.Attrs(func(a slog.Attr) bool {
+		h = h.noting(a)
+		return true
+	})
+	if origin.Component != "" && !h.hasLogger {
+		record.AddAttrs(slog.String(loggerKey, origin.Component))
+	}
+	if origin.Cluster != "" && !h.hasCluster {
+		record.AddAttrs(slog.String(clusterKey, origin.Cluster))
+	}
+	return h.Handler.Handle(ctx, record)
+}
+
+func (h originHandler) WithAttrs(attrs []slog.Attr) slog.Handler {
+	for _, a := range attrs {
+		h = h.noting(a)
+	}
+	h.Handler = h.Handler.WithAttrs(attrs)
+	return h
+}
+
+func (h originHandler) WithGroup(name string) slog.Handler {
+	h.Handler = h.Handler.WithGroup(name)
+	return h
+}
+
+func (h originHandler) noting(a slog.Attr) originHandler {
+	h.hasLogger, h.hasCluster = h.hasLogger || a.Key == loggerKey, h.hasCluster || a.Key == clusterKey
+	return h
 }
 
 // crashes is the log that has the output of a crash.

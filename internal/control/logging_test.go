@@ -14,6 +14,7 @@ import (
 	"github.com/sirupsen/logrus"
 	"k8s.io/klog/v2"
 
+	"github.com/gardenlite/gardenlite/internal/controlplane/quirks"
 	"github.com/gardenlite/gardenlite/internal/statedir"
 	"github.com/gardenlite/gardenlite/internal/testutil"
 )
@@ -81,5 +82,27 @@ func TestEndOfLog(t *testing.T) {
 	end := strings.Split(EndOfLog(kept), "\n")
 	if len(end) != 11 || end[0] != "level=ERROR early" || end[10] != "level=INFO last" {
 		t.Errorf("the end is %q", end)
+	}
+}
+
+// TestLinesNameOrigin: each line says which component of which cluster it is from; what the component says itself counts more.
+func TestLinesNameOrigin(t *testing.T) {
+	defer klog.ClearLogger()
+	var out bytes.Buffer
+	if _, err := StartLogging(LogConfig{Out: &out, Dir: t.TempDir()}); err != nil {
+		t.Fatal(err)
+	}
+	leave := quirks.EnterLogOrigin(quirks.LogOrigin{Component: "kube-apiserver", Cluster: "seed-local"})
+	klog.Background().Info("a")
+	klog.Background().WithName("gardenlet local").Info("b")
+	klog.Background().WithValues("cluster", "garden").Info("c")
+	slog.Default().With("logger", "kine").Info("d", "cluster", "shoot--dev--x")
+	leave()
+	klog.Background().Info("e")
+	for i, want := range []string{"msg=a logger=kube-apiserver cluster=seed-local", `msg=b logger="gardenlet local" cluster=seed-local`,
+		"msg=c cluster=garden logger=kube-apiserver", "msg=d logger=kine cluster=shoot--dev--x", "msg=e"} {
+		if line := strings.Split(out.String(), "\n")[i]; !strings.HasSuffix(line, want) {
+			t.Errorf("line %d is %q, want %q at its end", i, line, want)
+		}
 	}
 }

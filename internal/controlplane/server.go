@@ -148,6 +148,7 @@ type Server struct {
 // everything that was started is stopped again.
 func Start(ctx context.Context, cfg Config) (_ *Server, err error) {
 	cfg.complete()
+	defer quirks.EnterLogOrigin(quirks.LogOrigin{Component: "kube-apiserver", Cluster: cfg.Name})()
 	quirks.OutliveShutdowns()
 	s := &Server{cfg: cfg, done: make(chan struct{})}
 	started := false
@@ -305,6 +306,7 @@ func (s *Server) ClientConfig(component, user string, groups ...string) (*rest.C
 // StartControllers starts Kubernetes' controllers for the cluster. It sets what the server determines: clients,
 // certificates and keys, and the leader election.
 func (s *Server) StartControllers(cfg kubecontrollers.Config) (*kubecontrollers.Running, error) {
+	defer quirks.EnterLogOrigin(quirks.LogOrigin{Component: "kube-controller-manager", Cluster: s.cfg.Name})()
 	cfg.ClientConfig, cfg.Idle, cfg.LeaderElection = s.ClientConfig, s.Idle, s.Shared()
 	cfg.RootCA, cfg.ServiceAccountKeyFile = s.pki.CAPEM(), s.pki.ServiceAccountKeyFile()
 	cfg.SigningCertFile, cfg.SigningKeyFile = s.pki.SigningCertFile(), s.pki.SigningKeyFile()

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"strings"
 	"sync"
 	"time"
 
@@ -19,6 +20,8 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/gardenlite/gardenlite/internal/control"
+	"github.com/gardenlite/gardenlite/internal/controlplane/quirks"
+	"github.com/gardenlite/gardenlite/internal/statedir"
 )
 
 // A component that ends by itself is restarted after an exponential backoff from restartFirst to restartLast.
@@ -42,6 +45,7 @@ type Supervisor struct {
 // start. A runner that ends by itself is replaced by a new one.
 func (s *Supervisor) Start(name string, newRunner func() (Runner, error)) (stop func(), err error) {
 	s.Status.SetComponentState(name, control.StateStarting, "")
+	defer quirks.EnterLogOrigin(originOf(name))()
 	current, err := newRunner()
 	if err != nil {
 		s.Status.SetComponentState(name, control.StateFailed, err.Error())
@@ -58,6 +62,15 @@ func (s *Supervisor) Start(name string, newRunner func() (Runner, error)) (stop 
 		cancel()
 		<-ended
 	}, nil
+}
+
+// originOf returns the origin of what a component logs. The name of a seed's component ends with that of the seed.
+func originOf(name string) quirks.LogOrigin {
+	component, seed, found := strings.Cut(name, " ")
+	if !found {
+		return quirks.LogOrigin{Component: component, Cluster: statedir.GardenCluster}
+	}
+	return quirks.LogOrigin{Component: component, Cluster: statedir.SeedPrefix + seed}
 }
 
 func (s *Supervisor) keepRunning(ctx context.Context, name string, current Runner, newRunner func() (Runner, error)) {

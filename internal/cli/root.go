@@ -278,7 +278,7 @@ func newRoot(s streams) *cobra.Command {
 	_ = root.RegisterFlagCompletionFunc("log-format", cobra.FixedCompletions([]string{"text", "json"}, cobra.ShellCompDirectiveNoFileComp))
 	root.AddCommand(newUp(g), newDown(g), newStatus(g), newList(g), newReset(g), newDelete(g), newKubeconfig(g), newShoot(g), newSSH(g),
 		newSSHHelper(g), newRotate(g), newToken(g), newImage(g), newExtension(g), newExec(g), newReaper(), newVersion(g),
-		newAccess(g), newGraph(g), newAdmissionController(g), newGardenlet(g), newStack(g), newSeed(g))
+		newAccess(g), newGraph(g), newLogs(g), newAdmissionController(g), newGardenlet(g), newStack(g), newSeed(g))
 	setDefaults(root)
 	return root
 }

@@ -161,7 +161,26 @@ func plainError(err error) lines {
 
 // table prints rows below a header, in which " | " separates the columns. On a terminal, states have colours.
 func table(out io.Writer, header string, rows [][]string) {
-	all := [][]string{strings.Split(plain(header), " | ")}
+	newTable(out, header).print(rows)
+}
+
+// growingTable is a table of which rows are printed as they come.
+type growingTable struct {
+	out    io.Writer
+	header []string
+	layout terminal.Table
+}
+
+func newTable(out io.Writer, header string) *growingTable {
+	return &growingTable{out: out, header: strings.Split(plain(header), " | ")}
+}
+
+// print prints rows, the first time below the header.
+func (t *growingTable) print(rows [][]string) {
+	var all [][]string
+	if t.layout == nil {
+		all = append(all, t.header)
+	}
 	for _, row := range rows {
 		cells := make([]string, len(row))
 		for i, cell := range row {
@@ -170,15 +189,15 @@ func table(out io.Writer, header string, rows [][]string) {
 		all = append(all, cells)
 	}
 	var paint func(int, string) string
-	if writer, ok := out.(*checkedWriter); ok && writer.colour {
+	if writer, ok := t.out.(*checkedWriter); ok && writer.colour {
 		paint = func(column int, cell string) string {
-			if column < len(all[0]) && slices.Contains(stateColumns, all[0][column]) {
+			if column < len(t.header) && slices.Contains(stateColumns, t.header[column]) {
 				return paintState(cell)
 			}
 			return cell
 		}
 	}
-	_, _ = io.WriteString(out, terminal.Table(all, paint)) // the output keeps its first error
+	_, _ = io.WriteString(t.out, t.layout.Add(all, paint)) // the output keeps its first error
 }
 
 // stateColumns are the headers of columns with a state.
@@ -192,7 +211,7 @@ const (
 // stateColours has the colour of each state that is neither in progress nor at rest.
 var stateColours = map[string]string{
 	"Ready": green, "True": green, "Running": green, "Succeeded": green, "Completed": green,
-	"Failed": red, "False": red, "Error": red, "Unhealthy": red,
+	"Failed": red, "False": red, "Error": red, "Unhealthy": red, "NotReady": red,
 	"Starting": yellow, "Stopping": yellow, "Pending": yellow, "Processing": yellow, "Progressing": yellow, "Unknown": yellow,
 }
 

@@ -32,9 +32,12 @@ const (
 func newShoot(g *globals) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "shoot",
-		Short: "Create, list and delete shoots, and have them fail",
+		Short: "Create, list, change and delete shoots, and have them fail",
 	}
-	cmd.AddCommand(newShootCreate(g), newShootList(g), newShootDelete(g), newShootFail(g), newShootDelay(g))
+	cmd.AddCommand(newShootCreate(g), newShootList(g), newShootDescribe(g), newShootDelete(g), newShootFail(g), newShootDelay(g))
+	for _, o := range shootOperations {
+		cmd.AddCommand(newShootOperation(g, o))
+	}
 	return cmd
 }
 
@@ -115,15 +118,14 @@ func completeShoots(g *globals, project string) cobra.CompletionFunc {
 	return completeNames(func(ctx context.Context) []string { return shootNames(ctx, g, project) })
 }
 
-// completeShootsOf completes the names of the Shoots of a project, or those of all once there is a slash.
-func completeShootsOf(g *globals, project *string) cobra.CompletionFunc {
-	return func(cmd *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
-		of := *project
+// completeProjectShoots completes one Shoot: of the project, or of any one if a / is typed.
+func completeProjectShoots(g *globals, project *string) cobra.CompletionFunc {
+	return completeArgs(func(cmd *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
 		if strings.Contains(typed, "/") {
-			of = ""
+			return completeShoots(g, "")(cmd, args, typed)
 		}
-		return completeShoots(g, of)(cmd, args, typed)
-	}
+		return completeShoots(g, *project)(cmd, args, typed)
+	})
 }
 
 // projectNames returns the projects that have Shoots, and the default one, for completion.
@@ -144,13 +146,20 @@ func addProjectFlag(g *globals, cmd *cobra.Command, project *string) {
 
 func newShootList(g *globals) *cobra.Command {
 	var output string
+	var watch bool
 	cmd := &cobra.Command{
 		Use:   "list",
 		Short: "List the shoots of all projects",
 		Example: `  gardenlite shoot list
-  gardenlite shoot list -o wide
+  gardenlite shoot list -o wide --watch
   gardenlite shoot list -o json`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			if watch {
+				if output != "table" && output != "wide" {
+					return usage.Errorf("--watch prints a table: -o table or -o wide, not %s", output)
+				}
+				return watchShoots(cmd.Context(), g, output == "wide")
+			}
 			all, err := g.shoots(cmd.Context())
 			if err != nil {
 				return err
@@ -164,16 +173,38 @@ func newShootList(g *globals) *cobra.Command {
 			})
 		},
 	}
+	cmd.Flags().BoolVarP(&watch, "watch", "w", false, "go on with the shoots that change until Ctrl-C")
 	addOutputFlag(cmd, &output, "table", "wide", "json", "yaml")
 	return cmd
 }
 
+// watchShoots prints the shoots, and those that change or are gone until the context ends.
+func watchShoots(ctx context.Context, g *globals, wide bool) error {
+	client, err := g.shootClient(ctx)
+	if err != nil {
+		return err
+	}
+	shoots := newTable(g.out, shootHeader(wide))
+	err = client.Watch(ctx, func(changed []shootclient.Summary) { shoots.print(shootRows(changed, wide)) })
+	if ctx.Err() != nil {
+		return &exitError{code: exitInterrupted}
+	}
+	return err
+}
+
 func printShoots(g *globals, all []shootclient.Summary, wide bool) {
+	table(g.out, shootHeader(wide), shootRows(all, wide))
+}
+
+func shootHeader(wide bool) string {
 	header := "SHOOT | SEED | KUBERNETES | NODES | STATE"
 	if wide {
 		header += " | AGE | ADDRESS | TECHNICAL ID | MESSAGE"
 	}
-	var rows [][]string
+	return header
+}
+
+func shootRows(all []shootclient.Summary, wide bool) (rows [][]string) {
 	for _, s := range all {
 		row := []string{s.Project + "/" + s.Name, s.Seed, s.KubernetesVersion, s.Nodes(), s.State}
 		if wide {
@@ -181,7 +212,7 @@ func printShoots(g *globals, all []shootclient.Summary, wide bool) {
 		}
 		rows = append(rows, row)
 	}
-	table(g.out, header, rows)
+	return rows
 }
 
 func firstLine(text string) string {
@@ -204,7 +235,7 @@ func newShootDelete(g *globals) *cobra.Command {
 		Example: `  gardenlite shoot delete my-shoot
   gardenlite shoot delete dev/my-shoot --yes --wait`,
 		Args:              cobra.ExactArgs(1),
-		ValidArgsFunction: completeArgs(completeShootsOf(g, &flags.project)),
+		ValidArgsFunction: completeProjectShoots(g, &flags.project),
 		RunE:              func(cmd *cobra.Command, args []string) error { return flags.run(cmd.Context(), g, args[0]) },
 	}
 	addProjectFlag(g, cmd, &flags.project)

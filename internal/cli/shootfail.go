@@ -30,7 +30,7 @@ func (i *injectFlags) add(g *globals, cmd *cobra.Command) {
 	f.BoolVar(&i.off, "off", false, "end it")
 	_ = cmd.RegisterFlagCompletionFunc("kind",
 		cobra.FixedCompletions(injection.Kinds, cobra.ShellCompDirectiveNoFileComp))
-	cmd.ValidArgsFunction = completeArgs(completeShootsOf(g, &i.project))
+	cmd.ValidArgsFunction = completeProjectShoots(g, &i.project)
 }
 
 // set sets an annotation of a Shoot to a value, and prints what it does, or removes it with --off.

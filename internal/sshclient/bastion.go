@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -54,6 +55,15 @@ func (c *Client) Create(ctx context.Context, bastion *operationsv1alpha1.Bastion
 		return fmt.Errorf("creating the bastion %s: %w", client.ObjectKeyFromObject(bastion), err)
 	}
 	return nil
+}
+
+// Bastions returns the Bastions of a Shoot.
+func (c *Client) Bastions(ctx context.Context, shoot *corev1beta1.Shoot) ([]operationsv1alpha1.Bastion, error) {
+	all := &operationsv1alpha1.BastionList{}
+	if err := c.garden.List(ctx, all, client.InNamespace(shoot.Namespace)); err != nil {
+		return nil, fmt.Errorf("listing the bastions of shoot %s: %w", shoot.Name, err)
+	}
+	return slices.DeleteFunc(all.Items, func(b operationsv1alpha1.Bastion) bool { return b.Spec.ShootRef.Name != shoot.Name }), nil
 }
 
 // Find reads a Bastion of a Shoot.

@@ -31,8 +31,9 @@ const (
 
 // Node is a node of a Shoot.
 type Node struct {
-	Name, Address string
-	Ready         bool
+	Name    string `json:"name"`
+	Address string `json:"address"`
+	Ready   bool   `json:"ready"`
 }
 
 // Endpoint returns the address of the node's SSH server in the Shoot's network.

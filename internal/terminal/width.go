@@ -63,31 +63,33 @@ func Cut(text string, columns int) string {
 // columnGap is how many spaces are between two columns of a table.
 const columnGap = 3
 
-// Table returns a table of rows, the first of them the header, with columns aligned. paint, if set, may add colours to a cell
-// once its width is known.
-func Table(rows [][]string, paint func(column int, cell string) string) string {
-	var widths []int
+// Table aligns columns of rows that come one after the other. It has the widths of the columns.
+type Table []int
+
+// Add returns lines for rows, with columns at least as wide as before. paint, if set, may add colours to a cell once its width is
+// known.
+func (t *Table) Add(rows [][]string, paint func(column int, cell string) string) string {
 	for _, row := range rows {
 		for i, cell := range row {
-			if i == len(widths) {
-				widths = append(widths, 0)
+			if i == len(*t) {
+				*t = append(*t, 0)
 			}
-			widths[i] = max(widths[i], Width(cell))
+			(*t)[i] = max((*t)[i], Width(cell))
 		}
 	}
 	var out strings.Builder
-	for n, row := range rows {
+	for _, row := range rows {
 		pending := 0 // spaces at the end of a line are left out
 		for i, cell := range row {
 			text := cell
-			if paint != nil && n > 0 {
+			if paint != nil {
 				text = paint(i, cell)
 			}
 			if cell != "" {
 				out.WriteString(strings.Repeat(" ", pending) + text)
 				pending = 0
 			}
-			pending += widths[i] - Width(cell) + columnGap
+			pending += (*t)[i] - Width(cell) + columnGap
 		}
 		out.WriteString("\n")
 	}

@@ -37,20 +37,24 @@ func TestCut(t *testing.T) {
 func TestTable(t *testing.T) {
 	rows := [][]string{{"NAME", "STATE", "MESSAGE"}, {"日本", "Ready", ""}, {"my-shoot", "Failed", "no seed"}, {"a", "", ""}}
 	paint := func(column int, cell string) string {
-		if column == 1 {
+		if column == 1 && cell != "STATE" {
 			return "<" + cell + ">"
 		}
 		return cell
 	}
 	const plain = "NAME       STATE    MESSAGE\n日本       Ready\nmy-shoot   Failed   no seed\na\n"
-	if got := Table(rows, nil); got != plain {
+	if got := (&Table{}).Add(rows, nil); got != plain {
 		t.Errorf("it is\n%s\nwant\n%s", got, plain)
 	}
+	table := Table{}
 	const painted = "NAME       STATE    MESSAGE\n日本       <Ready>\nmy-shoot   <Failed>   no seed\na\n"
-	if got := Table(rows, paint); got != painted {
+	if got := table.Add(rows, paint); got != painted {
 		t.Errorf("with colours it is\n%s\nwant\n%s", got, painted)
 	}
-	if got := Table(nil, nil); got != "" {
+	if got := table.Add([][]string{{"b", "Ready", "later"}}, nil); got != "b          Ready    later\n" {
+		t.Errorf("a row that comes later is %q", got)
+	}
+	if got := table.Add(nil, nil); got != "" {
 		t.Errorf("nothing is %q", got)
 	}
 }

@@ -245,6 +245,45 @@ func TestSummary(t *testing.T) {
 	}
 }
 
+// TestWatch: all Shoots first, then what has changed and what is gone.
+func TestWatch(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := garden(t, nil)
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		for _, name := range []string{"x", "y"} {
+			if _, _, err := c.Create(ctx, Spec{Key: Key{"dev", name}}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		var reports []string
+		err := c.Watch(ctx, func(changed []Summary) {
+			text := ""
+			for _, s := range changed {
+				text += s.Name + " " + s.State + ", "
+			}
+			reports = append(reports, text)
+			shoot, err := c.Shoot(ctx, Key{"dev", "y"})
+			switch {
+			case err != nil:
+				cancel()
+			case len(reports) == 1:
+				at("Processing", 10)(shoot)
+				if err := c.Status().Update(ctx, shoot); err != nil {
+					t.Error(err)
+				}
+			default:
+				if err := c.Client.Delete(ctx, shoot); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+		if got := strings.Join(reports, "; "); got != "x Pending, y Pending, ; y Create Processing (10%), ; y Gone, " || ctx.Err() == nil {
+			t.Errorf("%s: %v", got, err)
+		}
+	})
+}
+
 func TestWait(t *testing.T) {
 	for name, test := range map[string]struct {
 		states  []func(*corev1beta1.Shoot)

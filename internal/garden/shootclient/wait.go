@@ -127,6 +127,41 @@ func (c *Client) WaitGone(ctx context.Context, key Key, report func(Progress)) e
 	return err
 }
 
+// stateGone is the state in the summary of a Shoot that was deleted.
+const stateGone = "Gone"
+
+// Watch calls report with all Shoots, and then with those that have changed or are gone, until the context ends.
+func (c *Client) Watch(ctx context.Context, report func([]Summary)) error {
+	var before []Summary
+	return wait.PollUntilContextCancel(ctx, cmp.Or(c.PollInterval, DefaultPollInterval), true, func(ctx context.Context) (bool, error) {
+		all, err := c.List(ctx)
+		if err != nil {
+			return false, err
+		}
+		if changed := changes(before, all); len(changed) > 0 || before == nil {
+			report(changed)
+		}
+		before = all
+		return false, nil
+	})
+}
+
+// changes returns the summaries that were not there before, and those of Shoots that are gone.
+func changes(before, now []Summary) (changed []Summary) {
+	for _, s := range now {
+		if !slices.Contains(before, s) {
+			changed = append(changed, s)
+		}
+	}
+	for _, s := range before {
+		if !slices.ContainsFunc(now, func(n Summary) bool { return n.Project == s.Project && n.Name == s.Name }) {
+			s.State, s.Message = stateGone, ""
+			changed = append(changed, s)
+		}
+	}
+	return changed
+}
+
 // withoutGardenlet returns a text that says that the gardenlet of a Shoot is not ready, or "" if it is ready or this
 // is unknown.
 func (c *Client) withoutGardenlet(ctx context.Context, shoot *corev1beta1.Shoot) string {

@@ -40,7 +40,7 @@ func newImageList(g *globals) *cobra.Command {
 			})
 		},
 	}
-	addOutputFlag(cmd, &output, "table", "json", "yaml")
+	addOutputFlag(cmd, &output, "table", "wide", "json", "yaml")
 	return cmd
 }
 

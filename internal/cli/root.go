@@ -195,7 +195,7 @@ func run(ctx context.Context, args []string, s streams) int {
 	s.out = out
 	root := newRoot(s)
 	root.SetArgs(args)
-	err := root.ExecuteContext(ctx)
+	command, err := root.ExecuteContextC(ctx)
 	if err == nil {
 		err = out.err
 	}
@@ -211,7 +211,7 @@ func run(ctx context.Context, args []string, s streams) int {
 		}
 		return exit.code
 	case errors.As(err, &wrong), isCobraUsageError(err):
-		printf(s.err, "Error: %s\nSee \"gardenlite help\".\n", plainError(err))
+		printf(s.err, "Error: %s\nSee \"%s --help\".\n", plainError(err), command.CommandPath())
 		return exitUsage
 	case ctx.Err() != nil:
 		printLine(s.err, "Interrupted.")
@@ -278,28 +278,44 @@ func newRoot(s streams) *cobra.Command {
 	_ = root.RegisterFlagCompletionFunc("log-format", cobra.FixedCompletions([]string{"text", "json"}, cobra.ShellCompDirectiveNoFileComp))
 	root.AddCommand(newUp(g), newDown(g), newStatus(g), newList(g), newReset(g), newDelete(g), newKubeconfig(g), newShoot(g), newSSH(g),
 		newSSHHelper(g), newRotate(g), newToken(g), newImage(g), newExtension(g), newExec(g), newReaper(), newVersion(g),
-		newAccess(g), newGraph(g), newLogs(g), newAdmissionController(g), newGardenlet(g), newStack(g), newSeed(g))
+		newAccess(g), newGraph(g), newLogs(g), newProject(g), newSample(g), newMan(g), newAdmissionController(g), newGardenlet(g), newStack(g), newSeed(g))
 	setDefaults(root)
 	return root
 }
 
-// setDefaults sets the defaults of all commands below parent: they accept no arguments, wrong arguments are a usage
-// error, as wrong flags are, and a command that only has other commands prints its help.
-func setDefaults(parent *cobra.Command) {
-	for _, command := range parent.Commands() {
-		check := command.Args
-		if check == nil {
-			check = cobra.NoArgs
-		}
-		command.Args = func(cmd *cobra.Command, args []string) error {
-			if err := check(cmd, args); err != nil {
-				return &usage.Error{Err: err}
-			}
-			return nil
-		}
-		if command.RunE == nil {
-			command.RunE = func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
-		}
-		setDefaults(command)
+// setDefaults sets the defaults of a command and all below it: they accept no arguments, wrong arguments are a usage error, as
+// wrong flags are, and a command that only has other commands prints its help.
+func setDefaults(command *cobra.Command) {
+	check := command.Args
+	if check == nil {
+		check = noArgs
 	}
+	command.Args = func(cmd *cobra.Command, args []string) error {
+		if err := check(cmd, args); err != nil {
+			return &usage.Error{Err: err}
+		}
+		return nil
+	}
+	if command.RunE == nil {
+		command.RunE = func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
+	}
+	for _, below := range command.Commands() {
+		setDefaults(below)
+	}
+}
+
+// suggestionDistance is how many letters may be wrong in a command that is recognized.
+const suggestionDistance = 2
+
+// noArgs refuses arguments, and names the commands that the first one may mean.
+func noArgs(cmd *cobra.Command, args []string) error {
+	err := cobra.NoArgs(cmd, args)
+	if err == nil {
+		return nil
+	}
+	cmd.SuggestionsMinimumDistance = suggestionDistance
+	if meant := cmd.SuggestionsFor(args[0]); len(meant) > 0 {
+		return fmt.Errorf("%w: did you mean \"%s\"?", err, strings.Join(meant, "\" or \""))
+	}
+	return err
 }

@@ -31,7 +31,7 @@ var shootOperations = []shootOperation{
 		annotation(constants.GardenerOperationReconcile)},
 	{"maintain", "Maintain a shoot now", "Maintain a shoot now instead of in its maintenance time window: versions and credentials are updated.",
 		"is being maintained", "is ready", annotation(constants.ShootOperationMaintain)},
-	{"migrate", "Move a shoot to another seed", "Move the control plane of a shoot to another seed. Its nodes stay.", "is moving", "is there",
+	{"migrate", "Move a shoot to another seed", "Move the control plane of a shoot to another seed. Its nodes stay.", "is being moved", "is on its new seed",
 		func(ctx context.Context, client *shootclient.Client, key shootclient.Key, seed string) error {
 			return client.Migrate(ctx, key, seed)
 		}},

@@ -29,7 +29,7 @@ const (
 )
 
 type sshFlags struct {
-	keep, tty, config                bool
+	keep, tty, config, noInput       bool
 	bastion, publicFile, privateFile string
 	print                            string
 	cidrs, forwards                  []string
@@ -53,6 +53,7 @@ With --print or --config nothing runs: the bastion stays, and what OpenSSH needs
 the private keys. The bastion expires unless it is kept alive.`,
 		Example: `  gardenlite ssh dev/my-shoot
   gardenlite ssh dev/my-shoot -- systemctl status kubelet
+  while read node; do gardenlite ssh -n dev/my-shoot "$node" -- uptime; done < nodes
   gardenlite ssh dev/my-shoot x7k2p -L 2222:10.0.0.3:22
   gardenlite ssh dev/my-shoot --keep-bastion
   gardenlite ssh dev/my-shoot --bastion cli-abcdefgh
@@ -106,6 +107,7 @@ the private keys. The bastion expires unless it is kept alive.`,
 	f.StringArrayVarP(&flags.forwards, "forward", "L", nil,
 		"[ADDRESS:]PORT:HOST:HOSTPORT, forward a port as ssh -L does; can be given several times")
 	f.BoolVarP(&flags.tty, "tty", "t", false, "give the command a terminal")
+	f.BoolVarP(&flags.noInput, "no-input", "n", false, "give the command no standard input, as ssh -n does")
 	f.DurationVar(&flags.timeout, "timeout", defaultSSHTimeout, "how long to wait for the bastion")
 	cmd.MarkFlagsMutuallyExclusive("print", "config")
 	_ = cmd.RegisterFlagCompletionFunc("print", cobra.FixedCompletions([]string{printCommand, printJump}, cobra.ShellCompDirectiveNoFileComp))

@@ -190,7 +190,11 @@ func (s *sshFlags) open(ctx context.Context, g *globals, client *sshclient.Clien
 	if s.keep || s.bastion != "" {
 		s.printKept(g, target)
 	}
-	status, err := tunnel.Run(ctx, sshclient.Session{In: g.in, Out: g.out, Err: g.err, Command: strings.Join(s.command, " "), TTY: s.tty})
+	in := g.in
+	if s.noInput {
+		in = strings.NewReader("")
+	}
+	status, err := tunnel.Run(ctx, sshclient.Session{In: in, Out: g.out, Err: g.err, Command: strings.Join(s.command, " "), TTY: s.tty})
 	switch {
 	case errors.Is(err, sshclient.ErrConnectionLost):
 		return &exitError{exitConnectionLost, err}
@@ -225,6 +229,9 @@ func (s *sshFlags) show(ctx context.Context, g *globals, target *sshclient.OpenS
 	}
 	if s.tty {
 		more = append(more, "-t")
+	}
+	if s.noInput {
+		more = append(more, "-n")
 	}
 	line := target.ProxyJump(more, s.command)
 	if s.print == printCommand {

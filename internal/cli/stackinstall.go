@@ -303,7 +303,7 @@ func newStackList(g *globals) *cobra.Command {
 	flags.addTo(g, cmd)
 	cmd.Flags().Lookup("namespace").DefValue, flags.namespace = "", ""
 	cmd.Flags().Lookup("namespace").Usage = "stacks of this namespace only"
-	addOutputFlag(cmd, &flags.output, "table", "json", "yaml")
+	addOutputFlag(cmd, &flags.output, "table", "wide", "json", "yaml")
 	return cmd
 }
 

@@ -375,7 +375,7 @@ Kubeconfig  %s
 		printf(g.out, "  export KUBECONFIG=%s\n", sshclient.Quote(status.Kubeconfig))
 	}
 	printLine(g.out, "  kubectl get cloudprofiles,projects")
-	if _, err := os.Stat("manifests/samples/shoot.yaml"); err == nil {
-		printLine(g.out, "  kubectl apply -f manifests/samples/shoot.yaml")
+	if slices.ContainsFunc(status.Clusters, func(c control.Cluster) bool { return c.Kind == "seed" }) {
+		printf(g.out, "  gardenlite%s shoot create my-shoot --wait\n", g.nameFlag())
 	}
 }

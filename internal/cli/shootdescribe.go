@@ -3,6 +3,7 @@ package cli
 import (
 	"cmp"
 	"context"
+	"slices"
 	"strings"
 	"time"
 
@@ -116,7 +117,8 @@ func printDescription(g *globals, d *shootDescription) {
 		}
 	}
 	printf(g.out, "Operation   %s, %s ago\n", d.Operation.Text, age(d.Operation.At))
-	if d.Operation.Message != "" {
+	isError := func(e corev1beta1.LastError) bool { return e.Description == d.Operation.Message }
+	if d.Operation.Message != "" && !slices.ContainsFunc(d.Errors, isError) {
 		printf(g.out, "            %s\n", d.Operation.Message)
 	}
 	for _, task := range d.Operation.Tasks {

@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"unicode"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -60,7 +61,7 @@ func page(command *cobra.Command, version string) string {
 	if text == "" {
 		text = command.Short
 	}
-	literal(&out, text)
+	prose(&out, text)
 	flags := func(title string, set *pflag.FlagSet) {
 		if !set.HasAvailableFlags() {
 			return
@@ -113,6 +114,20 @@ func option(out *strings.Builder, f *pflag.Flag) {
 	fmt.Fprintf(out, ".TP\n.B %s\n%s\n", escape(name), escape(text))
 }
 
+// prose writes paragraphs, which the reader's terminal fills, and indented lines as they are.
+func prose(out *strings.Builder, text string) {
+	for _, line := range strings.Split(text, "\n") {
+		switch {
+		case line == "":
+			out.WriteString(".PP\n")
+		case strings.HasPrefix(line, " "):
+			literal(out, line)
+		default:
+			out.WriteString(escape(line) + "\n")
+		}
+	}
+}
+
 // literal writes lines as they are.
 func literal(out *strings.Builder, text string) {
 	fmt.Fprintf(out, ".nf\n%s\n.fi\n", escape(strings.TrimRight(text, "\n")))
@@ -127,7 +142,15 @@ func escape(text string) string {
 			lines[i] = `\&` + line
 		}
 	}
-	return strings.Join(lines, "\n")
+	var out strings.Builder
+	for _, r := range strings.Join(lines, "\n") {
+		if r > unicode.MaxASCII { // troff reads bytes
+			fmt.Fprintf(&out, `\[u%04X]`, r)
+			continue
+		}
+		out.WriteRune(r)
+	}
+	return out.String()
 }
 
 func quote(text string) string { return `"` + strings.ReplaceAll(escape(text), `"`, `\(dq`) + `"` }

@@ -208,6 +208,9 @@ func run(ctx context.Context, args []string, s streams) int {
 	case errors.As(err, &exit):
 		if exit.err != nil {
 			printf(s.err, "Error: %s\n", plainError(explainFullDisk(exit.err)))
+			if exit.code == exitUsage {
+				printf(s.err, "See \"%s --help\".\n", command.CommandPath())
+			}
 		}
 		return exit.code
 	case errors.As(err, &wrong), isCobraUsageError(err):

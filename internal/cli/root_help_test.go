@@ -22,9 +22,10 @@ func TestUsageErrors(t *testing.T) {
 		"logs --since -1s":        "how far back",
 		"sample nothing":          "there are bastion, extension, shoot, stages\nSee \"gardenlite sample --help\".\n",
 		"project create x --member alice --member bob:": "such as alice@example.com:admin",
-		"project create": "accepts 1 arg",
-		"delete a b":     "See \"gardenlite delete --help\".\n",
-		"man":            "See \"gardenlite man --help\".\n",
+		"project create":   "accepts 1 arg",
+		"delete a b":       "See \"gardenlite delete --help\".\n",
+		"up --run-image x": "See \"gardenlite up --help\".\n",
+		"man":              "See \"gardenlite man --help\".\n",
 	} {
 		if code, out, errs := runLine(t, line); code != exitUsage || !strings.Contains(errs, want) || out != "" {
 			t.Errorf("%s: exit status %d, %q%q, want %q", line, code, out, errs, want)

@@ -1,9 +1,12 @@
 package e2e
 
 import (
+	"bufio"
 	"context"
 	"encoding/json"
 	"fmt"
+	"io"
+	"os"
 	"os/exec"
 	"regexp"
 	"runtime"
@@ -38,6 +41,11 @@ func TestShootCommands(t *testing.T) {
 		t.Errorf("after the creation: %+v", d)
 	}
 	run("shoot describe commanded").OK(t).Shows(t, "Shoot       dev/commanded: Ready", "Create Succeeded", "APIServerAvailable", "NODE")
+	for flag, want := range map[string]string{"-t=false": "input\n", "-n": ""} {
+		if r := command(t, "input\n", binary, "ssh", flag, "dev/commanded", "--data-dir", suite.DataDir(), "--", "cat").OK(t); r.Stdout != want {
+			t.Errorf("ssh %s prints %q, want %q", flag, r.Stdout, want)
+		}
+	}
 	liveLineFits(t, 80, "shoot hibernate commanded --wait", "Shoot dev/commanded is hibernated.")
 	if d := describe(); d.State != "Hibernated" || len(d.Nodes) != 0 {
 		t.Errorf("after the hibernation: %+v", d)
@@ -57,10 +65,11 @@ func TestShootCommands(t *testing.T) {
 		!strings.HasPrefix(d.Rotations[0].Next, "gardenlite rotate ca dev/commanded --complete") {
 		t.Errorf("during a rotation: %+v", d.Rotations)
 	}
-	watched := make(chan result)
-	go func() { // it ends with the landscape's API server or when it is interrupted
-		watched <- command(t, "", "timeout", "--signal=INT", "8", binary, "shoot", "list", "--watch", "--data-dir", suite.DataDir())
-	}()
+	watch := exec.Command(binary, "shoot", "list", "--watch", "--data-dir", suite.DataDir())
+	rows, err := watch.StdoutPipe()
+	must(t, err)
+	must(t, watch.Start())
+	t.Cleanup(func() { _ = watch.Process.Kill() })
 	s := l.newShootWith(t, "commanded-fails", map[string]string{"gardenlite.dev/fail": "always:ERR_CONFIGURATION_PROBLEM no such network"})
 	s.lastError(t, "ERR_CONFIGURATION_PROBLEM")
 	r := run("shoot describe commanded-fails").OK(t).Shows(t, "Create Failed", "ERR_CONFIGURATION_PROBLEM", "no such network")
@@ -69,8 +78,20 @@ func TestShootCommands(t *testing.T) {
 	}
 	s.patch(t, `{"metadata":{"annotations":{"gardenlite.dev/fail":null}}}`)
 	run("shoot retry commanded-fails --wait").OK(t).Shows(t, "is ready")
-	if r := <-watched; !strings.Contains(r.Stdout, "dev/commanded-fails") || r.Code != 124 && r.Code != 130 {
-		t.Errorf("shoot list --watch: exit status %d, %s%s", r.Code, r.Stdout, r.Stderr)
+	for lines := bufio.NewScanner(rows); ; {
+		if !lines.Scan() {
+			t.Fatal("shoot list --watch ends before it shows the Shoot that fails")
+		}
+		if strings.HasPrefix(lines.Text(), "dev/commanded-fails ") && strings.Contains(lines.Text(), "Failed") {
+			break
+		}
+	}
+	must(t, watch.Process.Signal(os.Interrupt))
+	if _, err := io.Copy(io.Discard, rows); err != nil {
+		t.Error(err)
+	}
+	if err := watch.Wait(); watch.ProcessState.ExitCode() != 130 {
+		t.Errorf("after Ctrl-C: %v", err)
 	}
 	for _, name := range []string{"commanded", "commanded-fails"} {
 		run("shoot delete --yes --wait " + name).OK(t)

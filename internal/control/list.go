@@ -3,6 +3,7 @@ package control
 import (
 	"context"
 	"errors"
+	"path/filepath"
 	"time"
 
 	"github.com/gardenlite/gardenlite/internal/fsutil"
@@ -42,8 +43,7 @@ func List(ctx context.Context, dirs []string) []Landscape {
 		if errors.Is(err, statedir.ErrNotRunning) {
 			continue
 		}
-		l := Landscape{Dir: dir, State: stateUnknown}
-		l.Size = fsutil.Size(dir)
+		l := Landscape{Name: filepath.Base(dir), Dir: dir, State: stateUnknown, Size: fsutil.Size(dir)}
 		if err != nil {
 			l.Message = err.Error()
 			all = append(all, l)

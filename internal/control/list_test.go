@@ -49,7 +49,7 @@ func TestList(t *testing.T) {
 	if l := all[1]; l.State != stateUnknown || l.PID != 7 || l.Message == "" {
 		t.Errorf("silent: %+v", l)
 	}
-	if l := all[2]; l.State != stateUnknown || l.Message == "" || l.Dir != broken {
+	if l := all[2]; l.State != stateUnknown || l.Message == "" || l.Name != "broken" || l.Dir != broken {
 		t.Errorf("broken: %+v", l)
 	}
 }

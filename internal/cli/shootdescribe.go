@@ -171,7 +171,8 @@ func printDescription(g *globals, d *shootDescription) {
 	section("BASTION | STATUS | ADDRESS | EXPIRES | MESSAGE", rows)
 	rows = nil
 	for _, r := range d.Rotations {
-		rows = append(rows, []string{r.Name, r.Phase, ago(r.Started), ago(r.Completed), r.Next})
+		next := strings.Replace(r.Next, "gardenlite ", "gardenlite"+g.nameFlag()+" ", 1) // of this landscape
+		rows = append(rows, []string{r.Name, r.Phase, ago(r.Started), ago(r.Completed), next})
 	}
 	section("ROTATION | PHASE | STARTED | COMPLETED | NEXT STEP", rows)
 	if strings.Contains(d.Operation.Text, string(corev1beta1.LastOperationStateFailed)) {

@@ -12,8 +12,8 @@ import (
 	"github.com/gardenlite/gardenlite/e2e/internal/suite"
 )
 
-// TestManyLandscapes: they are listed whether they run or not, stopped all at once, and deleted with their contexts in the
-// user's kubeconfig.
+// TestManyLandscapes: they are listed whether they run or not, stopped all at once, and deleted with their contexts
+// in the user's kubeconfig.
 func TestManyLandscapes(t *testing.T) {
 	state := t.TempDir()
 	t.Setenv("XDG_STATE_HOME", state)
@@ -37,7 +37,8 @@ func TestManyLandscapes(t *testing.T) {
 		must(t, json.Unmarshal([]byte(run("list -o json").OK(t).Stdout), &all))
 		found := map[string]string{}
 		for _, l := range all {
-			if found[l.Name] = l.State; l.Size < 4096 || (l.State == "Ready") != strings.HasPrefix(l.URL, "https://127.0.0.1:") {
+			found[l.Name] = l.State
+			if l.Size < 4096 || (l.State == "Ready") != strings.HasPrefix(l.URL, "https://127.0.0.1:") {
 				t.Errorf("%+v", l)
 			}
 		}
@@ -64,14 +65,16 @@ func TestManyLandscapes(t *testing.T) {
 	if got := states(); len(got) != 1 || got["a"] != "Stopped" {
 		t.Errorf("in the end: %v", got)
 	}
-	run("logs kube-apiserver --name a").OK(t).Shows(t, "cluster=garden") // a landscape that does not run has a log as well
+	// A landscape that does not run has a log as well.
+	run("logs kube-apiserver --name a").OK(t).Shows(t, "cluster=garden")
 	run("delete a --yes").OK(t)
 	if _, err := os.Stat(filepath.Join(state, "gardenlite", "a")); !os.IsNotExist(err) {
 		t.Errorf("after the deletion: %v", err)
 	}
 }
 
-// TestLogNamesOrigin: each line of the log says which component of which cluster it is from, and logs finds lines by both.
+// TestLogNamesOrigin: each line of the log says which component of which cluster it is from, and logs finds lines by
+// both.
 func TestLogNamesOrigin(t *testing.T) {
 	line := regexp.MustCompile(`^time=\S+ level=`)
 	named := regexp.MustCompile(` logger=.* cluster=| cluster=.* logger=`)
@@ -85,9 +88,11 @@ func TestLogNamesOrigin(t *testing.T) {
 		}
 	}
 	if all < 100 || len(without) > all/100 {
-		t.Errorf("%d of %d lines do not say where they are from, such as\n%s", len(without), all, strings.Join(without[:min(5, len(without))], "\n"))
+		t.Errorf("%d of %d lines do not say where they are from, such as\n%s", len(without), all,
+			strings.Join(without[:min(5, len(without))], "\n"))
 	}
-	for what, want := range map[string]string{"garden": " cluster=garden", "local-2": " cluster=seed-local-2", "gardenlet": `logger="gardenlet `,
+	for what, want := range map[string]string{"garden": " cluster=garden", "local-2": " cluster=seed-local-2",
+		"gardenlet":               `logger="gardenlet `,
 		"kube-controller-manager": " logger=kube-controller-manager"} {
 		lines := strings.Split(strings.TrimSpace(gardenlite(t, suite.DataDir(), "logs", what).OK(t).Stdout), "\n")
 		for _, text := range lines {
@@ -97,7 +102,8 @@ func TestLogNamesOrigin(t *testing.T) {
 			}
 		}
 	}
-	if r := gardenlite(t, suite.DataDir(), "logs", "nonsense"); r.Code != 1 || !strings.Contains(r.Stderr, "controller-manager") {
+	if r := gardenlite(t, suite.DataDir(), "logs", "nonsense"); r.Code != 1 ||
+		!strings.Contains(r.Stderr, "controller-manager") {
 		t.Errorf("logs of nothing: exit status %d, %s", r.Code, r.Stderr)
 	}
 }

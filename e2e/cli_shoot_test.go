@@ -37,12 +37,15 @@ func TestShootCommands(t *testing.T) {
 		return d
 	}
 	run("shoot create commanded --seed local --wait").OK(t)
-	if d := describe(); d.State != "Ready" || len(d.Nodes) != 2 || d.NodesError != "" || len(d.Conditions) < 5 || len(d.Errors) != 0 {
+	if d := describe(); d.State != "Ready" || len(d.Nodes) != 2 || d.NodesError != "" || len(d.Conditions) < 5 ||
+		len(d.Errors) != 0 {
 		t.Errorf("after the creation: %+v", d)
 	}
-	run("shoot describe commanded").OK(t).Shows(t, "Shoot       dev/commanded: Ready", "Create Succeeded", "APIServerAvailable", "NODE")
+	run("shoot describe commanded").OK(t).Shows(t, "Shoot       dev/commanded: Ready", "Create Succeeded",
+		"APIServerAvailable", "NODE")
 	for flag, want := range map[string]string{"-t=false": "input\n", "-n": ""} {
-		if r := command(t, "input\n", binary, "ssh", flag, "dev/commanded", "--data-dir", suite.DataDir(), "--", "cat").OK(t); r.Stdout != want {
+		r := command(t, "input\n", binary, "ssh", flag, "dev/commanded", "--data-dir", suite.DataDir(), "--", "cat").OK(t)
+		if r.Stdout != want {
 			t.Errorf("ssh %s prints %q, want %q", flag, r.Stdout, want)
 		}
 	}
@@ -70,9 +73,11 @@ func TestShootCommands(t *testing.T) {
 	must(t, err)
 	must(t, watch.Start())
 	t.Cleanup(func() { _ = watch.Process.Kill() })
-	s := l.newShootWith(t, "commanded-fails", map[string]string{"gardenlite.dev/fail": "always:ERR_CONFIGURATION_PROBLEM no such network"})
+	s := l.newShootWith(t, "commanded-fails",
+		map[string]string{"gardenlite.dev/fail": "always:ERR_CONFIGURATION_PROBLEM no such network"})
 	s.lastError(t, "ERR_CONFIGURATION_PROBLEM")
-	r := run("shoot describe commanded-fails").OK(t).Shows(t, "Create Failed", "ERR_CONFIGURATION_PROBLEM", "no such network")
+	r := run("shoot describe commanded-fails").OK(t).Shows(t, "Create Failed", "ERR_CONFIGURATION_PROBLEM",
+		"no such network")
 	if !strings.Contains(r.Stderr, "gardenlite shoot retry") {
 		t.Errorf("what to do next: %s", r.Stderr)
 	}
@@ -106,8 +111,8 @@ func liveLineFits(t *testing.T, columns int, line, says string) {
 		gardenlite(t, suite.DataDir(), strings.Fields(line)...).OK(t)
 		return // there is no terminal to be had
 	}
-	r := command(t, "", script, "-qec", fmt.Sprintf("stty cols %d; TERM=xterm '%s' %s --data-dir '%s'", columns, binary, line, suite.DataDir()),
-		"/dev/null").OK(t).Shows(t, says)
+	line = fmt.Sprintf("stty cols %d; TERM=xterm '%s' %s --data-dir '%s'", columns, binary, line, suite.DataDir())
+	r := command(t, "", script, "-qec", line, "/dev/null").OK(t).Shows(t, says)
 	frames := strings.Split(r.Stdout, "\r\x1b[K")
 	if len(frames) < 4 {
 		t.Fatalf("there is no live line in %q", r.Stdout)
@@ -127,7 +132,8 @@ func TestColours(t *testing.T) {
 	}
 	escapes := regexp.MustCompile(`\x1b\[[0-9;]*m`)
 	for before, want := range map[string]bool{"TERM=xterm": true, "TERM=xterm NO_COLOR=1": false, "TERM=dumb": false} {
-		r := command(t, "", script, "-qec", fmt.Sprintf("%s '%s' status --data-dir '%s'", before, binary, suite.DataDir()), "/dev/null").OK(t)
+		line := fmt.Sprintf("%s '%s' status --data-dir '%s'", before, binary, suite.DataDir())
+		r := command(t, "", script, "-qec", line, "/dev/null").OK(t)
 		if escapes.MatchString(r.Stdout) != want {
 			t.Errorf("with %s: %q", before, r.Stdout)
 		}
@@ -147,12 +153,14 @@ func TestProjectCommand(t *testing.T) {
 		t.Errorf("with another member: exit status %d, %s", r.Code, r.Stdout)
 	}
 	eventually(t, waitTimeout, func(context.Context) error {
-		r := command(t, "", kubectlBinary, "auth", "can-i", "list", "shoots", "-n", "garden-commanded", "--as", "ann@example.com")
+		r := command(t, "", kubectlBinary, "auth", "can-i", "list", "shoots", "-n", "garden-commanded",
+			"--as", "ann@example.com")
 		if r.Code != 0 {
 			return fmt.Errorf("%s%s", r.Stdout, r.Stderr)
 		}
 		return nil
 	})
 	sample := gardenlite(t, dir, "sample", "shoot").OK(t).Stdout
-	command(t, sample, kubectlBinary, "apply", "--dry-run=server", "-f", "-").OK(t).Shows(t, "shoot.core.gardener.cloud/sample created")
+	command(t, sample, kubectlBinary, "apply", "--dry-run=server", "-f", "-").OK(t).Shows(t,
+		"shoot.core.gardener.cloud/sample created")
 }

@@ -19,8 +19,8 @@ func newDelete(g *globals) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "delete [NAME]",
 		Short: "Stop a landscape, and delete its data and its contexts in your kubeconfig",
-		Long: `Stop a landscape if it runs, delete its objects, certificates, kubeconfigs and logs, and remove its contexts from your
-kubeconfig. Data in an external datastore stays there.`,
+		Long: `Stop a landscape if it runs, delete its objects, certificates, kubeconfigs and logs, and remove its contexts from
+your kubeconfig. Data in an external datastore stays there.`,
 		Example: "  gardenlite delete\n  gardenlite delete test --yes",
 		Args:    cobra.MaximumNArgs(1),
 		ValidArgsFunction: completeArgs(completeNames(func(context.Context) []string {
@@ -51,7 +51,8 @@ func deleteLandscape(ctx context.Context, g *globals, named, yes bool, timeout t
 	run, err := statedir.ReadRun(dir)
 	switch {
 	case errors.Is(err, statedir.ErrNotRunning):
-		return fmt.Errorf("there is no landscape %q in %s: nothing was deleted; \"gardenlite list\" shows those that there are", g.name, dir)
+		return fmt.Errorf("there is no landscape %q in %s: nothing was deleted; \"gardenlite list\" shows those that there are",
+			g.name, dir)
 	case err != nil:
 		return fmt.Errorf("%w; \"gardenlite reset%s\" deletes the data all the same", err, g.nameFlag())
 	case named && run.Name != g.name:
@@ -62,7 +63,8 @@ func deleteLandscape(ctx context.Context, g *globals, named, yes bool, timeout t
 		return err
 	}
 	if !yes {
-		question := fmt.Sprintf("Stop landscape %q and delete all its data in %s (%s)?", g.name, dir, mebibytes(fsutil.Size(dir)))
+		question := fmt.Sprintf("Stop landscape %q and delete all its data in %s (%s)?", g.name, dir,
+			mebibytes(fsutil.Size(dir)))
 		if err := confirm(g, "delete", question); err != nil {
 			return err
 		}

@@ -15,15 +15,16 @@ import (
 func landscapeFolder(t *testing.T, state, name string) string {
 	t.Helper()
 	dir := filepath.Join(state, "gardenlite", name)
-	if err := errors.Join(os.MkdirAll(filepath.Join(dir, statedir.DataFolder), 0o700), os.WriteFile(filepath.Join(dir, statedir.LockFile), nil, 0o600),
+	if err := errors.Join(os.MkdirAll(filepath.Join(dir, statedir.DataFolder), 0o700),
+		os.WriteFile(filepath.Join(dir, statedir.LockFile), nil, 0o600),
 		statedir.WriteRun(dir, &statedir.Run{Name: name, Datastore: "sqlite"})); err != nil {
 		t.Fatal(err)
 	}
 	return dir
 }
 
-// TestListAndDelete: landscapes are listed until they are deleted, and nothing is deleted that is no landscape, or another one
-// than the user has named.
+// TestListAndDelete: landscapes are listed until they are deleted, and nothing is deleted that is no landscape, or
+// another one than the user has named.
 func TestListAndDelete(t *testing.T) {
 	state := t.TempDir()
 	t.Setenv("XDG_STATE_HOME", state)
@@ -34,7 +35,8 @@ func TestListAndDelete(t *testing.T) {
 		t.Fatal(err)
 	}
 	thesis := filepath.Join(state, "thesis")
-	if err := errors.Join(os.Mkdir(thesis, 0o700), os.WriteFile(filepath.Join(thesis, "thesis.tex"), nil, 0o600)); err != nil {
+	if err := errors.Join(os.Mkdir(thesis, 0o700),
+		os.WriteFile(filepath.Join(thesis, "thesis.tex"), nil, 0o600)); err != nil {
 		t.Fatal(err)
 	}
 	for _, test := range []struct {
@@ -60,8 +62,8 @@ func TestListAndDelete(t *testing.T) {
 		{"list -o json", 0, "[]"},
 	} {
 		var out bytes.Buffer
-		if code := run(t.Context(), strings.Fields(test.line), streams{strings.NewReader(""), &out, &out}); code != test.code ||
-			!strings.Contains(out.String(), test.says) {
+		code := run(t.Context(), strings.Fields(test.line), streams{strings.NewReader(""), &out, &out})
+		if code != test.code || !strings.Contains(out.String(), test.says) {
 			t.Errorf("%s: exit status %d, %s", test.line, code, out.String())
 		}
 	}

@@ -81,7 +81,8 @@ func down(ctx context.Context, g *globals, timeout time.Duration) error {
 	}
 	if err := control.WaitStopped(ctx, dir); err != nil {
 		if errors.Is(err, context.DeadlineExceeded) {
-			return fmt.Errorf("not stopped within %s: it goes on stopping; ask again, or see %s/gardenlite.log", span(timeout), dir)
+			return fmt.Errorf("not stopped within %s: it goes on stopping; ask again, or see %s/gardenlite.log",
+				span(timeout), dir)
 		}
 		return err
 	}

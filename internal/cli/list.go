@@ -12,8 +12,8 @@ func newList(g *globals) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "list",
 		Short: "List all landscapes, running or not",
-		Long: `List the landscapes of this machine, running or not, with what they take on the disk. Those with a --data-dir of their own are
-not known: with --data-dir, list shows the one that is there.`,
+		Long: `List the landscapes of this machine, running or not, with what they take on the disk. Those with a --data-dir of
+their own are not known: with --data-dir, list shows the one that is there.`,
 		Example: "  gardenlite list\n  gardenlite list -o json",
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			dirs := statedir.Dirs()

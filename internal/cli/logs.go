@@ -20,8 +20,9 @@ func newLogs(g *globals) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "logs [COMPONENT | CLUSTER]",
 		Short: "Print the landscape's log",
-		Long: `Print the log of the landscape, also when it does not run: all of it, or the lines of a component (kube-apiserver,
-controller-manager, gardenlet …) or of a cluster (garden, a seed by its name, a shoot as PROJECT/NAME or by its technical ID).`,
+		Long: `Print the log of the landscape, also when it does not run: all of it, or the lines of a component
+(kube-apiserver, controller-manager, gardenlet …) or of a cluster (garden, a seed by its name, a shoot as PROJECT/NAME or
+by its technical ID).`,
 		Example: `  gardenlite logs -f
   gardenlite logs gardenlet --since 5m
   gardenlite logs dev/my-shoot --level error`,
@@ -54,7 +55,8 @@ controller-manager, gardenlet …) or of a cluster (garden, a seed by its name, 
 	f.BoolVarP(&follow, "follow", "f", false, "go on with new lines until Ctrl-C")
 	f.DurationVar(&since, "since", 0, "print lines of this time until now only, such as 10m")
 	f.StringVar(&level, "level", "debug", "lowest level of the lines: "+strings.Join(logview.Levels, ", "))
-	_ = cmd.RegisterFlagCompletionFunc("level", cobra.FixedCompletions(logview.Levels, cobra.ShellCompDirectiveNoFileComp))
+	_ = cmd.RegisterFlagCompletionFunc("level",
+		cobra.FixedCompletions(logview.Levels, cobra.ShellCompDirectiveNoFileComp))
 	return cmd
 }
 

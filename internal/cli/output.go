@@ -212,7 +212,8 @@ const (
 var stateColours = map[string]string{
 	"Ready": green, "True": green, "Running": green, "Succeeded": green, "Completed": green,
 	"Failed": red, "False": red, "Error": red, "Unhealthy": red, "NotReady": red,
-	"Starting": yellow, "Stopping": yellow, "Pending": yellow, "Processing": yellow, "Progressing": yellow, "Unknown": yellow,
+	"Starting": yellow, "Stopping": yellow, "Pending": yellow, "Processing": yellow, "Progressing": yellow,
+	"Unknown": yellow,
 }
 
 // paintState colours a state, such as "Ready" or "Create Processing (40%)", by the first word that has a colour.

@@ -158,7 +158,8 @@ func TestSpan(t *testing.T) {
 // TestStatesHaveColours: on a terminal, and in columns with states only.
 func TestStatesHaveColours(t *testing.T) {
 	var out strings.Builder
-	rows := [][]string{{"Ready", "Ready"}, {"a", "Create Failed (40%)"}, {"b", "Create Processing (4%)"}, {"c", "Hibernated"}}
+	rows := [][]string{{"Ready", "Ready"}, {"a", "Create Failed (40%)"}, {"b", "Create Processing (4%)"},
+		{"c", "Hibernated"}}
 	table(&checkedWriter{Writer: &out, colour: true}, "NAME | STATE", rows)
 	const want = "NAME    STATE\nReady   \x1b[32mReady\x1b[0m\na       \x1b[31mCreate Failed (40%)\x1b[0m\n" +
 		"b       \x1b[33mCreate Processing (4%)\x1b[0m\nc       Hibernated\n"

@@ -81,8 +81,8 @@ func (p *progress) animate() {
 	}
 }
 
-// frame returns the live line. It is shorter than the terminal is wide, because a line that wraps cannot be redrawn: the end of
-// the current step is cut, not the time.
+// frame returns the live line. It is shorter than the terminal is wide, because a line that wraps cannot be redrawn:
+// the end of the current step is cut, not the time.
 func (p *progress) frame(n int, elapsed time.Duration) string {
 	took := " " + span(elapsed)
 	// The spinner and the space behind it take two columns, and the last column stays free.

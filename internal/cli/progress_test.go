@@ -10,11 +10,13 @@ import (
 	"github.com/gardenlite/gardenlite/internal/terminal"
 )
 
-// TestLiveLineFits: the live line is shorter than the terminal is wide, follows its changes, and keeps the time at its end.
+// TestLiveLineFits: the live line is shorter than the terminal is wide, follows its changes, and keeps the time at
+// its end.
 func TestLiveLineFits(t *testing.T) {
 	columns := 0
 	p := &progress{live: true, columns: func() int { return columns }, title: "Waiting for shoot dev/my-shoot",
-		saying: " – Create Processing (34%): 日本 Waiting until Shoot infrastructure has been reconciled, Waiting until the backup entry"}
+		saying: " – Create Processing (34%): 日本 Waiting until Shoot infrastructure has been reconciled, " +
+			"Waiting until the backup entry has been reconciled"}
 	for _, columns = range []int{120, 80, 50, 7, 80} {
 		line := p.frame(3, 42*time.Second)
 		if got := terminal.Width(line); got >= columns || columns >= 50 && got < columns-2 {

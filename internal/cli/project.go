@@ -27,8 +27,8 @@ func newProjectCreate(g *globals) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "create NAME",
 		Short: "Create a project with its members",
-		Long: `Create a project in the namespace garden-NAME, and wait until it is ready. Roles are admin, viewer, uam, serviceaccountmanager
-and extension:NAME; a user with several roles is given several times.`,
+		Long: `Create a project in the namespace garden-NAME, and wait until it is ready. Roles are admin, viewer, uam,
+serviceaccountmanager and extension:NAME; a user with several roles is given several times.`,
 		Example: `  gardenlite project create team
   gardenlite project create team --member alice@example.com:admin --member bob@example.com:viewer
   gardenlite project create team --member system:serviceaccount:garden-dev:robot:admin`,

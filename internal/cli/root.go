@@ -279,15 +279,17 @@ func newRoot(s streams) *cobra.Command {
 		return statedir.Names(), cobra.ShellCompDirectiveNoFileComp
 	})
 	_ = root.RegisterFlagCompletionFunc("log-format", cobra.FixedCompletions([]string{"text", "json"}, cobra.ShellCompDirectiveNoFileComp))
-	root.AddCommand(newUp(g), newDown(g), newStatus(g), newList(g), newReset(g), newDelete(g), newKubeconfig(g), newShoot(g), newSSH(g),
+	root.AddCommand(newUp(g), newDown(g), newStatus(g), newList(g), newReset(g), newDelete(g), newKubeconfig(g),
+		newShoot(g), newSSH(g),
 		newSSHHelper(g), newRotate(g), newToken(g), newImage(g), newExtension(g), newExec(g), newReaper(), newVersion(g),
-		newAccess(g), newGraph(g), newLogs(g), newProject(g), newSample(g), newMan(g), newAdmissionController(g), newGardenlet(g), newStack(g), newSeed(g))
+		newAccess(g), newGraph(g), newLogs(g), newProject(g), newSample(g), newMan(g), newAdmissionController(g),
+		newGardenlet(g), newStack(g), newSeed(g))
 	setDefaults(root)
 	return root
 }
 
-// setDefaults sets the defaults of a command and all below it: they accept no arguments, wrong arguments are a usage error, as
-// wrong flags are, and a command that only has other commands prints its help.
+// setDefaults sets the defaults of a command and all below it: they accept no arguments, wrong arguments are a usage
+// error, as wrong flags are, and a command that only has other commands prints its help.
 func setDefaults(command *cobra.Command) {
 	check := command.Args
 	if check == nil {

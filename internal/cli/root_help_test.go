@@ -7,7 +7,8 @@ import (
 	"testing"
 )
 
-// TestUsageErrors: a wrong command gets the ones that it may mean, at every level, and an error names the help that explains it.
+// TestUsageErrors: a wrong command gets the ones that it may mean, at every level, and an error names the help that
+// explains it.
 func TestUsageErrors(t *testing.T) {
 	for line, want := range map[string]string{
 		"lst":                     "did you mean \"list\" or \"ssh\"?\nSee \"gardenlite --help\".\n",
@@ -55,7 +56,8 @@ func TestManOfAllCommands(t *testing.T) {
 	if code, _, errs := runLine(t, "man "+dir); code != 0 {
 		t.Fatal(errs)
 	}
-	for name, wanted := range map[string]bool{"gardenlite": true, "gardenlite-shoot-create": true, "gardenlite-ssh-helper": false} {
+	for name, wanted := range map[string]bool{"gardenlite": true, "gardenlite-shoot-create": true,
+		"gardenlite-ssh-helper": false} {
 		if _, err := os.Stat(filepath.Join(dir, name+".1")); (err == nil) != wanted {
 			t.Errorf("%s: %v", name, err)
 		}

@@ -103,9 +103,11 @@ func rotate(ctx context.Context, g *globals, name, operation string, timeout tim
 	defer cancel()
 	progress := newShootProgress(g, "Rotating")
 	defer progress.close()
-	nodes := nodeProgress{before: before, printf: func(format string, args ...any) { progress.above(g.out, format, args...) }, read: func(ctx context.Context) (map[string]string, []corev1.Node, error) {
+	above := func(format string, args ...any) { progress.above(g.out, format, args...) }
+	read := func(ctx context.Context) (map[string]string, []corev1.Node, error) {
 		return nodeConfigurations(ctx, client, key)
-	}}
+	}
+	nodes := nodeProgress{before: before, printf: above, read: read}
 	done, followed := make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(followed)

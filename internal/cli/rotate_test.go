@@ -32,7 +32,8 @@ func TestUpdated(t *testing.T) {
 func TestLastNodes(t *testing.T) {
 	var out strings.Builder
 	done, reads := make(chan struct{}), 0
-	p := nodeProgress{printf: func(format string, args ...any) { printf(&out, format, args...) }, before: map[string]string{"a": "old"}}
+	p := nodeProgress{printf: func(format string, args ...any) { printf(&out, format, args...) },
+		before: map[string]string{"a": "old"}}
 	p.read = func(ctx context.Context) (map[string]string, []corev1.Node, error) {
 		if reads++; reads == 1 {
 			close(done)

@@ -21,8 +21,8 @@ func newShootDescribe(g *globals) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "describe NAME",
 		Short: "Show what a shoot is doing, what is wrong with it, and what to do next",
-		Long: `Show the last operation of a shoot with the tasks that it waits for, its conditions, its errors with Gardener's codes, its nodes
-and Bastions, and the rotations of its credentials with the next step.`,
+		Long: `Show the last operation of a shoot with the tasks that it waits for, its conditions, its errors with Gardener's
+codes, its nodes and Bastions, and the rotations of its credentials with the next step.`,
 		Example:           "  gardenlite shoot describe my-shoot\n  gardenlite shoot describe dev/my-shoot -o json",
 		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: completeProjectShoots(g, &project),
@@ -110,7 +110,8 @@ func summarizeBastion(b *operationsv1alpha1.Bastion) bastionSummary {
 
 func printDescription(g *globals, d *shootDescription) {
 	printf(g.out, "Shoot       %s/%s: %s\n", d.Project, d.Name, d.State)
-	for _, field := range [][2]string{{"Seed", d.Seed}, {"Kubernetes", d.KubernetesVersion}, {"Address", d.Address}, {"ID", d.ID},
+	for _, field := range [][2]string{{"Seed", d.Seed}, {"Kubernetes", d.KubernetesVersion}, {"Address", d.Address},
+		{"ID", d.ID},
 		{"Namespace", d.Namespace}, {"Age", age(d.CreatedAt)}, {"Requested", d.Operation.Requested}} {
 		if field[1] != "" {
 			printf(g.out, "%-10s  %s\n", field[0], field[1])

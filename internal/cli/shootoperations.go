@@ -15,38 +15,46 @@ type shootOperation struct {
 	name, short, long string
 	// begun and done say what becomes of the Shoot.
 	begun, done string
-	request     func(ctx context.Context, client *shootclient.Client, key shootclient.Key, seed string) error
+	request     requestOperation
 }
+
+type requestOperation func(ctx context.Context, client *shootclient.Client, key shootclient.Key, seed string) error
 
 var shootOperations = []shootOperation{
-	{"hibernate", "Hibernate a shoot", "Hibernate a shoot: its nodes and its API server go, its data stays.", "is being hibernated", "is hibernated",
-		hibernation(true)},
-	{"wake", "Wake up a hibernated shoot", "Wake up a shoot that is hibernated.", "is waking up", "is awake", hibernation(false)},
+	{"hibernate", "Hibernate a shoot", "Hibernate a shoot: its nodes and its API server go, its data stays.",
+		"is being hibernated", "is hibernated", hibernation(true)},
+	{"wake", "Wake up a hibernated shoot", "Wake up a shoot that is hibernated.",
+		"is waking up", "is awake", hibernation(false)},
 	{"retry", "Retry the failed operation of a shoot",
 		"Retry the operation of a shoot that has failed. Operations that end with an error are retried without it.",
-		"is tried again", "is ready", func(ctx context.Context, client *shootclient.Client, key shootclient.Key, _ string) error {
-			return client.Retry(ctx, key)
-		}},
-	{"reconcile", "Reconcile a shoot", "Reconcile a shoot now, although nothing of it has changed.", "is being reconciled", "is ready",
-		annotation(constants.GardenerOperationReconcile)},
-	{"maintain", "Maintain a shoot now", "Maintain a shoot now instead of in its maintenance time window: versions and credentials are updated.",
+		"is tried again", "is ready", retryShoot},
+	{"reconcile", "Reconcile a shoot", "Reconcile a shoot now, although nothing of it has changed.",
+		"is being reconciled", "is ready", annotation(constants.GardenerOperationReconcile)},
+	{"maintain", "Maintain a shoot now",
+		"Maintain a shoot now instead of in its maintenance time window: versions and credentials are updated.",
 		"is being maintained", "is ready", annotation(constants.ShootOperationMaintain)},
-	{"migrate", "Move a shoot to another seed", "Move the control plane of a shoot to another seed. Its nodes stay.", "is being moved", "is on its new seed",
-		func(ctx context.Context, client *shootclient.Client, key shootclient.Key, seed string) error {
-			return client.Migrate(ctx, key, seed)
-		}},
+	{"migrate", "Move a shoot to another seed", "Move the control plane of a shoot to another seed. Its nodes stay.",
+		"is being moved", "is on its new seed", migrateShoot},
 }
 
-func hibernation(enabled bool) func(context.Context, *shootclient.Client, shootclient.Key, string) error {
+func hibernation(enabled bool) requestOperation {
 	return func(ctx context.Context, client *shootclient.Client, key shootclient.Key, _ string) error {
 		return client.Hibernate(ctx, key, enabled)
 	}
 }
 
-func annotation(operation string) func(context.Context, *shootclient.Client, shootclient.Key, string) error {
+func annotation(operation string) requestOperation {
 	return func(ctx context.Context, client *shootclient.Client, key shootclient.Key, _ string) error {
 		return client.RequestOperation(ctx, key, operation)
 	}
+}
+
+func retryShoot(ctx context.Context, client *shootclient.Client, key shootclient.Key, _ string) error {
+	return client.Retry(ctx, key)
+}
+
+func migrateShoot(ctx context.Context, client *shootclient.Client, key shootclient.Key, seed string) error {
+	return client.Migrate(ctx, key, seed)
 }
 
 func newShootOperation(g *globals, o shootOperation) *cobra.Command {
@@ -72,7 +80,8 @@ func newShootOperation(g *globals, o shootOperation) *cobra.Command {
 		cmd.Example = "  gardenlite shoot migrate my-shoot --seed other --wait"
 		cmd.Flags().StringVar(&seed, "seed", "", "seed to move to (required)")
 		_ = cmd.MarkFlagRequired("seed")
-		_ = cmd.RegisterFlagCompletionFunc("seed", completeNames(func(ctx context.Context) []string { return seedNames(ctx, g) }))
+		_ = cmd.RegisterFlagCompletionFunc("seed",
+			completeNames(func(ctx context.Context) []string { return seedNames(ctx, g) }))
 	}
 	cmd.Flags().BoolVar(&wait, "wait", false, "wait until it is done")
 	cmd.Flags().DurationVar(&timeout, "timeout", defaultShootTimeout, "how long to wait")
@@ -80,7 +89,8 @@ func newShootOperation(g *globals, o shootOperation) *cobra.Command {
 }
 
 // run requests the operation, and waits for its end unless the timeout is 0.
-func (o *shootOperation) run(ctx context.Context, g *globals, name, project, seed string, timeout time.Duration) error {
+func (o *shootOperation) run(
+	ctx context.Context, g *globals, name, project, seed string, timeout time.Duration) error {
 	client, key, err := g.shoot(ctx, name, project)
 	if err != nil {
 		return err

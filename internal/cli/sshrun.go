@@ -194,7 +194,8 @@ func (s *sshFlags) open(ctx context.Context, g *globals, client *sshclient.Clien
 	if s.noInput {
 		in = strings.NewReader("")
 	}
-	status, err := tunnel.Run(ctx, sshclient.Session{In: in, Out: g.out, Err: g.err, Command: strings.Join(s.command, " "), TTY: s.tty})
+	status, err := tunnel.Run(ctx,
+		sshclient.Session{In: in, Out: g.out, Err: g.err, Command: strings.Join(s.command, " "), TTY: s.tty})
 	switch {
 	case errors.Is(err, sshclient.ErrConnectionLost):
 		return &exitError{exitConnectionLost, err}

@@ -34,8 +34,8 @@ const stateUnknown = "Unknown"
 // listTimeout bounds how long one landscape may take to say how it is.
 const listTimeout = 2 * time.Second
 
-// List returns the landscapes in state directories. Directories without a landscape's run.json are left out: they are empty, or
-// those of a gardenlet or an admission controller that runs alone.
+// List returns the landscapes in state directories. Directories without a landscape's run.json are left out: they are
+// empty, or those of a gardenlet or an admission controller that runs alone.
 func List(ctx context.Context, dirs []string) []Landscape {
 	all := []Landscape{}
 	for _, dir := range dirs {

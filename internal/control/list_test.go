@@ -27,7 +27,8 @@ func TestList(t *testing.T) {
 	started := time.Now().UTC().Truncate(time.Second)
 	run := statedir.Run{Name: "a", PID: 7, URL: "https://127.0.0.1:1", StartedAt: started, Datastore: "sqlite",
 		Control: filepath.Join(root, "nothing.sock")}
-	stopped, silent, alone, broken := folder("stopped", &run), folder("silent", &run), folder("gardenlet-x", nil), folder("broken", nil)
+	stopped, silent, alone, broken := folder("stopped", &run), folder("silent", &run), folder("gardenlet-x", nil),
+		folder("broken", nil)
 	if err := os.WriteFile(filepath.Join(stopped, "data"), make([]byte, 64<<10), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -43,7 +44,8 @@ func TestList(t *testing.T) {
 	if len(all) != 3 {
 		t.Fatalf("%+v", all)
 	}
-	if l := all[0]; l.State != StateStopped || l.Name != "a" || l.URL != "" || l.PID != 0 || l.Size < 64<<10 || !l.StartedAt.Equal(started) {
+	if l := all[0]; l.State != StateStopped || l.Name != "a" || l.URL != "" || l.PID != 0 || l.Size < 64<<10 ||
+		!l.StartedAt.Equal(started) {
 		t.Errorf("stopped: %+v", l)
 	}
 	if l := all[1]; l.State != stateUnknown || l.PID != 7 || l.Message == "" {

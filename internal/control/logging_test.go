@@ -85,7 +85,8 @@ func TestEndOfLog(t *testing.T) {
 	}
 }
 
-// TestLinesNameOrigin: each line says which component of which cluster it is from; what the component says itself counts more.
+// TestLinesNameOrigin: each line says which component of which cluster it is from; what the component says itself
+// counts more.
 func TestLinesNameOrigin(t *testing.T) {
 	defer klog.ClearLogger()
 	var out bytes.Buffer
@@ -99,7 +100,8 @@ func TestLinesNameOrigin(t *testing.T) {
 	slog.Default().With("logger", "kine").Info("d", "cluster", "shoot--dev--x")
 	leave()
 	klog.Background().Info("e")
-	for i, want := range []string{"msg=a logger=kube-apiserver cluster=seed-local", `msg=b logger="gardenlet local" cluster=seed-local`,
+	for i, want := range []string{"msg=a logger=kube-apiserver cluster=seed-local",
+		`msg=b logger="gardenlet local" cluster=seed-local`,
 		"msg=c cluster=garden logger=kube-apiserver", "msg=d logger=kine cluster=shoot--dev--x", "msg=e"} {
 		if line := strings.Split(out.String(), "\n")[i]; !strings.HasSuffix(line, want) {
 			t.Errorf("line %d is %q, want %q at its end", i, line, want)

@@ -48,7 +48,8 @@ func RemoveAll(path string) error {
 	return os.RemoveAll(path)
 }
 
-// Size returns how many bytes a folder takes on its disk. What is deleted meanwhile, or cannot be read, counts nothing.
+// Size returns how many bytes a folder takes on its disk. What is deleted meanwhile, or cannot be read, counts
+// nothing.
 func Size(dir string) (bytes uint64) {
 	_ = filepath.WalkDir(dir, func(name string, _ fs.DirEntry, _ error) error {
 		var stat unix.Stat_t

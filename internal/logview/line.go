@@ -45,7 +45,8 @@ func parse(text string) (line Line, ok bool) {
 	}
 	line = Line{Text: text, Cluster: fields.Cluster}
 	var err error
-	if line.Time, err = time.Parse(time.RFC3339Nano, fields.Time); err != nil || line.Level.UnmarshalText([]byte(fields.Level)) != nil {
+	if line.Time, err = time.Parse(time.RFC3339Nano, fields.Time); err != nil ||
+		line.Level.UnmarshalText([]byte(fields.Level)) != nil {
 		return Line{Text: text}, false
 	}
 	line.Component = fields.Logger
@@ -83,8 +84,8 @@ func token(text, separator string) (token, rest string) {
 
 // Filter chooses lines.
 type Filter struct {
-	// Name is the name of a component or a cluster; all if it is empty. A seed can be named without its prefix, a shoot as
-	// PROJECT/NAME, and a component of a seed as in the status: "gardenlet local".
+	// Name is the name of a component or a cluster; all if it is empty. A seed can be named without its prefix, a shoot
+	// as PROJECT/NAME, and a component of a seed as in the status: "gardenlet local".
 	Name string
 	// Since is the time of the first line; the zero time means from the beginning.
 	Since time.Time

@@ -37,8 +37,9 @@ func newReader(filter Filter, emit func(Line)) *reader {
 	return &reader{filter: filter, emit: emit, components: map[string]bool{}, clusters: map[string]bool{}}
 }
 
-// Read passes the lines of the log in a state directory to emit, those of older files first. With follow it goes on with new lines
-// until the context ends or the log is deleted. It returns an error if there is no log, or if no line is of what the filter names.
+// Read passes the lines of the log in a state directory to emit, those of older files first. With follow it goes on
+// with new lines until the context ends or the log is deleted. It returns an error if there is no log, or if no line
+// is of what the filter names.
 func Read(ctx context.Context, dir string, filter Filter, follow bool, emit func(Line)) error {
 	name := filepath.Join(dir, statedir.LogFile)
 	r := newReader(filter, emit)
@@ -179,6 +180,7 @@ func (r *reader) checkName() error {
 		slices.ContainsFunc(r.filter.clusters(), func(name string) bool { return r.clusters[name] }) {
 		return nil
 	}
-	return fmt.Errorf("the log names no component and no cluster %q: the components are %s, the clusters %s", r.filter.Name,
-		strings.Join(slices.Sorted(maps.Keys(r.components)), ", "), strings.Join(slices.Sorted(maps.Keys(r.clusters)), ", "))
+	return fmt.Errorf("the log names no component and no cluster %q: the components are %s, the clusters %s",
+		r.filter.Name, strings.Join(slices.Sorted(maps.Keys(r.components)), ", "),
+		strings.Join(slices.Sorted(maps.Keys(r.clusters)), ", "))
 }

@@ -28,7 +28,8 @@ panic: runtime error
 func logFolder(t *testing.T) string {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "state[")
-	if err := errors.Join(os.Mkdir(dir, 0o700), os.WriteFile(filepath.Join(dir, "gardenlite-2026-11-28T10-00-00.500.log"), []byte(older), 0o600),
+	if err := errors.Join(os.Mkdir(dir, 0o700),
+		os.WriteFile(filepath.Join(dir, "gardenlite-2026-11-28T10-00-00.500.log"), []byte(older), 0o600),
 		os.WriteFile(filepath.Join(dir, "gardenlite.log"), []byte(newer), 0o600)); err != nil {
 		t.Fatal(err)
 	}
@@ -56,33 +57,36 @@ func TestRead(t *testing.T) {
 		want   string
 		says   string
 	}{
-		"all":                 {Filter{Level: slog.LevelDebug}, "0 1 2 3 4 panic", ""},
-		"info":                {Filter{}, "0 1 2 3 panic", ""},
-		"errors":              {Filter{Level: slog.LevelError}, "3 panic", ""},
-		"since":               {Filter{Since: at(2)}, "2 3 panic", ""},
-		"since the end":       {Filter{Since: at(9)}, "", ""},
-		"a component":         {Filter{Name: "gardenlet"}, "1 3 panic", ""},
-		"a seed's component":  {Filter{Name: "gardenlet local"}, "1 3 panic", ""},
-		"of no such seed":     {Filter{Name: "gardenlet other"}, "panic", ""},
-		"the garden":          {Filter{Name: "garden"}, "0 panic", ""},
-		"a seed":              {Filter{Name: "local"}, "1 3 panic", ""},
-		"a seed's cluster":    {Filter{Name: "seed-local"}, "1 3 panic", ""},
-		"a shoot":             {Filter{Name: "dev/my-shoot"}, "2 panic", ""},
-		"a technical ID":      {Filter{Name: "shoot--dev--my-shoot", Level: slog.LevelError}, "panic", ""},
-		"what is in no line":  {Filter{Name: "kubelet"}, "panic", "the components are gardenlet, kube-apiserver, scheduler, the clusters garden, seed-local"},
+		"all":                {Filter{Level: slog.LevelDebug}, "0 1 2 3 4 panic", ""},
+		"info":               {Filter{}, "0 1 2 3 panic", ""},
+		"errors":             {Filter{Level: slog.LevelError}, "3 panic", ""},
+		"since":              {Filter{Since: at(2)}, "2 3 panic", ""},
+		"since the end":      {Filter{Since: at(9)}, "", ""},
+		"a component":        {Filter{Name: "gardenlet"}, "1 3 panic", ""},
+		"a seed's component": {Filter{Name: "gardenlet local"}, "1 3 panic", ""},
+		"of no such seed":    {Filter{Name: "gardenlet other"}, "panic", ""},
+		"the garden":         {Filter{Name: "garden"}, "0 panic", ""},
+		"a seed":             {Filter{Name: "local"}, "1 3 panic", ""},
+		"a seed's cluster":   {Filter{Name: "seed-local"}, "1 3 panic", ""},
+		"a shoot":            {Filter{Name: "dev/my-shoot"}, "2 panic", ""},
+		"a technical ID":     {Filter{Name: "shoot--dev--my-shoot", Level: slog.LevelError}, "panic", ""},
+		"what is in no line": {Filter{Name: "kubelet"}, "panic",
+			"the components are gardenlet, kube-apiserver, scheduler, the clusters garden, seed-local"},
 		"not in a message":    {Filter{Name: "x"}, "panic", `no component and no cluster "x"`},
 		"a shoot that is not": {Filter{Name: "dev/other"}, "panic", `"dev/other"`},
 	} {
 		var got []Line
 		err := Read(t.Context(), dir, test.filter, false, func(l Line) { got = append(got, l) })
-		if messages(got) != test.want || (err != nil) != (test.says != "") || err != nil && !strings.Contains(err.Error(), test.says) {
+		if messages(got) != test.want || (err != nil) != (test.says != "") || err != nil &&
+			!strings.Contains(err.Error(), test.says) {
 			t.Errorf("%s: %s, %v", name, messages(got), err)
 		}
 	}
 	if err := Read(t.Context(), t.TempDir(), Filter{}, false, nil); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("without a log: %v", err)
 	}
-	if names := Names(t.Context(), dir); !slices.Contains(names, "kube-apiserver") || !slices.Contains(names, "seed-local") {
+	if names := Names(t.Context(), dir); !slices.Contains(names, "kube-apiserver") ||
+		!slices.Contains(names, "seed-local") {
 		t.Errorf("the names are %v", names)
 	}
 }
@@ -106,7 +110,8 @@ func TestFollow(t *testing.T) {
 	defer cancel()
 	lines, ended := make(chan Line), make(chan error, 1)
 	go func() {
-		ended <- Read(ctx, dir, Filter{Since: time.Date(2026, 11, 28, 10, 0, 3, 0, time.UTC)}, true, func(l Line) { lines <- l })
+		ended <- Read(ctx, dir, Filter{Since: time.Date(2026, 11, 28, 10, 0, 3, 0, time.UTC)}, true,
+			func(l Line) { lines <- l })
 	}()
 	expect := func(want string) {
 		t.Helper()

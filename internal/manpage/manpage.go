@@ -12,8 +12,8 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// Write writes the pages of a command and of all below it that are not hidden into a folder, which it makes. It returns their
-// number.
+// Write writes the pages of a command and of all below it that are not hidden into a folder, which it makes. It
+// returns their number.
 func Write(command *cobra.Command, dir, version string) (int, error) {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return 0, fmt.Errorf("making the folder for the manual pages: %w", err)

@@ -63,7 +63,8 @@ func (c *Client) Bastions(ctx context.Context, shoot *corev1beta1.Shoot) ([]oper
 	if err := c.garden.List(ctx, all, client.InNamespace(shoot.Namespace)); err != nil {
 		return nil, fmt.Errorf("listing the bastions of shoot %s: %w", shoot.Name, err)
 	}
-	return slices.DeleteFunc(all.Items, func(b operationsv1alpha1.Bastion) bool { return b.Spec.ShootRef.Name != shoot.Name }), nil
+	return slices.DeleteFunc(all.Items,
+		func(b operationsv1alpha1.Bastion) bool { return b.Spec.ShootRef.Name != shoot.Name }), nil
 }
 
 // Find reads a Bastion of a Shoot.

@@ -133,8 +133,9 @@ func lockForReset(dir string) (*flock.Flock, error) {
 	return Lock(dir)
 }
 
-// Reset deletes what a landscape has created. The files that identify its folder, run.json and the lock, go last, so that
-// a reset that was interrupted can be run again. end is called first: it ends what a killed landscape has left behind.
+// Reset deletes what a landscape has created. The files that identify its folder, run.json and the lock, go last, so
+// that a reset that was interrupted can be run again. end is called first: it ends what a killed landscape has left
+// behind.
 func Reset(dir string, end func() error) error {
 	held, err := lockForReset(dir)
 	if err != nil {
@@ -160,7 +161,8 @@ func Reset(dir string, end func() error) error {
 		}
 	}
 	// A kill may have left unfinished files.
-	for _, pattern := range []string{"gardenlite*.log*", filepath.Base(SeedKubeconfigPath(dir, "*")), fsutil.Unfinished, RunFile, LockFile} {
+	for _, pattern := range []string{"gardenlite*.log*", filepath.Base(SeedKubeconfigPath(dir, "*")), fsutil.Unfinished,
+		RunFile, LockFile} {
 		names, _ := fs.Glob(os.DirFS(dir), pattern)
 		for _, name := range names {
 			if err := os.Remove(filepath.Join(dir, name)); err != nil && !errors.Is(err, fs.ErrNotExist) {

@@ -66,8 +66,8 @@ const columnGap = 3
 // Table aligns columns of rows that come one after the other. It has the widths of the columns.
 type Table []int
 
-// Add returns lines for rows, with columns at least as wide as before. paint, if set, may add colours to a cell once its width is
-// known.
+// Add returns lines for rows, with columns at least as wide as before. paint, if set, may add colours to a cell once
+// its width is known.
 func (t *Table) Add(rows [][]string, paint func(column int, cell string) string) string {
 	for _, row := range rows {
 		for i, cell := range row {

@@ -35,7 +35,8 @@ func TestCut(t *testing.T) {
 }
 
 func TestTable(t *testing.T) {
-	rows := [][]string{{"NAME", "STATE", "MESSAGE"}, {"日本", "Ready", ""}, {"my-shoot", "Failed", "no seed"}, {"a", "", ""}}
+	rows := [][]string{{"NAME", "STATE", "MESSAGE"}, {"日本", "Ready", ""}, {"my-shoot", "Failed", "no seed"},
+		{"a", "", ""}}
 	paint := func(column int, cell string) string {
 		if column == 1 && cell != "STATE" {
 			return "<" + cell + ">"

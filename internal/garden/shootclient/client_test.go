@@ -278,7 +278,8 @@ func TestWatch(t *testing.T) {
 				}
 			}
 		})
-		if got := strings.Join(reports, "; "); got != "x Pending, y Pending, ; y Create Processing (10%), ; y Gone, " || ctx.Err() == nil {
+		if got := strings.Join(reports, "; "); got != "x Pending, y Pending, ; y Create Processing (10%), ; y Gone, " ||
+			ctx.Err() == nil {
 			t.Errorf("%s: %v", got, err)
 		}
 	})

@@ -123,8 +123,8 @@ func nextStep(shoot *corev1beta1.Shoot, project, name string, phase corev1beta1.
 		for i, pool := range pending {
 			pools[i] = pool.Name
 		}
-		return fmt.Sprintf("kubectl -n %s annotate shoot %s gardener.cloud/operation=rotate-rollout-workers=%s", shoot.Namespace,
-			shoot.Name, strings.Join(pools, ","))
+		return fmt.Sprintf("kubectl -n %s annotate shoot %s gardener.cloud/operation=rotate-rollout-workers=%s",
+			shoot.Namespace, shoot.Name, strings.Join(pools, ","))
 	case corev1beta1.RotationPrepared:
 		if name == "etcd-encryption-key" { // it has no command of its own
 			if ptr.Deref(shoot.Status.Credentials.Rotation.ETCDEncryptionKey.AutoCompleteAfterPrepared, false) {
@@ -132,7 +132,8 @@ func nextStep(shoot *corev1beta1.Shoot, project, name string, phase corev1beta1.
 			}
 			name = "credentials"
 		}
-		return fmt.Sprintf("gardenlite rotate %s %s/%s --complete, once all clients use the new ones", name, project, shoot.Name)
+		return fmt.Sprintf("gardenlite rotate %s %s/%s --complete, once all clients use the new ones",
+			name, project, shoot.Name)
 	}
 	return "none: it goes on by itself"
 }

@@ -21,7 +21,8 @@ const namespacePrefix = "garden-"
 
 const serviceAccountPrefix = "system:serviceaccount:"
 
-// ParseMember parses USER:ROLE. The user may be a service account, as Kubernetes names it, and the role one of an extension.
+// ParseMember parses USER:ROLE. The user may be a service account, as Kubernetes names it, and the role one of an
+// extension.
 func ParseMember(text string) (corev1beta1.ProjectMember, error) {
 	at := strings.LastIndex(text, ":")
 	if extension := strings.LastIndex(text, ":"+corev1beta1.ProjectMemberExtensionPrefix); extension >= 0 {
@@ -55,9 +56,10 @@ func mergeMembers(members []corev1beta1.ProjectMember) (merged []corev1beta1.Pro
 
 func rolesOf(m corev1beta1.ProjectMember) []string { return append([]string{m.Role}, m.Roles...) }
 
-// CreateProject creates a Project in the namespace garden-NAME, and waits until it is ready. created is false for one that exists
-// already; if that lacks one of the members, it is an error.
-func (c *Client) CreateProject(ctx context.Context, name string, members []corev1beta1.ProjectMember) (created bool, err error) {
+// CreateProject creates a Project in the namespace garden-NAME, and waits until it is ready. created is false for one
+// that exists already; if that lacks one of the members, it is an error.
+func (c *Client) CreateProject(
+	ctx context.Context, name string, members []corev1beta1.ProjectMember) (created bool, err error) {
 	members = mergeMembers(members)
 	project := &corev1beta1.Project{ObjectMeta: metav1.ObjectMeta{Name: name},
 		Spec: corev1beta1.ProjectSpec{Namespace: ptr.To(namespacePrefix + name), Members: members}}
@@ -66,12 +68,13 @@ func (c *Client) CreateProject(ctx context.Context, name string, members []corev
 		return false, fmt.Errorf("creating the project %s: %w", name, err)
 	}
 	created = err == nil
-	err = wait.PollUntilContextCancel(ctx, cmp.Or(c.PollInterval, DefaultPollInterval), true, func(ctx context.Context) (bool, error) {
-		if err := c.Get(ctx, client.ObjectKey{Name: name}, project); err != nil {
-			return false, fmt.Errorf("reading the project %s: %w", name, err)
-		}
-		return project.Status.Phase == corev1beta1.ProjectReady, nil
-	})
+	err = wait.PollUntilContextCancel(ctx, cmp.Or(c.PollInterval, DefaultPollInterval), true,
+		func(ctx context.Context) (bool, error) {
+			if err := c.Get(ctx, client.ObjectKey{Name: name}, project); err != nil {
+				return false, fmt.Errorf("reading the project %s: %w", name, err)
+			}
+			return project.Status.Phase == corev1beta1.ProjectReady, nil
+		})
 	if isTimeout(ctx, err) {
 		return created, fmt.Errorf("project %s is not ready yet (%s): \"kubectl describe project %s\" says more: %w", name,
 			cmp.Or(project.Status.Phase, corev1beta1.ProjectPending), name, ctx.Err())
@@ -86,8 +89,8 @@ func (c *Client) CreateProject(ctx context.Context, name string, members []corev
 			})
 		})
 		if !has {
-			return false, fmt.Errorf("project %s exists already, without %s as %s: \"kubectl edit project %s\" changes its members", name,
-				m.Name, strings.Join(rolesOf(m), ", "), name)
+			return false, fmt.Errorf("project %s exists already, without %s as %s: \"kubectl edit project %s\" changes that",
+				name, m.Name, strings.Join(rolesOf(m), ", "), name)
 		}
 	}
 	return false, nil

@@ -12,14 +12,18 @@ import (
 )
 
 func TestParseMember(t *testing.T) {
+	user := func(name string) rbacv1.Subject {
+		return rbacv1.Subject{APIGroup: "rbac.authorization.k8s.io", Kind: "User", Name: name}
+	}
 	for text, want := range map[string]struct {
 		subject rbacv1.Subject
 		role    string
 	}{
-		"alice@example.com:admin":                    {rbacv1.Subject{APIGroup: "rbac.authorization.k8s.io", Kind: "User", Name: "alice@example.com"}, "admin"},
-		"oidc:bob:viewer":                            {rbacv1.Subject{APIGroup: "rbac.authorization.k8s.io", Kind: "User", Name: "oidc:bob"}, "viewer"},
-		"bob:extension:logs":                         {rbacv1.Subject{APIGroup: "rbac.authorization.k8s.io", Kind: "User", Name: "bob"}, "extension:logs"},
-		"system:serviceaccount:garden-x:robot:admin": {rbacv1.Subject{Kind: "ServiceAccount", Namespace: "garden-x", Name: "robot"}, "admin"},
+		"alice@example.com:admin": {user("alice@example.com"), "admin"},
+		"oidc:bob:viewer":         {user("oidc:bob"), "viewer"},
+		"bob:extension:logs":      {user("bob"), "extension:logs"},
+		"system:serviceaccount:garden-x:robot:admin": {
+			rbacv1.Subject{Kind: "ServiceAccount", Namespace: "garden-x", Name: "robot"}, "admin"},
 		"alice": {}, ":admin": {}, "alice:": {}, "": {},
 	} {
 		got, err := ParseMember(text)
@@ -44,15 +48,16 @@ func testCreateProject(t *testing.T) {
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 20*c.PollInterval)
 	defer cancel()
-	if created, err := c.CreateProject(ctx, "team", members); !created || err == nil || !strings.Contains(err.Error(), "is not ready yet (Pending)") {
+	if created, err := c.CreateProject(ctx, "team", members); !created || err == nil ||
+		!strings.Contains(err.Error(), "is not ready yet (Pending)") {
 		t.Errorf("%t, %v", created, err)
 	}
 	project := &corev1beta1.Project{}
 	if err := c.Get(t.Context(), client.ObjectKey{Name: "team"}, project); err != nil {
 		t.Fatal(err)
 	}
-	if m := project.Spec.Members; *project.Spec.Namespace != "garden-team" || len(m) != 2 || m[0].Name != "alice" || m[0].Role != "admin" ||
-		len(m[0].Roles) != 1 || m[0].Roles[0] != "uam" || m[1].Role != "viewer" {
+	if m := project.Spec.Members; *project.Spec.Namespace != "garden-team" || len(m) != 2 || m[0].Name != "alice" ||
+		m[0].Role != "admin" || len(m[0].Roles) != 1 || m[0].Roles[0] != "uam" || m[1].Role != "viewer" {
 		t.Errorf("%+v", project.Spec)
 	}
 	project.Status.Phase = corev1beta1.ProjectReady

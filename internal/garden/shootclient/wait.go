@@ -133,17 +133,18 @@ const stateGone = "Gone"
 // Watch calls report with all Shoots, and then with those that have changed or are gone, until the context ends.
 func (c *Client) Watch(ctx context.Context, report func([]Summary)) error {
 	var before []Summary
-	return wait.PollUntilContextCancel(ctx, cmp.Or(c.PollInterval, DefaultPollInterval), true, func(ctx context.Context) (bool, error) {
-		all, err := c.List(ctx)
-		if err != nil {
-			return false, err
-		}
-		if changed := changes(before, all); len(changed) > 0 || before == nil {
-			report(changed)
-		}
-		before = all
-		return false, nil
-	})
+	return wait.PollUntilContextCancel(ctx, cmp.Or(c.PollInterval, DefaultPollInterval), true,
+		func(ctx context.Context) (bool, error) {
+			all, err := c.List(ctx)
+			if err != nil {
+				return false, err
+			}
+			if changed := changes(before, all); len(changed) > 0 || before == nil {
+				report(changed)
+			}
+			before = all
+			return false, nil
+		})
 }
 
 // changes returns the summaries that were not there before, and those of Shoots that are gone.

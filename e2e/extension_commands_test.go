@@ -25,7 +25,7 @@ func (l *landscape) extensionCommands(t *testing.T) {
 	}{
 		"no type":            {[]string{"install", chart}, 2, "type"},
 		"a wrong kind":       {[]string{"install", chart, "--type", "Pod/x"}, 2, "OperatingSystemConfig"},
-		"no chart":           {[]string{"install", programs, "--type", "Extension/x"}, 2, "Chart.yaml"},
+		"no chart":           {[]string{"install", t.TempDir(), "--type", "Extension/x"}, 2, "Chart.yaml"},
 		"no file":            {[]string{"install", "none", "--type", "Extension/x"}, 2, "neither a folder with a chart"},
 		"no program":         {[]string{"install", chart, "--type", "Extension/x", "--run", "none"}, 2, "no such file"},
 		"two programs":       {[]string{"install", chart, "--type", "Extension/x", "--run", program, "--run", program}, 2, "IMAGE=PROGRAM"},

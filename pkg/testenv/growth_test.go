@@ -9,6 +9,9 @@ import (
 	"testing"
 	"time"
 
+	corev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
 	"github.com/gardenlite/gardenlite/internal/testutil"
 	"github.com/gardenlite/gardenlite/pkg/testenv"
 )
@@ -44,6 +47,7 @@ func testShootsLeaveNothing(t *testing.T, env *testenv.Env) {
 			t.Fatal(err)
 		}
 		if n%3 == 0 {
+			hibernationPossible(t, env, name)
 			patch(t, env, name, `{"spec":{"hibernation":{"enabled":true}}}`)
 			if err := shoot.Wait(ctx); err != nil {
 				t.Fatal(err)
@@ -68,6 +72,24 @@ func testShootsLeaveNothing(t *testing.T, env *testenv.Env) {
 	if open := testutil.OpenFiles(t, " (deleted)"); len(open) > 0 {
 		t.Errorf("deleted files are open: %v", open)
 	}
+}
+
+// hibernationPossible waits until the garden allows the hibernation of a Shoot, which is a moment after its creation: the check
+// of its constraints may have come before its control plane was complete.
+func hibernationPossible(t *testing.T, env *testenv.Env, name string) {
+	t.Helper()
+	testutil.Eventually(t, time.Minute, func(ctx context.Context) error {
+		shoot := &corev1beta1.Shoot{}
+		if err := env.Client().Get(ctx, client.ObjectKey{Namespace: "garden-dev", Name: name}, shoot); err != nil {
+			return err
+		}
+		for _, c := range shoot.Status.Constraints {
+			if c.Type == corev1beta1.ShootHibernationPossible && c.Status != corev1beta1.ConditionTrue {
+				return fmt.Errorf("hibernation is not possible: %s", c.Message)
+			}
+		}
+		return nil
+	})
 }
 
 // resident returns the anonymous resident memory of the process in bytes, without garbage.

@@ -145,10 +145,11 @@ func TestFailedWriteIsNoConflict(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	db, err := sql.Open("sqlite3", filepath.Join(dir, FileName))
+	connector, err := newConnector(filepath.Join(dir, FileName))
 	if err != nil {
 		t.Fatal(err)
 	}
+	db := sql.OpenDB(connector)
 	defer func() { _ = db.Close() }()
 	if _, err := db.Exec("CREATE TRIGGER full BEFORE INSERT ON kine BEGIN SELECT RAISE(FAIL, 'database or disk is full'); END"); err != nil {
 		t.Fatal(err)

@@ -27,10 +27,9 @@ import (
 
 const (
 	// sqliteParams are WAL, so that readers do not wait for the writer; NORMAL, which loses nothing when the process is
-	// killed; and immediate transactions, so that one of two writers waits instead of failing. sqlite's driver with cgo
-	// reads the first line, the one without cgo the second.
-	sqliteParams = "_journal_mode=WAL&_synchronous=NORMAL&_busy_timeout=30000&_txlock=immediate&_stmt_cache_size=20" +
-		"&_pragma=busy_timeout(30000)&_pragma=journal_mode(WAL)&_pragma=synchronous(NORMAL)"
+	// killed; and immediate transactions, so that one of two writers waits instead of failing. The driver without cgo
+	// reads them as well, but for the cache of statements, which it does not have.
+	sqliteParams = "_journal_mode=WAL&_synchronous=NORMAL&_busy_timeout=30000&_txlock=immediate&_stmt_cache_size=20"
 
 	// closeTimeout is how long the requests that still use a file may take to end.
 	closeTimeout = 10 * time.Second
@@ -79,7 +78,7 @@ func sqliteDialect(ctx context.Context, kine *sync.WaitGroup, cfg *drivers.Confi
 	if err != nil {
 		return nil, err
 	}
-	kine.Go(func() { awaitClosed(ctx, dialect.DB) })
+	kine.Go(func() { awaitClosed(ctx, dialect.DB, connector) })
 	dialect.LastInsertID = true
 	dialect.GetSizeSQL = query.New(`SELECT (page_count - freelist_count) * page_size
 		FROM pragma_page_count(), pragma_freelist_count(), pragma_page_size()`, "?", false, "GetSize")
@@ -110,14 +109,23 @@ func sqliteDialect(ctx context.Context, kine *sync.WaitGroup, cfg *drivers.Confi
 }
 
 // awaitClosed waits until the context ends and all connections are closed. The last one merges the write-ahead log into
-// the file.
-func awaitClosed(ctx context.Context, db *sql.DB) {
+// the file, unless two are closed at the same moment: then neither is the last for sqlite, and the log is merged here.
+func awaitClosed(ctx context.Context, db *sql.DB, c *connector) {
 	<-ctx.Done()
 	for deadline := time.Now().Add(closeTimeout); db.Stats().OpenConnections > 0; time.Sleep(closePoll) {
 		if time.Now().After(deadline) {
 			logrus.Errorf("A datastore's file stays open: %d requests have not ended", db.Stats().OpenConnections)
 			return
 		}
+	}
+	file, _, _ := strings.Cut(c.dsn, "?")
+	if _, err := os.Stat(file + "-wal"); err != nil {
+		return
+	}
+	last := sql.OpenDB(c)
+	_, err := last.Exec(`PRAGMA wal_checkpoint(TRUNCATE)`)
+	if err := errors.Join(err, last.Close()); err != nil {
+		logrus.Errorf("A datastore's write-ahead log is merged at the next start: %v", err)
 	}
 }
 

@@ -2,6 +2,7 @@ package datastore
 
 import (
 	"context"
+	"database/sql"
 	"fmt"
 	"io"
 	"os"
@@ -94,6 +95,70 @@ func TestSQLiteIsKines(t *testing.T) {
 	}
 	if inUse := ours.DB.Stats().InUse; inUse > 0 {
 		t.Errorf("%d connections are lost", inUse)
+	}
+}
+
+// TestSQLiteSettings checks that the driver, which cgo decides on, applies sqliteParams to each connection.
+func TestSQLiteSettings(t *testing.T) {
+	connector, err := newConnector(filepath.Join(t.TempDir(), FileName) + "?" + sqliteParams)
+	if err != nil {
+		t.Fatal(err)
+	}
+	db := sql.OpenDB(connector)
+	defer func() { _ = db.Close() }()
+	for pragma, want := range map[string]string{"journal_mode": "wal", "synchronous": "1", "busy_timeout": "30000"} {
+		var got string
+		if err := db.QueryRowContext(t.Context(), "PRAGMA "+pragma).Scan(&got); err != nil || got != want {
+			t.Errorf("%s is %q, want %q (%v)", pragma, got, want, err)
+		}
+	}
+	// A transaction that only has begun keeps other writers out.
+	transaction, err := db.BeginTx(t.Context(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = transaction.Rollback() }()
+	other, err := db.Conn(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = other.Close() }()
+	if _, err := other.ExecContext(t.Context(), "PRAGMA busy_timeout = 0"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := other.ExecContext(t.Context(), "CREATE TABLE other (id INTEGER)"); err == nil {
+		t.Error("another connection writes during a transaction")
+	}
+}
+
+// TestSQLiteLogIsMerged checks that a write-ahead log which the last connections have left is merged into the file.
+func TestSQLiteLogIsMerged(t *testing.T) {
+	used, left := t.TempDir(), t.TempDir()
+	connect := func(dir string) *connector {
+		c, err := newConnector(filepath.Join(dir, FileName) + "?" + sqliteParams)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return c
+	}
+	db := sql.OpenDB(connect(used))
+	defer func() { _ = db.Close() }()
+	if _, err := db.ExecContext(t.Context(), "CREATE TABLE kept (id INTEGER)"); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.CopyFS(left, os.DirFS(used)); err != nil {
+		t.Fatal(err)
+	}
+	ended, end := context.WithCancel(t.Context())
+	end()
+	closed := sql.OpenDB(connect(left))
+	awaitClosed(ended, closed, connect(left))
+	if files, err := filepath.Glob(filepath.Join(left, "*")); err != nil || len(files) != 1 {
+		t.Errorf("%v is left (%v)", files, err)
+	}
+	defer func() { _ = closed.Close() }()
+	if _, err := closed.ExecContext(t.Context(), "INSERT INTO kept VALUES (1)"); err != nil {
+		t.Error(err)
 	}
 }
 

@@ -14,7 +14,7 @@ UNIT_TESTS = $(filter-out $(shell $(GO) list $(SERVER_TESTS) $(RACE_TEST) ./e2e/
 # Those of them that do not link Kubernetes.
 RACE_UNIT_TESTS = $(filter $(UNIT_TESTS),$(shell $(GO) list -test -f '{{.ForTest}} {{join .Deps " "}}' ./... | grep -v ' k8s.io/kubernetes/' | cut -d' ' -f1))
 
-.PHONY: all build up test check soak soak-kill soak-datastores soak-upgrade soak-extension soak-fuzz soak-units soak-servers soak-e2e unit smoke race servers e2e vet staticcheck format conformance conformance-shoot bench bench-up bench-shoot bench-kubeconfig bench-bastion bench-scale bench-workloads bench-stacks bench-authz generate verify-generate clean
+.PHONY: all build up test check soak soak-kill soak-datastores soak-upgrade soak-extension soak-release soak-fuzz soak-units soak-servers soak-e2e unit smoke smoke-nocgo race servers e2e vet staticcheck format conformance conformance-shoot bench bench-up bench-shoot bench-kubeconfig bench-bastion bench-scale bench-workloads bench-stacks bench-authz generate verify-generate release release-check release-pages clean
 
 all: build
 
@@ -41,6 +41,14 @@ unit:
 smoke: build
 	$(E2E) -ldflags '-s -w' -timeout 10m ./e2e/smoke
 
+# As in a release. The first time compiles Kubernetes once more.
+NOCGO := CGO_ENABLED=0 $(GO) build -trimpath -ldflags '$(LDFLAGS)'
+
+smoke-nocgo: ## the datastore and smoke without cgo: sqlite is another then
+	CGO_ENABLED=0 $(TEST) -trimpath -count=1 ./internal/datastore/...
+	$(NOCGO) -o $(BIN)/nocgo/gardenlite ./cmd/gardenlite
+	GARDENLITE_BINARY=$(CURDIR)/$(BIN)/nocgo/gardenlite $(TEST) -count=1 -ldflags '-s -w' -timeout 10m ./e2e/smoke
+
 race: ## units that do not link Kubernetes, and a landscape with a Shoot and a Bastion, with the race detector
 	$(call check_tests,race) -race -timeout 20m $(RACE_UNIT_TESTS) $(RACE_TEST)
 	$(TEST) -run 'TestSecondKeyExchange$$' ./internal/bastionsim/machine/sshd # x/crypto/ssh has a race in it
@@ -60,7 +68,7 @@ e2e: build $(BIN)/kubectl ## the suite against the real binary
 # Before a release: kills by the dozen, long fuzzing, external datastores, an older landscape, a published extension, conformance.
 SOAK := GARDENLITE_SOAK=1 $(E2E) -tags soak -timeout 160m
 
-soak: soak-units soak-fuzz soak-servers soak-kill soak-datastores soak-upgrade soak-extension soak-e2e conformance conformance-shoot ## all of these, for hours
+soak: soak-units soak-fuzz soak-servers soak-kill soak-datastores soak-upgrade soak-extension soak-e2e smoke-nocgo soak-release conformance conformance-shoot ## all of these, for hours
 
 soak-units: ## the units, with the race detector and the long forms
 	GARDENLITE_SOAK=1 $(TEST) -race -count=1 -timeout 80m $(UNIT_TESTS)
@@ -86,6 +94,9 @@ soak-upgrade: build $(BIN)/kubectl ## a landscape of an older binary
 
 soak-extension: build $(BIN)/kubectl ## a published extension of Gardener
 	$(SOAK) -run '^TestSUSECHost' ./e2e
+
+soak-release: $(BIN)/kubectl ## the First steps of the README with an archive of release-check
+	$(SOAK) -run '^TestRelease' ./e2e/smoke
 
 soak-e2e: build $(BIN)/kubectl ## the long forms of the suite
 	$(SOAK) -p 1 -shuffle on -skip '^Test(Killed|Datastores|Upgrade|SUSECHost)' $(E2E_TESTS)
@@ -165,5 +176,20 @@ vet:
 staticcheck:
 	$(GO) tool -modfile=hack/tools/go.mod staticcheck -tags soak -checks inherit,-SA1019 ./...
 
+GORELEASER := $(GO) tool -modfile=hack/release/go.mod goreleaser
+
+release-check: ## a release of this commit in dist, not published and without the image, which needs Docker; an hour on two cores
+	$(GO) tool -modfile=hack/tools/go.mod actionlint
+	$(GORELEASER) release --snapshot --clean --parallelism 1 --skip docker,publish
+
+release: ## publishes the release of a tag; .github/workflows/release.yml runs it
+	$(GORELEASER) release --clean
+
+release-pages: ## completions and manual pages, for archives and packages
+	rm -rf $(BIN)/release && mkdir -p $(BIN)/release/completions
+	$(NOCGO) -o $(BIN)/release/gardenlite ./cmd/gardenlite
+	cd $(BIN)/release && ./gardenlite completion zsh >completions/_gardenlite && ./gardenlite man man
+	for shell in bash fish; do $(BIN)/release/gardenlite completion $$shell >$(BIN)/release/completions/gardenlite.$$shell || exit 1; done
+
 clean:
-	rm -rf $(BIN)
+	rm -rf $(BIN) dist

@@ -32,7 +32,7 @@ func TestReleaseFirstSteps(t *testing.T) {
 		_ = exec.Command("env", append(run, "gardenlite", "down")...).Run()
 	})
 	done := suite.Command(t, "", "env", append(run, "bash", "-eux", "-o", "pipefail", "-c", firstSteps(t))...).OK(t)
-	done.Shows(t, "Ready after", "my-shoot", "stopped")
+	done.Shows(t, "Shoot dev/my-shoot is ready", "shoot--dev--my-shoot-worker", "Shoot dev/my-shoot is gone", "has stopped")
 	left, err := os.ReadDir(dir)
 	suite.Must(t, err)
 	if len(left) != 2 || left[0].Name() != "gardenlite" || left[1].Name() != "my-shoot.kubeconfig" {

@@ -13,8 +13,8 @@ import (
 	"github.com/gardenlite/gardenlite/e2e/internal/suite"
 )
 
-// TestReleaseFirstSteps runs the README's First steps with the binary of a release, which finds nothing else in its folder, and
-// nothing in the user's home directory.
+// TestReleaseFirstSteps runs the README's First steps with the binary of a release, which finds nothing else in its
+// folder, and nothing in the user's home directory.
 func TestReleaseFirstSteps(t *testing.T) {
 	pattern := filepath.Join(suite.Root, "dist", "gardenlite_*_linux_"+runtime.GOARCH+".tar.gz")
 	archives, err := filepath.Glob(pattern)
@@ -32,7 +32,7 @@ func TestReleaseFirstSteps(t *testing.T) {
 		_ = exec.Command("env", append(run, "gardenlite", "down")...).Run()
 	})
 	done := suite.Command(t, "", "env", append(run, "bash", "-eux", "-o", "pipefail", "-c", firstSteps(t))...).OK(t)
-	done.Shows(t, "Shoot dev/my-shoot is ready", "shoot--dev--my-shoot-worker", "Shoot dev/my-shoot is gone", "has stopped")
+	done.Shows(t, "my-shoot is ready", "shoot--dev--my-shoot-worker", "my-shoot is gone", "has stopped")
 	left, err := os.ReadDir(dir)
 	suite.Must(t, err)
 	if len(left) != 2 || left[0].Name() != "gardenlite" || left[1].Name() != "my-shoot.kubeconfig" {
@@ -40,7 +40,8 @@ func TestReleaseFirstSteps(t *testing.T) {
 	}
 }
 
-// firstSteps returns the commands of the README's First steps. The port is a free one: a landscape may be running already.
+// firstSteps returns the commands of the README's First steps. The port is a free one: a landscape may be running
+// already.
 func firstSteps(t *testing.T) string {
 	t.Helper()
 	readme, err := os.ReadFile(filepath.Join(suite.Root, "README.md"))

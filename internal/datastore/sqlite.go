@@ -108,8 +108,8 @@ func sqliteDialect(ctx context.Context, kine *sync.WaitGroup, cfg *drivers.Confi
 	return dialect, nil
 }
 
-// awaitClosed waits until the context ends and all connections are closed. The last one merges the write-ahead log into
-// the file, unless two are closed at the same moment: then neither is the last for sqlite, and the log is merged here.
+// awaitClosed waits until the context ends and all connections are closed. The last one merges the write-ahead log
+// into the file, unless two are closed at the same moment: then neither is the last for sqlite, and it is merged here.
 func awaitClosed(ctx context.Context, db *sql.DB, c *connector) {
 	<-ctx.Done()
 	for deadline := time.Now().Add(closeTimeout); db.Stats().OpenConnections > 0; time.Sleep(closePoll) {

@@ -35,7 +35,7 @@ func (i *injectFlags) add(g *globals, cmd *cobra.Command) {
 
 // set sets an annotation of a Shoot to a value, and prints what it does, or removes it with --off.
 func (i *injectFlags) set(ctx context.Context, g *globals, name, annotation, value, effect string) error {
-	kinds, of := []string{i.kind}, i.kind
+	kinds, of := []string{""}, "Infrastructure or Worker"
 	at := slices.IndexFunc(injection.Kinds, func(kind string) bool { return strings.EqualFold(kind, i.kind) })
 	switch {
 	case at >= 0:
@@ -43,9 +43,7 @@ func (i *injectFlags) set(ctx context.Context, g *globals, name, annotation, val
 	case i.kind != "":
 		return usage.Errorf("--kind %q: one of %s", i.kind, strings.Join(injection.Kinds, ", "))
 	case i.off:
-		kinds, of = append([]string{""}, injection.Kinds...), "extension resources"
-	default:
-		of = "Infrastructure or Worker"
+		kinds, of = append(kinds, injection.Kinds...), "extension resources"
 	}
 	annotations := map[string]*string{}
 	for _, kind := range kinds {

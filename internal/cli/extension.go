@@ -3,7 +3,6 @@ package cli
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -41,6 +40,16 @@ func (g *globals) extensionClient(ctx context.Context) (*extensionclient.Client,
 		return nil, err
 	}
 	return extensionclient.New(config, g.seedConfig)
+}
+
+// extension returns a client for the extensions of the landscape, and one of them.
+func (g *globals) extension(ctx context.Context, name string) (*extensionclient.Client, *extensionclient.Extension, error) {
+	client, err := g.extensionClient(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	e, err := client.Find(ctx, name)
+	return client, e, err
 }
 
 // seedConfig returns the administrator's client configuration for a seed.
@@ -104,7 +113,8 @@ reconciles its resources.`,
 		RunE: func(cmd *cobra.Command, args []string) error { return flags.install(cmd.Context(), g, args[0]) },
 	}
 	cmd.Flags().StringVar(&flags.name, "as", "", "name of the extension (default: that of its chart)")
-	cmd.Flags().StringArrayVar(&flags.types, "type", nil, "KIND/TYPE of the extension resources that it reconciles; can be given several times")
+	cmd.Flags().StringArrayVar(&flags.types, "type", nil,
+		"KIND/TYPE of the extension resources that it reconciles; can be given several times")
 	_ = cmd.MarkFlagRequired("type")
 	_ = cmd.RegisterFlagCompletionFunc("type", func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
 		kinds := extensionclient.Kinds()
@@ -132,7 +142,7 @@ func (f *extensionFlags) install(ctx context.Context, g *globals, chart string) 
 		}
 		spec.Types = append(spec.Types, t)
 	}
-	images, programs, err := f.programs()
+	images, err := f.images()
 	if err != nil {
 		return err
 	}
@@ -145,12 +155,8 @@ func (f *extensionFlags) install(ctx context.Context, g *globals, chart string) 
 	if err != nil {
 		return err
 	}
-	running, _, err := g.connect()
-	if err != nil {
-		return err
-	}
-	for _, image := range images {
-		if err := running.MapImage(ctx, image); err != nil {
+	if f.noWait {
+		if _, err := mapPrograms(ctx, g, f.run, images); err != nil {
 			return err
 		}
 	}
@@ -161,30 +167,17 @@ func (f *extensionFlags) install(ctx context.Context, g *globals, chart string) 
 		return f.print(g, &extensionclient.Extension{Name: spec.Name}, "is being installed")
 	}
 	var e *extensionclient.Extension
-	err = f.waitFor(ctx, g, "Installing the extension "+spec.Name, func(ctx context.Context, report func(string)) error {
-		if e, err = client.Wait(ctx, spec.Name, report); err != nil || len(programs) == 0 && len(images) == 0 {
+	err = waitFor(ctx, g, f.timeout, "Installing the extension "+spec.Name, func(ctx context.Context, report func(string)) error {
+		if e, err = client.Wait(ctx, spec.Name, report); err != nil || len(f.run) == 0 {
 			return err
 		}
 		found, err := client.Images(ctx, e)
 		if err != nil {
 			return err
 		}
-		var run []string
-		for _, program := range programs {
-			if len(found) != 1 {
-				return usage.Errorf("--run %s: the chart has the images %s: say which with IMAGE=PROGRAM", program, strings.Join(found, ", "))
-			}
-			image := process.Image{Reference: found[0], Program: program}
-			if err := errors.Join(image.Complete(), running.MapImage(ctx, image)); err != nil {
-				return err
-			}
-			run = append(run, found[0])
-		}
-		for _, image := range images {
-			if !slices.Contains(found, image.Reference) {
-				return usage.Errorf("--run: the chart has no image %s, but %s", image.Reference, strings.Join(found, ", "))
-			}
-			run = append(run, image.Reference)
+		run, err := mapPrograms(ctx, g, f.run, found)
+		if err != nil {
+			return err
 		}
 		if err := client.Restart(ctx, e, run); err != nil {
 			return err
@@ -197,30 +190,28 @@ func (f *extensionFlags) install(ctx context.Context, g *globals, chart string) 
 	return f.print(g, e, "is ready")
 }
 
-// programs returns the values of --run: those with an image, and those without.
-func (f *extensionFlags) programs() (images []process.Image, programs []string, err error) {
+// images checks the values of --run before anything is installed, and returns the images that they name.
+func (f *extensionFlags) images() (images []string, err error) {
 	for _, text := range f.run {
-		if strings.Contains(text, "=") {
-			image, err := process.ParseImage(text)
-			if err != nil {
-				return nil, nil, usage.Errorf("--run: %w", err)
-			}
-			images = append(images, image)
-			continue
+		isNamed := strings.Contains(text, "=")
+		if !isNamed {
+			text = "any=" + text
 		}
-		image := process.Image{Reference: "any", Program: text}
-		if err := image.Complete(); err != nil {
-			return nil, nil, usage.Errorf("--run: %w", err)
+		image, err := process.ParseImage(text)
+		if err != nil {
+			return nil, usage.Errorf("--run: %w", err)
 		}
-		programs = append(programs, image.Program)
+		if isNamed {
+			images = append(images, image.Reference)
+		}
 	}
-	if len(programs) > 1 || len(programs) == 1 && len(images) > 0 {
-		return nil, nil, usage.Errorf("--run: say which image each program is for, with IMAGE=PROGRAM")
+	if len(images) < len(f.run) && len(f.run) > 1 {
+		return nil, usage.Errorf("--run: say which image each program is for, with IMAGE=PROGRAM")
 	}
-	if f.noWait && len(programs) > 0 {
-		return nil, nil, usage.Errorf("--no-wait needs --run IMAGE=PROGRAM: the images of the chart are known when it is installed")
+	if f.noWait && len(images) < len(f.run) {
+		return nil, usage.Errorf("--no-wait needs --run IMAGE=PROGRAM: the images of the chart are known when it is installed")
 	}
-	return images, programs, nil
+	return images, nil
 }
 
 func (f *extensionFlags) print(g *globals, e *extensionclient.Extension, state string) error {
@@ -238,11 +229,6 @@ func (f *extensionFlags) print(g *globals, e *extensionclient.Extension, state s
 		}
 		printf(g.out, "The extension %s %s.\n", e.Name, state)
 	})
-}
-
-// waitFor calls wait with the timeout, and shows what it reports.
-func (f *extensionFlags) waitFor(ctx context.Context, g *globals, title string, wait func(context.Context, func(string)) error) error {
-	return (&stackFlags{timeout: f.timeout}).waitFor(ctx, g, title, wait)
 }
 
 func newExtensionList(g *globals) *cobra.Command {
@@ -287,11 +273,7 @@ func newExtensionDescribe(g *globals) *cobra.Command {
 		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: completeExtension(g),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			client, err := g.extensionClient(cmd.Context())
-			if err != nil {
-				return err
-			}
-			e, err := client.Find(cmd.Context(), args[0])
+			client, e, err := g.extension(cmd.Context(), args[0])
 			if err != nil {
 				return err
 			}
@@ -341,11 +323,7 @@ func newExtensionLogs(g *globals) *cobra.Command {
 		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: completeExtension(g),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			client, err := g.extensionClient(cmd.Context())
-			if err != nil {
-				return err
-			}
-			e, err := client.Find(cmd.Context(), args[0])
+			client, e, err := g.extension(cmd.Context(), args[0])
 			if err != nil {
 				return err
 			}
@@ -372,14 +350,11 @@ Its images stay mapped: see "gardenlite image forget".`,
 		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: completeExtension(g),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			client, err := g.extensionClient(cmd.Context())
+			client, _, err := g.extension(cmd.Context(), args[0])
 			if err != nil {
 				return err
 			}
-			if _, err := client.Find(cmd.Context(), args[0]); err != nil {
-				return err
-			}
-			if err := flags.waitFor(cmd.Context(), g, "Uninstalling the extension "+args[0],
+			if err := waitFor(cmd.Context(), g, flags.timeout, "Uninstalling the extension "+args[0],
 				func(ctx context.Context, report func(string)) error {
 					return client.Uninstall(ctx, args[0], report)
 				}); err != nil {

@@ -2,11 +2,13 @@ package cli
 
 import (
 	"context"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/gardenlite/gardenlite/internal/node/process"
+	"github.com/gardenlite/gardenlite/internal/usage"
 )
 
 func newImage(g *globals) *cobra.Command {
@@ -104,4 +106,35 @@ func (g *globals) images(ctx context.Context) ([]process.Image, error) {
 		return nil, err
 	}
 	return client.Images(ctx)
+}
+
+// mapPrograms maps images of a controller to the programs of --run, PROGRAM or IMAGE=PROGRAM, and returns those images.
+func mapPrograms(ctx context.Context, g *globals, run, images []string) (mapped []string, err error) {
+	if len(run) == 0 {
+		return nil, nil
+	}
+	running, _, err := g.connect()
+	if err != nil {
+		return nil, err
+	}
+	for _, text := range run {
+		if !strings.Contains(text, "=") {
+			if len(images) != 1 {
+				return nil, usage.Errorf("--run %s: the controller has %d images: say which with IMAGE=PROGRAM", text, len(images))
+			}
+			text = images[0] + "=" + text
+		}
+		image, err := process.ParseImage(text)
+		if err != nil {
+			return nil, usage.Errorf("--run: %w", err)
+		}
+		if !slices.Contains(images, image.Reference) {
+			return nil, usage.Errorf("--run: the controller has no image %s, but %s", image.Reference, strings.Join(images, ", "))
+		}
+		if err := running.MapImage(ctx, image); err != nil {
+			return nil, err
+		}
+		mapped = append(mapped, image.Reference)
+	}
+	return mapped, nil
 }

@@ -1,7 +1,9 @@
 package cli
 
 import (
+	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -166,4 +168,18 @@ func (p *progress) close() {
 	if p.pipe != nil {
 		_ = p.pipe.Close()
 	}
+}
+
+// waitFor calls wait with a timeout, and shows what it reports.
+func waitFor(ctx context.Context, g *globals, timeout time.Duration, title string, wait func(context.Context, func(string)) error) error {
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	progress := newProgress(g, 0)
+	progress.begin(title)
+	defer progress.close()
+	err := wait(ctx, func(text string) { progress.say(firstLine(text)) })
+	if err != nil && errors.Is(ctx.Err(), context.DeadlineExceeded) {
+		return fmt.Errorf("not within %s (--timeout): %w", timeout, err)
+	}
+	return err
 }

@@ -3,7 +3,6 @@ package cli
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -14,7 +13,6 @@ import (
 
 	"github.com/gardenlite/gardenlite/internal/garden/stacks/stackclient"
 	"github.com/gardenlite/gardenlite/internal/garden/stacks/v1alpha1"
-	"github.com/gardenlite/gardenlite/internal/node/process"
 	"github.com/gardenlite/gardenlite/internal/statedir"
 	"github.com/gardenlite/gardenlite/internal/usage"
 )
@@ -137,7 +135,7 @@ func (f *stackFlags) install(ctx context.Context, g *globals, name string) error
 	if f.name = cmp.Or(f.name, p.DefaultName()); f.name == "" {
 		return usage.Errorf("the title %q makes no name for the stack: give one with --as", p.App.Title)
 	}
-	if err := f.mapImages(ctx, g, p); err != nil {
+	if _, err := mapPrograms(ctx, g, f.run, p.Images()); err != nil {
 		return err
 	}
 	install, change, err := stacks.Install(ctx, p, f.key(f.name))
@@ -146,7 +144,8 @@ func (f *stackFlags) install(ctx context.Context, g *globals, name string) error
 	}
 	message := fmt.Sprintf("The stack %s/%s is %s.", f.namespace, f.name, change)
 	if f.wait {
-		if err := f.waitFor(ctx, g, "Installing the stack "+f.namespace+"/"+f.name, func(ctx context.Context, report func(string)) error {
+		title := "Installing the stack " + f.namespace + "/" + f.name
+		if err := waitFor(ctx, g, f.timeout, title, func(ctx context.Context, report func(string)) error {
 			return stacks.Wait(ctx, install, report)
 		}); err != nil {
 			return err
@@ -175,51 +174,6 @@ func withKind(install v1alpha1.Install) v1alpha1.Install {
 	return install
 }
 
-// mapImages maps the images of the controller to programs.
-func (f *stackFlags) mapImages(ctx context.Context, g *globals, p stackclient.Package) error {
-	if len(f.run) == 0 {
-		return nil
-	}
-	running, _, err := g.connect()
-	if err != nil {
-		return err
-	}
-	for _, text := range f.run {
-		if !strings.Contains(text, "=") {
-			images := p.Images()
-			if len(images) != 1 {
-				return usage.Errorf("--run %s: the controller has %d images: say which with IMAGE=PROGRAM", text, len(images))
-			}
-			text = images[0] + "=" + text
-		}
-		image, err := process.ParseImage(text)
-		if err != nil {
-			return usage.Errorf("--run: %w", err)
-		}
-		if !slices.Contains(p.Images(), image.Reference) {
-			return usage.Errorf("--run: the controller has no image %s, but %s", image.Reference, strings.Join(p.Images(), ", "))
-		}
-		if err := running.MapImage(ctx, image); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// waitFor calls wait with the timeout of the flags, and shows what it reports.
-func (f *stackFlags) waitFor(ctx context.Context, g *globals, title string, wait func(context.Context, func(string)) error) error {
-	ctx, cancel := context.WithTimeout(ctx, f.timeout)
-	defer cancel()
-	progress := newProgress(g, 0)
-	progress.begin(title)
-	defer progress.close()
-	err := wait(ctx, func(text string) { progress.say(firstLine(text)) })
-	if err != nil && errors.Is(ctx.Err(), context.DeadlineExceeded) {
-		return fmt.Errorf("not within %s (--timeout): %w", f.timeout, err)
-	}
-	return err
-}
-
 func newStackUninstall(g *globals) *cobra.Command {
 	flags := stackFlags{}
 	cmd := &cobra.Command{
@@ -246,7 +200,7 @@ instances of CRDs that no other stack owns are deleted with it.`,
 				printLine(g.out, title+".")
 				return nil
 			}
-			if err := flags.waitFor(ctx, g, title, func(ctx context.Context, report func(string)) error {
+			if err := waitFor(ctx, g, flags.timeout, title, func(ctx context.Context, report func(string)) error {
 				return stacks.WaitUninstalled(ctx, install, report)
 			}); err != nil {
 				return err

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"path"
 	"path/filepath"
 	"strings"
 
@@ -85,6 +86,6 @@ func referenceOf(text string) (*gardencorev1.HelmControllerDeployment, string, e
 	if err != nil || !strings.Contains(ref, "/") || reference.IsNameOnly(named) {
 		return nil, "", fmt.Errorf("%s is neither a folder with a chart, nor an archive of one, nor a reference with a tag or digest", text)
 	}
-	name := named.Name()
-	return &gardencorev1.HelmControllerDeployment{OCIRepository: &gardencorev1.OCIRepository{Ref: &ref}}, name[strings.LastIndex(name, "/")+1:], nil
+	helm := &gardencorev1.HelmControllerDeployment{OCIRepository: &gardencorev1.OCIRepository{Ref: &ref}}
+	return helm, path.Base(named.Name()), nil
 }

@@ -89,7 +89,7 @@ func (c *Client) Install(ctx context.Context, s Spec) error {
 		}
 		values := s.Helm.DeepCopy()
 		if deployment.Helm != nil {
-			values.Values = deployment.Helm.Values // of whoever has edited it
+			values.Values = deployment.Helm.Values // they may have been edited
 		}
 		deployment.Helm, deployment.InjectGardenKubeconfig = values, ptr.To(s.InjectGardenKubeconfig)
 		return nil

@@ -15,6 +15,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
+
+	"github.com/gardenlite/gardenlite/internal/node/process"
 )
 
 // Container is a container of an extension in a seed.
@@ -30,9 +32,6 @@ type Container struct {
 	// State is what it waits for, or why it ended; "Running" otherwise.
 	State string `json:"state"`
 }
-
-// processPrefix begins the image ID of a container that runs as a process, followed by its program.
-const processPrefix = "process://"
 
 // Images returns the images of the Deployments of an extension, in all seeds.
 func (c *Client) Images(ctx context.Context, e *Extension) ([]string, error) {
@@ -78,7 +77,7 @@ func (c *Client) Containers(ctx context.Context, e *Extension) ([]Container, err
 			for _, status := range pod.Status.ContainerStatuses {
 				if status.Name == container.Name {
 					found.Ready, found.State = status.Ready, stateOf(status)
-					program, isProcess := strings.CutPrefix(status.ImageID, processPrefix)
+					program, isProcess := strings.CutPrefix(status.ImageID, process.IDPrefix)
 					if isProcess {
 						found.Program = program
 					}
@@ -126,7 +125,7 @@ func (c *Client) Restart(ctx context.Context, e *Extension, images []string) err
 	var failed error
 	err := c.eachPod(ctx, e, func(seed kubernetes.Interface, name string, pod *corev1.Pod) {
 		for _, status := range pod.Status.ContainerStatuses {
-			if !strings.HasPrefix(status.ImageID, processPrefix) || !slices.Contains(images, status.Image) {
+			if !strings.HasPrefix(status.ImageID, process.IDPrefix) || !slices.Contains(images, status.Image) {
 				continue
 			}
 			options := metav1.NewPreconditionDeleteOptions(string(pod.UID))

@@ -259,6 +259,9 @@ func (c *container) start(ctx context.Context, attempt int32) (*child, *logFile,
 	return ch, logs, nil
 }
 
+// IDPrefix begins the image ID of a container that is a process, followed by its program, and its container ID.
+const IDPrefix = "process://"
+
 // begin sets the status of a container that has started; ch is nil if it is simulated.
 func (c *container) begin(ch *child) {
 	c.change(func() {
@@ -270,7 +273,7 @@ func (c *container) begin(ch *child) {
 		c.starts++
 		c.status.ImageID, c.status.ContainerID = "simulated://"+c.spec.Image, "simulated://"+string(c.pod.pod.UID)
 		if ch != nil {
-			c.status.ImageID, c.status.ContainerID = "process://"+c.image.Program, "process://"+strconv.Itoa(ch.pid)
+			c.status.ImageID, c.status.ContainerID = IDPrefix+c.image.Program, IDPrefix+strconv.Itoa(ch.pid)
 		}
 		c.started = ch == nil || c.spec.StartupProbe == nil && c.postStartHook() == nil
 		c.ready = ch == nil || c.spec.ReadinessProbe == nil

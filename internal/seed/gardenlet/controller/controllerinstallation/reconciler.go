@@ -3,6 +3,7 @@ package controllerinstallation
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -227,6 +228,29 @@ func (r *Reconciler) failed(ctx context.Context, installation *corev1beta1.Contr
 		logf.FromContext(ctx).Error(err, "Writing a condition", "condition", now.Type)
 	}
 	return cause
+}
+
+// ResponsibleFor returns the ControllerInstallations of a seed whose extension is responsible for a kind and type of extension
+// resources. It leaves out those whose ControllerRegistration cannot be read, which their own reconciliation reports.
+func ResponsibleFor(ctx context.Context, garden client.Reader, seed, kind, extensionType string) (
+	found []corev1beta1.ControllerInstallation, err error) {
+	all := &corev1beta1.ControllerInstallationList{}
+	if err := garden.List(ctx, all); err != nil {
+		return nil, fmt.Errorf("listing the ControllerInstallations: %w", err)
+	}
+	for _, installation := range all.Items {
+		registration := &corev1beta1.ControllerRegistration{}
+		if !Own(&installation, seed) ||
+			garden.Get(ctx, client.ObjectKey{Name: installation.Spec.RegistrationRef.Name}, registration) != nil {
+			continue
+		}
+		if slices.ContainsFunc(registration.Spec.Resources, func(resource corev1beta1.ControllerResource) bool {
+			return resource.Kind == kind && resource.Type == extensionType
+		}) {
+			found = append(found, installation)
+		}
+	}
+	return found, nil
 }
 
 // PatchConditions writes the given conditions if they have changed, and keeps all others.

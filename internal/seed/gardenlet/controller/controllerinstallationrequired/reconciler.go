@@ -64,23 +64,14 @@ func (r *Reconciler) responsibleFor(kind string) handler.MapFunc {
 		if !ok {
 			return nil
 		}
-		all := &corev1beta1.ControllerInstallationList{}
-		if err := r.GardenClient.List(ctx, all); err != nil {
-			logf.FromContext(ctx).Error(err, "Listing ControllerInstallations", "extensionKind", kind)
+		extensionType := extension.GetExtensionSpec().GetExtensionType()
+		installations, err := controllerinstallation.ResponsibleFor(ctx, r.GardenClient, r.SeedName, kind, extensionType)
+		if err != nil {
+			logf.FromContext(ctx).Error(err, "Finding the extensions of a resource", "extensionKind", kind)
 			return nil
 		}
-		for i := range all.Items {
-			installation := &all.Items[i]
-			registration := &corev1beta1.ControllerRegistration{}
-			if !controllerinstallation.Own(installation, r.SeedName) ||
-				r.GardenClient.Get(ctx, client.ObjectKey{Name: installation.Spec.RegistrationRef.Name}, registration) != nil {
-				continue // the reconciliation of the installation reports the error
-			}
-			if slices.ContainsFunc(registration.Spec.Resources, func(resource corev1beta1.ControllerResource) bool {
-				return resource.Kind == kind && resource.Type == extension.GetExtensionSpec().GetExtensionType()
-			}) {
-				requests = append(requests, reconcile.Request{NamespacedName: types.NamespacedName{Name: installation.Name}})
-			}
+		for _, installation := range installations {
+			requests = append(requests, reconcile.Request{NamespacedName: types.NamespacedName{Name: installation.Name}})
 		}
 		return requests
 	}

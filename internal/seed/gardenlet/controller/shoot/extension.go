@@ -162,8 +162,7 @@ func answered(kind string, obj extensionsv1alpha1.Object, t corev1beta1.LastOper
 	case constants.GardenerOperationRestore:
 		t = corev1beta1.LastOperationTypeRestore
 	}
-	// A status has no fractions of seconds.
-	current := last != nil && (t == "" || last.Type == t) && !last.LastUpdateTime.Time.Before(operation.AskedAt(obj).Truncate(time.Second))
+	current := isAnswered(obj) && (t == "" || last.Type == t)
 	switch {
 	case !current:
 		return flow.Pending("%s %s waits for its extension", kind, key)
@@ -173,6 +172,12 @@ func answered(kind string, obj extensionsv1alpha1.Object, t corev1beta1.LastOper
 		return flow.Pending("%s %s: %s", kind, key, last.Description)
 	}
 	return nil
+}
+
+// isAnswered reports whether an extension has written its status since the last request. A status has no fractions of seconds.
+func isAnswered(obj extensionsv1alpha1.Object) bool {
+	last := obj.GetExtensionStatus().GetLastOperation()
+	return last != nil && !last.LastUpdateTime.Time.Before(operation.AskedAt(obj).Truncate(time.Second))
 }
 
 // failureOf returns the failure of an extension resource, with its codes.

@@ -3,7 +3,6 @@ package shoot
 import (
 	"context"
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
@@ -23,7 +22,8 @@ const answerTime = 5 * time.Second
 
 // explain adds to the error of an extension resource that waits for its controller what runs that.
 func (b *botanist) explain(ctx context.Context, kind string, obj extensionsv1alpha1.Object, err error) error {
-	if !flow.IsPending(err) || b.Clock.Since(operation.AskedAt(obj)) < answerTime || !isUnanswered(obj) {
+	if !flow.IsPending(err) || b.Clock.Since(operation.AskedAt(obj)) < answerTime ||
+		operation.RequestedOperation(obj) == "" && isAnswered(obj) {
 		return err
 	}
 	extensionType := obj.GetExtensionSpec().GetExtensionType()
@@ -31,32 +31,15 @@ func (b *botanist) explain(ctx context.Context, kind string, obj extensionsv1alp
 		b.controllerOf(ctx, kind, extensionType), b.lastAnswer(ctx, kind, extensionType))
 }
 
-// isUnanswered reports whether the controller of an extension resource has not begun with what was last requested.
-func isUnanswered(obj extensionsv1alpha1.Object) bool {
-	last := obj.GetExtensionStatus().GetLastOperation()
-	return operation.RequestedOperation(obj) != "" || last == nil ||
-		last.LastUpdateTime.Time.Before(operation.AskedAt(obj).Truncate(time.Second))
-}
-
 // controllerOf says what runs the controller of the extension resources of a kind and type.
 func (b *botanist) controllerOf(ctx context.Context, kind, extensionType string) string {
-	installations := &corev1beta1.ControllerInstallationList{}
-	if err := b.GardenClient.List(ctx, installations); err != nil {
-		return fmt.Sprintf("the ControllerInstallations cannot be read: %v", err)
+	installations, err := controllerinstallation.ResponsibleFor(ctx, b.GardenClient, b.SeedName, kind, extensionType)
+	if err != nil {
+		return err.Error()
 	}
 	var found []string
-	for i := range installations.Items {
-		installation := &installations.Items[i]
-		registration := &corev1beta1.ControllerRegistration{}
-		if !controllerinstallation.Own(installation, b.SeedName) ||
-			b.GardenClient.Get(ctx, client.ObjectKey{Name: installation.Spec.RegistrationRef.Name}, registration) != nil {
-			continue
-		}
-		if slices.ContainsFunc(registration.Spec.Resources, func(resource corev1beta1.ControllerResource) bool {
-			return resource.Kind == kind && resource.Type == extensionType
-		}) {
-			found = append(found, b.workloadsOf(ctx, installation))
-		}
+	for i := range installations {
+		found = append(found, b.workloadsOf(ctx, &installations[i]))
 	}
 	if len(found) == 0 {
 		return fmt.Sprintf("no ControllerInstallation of seed %s is for it", b.SeedName)

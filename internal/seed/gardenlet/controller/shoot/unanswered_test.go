@@ -56,11 +56,11 @@ func TestUnanswered(t *testing.T) {
 		err          error
 		want         string
 	}{
-		"soon":         {of: infrastructure(), after: time.Second, err: waits, want: "it waits"},
-		"begun":        {of: infrastructure(begun), after: time.Minute, err: waits, want: "it waits"},
-		"failed":       {of: infrastructure(), after: time.Minute, err: errors.New("it failed"), want: "it failed"},
-		"nobody":       {of: infrastructure(), after: time.Minute, err: waits, want: "no ControllerInstallation of seed a is for it; it has never answered"},
-		"of last year": {of: infrastructure(answered), after: time.Minute, err: waits, want: "it last answered at 2029-12-31T00:00:00Z"},
+		"soon":          {of: infrastructure(), after: time.Second, err: waits, want: "it waits"},
+		"begun":         {of: infrastructure(begun), after: time.Minute, err: waits, want: "it waits"},
+		"failed":        {of: infrastructure(), after: time.Minute, err: errors.New("it failed"), want: "it failed"},
+		"no controller": {of: infrastructure(), after: time.Minute, err: waits, want: "no ControllerInstallation of seed a is for it; it has never answered"},
+		"of last year":  {of: infrastructure(answered), after: time.Minute, err: waits, want: "it last answered at 2029-12-31T00:00:00Z"},
 		"by hand": {garden: []client.Object{registration, installation()}, of: infrastructure(), after: time.Minute, err: waits,
 			want: "Infrastructure " + id + "/x of type t waits for its controller: ControllerInstallation inst has no Deployment"},
 		"of another seed": {garden: []client.Object{registration, installation(func(i *corev1beta1.ControllerInstallation) { i.Spec.SeedRef.Name = "b" })},

@@ -70,7 +70,8 @@ func addresses(obj *unstructured.Unstructured) any {
 	return obj.Object["status"].(map[string]any)["advertisedAddresses"]
 }
 
-// TestShootHibernates hibernates a Shoot and wakes it: its cluster is as it was, at the same addresses.
+// TestShootHibernates hibernates a Shoot and wakes it: its cluster is as it was, at the same addresses. The Shoot is deleted while
+// it has something of an extension.
 func TestShootHibernates(t *testing.T) {
 	t.Parallel()
 	l := sharedLandscape(t)
@@ -80,6 +81,7 @@ func TestShootHibernates(t *testing.T) {
 	client := clientOf(t, config)
 	s.nodes(t, client, 2)
 	keep(t, client)
+	s.deployForShoot(t, client)
 
 	s.hibernate(t)
 	obj := s.waitForSucceeded(t)
@@ -99,6 +101,8 @@ func TestShootHibernates(t *testing.T) {
 	}
 	isKept(t, client)
 	s.nodes(t, client, 2)
+	s.managedHealthy(t)
+	s.reachedWithToken(t)
 	s.healthy(t)
 
 	// Created hibernated: there is no API server until it is woken up.

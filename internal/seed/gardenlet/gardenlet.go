@@ -11,6 +11,7 @@ import (
 
 	gardenletconfigv1alpha1 "github.com/gardener/gardener/pkg/apis/config/gardenlet/v1alpha1"
 	corev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
+	resourcesv1alpha1 "github.com/gardener/gardener/pkg/apis/resources/v1alpha1"
 	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -40,11 +41,12 @@ import (
 	"github.com/gardenlite/gardenlite/internal/seed/gardenlet/controller/shoot"
 	"github.com/gardenlite/gardenlite/internal/seed/gardenlet/controller/shootcare"
 	"github.com/gardenlite/gardenlite/internal/seed/gardenlet/controller/shootstate"
-	"github.com/gardenlite/gardenlite/internal/seed/gardenlet/controller/tokenrequestor"
 	"github.com/gardenlite/gardenlite/internal/seed/gardenlet/controllerutils"
 	"github.com/gardenlite/gardenlite/internal/seed/gardenlet/deployment"
 	"github.com/gardenlite/gardenlite/internal/seed/gardenlet/probe"
 	"github.com/gardenlite/gardenlite/internal/seed/gardenlet/registration"
+	"github.com/gardenlite/gardenlite/internal/seed/shootaccess"
+	"github.com/gardenlite/gardenlite/internal/seed/tokenrequestor"
 )
 
 // SeedUser is the user name of a gardenlet in its seed.
@@ -319,7 +321,7 @@ var controllers = []struct {
 			thresholds[corev1beta1.ConditionType(t.Type)] = t.Duration.Duration
 		}
 		return &shootcare.Reconciler{
-			Base: p.Base, Shoots: &shootcare.Cache{Seed: p.SeedReader, Clock: p.Clock},
+			Base: p.Base, Shoots: &shootaccess.Cache{Seed: p.SeedReader, Clock: p.Clock},
 			ConcurrentSyncs: *config.ConcurrentSyncs, SyncPeriod: config.SyncPeriod.Duration,
 			Thresholds: thresholds, ProgressingThreshold: config.ManagedResourceProgressingThreshold,
 		}
@@ -333,7 +335,12 @@ var controllers = []struct {
 			SyncPeriod: config.SyncPeriod.Duration}
 	}},
 	{tokenrequestor.ControllerName, func(p parts) addable {
-		return &tokenrequestor.Reconciler{Base: p.Base, GardenConfig: p.identity.Garden()}
+		target := &tokenrequestor.Target{Client: p.GardenClient, Reader: p.GardenReader, Config: p.identity.Garden()}
+		return &tokenrequestor.Reconciler{
+			SeedClient: p.SeedClient, SeedReader: p.SeedReader, Clock: p.Clock, Class: resourcesv1alpha1.ResourceManagerClassGarden,
+			Namespace: registration.NamespaceOf(p.SeedName),
+			Target:    func(context.Context, *corev1.Secret) (*tokenrequestor.Target, error) { return target, nil },
+		}
 	}},
 	{managedseed.ControllerName, func(p parts) addable {
 		if p.cfg.Deployer == nil {

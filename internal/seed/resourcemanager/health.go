@@ -17,7 +17,7 @@ import (
 
 // checkHealth returns the conditions ResourcesHealthy and ResourcesProgressing of objects. Each condition names the first
 // object that is unhealthy or progressing.
-func (r *Reconciler) checkHealth(ctx context.Context, refs []resourcesv1alpha1.ObjectReference) (
+func (t *target) checkHealth(ctx context.Context, refs []resourcesv1alpha1.ObjectReference) (
 	healthy, progressing conditions.Condition, err error) {
 	healthy = conditions.Condition{Type: resourcesv1alpha1.ResourcesHealthy, Status: corev1beta1.ConditionTrue,
 		Reason: "ResourcesHealthy", Message: "All objects are healthy."}
@@ -25,7 +25,7 @@ func (r *Reconciler) checkHealth(ctx context.Context, refs []resourcesv1alpha1.O
 		Reason: "ResourcesRolledOut", Message: "All objects are rolled out."}
 	for _, ref := range refs {
 		obj := emptyLike(ref)
-		err := r.Reader.Get(ctx, client.ObjectKeyFromObject(obj), obj)
+		err := t.reader.Get(ctx, client.ObjectKeyFromObject(obj), obj)
 		missing := apierrors.IsNotFound(err) || meta.IsNoMatchError(err)
 		if err != nil && !missing {
 			return healthy, progressing, fmt.Errorf("reading %s: %w", text(ref), err)

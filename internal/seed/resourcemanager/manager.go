@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	extensionsv1alpha1 "github.com/gardener/gardener/pkg/apis/extensions/v1alpha1"
 	resourcesv1alpha1 "github.com/gardener/gardener/pkg/apis/resources/v1alpha1"
 	"github.com/go-logr/logr"
 	appsv1 "k8s.io/api/apps/v1"
@@ -24,6 +25,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/gardenlite/gardenlite/internal/component"
+	"github.com/gardenlite/gardenlite/internal/seed/tokenrequestor"
 )
 
 // User is the user name of the resource manager in its seed.
@@ -43,15 +45,20 @@ type Config struct {
 func New(cfg Config) (*component.Manager, error) {
 	mgr, err := component.New(component.Config{
 		Name: "resource manager", REST: cfg.REST, Clock: cfg.Clock, Log: cfg.Log, Lease: cfg.Lease, Uncached: []client.Object{&corev1.Secret{}},
-		AddToScheme: runtime.NewSchemeBuilder(clientgoscheme.AddToScheme, resourcesv1alpha1.AddToScheme),
+		AddToScheme: runtime.NewSchemeBuilder(clientgoscheme.AddToScheme, resourcesv1alpha1.AddToScheme, extensionsv1alpha1.AddToScheme),
 	})
 	if err != nil {
 		return nil, err
 	}
-	if err := (&Reconciler{Clock: cfg.Clock}).AddToManager(mgr); err != nil {
+	clk := cmp.Or[clock.WithTicker](cfg.Clock, clock.RealClock{})
+	shoots := NewShoots(mgr.GetAPIReader(), clk)
+	if err := (&Reconciler{Clock: clk, Shoots: shoots}).AddToManager(mgr); err != nil {
 		return nil, fmt.Errorf("adding the controller %s to the resource manager: %w", ControllerName, err)
 	}
-	return mgr, nil
+	if err := shoots.tokens(mgr.GetClient(), clk).AddToManager(mgr, nil); err != nil {
+		return nil, fmt.Errorf("adding the controller %s to the resource manager: %w", tokenrequestor.ControllerName, err)
+	}
+	return mgr, mgr.Add(shoots)
 }
 
 // ControllerName is the name of the controller, as in Gardener.
@@ -61,7 +68,6 @@ const ControllerName = "managedresource"
 func (r *Reconciler) AddToManager(mgr manager.Manager) error {
 	r.Client = cmp.Or(r.Client, mgr.GetClient())
 	r.Reader = cmp.Or(r.Reader, mgr.GetAPIReader())
-	r.Clock = cmp.Or[clock.WithTicker](r.Clock, clock.RealClock{})
 	applied := builder.WithPredicates(predicate.And[client.Object](
 		predicate.ResourceVersionChangedPredicate{}, predicate.NewPredicateFuncs(func(obj client.Object) bool { return len(origin(obj)) > 0 })))
 	return component.NewControllerBuilder(mgr, ControllerName).

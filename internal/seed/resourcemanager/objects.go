@@ -14,6 +14,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/andybalholm/brotli"
 	resourcesv1alpha1 "github.com/gardener/gardener/pkg/apis/resources/v1alpha1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -27,6 +28,15 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
+// target is the cluster to which objects are applied.
+type target struct {
+	client.Client
+	// reader reads directly from the cluster, not from a cache.
+	reader client.Reader
+	// watched says that changes of the objects trigger reconciliations.
+	watched bool
+}
+
 // wanted is the content of a ManagedResource's Secrets.
 type wanted struct {
 	objects    []*unstructured.Unstructured
@@ -38,7 +48,7 @@ type wanted struct {
 }
 
 // read returns the objects in the Secrets of a ManagedResource, in the order in which they are to be applied.
-func (r *Reconciler) read(ctx context.Context, resource *resourcesv1alpha1.ManagedResource) (*wanted, error) {
+func (r *Reconciler) read(ctx context.Context, resource *resourcesv1alpha1.ManagedResource, target *target) (*wanted, error) {
 	w, sum := &wanted{}, sha256.New()
 	for _, ref := range resource.Spec.SecretRefs {
 		secret, key := &corev1.Secret{}, client.ObjectKey{Namespace: resource.Namespace, Name: ref.Name}
@@ -48,11 +58,11 @@ func (r *Reconciler) read(ctx context.Context, resource *resourcesv1alpha1.Manag
 		for _, file := range slices.Sorted(maps.Keys(secret.Data)) {
 			sum.Write(secret.Data[file])
 			where := fmt.Sprintf("Secret %s, key %s", key, file)
-			if strings.HasSuffix(file, resourcesv1alpha1.BrotliCompressionSuffix) {
-				w.undecodable = append(w.undecodable, where+": it is compressed with Brotli, which is not supported here")
-				continue
+			data, err := decompress(file, secret.Data[file])
+			if err == nil {
+				err = w.decode(data, func(obj *unstructured.Unstructured) { target.prepare(resource, obj) })
 			}
-			if err := w.decode(secret.Data[file], func(obj *unstructured.Unstructured) { r.prepare(resource, obj) }); err != nil {
+			if err != nil {
 				w.undecodable = append(w.undecodable, fmt.Sprintf("%s: %v", where, err))
 			}
 		}
@@ -61,6 +71,23 @@ func (r *Reconciler) read(ctx context.Context, resource *resourcesv1alpha1.Manag
 	slices.SortStableFunc(w.objects, func(a, b *unstructured.Unstructured) int { return cmp.Compare(rank(a), rank(b)) })
 	slices.SortFunc(w.references, func(a, b resourcesv1alpha1.ObjectReference) int { return cmp.Compare(text(a), text(b)) })
 	return w, nil
+}
+
+// maxSize limits what compressed data may become. Gardener's largest, the CRDs of its monitoring, is 6 MiB.
+const maxSize = 64 << 20
+
+func decompress(file string, data []byte) ([]byte, error) {
+	if !strings.HasSuffix(file, resourcesv1alpha1.BrotliCompressionSuffix) {
+		return data, nil
+	}
+	data, err := io.ReadAll(io.LimitReader(brotli.NewReader(bytes.NewReader(data)), maxSize+1))
+	if err != nil {
+		return nil, fmt.Errorf("decompressing it with Brotli: %w", err)
+	}
+	if len(data) > maxSize {
+		return nil, fmt.Errorf("it has more than %d MiB once it is decompressed", maxSize>>20)
+	}
+	return data, nil
 }
 
 func (w *wanted) decode(data []byte, prepare func(*unstructured.Unstructured)) error {
@@ -91,8 +118,8 @@ func (w *wanted) decode(data []byte, prepare func(*unstructured.Unstructured)) e
 }
 
 // prepare adds the labels and annotations of a ManagedResource to an object, and the namespace default if it needs one.
-func (r *Reconciler) prepare(resource *resourcesv1alpha1.ManagedResource, obj *unstructured.Unstructured) {
-	obj.SetNamespace(r.namespaceOf(obj.GroupVersionKind(), obj.GetNamespace()))
+func (t *target) prepare(resource *resourcesv1alpha1.ManagedResource, obj *unstructured.Unstructured) {
+	obj.SetNamespace(t.namespaceOf(obj.GroupVersionKind(), obj.GetNamespace()))
 	obj.SetLabels(labels.Merge(labels.Merge(obj.GetLabels(), resource.Spec.InjectLabels),
 		labels.Set{resourcesv1alpha1.ManagedBy: resourcesv1alpha1.GardenerManager}))
 	if template, ok, _ := unstructured.NestedMap(obj.Object, "spec", "template", "metadata"); ok {
@@ -108,8 +135,8 @@ func (r *Reconciler) prepare(resource *resourcesv1alpha1.ManagedResource, obj *u
 
 // namespaceOf returns the namespace of an object that names this one: none if its kind has none. It stays as it is while the API
 // server does not have the kind.
-func (r *Reconciler) namespaceOf(gvk schema.GroupVersionKind, namespace string) string {
-	mapping, err := r.Client.RESTMapper().RESTMapping(gvk.GroupKind(), gvk.Version)
+func (t *target) namespaceOf(gvk schema.GroupVersionKind, namespace string) string {
+	mapping, err := t.RESTMapper().RESTMapping(gvk.GroupKind(), gvk.Version)
 	switch {
 	case err != nil:
 		return namespace
@@ -120,10 +147,10 @@ func (r *Reconciler) namespaceOf(gvk schema.GroupVersionKind, namespace string) 
 }
 
 // applied returns the references in the status. Those of a kind that the API server did not have then get their namespace.
-func (r *Reconciler) applied(resource *resourcesv1alpha1.ManagedResource) []resourcesv1alpha1.ObjectReference {
+func (t *target) applied(resource *resourcesv1alpha1.ManagedResource) []resourcesv1alpha1.ObjectReference {
 	refs := slices.Clone(resource.Status.Resources)
 	for i := range refs {
-		refs[i].Namespace = r.namespaceOf(refs[i].GroupVersionKind(), refs[i].Namespace)
+		refs[i].Namespace = t.namespaceOf(refs[i].GroupVersionKind(), refs[i].Namespace)
 	}
 	return refs
 }
@@ -138,16 +165,16 @@ func rank(obj *unstructured.Unstructured) int {
 	return len(order)
 }
 
-func (r *Reconciler) applyObject(ctx context.Context, resource *resourcesv1alpha1.ManagedResource, obj *unstructured.Unstructured) error {
+func (t *target) applyObject(ctx context.Context, resource *resourcesv1alpha1.ManagedResource, obj *unstructured.Unstructured) error {
 	if ignored, _ := strconv.ParseBool(obj.GetAnnotations()[resourcesv1alpha1.Ignore]); ignored {
-		err := r.Reader.Get(ctx, client.ObjectKeyFromObject(obj), emptyLike(reference(obj)))
+		err := t.reader.Get(ctx, client.ObjectKeyFromObject(obj), emptyLike(reference(obj)))
 		if err == nil {
 			return nil // it is only created, and not updated
 		} else if !apierrors.IsNotFound(err) {
 			return fmt.Errorf("reading %s of ManagedResource %s: %w", text(reference(obj)), client.ObjectKeyFromObject(resource), err)
 		}
 	}
-	err := r.Client.Apply(ctx, client.ApplyConfigurationFromUnstructured(obj.DeepCopy()), client.ForceOwnership,
+	err := t.Apply(ctx, client.ApplyConfigurationFromUnstructured(obj.DeepCopy()), client.ForceOwnership,
 		client.FieldOwner("gardener-resource-manager"))
 	if err != nil {
 		return fmt.Errorf("applying %s of ManagedResource %s: %w", text(reference(obj)), client.ObjectKeyFromObject(resource), err)
@@ -156,13 +183,13 @@ func (r *Reconciler) applyObject(ctx context.Context, resource *resourcesv1alpha
 }
 
 // clean deletes objects, and returns those that still exist. It omits objects that are to be kept or were released.
-func (r *Reconciler) clean(ctx context.Context, refs, released []resourcesv1alpha1.ObjectReference) (left []string, err error) {
+func (t *target) clean(ctx context.Context, refs, released []resourcesv1alpha1.ObjectReference) (left []string, err error) {
 	for _, ref := range refs {
 		if slices.ContainsFunc(released, func(other resourcesv1alpha1.ObjectReference) bool { return same(ref, other) }) {
 			continue
 		}
 		obj := emptyLike(ref)
-		err := r.Reader.Get(ctx, client.ObjectKey{Namespace: ref.Namespace, Name: ref.Name}, obj)
+		err := t.reader.Get(ctx, client.ObjectKey{Namespace: ref.Namespace, Name: ref.Name}, obj)
 		if apierrors.IsNotFound(err) || meta.IsNoMatchError(err) {
 			continue
 		}
@@ -177,11 +204,11 @@ func (r *Reconciler) clean(ctx context.Context, refs, released []resourcesv1alph
 			continue
 		}
 		unchanged := client.Preconditions{UID: ptr.To(obj.GetUID())}
-		if err := r.Client.Delete(ctx, obj, unchanged,
+		if err := t.Delete(ctx, obj, unchanged,
 			client.PropagationPolicy(metav1.DeletePropagationBackground)); client.IgnoreNotFound(err) != nil {
 			return nil, fmt.Errorf("deleting %s: %w", text(ref), err)
 		}
-		if err := r.Reader.Get(ctx, client.ObjectKeyFromObject(obj), obj); apierrors.IsNotFound(err) {
+		if err := t.reader.Get(ctx, client.ObjectKeyFromObject(obj), obj); apierrors.IsNotFound(err) {
 			left = left[:len(left)-1]
 		}
 	}

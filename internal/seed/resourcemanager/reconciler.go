@@ -30,6 +30,8 @@ const (
 	syncPeriod = time.Minute
 	// deletionPoll is the delay between two checks whether deleted objects are gone, as in Gardener.
 	deletionPoll = 5 * time.Second
+	// shootPoll is the delay between two checks of a shoot, whose objects are not watched.
+	shootPoll = 5 * time.Second
 )
 
 // Reconciler applies the ManagedResources of a seed.
@@ -37,6 +39,8 @@ type Reconciler struct {
 	Client client.Client
 	// Reader reads directly from the seed, not from a cache.
 	Reader client.Reader
+	// Shoots gives access to the shoots of the seed.
+	Shoots *Shoots
 	Clock  clock.WithTicker
 }
 
@@ -51,58 +55,79 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 }
 
 func (r *Reconciler) reconcile(ctx context.Context, resource *resourcesv1alpha1.ManagedResource) (time.Duration, error) {
-	own, responsible := finalizerOf(resource)
-	other := otherFinalizer(resource, own)
+	own, target, err := r.responsible(ctx, resource)
+	if err != nil {
+		return 0, err
+	}
 	switch ignored, _ := strconv.ParseBool(resource.Annotations[resourcesv1alpha1.Ignore]); {
-	case resource.DeletionTimestamp != nil || !responsible:
-		return r.delete(ctx, resource)
+	case resource.DeletionTimestamp != nil || own == "":
+		return r.release(ctx, resource, "")
 	case ignored:
 		return 0, r.report(ctx, resource, conditionsOf(corev1beta1.ConditionTrue, corev1beta1.ConditionTrue, corev1beta1.ConditionFalse,
 			resourcesv1alpha1.ConditionManagedResourceIgnored, "The ManagedResource has the annotation that it is to be ignored.")...)
-	case other != "":
-		// The resource manager of the former class deletes its objects. A change between the two own classes deletes nothing.
-		if !slices.Contains(ownFinalizers, other) {
-			return deletionPoll, nil
-		}
-		if err := operation.RemoveFinalizers(ctx, r.Client, resource, other); err != nil {
-			return 0, err
-		}
+	}
+	// What was applied for another class is deleted first, by whoever has applied it.
+	if wait, err := r.release(ctx, resource, own); wait > 0 || err != nil {
+		return wait, err
+	}
+	if slices.ContainsFunc(resource.Finalizers, func(f string) bool { return strings.HasPrefix(f, finalizer) && f != own }) {
+		return deletionPoll, nil
+	}
+	if target == nil {
+		return shootPoll, nil
 	}
 	if err := operation.AddFinalizer(ctx, r.Client, resource, own); err != nil {
 		return 0, err
 	}
-	return r.apply(ctx, resource)
+	return r.apply(ctx, resource, target)
 }
 
-var ownFinalizers = []string{finalizer, finalizer + "-" + constants.SeedResourceManagerClass}
+// The finalizers of this resource manager, with the class as suffix if there is one.
+const (
+	finalizerShoot = finalizer
+	finalizerSeed  = finalizer + "-" + constants.SeedResourceManagerClass
+)
 
-// finalizerOf returns the finalizer for the class of a ManagedResource, and whether this resource manager handles the class.
-func finalizerOf(resource *resourcesv1alpha1.ManagedResource) (string, bool) {
+// responsible returns the finalizer for the class of a ManagedResource, empty if this resource manager is not responsible for
+// it, and the cluster to which its objects are applied, nil if that cannot be reached at present.
+func (r *Reconciler) responsible(ctx context.Context, resource *resourcesv1alpha1.ManagedResource) (string, *target, error) {
 	switch ptr.Deref(resource.Spec.Class, "") {
 	case "", "resources":
-		return ownFinalizers[0], true
+		isShoot, err := r.Shoots.has(ctx, resource.Namespace)
+		if err != nil || !isShoot {
+			return "", nil, err
+		}
+		target, _, err := r.Shoots.target(ctx, resource.Namespace)
+		return finalizerShoot, target, err
 	case constants.SeedResourceManagerClass:
-		return ownFinalizers[1], true
+		return finalizerSeed, r.seed(), nil
 	}
-	return "", false
+	return "", nil, nil
 }
 
-// otherFinalizer returns the finalizer of another resource manager that is or was responsible, "" if there is none.
-func otherFinalizer(resource *resourcesv1alpha1.ManagedResource, own string) string {
-	i := slices.IndexFunc(resource.Finalizers, func(f string) bool { return strings.HasPrefix(f, finalizer) && f != own })
-	if i < 0 {
-		return ""
+func (r *Reconciler) seed() *target { return &target{r.Client, r.Reader, true} }
+
+// formerTarget returns the cluster to which the objects of a ManagedResource with a finalizer were applied. gone reports that
+// there are no such objects any more.
+func (r *Reconciler) formerTarget(ctx context.Context, namespace, finalizer string) (target *target, gone bool, err error) {
+	if finalizer == finalizerSeed {
+		return r.seed(), false, nil
 	}
-	return resource.Finalizers[i]
+	if isShoot, err := r.Shoots.has(ctx, namespace); err != nil {
+		return nil, false, err
+	} else if !isShoot { // it is of a version which applied to the seed what has no class
+		return r.seed(), false, nil
+	}
+	return r.Shoots.target(ctx, namespace)
 }
 
 // apply applies the objects of a ManagedResource, and reports their health.
-func (r *Reconciler) apply(ctx context.Context, resource *resourcesv1alpha1.ManagedResource) (time.Duration, error) {
-	wanted, err := r.read(ctx, resource)
+func (r *Reconciler) apply(ctx context.Context, resource *resourcesv1alpha1.ManagedResource, target *target) (time.Duration, error) {
+	wanted, err := r.read(ctx, resource, target)
 	if err != nil {
 		return 0, r.failed(ctx, resource, "CannotReadSecret", err)
 	}
-	old := slices.DeleteFunc(r.applied(resource), func(ref resourcesv1alpha1.ObjectReference) bool {
+	old := slices.DeleteFunc(target.applied(resource), func(ref resourcesv1alpha1.ObjectReference) bool {
 		return slices.ContainsFunc(wanted.references, func(other resourcesv1alpha1.ObjectReference) bool { return same(ref, other) })
 	})
 	if len(wanted.undecodable) > 0 {
@@ -112,21 +137,21 @@ func (r *Reconciler) apply(ctx context.Context, resource *resourcesv1alpha1.Mana
 	if err := r.begin(ctx, resource, wanted, old); err != nil {
 		return 0, err
 	}
-	if left, err := r.clean(ctx, old, wanted.released); err != nil {
+	if left, err := target.clean(ctx, old, wanted.released); err != nil {
 		return 0, r.failed(ctx, resource, resourcesv1alpha1.ConditionDeletionFailed, err)
 	} else if len(left) > 0 {
 		return deletionPoll, r.report(ctx, resource, pending(left))
 	}
 	for _, obj := range wanted.objects {
-		if err := r.applyObject(ctx, resource, obj); err != nil {
-			healthy, progressing, errHealth := r.checkHealth(ctx, wanted.references)
+		if err := target.applyObject(ctx, resource, obj); err != nil {
+			healthy, progressing, errHealth := target.checkHealth(ctx, wanted.references)
 			if errHealth != nil {
 				return 0, r.failed(ctx, resource, resourcesv1alpha1.ConditionApplyFailed, err)
 			}
 			return 0, r.failed(ctx, resource, resourcesv1alpha1.ConditionApplyFailed, err, healthy, progressing)
 		}
 	}
-	return syncPeriod, r.end(ctx, resource, wanted)
+	return r.end(ctx, resource, wanted, target)
 }
 
 // begin records what is going to be applied in addition to what was applied before, if that differs.
@@ -145,43 +170,72 @@ func (r *Reconciler) begin(ctx context.Context, resource *resourcesv1alpha1.Mana
 	})
 }
 
-// end reports that everything is applied, and the health of the objects.
-func (r *Reconciler) end(ctx context.Context, resource *resourcesv1alpha1.ManagedResource, wanted *wanted) error {
+// end reports that everything is applied, and the health of the objects. It returns when to look again.
+func (r *Reconciler) end(ctx context.Context, resource *resourcesv1alpha1.ManagedResource, wanted *wanted, target *target) (
+	time.Duration, error) {
 	applied := conditions.Condition{Type: resourcesv1alpha1.ResourcesApplied, Status: corev1beta1.ConditionTrue,
 		Reason: resourcesv1alpha1.ConditionApplySucceeded, Message: "All objects are applied."}
 	if len(wanted.undecodable) > 0 {
 		applied.Status, applied.Reason = corev1beta1.ConditionFalse, resourcesv1alpha1.ConditionDecodingFailed
 		applied.Message = "Some objects cannot be decoded: " + strings.Join(wanted.undecodable, "; ")
 	}
-	healthy, progressing, err := r.checkHealth(ctx, wanted.references)
+	healthy, progressing, err := target.checkHealth(ctx, wanted.references)
 	if err != nil {
-		return err
+		return 0, err
 	}
-	return operation.PatchStatus(ctx, r.Client, resource, func(resource *resourcesv1alpha1.ManagedResource) {
+	wait := syncPeriod
+	if !target.watched && (healthy.Status != corev1beta1.ConditionTrue || progressing.Status != corev1beta1.ConditionFalse) {
+		wait = shootPoll
+	}
+	return wait, operation.PatchStatus(ctx, r.Client, resource, func(resource *resourcesv1alpha1.ManagedResource) {
 		resource.Status.Resources, resource.Status.SecretsDataChecksum = wanted.references, &wanted.checksum
 		resource.Status.ObservedGeneration = resource.Generation
 		r.set(resource, applied, healthy, progressing)
 	})
 }
 
-// delete deletes the objects of a ManagedResource that is being deleted, or whose class another resource manager handles.
-func (r *Reconciler) delete(ctx context.Context, resource *resourcesv1alpha1.ManagedResource) (time.Duration, error) {
-	if !slices.ContainsFunc(resource.Finalizers, func(f string) bool { return slices.Contains(ownFinalizers, f) }) {
+// release deletes the objects of a ManagedResource that is being deleted, or has got another class, and removes the finalizers
+// for which they were applied, except one to keep.
+func (r *Reconciler) release(ctx context.Context, resource *resourcesv1alpha1.ManagedResource, keep string) (time.Duration, error) {
+	for _, former := range []string{finalizerSeed, finalizerShoot} {
+		if former == keep || !slices.Contains(resource.Finalizers, former) {
+			continue
+		}
+		if wait, err := r.delete(ctx, resource, former); wait > 0 || err != nil {
+			return wait, err
+		}
+		if err := operation.RemoveFinalizers(ctx, r.Client, resource, former); err != nil {
+			return 0, err
+		}
+	}
+	return 0, nil
+}
+
+// delete deletes the objects that were applied for a finalizer. It returns a delay if they are not gone yet.
+func (r *Reconciler) delete(ctx context.Context, resource *resourcesv1alpha1.ManagedResource, former string) (time.Duration, error) {
+	if ptr.Deref(resource.Spec.KeepObjects, false) {
 		return 0, nil
 	}
-	if !ptr.Deref(resource.Spec.KeepObjects, false) {
-		left, err := r.clean(ctx, r.applied(resource), nil)
-		if err != nil {
-			return 0, r.failed(ctx, resource, resourcesv1alpha1.ConditionDeletionFailed, err)
-		}
-		if len(left) > 0 {
-			now := conditionsOf(corev1beta1.ConditionProgressing, corev1beta1.ConditionFalse, corev1beta1.ConditionTrue,
-				resourcesv1alpha1.ConditionDeletionPending, "The objects are being deleted.")
-			now[0] = pending(left)
-			return deletionPoll, r.report(ctx, resource, now...)
-		}
+	target, gone, err := r.formerTarget(ctx, resource.Namespace, former)
+	switch {
+	case err != nil:
+		return 0, err
+	case gone:
+		return 0, nil
+	case target == nil:
+		return shootPoll, nil
 	}
-	return 0, operation.RemoveFinalizers(ctx, r.Client, resource, ownFinalizers...)
+	left, err := target.clean(ctx, target.applied(resource), nil)
+	if err != nil {
+		return 0, r.failed(ctx, resource, resourcesv1alpha1.ConditionDeletionFailed, err)
+	}
+	if len(left) > 0 {
+		now := conditionsOf(corev1beta1.ConditionProgressing, corev1beta1.ConditionFalse, corev1beta1.ConditionTrue,
+			resourcesv1alpha1.ConditionDeletionPending, "The objects are being deleted.")
+		now[0] = pending(left)
+		return deletionPoll, r.report(ctx, resource, now...)
+	}
+	return 0, nil
 }
 
 func pending(left []string) conditions.Condition {

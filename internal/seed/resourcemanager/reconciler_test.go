@@ -8,6 +8,7 @@ import (
 	"time"
 
 	corev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
+	extensionsv1alpha1 "github.com/gardener/gardener/pkg/apis/extensions/v1alpha1"
 	resourcesv1alpha1 "github.com/gardener/gardener/pkg/apis/resources/v1alpha1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -48,7 +49,7 @@ metadata: {name: b, namespace: x}
 func newWorld(t *testing.T, class string, objects string) world {
 	t.Helper()
 	scheme := runtime.NewScheme()
-	add := runtime.NewSchemeBuilder(clientgoscheme.AddToScheme, resourcesv1alpha1.AddToScheme)
+	add := runtime.NewSchemeBuilder(clientgoscheme.AddToScheme, resourcesv1alpha1.AddToScheme, extensionsv1alpha1.AddToScheme)
 	if err := add.AddToScheme(scheme); err != nil {
 		t.Fatal(err)
 	}
@@ -58,7 +59,8 @@ func newWorld(t *testing.T, class string, objects string) world {
 	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "garden", Name: "objects"},
 		Data: map[string][]byte{"o.yaml": []byte(objects)}}
 	c := fake.NewClientBuilder().WithScheme(scheme).WithObjects(resource, secret).WithStatusSubresource(resource).Build()
-	w := world{t, c, &Reconciler{Client: c, Reader: c, Clock: clocktesting.NewFakeClock(time.Unix(1000, 0))}}
+	clock := clocktesting.NewFakeClock(time.Unix(1000, 0))
+	w := world{t, c, &Reconciler{Client: c, Reader: c, Shoots: NewShoots(c, clock), Clock: clock}}
 	return w
 }
 
@@ -152,7 +154,7 @@ func TestAppliesAndDeletes(t *testing.T) {
 }
 
 func TestKeepsObjects(t *testing.T) {
-	w := newWorld(t, "", two)
+	w := newWorld(t, "seed", two)
 	w.run()
 	resource := w.resource()
 	resource.Spec.KeepObjects = ptr.To(true)
@@ -196,7 +198,8 @@ func TestSaysWhatIsWrong(t *testing.T) {
 		"deployment without status": {"seed", "{apiVersion: apps/v1, kind: Deployment, metadata: {name: d}}", "True", "False", "True"},
 		"skipped": {"seed", `{apiVersion: v1, kind: Pod, metadata: {name: d, annotations: {resources.gardener.cloud/skip-health-check: "true"}}}`,
 			"True", "True", "False"},
-		"class of others": {"shoot", two, "Unknown", "Unknown", "Unknown"},
+		"class of others":                         {"shoot", two, "Unknown", "Unknown", "Unknown"},
+		"no class in a namespace without a shoot": {"", two, "Unknown", "Unknown", "Unknown"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t, test.class, test.objects)
@@ -256,7 +259,7 @@ func TestNamespaceOfNewKind(t *testing.T) {
 	resource := &resourcesv1alpha1.ManagedResource{}
 	resource.Status.Resources = []resourcesv1alpha1.ObjectReference{
 		reference("Namespaced", ""), reference("Namespaced", "x"), reference("Cluster", "x")}
-	if got := w.applied(resource); !slices.EqualFunc(got, resource.Status.Resources, same) {
+	if got := w.seed().applied(resource); !slices.EqualFunc(got, resource.Status.Resources, same) {
 		t.Errorf("before the API server has the kinds: %v", got)
 	}
 	version := schema.GroupVersion{Group: "new.dev", Version: "v1"}
@@ -264,7 +267,7 @@ func TestNamespaceOfNewKind(t *testing.T) {
 	mapper.Add(version.WithKind("Cluster"), meta.RESTScopeRoot)
 	want := []resourcesv1alpha1.ObjectReference{
 		reference("Namespaced", "default"), reference("Namespaced", "x"), reference("Cluster", "")}
-	if got := w.applied(resource); !slices.EqualFunc(got, want, same) {
+	if got := w.seed().applied(resource); !slices.EqualFunc(got, want, same) {
 		t.Errorf("once it has them: %v", got)
 	}
 }

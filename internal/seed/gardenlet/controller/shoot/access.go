@@ -12,7 +12,7 @@ import (
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/gardenlite/gardenlite/internal/seed/gardenlet/shootaccess"
+	"github.com/gardenlite/gardenlite/internal/seed/shootaccess"
 )
 
 // accessTimeout is how long a request to a shoot may take.
@@ -49,7 +49,7 @@ func (b *botanist) connect(ctx context.Context) error {
 }
 
 func (r *Reconciler) connectTo(ctx context.Context, technicalID string) (*ShootClient, error) {
-	config, err := shootaccess.New(ctx, r.SeedReader, technicalID, r.Clock)
+	config, err := shootaccess.New(ctx, r.SeedReader, technicalID, shootaccess.User, r.Clock)
 	if err != nil {
 		return nil, err
 	}
@@ -66,7 +66,7 @@ func (r *Reconciler) connectTo(ctx context.Context, technicalID string) (*ShootC
 }
 
 func newShootClient(config *rest.Config, clk clock.PassiveClock) (*ShootClient, error) {
-	cluster, err := shootaccess.NewCluster(config, clk)
+	cluster, err := shootaccess.NewCluster(config, clk, false)
 	if err != nil {
 		return nil, err
 	}

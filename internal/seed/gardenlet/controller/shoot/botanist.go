@@ -17,7 +17,7 @@ import (
 	"github.com/gardenlite/gardenlite/internal/component/cluster"
 	"github.com/gardenlite/gardenlite/internal/component/operation"
 	"github.com/gardenlite/gardenlite/internal/seed/gardenlet/flow"
-	"github.com/gardenlite/gardenlite/internal/seed/gardenlet/shootsecrets"
+	"github.com/gardenlite/gardenlite/internal/seed/shootsecrets"
 )
 
 // botanist executes one operation on a Shoot. It is kept between the runs of the flow until the operation has ended or

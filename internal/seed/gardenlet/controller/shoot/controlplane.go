@@ -14,17 +14,21 @@ import (
 
 	corev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
 	"github.com/gardener/gardener/pkg/apis/core/v1beta1/constants"
+	resourcesv1alpha1 "github.com/gardener/gardener/pkg/apis/resources/v1alpha1"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/client-go/rest"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/gardenlite/gardenlite/internal/component/operation"
+	"github.com/gardenlite/gardenlite/internal/seed/gardenlet/controllerutils"
 	"github.com/gardenlite/gardenlite/internal/seed/gardenlet/flow"
-	"github.com/gardenlite/gardenlite/internal/seed/gardenlet/shootsecrets"
+	"github.com/gardenlite/gardenlite/internal/seed/shootsecrets"
 	"github.com/gardenlite/gardenlite/internal/shootplane/spec"
 )
 
@@ -156,6 +160,24 @@ func (b *botanist) deployService(ctx context.Context) error {
 		return nil
 	})
 }
+
+// deployGenericKubeconfig writes the kubeconfig with which components of the control plane reach the shoot. Each mounts it
+// together with a Secret of its own, into which the resource manager writes a token.
+func (b *botanist) deployGenericKubeconfig(ctx context.Context) error {
+	kubeconfig, err := controllerutils.Kubeconfig(&rest.Config{Host: "https://" + b.endpoint, TLSClientConfig: rest.TLSClientConfig{CAData: b.bundle()}},
+		b.namespace(), &clientcmdapi.AuthInfo{TokenFile: genericTokenFile})
+	if err != nil {
+		return err
+	}
+	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: b.namespace(), Name: constants.SecretNameGenericTokenKubeconfig}}
+	return ensure(ctx, b.SeedClient, b.SeedReader, secret, func(secret *corev1.Secret) error {
+		secret.Data = map[string][]byte{resourcesv1alpha1.DataKeyKubeconfig: kubeconfig}
+		return nil
+	})
+}
+
+// genericTokenFile is where components mount their tokens, as in Gardener.
+const genericTokenFile = "/var/run/secrets/gardener.cloud/shoot/generic-kubeconfig/token"
 
 // readEndpoint reads the address of the API server. A Shoot that has never been awake may have none.
 func (b *botanist) readEndpoint(ctx context.Context) error {

@@ -21,7 +21,7 @@ import (
 
 	"github.com/gardenlite/gardenlite/internal/retry"
 	"github.com/gardenlite/gardenlite/internal/seed/gardenlet/flow"
-	"github.com/gardenlite/gardenlite/internal/seed/gardenlet/shootsecrets"
+	"github.com/gardenlite/gardenlite/internal/seed/shootsecrets"
 	"github.com/gardenlite/gardenlite/internal/shootplane/spec"
 )
 

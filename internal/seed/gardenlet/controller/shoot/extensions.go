@@ -14,7 +14,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/gardenlite/gardenlite/internal/component/operation"
-	"github.com/gardenlite/gardenlite/internal/seed/gardenlet/shootsecrets"
+	"github.com/gardenlite/gardenlite/internal/seed/shootsecrets"
 )
 
 // metaOf returns the metadata of an extension resource that exists once per Shoot, and has the Shoot's name.

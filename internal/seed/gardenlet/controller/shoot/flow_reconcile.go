@@ -58,6 +58,7 @@ func (b *botanist) reconcileTasks() []flow.Task {
 	noWorkers, asleep := b.workerless(), b.asleep
 	return slices.Concat(b.foundationTasks(), b.backupTasks(), []flow.Task{
 		unless(noWorkers || asleep || b.hibernates(), b.task(stepNodesUpdated, b.nodesUpdated, stepWorkerReady, stepNodeAgent)),
+		unless(asleep, b.task("Deploying generic token kubeconfig", b.deployGenericKubeconfig, stepServiceReady)),
 		b.task("Ensuring advertised addresses for the Shoot", b.advertise, stepServiceReady),
 		unless(asleep, b.task("Deploying external domain DNS record", b.deployDNSRecord, stepServiceReady)),
 		b.task(stepServerReady, b.rolledOut(spec.APIServer), stepServer),

@@ -19,7 +19,7 @@ import (
 	"github.com/gardenlite/gardenlite/internal/node"
 	"github.com/gardenlite/gardenlite/internal/seed/gardenlet/controllerutils"
 	"github.com/gardenlite/gardenlite/internal/seed/gardenlet/flow"
-	"github.com/gardenlite/gardenlite/internal/seed/gardenlet/shootsecrets"
+	"github.com/gardenlite/gardenlite/internal/seed/shootsecrets"
 )
 
 // nodeSecrets are the labels of the Secrets that nodes read.

@@ -22,7 +22,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/gardenlite/gardenlite/internal/node"
-	"github.com/gardenlite/gardenlite/internal/seed/gardenlet/shootsecrets"
+	"github.com/gardenlite/gardenlite/internal/seed/shootsecrets"
 )
 
 // pool is a worker pool with the names that contain its hash. Another hash means new machines.

@@ -72,6 +72,8 @@ func (r *Reconciler) deployCluster(ctx context.Context, a *gardenData) error {
 		if !extensionops.Same(cluster.Spec, *spec) { // equal specs may be formatted differently
 			cluster.Spec = *spec
 		}
+		metav1.SetMetaDataAnnotation(&cluster.ObjectMeta, constants.AnnotationKeyGenericTokenKubeconfigSecretName,
+			constants.SecretNameGenericTokenKubeconfig)
 		injection.ForgetClaims(a.shoot, cluster)
 		return nil
 	})

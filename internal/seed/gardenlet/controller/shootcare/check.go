@@ -14,7 +14,7 @@ import (
 
 	"github.com/gardenlite/gardenlite/internal/component/conditions"
 	"github.com/gardenlite/gardenlite/internal/seed/gardenlet/probe"
-	"github.com/gardenlite/gardenlite/internal/seed/gardenlet/shootaccess"
+	"github.com/gardenlite/gardenlite/internal/seed/shootaccess"
 	"github.com/gardenlite/gardenlite/internal/shootplane/spec"
 )
 

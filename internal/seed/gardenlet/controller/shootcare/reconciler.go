@@ -24,6 +24,7 @@ import (
 	"github.com/gardenlite/gardenlite/internal/component/conditions"
 	"github.com/gardenlite/gardenlite/internal/component/operation"
 	"github.com/gardenlite/gardenlite/internal/seed/gardenlet/controllerutils"
+	"github.com/gardenlite/gardenlite/internal/seed/shootaccess"
 )
 
 // ControllerName is the name of the controller, which is Gardener's.
@@ -37,7 +38,7 @@ const failedSyncPeriod = 10 * time.Second
 type Reconciler struct {
 	controllerutils.Base
 	// Shoots holds the clients for the Shoots' API servers.
-	Shoots *Cache
+	Shoots *shootaccess.Cache
 	// ConcurrentSyncs is the number of Shoots that are checked at the same time.
 	ConcurrentSyncs int
 	// SyncPeriod is the check period of a Shoot. Events trigger a check earlier.

@@ -24,6 +24,7 @@ import (
 	"github.com/gardenlite/gardenlite/internal/component/conditions"
 	"github.com/gardenlite/gardenlite/internal/node"
 	"github.com/gardenlite/gardenlite/internal/seed/gardenlet/controllerutils"
+	"github.com/gardenlite/gardenlite/internal/seed/shootaccess"
 	"github.com/gardenlite/gardenlite/internal/shootplane/spec"
 )
 
@@ -82,7 +83,7 @@ func newWorld(t *testing.T) *world {
 	w.Reconciler = &Reconciler{
 		Base: controllerutils.Base{GardenClient: garden, GardenReader: garden, SeedClient: w.seed, SeedReader: w.seed, Clock: clock,
 			SeedName: "seed"},
-		Shoots: &Cache{Seed: w.seed, Clock: clock}, SyncPeriod: syncPeriod,
+		Shoots: &shootaccess.Cache{Seed: w.seed, Clock: clock}, SyncPeriod: syncPeriod,
 		Thresholds: map[corev1beta1.ConditionType]time.Duration{corev1beta1.ShootAPIServerAvailable: threshold,
 			corev1beta1.ShootEveryNodeReady: threshold},
 	}

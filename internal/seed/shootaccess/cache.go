@@ -1,6 +1,7 @@
-package shootcare
+package shootaccess
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"sync"
@@ -9,13 +10,11 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-
-	"github.com/gardenlite/gardenlite/internal/seed/gardenlet/shootaccess"
 )
 
 const (
 	// renewAfter is the age at which a client gets a new certificate.
-	renewAfter = shootaccess.Life / 2
+	renewAfter = Life / 2
 	// requestTimeout ends a request that hangs.
 	requestTimeout = 10 * time.Second
 	// requestsPerSecond and burst are the rate limit for one shoot.
@@ -28,6 +27,10 @@ type Cache struct {
 	// Seed reads Secrets and Services live.
 	Seed  client.Reader
 	Clock clock.PassiveClock
+	// User is the user in the shoots, the gardenlet by default.
+	User string
+	// AllKinds lets the clients discover the kinds that a shoot serves. Otherwise they know the common ones.
+	AllKinds bool
 
 	mu     sync.Mutex
 	shoots map[types.NamespacedName]*cachedCluster
@@ -35,25 +38,25 @@ type Cache struct {
 }
 
 type cachedCluster struct {
-	*shootaccess.Cluster
+	*Cluster
 	renewAt time.Time
 }
 
-// Get returns the client of a Shoot whose control plane is in the namespace. It returns shootaccess.ErrNoEndpoint if the API server has
-// no address.
-func (c *Cache) Get(ctx context.Context, shoot types.NamespacedName, namespace string) (*shootaccess.Cluster, error) {
+// Get returns the client of a Shoot whose control plane is in the namespace. It returns ErrNoEndpoint if the API
+// server has no address.
+func (c *Cache) Get(ctx context.Context, shoot types.NamespacedName, namespace string) (*Cluster, error) {
 	c.mu.Lock()
 	cached := c.shoots[shoot]
 	c.mu.Unlock()
 	if cached != nil && c.Clock.Now().Before(cached.renewAt) {
 		return cached.Cluster, nil
 	}
-	config, err := shootaccess.New(ctx, c.Seed, namespace, c.Clock)
+	config, err := New(ctx, c.Seed, namespace, cmp.Or(c.User, User), c.Clock)
 	if err != nil {
 		return nil, err
 	}
 	config.QPS, config.Burst, config.Timeout = requestsPerSecond, burst, requestTimeout
-	cluster, err := shootaccess.NewCluster(config, c.Clock)
+	cluster, err := NewCluster(config, c.Clock, c.AllKinds)
 	if err != nil {
 		return nil, fmt.Errorf("making a client for Shoot %s: %w", shoot, err)
 	}
@@ -64,7 +67,7 @@ func (c *Cache) put(shoot types.NamespacedName, cluster *cachedCluster) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.closed {
-		return fmt.Errorf("reaching Shoot %s: the gardenlet ends", shoot)
+		return fmt.Errorf("reaching Shoot %s: the component ends", shoot)
 	}
 	if before := c.shoots[shoot]; before != nil {
 		before.HTTP.CloseIdleConnections()
@@ -94,4 +97,11 @@ func (c *Cache) Close() {
 		cluster.HTTP.CloseIdleConnections()
 	}
 	c.shoots, c.closed = nil, true
+}
+
+// Len returns the number of clients.
+func (c *Cache) Len() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return len(c.shoots)
 }

@@ -14,20 +14,25 @@ import (
 )
 
 // content gives access to the token in a Secret. The token belongs to the user of the current context if the Secret has a
-// kubeconfig, otherwise it is under a key of its own. The same holds for the garden's CA, for Secrets that ask for it.
+// kubeconfig, otherwise it is under a key of its own. The same holds for the cluster's CA, for Secrets that ask for it.
 type content struct {
 	secret     *corev1.Secret
-	ca         []byte // nil if the Secret does not ask for it
+	ca         []byte // nil if it is not asked for
 	kubeconfig *clientcmdapi.Config
 	user       *clientcmdapi.AuthInfo
 	cluster    *clientcmdapi.Cluster
 }
 
-func contentOf(secret *corev1.Secret, garden *rest.Config) (*content, error) {
-	c := &content{secret: secret}
-	if wanted, _ := strconv.ParseBool(secret.Annotations[resourcesv1alpha1.ServiceAccountInjectCABundle]); wanted && garden != nil {
-		c.ca = garden.CAData
+// wantedCA returns the CA of the cluster if a Secret asks for it, nil otherwise.
+func wantedCA(secret *corev1.Secret, config *rest.Config) []byte {
+	if wanted, _ := strconv.ParseBool(secret.Annotations[resourcesv1alpha1.ServiceAccountInjectCABundle]); wanted {
+		return config.CAData
 	}
+	return nil
+}
+
+func contentOf(secret *corev1.Secret, ca []byte) (*content, error) {
+	c := &content{secret: secret, ca: ca}
 	data, ok := secret.Data[resourcesv1alpha1.DataKeyKubeconfig]
 	if !ok {
 		return c, nil
@@ -52,7 +57,7 @@ func (c *content) token() string {
 	return string(c.secret.Data[resourcesv1alpha1.DataKeyToken])
 }
 
-// hasCurrentCA reports whether the Secret has the garden's current CA, or does not ask for it.
+// hasCurrentCA reports whether the Secret has the cluster's current CA, or does not ask for it.
 func (c *content) hasCurrentCA() bool {
 	switch {
 	case c.ca == nil:
@@ -63,8 +68,12 @@ func (c *content) hasCurrentCA() bool {
 	return bytes.Equal(c.secret.Data[resourcesv1alpha1.DataKeyCABundle], c.ca)
 }
 
-// fill writes a token, and the garden's CA if the Secret asks for it, into the Secret.
-func (c *content) fill(token string) error {
+// fill writes a token, and the cluster's CA unless it is nil, into a Secret.
+func fill(secret *corev1.Secret, token string, ca []byte) error {
+	c, err := contentOf(secret, ca)
+	if err != nil {
+		return err
+	}
 	if c.secret.Data == nil {
 		c.secret.Data = map[string][]byte{}
 	}

@@ -18,13 +18,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
-
-	"github.com/gardenlite/gardenlite/internal/seed/gardenlet/controllerutils"
 )
 
 type world struct {
 	*testing.T
-	garden, seed client.Client
+	target, seed client.Client
 	*Reconciler
 	clock *clocktesting.FakeClock
 	users map[string]string // by token
@@ -34,7 +32,7 @@ type world struct {
 func newWorld(t *testing.T, secrets ...client.Object) *world {
 	t.Helper()
 	w := &world{T: t, clock: clocktesting.NewFakeClock(time.Unix(100000, 0)), users: map[string]string{}}
-	w.garden = fake.NewClientBuilder().WithScheme(clientgoscheme.Scheme).WithInterceptorFuncs(interceptor.Funcs{
+	w.target = fake.NewClientBuilder().WithScheme(clientgoscheme.Scheme).WithInterceptorFuncs(interceptor.Funcs{
 		SubResourceCreate: func(_ context.Context, _ client.Client, sub string, obj, request client.Object,
 			_ ...client.SubResourceCreateOption) error {
 			token := fmt.Sprintf("token-%d", len(w.users))
@@ -46,12 +44,13 @@ func newWorld(t *testing.T, secrets ...client.Object) *world {
 		},
 	}).Build()
 	w.seed = fake.NewClientBuilder().WithScheme(clientgoscheme.Scheme).WithObjects(secrets...).Build()
-	w.Reconciler = &Reconciler{Base: controllerutils.Base{
-		GardenClient: w.garden, GardenReader: w.garden, SeedClient: w.seed, SeedReader: w.seed,
-		Clock: w.clock, SeedName: "local"},
-		GardenConfig: &rest.Config{Host: "https://garden", TLSClientConfig: rest.TLSClientConfig{CAData: []byte("ca")}},
-		Jitter:       func(d time.Duration, _ float64) time.Duration { return d },
-		User:         func(_ context.Context, token string) (string, error) { return w.users[token], nil }}
+	target := &Target{Client: w.target, Reader: w.target,
+		Config: &rest.Config{Host: "https://garden", TLSClientConfig: rest.TLSClientConfig{CAData: []byte("ca")}},
+		User:   func(_ context.Context, token string) (string, error) { return w.users[token], nil }}
+	w.Reconciler = &Reconciler{
+		SeedClient: w.seed, SeedReader: w.seed, Clock: w.clock, Class: "garden", Namespace: "seed-local",
+		Target: func(context.Context, *corev1.Secret) (*Target, error) { return target, nil },
+		Jitter: func(d time.Duration, _ float64) time.Duration { return d }}
 	return w
 }
 
@@ -92,7 +91,7 @@ func (w *world) secret(name string) *corev1.Secret {
 func (w *world) account() *corev1.ServiceAccount {
 	w.Helper()
 	account := &corev1.ServiceAccount{}
-	err := w.garden.Get(w.Context(), client.ObjectKey{Namespace: "seed-local", Name: "extension-x"}, account)
+	err := w.target.Get(w.Context(), client.ObjectKey{Namespace: "seed-local", Name: "extension-x"}, account)
 	if apierrors.IsNotFound(err) {
 		return nil
 	}
@@ -200,5 +199,55 @@ func TestRefuses(t *testing.T) {
 	w := newWorld(t, other)
 	if w.run("s"); w.account() != nil {
 		t.Error("fills a Secret of another class")
+	}
+}
+
+// TestForShoot: the ServiceAccount is where the Secret says, it stays when the Secret goes, and the token can be written into a
+// Secret of the shoot.
+func TestForShoot(t *testing.T) {
+	for name, toShoot := range map[string]bool{"in the seed": false, "in the shoot": true} {
+		t.Run(name, func(t *testing.T) {
+			secret := asking("s", "namespace", "kube-system", "inject-ca-bundle", "true")
+			secret.Labels["resources.gardener.cloud/class"] = "shoot"
+			if toShoot {
+				secret.Annotations["token-requestor.resources.gardener.cloud/target-secret-name"] = "to"
+				secret.Annotations["token-requestor.resources.gardener.cloud/target-secret-namespace"] = "kube-system"
+			}
+			w := newWorld(t, secret)
+			w.Class, w.Namespace = "shoot", ""
+			w.run("s")
+			account := &corev1.ServiceAccount{}
+			w.must(w.target.Get(t.Context(), client.ObjectKey{Namespace: "kube-system", Name: "extension-x"}, account))
+			filled := w.secret("s")
+			if toShoot {
+				if filled.Data["token"] != nil {
+					t.Error("the token is in the seed's Secret too")
+				}
+				w.must(w.target.Get(t.Context(), client.ObjectKey{Namespace: "kube-system", Name: "to"}, filled))
+			}
+			if string(filled.Data["token"]) != "token-0" || string(filled.Data["bundle.crt"]) != "ca" {
+				t.Errorf("the data is %q", filled.Data)
+			}
+			if wait := w.run("s"); wait <= 0 || len(w.users) != 1 {
+				t.Errorf("the next run waits %s and has requested %d tokens", wait, len(w.users))
+			}
+			if len(w.secret("s").Finalizers) > 0 {
+				t.Errorf("the Secret has finalizers: %v", w.secret("s").Finalizers)
+			}
+			w.must(w.seed.Delete(t.Context(), w.secret("s")))
+			w.run("s")
+			w.must(w.target.Get(t.Context(), client.ObjectKeyFromObject(account), account))
+		})
+	}
+}
+
+// TestWithoutShoot: a Secret waits while its shoot cannot be reached.
+func TestWithoutShoot(t *testing.T) {
+	secret := asking("s", "namespace", "kube-system")
+	secret.Labels["resources.gardener.cloud/class"] = "shoot"
+	w := newWorld(t, secret)
+	w.Class, w.Target = "shoot", func(context.Context, *corev1.Secret) (*Target, error) { return nil, nil }
+	if wait := w.run("s"); wait != targetPoll || w.secret("s").Data["token"] != nil {
+		t.Errorf("waits %s", wait)
 	}
 }

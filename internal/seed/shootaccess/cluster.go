@@ -19,18 +19,18 @@ import (
 // idleTimeout closes unused connections.
 const idleTimeout = 90 * time.Second
 
-// Cluster gives the gardenlet access to the API server of one shoot.
+// Cluster gives access to the API server of one shoot.
 type Cluster struct {
 	// Config has the address and credentials, HTTP is the client that all requests use.
 	Config *rest.Config
 	HTTP   *http.Client
-	// Client reads and writes the common kinds of a shoot without a cache.
+	// Client reads and writes objects of the shoot without a cache.
 	Client client.Client
 }
 
 // NewCluster uses a transport of its own, because client-go never releases the transports that it creates. The caller closes
-// the connections of the HTTP client.
-func NewCluster(config *rest.Config, clk clock.PassiveClock) (*Cluster, error) {
+// the connections of the HTTP client. The client knows the common kinds, or discovers all that the shoot serves.
+func NewCluster(config *rest.Config, clk clock.PassiveClock, allKinds bool) (*Cluster, error) {
 	tlsConfig, err := rest.TLSConfigFor(config)
 	if err != nil {
 		return nil, err
@@ -41,11 +41,15 @@ func NewCluster(config *rest.Config, clk clock.PassiveClock) (*Cluster, error) {
 		TLSHandshakeTimeout: config.Timeout,
 	}
 	cluster := &Cluster{Config: config, HTTP: &http.Client{Transport: transport, Timeout: config.Timeout}}
-	cluster.Client, err = client.New(config, client.Options{HTTPClient: cluster.HTTP, Scheme: scheme, Mapper: mapper})
+	options := client.Options{HTTPClient: cluster.HTTP, Scheme: scheme}
+	if !allKinds {
+		options.Mapper = mapper
+	}
+	cluster.Client, err = client.New(config, options)
 	return cluster, err
 }
 
-// scheme and mapper are shared by the clients of all shoots, so that none has to use discovery.
+// scheme and mapper are shared by the clients of all shoots, so that those for the common kinds need no discovery.
 var scheme, mapper = common()
 
 func common() (*runtime.Scheme, meta.RESTMapper) {

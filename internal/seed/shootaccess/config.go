@@ -13,11 +13,11 @@ import (
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/gardenlite/gardenlite/internal/seed/gardenlet/shootsecrets"
+	"github.com/gardenlite/gardenlite/internal/seed/shootsecrets"
 	"github.com/gardenlite/gardenlite/internal/shootplane/spec"
 )
 
-// User and group of the gardenlet in a shoot.
+// User is the user of the gardenlet in a shoot, Group the group of all who reach it this way.
 const (
 	User  = "gardener.cloud:gardenlet"
 	Group = "system:masters"
@@ -29,9 +29,9 @@ const Life = time.Hour
 // ErrNoEndpoint says that the API server of the shoot has no address, because it is not created yet or is gone.
 var ErrNoEndpoint = errors.New("it has no address yet")
 
-// New returns a client configuration for the API server of the shoot with the namespace in the seed. Its certificate is
-// valid for Life: a long-running caller must renew it in time, or use a Cache.
-func New(ctx context.Context, seed client.Reader, namespace string, clk clock.PassiveClock) (*rest.Config, error) {
+// New returns a client configuration with which a user of Group reaches the API server of the shoot with the namespace in
+// the seed. Its certificate is valid for Life: a long-running caller must renew it in time, or use a Cache.
+func New(ctx context.Context, seed client.Reader, namespace, user string, clk clock.PassiveClock) (*rest.Config, error) {
 	host, err := endpoint(ctx, seed, namespace)
 	if err != nil {
 		return nil, err
@@ -49,7 +49,7 @@ func New(ctx context.Context, seed client.Reader, namespace string, clk clock.Pa
 		}
 	}
 	authority := shootsecrets.Pair{Current: signer.Data}.Authority()
-	cert, key, err := authority.Client(User, []string{Group}, clk.Now(), Life)
+	cert, key, err := authority.Client(user, []string{Group}, clk.Now(), Life)
 	if err != nil {
 		return nil, fmt.Errorf("with the authority in Secret %s/%s: %w", namespace, shootsecrets.CAClient, err)
 	}

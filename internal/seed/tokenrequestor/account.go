@@ -16,14 +16,27 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/gardenlite/gardenlite/internal/seed/gardenlet/controllerutils"
-	"github.com/gardenlite/gardenlite/internal/seed/gardenlet/registration"
 )
 
-// account returns the ServiceAccount that a Secret names. The namespace is fixed: a Secret must not choose another one.
+// account returns the ServiceAccount that a Secret names.
 func (r *Reconciler) account(secret *corev1.Secret) *corev1.ServiceAccount {
-	return &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{
-		Namespace: registration.NamespaceOf(r.SeedName), Name: secret.Annotations[resourcesv1alpha1.ServiceAccountName],
+	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{
+		Namespace: secret.Annotations[resourcesv1alpha1.ServiceAccountNamespace], Name: secret.Annotations[resourcesv1alpha1.ServiceAccountName],
 	}}
+	if r.inGarden() {
+		account.Namespace = r.Namespace
+	}
+	return account
+}
+
+// targetSecret returns the Secret of the shoot into which the token is written instead, nil if there is none.
+func targetSecret(secret *corev1.Secret) *corev1.Secret {
+	key := metav1.ObjectMeta{Namespace: secret.Annotations[resourcesv1alpha1.TokenRequestorTargetSecretNamespace],
+		Name: secret.Annotations[resourcesv1alpha1.TokenRequestorTargetSecretName]}
+	if key.Name == "" || key.Namespace == "" {
+		return nil
+	}
+	return &corev1.Secret{ObjectMeta: key}
 }
 
 func accountLabels(secret *corev1.Secret) (labels map[string]string, err error) {
@@ -52,9 +65,10 @@ func expiration(secret *corev1.Secret) (time.Duration, error) {
 	return duration, nil
 }
 
-// request creates or updates the ServiceAccount of a Secret in the garden, and requests a token for it.
-func (r *Reconciler) request(ctx context.Context, secret *corev1.Secret) (token string, expires time.Time, err error) {
-	account, err := r.reconcileAccount(ctx, secret)
+// request creates or updates the ServiceAccount of a Secret in its cluster, and requests a token for it.
+func (r *Reconciler) request(ctx context.Context, secret *corev1.Secret, target *Target) (
+	token string, expires time.Time, err error) {
+	account, err := r.reconcileAccount(ctx, secret, target)
 	if err != nil {
 		return "", time.Time{}, err
 	}
@@ -63,27 +77,31 @@ func (r *Reconciler) request(ctx context.Context, secret *corev1.Secret) (token 
 		return "", time.Time{}, err
 	}
 	request := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: ptr.To(int64(life / time.Second))}}
-	if err := r.GardenClient.SubResource("token").Create(ctx, account, request); err != nil {
-		return "", time.Time{}, fmt.Errorf("requesting a token of ServiceAccount %s/%s in the garden: %w", account.Namespace, account.Name, err)
+	if err := target.Client.SubResource("token").Create(ctx, account, request); err != nil {
+		return "", time.Time{}, fmt.Errorf("requesting a token of ServiceAccount %s/%s in the %s: %w", account.Namespace, account.Name,
+			r.Class, err)
 	}
 	return request.Status.Token, request.Status.ExpirationTimestamp.Time, nil
 }
 
-func (r *Reconciler) reconcileAccount(ctx context.Context, secret *corev1.Secret) (*corev1.ServiceAccount, error) {
+func (r *Reconciler) reconcileAccount(ctx context.Context, secret *corev1.Secret, target *Target) (*corev1.ServiceAccount, error) {
 	labels, err := accountLabels(secret)
 	if err != nil {
 		return nil, err
 	}
 	account := r.account(secret)
-	return account, controllerutils.CreateOrPatch(ctx, r.GardenClient, r.GardenReader, account, func(account *corev1.ServiceAccount) error {
+	return account, controllerutils.CreateOrPatch(ctx, target.Client, target.Reader, account, func(account *corev1.ServiceAccount) error {
 		account.Labels, account.AutomountServiceAccountToken = labels, ptr.To(false)
 		return nil
 	})
 }
 
-// userOf returns the name of the user that a token authenticates in the garden, empty if the garden refuses the token.
-func (r *Reconciler) userOf(ctx context.Context, token string) (string, error) {
-	config := rest.AnonymousClientConfig(r.GardenConfig)
+// userOf returns the name of the user that a token authenticates in a cluster, empty if the cluster refuses the token.
+func (t *Target) userOf(ctx context.Context, token string) (string, error) {
+	if t.User != nil {
+		return t.User(ctx, token)
+	}
+	config := rest.AnonymousClientConfig(t.Config)
 	config.BearerToken = token
 	authentication, err := authenticationclient.NewForConfig(config)
 	if err != nil {

@@ -28,6 +28,7 @@ var allowed = map[string][]string{
 	"internal/cli": {"internal/component/kubeconfig", "internal/landscape", "internal/control", "internal/statedir",
 		"internal/seed/seedhost", "internal/sshclient",
 		"internal/garden/bootstraptoken", "internal/authz", "internal/usage", "internal/controlplane", "internal/fsutil",
+		"internal/garden/admission",
 		"internal/garden/extensionclient", "internal/garden/shootclient", "internal/garden/stacks/stackclient",
 		"internal/garden/stacks/stackpackage", "internal/garden/stacks/v1alpha1", "internal/logview", "internal/manpage",
 		"internal/node/process", "internal/plainyaml", "internal/seed/provider/injection", "internal/terminal",

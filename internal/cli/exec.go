@@ -54,6 +54,7 @@ end of it is printed; with --keep also if the command fails.`,
 					return usage.Errorf("--%s chooses a landscape that stays: exec's has a name and a folder of its own", flag)
 				}
 			}
+			completeBare(cmd, &config)
 			var err error
 			if config.Images, err = parseImages(images); err != nil {
 				return err
@@ -71,6 +72,7 @@ end of it is printed; with --keep also if the command fails.`,
 	f.BoolVar(&keep, "keep", false, "keep the log if the command fails, and print the end of it")
 	f.StringSliceVar(&config.Controllers, "controllers", []string{"*"}, "controllers to run, as with up")
 	_ = cmd.RegisterFlagCompletionFunc("controllers", completeControllers)
+	addGardenFlags(cmd, &config)
 	f.BoolVar(&config.LoopbackRegistry, loopbackRegistryFlag, false, loopbackRegistryUsage)
 	f.DurationVar(&config.ReadyTimeout, "ready-timeout", landscape.DefaultReadyTimeout, "how long the start may take")
 	return cmd

@@ -24,7 +24,7 @@ var fileKeys = []string{"name", "data-dir", "port", "bind-address", "seeds", "da
 	"controllers", "ready-timeout", "log-format", "verbose", "kubeconfig-context",
 	"shoot-admin-kubeconfig-max-expiration", "shoot-viewer-kubeconfig-max-expiration", "shoot-kubeconfig-key-algorithm",
 	"bastion-time-to-live", "bastion-max-lifetime", resourceAdmissionFlag,
-	loopbackRegistryFlag}
+	loopbackRegistryFlag, bareFlag, enableAdmissionFlag, disableAdmissionFlag, featureGatesFlag}
 
 // maxFileBytes is the largest size of a landscape file.
 const maxFileBytes = 1 << 20
@@ -50,6 +50,9 @@ func applyFile(cmd *cobra.Command, name string) error {
 			continue
 		}
 		texts, err := asFlagValues(values[key])
+		if err == nil && len(texts) == 0 && cmd.Flags().Lookup(key).Value.Type() == "stringSlice" {
+			texts = []string{""} // none
+		}
 		for _, text := range texts {
 			err = errors.Join(err, explainFlag(cmd.Flags().Set(key, fromFolderOf(name, key, text))))
 		}
@@ -147,7 +150,7 @@ func fromFolderOf(file, key, value string) string {
 
 // flagForms says what a value of a flag looks like, by the flag's type.
 var flagForms = map[string]string{
-	"bool": "true or false", "duration": "a duration such as 90s, 10m or 1h30m", "float64": "a number",
+	"mapStringBool": "NAME=true or NAME=false", "bool": "true or false", "duration": "a duration such as 90s, 10m or 1h30m", "float64": "a number",
 	"int": "a whole number", "int32": "a whole number",
 }
 

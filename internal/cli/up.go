@@ -59,7 +59,7 @@ type upFlags struct {
 var optionFlags = []string{
 	"bind-address", "seeds", "apply", "run-image", "controllers", "audit-log", "shoot-admin-kubeconfig-max-expiration",
 	"shoot-viewer-kubeconfig-max-expiration", "shoot-kubeconfig-key-algorithm", "bastion-time-to-live", "bastion-max-lifetime",
-	resourceAdmissionFlag, readsFlag, loopbackRegistryFlag,
+	resourceAdmissionFlag, readsFlag, loopbackRegistryFlag, bareFlag, enableAdmissionFlag, disableAdmissionFlag, featureGatesFlag,
 }
 
 // readOptions records which flags were set, and the values of optionFlags.
@@ -126,6 +126,7 @@ It waits a minute at most for a process that held the landscape before and has n
 					return &exitError{exitUsage, err}
 				}
 			}
+			completeBare(cmd, &flags.config)
 			flags.readOptions(cmd)
 			return flags.run(cmd.Context(), g)
 		},
@@ -145,7 +146,7 @@ It waits a minute at most for a process that held the landscape before and has n
 		"directory or file with manifests to apply once the landscape is ready; can be given several times")
 	f.StringArrayVar(&flags.images, "run-image", nil, "run containers of an image as a process: REFERENCE=PROGRAM [ARGUMENT…]; "+
 		"users who may create Pods with it can run the program with arguments of their choice, as you; can be given several times")
-	f.StringSliceVar(&c.Controllers, "controllers", []string{"*"}, "controllers to run: '*' for all, NAME for one, -NAME for all but one")
+	f.StringSliceVar(&c.Controllers, "controllers", []string{"*"}, "controllers to run: '*' for all, NAME for one, -NAME for all but one, '' for none")
 	_ = cmd.RegisterFlagCompletionFunc("controllers", completeControllers)
 	f.DurationVar(&c.ReadyTimeout, "ready-timeout", landscape.DefaultReadyTimeout, "how long the start may take")
 	f.StringVar(&c.AuditLog, "audit-log", "",
@@ -155,6 +156,7 @@ It waits a minute at most for a process that held the landscape before and has n
 	f.StringVar(&c.ResourceAdmission, resourceAdmissionFlag, "", resourceAdmissionUsage)
 	_ = cmd.MarkFlagFilename(resourceAdmissionFlag)
 	addReadsFlag(cmd, &c.Reads)
+	addGardenFlags(cmd, c)
 	f.BoolVar(&c.LoopbackRegistry, loopbackRegistryFlag, false, loopbackRegistryUsage)
 	f.DurationVar(&c.Kubeconfigs.MaxAdmin, "shoot-admin-kubeconfig-max-expiration", landscape.DefaultMaxKubeconfigExpiration,
 		"how long kubeconfigs for administrators of shoots are valid at most (1h to 2^32 seconds)")

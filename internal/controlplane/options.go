@@ -106,10 +106,13 @@ func (s *Server) args() []string {
 		"--requestheader-extra-headers-prefix=X-Remote-Extra-",
 		"--proxy-client-cert-file=" + p.FrontProxyClientCertFile(),
 		"--proxy-client-key-file=" + p.FrontProxyClientKeyFile(),
-		"--enable-admission-plugins=NodeRestriction",
 		"--enable-bootstrap-token-auth=true",
 		"--allow-privileged=true", // as in Gardener; a privileged container has no more rights here than any other
 	}
+	enable := slices.DeleteFunc(append([]string{"NodeRestriction"}, s.cfg.EnableAdmission...),
+		func(name string) bool { return slices.Contains(s.cfg.DisableAdmission, name) }) // a name must not be in both
+	args = append(args, "--enable-admission-plugins="+strings.Join(enable, ","),
+		"--disable-admission-plugins="+strings.Join(s.cfg.DisableAdmission, ","))
 	for _, issuer := range s.cfg.Issuers {
 		args = append(args, "--service-account-issuer="+issuer)
 	}

@@ -74,6 +74,8 @@ type Config struct {
 	KubernetesVersion string
 	// ServiceCIDR is the range of the cluster's Services; 10.0.0.0/16 if it is not valid.
 	ServiceCIDR netip.Prefix
+	// EnableAdmission and DisableAdmission are admission plugins of Kubernetes, in addition to its default.
+	EnableAdmission, DisableAdmission []string
 	// EncryptionConfig, if set, is the file with the EncryptionConfiguration for the datastore.
 	EncryptionConfig string
 	// Issuers are the issuers of service account tokens: new tokens have the first one, tokens of all are accepted. The

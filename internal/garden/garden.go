@@ -20,6 +20,7 @@ import (
 
 	"github.com/gardenlite/gardenlite/internal/controlplane"
 	"github.com/gardenlite/gardenlite/internal/controlplane/kubecontrollers"
+	"github.com/gardenlite/gardenlite/internal/garden/admission"
 	"github.com/gardenlite/gardenlite/internal/garden/apiserver"
 	"github.com/gardenlite/gardenlite/internal/garden/bootstraptoken"
 	"github.com/gardenlite/gardenlite/internal/garden/defaultobjects"
@@ -35,6 +36,10 @@ import (
 type Config struct {
 	// Config is that of its control plane. Start sets its Name, what concerns Pods and Nodes, and what only a garden has.
 	controlplane.Config
+	// Bare creates only what gardener-apiserver creates by itself.
+	Bare bool
+	// Admission selects the admission plugins, Kubernetes' among them.
+	Admission admission.Selection
 	// Controllers selects controllers: "*", "name", "-name".
 	Controllers []string
 	// Kubeconfigs are the settings of the subresources adminkubeconfig and viewerkubeconfig of Shoots.
@@ -87,7 +92,9 @@ func Start(ctx context.Context, cfg Config) (*Garden, error) {
 	plane.Name, plane.DialNode, plane.PrivateNodes, plane.ServesPod = clusterName, g.node.Dial, true, cfg.Processes.ListensAt
 	plane.WatchReview, plane.Authenticator, plane.Revocation = watchReview, deleted.Authenticator, deleted.Revocation
 	plane.Extension = apiserver.Extension{SeedDeleted: seedDeleted(deleted), Clock: cfg.Clock, PKIDir: cfg.PKIDir,
-		Kubeconfigs: cfg.Kubeconfigs, BastionTimeToLive: cfg.BastionTimeToLive}
+		Kubeconfigs: cfg.Kubeconfigs, BastionTimeToLive: cfg.BastionTimeToLive, Admission: cfg.Admission}
+	kubernetes := cfg.Admission.Kubernetes()
+	plane.EnableAdmission, plane.DisableAdmission = kubernetes.Enable, kubernetes.Disable
 	g.server, err = controlplane.Start(ctx, plane)
 	if err != nil {
 		return nil, err
@@ -127,7 +134,11 @@ func (g *Garden) setUp(ctx context.Context, cfg Config, deleted *revocation.Dele
 	if g.admin, err = g.server.ClientConfig("admin", adminUser, adminGroup); err != nil {
 		return err
 	}
-	if err := defaultobjects.EnsureGardenObjects(ctx, g.admin, defaultobjects.Info{GardenerVersion: version.GardenerVersion}); err != nil {
+	create := defaultobjects.EnsureGardenObjects
+	if cfg.Bare {
+		create = defaultobjects.EnsureBareObjects
+	}
+	if err := create(ctx, g.admin, defaultobjects.Info{GardenerVersion: version.GardenerVersion}); err != nil {
 		return fmt.Errorf("setting up the garden: %w", err)
 	}
 	cfg.OnPhase("namespaces, RBAC, controllers", cfg.Clock.Since(begin))

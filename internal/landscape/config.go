@@ -18,10 +18,12 @@ import (
 	"github.com/gardenlite/gardenlite/internal/controlplane/kubecontrollers"
 	"github.com/gardenlite/gardenlite/internal/datastore"
 	"github.com/gardenlite/gardenlite/internal/garden"
+	gardenadmission "github.com/gardenlite/gardenlite/internal/garden/admission"
 	"github.com/gardenlite/gardenlite/internal/garden/controllermanager"
 	"github.com/gardenlite/gardenlite/internal/garden/registry/core/shootkubeconfig"
 	"github.com/gardenlite/gardenlite/internal/garden/registry/operations"
 	"github.com/gardenlite/gardenlite/internal/garden/stacks/stackmanager"
+	"github.com/gardenlite/gardenlite/internal/garden/validation/corevalidation"
 	"github.com/gardenlite/gardenlite/internal/node/process"
 	"github.com/gardenlite/gardenlite/internal/seed/seedhost"
 	"github.com/gardenlite/gardenlite/internal/statedir"
@@ -74,8 +76,15 @@ type Config struct {
 	Apply []string
 	// Images are mapped to programs, in addition to the images that are mapped while the landscape runs.
 	Images []process.Image
-	// Controllers selects controllers as kube-controller-manager's flag does: "*", "name", "-name".
+	// Controllers selects controllers as kube-controller-manager's flag does: "*", "name", "-name". nil selects all, an
+	// empty list none.
 	Controllers []string
+	// Admission enables and disables admission plugins of the garden, FeatureGates sets feature gates of gardener-apiserver.
+	Admission    gardenadmission.Selection
+	FeatureGates map[string]bool
+	// Bare starts a garden with nothing but what gardener-apiserver creates by itself: no seeds, no default landscape, and no
+	// controllers unless Controllers selects some.
+	Bare bool
 	// ReadyTimeout is how long the start may take.
 	ReadyTimeout time.Duration
 	// Options are the flags that the landscape was started with, by name. run.json keeps them.
@@ -131,6 +140,9 @@ func (c *Config) Complete() error {
 	}
 	c.Dir = dir
 	c.BindAddress = cmp.Or(c.BindAddress, DefaultBindAddress)
+	if c.Bare && c.Controllers == nil {
+		c.Controllers = []string{}
+	}
 	c.ReadyTimeout = cmp.Or(c.ReadyTimeout, DefaultReadyTimeout)
 	c.Clock = cmp.Or[clock.WithTicker](c.Clock, clock.RealClock{})
 	if c.OnEvent == nil {
@@ -171,6 +183,10 @@ func (c *Config) validate() error {
 	}
 	err = datastore.Config{Endpoint: c.Datastore}.Validate()
 	check(err == nil, "--datastore: %w", err)
+	errs = append(errs, c.Admission.Validate())
+	err = corevalidation.CheckFeatureGates(c.FeatureGates)
+	check(err == nil, "--feature-gates: %w", err)
+	check(!c.Bare || c.Seeds == 0, "--seeds %d: a landscape with --bare has none", c.Seeds)
 	err = kubecontrollers.ValidateSelect(c.Controllers, controllerNames()...)
 	check(err == nil, "--controllers: %w", err)
 	for _, path := range c.Apply {

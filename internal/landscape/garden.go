@@ -23,6 +23,7 @@ import (
 	"github.com/gardenlite/gardenlite/internal/garden/controllermanager"
 	"github.com/gardenlite/gardenlite/internal/garden/scheduler"
 	"github.com/gardenlite/gardenlite/internal/garden/stacks/stackmanager"
+	"github.com/gardenlite/gardenlite/internal/garden/validation/corevalidation"
 	"github.com/gardenlite/gardenlite/internal/seed/seedhost"
 	"github.com/gardenlite/gardenlite/internal/statedir"
 	"github.com/gardenlite/gardenlite/internal/supervisor"
@@ -36,6 +37,11 @@ const (
 )
 
 func (l *Landscape) startGarden(ctx context.Context, run *statedir.Run) error {
+	releaseGates, err := corevalidation.UseFeatureGates(l.cfg.FeatureGates)
+	if err != nil {
+		return err
+	}
+	l.onClose(func() error { releaseGates(); return nil })
 	l.store.SetComponentState(statedir.GardenCluster, control.StateStarting, "")
 	g, err := garden.Start(ctx, garden.Config{
 		Config: controlplane.Config{
@@ -51,6 +57,7 @@ func (l *Landscape) startGarden(ctx context.Context, run *statedir.Run) error {
 			Clock:    l.cfg.Clock,
 			OnPhase:  func(name string, took time.Duration) { l.store.RecordStep("garden: "+name, took) },
 		},
+		Bare: l.cfg.Bare, Admission: l.cfg.Admission,
 		Controllers: l.cfg.Controllers, Kubeconfigs: l.cfg.Kubeconfigs, BastionTimeToLive: l.cfg.BastionTimeToLive,
 		Region: seedhost.Region, Zone: seedhost.Zones[0], Processes: l.host.Load().Processes(),
 	})
@@ -84,6 +91,9 @@ func (l *Landscape) startGarden(ctx context.Context, run *statedir.Run) error {
 
 // applyDefaults creates the objects that every landscape has: a CloudProfile, a Project, the provider.
 func (l *Landscape) applyDefaults(ctx context.Context) error {
+	if l.cfg.Bare {
+		return nil
+	}
 	begin := time.Now()
 	if err := l.garden.ApplyDefaultLandscape(ctx); err != nil {
 		return fmt.Errorf("creating the default landscape: %w", err)

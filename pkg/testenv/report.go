@@ -13,7 +13,9 @@ import (
 const reportTimeout = 10 * time.Second
 
 // optionNames replaces the flags in errors by the options of this package.
-var optionNames = strings.NewReplacer("--seeds", "WithSeeds", "--datastore", "WithDatastore",
+var optionNames = strings.NewReplacer("--seeds", "WithSeeds", "--bare", "WithBareGarden", "--controllers", "WithControllers",
+	"--enable-admission-plugins", "WithAdmissionPlugins", "--disable-admission-plugins", "WithAdmissionPlugins",
+	"--feature-gates", "WithFeatureGates", "--datastore", "WithDatastore",
 	"--run-image", "WithImage", "--ready-timeout", "WithReadyTimeout", "--seed-authorizer-reads", "WithAllReads", "--name", "WithExisting",
 	"--data-dir", "the directory for temporary files")
 

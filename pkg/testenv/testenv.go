@@ -121,6 +121,41 @@ func WithAllReads() Option {
 	}
 }
 
+// WithAdmissionPlugins enables and disables admission plugins of the garden: gardener-apiserver's and kube-apiserver's, by the
+// names of their flags.
+func WithAdmissionPlugins(enable, disable []string) Option {
+	return func(o *options) {
+		o.Admission.Enable, o.Admission.Disable = append(o.Admission.Enable, enable...), append(o.Admission.Disable, disable...)
+		o.forStart = append(o.forStart, "WithAdmissionPlugins")
+	}
+}
+
+// WithFeatureGates sets feature gates of gardener-apiserver. Landscapes that run in one process have the same.
+func WithFeatureGates(gates map[string]bool) Option {
+	return func(o *options) {
+		o.FeatureGates = gates
+		o.forStart = append(o.forStart, "WithFeatureGates")
+	}
+}
+
+// WithControllers selects the controllers that run, as the flag --controllers of "gardenlite up" does: "*", "name", "-name".
+// Without any, none runs.
+func WithControllers(controllers ...string) Option {
+	return func(o *options) {
+		o.Controllers = append([]string{}, controllers...)
+		o.forStart = append(o.forStart, "WithControllers")
+	}
+}
+
+// WithBareGarden starts a garden with nothing but what gardener-apiserver creates by itself: no seeds, no default landscape, and
+// no controllers unless WithControllers selects some.
+func WithBareGarden() Option {
+	return func(o *options) {
+		o.Bare, o.Seeds = true, 0
+		o.forStart = append(o.forStart, "WithBareGarden")
+	}
+}
+
 // WithReadyTimeout sets how long the start may take; the default is two minutes.
 func WithReadyTimeout(timeout time.Duration) Option {
 	return func(o *options) { o.ReadyTimeout = timeout }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -134,16 +135,19 @@ func TestErrorsNameOptions(t *testing.T) {
 	expectClosed(t)
 	t.Setenv("TMPDIR", t.TempDir())
 	for says, opt := range map[string]testenv.Option{
-		"WithSeeds 101: between 0 and 100":   testenv.WithSeeds(101),
-		"WithDatastore: ":                    testenv.WithDatastore("mongodb://x"),
-		"WithImage: ":                        testenv.WithImage("a b", "/bin/true"),
-		"WithManifests: ":                    testenv.WithManifests("/does/not/exist"),
-		"WithCRDs: stat /does/not/exist":     testenv.WithCRDs("/does/not/exist"),
-		"WithWebhooks: stat /does/not/exist": testenv.WithWebhooks("testdata", "/does/not/exist"),
-		"WithReadyTimeout -1s":               testenv.WithReadyTimeout(-time.Second),
-		"WithLog: ":                          testenv.WithLog("/does/not/exist/log"),
-		`WithExisting "Not A Name"`:          testenv.WithExisting("Not A Name"),
-		"WithExisting":                       testenv.WithExisting("Also Not"),
+		"WithSeeds 101: between 0 and 100":               testenv.WithSeeds(101),
+		"WithDatastore: ":                                testenv.WithDatastore("mongodb://x"),
+		"WithImage: ":                                    testenv.WithImage("a b", "/bin/true"),
+		"WithManifests: ":                                testenv.WithManifests("/does/not/exist"),
+		"WithCRDs: stat /does/not/exist":                 testenv.WithCRDs("/does/not/exist"),
+		"WithWebhooks: stat /does/not/exist":             testenv.WithWebhooks("testdata", "/does/not/exist"),
+		"WithReadyTimeout -1s":                           testenv.WithReadyTimeout(-time.Second),
+		"WithLog: ":                                      testenv.WithLog("/does/not/exist/log"),
+		`WithAdmissionPlugins: there is no plugin "X"`:   testenv.WithAdmissionPlugins([]string{"X"}, nil),
+		`WithFeatureGates: there is no feature gate "Y"`: testenv.WithFeatureGates(map[string]bool{"Y": true}),
+		`WithControllers: `:                              testenv.WithControllers("no-controller"),
+		`WithExisting "Not A Name"`:                      testenv.WithExisting("Not A Name"),
+		"WithExisting":                                   testenv.WithExisting("Also Not"),
 	} {
 		_, err := testenv.New(t.Context(), opt)
 		if err == nil || !strings.Contains(err.Error(), says) || strings.Contains(err.Error(), "--") {
@@ -206,5 +210,36 @@ func TestReports(t *testing.T) {
 	}
 	if data, err := os.ReadFile(file); err != nil || !strings.Contains(string(data), "level=INFO") {
 		t.Errorf("the log: %v, %s", err, data)
+	}
+}
+
+// TestBareGarden: there is nothing but what gardener-apiserver creates, and a plugin and a feature gate are as they are asked for.
+func TestBareGarden(t *testing.T) {
+	expectClosed(t)
+	env := testenv.Start(t, testenv.WithBareGarden(), testenv.WithAdmissionPlugins(nil, []string{"DeletionConfirmation"}),
+		testenv.WithFeatureGates(map[string]bool{"DisableNginxIngressInShoot": true}))
+	namespaces := &corev1.NamespaceList{}
+	if err := env.Client().List(t.Context(), namespaces); err != nil {
+		t.Fatal(err)
+	}
+	var names []string
+	for _, namespace := range namespaces.Items {
+		names = append(names, namespace.Name)
+	}
+	if want := []string{"default", "gardener-system-seed-lease", "gardener-system-shoot-issuer", "kube-node-lease", "kube-public",
+		"kube-system"}; !slices.Equal(names, want) {
+		t.Errorf("the namespaces are %v", names)
+	}
+	project := &corev1beta1.Project{ObjectMeta: metav1.ObjectMeta{Name: "short"}}
+	for _, do := range []func() error{
+		func() error { return env.Client().Create(t.Context(), project) },
+		func() error { return env.Client().Delete(t.Context(), project) },
+	} {
+		if err := do(); err != nil {
+			t.Errorf("without the plugin DeletionConfirmation: %v", err)
+		}
+	}
+	if _, err := testenv.New(t.Context(), testenv.WithBareGarden()); err == nil || !strings.Contains(err.Error(), "DisableNginxIngressInShoot") {
+		t.Errorf("a second landscape in this process with other feature gates: %v", err)
 	}
 }

@@ -154,12 +154,13 @@ func ValidateSelect(selection []string, others ...string) error {
 	return nil
 }
 
-// Selected reports whether a selection includes the controller. A name takes precedence over "*".
+// Selected reports whether a selection includes the controller. A name takes precedence over "*". nil selects all, an empty
+// selection none.
 func Selected(selection []string, name string) bool {
 	if slices.Contains(selection, "-"+name) {
 		return false
 	}
-	return len(selection) == 0 || slices.Contains(selection, name) || slices.Contains(selection, "*")
+	return selection == nil || slices.Contains(selection, name) || slices.Contains(selection, "*")
 }
 
 // New returns the selected controllers. The server must be ready, because New discovers its resources. It starts

@@ -14,7 +14,7 @@ import (
 	"github.com/gardenlite/gardenlite/internal/garden/admission/shootvalidator"
 )
 
-// Plugins returns the factories of the plugins that are always enabled: those that Gardener enables by default.
+// Plugins returns the factories of all plugins, in the order in which they run.
 func Plugins() []plugin.Factory {
 	return []plugin.Factory{
 		resourcereferencemanager.Factory,
@@ -24,6 +24,7 @@ func Plugins() []plugin.Factory {
 		shootExposureClassPlugin,
 		shootDNSPlugin,
 		shootManagedSeedPlugin,
+		shootNodeLocalDNSPlugin,
 		shootQuotaPlugin,
 		shootmutator.Factory,
 		shootvalidator.Factory,
@@ -44,11 +45,13 @@ func Plugins() []plugin.Factory {
 	}
 }
 
-// New creates all plugins.
-func New(deps plugin.Dependencies) []admission.Interface {
+// New creates the plugins of a selection.
+func New(deps plugin.Dependencies, selection Selection) []admission.Interface {
 	var chain []admission.Interface
 	for _, factory := range Plugins() {
-		chain = append(chain, factory.New(deps))
+		if selection.has(factory) {
+			chain = append(chain, factory.New(deps))
+		}
 	}
 	return chain
 }

@@ -1,14 +1,16 @@
 package admission
 
 import (
+	"reflect"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/gardenlite/gardenlite/internal/garden/admission/plugin"
 )
 
-// TestPlugins checks that the plugins are those that Gardener v1.149 enables by default, in Gardener's order: each
-// plugin sees what the plugins before it have defaulted.
+// TestPlugins checks that the plugins are those of Gardener v1.149, in Gardener's order: each plugin sees what the plugins before
+// it have defaulted.
 func TestPlugins(t *testing.T) {
 	want := []string{
 		"ResourceReferenceManager",
@@ -18,6 +20,7 @@ func TestPlugins(t *testing.T) {
 		"ShootExposureClass",
 		"ShootDNS",
 		"ShootManagedSeed",
+		"ShootNodeLocalDNSEnabledByDefault",
 		"ShootQuotaValidator",
 		"ShootMutator",
 		"ShootValidator",
@@ -50,7 +53,31 @@ func TestPlugins(t *testing.T) {
 
 // TestNew checks that the chain can be created without any dependency, that is, before there is a storage.
 func TestNew(t *testing.T) {
-	if chain := New(plugin.Dependencies{}); len(chain) != len(Plugins()) {
+	if chain := New(plugin.Dependencies{}, Selection{}); len(chain) != len(Plugins())-1 {
 		t.Errorf("got %v", chain)
+	}
+}
+
+func TestSelection(t *testing.T) {
+	s := Selection{Enable: []string{"ShootNodeLocalDNSEnabledByDefault", "AlwaysPullImages"},
+		Disable: []string{"ShootDNS", "ShootDNSRewriting", "ValidatingAdmissionWebhook"}}
+	if err := s.Validate(); err != nil {
+		t.Error(err)
+	}
+	if chain := New(plugin.Dependencies{}, s); len(chain) != len(Plugins())-1 {
+		t.Errorf("%d plugins of %d", len(chain), len(Plugins()))
+	}
+	if got, want := s.Kubernetes(), (Selection{[]string{"AlwaysPullImages"}, []string{"ValidatingAdmissionWebhook"}}); !reflect.DeepEqual(got, want) {
+		t.Errorf("of Kubernetes: %v", got)
+	}
+	for says, s := range map[string]Selection{
+		`--enable-admission-plugins: there is no plugin "ShootDSN": there are those of kube-apiserver and ResourceReferenceManager, `: {Enable: []string{"ShootDSN"}},
+		`--disable-admission-plugins: there is no plugin ""`:                                                                          {Disable: []string{""}},
+		"ShootDNSRewriting needs a configuration":                                                                                     {Enable: []string{"ShootDNSRewriting"}},
+		"ShootDNS is in --enable-admission-plugins and in --disable-admission-plugins":                                                {[]string{"ShootDNS"}, []string{"ShootDNS"}},
+	} {
+		if err := s.Validate(); err == nil || !strings.Contains(err.Error(), says) {
+			t.Errorf("%v: %v", s, err)
+		}
 	}
 }

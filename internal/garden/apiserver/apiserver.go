@@ -45,6 +45,8 @@ type Extension struct {
 	Kubeconfigs shootkubeconfig.Options
 	// BastionTimeToLive is passed on to registry.Config.
 	BastionTimeToLive time.Duration
+	// Admission selects the admission plugins.
+	Admission gardenadmission.Selection
 	// SeedDeleted, if set, is called after a Seed was deleted, with a client of the garden.
 	SeedDeleted func(client kubernetes.Interface, name string)
 }
@@ -105,7 +107,7 @@ func (e Extension) New(in controlplane.ExtensionInput) (_ *genericapiserver.Gene
 	e.notifyOfDeletedSeeds(groups, kube)
 	// The plugins that Kubernetes has for every resource (webhooks, policies, quota) run after those of Gardener.
 	gardenAdmission := gardenadmission.New(plugin.Dependencies{
-		Reader: reader, Kube: kube, Authorizer: in.Generic.Authorization.Authorizer, Clock: e.Clock})
+		Reader: reader, Kube: kube, Authorizer: in.Generic.Authorization.Authorizer, Clock: e.Clock}, e.Admission)
 	in.Generic.AdmissionControl = admission.NewChainHandler(
 		admissionmetrics.WithStepMetrics(admission.NewChainHandler(gardenAdmission...)), in.Generic.AdmissionControl)
 	server, err := in.Generic.Complete(in.Informers).New("gardener-apiserver", in.Delegate)

@@ -50,6 +50,24 @@ func EnsureGardenObjects(ctx context.Context, config *rest.Config, info Info) er
 	return setUp(ctx, client, info)
 }
 
+// EnsureBareObjects creates what gardener-apiserver creates by itself: two namespaces, and the identity of the garden.
+func EnsureBareObjects(ctx context.Context, config *rest.Config, info Info) error {
+	client, err := dynamic.NewForConfig(manifest.ForWriting(config))
+	if err != nil {
+		return err
+	}
+	identity, err := clusterIdentity(info)
+	if err != nil {
+		return err
+	}
+	objects := []manifest.Object{identity}
+	for _, name := range []string{gardencorev1beta1.GardenerSeedLeaseNamespace, gardencorev1beta1.GardenerShootIssuerNamespace} {
+		objects = append(objects, manifest.Object{Source: "a namespace of the garden", Unstructured: &unstructured.Unstructured{
+			Object: map[string]any{"apiVersion": "v1", "kind": "Namespace", "metadata": map[string]any{"name": name}}}})
+	}
+	return manifest.CreateMissing(ctx, client, objects)
+}
+
 func setUp(ctx context.Context, client dynamic.Interface, info Info) error {
 	objects, err := manifest.LoadFS(manifests.FS, "garden")
 	if err != nil {

@@ -116,6 +116,8 @@ type Func func(ctx context.Context, deps Dependencies, a admission.Attributes) e
 type Factory struct {
 	// Name is the plugin's name in Gardener, as in its documentation.
 	Name string
+	// Off says that it is not enabled by default, as in Gardener.
+	Off bool
 	// Operations are those that the plugin handles.
 	Operations []admission.Operation
 	// Admit completes objects, and Validate only checks them. One of the two may be nil.

@@ -165,14 +165,14 @@ func newChainConfig(s *Server, opts options.CompletedOptions) (*chainConfig, err
 	for name := range bootstrapHooks {
 		c.generic.DisabledPostStartHooks.Insert(name)
 	}
-	if c.kube, err = newKubeConfig(opts, common, s.cfg.Services, s.servesPod()); err != nil {
+	if c.kube, err = newKubeConfig(opts, common, &s.cfg, s.servesPod()); err != nil {
 		return nil, fmt.Errorf("configuring the API server: %w", err)
 	}
 	wrapped := webhook.NewDefaultAuthenticationInfoResolverWrapper(c.kube.ControlPlane.ProxyTransport,
 		c.generic.EgressSelector,
 		c.generic.LoopbackClientConfig, c.generic.TracerProvider)
 	authInfo := func(delegate webhook.AuthenticationInfoResolver) webhook.AuthenticationInfoResolver {
-		return discreet(wrapped(delegate))
+		return c.kube.services.discreet(wrapped(delegate))
 	}
 	c.custom, err = controlplaneapiserver.CreateAPIExtensionsConfig(*c.generic, common.informers, c.kube.initializers,
 		opts.CompletedOptions, opts.MasterCount, c.kube.services, authInfo)

@@ -3,7 +3,6 @@ package controlplane
 import (
 	"fmt"
 	"net/netip"
-	"net/url"
 
 	"k8s.io/apiserver/pkg/admission"
 	webhookinit "k8s.io/apiserver/pkg/admission/plugin/webhook/initializer"
@@ -30,7 +29,7 @@ type kubeConfig struct {
 
 // newKubeConfig does the same as Kubernetes' CreateKubeAPIServerConfig, except for the resolution of services: no
 // network routes to their addresses, so some services have an address in this process.
-func newKubeConfig(opts options.CompletedOptions, g *generic, services map[string]*url.URL,
+func newKubeConfig(opts options.CompletedOptions, g *generic, cfg *Config,
 	servesPod func(netip.AddrPort) bool) (*kubeConfig, error) {
 	capabilities.Setup(opts.AllowPrivileged, opts.MaxConnectionBytesPerSec)
 	initializers, err := (&kubeadmission.Config{}).New()
@@ -38,11 +37,11 @@ func newKubeConfig(opts options.CompletedOptions, g *generic, services map[strin
 		return nil, fmt.Errorf("preparing admission: %w", err)
 	}
 	kube := &kubeConfig{}
-	if kube.services, err = newServices(g.config, g.informers, services, servesPod); err != nil {
+	if kube.services, err = newServices(g.config, g.informers, cfg, servesPod); err != nil {
 		return nil, err
 	}
 	// The wrapper of a later initializer wraps that of an earlier one.
-	initializers = append(initializers, webhookinit.NewPluginInitializer(discreet, kube.services))
+	initializers = append(initializers, webhookinit.NewPluginInitializer(kube.services.discreet, kube.services))
 	shared, initializers, err := controlplaneapiserver.CreateConfig(opts.CompletedOptions, g.config, g.informers, g.storage,
 		kube.services, initializers)
 	if err != nil {

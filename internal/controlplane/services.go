@@ -11,6 +11,7 @@ import (
 	"net/netip"
 	"net/url"
 	"strconv"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -33,13 +34,14 @@ const endpointTimeout = 5 * time.Second
 // whose Pods are processes of this machine. Other Services with a selector are not reachable.
 type services struct {
 	local     map[string]*url.URL
+	standIns  map[string]func(context.Context) (net.Conn, error)
 	client    kubernetes.Interface
 	servesPod func(netip.AddrPort) bool
 	fallback  aggregatorapiserver.ServiceResolver
 	itself    string // the host and port of the API server
 }
 
-func newServices(c *genericapiserver.Config, shared informers.SharedInformerFactory, local map[string]*url.URL,
+func newServices(c *genericapiserver.Config, shared informers.SharedInformerFactory, cfg *Config,
 	servesPod func(netip.AddrPort) bool) (*services, error) {
 	loopback, err := url.Parse(c.LoopbackClientConfig.Host)
 	if err != nil {
@@ -50,7 +52,7 @@ func newServices(c *genericapiserver.Config, shared informers.SharedInformerFact
 		return nil, fmt.Errorf("making the client that reads endpoints: %w", err)
 	}
 	fallback := aggregatorapiserver.NewClusterIPServiceResolver(shared.Core().V1().Services().Lister())
-	return &services{local, client, servesPod, aggregatorapiserver.NewLoopbackServiceResolver(fallback, loopback),
+	return &services{cfg.Services, cfg.StandIns, client, servesPod, aggregatorapiserver.NewLoopbackServiceResolver(fallback, loopback),
 		loopback.Host}, nil
 }
 
@@ -79,7 +81,24 @@ func (s *services) ResolveEndpoint(namespace, name string, port int32) (*url.URL
 	if target, ok := s.endpoint(service, slices.Items, port); ok {
 		return &url.URL{Scheme: "https", Host: target.String()}, nil
 	}
+	if _, ok := s.standIns[namespace+"/"+name]; ok && port == servicePort {
+		return &url.URL{Scheme: "https", Host: name + "." + namespace + standInSuffix}, nil
+	}
 	return nil, fmt.Errorf("service %s/%s has no ready Pod that runs as a process", namespace, name)
+}
+
+// standInSuffix follows the name and the namespace of a Service in the address of its stand-in, which only dialWebhook knows.
+const standInSuffix = ".stand-in:443"
+
+// dialWebhook connects to webhooks.
+func (s *services) dialWebhook(ctx context.Context, network, address string) (net.Conn, error) {
+	if service, ok := strings.CutSuffix(address, standInSuffix); ok {
+		name, namespace, _ := strings.Cut(service, ".")
+		if dial, ok := s.standIns[namespace+"/"+name]; ok {
+			return dial(ctx)
+		}
+	}
+	return (&net.Dialer{}).DialContext(ctx, network, address)
 }
 
 // endpoint returns the address of a Pod behind the Service that is ready and is a process of this machine.
@@ -130,7 +149,7 @@ func (s *services) dial(ctx context.Context, network, address string) (net.Conn,
 
 // discreet wraps the clients of webhooks. Errors contain nothing of an answer that is no JSON object with code 200: the
 // address of a webhook may be that of any server that this machine reaches.
-func discreet(delegate webhook.AuthenticationInfoResolver) webhook.AuthenticationInfoResolver {
+func (s *services) discreet(delegate webhook.AuthenticationInfoResolver) webhook.AuthenticationInfoResolver {
 	wrap := func(config *rest.Config, err error) (*rest.Config, error) {
 		if err != nil {
 			return nil, err
@@ -142,7 +161,11 @@ func discreet(delegate webhook.AuthenticationInfoResolver) webhook.Authenticatio
 	return &webhook.AuthenticationInfoResolverDelegator{
 		ClientConfigForFunc: func(hostPort string) (*rest.Config, error) { return wrap(delegate.ClientConfigFor(hostPort)) },
 		ClientConfigForServiceFunc: func(name, namespace string, port int) (*rest.Config, error) {
-			return wrap(delegate.ClientConfigForService(name, namespace, port))
+			config, err := wrap(delegate.ClientConfigForService(name, namespace, port))
+			if err == nil {
+				config.Dial = s.dialWebhook
+			}
+			return config, err
 		},
 	}
 }

@@ -74,7 +74,7 @@ func TestDiscreet(t *testing.T) {
 		}))
 		defer server.Close()
 		plain := &rest.Config{TLSClientConfig: rest.TLSClientConfig{Insecure: true}}
-		resolver := discreet(&webhook.AuthenticationInfoResolverDelegator{
+		resolver := (&services{}).discreet(&webhook.AuthenticationInfoResolverDelegator{
 			ClientConfigForFunc: func(string) (*rest.Config, error) { return plain, nil },
 		})
 		config, err := resolver.ClientConfigFor("x")

@@ -27,8 +27,8 @@ import (
 	"github.com/gardenlite/gardenlite/internal/garden/registry/core/shootkubeconfig"
 	"github.com/gardenlite/gardenlite/internal/garden/revocation"
 	"github.com/gardenlite/gardenlite/internal/manifest"
+	"github.com/gardenlite/gardenlite/internal/node/clusternodes"
 	"github.com/gardenlite/gardenlite/internal/node/process"
-	"github.com/gardenlite/gardenlite/internal/node/singlenode"
 	"github.com/gardenlite/gardenlite/internal/version"
 )
 
@@ -46,8 +46,9 @@ type Config struct {
 	Kubeconfigs shootkubeconfig.Options
 	// BastionTimeToLive is passed on to registry.Config.
 	BastionTimeToLive time.Duration
-	// Region and Zone are the region and the zone of the Node on which Pods run.
-	Region, Zone string
+	// Region and Zones are those of the Nodes on which Pods run.
+	Region string
+	Zones  []string
 	// Processes runs the containers whose images are mapped to programs; nil if all Pods are simulated.
 	Processes *process.Runner
 }
@@ -72,7 +73,7 @@ type Garden struct {
 	admin  *rest.Config
 
 	controllers *kubecontrollers.Running
-	node        singlenode.Node
+	nodes       clusternodes.Nodes
 
 	following     sync.WaitGroup
 	stopFollowing func()
@@ -89,7 +90,7 @@ func Start(ctx context.Context, cfg Config) (*Garden, error) {
 	g := &Garden{}
 	var err error
 	plane := cfg.Config
-	plane.Name, plane.DialNode, plane.PrivateNodes, plane.ServesPod = clusterName, g.node.Dial, true, cfg.Processes.ListensAt
+	plane.Name, plane.DialNode, plane.PrivateNodes, plane.ServesPod = clusterName, g.nodes.Dial, true, cfg.Processes.ListensAt
 	plane.WatchReview, plane.Authenticator, plane.Revocation = watchReview, deleted.Authenticator, deleted.Revocation
 	plane.Extension = apiserver.Extension{SeedDeleted: seedDeleted(deleted), Clock: cfg.Clock, PKIDir: cfg.PKIDir,
 		Kubeconfigs: cfg.Kubeconfigs, BastionTimeToLive: cfg.BastionTimeToLive, Admission: cfg.Admission}
@@ -127,8 +128,8 @@ func (g *Garden) setUp(ctx context.Context, cfg Config, deleted *revocation.Dele
 	if err := g.startControllers(cfg); err != nil {
 		return fmt.Errorf("starting the controllers: %w", err)
 	}
-	g.node.StartWithFirstPod(g.server, singlenode.Config{
-		Name: clusterName, Region: cfg.Region, Zone: cfg.Zone, Processes: cfg.Processes, Clock: cfg.Clock,
+	g.nodes.StartWithFirstPod(g.server, clusternodes.Config{
+		Name: clusterName, Region: cfg.Region, Zones: cfg.Zones, Processes: cfg.Processes, Clock: cfg.Clock,
 	})
 	var err error
 	if g.admin, err = g.server.ClientConfig("admin", adminUser, adminGroup); err != nil {
@@ -168,8 +169,8 @@ func (g *Garden) startControllers(cfg Config) (err error) {
 	g.controllers, err = g.server.StartControllers(kubecontrollers.Config{
 		Select:       cfg.Controllers,
 		Workloads:    true,
-		PodCIDR:      singlenode.PodNetwork,
-		NodeMask:     singlenode.PodNetwork.Bits(),
+		PodCIDR:      clusternodes.PodNetwork,
+		NodeMask:     clusternodes.Mask,
 		DeleteVolume: func(volume types.UID) error { return cfg.Processes.DeleteVolume(clusterName, volume) },
 	})
 	return err
@@ -221,7 +222,7 @@ func (g *Garden) Stop() error {
 	if g.stopFollowing != nil {
 		g.stopFollowing()
 	}
-	g.node.Stop()
+	g.nodes.Stop()
 	g.controllers.Stop()
 	return g.server.Stop()
 }

@@ -59,7 +59,7 @@ func (l *Landscape) startGarden(ctx context.Context, run *statedir.Run) error {
 		},
 		Bare: l.cfg.Bare, Admission: l.cfg.Admission,
 		Controllers: l.cfg.Controllers, Kubeconfigs: l.cfg.Kubeconfigs, BastionTimeToLive: l.cfg.BastionTimeToLive,
-		Region: seedhost.Region, Zone: seedhost.Zones[0], Processes: l.host.Load().Processes(),
+		Region: seedhost.Region, Zones: seedhost.Zones[:1], Processes: l.host.Load().Processes(),
 	})
 	if err != nil {
 		return fmt.Errorf("starting the garden: %w", err)

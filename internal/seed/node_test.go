@@ -31,7 +31,7 @@ func deployment(name string, labels map[string]string) *appsv1.Deployment {
 func TestPodsRun(t *testing.T) {
 	dir := t.TempDir()
 	cfg := Config{Config: controlplane.Config{Name: "local", PKIDir: filepath.Join(dir, "pki"), DataDir: filepath.Join(dir, "data")},
-		Region: "region", Zone: "zone"}
+		Region: "region", Zones: []string{"zone"}}
 	cluster := start(t, cfg)
 	client := kubernetes.NewForConfigOrDie(cluster.AdminConfig())
 	if nodes, err := client.CoreV1().Nodes().List(t.Context(), metav1.ListOptions{}); err != nil || len(nodes.Items) > 0 {

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"net/http"
 	"time"
 
@@ -27,8 +28,10 @@ import (
 	"github.com/gardenlite/gardenlite/internal/controlplane"
 	"github.com/gardenlite/gardenlite/internal/controlplane/kubecontrollers"
 	"github.com/gardenlite/gardenlite/internal/manifest"
+	"github.com/gardenlite/gardenlite/internal/node/clusternodes"
 	"github.com/gardenlite/gardenlite/internal/node/process"
-	"github.com/gardenlite/gardenlite/internal/node/singlenode"
+	"github.com/gardenlite/gardenlite/internal/seed/resourcemanager"
+	"github.com/gardenlite/gardenlite/internal/seed/resourcemanager/webhooks"
 	"github.com/gardenlite/gardenlite/manifests"
 )
 
@@ -36,8 +39,9 @@ import (
 type Config struct {
 	// Config is that of its control plane, but Name is the seed's name. Start sets what concerns Pods and Nodes.
 	controlplane.Config
-	// Region and Zone are those of the Node on which Pods run.
-	Region, Zone string
+	// Region and Zones are those of the Nodes on which Pods run.
+	Region string
+	Zones  []string
 	// Processes runs the containers whose images are mapped to programs; nil if all Pods are simulated.
 	Processes *process.Runner
 }
@@ -70,7 +74,8 @@ type Cluster struct {
 	http *http.Client
 
 	controllers *kubecontrollers.Running
-	node        singlenode.Node
+	nodes       clusternodes.Nodes
+	webhooks    webhooks.Server
 }
 
 // Start starts a seed cluster and returns when it is ready, or stopped after an error. The context covers the start only.
@@ -85,8 +90,14 @@ func Start(ctx context.Context, cfg Config) (*Cluster, error) {
 	c := &Cluster{name: cfg.Name}
 	var err error
 	plane := cfg.Config
-	plane.Name, plane.DialNode, plane.PrivateNodes = clusterPrefix+cfg.Name, c.node.Dial, true
+	plane.Name, plane.DialNode, plane.PrivateNodes = clusterPrefix+cfg.Name, c.nodes.Dial, true
 	plane.ServesPod = cfg.Processes.ListensAt
+	c.webhooks.Config = func() (*rest.Config, error) {
+		return c.server.ClientConfig("resource-manager-webhooks", resourcemanager.User)
+	}
+	plane.StandIns = map[string]func(context.Context) (net.Conn, error){
+		constants.GardenNamespace + "/" + webhooks.Service: c.webhooks.Dial,
+	}
 	c.server, err = controlplane.Start(ctx, plane)
 	if err != nil {
 		return nil, fmt.Errorf("starting the cluster of seed %s: %w", cfg.Name, err)
@@ -115,8 +126,8 @@ func (c *Cluster) setUp(ctx context.Context, cfg Config) (err error) {
 	if err := c.startControllers(cfg); err != nil {
 		return fmt.Errorf("starting the controllers: %w", err)
 	}
-	c.node.StartWithFirstPod(c.server, singlenode.Config{
-		Name: clusterPrefix + cfg.Name, Region: cfg.Region, Zone: cfg.Zone, Processes: cfg.Processes, Clock: cfg.Clock,
+	c.nodes.StartWithFirstPod(c.server, clusternodes.Config{
+		Name: clusterPrefix + cfg.Name, Region: cfg.Region, Zones: cfg.Zones, Processes: cfg.Processes, Clock: cfg.Clock,
 	})
 	cfg.OnPhase("controllers", cfg.Clock.Since(begin))
 	return nil
@@ -206,11 +217,12 @@ func createIdentity(ctx context.Context, client kubernetes.Interface) (*corev1.C
 func (c *Cluster) startControllers(cfg Config) (err error) {
 	c.controllers, err = c.server.StartControllers(kubecontrollers.Config{
 		Workloads: true,
-		PodCIDR:   singlenode.PodNetwork,
-		NodeMask:  singlenode.PodNetwork.Bits(),
+		PodCIDR:   clusternodes.PodNetwork,
+		NodeMask:  clusternodes.Mask,
 		// It excludes the control planes of shoots, which run in the process.
-		DeploymentSelector: constants.GardenRole + "!=" + constants.GardenRoleControlPlane,
-		DeleteVolume:       func(volume types.UID) error { return cfg.Processes.DeleteVolume(clusterPrefix+cfg.Name, volume) },
+		DeploymentSelector:    constants.GardenRole + "!=" + constants.GardenRoleControlPlane,
+		LoadBalancersOfOthers: constants.GardenRole + "=" + constants.GardenRoleControlPlane,
+		DeleteVolume:          func(volume types.UID) error { return cfg.Processes.DeleteVolume(clusterPrefix+cfg.Name, volume) },
 	})
 	return err
 }
@@ -247,7 +259,8 @@ func (c *Cluster) Err() error { return c.server.Err() }
 
 // Stop stops the Node, the controllers and the server, and waits for all.
 func (c *Cluster) Stop() error {
-	c.node.Stop()
+	c.nodes.Stop()
+	c.webhooks.Close()
 	c.controllers.Stop()
 	if c.http != nil {
 		// Otherwise the idle connections would stay open for minutes, also in the server.

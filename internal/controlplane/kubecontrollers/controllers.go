@@ -29,6 +29,8 @@ type Config struct {
 	// PodCIDR is the network of the Pods. Each Node gets a range with a prefix of NodeMask bits; none if PodCIDR is not
 	// valid.
 	PodCIDR netip.Prefix
+	// LoadBalancersOfOthers is a label selector for the Services of type LoadBalancer whose address others write.
+	LoadBalancersOfOthers string
 	// NodeMask is the prefix length of the Pod range of a Node. The default is 24, and 64 for IPv6.
 	NodeMask int
 	// DeploymentSelector is the label selector of the Deployments that the Deployment controller reconciles; all if

@@ -63,6 +63,7 @@ var workloads = []definition{
 	{names.TTLAfterFinishedController, "ttl-after-finished-controller", 5, batch("jobs"), newTTLAfterFinished},
 	{names.DisruptionController, "disruption-controller", 0, of("policy", "poddisruptionbudgets"), newDisruption},
 	{names.EndpointSliceController, "endpointslice-controller", 5, core("services"), newEndpointSlices},
+	{"service-lb-controller", "service-controller", 1, core("services"), newLoadBalancers},
 	{names.EndpointsController, "endpoint-controller", 5, core("services"), newEndpoints},
 	{names.EndpointSliceMirroringController, "endpointslicemirroring-controller", 5, core("endpoints"), newEndpointSliceMirroring},
 	{names.HorizontalPodAutoscalerController, "horizontal-pod-autoscaler", 0,
@@ -80,9 +81,11 @@ var workloads = []definition{
 	{schedulerName, "", 0, core("pods"), newScheduler},
 }
 
-// ignored has objects that every cluster has, and for which no controller has to start: the Service of the API server selects
-// no Pods.
-var ignored = map[schema.GroupResource]string{{Resource: "services"}: "default/kubernetes"}
+// ignored has objects that clusters have from the start, and for which no controller has to start: the Service of the API server
+// selects no Pods.
+var ignored = map[schema.GroupResource]string{
+	{Resource: "services"}: "default/kubernetes", {Resource: "endpoints"}: "default/kubernetes",
+}
 
 func core(resources ...string) []schema.GroupResource { return of("", resources...) }
 func apps(resource string) []schema.GroupResource     { return of("apps", resource) }

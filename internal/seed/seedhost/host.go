@@ -10,6 +10,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/netip"
 	"os"
 	"path/filepath"
 	"slices"
@@ -22,6 +23,7 @@ import (
 	gardencorev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
 	"github.com/gardener/gardener/pkg/apis/core/v1beta1/constants"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
@@ -41,6 +43,7 @@ import (
 	"github.com/gardenlite/gardenlite/internal/node/programs"
 	"github.com/gardenlite/gardenlite/internal/seed"
 	"github.com/gardenlite/gardenlite/internal/seed/provider"
+	"github.com/gardenlite/gardenlite/internal/seed/shootsecrets"
 	"github.com/gardenlite/gardenlite/internal/shootplane"
 	"github.com/gardenlite/gardenlite/internal/statedir"
 	"github.com/gardenlite/gardenlite/internal/supervisor"
@@ -245,10 +248,11 @@ func (h *Host) startSeedCluster(ctx context.Context, name string, port, preferre
 			DataDir:   filepath.Join(h.cfg.Dir, statedir.DataFolder, cluster),
 			Datastore: h.cfg.Datastore, Prefix: h.prefix(cluster),
 			BindAddress: h.cfg.BindAddress, Port: port, PreferredPort: preferredPort,
-			AuditLog: h.auditLog(cluster), Clock: h.cfg.Clock,
+			ServiceCIDR: netip.MustParsePrefix(services),
+			AuditLog:    h.auditLog(cluster), Clock: h.cfg.Clock,
 			OnPhase: func(phase string, took time.Duration) { h.cfg.Status.RecordStep("seed "+name+": "+phase, took) },
 		},
-		Region: Region, Zone: Zones[0], Processes: h.processes,
+		Region: Region, Zones: Zones, Processes: h.processes,
 	})
 	if err != nil {
 		h.cfg.Status.SetComponentState(cluster, control.StateFailed, err.Error())
@@ -287,7 +291,7 @@ func (h *Host) removeSeedCluster(ctx context.Context, name string, c *seed.Clust
 		errs = append(errs, os.RemoveAll(path))
 	}
 	errs = append(errs, h.processes.DeleteVolumes(cluster))
-	h.processes.CleanUp(func(node, _ string) bool { return node == cluster })
+	h.processes.CleanUp(func(node, _ string) bool { return node == cluster || strings.HasPrefix(node, cluster+".") })
 	h.cfg.Status.Remove(cluster)
 	h.cfg.Status.Update(func(s *control.Status) {
 		s.Clusters = slices.DeleteFunc(s.Clusters, func(c control.Cluster) bool { return c.Kind == "seed" && c.Name == name })
@@ -381,6 +385,27 @@ func PrepareSeed(ctx context.Context, config *rest.Config, seedName string) erro
 			return fmt.Errorf("creating Secret %s/%s, which Seed %s refers to: %w", secret.Namespace, name, seedName, err)
 		}
 	}
+	return ensureGlobalMonitoring(ctx, garden)
+}
+
+// ensureGlobalMonitoring creates the Secret with the login for the observability components of all seeds, as the installation of
+// Gardener does. Gardener's gardenlet needs it.
+func ensureGlobalMonitoring(ctx context.Context, garden client.Client) error {
+	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: constants.GardenNamespace, Name: "observability-ingress",
+		Labels: map[string]string{constants.GardenRole: constants.GardenRoleGlobalMonitoring}}, Type: corev1.SecretTypeOpaque}
+	err := garden.Get(ctx, client.ObjectKeyFromObject(secret), &corev1.Secret{})
+	if err == nil {
+		return nil
+	}
+	if apierrors.IsNotFound(err) {
+		if secret.Data, err = shootsecrets.NewPassword(); err != nil {
+			return err
+		}
+		err = client.IgnoreAlreadyExists(garden.Create(ctx, secret))
+	}
+	if err != nil {
+		return fmt.Errorf("creating Secret %s/%s: %w", secret.Namespace, secret.Name, err)
+	}
 	return nil
 }
 
@@ -419,6 +444,9 @@ const Region = "local"
 
 var Zones = []string{"local-a", "local-b", "local-c"}
 
+// services is the range of the Services of the landscape's own seeds.
+const services = "10.242.0.0/16"
+
 // seedTemplate returns the template of the Seed that a gardenlet registers.
 func seedTemplate(name string) *gardencorev1beta1.SeedTemplate {
 	secret := func(name string) corev1.ObjectReference {
@@ -429,7 +457,7 @@ func seedTemplate(name string) *gardencorev1beta1.SeedTemplate {
 		Spec: gardencorev1beta1.SeedSpec{
 			Provider: gardencorev1beta1.SeedProvider{Type: provider.Type, Region: Region, Zones: Zones},
 			Networks: gardencorev1beta1.SeedNetworks{
-				Nodes: ptr.To("10.240.0.0/16"), Pods: "10.241.0.0/16", Services: "10.242.0.0/16",
+				Nodes: ptr.To("10.240.0.0/16"), Pods: "10.241.0.0/16", Services: services,
 				// Those of Gardener's examples, for Shoots that leave them out.
 				ShootDefaults: &gardencorev1beta1.ShootNetworks{Pods: ptr.To("100.96.0.0/11"), Services: ptr.To("100.64.0.0/13")},
 			},

@@ -26,7 +26,7 @@ const observabilityUser = "admin"
 // Observability ensures the password for the observability components. A rotation invalidates the old password at once.
 func (m *Manager) Observability(ctx context.Context, rotation Rotation) (map[string][]byte, error) {
 	rotation.Completing = true
-	pair, err := m.ensure(ctx, ObservabilityUsers, rotation, func(time.Time) (map[string][]byte, error) { return newPassword() })
+	pair, err := m.ensure(ctx, ObservabilityUsers, rotation, func(time.Time) (map[string][]byte, error) { return NewPassword() })
 	return pair.Current, err
 }
 
@@ -35,7 +35,8 @@ func (m *Manager) RemoveObservability(ctx context.Context) error {
 	return m.removeBoth(ctx, ObservabilityUsers)
 }
 
-func newPassword() (map[string][]byte, error) {
+// NewPassword returns the data of a Secret with a login for observability components.
+func NewPassword() (map[string][]byte, error) {
 	password := []byte(rand.Text() + rand.Text()[:6]) // 32 characters, as Gardener's
 	// A random password of that length cannot be guessed, so that a low cost is enough.
 	hash, err := bcrypt.GenerateFromPassword(password, bcrypt.MinCost)

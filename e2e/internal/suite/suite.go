@@ -57,9 +57,7 @@ func Enter(flags ...string) (kubeconfig string, config *rest.Config) {
 		exit(err)
 	}
 	if os.Getenv(insideEnv) != self {
-		if os.Getenv(binaryEnv) == "" {
-			build()
-		}
+		Build()
 		args := append(append([]string{"exec"}, flags...), "--", self)
 		command := exec.Command(Binary, append(args, os.Args[1:]...)...)
 		command.Env = append(os.Environ(), insideEnv+"="+self)
@@ -74,8 +72,12 @@ func Enter(flags ...string) (kubeconfig string, config *rest.Config) {
 	return kubeconfig, config
 }
 
-// build makes the programs. "go test ./e2e/..." runs several packages at once: one of them builds, the others wait.
-func build() {
+// Build makes the programs, unless the environment names the binary. "go test ./e2e/..." runs several packages at once:
+// one of them builds, the others wait.
+func Build() {
+	if os.Getenv(binaryEnv) != "" {
+		return
+	}
 	lock, err := os.Open(filepath.Join(Root, "Makefile"))
 	if err != nil {
 		exit(err)

@@ -79,7 +79,7 @@ func (s *script) run(t *testing.T, name string) {
 	write("gardenlite", strings.Replace(wrapper, "%s", suite.Binary, 1), 0o700)
 	suite.Must(t, os.Symlink(suite.Kubectl, filepath.Join(files, "kubectl")))
 	page := write(name, strings.Join(s.lines, "\n"), 0o600)
-	env := append(environment(t), "HOME="+home, "PATH="+files+":"+os.Getenv("PATH"),
+	env := append(environment(t), "HOME="+home, "TMPDIR="+t.TempDir(), "PATH="+files+":"+os.Getenv("PATH"),
 		"page="+name, "BASH_ENV="+write("prelude", prelude, 0o600))
 	work := copySources(t)
 

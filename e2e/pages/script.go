@@ -31,10 +31,11 @@ type shownLine struct {
 
 // block is a fenced block of a page, and what its markers say.
 type block struct {
-	language     string
-	skip         bool
-	until, file  string
-	replacements []*replacement
+	language string
+	skip     bool
+	// needs are the programs without which the block is skipped.
+	needs, until, file string
+	replacements       []*replacement
 	// continued is set after a line of a command that goes on in the next line.
 	continued bool
 }
@@ -91,6 +92,8 @@ func (b *block) mark(text string) (command string, err error) {
 		return value, nil
 	case key == "skip" && len(value) > 10: // a reason
 		b.skip = true
+	case key == "needs" && value != "":
+		b.needs = value
 	case key == "until" && value != "":
 		b.until = value
 	case key == "save" && value != "":
@@ -98,13 +101,13 @@ func (b *block) mark(text string) (command string, err error) {
 	case replaces && !strings.ContainsAny(word, " :"):
 		b.replacements = append(b.replacements, &replacement{regexp.MustCompile(`\b` + regexp.QuoteMeta(word) + `\b`), by, false})
 	default:
-		err = fmt.Errorf("unknown marker %q: skip with a reason, before, until, save, or WORD=VALUE", text)
+		err = fmt.Errorf("unknown marker %q: skip with a reason, needs, before, until, save, or WORD=VALUE", text)
 	}
 	return "", err
 }
 
 func (b *block) marked() bool {
-	return b.skip || b.until != "" || b.file != "" || b.replacements != nil
+	return b.skip || b.needs != "" || b.until != "" || b.file != "" || b.replacements != nil
 }
 
 // hasCommands reports whether the block is for a shell.
@@ -124,8 +127,11 @@ func (s *script) begin(b *block) (string, error) {
 	case b.language == "":
 		return "", fmt.Errorf("the block has no language: console has commands after $, text has none")
 	}
-	if b.until != "" {
+	switch {
+	case b.until != "":
 		return "{", nil
+	case b.needs != "":
+		return fmt.Sprintf("if type %s >.needs; then", b.needs), nil
 	}
 	return "", nil
 }
@@ -142,6 +148,8 @@ func (b *block) end(number int) (string, error) {
 		return "```", nil
 	case b.until != "":
 		return fmt.Sprintf("} >.output-%d 2>&1 & until_shown '%s' .output-%[1]d", number, b.until), nil
+	case b.needs != "":
+		return "fi", nil
 	}
 	return "", nil
 }

@@ -17,6 +17,7 @@ func TestScript(t *testing.T) {
 		"<!-- test: before: zero -->\n" + fence + "sh\none\n" + fence:                  "zero||one|",
 		"<!-- test: NODE=$(x) -->\n" + fence + "sh\none \"NODE\" NODE2\n" + fence:      "||one \"$(x)\" NODE2|",
 		"<!-- test: until: is up -->\n" + fence + "sh\none\n" + fence:                  "|{|one|} >.output-4 2>&1 & until_shown 'is up' .output-4",
+		"<!-- test: needs: a b -->\n" + fence + "sh\none\n" + fence:                    "|if type a b >.needs; then|one|fi",
 		"<!-- test: save: a.yaml -->\n" + fence + "yaml\na: NAME\n" + fence:            "|cat >a.yaml <<'" + fence + "'|a: NAME|" + fence,
 		fence + "yaml\na: NAME\n" + fence:                                              "||",
 		fence + "sh\nA=1 one $HOME ${PWD} ERR_CODE # and NAME\n" + fence:               "|A=1 one $HOME ${PWD} ERR_CODE # and NAME|",

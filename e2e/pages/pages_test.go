@@ -24,7 +24,7 @@ const pageTimeout = 8 * time.Minute
 // wrapper is the gardenlite of the pages. Its landscapes have free ports: one may be running on this machine.
 const wrapper = `#!/bin/sh
 if [ "$1" = up ]; then shift; set -- up --port 0 "$@"; fi
-exec %s "$@"
+exec "%s" "$@"
 `
 
 // prelude is read by the shell before a page.
@@ -92,18 +92,19 @@ func (s *script) run(t *testing.T, name string) {
 	command.Env, command.Dir, command.Stdout, command.Stderr = env, work, output, output
 	command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // with what runs in the background
 	began := time.Now()
-	failed := command.Run()
+	suite.Must(t, command.Start())
+	failed := command.Wait()
 	t.Logf("%s took %s", name, time.Since(began).Round(time.Second/10))
 	printed, err := os.ReadFile(output.Name())
 	suite.Must(t, err)
+	log := suite.EndOfLog(filepath.Join(home, ".local", "state", "gardenlite", "default"))
+	end(t, command.Process.Pid, env)
 	if failed != nil {
 		lines := strings.Split(string(printed), "\n")
-		log := suite.EndOfLog(filepath.Join(home, ".local", "state", "gardenlite", "default"))
 		t.Errorf("%s: %v after\n%s\nThe log ends with\n%s", name, failed, strings.Join(lines[max(0, len(lines)-40):], "\n"), log)
 	} else if shown, is := s.missing(string(printed)); is {
 		t.Errorf("%s:%d: no line of the output, after those that are shown before, is %s:\n%s", name, shown.number, shown.pattern, printed)
 	}
-	end(t, command.Process.Pid, env)
 }
 
 // end stops the landscapes of a page and what runs in the background.

@@ -11,7 +11,7 @@ import (
 )
 
 // mention is a command of gardenlite in inline code, after a prompt, or in an example of a help text.
-var mention = regexp.MustCompile("(?m)`gardenlite ([^`]+)`|^(?:\\$ | +)gardenlite (.+)$")
+var mention = regexp.MustCompile("(?m)`(?:bin/)?gardenlite ([^`]+)`|^(?:\\$ | +)gardenlite (.+)$")
 
 // afterCommand is what follows a command of gardenlite in its line.
 var afterCommand = regexp.MustCompile(`\s(#|&&|\||\[?--)\s[\s\S]*`)

@@ -1,5 +1,5 @@
-// Package pages runs the commands of the README and of the pages in docs as they are written there, each page in an empty
-// home directory with the sources beside it.
+// Package pages runs the commands of the README and of the pages in docs as they are written there, each page in an
+// empty home directory with the sources beside it.
 package pages
 
 import (
@@ -101,9 +101,11 @@ func (s *script) run(t *testing.T, name string) {
 	end(t, command.Process.Pid, env)
 	if failed != nil {
 		lines := strings.Split(string(printed), "\n")
-		t.Errorf("%s: %v after\n%s\nThe log ends with\n%s", name, failed, strings.Join(lines[max(0, len(lines)-40):], "\n"), log)
+		last := strings.Join(lines[max(0, len(lines)-40):], "\n")
+		t.Errorf("%s: %v after\n%s\nThe log ends with\n%s", name, failed, last, log)
 	} else if shown, is := s.missing(string(printed)); is {
-		t.Errorf("%s:%d: no line of the output, after those that are shown before, is %s:\n%s", name, shown.number, shown.pattern, printed)
+		t.Errorf("%s:%d: no line of the output, after those that are shown before, is %s:\n%s",
+			name, shown.number, shown.pattern, printed)
 	}
 }
 

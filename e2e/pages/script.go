@@ -15,8 +15,8 @@ var placeholder = regexp.MustCompile(`(?:^|[^\w${])([A-Z]{2,})(?:[^\w=]|$)|<[a-z
 // comment is what a shell does not read of a line.
 var comment = regexp.MustCompile(`\s#.*$`)
 
-// script has the commands of a page, each in the line in which the page has it, and the lines that the page shows of their
-// output, in its order.
+// script has the commands of a page, each in the line in which the page has it, and the lines that the page shows of
+// their output, in its order.
 type script struct {
 	lines  []string
 	shown  []shownLine
@@ -99,7 +99,8 @@ func (b *block) mark(text string) (command string, err error) {
 	case key == "save" && value != "":
 		b.file = value
 	case replaces && !strings.ContainsAny(word, " :"):
-		b.replacements = append(b.replacements, &replacement{regexp.MustCompile(`\b` + regexp.QuoteMeta(word) + `\b`), by, false})
+		pattern := regexp.MustCompile(`\b` + regexp.QuoteMeta(word) + `\b`)
+		b.replacements = append(b.replacements, &replacement{word: pattern, value: by})
 	default:
 		err = fmt.Errorf("unknown marker %q: skip with a reason, needs, before, until, save, or WORD=VALUE", text)
 	}
@@ -173,7 +174,8 @@ func (s *script) inside(b *block, number int, line string) (command string, err 
 		line = r.word.ReplaceAllLiteralString(line, r.value)
 	}
 	if left := placeholder.FindString(comment.ReplaceAllString(line, "")); left != "" {
-		return "", fmt.Errorf("nothing says what %q is replaced with: write an example, or the marker WORD=VALUE", strings.TrimSpace(left))
+		return "", fmt.Errorf("nothing says what %q is replaced with: write an example, or the marker WORD=VALUE",
+			strings.TrimSpace(left))
 	}
 	b.continued = strings.HasSuffix(line, `\`)
 	return line, nil
@@ -197,7 +199,7 @@ func (s *script) output(number int, line string) (command string) {
 	return ""
 }
 
-// missing returns the first line that the page shows of the output and that is not in it, after the lines shown before it.
+// missing returns the first line that the page shows of the output and that is not in it, after the lines shown before.
 func (s *script) missing(output string) (shownLine, bool) {
 	lines := strings.Split(output, "\n")
 	for _, shown := range s.shown {

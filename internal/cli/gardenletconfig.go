@@ -22,10 +22,12 @@ func newGardenletConfig(g *globals) *cobra.Command {
 without its own gardenlets: gardenlite up --controllers='*,-gardenlet'.
 
 The command makes a bootstrap token and writes the kubeconfig with it into the seed, as Secret
-garden/gardenlet-kubeconfig-bootstrap. The gardenlet gets its identity with it at its first start, and then has its own.`,
+garden/gardenlet-kubeconfig-bootstrap. The gardenlet gets its identity with it at its first start, and then has its own.
+It runs outside of its seed, where kube-apiserver.NAMESPACE.svc has no address: it reaches the API servers of Shoots through
+a proxy of the landscape, whose address the command prints.`,
 		Example: `  gardenlite up -d --controllers='*,-gardenlet'
   gardenlite gardenlet-config local > gardenlet.yaml
-  gardenlet --config gardenlet.yaml`,
+  HTTPS_PROXY=http://127.0.0.1:PORT gardenlet --config gardenlet.yaml  # as the command says`,
 		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: cobra.FixedCompletions([]string{seedhost.SeedNames(1)[0]}, cobra.ShellCompDirectiveNoFileComp),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -61,6 +63,8 @@ func printGardenletConfig(ctx context.Context, g *globals, seed string, life tim
 	if err != nil {
 		return fmt.Errorf("configuring a gardenlet for seed %s: %w", seed, err)
 	}
-	_, err = g.out.Write(config)
+	proxy := fmt.Sprintf("HTTPS_PROXY=http://127.0.0.1:%d", status.ProxyPort)
+	printf(g.err, "Start the gardenlet with %s in its environment: it reaches the API servers of Shoots with it.\n", proxy)
+	_, err = fmt.Fprintf(g.out, "# Needs %s in the environment.\n%s", proxy, config)
 	return err
 }

@@ -44,6 +44,8 @@ type Config struct {
 	Prefix string
 	// BindAddress is the IP address to listen on, 127.0.0.1 if empty.
 	BindAddress string
+	// Hosts are further names in the serving certificate.
+	Hosts []string
 	// Port is the port to listen on; 0 chooses PreferredPort if it is free, or another free one.
 	Port, PreferredPort int
 	// Prepare, if set, is called after the certificates have been created and before the API server is. It returns
@@ -120,7 +122,7 @@ func (c *Config) complete() {
 func (c *Config) shared() bool { return datastore.Config{Endpoint: c.Datastore}.Shared() }
 
 func (c *Config) pkiConfig() pki.Config {
-	hosts := servingHosts(c.BindAddress, c.serviceIP())
+	hosts := append(servingHosts(c.BindAddress, c.serviceIP()), c.Hosts...)
 	for service := range c.Services {
 		namespace, name, _ := strings.Cut(service, "/")
 		hosts = append(hosts, name+"."+namespace+".svc")

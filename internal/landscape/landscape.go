@@ -170,6 +170,9 @@ func (l *Landscape) start(ctx context.Context) error {
 	if err := l.startGardenlets(ctx); err != nil {
 		return err
 	}
+	if err := l.startProxy(run, previous); err != nil {
+		return err
+	}
 	if err := l.applyManifests(ctx); err != nil {
 		return err
 	}
@@ -272,6 +275,25 @@ func (l *Landscape) startGardenlets(ctx context.Context) error {
 		return nil // no Seed becomes ready
 	}
 	return h.WaitReady(ctx, begin)
+}
+
+// startProxy starts the proxy for gardenlets that run outside of their seeds, if the landscape has seeds and no gardenlets.
+func (l *Landscape) startProxy(run, previous *statedir.Run) error {
+	if len(run.SeedPorts) == 0 || l.selects(seedhost.GardenletName) {
+		return nil
+	}
+	port := 0
+	if previous != nil {
+		port = previous.ProxyPort
+	}
+	proxy, err := l.host.Load().StartProxy(port)
+	if err != nil {
+		return err
+	}
+	l.onClose(proxy.Close)
+	run.ProxyPort = proxy.Port()
+	l.store.Update(func(s *control.Status) { s.Run.ProxyPort = run.ProxyPort })
+	return statedir.WriteRun(l.cfg.Dir, run)
 }
 
 // missingForSeeds returns a component that --controllers leaves out and without which no Seed becomes ready, "" if there is

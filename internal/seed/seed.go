@@ -32,6 +32,7 @@ import (
 	"github.com/gardenlite/gardenlite/internal/node/process"
 	"github.com/gardenlite/gardenlite/internal/seed/resourcemanager"
 	"github.com/gardenlite/gardenlite/internal/seed/resourcemanager/webhooks"
+	"github.com/gardenlite/gardenlite/internal/shootplane/spec"
 	"github.com/gardenlite/gardenlite/manifests"
 )
 
@@ -216,11 +217,10 @@ func createIdentity(ctx context.Context, client kubernetes.Interface) (*corev1.C
 
 func (c *Cluster) startControllers(cfg Config) (err error) {
 	c.controllers, err = c.server.StartControllers(kubecontrollers.Config{
-		Workloads: true,
-		PodCIDR:   clusternodes.PodNetwork,
-		NodeMask:  clusternodes.Mask,
-		// It excludes the control planes of shoots, which run in the process.
-		DeploymentSelector:    constants.GardenRole + "!=" + constants.GardenRoleControlPlane,
+		Workloads:             true,
+		PodCIDR:               clusternodes.PodNetwork,
+		NodeMask:              clusternodes.Mask,
+		DeploymentSelector:    spec.NotControlPlanes,
 		LoadBalancersOfOthers: constants.GardenRole + "=" + constants.GardenRoleControlPlane,
 		DeleteVolume:          func(volume types.UID) error { return cfg.Processes.DeleteVolume(clusterPrefix+cfg.Name, volume) },
 	})

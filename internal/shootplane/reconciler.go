@@ -11,6 +11,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/utils/clock"
@@ -23,6 +24,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"github.com/gardenlite/gardenlite/internal/component"
+	"github.com/gardenlite/gardenlite/internal/component/cluster"
 	"github.com/gardenlite/gardenlite/internal/component/operation"
 	"github.com/gardenlite/gardenlite/internal/shootplane/spec"
 )
@@ -88,6 +90,11 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	if err := operation.AddFinalizer(ctx, r.Client, found.apiServer, spec.Finalizer); err != nil {
 		return reconcile.Result{}, err
 	}
+	if spec.IsGardeners(found.apiServer) {
+		if err := r.readDescription(ctx, found); err != nil {
+			return component.RequeueAfter(retry, r.report(ctx, found, DesiredState{APIServer: true}, Status{Phase: Waiting, Message: err.Error()}))
+		}
+	}
 	desired, err := desiredState(found)
 	var status Status
 	if err == nil {
@@ -102,6 +109,25 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 		status.Message = err.Error()
 	}
 	return component.RequeueAfter(wait, r.report(ctx, found, desired, status))
+}
+
+// readDescription copies the description of a control plane of Gardener's gardenlet from the Secret to the Deployments in memory.
+func (r *Reconciler) readDescription(ctx context.Context, found objects) error {
+	secret := &corev1.Secret{}
+	key := client.ObjectKey{Namespace: found.apiServer.Namespace, Name: spec.SecretName}
+	if err := r.Client.Get(ctx, key, secret); err != nil {
+		return fmt.Errorf("reading Secret %s: %w", key, err)
+	}
+	if secret.Annotations[spec.AnnotationGeneration] != strconv.FormatInt(found.apiServer.Generation, 10) {
+		return fmt.Errorf("secret %s does not describe the Deployment as it is now", key)
+	}
+	found.apiServer.Annotations = labels.Merge(found.apiServer.Annotations, secret.Annotations)
+	template := &found.apiServer.Spec.Template
+	template.Annotations = labels.Merge(template.Annotations, map[string]string{spec.AnnotationChecksum: secret.Annotations[spec.AnnotationChecksum]})
+	if found.controllers != nil {
+		found.controllers.Annotations = labels.Merge(found.controllers.Annotations, secret.Annotations)
+	}
+	return nil
 }
 
 func (r *Reconciler) find(ctx context.Context, namespace string) (found objects, err error) {
@@ -138,6 +164,13 @@ func (r *Reconciler) remove(ctx context.Context, id string, found objects) error
 		}
 	}
 	purge := deployment != nil && deployment.Annotations[spec.AnnotationConfirmDeletion] == "true"
+	if deployment != nil && spec.IsGardeners(deployment) { // in a migration the data stays, as a backup does in Gardener
+		shoot, err := cluster.Shoot(ctx, r.Client, id)
+		if err != nil && !apierrors.IsNotFound(err) {
+			return err
+		}
+		purge = err == nil && shoot.DeletionTimestamp != nil
+	}
 	status, done, err := r.Host.Remove(ctx, id, r.Seed, purge)
 	if err != nil || deployment == nil {
 		return err

@@ -2,6 +2,9 @@ package shootplane
 
 import (
 	"context"
+	"fmt"
+	"net"
+	"strconv"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -10,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/gardenlite/gardenlite/internal/component/operation"
+	"github.com/gardenlite/gardenlite/internal/shootplane/spec"
 )
 
 // Reasons and messages of the conditions. The reasons are those of Kubernetes, except reasonFailed.
@@ -94,6 +98,9 @@ func controllersHealth(deployment *appsv1.Deployment, status Status) health {
 
 func (r *Reconciler) reportDeployment(ctx context.Context, deployment *appsv1.Deployment, h health) error {
 	before, status := deployment.DeepCopy(), &deployment.Status
+	if all := replicas(deployment); all > 1 { // one control plane runs for all replicas
+		h.wanted, h.running, h.updated = h.wanted*all, h.running*all, h.updated*all
+	}
 	status.ObservedGeneration = deployment.Generation
 	status.Replicas, status.UpdatedReplicas = max(h.wanted, h.running), h.updated // a replica that is being stopped still counts
 	status.ReadyReplicas, status.AvailableReplicas, status.UnavailableReplicas = h.running, h.running, max(h.wanted-h.running, 0)
@@ -139,10 +146,22 @@ func withCondition(conditions []appsv1.DeploymentCondition, c appsv1.DeploymentC
 
 // reportService writes the address of the API server to the Service, from its first start on. The port never changes.
 func (r *Reconciler) reportService(ctx context.Context, service *corev1.Service, status Status) error {
-	if service == nil || status.Port == 0 || service.DeletionTimestamp != nil || service.Spec.Type != corev1.ServiceTypeLoadBalancer {
+	if service == nil || status.Port == 0 || service.DeletionTimestamp != nil {
 		return nil
 	}
 	before := service.DeepCopy()
+	if service.Spec.Type != corev1.ServiceTypeLoadBalancer {
+		at := net.JoinHostPort(address, strconv.Itoa(status.Port))
+		if service.Annotations[spec.AnnotationAddress] == at {
+			return nil
+		}
+		metav1.SetMetaDataAnnotation(&service.ObjectMeta, spec.AnnotationAddress, at)
+		if err := r.Client.Patch(ctx, service, client.MergeFrom(before)); err != nil {
+			return fmt.Errorf("writing the address of the API server to Service %s/%s: %w", service.Namespace, service.Name,
+				client.IgnoreNotFound(err))
+		}
+		return nil
+	}
 	service.Status.LoadBalancer.Ingress = []corev1.LoadBalancerIngress{{
 		IP: address, IPMode: ptr.To(corev1.LoadBalancerIPModeVIP),
 		Ports: []corev1.PortStatus{{Port: int32(status.Port), Protocol: corev1.ProtocolTCP}}, //nolint:gosec // a port

@@ -60,7 +60,7 @@ func (h *Host) start(ctx context.Context, id string, desired DesiredState) (*run
 	server, err := controlplane.Start(ctx, controlplane.Config{
 		Name: id, DialNode: dial, ServesPod: h.cfg.ServesPod, PKIDir: h.pkiDir(id), DataDir: h.dataDir(id),
 		Datastore: h.cfg.Datastore, Prefix: h.cfg.Prefix(id),
-		BindAddress: address, Port: port, AuditLog: h.cfg.AuditLog(id), Clock: h.cfg.Clock,
+		BindAddress: address, Port: port, Hosts: []string{spec.ServiceName + "." + id + ".svc"}, AuditLog: h.cfg.AuditLog(id), Clock: h.cfg.Clock,
 		Authorities: desired.authorities(), KubernetesVersion: desired.Version, ServiceCIDR: desired.ServiceCIDR, LowMemory: true,
 		Issuers: strings.Fields(cmp.Or(desired.Issuers, spec.DefaultIssuer)), EncryptionConfig: encryption,
 	})
@@ -112,8 +112,7 @@ func (r *running) startControllers(ctx context.Context, desired DesiredState, de
 	}
 	controllers, err := r.server.StartControllers(kubecontrollers.Config{
 		Nodes: true, Workloads: true, PodCIDR: desired.PodCIDR, NodeMask: desired.NodeMask, DeleteVolume: deleteVolume,
-		// In a shoot that is a seed, Deployments with this label are control planes, which the Host runs.
-		DeploymentSelector: spec.LabelGardenRole + "!=" + spec.GardenRoleControlPlane,
+		DeploymentSelector: spec.NotControlPlanes, // a shoot can be a seed
 	})
 	if err != nil {
 		return fmt.Errorf("starting the controllers: %w", err)

@@ -76,6 +76,8 @@ type Run struct {
 	Options map[string]string `json:"options,omitempty"`
 	// AdmissionPort is the port of the admission controller's webhooks, which is taken again at the next start.
 	AdmissionPort int `json:"admissionPort,omitempty"`
+	// ProxyPort is the port of the proxy for gardenlets outside of their seeds, 0 if there is none.
+	ProxyPort int `json:"proxyPort,omitempty"`
 	// SeedPorts are the ports of the seeds' API servers by seed name, which are taken again at the next start.
 	SeedPorts map[string]int `json:"seedPorts,omitempty"`
 	// Control is the path of the control socket.

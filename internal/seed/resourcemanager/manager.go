@@ -25,6 +25,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/gardenlite/gardenlite/internal/component"
+	"github.com/gardenlite/gardenlite/internal/seed/gardenerplane"
 	"github.com/gardenlite/gardenlite/internal/seed/tokenrequestor"
 )
 
@@ -57,6 +58,9 @@ func New(cfg Config) (*component.Manager, error) {
 	}
 	if err := shoots.tokens(mgr.GetClient(), clk).AddToManager(mgr, nil); err != nil {
 		return nil, fmt.Errorf("adding the controller %s to the resource manager: %w", tokenrequestor.ControllerName, err)
+	}
+	if err := (&gardenerplane.Reconciler{Client: mgr.GetClient(), Reader: mgr.GetAPIReader()}).AddToManager(mgr); err != nil {
+		return nil, fmt.Errorf("adding the controller %s to the resource manager: %w", gardenerplane.ControllerName, err)
 	}
 	return mgr, mgr.Add(shoots)
 }

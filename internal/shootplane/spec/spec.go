@@ -52,6 +52,12 @@ const (
 	// AnnotationIssuers at the API server's Deployment are the issuers of service account tokens, separated by spaces:
 	// new tokens have the first issuer, tokens of all issuers are accepted. DefaultIssuer if it is missing.
 	AnnotationIssuers = "gardenlite.dev/service-account-issuers"
+	// AnnotationGeneration at the Secret is the generation of Gardener's Deployment that the Secret describes, with all other
+	// annotations of this list.
+	AnnotationGeneration = "gardenlite.dev/generation"
+	// AnnotationAddress at the Service is the address of the API server, as host:port, if the Service is of another type than
+	// LoadBalancer.
+	AnnotationAddress = "gardenlite.dev/address"
 	// AnnotationConfirmDeletion with the value "true" at the API server's Deployment lets the runner delete the data with it.
 	// Without it, the data stays for the seed that the shoot's control plane moves to.
 	AnnotationConfirmDeletion = "confirmation.gardener.cloud/deletion"
@@ -83,6 +89,9 @@ const (
 	// optional: without it, the data is not encrypted.
 	KeyEncryption = "encryption-configuration.json"
 )
+
+// NotControlPlanes is the label selector of the Deployments that get Pods: all but those of control planes, which run in the process.
+const NotControlPlanes = LabelRole + " notin (" + RoleAPIServer + "," + RoleControllerManager + ")"
 
 // Keys returns every key that the Secret must have.
 func Keys() []string {
@@ -119,8 +128,19 @@ func Version(deployment *appsv1.Deployment) string {
 	return "v" + version
 }
 
-// Endpoint returns the address of the API server in the status of its Service, as host:port; "" while there is none.
+// IsGardeners reports whether Gardener's gardenlet has made the Deployment of an API server or of Kubernetes' controllers. The
+// Secret describes the control plane then.
+func IsGardeners(deployment *appsv1.Deployment) bool {
+	containers := deployment.Spec.Template.Spec.Containers
+	return len(containers) > 0 && len(containers[0].Command)+len(containers[0].Args) > 0
+}
+
+// Endpoint returns the address of the API server in the status of its Service or in its annotation, as host:port; "" while there is
+// none.
 func Endpoint(service *corev1.Service) string {
+	if address := service.Annotations[AnnotationAddress]; address != "" && service.Spec.Type != corev1.ServiceTypeLoadBalancer {
+		return address
+	}
 	for _, ingress := range service.Status.LoadBalancer.Ingress {
 		for _, port := range ingress.Ports {
 			if ingress.IP != "" && port.Port != 0 {

@@ -1,0 +1,257 @@
+// Package gardenerplane translates the control planes that Gardener's gardenlet deploys for shoots into those that run in the
+// process: it writes the Secret that describes one (package spec) from the Deployments and Secrets of the gardenlet, and creates the
+// Pods that their Deployments want, which are simulated. The controller runs in the resource manager of the seed, because it reads
+// the authorities of shoots. Deployments of gardenlite's own gardenlet are left alone.
+package gardenerplane
+
+import (
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/gardener/gardener/pkg/apis/core/v1beta1/constants"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/gardenlite/gardenlite/internal/component"
+	"github.com/gardenlite/gardenlite/internal/seed/gardenlet/controllerutils"
+	"github.com/gardenlite/gardenlite/internal/shootplane/spec"
+)
+
+// ControllerName is the name of the controller.
+const ControllerName = "gardener-control-planes"
+
+// secretsPoll is the delay before Secrets are looked for again that the gardenlet has not written yet.
+const secretsPoll = 2 * time.Second
+
+// Reconciler translates the control planes of a seed.
+type Reconciler struct {
+	Client client.Client
+	// Reader reads directly from the seed.
+	Reader client.Reader
+}
+
+// AddToManager adds the controller to a manager of the seed, which caches the metadata of Deployments.
+func (r *Reconciler) AddToManager(mgr manager.Manager) error {
+	return component.NewControllerBuilder(mgr, ControllerName).
+		For(&appsv1.Deployment{}, builder.OnlyMetadata, builder.WithPredicates(predicate.GenerationChangedPredicate{},
+			predicate.NewPredicateFuncs(func(obj client.Object) bool {
+				return (obj.GetName() == spec.APIServer || obj.GetName() == spec.ControllerManager) &&
+					obj.GetLabels()[spec.LabelGardenRole] == spec.GardenRoleControlPlane
+			}))).
+		Complete(r)
+}
+
+// Reconcile translates one Deployment.
+func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
+	deployment := &appsv1.Deployment{}
+	if err := r.Reader.Get(ctx, request.NamespacedName, deployment); err != nil {
+		return reconcile.Result{}, client.IgnoreNotFound(err)
+	}
+	if !spec.IsGardeners(deployment) || deployment.DeletionTimestamp != nil {
+		return reconcile.Result{}, nil
+	}
+	if err := r.pods(ctx, deployment); err != nil {
+		return reconcile.Result{}, err
+	}
+	server := &appsv1.Deployment{}
+	if err := r.Reader.Get(ctx, types.NamespacedName{Namespace: request.Namespace, Name: spec.APIServer}, server); err != nil {
+		return reconcile.Result{}, client.IgnoreNotFound(err)
+	}
+	controllers := &appsv1.Deployment{}
+	if err := r.Reader.Get(ctx, types.NamespacedName{Namespace: request.Namespace, Name: spec.ControllerManager}, controllers); err != nil {
+		if client.IgnoreNotFound(err) != nil {
+			return reconcile.Result{}, err
+		}
+		controllers = nil
+	}
+	err := r.describe(ctx, server, controllers)
+	if errors.Is(err, errMissing) {
+		return reconcile.Result{RequeueAfter: secretsPoll}, nil
+	}
+	return reconcile.Result{}, err
+}
+
+var errMissing = errors.New("the gardenlet has not written it yet")
+
+// describe writes the Secret that describes the control plane.
+func (r *Reconciler) describe(ctx context.Context, server, controllers *appsv1.Deployment) error {
+	files, err := r.files(ctx, server)
+	if err != nil {
+		return err
+	}
+	annotations := map[string]string{
+		spec.AnnotationVersion:     version(server),
+		spec.AnnotationServiceCIDR: first(flags(server)["service-cluster-ip-range"]),
+		spec.AnnotationIssuers:     strings.Join(flags(server)["service-account-issuer"], " "),
+		spec.AnnotationGeneration:  strconv.FormatInt(server.Generation, 10),
+		spec.AnnotationChecksum:    checksum(files),
+	}
+	if controllers != nil {
+		annotations[spec.AnnotationPodCIDR] = first(flags(controllers)["cluster-cidr"])
+		annotations[spec.AnnotationNodeMask] = cmp.Or(first(flags(controllers)["node-cidr-mask-size"]),
+			first(flags(controllers)["node-cidr-mask-size-ipv4"]))
+	}
+	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: server.Namespace, Name: spec.SecretName}}
+	return controllerutils.CreateOrPatch(ctx, r.Client, r.Reader, secret, func(secret *corev1.Secret) error {
+		secret.Annotations, secret.Data = annotations, files
+		return nil
+	})
+}
+
+// files returns the files of the API server. The Deployment mounts some of the Secrets; the keys of authorities are in others, which
+// Gardener's secrets manager labels with their names.
+func (r *Reconciler) files(ctx context.Context, server *appsv1.Deployment) (map[string][]byte, error) {
+	files := map[string][]byte{}
+	for _, mounted := range []struct{ volume, key, as string }{
+		{"ca", "bundle.crt", spec.KeyCABundle}, {"ca-client", "bundle.crt", spec.KeyClientCABundle},
+		{"service-account-key", "id_rsa", spec.KeyServiceAccountKey},
+		{"service-account-key-bundle", "bundle.key", spec.KeyServiceAccountBundle},
+		{"etcd-encryption-secret", "encryption-configuration.yaml", spec.KeyEncryption},
+	} {
+		i := slices.IndexFunc(server.Spec.Template.Spec.Volumes, func(v corev1.Volume) bool { return v.Name == mounted.volume && v.Secret != nil })
+		if i < 0 {
+			continue
+		}
+		secret := &corev1.Secret{}
+		key := client.ObjectKey{Namespace: server.Namespace, Name: server.Spec.Template.Spec.Volumes[i].Secret.SecretName}
+		if err := r.Reader.Get(ctx, key, secret); err != nil {
+			return nil, fmt.Errorf("reading Secret %s of the API server: %w", key, err)
+		}
+		files[mounted.as] = secret.Data[mounted.key]
+	}
+	for _, authority := range []struct {
+		name, certificate, key string
+		// serving says that the oldest one signs: some clients may not know the new one yet.
+		serving bool
+	}{
+		{constants.SecretNameCACluster, spec.KeyCA, spec.KeyCAKey, true},
+		{constants.SecretNameCAClient, spec.KeyClientCA, spec.KeyClientCAKey, false},
+		{constants.SecretNameCAFrontProxy, spec.KeyFrontProxyCA, spec.KeyFrontProxyCAKey, false},
+	} {
+		secret, err := r.authority(ctx, server.Namespace, authority.name, authority.serving)
+		if err != nil {
+			return nil, err
+		}
+		files[authority.certificate], files[authority.key] = secret.Data["ca.crt"], secret.Data["ca.key"]
+	}
+	if missing := spec.MissingKeys(files); len(missing) > 0 {
+		return nil, fmt.Errorf("%s of the control plane in namespace %s: %w", strings.Join(missing, ", "), server.Namespace, errMissing)
+	}
+	return files, nil
+}
+
+// authority returns the newest or the oldest Secret of an authority.
+func (r *Reconciler) authority(ctx context.Context, namespace, name string, oldest bool) (*corev1.Secret, error) {
+	all := &corev1.SecretList{}
+	if err := r.Reader.List(ctx, all, client.InNamespace(namespace), client.MatchingLabels{"name": name, "managed-by": "secrets-manager"}); err != nil {
+		return nil, fmt.Errorf("listing the Secrets of the authority %s in namespace %s: %w", name, namespace, err)
+	}
+	if len(all.Items) == 0 {
+		return nil, fmt.Errorf("the authority %s in namespace %s: %w", name, namespace, errMissing)
+	}
+	slices.SortFunc(all.Items, func(a, b corev1.Secret) int { return cmp.Compare(issuedAt(a), issuedAt(b)) })
+	if oldest {
+		return &all.Items[0], nil
+	}
+	return &all.Items[len(all.Items)-1], nil
+}
+
+func issuedAt(secret corev1.Secret) int64 {
+	seconds, err := strconv.ParseInt(secret.Labels["issued-at-time"], 10, 64)
+	if err != nil {
+		return secret.CreationTimestamp.Unix()
+	}
+	return seconds
+}
+
+// flags returns the values of the arguments of the first container, by the names of the flags.
+func flags(deployment *appsv1.Deployment) map[string][]string {
+	all := map[string][]string{}
+	if containers := deployment.Spec.Template.Spec.Containers; len(containers) > 0 {
+		for _, arg := range slices.Concat(containers[0].Command, containers[0].Args) {
+			if name, value, ok := strings.Cut(strings.TrimPrefix(arg, "--"), "="); ok {
+				all[name] = append(all[name], value)
+			}
+		}
+	}
+	return all
+}
+
+// first returns the first of several networks.
+func first(values []string) string {
+	if len(values) == 0 {
+		return ""
+	}
+	value, _, _ := strings.Cut(values[0], ",")
+	return value
+}
+
+// version returns the version in the tag of the image.
+func version(deployment *appsv1.Deployment) string {
+	image := deployment.Spec.Template.Spec.Containers[0].Image
+	image, _, _ = strings.Cut(image, "@")
+	return strings.TrimPrefix(image[strings.LastIndex(image, ":")+1:], "v")
+}
+
+func checksum(files map[string][]byte) string {
+	hash := sha256.New()
+	for _, key := range slices.Sorted(maps.Keys(files)) {
+		fmt.Fprintf(hash, "%s\x00%d\x00", key, len(files[key])) // a hash returns no errors
+		hash.Write(files[key])
+	}
+	return hex.EncodeToString(hash.Sum(nil))
+}
+
+// pods creates the Pods that a Deployment wants, and deletes those that are too many. They are simulated.
+func (r *Reconciler) pods(ctx context.Context, deployment *appsv1.Deployment) error {
+	wanted := ptr.Deref(deployment.Spec.Replicas, 1)
+	has := &corev1.PodList{}
+	if err := r.Reader.List(ctx, has, client.InNamespace(deployment.Namespace),
+		client.MatchingLabels(deployment.Spec.Selector.MatchLabels)); err != nil {
+		return fmt.Errorf("listing the Pods of Deployment %s/%s: %w", deployment.Namespace, deployment.Name, err)
+	}
+	names := map[string]bool{}
+	for i := range wanted {
+		names[fmt.Sprintf("%s-%d", deployment.Name, i)] = true
+	}
+	for i := range has.Items {
+		pod := &has.Items[i]
+		if !names[pod.Name] && pod.DeletionTimestamp == nil {
+			if err := r.Client.Delete(ctx, pod); client.IgnoreNotFound(err) != nil {
+				return fmt.Errorf("deleting Pod %s/%s: %w", pod.Namespace, pod.Name, err)
+			}
+		}
+		delete(names, pod.Name)
+	}
+	for _, name := range slices.Sorted(maps.Keys(names)) {
+		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{
+			Namespace: deployment.Namespace, Name: name, Labels: deployment.Spec.Template.Labels,
+			OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(deployment, appsv1.SchemeGroupVersion.WithKind("Deployment"))},
+		}}
+		// Without volumes and probes: what they show is not in the Pod.
+		container := deployment.Spec.Template.Spec.Containers[0]
+		pod.Spec.Containers = []corev1.Container{{Name: container.Name, Image: container.Image}}
+		pod.Spec.AutomountServiceAccountToken = ptr.To(false)
+		if err := r.Client.Create(ctx, pod); client.IgnoreAlreadyExists(err) != nil {
+			return fmt.Errorf("creating Pod %s/%s: %w", pod.Namespace, pod.Name, err)
+		}
+	}
+	return nil
+}

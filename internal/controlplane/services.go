@@ -92,6 +92,9 @@ const standInSuffix = ".stand-in:443"
 
 // dialWebhook connects to webhooks.
 func (s *services) dialWebhook(ctx context.Context, network, address string) (net.Conn, error) {
+	if dial, ok := s.standIns[address]; ok {
+		return dial(ctx)
+	}
 	if service, ok := strings.CutSuffix(address, standInSuffix); ok {
 		name, namespace, _ := strings.Cut(service, ".")
 		if dial, ok := s.standIns[namespace+"/"+name]; ok {
@@ -156,16 +159,13 @@ func (s *services) discreet(delegate webhook.AuthenticationInfoResolver) webhook
 		}
 		config = rest.CopyConfig(config)
 		config.Wrap(func(next http.RoundTripper) http.RoundTripper { return discreetTransport{next} })
+		config.Dial = s.dialWebhook
 		return config, nil
 	}
 	return &webhook.AuthenticationInfoResolverDelegator{
 		ClientConfigForFunc: func(hostPort string) (*rest.Config, error) { return wrap(delegate.ClientConfigFor(hostPort)) },
 		ClientConfigForServiceFunc: func(name, namespace string, port int) (*rest.Config, error) {
-			config, err := wrap(delegate.ClientConfigForService(name, namespace, port))
-			if err == nil {
-				config.Dial = s.dialWebhook
-			}
-			return config, err
+			return wrap(delegate.ClientConfigForService(name, namespace, port))
 		},
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"sync"
 	"time"
 
 	"github.com/gardener/gardener/pkg/apis/core/v1beta1/constants"
@@ -76,7 +77,8 @@ type Cluster struct {
 
 	controllers *kubecontrollers.Running
 	nodes       clusternodes.Nodes
-	webhooks    webhooks.Server
+	// webhooks are the servers of webhooks by namespace, *webhooks.Server.
+	webhooks sync.Map
 }
 
 // Start starts a seed cluster and returns when it is ready, or stopped after an error. The context covers the start only.
@@ -93,11 +95,10 @@ func Start(ctx context.Context, cfg Config) (*Cluster, error) {
 	plane := cfg.Config
 	plane.Name, plane.DialNode, plane.PrivateNodes = clusterPrefix+cfg.Name, c.nodes.Dial, true
 	plane.ServesPod = cfg.Processes.ListensAt
-	c.webhooks.Config = func() (*rest.Config, error) {
-		return c.server.ClientConfig("resource-manager-webhooks", resourcemanager.User)
-	}
 	plane.StandIns = map[string]func(context.Context) (net.Conn, error){
-		constants.GardenNamespace + "/" + webhooks.Service: c.webhooks.Dial,
+		constants.GardenNamespace + "/" + webhooks.Service: func(ctx context.Context) (net.Conn, error) {
+			return c.DialWebhooks(ctx, constants.GardenNamespace)
+		},
 	}
 	c.server, err = controlplane.Start(ctx, plane)
 	if err != nil {
@@ -149,6 +150,16 @@ func ensureObjects(ctx context.Context, config *rest.Config, httpClient *http.Cl
 		return ensureCRDs(ctx, extensions.ApiextensionsV1().CustomResourceDefinitions(), core.Discovery())
 	})
 	group.Go(func() error {
+		endpoints, err := manifest.LoadFS(manifests.Seed, "seed/default")
+		if err != nil {
+			return err
+		}
+		if _, err := waitForNamespace(ctx, core, metav1.NamespaceDefault); err != nil {
+			return err
+		}
+		return manifest.Ensure(ctx, objects, endpoints)
+	})
+	group.Go(func() error {
 		base, err := manifest.LoadFS(manifests.Seed, "seed/base")
 		if err != nil {
 			return err
@@ -193,17 +204,25 @@ func ensureIdentity(ctx context.Context, client kubernetes.Interface) (string, e
 	return identity, nil
 }
 
-func createIdentity(ctx context.Context, client kubernetes.Interface) (*corev1.ConfigMap, error) {
-	var system *corev1.Namespace
-	err := wait.PollUntilContextTimeout(ctx, namespaceRetry, namespaceTimeout, true, func(ctx context.Context) (done bool, err error) {
-		system, err = client.CoreV1().Namespaces().Get(ctx, metav1.NamespaceSystem, metav1.GetOptions{})
+// waitForNamespace waits for a namespace that the API server creates.
+func waitForNamespace(ctx context.Context, client kubernetes.Interface, name string) (namespace *corev1.Namespace, err error) {
+	err = wait.PollUntilContextTimeout(ctx, namespaceRetry, namespaceTimeout, true, func(ctx context.Context) (done bool, err error) {
+		namespace, err = client.CoreV1().Namespaces().Get(ctx, name, metav1.GetOptions{})
 		if apierrors.IsNotFound(err) {
 			return false, nil
 		}
 		return err == nil, err
 	})
 	if err != nil {
-		return nil, fmt.Errorf("waiting for the namespace %s: %w", metav1.NamespaceSystem, err)
+		return nil, fmt.Errorf("waiting for the namespace %s: %w", name, err)
+	}
+	return namespace, nil
+}
+
+func createIdentity(ctx context.Context, client kubernetes.Interface) (*corev1.ConfigMap, error) {
+	system, err := waitForNamespace(ctx, client, metav1.NamespaceSystem)
+	if err != nil {
+		return nil, err
 	}
 	return client.CoreV1().ConfigMaps(metav1.NamespaceSystem).Create(ctx, &corev1.ConfigMap{
 		ObjectMeta: metav1.ObjectMeta{Name: constants.ClusterIdentity, Namespace: metav1.NamespaceSystem},
@@ -225,6 +244,14 @@ func (c *Cluster) startControllers(cfg Config) (err error) {
 		DeleteVolume:          func(volume types.UID) error { return cfg.Processes.DeleteVolume(clusterPrefix+cfg.Name, volume) },
 	})
 	return err
+}
+
+// DialWebhooks connects to the webhooks of the gardener-resource-manager in a namespace.
+func (c *Cluster) DialWebhooks(ctx context.Context, namespace string) (net.Conn, error) {
+	server, _ := c.webhooks.LoadOrStore(namespace, &webhooks.Server{Namespace: namespace, Config: func() (*rest.Config, error) {
+		return c.server.ClientConfig("resource-manager-webhooks", resourcemanager.User)
+	}})
+	return server.(*webhooks.Server).Dial(ctx)
 }
 
 // Name returns the seed's name.
@@ -260,7 +287,7 @@ func (c *Cluster) Err() error { return c.server.Err() }
 // Stop stops the Node, the controllers and the server, and waits for all.
 func (c *Cluster) Stop() error {
 	c.nodes.Stop()
-	c.webhooks.Close()
+	c.webhooks.Range(func(_, server any) bool { server.(*webhooks.Server).Close(); return true })
 	c.controllers.Stop()
 	if c.http != nil {
 		// Otherwise the idle connections would stay open for minutes, also in the server.

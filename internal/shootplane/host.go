@@ -49,6 +49,8 @@ type HostConfig struct {
 	// DialNode connects to an address and port in the network of a shoot, where its Nodes are; nil if the Nodes are not
 	// reachable.
 	DialNode func(ctx context.Context, id, address string) (net.Conn, error)
+	// DialWebhooks, if set, connects to the webhooks of the gardener-resource-manager that is deployed for a shoot.
+	DialWebhooks func(ctx context.Context, id string) (net.Conn, error)
 	// ServesPod is passed on to controlplane.Config.
 	ServesPod func(apiServer string, at netip.AddrPort) bool
 	// DeleteVolume deletes the data of a PersistentVolume of a shoot, DeleteVolumes that of all; they may be nil.

@@ -3,7 +3,6 @@ package shootplane
 import (
 	"fmt"
 
-	extensionsv1alpha1 "github.com/gardener/gardener/pkg/apis/extensions/v1alpha1"
 	"github.com/go-logr/logr"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -47,8 +46,8 @@ func New(cfg Config) (*Runner, error) {
 	mgr, err := component.New(component.Config{
 		Name: "runner of control planes", REST: cfg.REST, Clock: cfg.Clock, Log: cfg.Log,
 		Lease: cfg.Lease, Holder: cfg.Host.holder, OtherLeads: func() { cfg.Host.StopSeed(cfg.Seed) },
-		AddToScheme: runtime.NewSchemeBuilder(clientgoscheme.AddToScheme, extensionsv1alpha1.AddToScheme),
-		Uncached:    []client.Object{&corev1.Secret{}, &extensionsv1alpha1.Cluster{}},
+		AddToScheme: runtime.NewSchemeBuilder(clientgoscheme.AddToScheme),
+		Uncached:    []client.Object{&corev1.Secret{}},
 		ByObject: map[client.Object]cache.ByObject{
 			&appsv1.Deployment{}: {Label: labels.SelectorFromSet(labels.Set{spec.LabelGardenRole: spec.GardenRoleControlPlane})},
 			&corev1.Service{}:    {Field: fields.OneTermEqualSelector("metadata.name", spec.ServiceName)},

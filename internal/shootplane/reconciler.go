@@ -24,7 +24,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"github.com/gardenlite/gardenlite/internal/component"
-	"github.com/gardenlite/gardenlite/internal/component/cluster"
 	"github.com/gardenlite/gardenlite/internal/component/operation"
 	"github.com/gardenlite/gardenlite/internal/shootplane/spec"
 )
@@ -83,6 +82,9 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	found, err := r.find(ctx, id)
 	if err != nil {
 		return reconcile.Result{}, err
+	}
+	if s := found.apiServer; s != nil && s.DeletionTimestamp != nil && spec.IsGardeners(s) && s.Annotations[spec.AnnotationConfirmDeletion] == "" {
+		return reconcile.Result{RequeueAfter: retry}, nil // it is not decided yet whether the data is deleted
 	}
 	if found.apiServer == nil || found.apiServer.DeletionTimestamp != nil {
 		return reconcile.Result{}, r.remove(ctx, id, found)
@@ -164,13 +166,6 @@ func (r *Reconciler) remove(ctx context.Context, id string, found objects) error
 		}
 	}
 	purge := deployment != nil && deployment.Annotations[spec.AnnotationConfirmDeletion] == "true"
-	if deployment != nil && spec.IsGardeners(deployment) { // in a migration the data stays, as a backup does in Gardener
-		shoot, err := cluster.Shoot(ctx, r.Client, id)
-		if err != nil && !apierrors.IsNotFound(err) {
-			return err
-		}
-		purge = err == nil && shoot.DeletionTimestamp != nil
-	}
 	status, done, err := r.Host.Remove(ctx, id, r.Seed, purge)
 	if err != nil || deployment == nil {
 		return err

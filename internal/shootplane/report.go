@@ -43,6 +43,9 @@ func (r *Reconciler) report(ctx context.Context, found objects, desired DesiredS
 	if err := r.reportService(ctx, found.service, status); err != nil {
 		return err
 	}
+	if err := r.reportAddress(ctx, found.apiServer, status); err != nil {
+		return err
+	}
 	if err := r.reportDeployment(ctx, found.apiServer, apiServerHealth(desired, status)); err != nil {
 		return err
 	}
@@ -146,25 +149,28 @@ func withCondition(conditions []appsv1.DeploymentCondition, c appsv1.DeploymentC
 
 // reportService writes the address of the API server to the Service, from its first start on. The port never changes.
 func (r *Reconciler) reportService(ctx context.Context, service *corev1.Service, status Status) error {
-	if service == nil || status.Port == 0 || service.DeletionTimestamp != nil {
+	if service == nil || status.Port == 0 || service.DeletionTimestamp != nil || service.Spec.Type != corev1.ServiceTypeLoadBalancer {
 		return nil
 	}
 	before := service.DeepCopy()
-	if service.Spec.Type != corev1.ServiceTypeLoadBalancer {
-		at := net.JoinHostPort(address, strconv.Itoa(status.Port))
-		if service.Annotations[spec.AnnotationAddress] == at {
-			return nil
-		}
-		metav1.SetMetaDataAnnotation(&service.ObjectMeta, spec.AnnotationAddress, at)
-		if err := r.Client.Patch(ctx, service, client.MergeFrom(before)); err != nil {
-			return fmt.Errorf("writing the address of the API server to Service %s/%s: %w", service.Namespace, service.Name,
-				client.IgnoreNotFound(err))
-		}
-		return nil
-	}
 	service.Status.LoadBalancer.Ingress = []corev1.LoadBalancerIngress{{
 		IP: address, IPMode: ptr.To(corev1.LoadBalancerIPModeVIP),
 		Ports: []corev1.PortStatus{{Port: int32(status.Port), Protocol: corev1.ProtocolTCP}}, //nolint:gosec // a port
 	}}
 	return client.IgnoreNotFound(operation.WriteStatus(ctx, r.Client, service, before))
+}
+
+// reportAddress writes the address of the API server to the Deployment of Gardener's gardenlet, whose Service is no load balancer.
+func (r *Reconciler) reportAddress(ctx context.Context, deployment *appsv1.Deployment, status Status) error {
+	at := net.JoinHostPort(address, strconv.Itoa(status.Port))
+	if status.Port == 0 || !spec.IsGardeners(deployment) || deployment.Annotations[spec.AnnotationAddress] == at {
+		return nil
+	}
+	before := deployment.DeepCopy()
+	metav1.SetMetaDataAnnotation(&deployment.ObjectMeta, spec.AnnotationAddress, at)
+	if err := r.Client.Patch(ctx, deployment, client.MergeFrom(before)); err != nil {
+		return fmt.Errorf("writing the address of the API server to Deployment %s/%s: %w", deployment.Namespace, deployment.Name,
+			client.IgnoreNotFound(err))
+	}
+	return nil
 }

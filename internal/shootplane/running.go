@@ -57,8 +57,13 @@ func (h *Host) start(ctx context.Context, id string, desired DesiredState) (*run
 	if h.cfg.DialNode != nil {
 		dial = func(ctx context.Context, address string) (net.Conn, error) { return h.cfg.DialNode(ctx, id, address) }
 	}
+	standIns := map[string]func(context.Context) (net.Conn, error){}
+	if h.cfg.DialWebhooks != nil {
+		standIns["gardener-resource-manager."+id+":443"] = func(ctx context.Context) (net.Conn, error) { return h.cfg.DialWebhooks(ctx, id) }
+	}
 	server, err := controlplane.Start(ctx, controlplane.Config{
-		Name: id, DialNode: dial, ServesPod: h.cfg.ServesPod, PKIDir: h.pkiDir(id), DataDir: h.dataDir(id),
+		StandIns: standIns,
+		Name:     id, DialNode: dial, ServesPod: h.cfg.ServesPod, PKIDir: h.pkiDir(id), DataDir: h.dataDir(id),
 		Datastore: h.cfg.Datastore, Prefix: h.cfg.Prefix(id),
 		BindAddress: address, Port: port, Hosts: []string{spec.ServiceName + "." + id + ".svc"}, AuditLog: h.cfg.AuditLog(id), Clock: h.cfg.Clock,
 		Authorities: desired.authorities(), KubernetesVersion: desired.Version, ServiceCIDR: desired.ServiceCIDR, LowMemory: true,

@@ -30,6 +30,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/gardenlite/gardenlite/internal/component"
+	"github.com/gardenlite/gardenlite/internal/component/cluster"
 	"github.com/gardenlite/gardenlite/internal/seed/gardenlet/controllerutils"
 	"github.com/gardenlite/gardenlite/internal/shootplane/spec"
 )
@@ -64,8 +65,11 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	if err := r.Reader.Get(ctx, request.NamespacedName, deployment); err != nil {
 		return reconcile.Result{}, client.IgnoreNotFound(err)
 	}
-	if !spec.IsGardeners(deployment) || deployment.DeletionTimestamp != nil {
+	switch {
+	case !spec.IsGardeners(deployment):
 		return reconcile.Result{}, nil
+	case deployment.DeletionTimestamp != nil:
+		return reconcile.Result{}, r.decide(ctx, deployment)
 	}
 	if err := r.pods(ctx, deployment); err != nil {
 		return reconcile.Result{}, err
@@ -86,6 +90,24 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 		return reconcile.Result{RequeueAfter: secretsPoll}, nil
 	}
 	return reconcile.Result{}, err
+}
+
+// decide says whether the data of a control plane is deleted with its API server: if the shoot is. In a migration it stays, as a
+// backup does in Gardener.
+func (r *Reconciler) decide(ctx context.Context, server *appsv1.Deployment) error {
+	if server.Name != spec.APIServer || server.Annotations[spec.AnnotationConfirmDeletion] != "" {
+		return nil
+	}
+	shoot, err := cluster.Shoot(ctx, r.Reader, server.Namespace)
+	if client.IgnoreNotFound(err) != nil {
+		return err
+	}
+	before := server.DeepCopy()
+	metav1.SetMetaDataAnnotation(&server.ObjectMeta, spec.AnnotationConfirmDeletion, strconv.FormatBool(err == nil && shoot.DeletionTimestamp != nil))
+	if err := r.Client.Patch(ctx, server, client.MergeFrom(before)); err != nil {
+		return fmt.Errorf("deciding on the data of the control plane in namespace %s: %w", server.Namespace, client.IgnoreNotFound(err))
+	}
+	return nil
 }
 
 var errMissing = errors.New("the gardenlet has not written it yet")

@@ -20,7 +20,6 @@ import (
 	"github.com/gardenlite/gardenlite/internal/bastionsim"
 	"github.com/gardenlite/gardenlite/internal/component"
 	"github.com/gardenlite/gardenlite/internal/seed/provider/machines"
-	"github.com/gardenlite/gardenlite/internal/seed/provider/operators"
 )
 
 // User is the user name of the simulator in a seed, like that of an extension of Gardener.
@@ -76,9 +75,6 @@ func New(cfg Config) (*component.Manager, error) {
 		if err := (&Reconciler{Kind: kind, Clock: cfg.Clock}).AddToManager(mgr); err != nil {
 			return nil, fmt.Errorf("adding the controller %s to the provider simulator: %w", kind.Name, err)
 		}
-	}
-	if err := operators.AddToManager(mgr, cfg.Clock); err != nil {
-		return nil, fmt.Errorf("adding the operators to the provider simulator: %w", err)
 	}
 	if cfg.Cloud == nil {
 		return mgr, nil

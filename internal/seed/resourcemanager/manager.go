@@ -26,6 +26,7 @@ import (
 
 	"github.com/gardenlite/gardenlite/internal/component"
 	"github.com/gardenlite/gardenlite/internal/seed/gardenerplane"
+	"github.com/gardenlite/gardenlite/internal/seed/operators"
 	"github.com/gardenlite/gardenlite/internal/seed/tokenrequestor"
 )
 
@@ -61,6 +62,9 @@ func New(cfg Config) (*component.Manager, error) {
 	}
 	if err := (&gardenerplane.Reconciler{Client: mgr.GetClient(), Reader: mgr.GetAPIReader()}).AddToManager(mgr); err != nil {
 		return nil, fmt.Errorf("adding the controller %s to the resource manager: %w", gardenerplane.ControllerName, err)
+	}
+	if err := operators.AddToManager(mgr, clk); err != nil {
+		return nil, fmt.Errorf("adding the operators to the resource manager: %w", err)
 	}
 	return mgr, mgr.Add(shoots)
 }

@@ -32,7 +32,7 @@ func (h *Host) newShoots() *shootplane.Host {
 	return shootplane.NewHost(shootplane.HostConfig{
 		Dir: h.cfg.Dir, Datastore: h.shootDatastore(),
 		Prefix: func(id string) string { return h.prefix(path.Join(statedir.ShootsFolder, id)) },
-		Garden: h.owners, AuditLog: h.auditLog, DialNode: h.dialNode, ServesPod: h.processes.ListensAt,
+		Garden: h.owners, AuditLog: h.auditLog, DialNode: h.dialNode, ServesPod: h.processes.ListensAt, DialWebhooks: h.dialWebhooks,
 		DeleteVolume: h.processes.DeleteVolume, DeleteVolumes: h.processes.DeleteVolumes,
 		Clock: h.cfg.Clock, Log: klog.Background().WithName(controlPlanes),
 		OnChange: h.showShoot,
@@ -104,4 +104,14 @@ var shootStates = map[shootplane.Phase]string{
 	shootplane.Ready:    control.StateReady,
 	shootplane.Stopping: control.StateStopping,
 	shootplane.Failed:   control.StateFailed,
+}
+
+// dialWebhooks connects to the webhooks of the gardener-resource-manager of a shoot, in the seed that has its control plane.
+func (h *Host) dialWebhooks(ctx context.Context, id string) (net.Conn, error) {
+	if status, ok := h.shoots.Status(id); ok {
+		if u := h.deployer.find(status.Owner); u != nil {
+			return u.cluster.DialWebhooks(ctx, id)
+		}
+	}
+	return nil, fmt.Errorf("the control plane of the shoot %s is in no seed of this process", id)
 }

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/client-go/rest"
@@ -94,6 +95,15 @@ func endpoint(ctx context.Context, seed client.Reader, namespace string) (string
 	}
 	if host := spec.Endpoint(service); host != "" {
 		return host, nil
+	}
+	if service.Spec.Type != corev1.ServiceTypeLoadBalancer { // Gardener's gardenlet has made it
+		server := &appsv1.Deployment{}
+		if err := seed.Get(ctx, client.ObjectKey{Namespace: namespace, Name: spec.APIServer}, server); client.IgnoreNotFound(err) != nil {
+			return "", fmt.Errorf("reading Deployment %s/%s for the address of the shoot's API server: %w", namespace, spec.APIServer, err)
+		}
+		if host := server.Annotations[spec.AnnotationAddress]; host != "" {
+			return host, nil
+		}
 	}
 	return "", fmt.Errorf("reaching the API server of the shoot %s: %w", namespace, ErrNoEndpoint)
 }

@@ -55,8 +55,7 @@ const (
 	// AnnotationGeneration at the Secret is the generation of Gardener's Deployment that the Secret describes, with all other
 	// annotations of this list.
 	AnnotationGeneration = "gardenlite.dev/generation"
-	// AnnotationAddress at the Service is the address of the API server, as host:port, if the Service is of another type than
-	// LoadBalancer.
+	// AnnotationAddress at Gardener's Deployment of the API server is its address, as host:port: the Service is no load balancer.
 	AnnotationAddress = "gardenlite.dev/address"
 	// AnnotationConfirmDeletion with the value "true" at the API server's Deployment lets the runner delete the data with it.
 	// Without it, the data stays for the seed that the shoot's control plane moves to.
@@ -135,12 +134,8 @@ func IsGardeners(deployment *appsv1.Deployment) bool {
 	return len(containers) > 0 && len(containers[0].Command)+len(containers[0].Args) > 0
 }
 
-// Endpoint returns the address of the API server in the status of its Service or in its annotation, as host:port; "" while there is
-// none.
+// Endpoint returns the address of the API server in the status of its Service, as host:port; "" while there is none.
 func Endpoint(service *corev1.Service) string {
-	if address := service.Annotations[AnnotationAddress]; address != "" && service.Spec.Type != corev1.ServiceTypeLoadBalancer {
-		return address
-	}
 	for _, ingress := range service.Status.LoadBalancer.Ingress {
 		for _, port := range ingress.Ports {
 			if ingress.IP != "" && port.Port != 0 {

@@ -1,8 +1,8 @@
-// Package webhooks answers the webhooks of gardener-resource-manager in a seed where Gardener's gardenlet has deployed it and where
-// it is no process. They allow everything, because what they add to Pods means nothing for simulated ones, but for the deletion
-// of protected resources, which needs a confirmation as in Gardener.
+// Package webhooks answers the webhooks of the gardener-resource-managers, of a seed and of its shoots, that Gardener's gardenlet has
+// deployed and that are no processes. They allow everything, because what they add to Pods means nothing for simulated ones, but
+// for the deletion of protected resources, which needs a confirmation as in Gardener.
 //
-// Only the API server of the seed reaches it, over connections in memory. It starts with the first one.
+// Only the API servers reach it, over connections in memory. It starts with the first one.
 package webhooks
 
 import (
@@ -40,9 +40,11 @@ const (
 	labelProtected = "gardener.cloud/deletion-protected"
 )
 
-// Server answers the webhooks. Config returns the client configuration with which it reads its certificate in the seed.
+// Server answers the webhooks of the gardener-resource-manager in a namespace of the seed. Config returns the client configuration
+// with which it reads its certificate there.
 type Server struct {
-	Config func() (*rest.Config, error)
+	Namespace string
+	Config    func() (*rest.Config, error)
 
 	mu       sync.Mutex
 	listener *memnet.Listener
@@ -98,7 +100,7 @@ func (s *Server) getCertificate(hello *tls.ClientHelloInfo) (*tls.Certificate, e
 	}
 	ctx, cancel := context.WithTimeout(hello.Context(), timeout)
 	defer cancel()
-	deployment, err := s.client.AppsV1().Deployments(constants.GardenNamespace).Get(ctx, Service, metav1.GetOptions{})
+	deployment, err := s.client.AppsV1().Deployments(s.Namespace).Get(ctx, Service, metav1.GetOptions{})
 	if err != nil {
 		return nil, err
 	}
@@ -106,7 +108,7 @@ func (s *Server) getCertificate(hello *tls.ClientHelloInfo) (*tls.Certificate, e
 		if volume.Secret == nil {
 			continue
 		}
-		secret, err := s.client.CoreV1().Secrets(constants.GardenNamespace).Get(ctx, volume.Secret.SecretName, metav1.GetOptions{})
+		secret, err := s.client.CoreV1().Secrets(s.Namespace).Get(ctx, volume.Secret.SecretName, metav1.GetOptions{})
 		if err != nil {
 			return nil, err
 		}

@@ -1,7 +1,8 @@
 // Package operators simulates the operators of custom resources that Gardener's gardenlet creates in a seed: it writes the status
 // of Etcd, Prometheus and Alertmanager as etcd-druid and prometheus-operator do once everything runs. Nothing runs for them.
 //
-// A kind is watched once it is defined. In a seed with gardenlite's own gardenlet, none is.
+// A kind is watched once it is defined. In a seed with gardenlite's own gardenlet, none is. The controllers run in the resource
+// manager of the seed, which has all rights there.
 package operators
 
 import (

@@ -44,6 +44,7 @@ func TestTwoSeeds(t *testing.T) {
 	t.Parallel()
 	l := newLandscape(t, "--seeds", "2", "--bastion-time-to-live", "24h")
 	inTurn(t,
+		turn{"names of another seed's Shoot", l.seedTakesNothing},
 		turn{"migration", l.shootMigrates},
 		turn{"rotations of SSH keys", l.sshKeyRotations},
 		turn{"the login Secret of a Seed", l.seedLogin},

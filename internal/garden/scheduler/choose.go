@@ -25,8 +25,10 @@ type Landscape struct {
 	SeedSelector *gardencorev1beta1.SeedSelector
 	// Seeds are all Seeds of the garden, in any order.
 	Seeds []*gardencorev1beta1.Seed
-	// ShootsPerSeed is the number of Shoots by the name of the seed; see the function ShootsPerSeed.
+	// Usage is the number of Shoots by the name of the seed; see ShootsPerSeed.
 	Usage map[string]int
+	// Count, if set, returns the Usage. It is called at most once, and only if a seed is left for which it matters.
+	Count func() (map[string]int, error)
 	// RegionConfig is the data of the CloudProfile's region ConfigMap: for each region of a Shoot, a YAML map from
 	// the region of a seed to its distance. Only the strategy MinimalDistance uses it.
 	RegionConfig map[string]string

@@ -13,7 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// landscape returns the Landscape of the Shoot without ShootsPerSeed. Its objects belong to the cache and must not be
+// landscape returns the Landscape of the Shoot without the number of Shoots. Its objects belong to the cache and must not be
 // changed.
 func (r *reconciler) landscape(ctx context.Context, shoot *gardencorev1beta1.Shoot) (*Landscape, error) {
 	l := &Landscape{Shoot: shoot, Strategy: r.strategy}

@@ -76,15 +76,15 @@ func (r *reconciler) schedule(ctx context.Context, shoot *gardencorev1beta1.Shoo
 	}
 	var seed string
 	var reasons Reasons
-	settled, err := r.reserved.decide(shoot, func() ([]gardencorev1beta1.Shoot, error) { return r.shoots(ctx) },
-		func(usage map[string]int) string {
-			landscape.Usage = usage
+	settled := r.reserved.decide(shoot, func() ([]gardencorev1beta1.Shoot, error) { return r.shoots(ctx) },
+		func(count func() (map[string]int, error)) string {
+			landscape.Count = count
 			seed, reasons = Choose(*landscape)
 			return seed
 		})
 	switch {
-	case err != nil || settled:
-		return err
+	case settled:
+		return nil
 	case seed == "":
 		return errors.New(reasons.String())
 	}

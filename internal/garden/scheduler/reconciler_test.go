@@ -37,6 +37,8 @@ type gardenTest struct {
 	lost      bool
 	// stale hides bindings from lists, like a cache that is not up to date.
 	stale bool
+	// listed is how often the Shoots were listed.
+	listed int
 }
 
 func newGardenTest(t *testing.T, objects ...client.Object) *gardenTest {
@@ -80,8 +82,9 @@ func (g *gardenTest) list(ctx context.Context, c client.WithWatch, list client.O
 	if err := c.List(ctx, list, opts...); err != nil {
 		return err
 	}
-	if shoots, ok := list.(*gardencorev1beta1.ShootList); ok && g.stale {
-		for i := range shoots.Items {
+	if shoots, ok := list.(*gardencorev1beta1.ShootList); ok {
+		g.listed++ // the lock of the reservations is held
+		for i := 0; g.stale && i < len(shoots.Items); i++ {
 			shoots.Items[i].Spec.SeedName = nil
 		}
 	}
@@ -299,6 +302,26 @@ func TestReconcileBindingAnswerLost(t *testing.T) {
 	g.wantSeed("other", "")
 }
 
+// TestReconcileCountsForCandidates checks that Shoots are counted only if a seed is left for which their number matters.
+func TestReconcileCountsForCandidates(t *testing.T) {
+	for name, test := range map[string]struct {
+		seeds []client.Object
+		want  int
+	}{
+		"no seed":              {nil, 0},
+		"a seed that does not": {[]client.Object{newSeed("a", invisible)}, 0},
+		"one of two":           {[]client.Object{newSeed("a", invisible), newSeed("b")}, 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := newGardenTest(t, append(test.seeds, newShoot())...)
+			g.reconcile("shoot")
+			if g.listed != test.want {
+				t.Errorf("the Shoots are listed %d times, not %d", g.listed, test.want)
+			}
+		})
+	}
+}
+
 func TestReconcileManyAtOnce(t *testing.T) {
 	const shoots, capacity = 40, 7
 	objects := []client.Object{newSeed("a", room("3")), newSeed("b", room("4"))}
@@ -324,15 +347,13 @@ func TestReconcileManyAtOnce(t *testing.T) {
 		t.Errorf("got %v, want 3 on a, 4 on b and the others waiting", bound)
 	}
 	g.stale = false
-	if _, err := g.reserved.decide(newShoot(), func() ([]gardencorev1beta1.Shoot, error) { return g.reconciler.shoots(t.Context()) },
-		func(usage map[string]int) string {
-			if usage["a"] != 3 || usage["b"] != 4 {
-				t.Errorf("once the cache shows the bindings, they are counted as %v", usage)
+	g.reserved.decide(newShoot(), func() ([]gardencorev1beta1.Shoot, error) { return g.reconciler.shoots(t.Context()) },
+		func(count func() (map[string]int, error)) string {
+			if usage, err := count(); err != nil || usage["a"] != 3 || usage["b"] != 4 {
+				t.Errorf("once the cache shows the bindings, they are counted as %v, %v", usage, err)
 			}
 			return ""
-		}); err != nil {
-		t.Error(err)
-	}
+		})
 	if len(g.reserved.seeds) != 0 {
 		t.Errorf("%d reservations are kept for ever", len(g.reserved.seeds))
 	}

@@ -33,37 +33,45 @@ func (r reservation) seedNames() sets.Set[string] {
 	return seedNames
 }
 
-// decide calls choose with the number of Shoots of each seed, including the reservations of other Shoots, and
-// reserves a place on the returned seed. If the Shoot is bound already, it keeps its seed, and settled is true.
+// decide calls choose, and reserves a place on the returned seed. choose may count the Shoots of each seed, including the
+// reservations of other Shoots. If the Shoot is bound already, it keeps its seed, and settled is true.
 func (r *reservations) decide(shoot *gardencorev1beta1.Shoot, list func() ([]gardencorev1beta1.Shoot, error),
-	choose func(usage map[string]int) (seed string)) (settled bool, err error) {
+	choose func(count func() (map[string]int, error)) (seed string)) (settled bool) {
 	r.mutex.Lock()
 	defer r.mutex.Unlock()
-	// The Shoots are listed under the lock: a reservation is dropped only if this list contains its binding.
-	shoots, err := list()
-	if err != nil {
-		return false, err
-	}
-	r.forgetVisible(shoots)
 	if r.seeds[shoot.UID].bound {
-		return true, nil
+		return true
 	}
+	seed := choose(func() (map[string]int, error) {
+		// The Shoots are listed under the lock: a reservation is dropped only if this list contains its binding.
+		shoots, err := list()
+		if err != nil {
+			return nil, err
+		}
+		r.forgetVisible(shoots)
+		return r.usage(shoots, shoot.UID), nil
+	})
+	if seed != "" {
+		if r.seeds == nil {
+			r.seeds = map[types.UID]reservation{}
+		}
+		r.seeds[shoot.UID] = reservation{seed: seed, doubtful: r.seeds[shoot.UID].doubtful}
+	}
+	return false
+}
+
+// usage returns the number of Shoots of each seed, including the reservations of other Shoots than the one given.
+func (r *reservations) usage(shoots []gardencorev1beta1.Shoot, of types.UID) map[string]int {
 	usage := ShootsPerSeed(shoots)
 	for uid, other := range r.seeds {
-		if uid == shoot.UID {
+		if uid == of {
 			continue
 		}
 		for seed := range other.seedNames() {
 			usage[seed]++
 		}
 	}
-	if seed := choose(usage); seed != "" {
-		if r.seeds == nil {
-			r.seeds = map[types.UID]reservation{}
-		}
-		r.seeds[shoot.UID] = reservation{seed: seed, doubtful: r.seeds[shoot.UID].doubtful}
-	}
-	return false, nil
+	return usage
 }
 
 // forgetVisible drops the reservations of Shoots that have a seed in the cache, or are not in the cache any more.

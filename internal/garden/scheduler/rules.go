@@ -39,7 +39,7 @@ var rules = []rule{
 	each(reconcilesShoots),
 	each(hasFreeNetworks),
 	each(isTolerated),
-	each(hasCapacity),
+	hasCapacity,
 	followsStrategy,
 }
 
@@ -237,12 +237,20 @@ func isTolerated(l *Landscape, seed *gardencorev1beta1.Seed) string {
 	return ""
 }
 
-func hasCapacity(l *Landscape, seed *gardencorev1beta1.Seed) string {
-	room, limited := seed.Status.Allocatable[gardencorev1beta1.ResourceShoots]
-	if used := int64(l.Usage[seed.Name]); limited && used >= room.Value() {
-		return fmt.Sprintf("seed has no room: %d of %d Shoots", used, room.Value())
+func hasCapacity(l *Landscape, candidates seedList) (verdict, error) {
+	if l.Count != nil && len(candidates) > 0 {
+		var err error
+		if l.Usage, err = l.Count(); err != nil {
+			return nil, err
+		}
 	}
-	return ""
+	return func(seed *gardencorev1beta1.Seed) string {
+		room, limited := seed.Status.Allocatable[gardencorev1beta1.ResourceShoots]
+		if used := int64(l.Usage[seed.Name]); limited && used >= room.Value() {
+			return fmt.Sprintf("seed has no room: %d of %d Shoots", used, room.Value())
+		}
+		return ""
+	}, nil
 }
 
 // followsStrategy keeps the seeds that the strategy of the scheduler allows. Shoots with the purpose testing go to any

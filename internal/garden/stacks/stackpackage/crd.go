@@ -171,11 +171,8 @@ func convertsByWebhook(conversion *apiextensionsv1.CustomResourceConversion) boo
 // makeStructural makes a CRD of v1beta1 valid in v1, which requires a structural schema and drops unknown fields. It
 // replaces a schema that is not structural by one that accepts everything, and returns a warning.
 func makeStructural(crd *apiextensionsv1.CustomResourceDefinition) (warnings []string) {
-	if crd.Spec.PreserveUnknownFields {
-		crd.Spec.PreserveUnknownFields = false
-		warnings = append(warnings, fmt.Sprintf("CRD %s: fields that its schema does not have are dropped, as in apiextensions.k8s.io/v1",
-			crd.Name))
-	}
+	preserves := crd.Spec.PreserveUnknownFields
+	crd.Spec.PreserveUnknownFields = false
 	for i := range crd.Spec.Versions {
 		version := &crd.Spec.Versions[i]
 		version.Schema.OpenAPIV3Schema.Type = cmp.Or(version.Schema.OpenAPIV3Schema.Type, "object")
@@ -185,6 +182,10 @@ func makeStructural(crd *apiextensionsv1.CustomResourceDefinition) (warnings []s
 			warnings = append(warnings, fmt.Sprintf("CRD %s: the schema of version %s is not structural, so every field is accepted: %v",
 				crd.Name, version.Name, err))
 		}
+	}
+	if preserves && len(warnings) < len(crd.Spec.Versions) {
+		warnings = append(warnings, fmt.Sprintf("CRD %s: fields that its schema does not have are dropped, as in apiextensions.k8s.io/v1",
+			crd.Name))
 	}
 	return warnings
 }

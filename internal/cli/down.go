@@ -76,6 +76,9 @@ func down(ctx context.Context, g *globals, timeout time.Duration) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
+	if status, err := client.Status(ctx, false); err == nil && status.DatastoreFailed() {
+		printf(g.err, "The datastore does not answer: landscape %q may take half a minute to stop.\n", g.name)
+	}
 	if err := client.Stop(ctx); err != nil {
 		return err
 	}

@@ -40,6 +40,14 @@ type Status struct {
 	Goroutines int    `json:"goroutines"`
 }
 
+// Datastore is the name of the component that a status has while the datastore does not answer.
+const Datastore = "datastore"
+
+// DatastoreFailed reports whether the datastore does not answer.
+func (s *Status) DatastoreFailed() bool {
+	return slices.ContainsFunc(s.Components, func(c Component) bool { return c.Name == Datastore })
+}
+
 // Cluster is one API server of the landscape.
 type Cluster struct {
 	Kind              string `json:"kind"`

@@ -335,8 +335,36 @@ func (l *Landscape) run(stopping <-chan struct{}) {
 	quirks.BeginShutdown()
 	defer quirks.EndShutdown()
 	l.store.Update(func(s *control.Status) { s.State = control.StateStopping })
-	if err := l.close(); err != nil && l.err == nil {
+	if err := l.end(); err != nil && l.err == nil {
 		l.err = err
+	}
+}
+
+// stopTimeout is how long the end of a landscape waits for what uses an external datastore that does not answer: each
+// request may take a minute, and the clusters are stopped one after the other.
+const stopTimeout = 20 * time.Second
+
+// end closes everything and waits for it. If an external datastore does not answer, it returns an error after
+// stopTimeout: what goes on then ends with the process, which loses nothing that the datastore has acknowledged.
+func (l *Landscape) end() error {
+	closed := make(chan error, 1)
+	go func() { closed <- l.close() }()
+	limit := time.NewTicker(stopTimeout)
+	defer limit.Stop()
+	for {
+		select {
+		case err := <-closed:
+			return err
+		case <-limit.C:
+		}
+		if !l.shared() {
+			continue
+		}
+		if err := l.garden.Server().CheckDatastore(context.Background()); err != nil {
+			err = fmt.Errorf("%w: the landscape ends without waiting any longer for its requests", err)
+			klog.Background().Error(err, "Stopping the landscape")
+			return err
+		}
 	}
 }
 
@@ -395,7 +423,7 @@ func showDatastore(s *control.Status, err error, shared bool) {
 			c.State, c.Message = control.StateFailed, err.Error()
 		}
 	}
-	s.Components = append([]control.Component{{Name: "datastore", State: control.StateFailed,
+	s.Components = append([]control.Component{{Name: control.Datastore, State: control.StateFailed,
 		Message: fmt.Sprintf("%s (%s): start it again, or make room on its disk; the landscape goes on by itself", err,
 			s.Datastore)}}, s.Components...)
 }

@@ -91,6 +91,17 @@ func TestOwner(t *testing.T) {
 		t.Fatal(err)
 	}
 	isKept("of another Shoot", false)
+	if err := os.WriteFile(data, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	h.Stop()
+
+	h = restart()
+	g.put(id, "b", "3") // and another one, on the same seed
+	if err := apply(h, "b"); err != nil {
+		t.Fatal(err)
+	}
+	isKept("of another Shoot on the same seed", false)
 	testutil.EventuallyTrue(t, "the owner removes it", func() bool {
 		_, done, err := h.Remove(ctx, id, "b", true)
 		return done && err == nil

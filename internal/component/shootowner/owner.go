@@ -31,23 +31,25 @@ type Garden interface {
 	Shoot(ctx context.Context, technicalID string) (*corev1beta1.Shoot, error)
 }
 
-// Claim returns the owner after a claim of a seed: the recorded one if it is that seed, or else the seed if the garden
-// has the Shoot there, in spec or status. Without a garden every claim is granted.
+// Claim returns the owner after a claim of a seed: the seed if the garden has the Shoot there, in spec or status, or else the
+// recorded one if it is that seed. Without a garden every claim is granted.
 func Claim(ctx context.Context, g Garden, technicalID, seed string, recorded Owner) (Owner, error) {
-	if recorded.Seed == seed {
-		return recorded, nil
-	}
 	if g == nil {
+		if recorded.Seed == seed {
+			return recorded, nil
+		}
 		return Owner{Seed: seed}, nil
 	}
 	shoot, err := g.Shoot(ctx, technicalID)
 	switch {
+	case err == nil && shoot != nil && (ptr.Deref(shoot.Spec.SeedName, "") == seed || ptr.Deref(shoot.Status.SeedName, "") == seed):
+		return Owner{Seed: seed, Shoot: shoot.UID}, nil // another UID is that of a new Shoot with the same name
+	case recorded.Seed == seed:
+		return recorded, nil
 	case err != nil:
 		return recorded, fmt.Errorf("asking the garden which seed %s belongs to: %w", technicalID, err)
-	case shoot == nil || ptr.Deref(shoot.Spec.SeedName, "") != seed && ptr.Deref(shoot.Status.SeedName, "") != seed:
-		return recorded, fmt.Errorf("%s: %w, %s", technicalID, ErrForeign, seed)
 	}
-	return Owner{Seed: seed, Shoot: shoot.UID}, nil
+	return recorded, fmt.Errorf("%s: %w, %s", technicalID, ErrForeign, seed)
 }
 
 // IsOtherShoot reports whether the owner is another Shoot than the one before, which had the same name. What that one

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -26,18 +27,18 @@ func deployment(name string, labels map[string]string) *appsv1.Deployment {
 	}}
 }
 
-// TestPodsRun checks that the Pods of a seed run on its only Node, which exists from the first Pod on, also after a restart.
+// TestPodsRun checks that the Pods of a seed run on its Nodes, which exist from the first Pod on, also after a restart.
 // Deployments of shoots' control planes get no Pods.
 func TestPodsRun(t *testing.T) {
 	dir := t.TempDir()
 	cfg := Config{Config: controlplane.Config{Name: "local", PKIDir: filepath.Join(dir, "pki"), DataDir: filepath.Join(dir, "data")},
-		Region: "region", Zones: []string{"zone"}}
+		Region: "region", Zones: []string{"zone", "other"}}
 	cluster := start(t, cfg)
 	client := kubernetes.NewForConfigOrDie(cluster.AdminConfig())
 	if nodes, err := client.CoreV1().Nodes().List(t.Context(), metav1.ListOptions{}); err != nil || len(nodes.Items) > 0 {
 		t.Errorf("a cluster without Pods has the Nodes %v, %v", nodes.Items, err)
 	}
-	for _, d := range []*appsv1.Deployment{deployment("kube-apiserver", map[string]string{"gardener.cloud/role": "controlplane"}),
+	for _, d := range []*appsv1.Deployment{deployment("kube-apiserver", map[string]string{"gardener.cloud/role": "controlplane", "role": "apiserver"}),
 		deployment("extension", nil)} {
 		if _, err := client.AppsV1().Deployments("default").Create(t.Context(), d, metav1.CreateOptions{}); err != nil {
 			t.Fatal(err)
@@ -68,14 +69,24 @@ func TestPodsRun(t *testing.T) {
 		}
 	}
 	available(cluster)
-	node, err := client.CoreV1().Nodes().Get(t.Context(), "seed-local", metav1.GetOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if node.Labels[corev1.LabelTopologyRegion] != "region" || node.Labels[corev1.LabelTopologyZone] != "zone" ||
-		len(node.Spec.Taints) > 0 || node.Spec.PodCIDR != "10.241.0.0/16" {
-		t.Errorf("the Node is %+v, %+v", node.Labels, node.Spec)
-	}
+	testutil.Eventually(t, testutil.Timeout, func(ctx context.Context) error {
+		ranges := map[string]bool{}
+		for name, zone := range map[string]string{"seed-local": "zone", "seed-local.other": "other"} {
+			node, err := client.CoreV1().Nodes().Get(ctx, name, metav1.GetOptions{})
+			if err != nil {
+				return err
+			}
+			ranges[node.Spec.PodCIDR] = true
+			if node.Labels[corev1.LabelTopologyRegion] != "region" || node.Labels[corev1.LabelTopologyZone] != zone ||
+				len(node.Spec.Taints) > 0 || !strings.HasSuffix(node.Spec.PodCIDR, "/18") {
+				return fmt.Errorf("the Node is %+v, %+v", node.Labels, node.Spec)
+			}
+		}
+		if len(ranges) != 2 {
+			return fmt.Errorf("the ranges of the Nodes are %v", ranges)
+		}
+		return nil
+	})
 	if err := cluster.Stop(); err != nil {
 		t.Fatal(err)
 	}

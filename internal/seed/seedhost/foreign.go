@@ -9,6 +9,7 @@ import (
 	"github.com/gardener/gardener/pkg/apis/core/v1beta1/constants"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	componentbaseconfigv1alpha1 "k8s.io/component-base/config/v1alpha1"
@@ -65,5 +66,23 @@ func ForeignGardenlet(ctx context.Context, garden *rest.Config, seedKubeconfig, 
 		HealthProbes: &gardenletconfigv1alpha1.Server{BindAddress: "127.0.0.1", Port: 2728},
 		Metrics:      &gardenletconfigv1alpha1.Server{BindAddress: "127.0.0.1", Port: 2729},
 	}
-	return yaml.Marshal(config)
+	config.LogLevel, config.LogFormat = "info", "text"
+	fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(config)
+	if err != nil {
+		return nil, err
+	}
+	dropZeros(fields)
+	return yaml.Marshal(fields)
+}
+
+// dropZeros removes fields that say nothing: types of component-base have no omitempty.
+func dropZeros(fields map[string]any) {
+	for name, value := range fields {
+		if inner, ok := value.(map[string]any); ok {
+			dropZeros(inner)
+		}
+		if value == nil || value == "" || value == int64(0) || value == float64(0) {
+			delete(fields, name)
+		}
+	}
 }

@@ -14,7 +14,7 @@ UNIT_TESTS = $(filter-out $(shell $(GO) list $(SERVER_TESTS) $(RACE_TEST) ./e2e/
 # Those of them that do not link Kubernetes.
 RACE_UNIT_TESTS = $(filter $(UNIT_TESTS),$(shell $(GO) list -test -f '{{.ForTest}} {{join .Deps " "}}' ./... | grep -v ' k8s.io/kubernetes/' | cut -d' ' -f1))
 
-.PHONY: all build up test check soak soak-kill soak-datastores soak-upgrade soak-extension soak-release soak-fuzz soak-units soak-servers soak-e2e unit smoke smoke-nocgo race servers e2e vet staticcheck format conformance conformance-shoot bench bench-up bench-shoot bench-kubeconfig bench-bastion bench-scale bench-workloads bench-stacks bench-authz generate verify-generate release release-check release-pages clean
+.PHONY: all build up test check soak soak-kill soak-datastores soak-upgrade soak-extension soak-release soak-fuzz soak-units soak-servers soak-e2e unit smoke smoke-nocgo race servers e2e vet staticcheck format conformance conformance-programs conformance-shoot bench bench-up bench-shoot bench-kubeconfig bench-bastion bench-scale bench-workloads bench-stacks bench-authz generate verify-generate release release-check release-pages clean
 
 all: build
 
@@ -110,6 +110,14 @@ $(BIN)/older:
 
 conformance: build $(BIN)/baseline ## the same requests to Gardener's own garden and to this one
 	cd conformance && $(GO) test -vet=off -count=1 -v ./api -args -gardenlite $(CURDIR)/$(BIN)/gardenlite -baseline $(CURDIR)/$(BIN)/baseline
+
+conformance-programs: build $(BIN)/gardener ## Gardener's gardenlet in place of gardenlite's
+	cd conformance && $(GO) test -vet=off -count=1 -v -timeout 60m ./programs -args -gardenlite $(CURDIR)/$(BIN)/gardenlite -gardener $(CURDIR)/$(BIN)/gardener
+
+$(BIN)/gardener: conformance/go.mod
+	mkdir -p $@
+	cd conformance && version=$$($(GO) list -m -f '{{.Version}}' github.com/gardener/gardener) && \
+	  $(GO) build -ldflags "-X k8s.io/component-base/version.gitVersion=$$version" -o ../$@/gardenlet github.com/gardener/gardener/cmd/gardenlet
 
 conformance-shoot: build $(BIN)/kubectl $(BIN)/e2e.test ## the conformance tests of Kubernetes that need no container runtime; FOCUS=name of some
 	hack/conformance/run.sh $(BIN)/gardenlite $(BIN)/kubectl $(BIN)/e2e.test '$(FOCUS)'

@@ -67,7 +67,12 @@ func (l *landscape) extensionCommands(t *testing.T) {
 	install = append(install, "--run", program)
 	gardenlite(t, l.dir, install...).OK(t).Shows(t, "The extension example is ready")
 	gardenlite(t, l.dir, "extension", "describe", "example").OK(t).Shows(t, program).Shows(t, "OperatingSystemConfig/example-os")
-	gardenlite(t, l.dir, "extension", "logs", "example").OK(t).Shows(t, "Starting")
+	eventually(t, waitTimeout, func(context.Context) error { // it is ready when its process runs
+		if log := gardenlite(t, l.dir, "extension", "logs", "example").OK(t).Stdout; !strings.Contains(log, "Starting") {
+			return fmt.Errorf("its log is %q", log)
+		}
+		return nil
+	})
 	pods := func() string {
 		t.Helper()
 		r := gardenlite(t, l.dir, "extension", "describe", "example", "-o", "json").OK(t)

@@ -124,14 +124,28 @@ func (e Extension) New(in controlplane.ExtensionInput) (_ *genericapiserver.Gene
 	return server, serveDiscovery(server.Handler.NonGoRestfulMux, issuer)
 }
 
-// storageCodec returns a codec that stores objects as protobuf, in the first version of their group in
-// scheme.GroupVersions.
+// storageCodec returns a codec that stores objects as protobuf, in storageVersions.
 func storageCodec() (runtime.Codec, runtime.GroupVersioner, error) {
 	info, ok := runtime.SerializerInfoForMediaType(scheme.Codecs.SupportedMediaTypes(), runtime.ContentTypeProtobuf)
 	if !ok {
 		return nil, nil, errors.New("the Gardener API's types have no protobuf form")
 	}
-	versions := schema.GroupVersions(scheme.GroupVersions)
+	versions := storageVersions{scheme.GroupVersions}
 	return scheme.Codecs.CodecForVersions(info.Serializer, scheme.Codecs.UniversalDeserializer(), versions,
 		runtime.InternalGroupVersioner), versions, nil
 }
+
+// storageVersions is the version in which an object is stored: the first one of its group, but for ControllerDeployments,
+// whose resources only v1 has.
+type storageVersions struct{ schema.GroupVersions }
+
+func (v storageVersions) KindForGroupVersionKinds(kinds []schema.GroupVersionKind) (schema.GroupVersionKind, bool) {
+	for _, kind := range kinds {
+		if kind.Group == corev1.GroupName && kind.Kind == "ControllerDeployment" {
+			return corev1.SchemeGroupVersion.WithKind(kind.Kind), true
+		}
+	}
+	return v.GroupVersions.KindForGroupVersionKinds(kinds)
+}
+
+func (v storageVersions) Identifier() string { return "storage:" + v.GroupVersions.Identifier() }

@@ -97,7 +97,8 @@ func (f *fit) validateExpiration(version gardencore.ExpirableVersion, holds *gar
 	if !f.isUpdate || !cloudprofile.Expired(version, f.now) || holds != nil && holds.ExpirationDate.Equal(version.ExpirationDate) {
 		return nil
 	}
-	return field.ErrorList{field.Invalid(path.Child("expirationDate"), version.ExpirationDate, "must not be in the past")}
+	return field.ErrorList{field.Invalid(path.Child("expirationDate"), version.ExpirationDate,
+		fmt.Sprintf("expiration date for version %q is in the past", version.Version))}
 }
 
 func (f *fit) validateMerged() field.ErrorList {

@@ -93,7 +93,7 @@ func (r *request) validateBindingPermission(ctx context.Context) error {
 		return err
 	}
 	return field.Forbidden(seedNamePath,
-		fmt.Sprintf("user %q is not allowed to choose the seed: leave it to the scheduler", r.GetUserInfo().GetName()))
+		fmt.Sprintf("user %q is not allowed to set .spec.seedName: leave it to the scheduler", r.GetUserInfo().GetName()))
 }
 
 // validateSeedAcceptsShoot checks that the seed has capacity for another Shoot and that this Shoot may run on it.

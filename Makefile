@@ -14,7 +14,7 @@ UNIT_TESTS = $(filter-out $(shell $(GO) list $(SERVER_TESTS) $(RACE_TEST) ./e2e/
 # Those of them that do not link Kubernetes.
 RACE_UNIT_TESTS = $(filter $(UNIT_TESTS),$(shell $(GO) list -test -f '{{.ForTest}} {{join .Deps " "}}' ./... | grep -v ' k8s.io/kubernetes/' | cut -d' ' -f1))
 
-.PHONY: all build up test check soak soak-kill soak-datastores soak-upgrade soak-extension soak-release soak-fuzz soak-units soak-servers soak-e2e unit smoke smoke-nocgo race servers e2e vet staticcheck format conformance conformance-programs conformance-shoot bench bench-up bench-shoot bench-kubeconfig bench-bastion bench-scale bench-workloads bench-stacks bench-authz generate verify-generate release release-check release-pages clean
+.PHONY: all build up test check soak soak-kill soak-datastores soak-upgrade soak-extension soak-release soak-fuzz soak-units soak-servers soak-e2e unit smoke smoke-nocgo race servers e2e vet staticcheck format conformance conformance-api conformance-suites conformance-programs conformance-shoot bench bench-up bench-shoot bench-kubeconfig bench-bastion bench-scale bench-workloads bench-stacks bench-authz generate verify-generate release release-check release-pages clean
 
 all: build
 
@@ -108,8 +108,13 @@ $(BIN)/older:
 	src=$$(mktemp -d) && trap 'rm -rf "$$src"' EXIT && git archive $(OLDER) | tar -x -C "$$src" && \
 	  (cd "$$src" && $(GO) build -ldflags '-s -w' -o $(CURDIR)/$@ ./cmd/gardenlite)
 
-conformance: build $(BIN)/baseline ## the same requests to Gardener's own garden and to this one
+conformance: conformance-api conformance-suites conformance-programs ## all of these, in about half an hour
+
+conformance-api: build $(BIN)/baseline ## the same requests to Gardener's own garden and to this one
 	cd conformance && $(GO) test -vet=off -count=1 -v ./api -args -gardenlite $(CURDIR)/$(BIN)/gardenlite -baseline $(CURDIR)/$(BIN)/baseline
+
+conformance-suites: build ## Gardener's integration tests against bare gardens; SUITES=name of some
+	cd conformance && $(GO) test -vet=off -count=1 -v -timeout 60m -parallel 2 ./suites -args -gardenlite $(CURDIR)/$(BIN)/gardenlite -suites '$(SUITES)'
 
 conformance-programs: build $(BIN)/gardener ## Gardener's gardenlet in place of gardenlite's
 	cd conformance && $(GO) test -vet=off -count=1 -v -timeout 60m ./programs -args -gardenlite $(CURDIR)/$(BIN)/gardenlite -gardener $(CURDIR)/$(BIN)/gardener

@@ -4,13 +4,16 @@
 package suites
 
 import (
+	"context"
 	"flag"
 	"fmt"
 	"os"
 	"os/exec"
+	"os/signal"
 	"path/filepath"
 	"regexp"
 	"strings"
+	"syscall"
 	"testing"
 )
 
@@ -28,6 +31,9 @@ var (
 
 	// root is the folder of Gardener's module, program gardenlite's binary, and programs has further ones for suites.
 	root, program, programs string
+
+	// running ends, and with it what the tests have started, when they are interrupted.
+	running, stopRunning = signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 )
 
 func TestMain(m *testing.M) {
@@ -37,6 +43,7 @@ func TestMain(m *testing.M) {
 		os.Exit(1)
 	}
 	code := m.Run()
+	stopRunning()
 	if err := os.RemoveAll(programs); err != nil {
 		fmt.Fprintln(os.Stderr, "Error:", err)
 	}
@@ -61,7 +68,7 @@ func prepare() (err error) {
 
 // goTool runs the go command in the folder of this package, and returns what it prints.
 func goTool(args ...string) (string, error) {
-	cmd := exec.Command("go", args...)
+	cmd := exec.CommandContext(running, "go", args...)
 	cmd.Stderr = os.Stderr
 	out, err := cmd.Output()
 	if err != nil {

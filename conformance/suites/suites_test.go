@@ -63,7 +63,7 @@ func run(t *testing.T, suite string) types.Report {
 	}
 	args := append([]string{"exec", "--bare"}, flags...)
 	args = append(args, "--", filepath.Join(dir, binary), "--ginkgo.json-report="+report, "--ginkgo.timeout=5m", "-test.timeout=10m")
-	cmd := exec.CommandContext(t.Context(), program, args...)
+	cmd := exec.CommandContext(running, program, args...)
 	cmd.Dir, cmd.Env = dir, environment()
 	out, runErr := cmd.CombinedOutput()
 

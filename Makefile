@@ -108,7 +108,7 @@ $(BIN)/older:
 	src=$$(mktemp -d) && trap 'rm -rf "$$src"' EXIT && git archive $(OLDER) | tar -x -C "$$src" && \
 	  (cd "$$src" && $(GO) build -ldflags '-s -w' -o $(CURDIR)/$@ ./cmd/gardenlite)
 
-conformance: conformance-api conformance-suites conformance-programs ## all of these, in about half an hour
+conformance: conformance-api conformance-suites conformance-programs ## all of these
 
 conformance-api: build $(BIN)/baseline ## the same requests to Gardener's own garden and to this one
 	cd conformance && $(GO) test -vet=off -count=1 -v ./api -args -gardenlite $(CURDIR)/$(BIN)/gardenlite -baseline $(CURDIR)/$(BIN)/baseline

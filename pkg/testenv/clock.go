@@ -21,7 +21,8 @@ type Clock struct {
 }
 
 // WithClock gives the landscape a clock of its own, which Env.Clock returns: the test advances it, instead of waiting for Bastions
-// to expire, for maintenance windows, or for hibernation schedules. Clients check certificates and tokens with the real clock.
+// to expire, for maintenance windows, or for hibernation schedules. Certificates that are made after an advance are not valid yet
+// for clients with the real clock: a Shoot that is created or woken then is of no use.
 func WithClock() Option {
 	return func(o *options) {
 		o.ownClock = true

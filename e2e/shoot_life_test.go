@@ -125,9 +125,8 @@ func TestShootHibernates(t *testing.T) {
 // machines returns the names of the Shoot's Machines in its seed.
 func (s *shoot) machines(t *testing.T) (names []string) {
 	t.Helper()
-	seed, _, _ := unstructured.NestedString(s.must(t).Object, "status", "seedName")
 	all := &metav1.PartialObjectMetadataList{}
-	must(t, s.l.seeds[seed].CoreV1().RESTClient().Get().AbsPath("/apis/machine.sapcloud.io/v1alpha1/namespaces", s.id(), "machines").
+	must(t, s.seed(t).CoreV1().RESTClient().Get().AbsPath("/apis/machine.sapcloud.io/v1alpha1/namespaces", s.id(), "machines").
 		SetHeader("Accept", "application/json").Do(t.Context()).Into(all))
 	for _, machine := range all.Items {
 		names = append(names, machine.Name)

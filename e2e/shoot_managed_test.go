@@ -34,7 +34,7 @@ subjects: [{kind: ServiceAccount, name: of-extension, namespace: kube-system}]
 // deployForShoot deploys it, and checks that it is in the Shoot and not in the seed.
 func (s *shoot) deployForShoot(t *testing.T, client kubernetes.Interface) {
 	t.Helper()
-	seed := s.l.seeds["local"]
+	seed := s.seed(t)
 	var data bytes.Buffer
 	writer := brotli.NewWriter(&data)
 	_, err := writer.Write([]byte(forShoot))
@@ -64,6 +64,13 @@ func (s *shoot) deployForShoot(t *testing.T, client kubernetes.Interface) {
 	s.reachedWithToken(t)
 }
 
+// seed returns a client of the seed that has the Shoot's control plane.
+func (s *shoot) seed(t *testing.T) kubernetes.Interface {
+	t.Helper()
+	name, _, _ := unstructured.NestedString(s.must(t).Object, "status", "seedName")
+	return s.l.seeds[name]
+}
+
 func (s *shoot) managedResources() string {
 	return "/apis/resources.gardener.cloud/v1alpha1/namespaces/" + s.id() + "/managedresources"
 }
@@ -72,7 +79,7 @@ func (s *shoot) managedResources() string {
 func (s *shoot) managedHealthy(t *testing.T) {
 	t.Helper()
 	eventually(t, waitTimeout, func(ctx context.Context) error {
-		data, err := s.l.seeds["local"].CoreV1().RESTClient().Get().AbsPath(s.managedResources(), "of-extension").DoRaw(ctx)
+		data, err := s.seed(t).CoreV1().RESTClient().Get().AbsPath(s.managedResources(), "of-extension").DoRaw(ctx)
 		if err != nil {
 			return err
 		}
@@ -99,7 +106,7 @@ func (s *shoot) managedHealthy(t *testing.T) {
 // Cluster, and a token of its own.
 func (s *shoot) reachedWithToken(t *testing.T) {
 	t.Helper()
-	seed := s.l.seeds["local"]
+	seed := s.seed(t)
 	cluster := &metav1.PartialObjectMetadata{}
 	must(t, seed.CoreV1().RESTClient().Get().AbsPath("/apis/extensions.gardener.cloud/v1alpha1/clusters", s.id()).
 		SetHeader("Accept", "application/json").Do(t.Context()).Into(cluster))

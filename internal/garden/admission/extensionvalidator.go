@@ -25,11 +25,17 @@ func validateExtension(ctx context.Context, deps plugin.Dependencies, a admissio
 	if err != nil || needed == nil {
 		return err
 	}
-	registered, err := shootcommon.RegisteredResources(ctx, deps.Reader)
-	if err != nil {
-		return err
+	var errs field.ErrorList
+	for _, reader := range []plugin.Reader{deps.Reader, plugin.Fresh(deps.Reader)} {
+		registered, err := shootcommon.RegisteredResources(ctx, reader)
+		if err != nil {
+			return err
+		}
+		if errs = registrations(registered).validate(needed); len(errs) == 0 {
+			return nil
+		}
 	}
-	return request.Forbidden(a, registrations(registered).validate(needed))
+	return request.Forbidden(a, errs)
 }
 
 // needsOf returns the extensions that the object of a request needs. It returns nil if the spec is unchanged, because

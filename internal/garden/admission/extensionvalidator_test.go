@@ -9,6 +9,7 @@ import (
 	gardencore "github.com/gardener/gardener/pkg/apis/core"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apiserver/pkg/admission"
@@ -130,4 +131,28 @@ func runValidateExtension(operation admission.Operation, kind string, obj, old r
 	a := admission.NewAttributesRecord(obj, old, gardencore.Kind(kind).WithVersion(""), "ns", "name",
 		gardencore.Resource("things").WithVersion(""), "", operation, nil, false, nil)
 	return p.(admission.ValidationInterface).Validate(context.Background(), a, nil)
+}
+
+// behind is a reader whose lists have nothing yet, until Fresh is called.
+type behind struct{ plugin.Reader }
+
+func (behind) List(context.Context, schema.GroupResource, string, fields.Selector) ([]runtime.Object, error) {
+	return nil, nil
+}
+
+func (b behind) Fresh() plugin.Reader { return b.Reader }
+
+// TestNewRegistration checks that an extension is known that was registered a moment before.
+func TestNewRegistration(t *testing.T) {
+	bucket := &gardencore.BackupBucket{Spec: gardencore.BackupBucketSpec{Provider: gardencore.BackupBucketProvider{Type: "p"}}}
+	registration := &gardencore.ControllerRegistration{Spec: gardencore.ControllerRegistrationSpec{
+		Resources: []gardencore.ControllerResource{{Kind: "BackupBucket", Type: "p"}}}}
+	reader := behind{plugintest.Reader{Objects: map[schema.GroupResource][]runtime.Object{
+		gardencore.Resource("controllerregistrations"): {registration}}}}
+	p := extensionPlugin.New(plugin.Dependencies{Reader: reader}).(admission.ValidationInterface)
+	err := p.Validate(t.Context(), admission.NewAttributesRecord(bucket, nil, gardencore.SchemeGroupVersion.WithKind("BackupBucket"), "", "b",
+		gardencore.Resource("backupbuckets").WithVersion(""), "", admission.Create, nil, false, nil), nil)
+	if err != nil {
+		t.Error(err)
+	}
 }

@@ -83,9 +83,13 @@ func New(getter generic.RESTOptionsGetter, cfg Config) ([]Group, *Reader, error)
 // Reader reads the objects as they are stored, in their internal version.
 type Reader struct {
 	stores map[schema.GroupResource]*resource.Store
+	fresh  bool
 }
 
 var _ plugin.Reader = &Reader{}
+
+// Fresh returns a reader whose lists are consistent reads.
+func (r *Reader) Fresh() plugin.Reader { return &Reader{r.stores, true} }
 
 func (r *Reader) add(groups []Group) {
 	for _, group := range groups {
@@ -121,7 +125,11 @@ func (r *Reader) List(ctx context.Context, gr schema.GroupResource, namespace st
 		return nil, err
 	}
 	ctx = genericapirequest.WithNamespace(ctx, namespace)
-	for _, version := range []string{"0", ""} {
+	versions := []string{"0", ""}
+	if r.fresh {
+		versions = versions[1:]
+	}
+	for _, version := range versions {
 		options := &metainternalversion.ListOptions{FieldSelector: selector, ResourceVersion: version}
 		list, err := whenReady(ctx, func() (runtime.Object, error) { return store.List(ctx, options) })
 		if err != nil {

@@ -36,6 +36,15 @@ type Reader interface {
 	ByIndex(ctx context.Context, resource schema.GroupResource, index, value string) ([]runtime.Object, error)
 }
 
+// Fresh returns a reader whose lists have everything that was written before. Other lists may be a moment behind, so that a plugin
+// lists again before it refuses what it has not found. It returns the reader itself if its lists are never behind.
+func Fresh(r Reader) Reader {
+	if behind, ok := r.(interface{ Fresh() Reader }); ok {
+		return behind.Fresh()
+	}
+	return r
+}
+
 // Indexes of Shoots, by spec.dns.domain.
 const (
 	IndexDomain       = "domain"

@@ -87,21 +87,16 @@ func (s *services) ResolveEndpoint(namespace, name string, port int32) (*url.URL
 	return nil, fmt.Errorf("service %s/%s has no ready Pod that runs as a process", namespace, name)
 }
 
-// standInSuffix follows the name and the namespace of a Service in the address of its stand-in, which only dialWebhook knows.
+// standInSuffix follows the name and the namespace of a Service in the address of its stand-in.
 const standInSuffix = ".stand-in:443"
 
-// dialWebhook connects to webhooks.
-func (s *services) dialWebhook(ctx context.Context, network, address string) (net.Conn, error) {
-	if dial, ok := s.standIns[address]; ok {
-		return dial(ctx)
-	}
+// standIn returns the function that connects to the stand-in with an address, nil if there is none.
+func (s *services) standIn(address string) func(context.Context) (net.Conn, error) {
 	if service, ok := strings.CutSuffix(address, standInSuffix); ok {
 		name, namespace, _ := strings.Cut(service, ".")
-		if dial, ok := s.standIns[namespace+"/"+name]; ok {
-			return dial(ctx)
-		}
+		return s.standIns[namespace+"/"+name]
 	}
-	return (&net.Dialer{}).DialContext(ctx, network, address)
+	return s.standIns[address]
 }
 
 // endpoint returns the address of a Pod behind the Service that is ready and is a process of this machine.
@@ -159,7 +154,19 @@ func (s *services) discreet(delegate webhook.AuthenticationInfoResolver) webhook
 		}
 		config = rest.CopyConfig(config)
 		config.Wrap(func(next http.RoundTripper) http.RoundTripper { return discreetTransport{next} })
-		config.Dial = s.dialWebhook
+		next := config.Dial
+		if len(s.standIns) == 0 {
+			return config, nil
+		}
+		if next == nil {
+			next = (&net.Dialer{}).DialContext
+		}
+		config.Dial = func(ctx context.Context, network, address string) (net.Conn, error) {
+			if dial := s.standIn(address); dial != nil {
+				return dial(ctx)
+			}
+			return next(ctx, network, address)
+		}
 		return config, nil
 	}
 	return &webhook.AuthenticationInfoResolverDelegator{

@@ -1,6 +1,7 @@
 package controlplane
 
 import (
+	"context"
 	"io"
 	"net"
 	"net/http"
@@ -96,6 +97,35 @@ func TestDiscreet(t *testing.T) {
 		}
 		if plain.WrapTransport != nil {
 			t.Error("the configuration that others use is changed")
+		}
+	}
+}
+
+// TestStandIn verifies which webhooks are answered by stand-ins, and that all others are reached as before.
+func TestStandIn(t *testing.T) {
+	var reached string
+	reach := func(what string) func(context.Context) (net.Conn, error) {
+		return func(context.Context) (net.Conn, error) {
+			reached = what
+			return nil, net.ErrClosed
+		}
+	}
+	s := &services{standIns: map[string]func(context.Context) (net.Conn, error){"garden/manager": reach("service"), "manager.x:443": reach("URL")}}
+	resolver := s.discreet(&webhook.AuthenticationInfoResolverDelegator{
+		ClientConfigForServiceFunc: func(string, string, int) (*rest.Config, error) {
+			return &rest.Config{Dial: func(context.Context, string, string) (net.Conn, error) { return reach("other")(nil) }}, nil
+		},
+	})
+	config, err := resolver.ClientConfigForService("name", "namespace", 443)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for address, want := range map[string]string{
+		"manager.garden" + standInSuffix: "service", "manager.x:443": "URL", "10.241.0.7:443": "other", "manager.x:80": "other",
+		"manager.other" + standInSuffix: "other",
+	} {
+		if _, _ = config.Dial(t.Context(), "tcp", address); reached != want {
+			t.Errorf("%s leads to %q, not to %q", address, reached, want)
 		}
 	}
 }

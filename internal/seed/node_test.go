@@ -70,20 +70,23 @@ func TestPodsRun(t *testing.T) {
 	}
 	available(cluster)
 	testutil.Eventually(t, testutil.Timeout, func(ctx context.Context) error {
-		ranges := map[string]bool{}
+		ranges, addresses := map[string]bool{}, map[string]bool{}
 		for name, zone := range map[string]string{"seed-local": "zone", "seed-local.other": "other"} {
 			node, err := client.CoreV1().Nodes().Get(ctx, name, metav1.GetOptions{})
 			if err != nil {
 				return err
 			}
 			ranges[node.Spec.PodCIDR] = true
+			for _, address := range node.Status.Addresses {
+				addresses[address.Address] = true
+			}
 			if node.Labels[corev1.LabelTopologyRegion] != "region" || node.Labels[corev1.LabelTopologyZone] != zone ||
 				len(node.Spec.Taints) > 0 || !strings.HasSuffix(node.Spec.PodCIDR, "/18") {
 				return fmt.Errorf("the Node is %+v, %+v", node.Labels, node.Spec)
 			}
 		}
-		if len(ranges) != 2 {
-			return fmt.Errorf("the ranges of the Nodes are %v", ranges)
+		if len(ranges) != 2 || !addresses["10.240.0.4"] || !addresses["10.240.0.5"] {
+			return fmt.Errorf("the ranges of the Nodes are %v, the addresses %v", ranges, addresses)
 		}
 		return nil
 	})

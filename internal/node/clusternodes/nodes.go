@@ -114,14 +114,14 @@ func (n *Nodes) run(ctx context.Context, server *controlplane.Server, cfg Config
 		return err
 	}
 	group, ctx := errgroup.WithContext(ctx)
-	address := firstAddress
+	next := firstAddress
 	for i, zone := range zones {
-		name := cfg.Name
+		name, address := cfg.Name, next
 		if i > 0 {
 			name += "." + zone
-			address = address.Next()
 		}
 		group.Go(func() error { return n.runNode(ctx, server, cfg, name, zone, address) })
+		next = next.Next()
 	}
 	return group.Wait()
 }

@@ -60,8 +60,9 @@ func TestExtension(t *testing.T) {
 	if err := env.Client().Get(t.Context(), shootKey, current); err != nil {
 		t.Fatal(err)
 	}
+	before := current.DeepCopy()
 	current.Spec.Extensions[0].ProviderConfig.Raw = []byte(`{"greeting": "Good night"}`)
-	if err := env.Client().Update(t.Context(), current); err != nil {
+	if err := env.Client().Patch(t.Context(), current, client.MergeFrom(before)); err != nil {
 		t.Fatal(err)
 	}
 	until(t, "the greeting changes", func(ctx context.Context) error { return inSeed.Get(ctx, key, greeting) },

@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -57,6 +58,9 @@ func New(all []v1alpha1.Stage) (*Player, error) {
 	return p, errors.Join(failures...)
 }
 
+// compiling is held while expressions are compiled: KWOK's library has a map of types for the whole process, without a lock.
+var compiling sync.Mutex
+
 // read converts a Stage and compiles its expressions. It returns nil for a Stage without a selector: it selects no Pod.
 func read(stage *v1alpha1.Stage) (_ *lifecycle.Stage, err error) {
 	defer recovered(&err)
@@ -76,6 +80,8 @@ func read(stage *v1alpha1.Stage) (_ *lifecycle.Stage, err error) {
 	if read == nil {
 		return nil, nil
 	}
+	compiling.Lock()
+	defer compiling.Unlock()
 	ctx, cancel := context.WithTimeout(context.Background(), timeout)
 	defer cancel()
 	_, err = lifecycle.Lifecycle{read}.Match(ctx, event(&corev1.Pod{})) // this compiles its expressions

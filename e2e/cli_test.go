@@ -206,7 +206,8 @@ func TestClearErrors(t *testing.T) {
 		{"exec with a name", []string{"exec", "--name", "x", "--", "true"}, 2, "--name"},
 		{"exec with half an image", []string{"exec", "--run-image", "x", "--", "true"}, 2, "REFERENCE=PROGRAM"},
 		{"exec of a bare garden with seeds", []string{"exec", "--bare", "--seeds", "1", "--", "true"}, 2, "--bare has none"},
-		{"exec with a plugin that is not there", []string{"exec", "--disable-admission-plugins", "ShootDSN", "--", "true"}, 2, `there is no plugin "ShootDSN"`},
+		{"exec with a plugin that is not there",
+			[]string{"exec", "--disable-admission-plugins", "ShootDSN", "--", "true"}, 2, `there is no plugin "ShootDSN"`},
 		{"exec of nothing", []string{"exec", "--", "no-such-program"}, 127, "command not found"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -276,7 +277,8 @@ func TestExecBare(t *testing.T) {
 	project := `printf '{apiVersion: core.gardener.cloud/v1beta1, kind: Project, metadata: {name: x}}' | "$0" create -f -`
 	r := command(t, "", binary, "exec", "--bare", "--enable-admission-plugins", "NamespaceAutoProvision", "--", "sh", "-c", project+`
 		"$0" get namespaces,projects -o name; "$0" -n new create configmap a; "$0" delete project x --wait=false`, kubectlBinary)
-	if r.Code == 0 || strings.Contains(r.Stdout, "namespace/garden\n") || !strings.Contains(r.Stdout, "namespace/gardener-system-seed-lease") ||
+	if r.Code == 0 || strings.Contains(r.Stdout, "namespace/garden\n") ||
+		!strings.Contains(r.Stdout, "namespace/gardener-system-seed-lease") ||
 		!strings.Contains(r.Stdout, "configmap/a created") || !strings.Contains(r.Stderr, "confirmation.gardener.cloud/deletion") {
 		t.Errorf("exit status %d: %s%s", r.Code, r.Stdout, r.Stderr)
 	}

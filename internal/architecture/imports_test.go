@@ -78,7 +78,8 @@ var allowed = map[string][]string{
 	// seedhost runs seeds and gardenlets, for a landscape and for a gardenlet that runs alone.
 	"internal/seed/seedhost": {"internal/control", "internal/statedir",
 		"internal/supervisor", "internal/bastionsim/cloud", "internal/certificates", "internal/controlplane", "internal/datastore",
-		"internal/component/shootowner", "internal/fsutil", "internal/garden/bootstraptoken", "internal/node", "internal/seed", "internal/shootplane", "internal/usage",
+		"internal/component/shootowner", "internal/fsutil", "internal/garden/bootstraptoken",
+		"internal/node", "internal/seed", "internal/shootplane", "internal/usage",
 		"internal/version"},
 	"internal/garden/bootstraptoken": {"internal/authz/bootstraprules", "internal/garden/controllermanager/csrapprover", "internal/usage"},
 	"internal/shootplane": {"internal/component", "internal/controlplane", "internal/fsutil", "internal/manifest",

@@ -150,7 +150,8 @@ func fromFolderOf(file, key, value string) string {
 
 // flagForms says what a value of a flag looks like, by the flag's type.
 var flagForms = map[string]string{
-	"mapStringBool": "NAME=true or NAME=false", "bool": "true or false", "duration": "a duration such as 90s, 10m or 1h30m", "float64": "a number",
+	"bool": "true or false", "mapStringBool": "NAME=true or NAME=false",
+	"duration": "a duration such as 90s, 10m or 1h30m", "float64": "a number",
 	"int": "a whole number", "int32": "a whole number",
 }
 

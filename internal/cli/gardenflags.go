@@ -30,7 +30,8 @@ func addGardenFlags(cmd *cobra.Command, c *landscape.Config) {
 		_ = cmd.RegisterFlagCompletionFunc(name, completeAdmissionPlugins)
 	}
 	c.FeatureGates = map[string]bool{}
-	f.Var(cliflag.NewMapStringBool(&c.FeatureGates), featureGatesFlag, "feature gates of gardener-apiserver: NAME=true or NAME=false, separated by commas")
+	f.Var(cliflag.NewMapStringBool(&c.FeatureGates), featureGatesFlag,
+		"feature gates of gardener-apiserver: NAME=true or NAME=false, separated by commas")
 }
 
 // completeBare sets what --bare implies for flags that are not set.

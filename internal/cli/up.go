@@ -146,7 +146,8 @@ It waits a minute at most for a process that held the landscape before and has n
 		"directory or file with manifests to apply once the landscape is ready; can be given several times")
 	f.StringArrayVar(&flags.images, "run-image", nil, "run containers of an image as a process: REFERENCE=PROGRAM [ARGUMENT…]; "+
 		"users who may create Pods with it can run the program with arguments of their choice, as you; can be given several times")
-	f.StringSliceVar(&c.Controllers, "controllers", []string{"*"}, "controllers to run: '*' for all, NAME for one, -NAME for all but one, '' for none")
+	f.StringSliceVar(&c.Controllers, "controllers", []string{"*"},
+		"controllers to run: '*' for all, NAME for one, -NAME for all but one, '' for none")
 	_ = cmd.RegisterFlagCompletionFunc("controllers", completeControllers)
 	f.DurationVar(&c.ReadyTimeout, "ready-timeout", landscape.DefaultReadyTimeout, "how long the start may take")
 	f.StringVar(&c.AuditLog, "audit-log", "",

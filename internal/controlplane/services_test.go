@@ -110,7 +110,9 @@ func TestStandIn(t *testing.T) {
 			return nil, net.ErrClosed
 		}
 	}
-	s := &services{standIns: map[string]func(context.Context) (net.Conn, error){"garden/manager": reach("service"), "manager.x:443": reach("URL")}}
+	s := &services{standIns: map[string]func(context.Context) (net.Conn, error){
+		"garden/manager": reach("service"), "manager.x:443": reach("URL"),
+	}}
 	resolver := s.discreet(&webhook.AuthenticationInfoResolverDelegator{
 		ClientConfigForServiceFunc: func(string, string, int) (*rest.Config, error) {
 			return &rest.Config{Dial: func(context.Context, string, string) (net.Conn, error) { return reach("other")(nil) }}, nil

@@ -38,8 +38,8 @@ func TestPodsRun(t *testing.T) {
 	if nodes, err := client.CoreV1().Nodes().List(t.Context(), metav1.ListOptions{}); err != nil || len(nodes.Items) > 0 {
 		t.Errorf("a cluster without Pods has the Nodes %v, %v", nodes.Items, err)
 	}
-	for _, d := range []*appsv1.Deployment{deployment("kube-apiserver", map[string]string{"gardener.cloud/role": "controlplane", "role": "apiserver"}),
-		deployment("extension", nil)} {
+	plane := map[string]string{"gardener.cloud/role": "controlplane", "role": "apiserver"}
+	for _, d := range []*appsv1.Deployment{deployment("kube-apiserver", plane), deployment("extension", nil)} {
 		if _, err := client.AppsV1().Deployments("default").Create(t.Context(), d, metav1.CreateOptions{}); err != nil {
 			t.Fatal(err)
 		}

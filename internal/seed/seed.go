@@ -16,6 +16,7 @@ import (
 	apiextensionsclient "k8s.io/apiextensions-apiserver/pkg/client/clientset/clientset"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
 	utilnet "k8s.io/apimachinery/pkg/util/net"
 	"k8s.io/apimachinery/pkg/util/wait"
@@ -240,7 +241,7 @@ func (c *Cluster) startControllers(cfg Config) (err error) {
 		PodCIDR:               clusternodes.PodNetwork,
 		NodeMask:              clusternodes.Mask,
 		DeploymentSelector:    spec.NotControlPlanes,
-		LoadBalancersOfOthers: constants.GardenRole + "=" + constants.GardenRoleControlPlane,
+		LoadBalancersOfOthers: labels.SelectorFromSet(labels.Set{constants.GardenRole: constants.GardenRoleControlPlane}),
 		DeleteVolume:          func(volume types.UID) error { return cfg.Processes.DeleteVolume(clusterPrefix+cfg.Name, volume) },
 	})
 	return err

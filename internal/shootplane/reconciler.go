@@ -83,10 +83,10 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	if err != nil {
 		return reconcile.Result{}, err
 	}
-	if s := found.apiServer; s != nil && s.DeletionTimestamp != nil && spec.IsGardeners(s) && s.Annotations[spec.AnnotationConfirmDeletion] == "" {
-		return reconcile.Result{RequeueAfter: retry}, nil // it is not decided yet whether the data is deleted
-	}
 	if found.apiServer == nil || found.apiServer.DeletionTimestamp != nil {
+		if found.apiServer != nil && spec.IsGardeners(found.apiServer) && found.apiServer.Annotations[spec.AnnotationConfirmDeletion] == "" {
+			return reconcile.Result{RequeueAfter: retry}, nil // it is not decided yet whether the data is deleted
+		}
 		return reconcile.Result{}, r.remove(ctx, id, found)
 	}
 	if err := operation.AddFinalizer(ctx, r.Client, found.apiServer, spec.Finalizer); err != nil {
@@ -125,7 +125,8 @@ func (r *Reconciler) readDescription(ctx context.Context, found objects) error {
 	}
 	found.apiServer.Annotations = labels.Merge(found.apiServer.Annotations, secret.Annotations)
 	template := &found.apiServer.Spec.Template
-	template.Annotations = labels.Merge(template.Annotations, map[string]string{spec.AnnotationChecksum: secret.Annotations[spec.AnnotationChecksum]})
+	template.Annotations = labels.Merge(template.Annotations,
+		map[string]string{spec.AnnotationChecksum: secret.Annotations[spec.AnnotationChecksum]})
 	if found.controllers != nil {
 		found.controllers.Annotations = labels.Merge(found.controllers.Annotations, secret.Annotations)
 	}

@@ -239,7 +239,8 @@ func TestBareGarden(t *testing.T) {
 			t.Errorf("without the plugin DeletionConfirmation: %v", err)
 		}
 	}
-	if _, err := testenv.New(t.Context(), testenv.WithBareGarden()); err == nil || !strings.Contains(err.Error(), "DisableNginxIngressInShoot") {
+	_, err := testenv.New(t.Context(), testenv.WithBareGarden())
+	if err == nil || !strings.Contains(err.Error(), "DisableNginxIngressInShoot") {
 		t.Errorf("a second landscape in this process with other feature gates: %v", err)
 	}
 }

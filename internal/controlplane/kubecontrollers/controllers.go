@@ -8,6 +8,7 @@ import (
 	"strings"
 	"sync"
 
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/discovery"
@@ -29,8 +30,8 @@ type Config struct {
 	// PodCIDR is the network of the Pods. Each Node gets a range with a prefix of NodeMask bits; none if PodCIDR is not
 	// valid.
 	PodCIDR netip.Prefix
-	// LoadBalancersOfOthers is a label selector for the Services of type LoadBalancer whose address others write.
-	LoadBalancersOfOthers string
+	// LoadBalancersOfOthers selects the Services of type LoadBalancer whose address others write, none if nil.
+	LoadBalancersOfOthers labels.Selector
 	// NodeMask is the prefix length of the Pod range of a Node. The default is 24, and 64 for IPv6.
 	NodeMask int
 	// DeploymentSelector is the label selector of the Deployments that the Deployment controller reconciles; all if

@@ -27,15 +27,9 @@ type loadBalancers struct {
 
 func newLoadBalancers(_ context.Context, c *Controllers, client *client, h *handlers) (runner, error) {
 	services := hold(h, c.informers.all.Core().V1().Services())
-	excluded, err := labels.Parse(c.cfg.LoadBalancersOfOthers)
-	if err != nil {
-		return nil, err
-	}
-	if c.cfg.LoadBalancersOfOthers == "" {
-		excluded = labels.Nothing()
-	}
-	l := &loadBalancers{client: client, services: services.Lister(), excluded: excluded, queue: workqueue.NewTypedRateLimitingQueue(
-		workqueue.NewTypedItemExponentialFailureRateLimiter[cache.ObjectName](100*time.Millisecond, time.Minute))}
+	l := &loadBalancers{client: client, services: services.Lister(), excluded: c.cfg.LoadBalancersOfOthers,
+		queue: workqueue.NewTypedRateLimitingQueue(
+			workqueue.NewTypedItemExponentialFailureRateLimiter[cache.ObjectName](100*time.Millisecond, time.Minute))}
 	enqueue := func(obj any) {
 		if service, ok := obj.(*corev1.Service); ok && l.missing(service) {
 			l.queue.Add(cache.MetaObjectToName(service))
@@ -56,7 +50,7 @@ func newLoadBalancers(_ context.Context, c *Controllers, client *client, h *hand
 func (l *loadBalancers) missing(service *corev1.Service) bool {
 	return service.Spec.Type == corev1.ServiceTypeLoadBalancer && service.Spec.LoadBalancerClass == nil && service.DeletionTimestamp == nil &&
 		len(service.Status.LoadBalancer.Ingress) == 0 && service.Spec.ClusterIP != "" && service.Spec.ClusterIP != corev1.ClusterIPNone &&
-		!l.excluded.Matches(labels.Set(service.Labels))
+		(l.excluded == nil || !l.excluded.Matches(labels.Set(service.Labels)))
 }
 
 func (l *loadBalancers) next(ctx context.Context) bool {

@@ -67,14 +67,17 @@ func TestSelection(t *testing.T) {
 	if chain := New(plugin.Dependencies{}, s); len(chain) != len(Plugins())-1 {
 		t.Errorf("%d plugins of %d", len(chain), len(Plugins()))
 	}
-	if got, want := s.Kubernetes(), (Selection{[]string{"AlwaysPullImages"}, []string{"ValidatingAdmissionWebhook"}}); !reflect.DeepEqual(got, want) {
+	want := Selection{[]string{"AlwaysPullImages"}, []string{"ValidatingAdmissionWebhook"}}
+	if got := s.Kubernetes(); !reflect.DeepEqual(got, want) {
 		t.Errorf("of Kubernetes: %v", got)
 	}
+	noPlugin := `there is no plugin "ShootDSN": there are those of kube-apiserver and ResourceReferenceManager, `
 	for says, s := range map[string]Selection{
-		`--enable-admission-plugins: there is no plugin "ShootDSN": there are those of kube-apiserver and ResourceReferenceManager, `: {Enable: []string{"ShootDSN"}},
-		`--disable-admission-plugins: there is no plugin ""`:                                                                          {Disable: []string{""}},
-		"ShootDNSRewriting needs a configuration":                                                                                     {Enable: []string{"ShootDNSRewriting"}},
-		"ShootDNS is in --enable-admission-plugins and in --disable-admission-plugins":                                                {[]string{"ShootDNS"}, []string{"ShootDNS"}},
+		"--enable-admission-plugins: " + noPlugin:            {Enable: []string{"ShootDSN"}},
+		`--disable-admission-plugins: there is no plugin ""`: {Disable: []string{""}},
+		"ShootDNSRewriting needs a configuration":            {Enable: []string{"ShootDNSRewriting"}},
+		"ShootDNS is in --enable-admission-plugins and in --disable-admission-plugins": {
+			[]string{"ShootDNS"}, []string{"ShootDNS"}},
 	} {
 		if err := s.Validate(); err == nil || !strings.Contains(err.Error(), says) {
 			t.Errorf("%v: %v", s, err)

@@ -7,8 +7,6 @@ package gardenerplane
 import (
 	"cmp"
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"maps"
@@ -17,9 +15,9 @@ import (
 	"strings"
 	"time"
 
-	"github.com/gardener/gardener/pkg/apis/core/v1beta1/constants"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
@@ -32,6 +30,7 @@ import (
 	"github.com/gardenlite/gardenlite/internal/component"
 	"github.com/gardenlite/gardenlite/internal/component/cluster"
 	"github.com/gardenlite/gardenlite/internal/seed/gardenlet/controllerutils"
+	"github.com/gardenlite/gardenlite/internal/seed/shootsecrets"
 	"github.com/gardenlite/gardenlite/internal/shootplane/spec"
 )
 
@@ -103,7 +102,8 @@ func (r *Reconciler) decide(ctx context.Context, server *appsv1.Deployment) erro
 		return err
 	}
 	before := server.DeepCopy()
-	metav1.SetMetaDataAnnotation(&server.ObjectMeta, spec.AnnotationConfirmDeletion, strconv.FormatBool(err == nil && shoot.DeletionTimestamp != nil))
+	purge := err == nil && shoot.DeletionTimestamp != nil
+	metav1.SetMetaDataAnnotation(&server.ObjectMeta, spec.AnnotationConfirmDeletion, strconv.FormatBool(purge))
 	if err := r.Client.Patch(ctx, server, client.MergeFrom(before)); err != nil {
 		return fmt.Errorf("deciding on the data of the control plane in namespace %s: %w", server.Namespace, client.IgnoreNotFound(err))
 	}
@@ -123,7 +123,7 @@ func (r *Reconciler) describe(ctx context.Context, server, controllers *appsv1.D
 		spec.AnnotationServiceCIDR: first(flags(server)["service-cluster-ip-range"]),
 		spec.AnnotationIssuers:     strings.Join(flags(server)["service-account-issuer"], " "),
 		spec.AnnotationGeneration:  strconv.FormatInt(server.Generation, 10),
-		spec.AnnotationChecksum:    checksum(files),
+		spec.AnnotationChecksum:    spec.Checksum(files),
 	}
 	if controllers != nil {
 		annotations[spec.AnnotationPodCIDR] = first(flags(controllers)["cluster-cidr"])
@@ -142,17 +142,18 @@ func (r *Reconciler) describe(ctx context.Context, server, controllers *appsv1.D
 func (r *Reconciler) files(ctx context.Context, server *appsv1.Deployment) (map[string][]byte, error) {
 	files := map[string][]byte{}
 	for _, mounted := range []struct{ volume, key, as string }{
-		{"ca", "bundle.crt", spec.KeyCABundle}, {"ca-client", "bundle.crt", spec.KeyClientCABundle},
-		{"service-account-key", "id_rsa", spec.KeyServiceAccountKey},
-		{"service-account-key-bundle", "bundle.key", spec.KeyServiceAccountBundle},
+		{"ca", shootsecrets.KeyBundle, spec.KeyCABundle}, {"ca-client", shootsecrets.KeyBundle, spec.KeyClientCABundle},
+		{"service-account-key", shootsecrets.KeyRSA, spec.KeyServiceAccountKey},
+		{"service-account-key-bundle", shootsecrets.KeyBundleOfKey, spec.KeyServiceAccountBundle},
 		{"etcd-encryption-secret", "encryption-configuration.yaml", spec.KeyEncryption},
 	} {
-		i := slices.IndexFunc(server.Spec.Template.Spec.Volumes, func(v corev1.Volume) bool { return v.Name == mounted.volume && v.Secret != nil })
+		volumes := server.Spec.Template.Spec.Volumes
+		i := slices.IndexFunc(volumes, func(v corev1.Volume) bool { return v.Name == mounted.volume && v.Secret != nil })
 		if i < 0 {
 			continue
 		}
 		secret := &corev1.Secret{}
-		key := client.ObjectKey{Namespace: server.Namespace, Name: server.Spec.Template.Spec.Volumes[i].Secret.SecretName}
+		key := client.ObjectKey{Namespace: server.Namespace, Name: volumes[i].Secret.SecretName}
 		if err := r.Reader.Get(ctx, key, secret); err != nil {
 			return nil, fmt.Errorf("reading Secret %s of the API server: %w", key, err)
 		}
@@ -163,44 +164,27 @@ func (r *Reconciler) files(ctx context.Context, server *appsv1.Deployment) (map[
 		// serving says that the oldest one signs: some clients may not know the new one yet.
 		serving bool
 	}{
-		{constants.SecretNameCACluster, spec.KeyCA, spec.KeyCAKey, true},
-		{constants.SecretNameCAClient, spec.KeyClientCA, spec.KeyClientCAKey, false},
-		{constants.SecretNameCAFrontProxy, spec.KeyFrontProxyCA, spec.KeyFrontProxyCAKey, false},
+		{shootsecrets.CA, spec.KeyCA, spec.KeyCAKey, true},
+		{shootsecrets.CAClient, spec.KeyClientCA, spec.KeyClientCAKey, false},
+		{shootsecrets.CAFrontProxy, spec.KeyFrontProxyCA, spec.KeyFrontProxyCAKey, false},
 	} {
-		secret, err := r.authority(ctx, server.Namespace, authority.name, authority.serving)
+		all, err := shootsecrets.Named(ctx, r.Reader, server.Namespace, authority.name)
+		if apierrors.IsNotFound(err) {
+			return nil, errMissing
+		}
 		if err != nil {
 			return nil, err
 		}
-		files[authority.certificate], files[authority.key] = secret.Data["ca.crt"], secret.Data["ca.key"]
+		secret := all[len(all)-1]
+		if authority.serving {
+			secret = all[0]
+		}
+		files[authority.certificate], files[authority.key] = secret.Data[shootsecrets.KeyCertificate], secret.Data[shootsecrets.KeyPrivateKey]
 	}
 	if missing := spec.MissingKeys(files); len(missing) > 0 {
 		return nil, fmt.Errorf("%s of the control plane in namespace %s: %w", strings.Join(missing, ", "), server.Namespace, errMissing)
 	}
 	return files, nil
-}
-
-// authority returns the newest or the oldest Secret of an authority.
-func (r *Reconciler) authority(ctx context.Context, namespace, name string, oldest bool) (*corev1.Secret, error) {
-	all := &corev1.SecretList{}
-	if err := r.Reader.List(ctx, all, client.InNamespace(namespace), client.MatchingLabels{"name": name, "managed-by": "secrets-manager"}); err != nil {
-		return nil, fmt.Errorf("listing the Secrets of the authority %s in namespace %s: %w", name, namespace, err)
-	}
-	if len(all.Items) == 0 {
-		return nil, fmt.Errorf("the authority %s in namespace %s: %w", name, namespace, errMissing)
-	}
-	slices.SortFunc(all.Items, func(a, b corev1.Secret) int { return cmp.Compare(issuedAt(a), issuedAt(b)) })
-	if oldest {
-		return &all.Items[0], nil
-	}
-	return &all.Items[len(all.Items)-1], nil
-}
-
-func issuedAt(secret corev1.Secret) int64 {
-	seconds, err := strconv.ParseInt(secret.Labels["issued-at-time"], 10, 64)
-	if err != nil {
-		return secret.CreationTimestamp.Unix()
-	}
-	return seconds
 }
 
 // flags returns the values of the arguments of the first container, by the names of the flags.
@@ -230,15 +214,6 @@ func version(deployment *appsv1.Deployment) string {
 	image := deployment.Spec.Template.Spec.Containers[0].Image
 	image, _, _ = strings.Cut(image, "@")
 	return strings.TrimPrefix(image[strings.LastIndex(image, ":")+1:], "v")
-}
-
-func checksum(files map[string][]byte) string {
-	hash := sha256.New()
-	for _, key := range slices.Sorted(maps.Keys(files)) {
-		fmt.Fprintf(hash, "%s\x00%d\x00", key, len(files[key])) // a hash returns no errors
-		hash.Write(files[key])
-	}
-	return hex.EncodeToString(hash.Sum(nil))
 }
 
 // pods creates the Pods that a Deployment wants, and deletes those that are too many. They are simulated.

@@ -38,7 +38,8 @@ func deployment(name string, replicas int32, args ...string) *appsv1.Deployment 
 	d := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name, UID: "1", Generation: 7}}
 	d.Spec.Replicas, d.Spec.Selector = &replicas, &metav1.LabelSelector{MatchLabels: labels}
 	d.Spec.Template.Labels = labels
-	d.Spec.Template.Spec.Containers = []corev1.Container{{Name: name, Image: "registry.example.com:5000/" + name + ":v1.35.2@sha256:abc", Args: args}}
+	d.Spec.Template.Spec.Containers = []corev1.Container{{Name: name, Args: args,
+		Image: "registry.example.com:5000/" + name + ":v1.35.2@sha256:abc"}}
 	return d
 }
 
@@ -80,7 +81,8 @@ func server() *appsv1.Deployment {
 // secrets are those of a control plane during a rotation of its authorities.
 func secrets() []client.Object {
 	return []client.Object{
-		secret("ca-bundle-1", "ca-bundle", 1, "bundle.crt", "trusted"), secret("ca-client-bundle-1", "ca-client-bundle", 1, "bundle.crt", "clients"),
+		secret("ca-bundle-1", "ca-bundle", 1, "bundle.crt", "trusted"),
+		secret("ca-client-bundle-1", "ca-client-bundle", 1, "bundle.crt", "clients"),
 		secret("sa-1", "service-account-key", 1, "id_rsa", "sa"), secret("sa-bundle-1", "service-account-key-bundle", 1, "bundle.key", "sas"),
 		secret("enc-1", "encryption", 1, "encryption-configuration.yaml", "encryption"),
 		secret("ca", "ca", 1, "ca.crt", "old", "ca.key", "oldkey"), secret("ca-2", "ca", 20, "ca.crt", "new", "ca.key", "newkey"),

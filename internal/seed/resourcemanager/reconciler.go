@@ -23,8 +23,10 @@ import (
 )
 
 const (
-	// finalizer, with the class as suffix if there is one, keeps a ManagedResource until its objects are gone.
-	finalizer = "resources.gardener.cloud/gardener-resource-manager"
+	// finalizerShoot and finalizerSeed keep a ManagedResource until its objects are gone. A finalizer of a resource manager is
+	// finalizerShoot, with the class as suffix if there is one.
+	finalizerShoot = "resources.gardener.cloud/gardener-resource-manager"
+	finalizerSeed  = finalizerShoot + "-" + constants.SeedResourceManagerClass
 
 	// syncPeriod is how often objects are applied and checked without a change, as in Gardener.
 	syncPeriod = time.Minute
@@ -66,11 +68,11 @@ func (r *Reconciler) reconcile(ctx context.Context, resource *resourcesv1alpha1.
 		return 0, r.report(ctx, resource, conditionsOf(corev1beta1.ConditionTrue, corev1beta1.ConditionTrue, corev1beta1.ConditionFalse,
 			resourcesv1alpha1.ConditionManagedResourceIgnored, "The ManagedResource has the annotation that it is to be ignored.")...)
 	}
-	// What was applied for another class is deleted first, by whoever has applied it.
+	// What was applied for another class is deleted first, by the resource manager that applied it.
 	if wait, err := r.release(ctx, resource, own); wait > 0 || err != nil {
 		return wait, err
 	}
-	if slices.ContainsFunc(resource.Finalizers, func(f string) bool { return strings.HasPrefix(f, finalizer) && f != own }) {
+	if slices.ContainsFunc(resource.Finalizers, func(f string) bool { return strings.HasPrefix(f, finalizerShoot) && f != own }) {
 		return deletionPoll, nil
 	}
 	if target == nil {
@@ -81,12 +83,6 @@ func (r *Reconciler) reconcile(ctx context.Context, resource *resourcesv1alpha1.
 	}
 	return r.apply(ctx, resource, target)
 }
-
-// The finalizers of this resource manager, with the class as suffix if there is one.
-const (
-	finalizerShoot = finalizer
-	finalizerSeed  = finalizer + "-" + constants.SeedResourceManagerClass
-)
 
 // responsible returns the finalizer for the class of a ManagedResource, empty if this resource manager is not responsible for
 // it, and the cluster to which its objects are applied, nil if that cannot be reached at present.

@@ -30,9 +30,10 @@ type Proxy struct {
 	listener net.Listener
 	server   *http.Server
 	slots    chan struct{}
-	copying  sync.WaitGroup
-	ending   context.Context
-	end      context.CancelFunc
+	serving  sync.WaitGroup
+	// ending ends the connections, which the server does not know any more.
+	ending context.Context
+	end    context.CancelFunc
 }
 
 // StartProxy starts the proxy at a port, a free one if that is 0 or in use.
@@ -47,7 +48,7 @@ func (h *Host) StartProxy(port int) (*Proxy, error) {
 	p := &Proxy{host: h, listener: listener, slots: make(chan struct{}, proxyConnections)}
 	p.ending, p.end = context.WithCancel(context.Background())
 	p.server = &http.Server{Handler: http.HandlerFunc(p.serve), ReadHeaderTimeout: proxyTimeout}
-	p.copying.Go(func() { _ = p.server.Serve(listener) }) // it ends with Close
+	p.serving.Go(func() { _ = p.server.Serve(listener) }) // it ends with Close
 	return p, nil
 }
 
@@ -58,7 +59,7 @@ func (p *Proxy) Port() int { return p.listener.Addr().(*net.TCPAddr).Port }
 func (p *Proxy) Close() error {
 	p.end()
 	err := p.server.Close()
-	p.copying.Wait()
+	p.serving.Wait()
 	if errors.Is(err, net.ErrClosed) {
 		return nil
 	}
@@ -93,10 +94,10 @@ func (p *Proxy) serve(w http.ResponseWriter, r *http.Request) {
 	if _, err := near.Write([]byte("HTTP/1.1 200 Connection established\r\n\r\n")); err != nil {
 		return
 	}
-	p.copying.Go(func() {
+	go func() {
 		_, _ = io.Copy(far, buffered) // an error ends the connection, as its end does
 		_, _ = near.Close(), far.Close()
-	})
+	}()
 	_, _ = io.Copy(near, far)
 }
 

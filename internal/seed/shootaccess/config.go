@@ -49,41 +49,35 @@ func New(ctx context.Context, seed client.Reader, namespace, user string, clk cl
 	return &rest.Config{Host: "https://" + host, TLSClientConfig: rest.TLSClientConfig{CAData: trusted, CertData: cert, KeyData: key}}, nil
 }
 
-// authorities returns the CA certificates of the API server, and the authority of clients. The Secrets of Gardener's gardenlet have
-// other names than those of gardenlite's: their names are in a label.
+// authorities returns the CA certificates of the API server, and the authority of clients.
 func authorities(ctx context.Context, seed client.Reader, namespace string) (trusted []byte, signer map[string][]byte, err error) {
 	ca, old, clients := &corev1.Secret{}, &corev1.Secret{}, &corev1.Secret{}
 	for name, secret := range map[string]*corev1.Secret{
 		shootsecrets.CA: ca, shootsecrets.CA + shootsecrets.Old: old, shootsecrets.CAClient: clients,
 	} {
 		err := seed.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, secret)
-		if apierrors.IsNotFound(err) && secret != old {
-			err = newest(ctx, seed, namespace, name, secret)
-		}
-		if client.IgnoreNotFound(err) != nil || err != nil && secret != old {
+		switch {
+		case apierrors.IsNotFound(err) && secret == old:
+		case apierrors.IsNotFound(err):
+			return gardenersAuthorities(ctx, seed, namespace)
+		case err != nil:
 			return nil, nil, fmt.Errorf("reading Secret %s/%s, an authority of the shoot: %w", namespace, name, err)
 		}
-	}
-	bundle := &corev1.Secret{}
-	if err := newest(ctx, seed, namespace, shootsecrets.CA+"-bundle", bundle); err == nil {
-		return bundle.Data["bundle.crt"], clients.Data, nil
-	} else if !apierrors.IsNotFound(err) {
-		return nil, nil, err
 	}
 	return slices.Concat(ca.Data[shootsecrets.KeyCertificate], old.Data[shootsecrets.KeyCertificate]), clients.Data, nil
 }
 
-// newest reads the newest Secret with a name in the label of Gardener's secrets manager.
-func newest(ctx context.Context, seed client.Reader, namespace, name string, secret *corev1.Secret) error {
-	all := &corev1.SecretList{}
-	if err := seed.List(ctx, all, client.InNamespace(namespace), client.MatchingLabels{"name": name, "managed-by": "secrets-manager"}); err != nil {
-		return err
+// gardenersAuthorities returns the authorities of a control plane of Gardener's gardenlet.
+func gardenersAuthorities(ctx context.Context, seed client.Reader, namespace string) (trusted []byte, signer map[string][]byte, err error) {
+	bundles, err := shootsecrets.Named(ctx, seed, namespace, shootsecrets.CA+shootsecrets.Bundle)
+	if err != nil {
+		return nil, nil, fmt.Errorf("reading the authority of the shoot: %w", err)
 	}
-	if len(all.Items) == 0 {
-		return apierrors.NewNotFound(corev1.Resource("secrets"), name)
+	clients, err := shootsecrets.Named(ctx, seed, namespace, shootsecrets.CAClient)
+	if err != nil {
+		return nil, nil, fmt.Errorf("reading the authority of the shoot's clients: %w", err)
 	}
-	*secret = slices.MaxFunc(all.Items, func(a, b corev1.Secret) int { return a.CreationTimestamp.Compare(b.CreationTimestamp.Time) })
-	return nil
+	return bundles[len(bundles)-1].Data[shootsecrets.KeyBundle], clients[len(clients)-1].Data, nil
 }
 
 func endpoint(ctx context.Context, seed client.Reader, namespace string) (string, error) {

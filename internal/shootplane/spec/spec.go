@@ -1,7 +1,10 @@
 package spec
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -107,6 +110,16 @@ func MissingKeys(data map[string][]byte) []string {
 
 // DefaultIssuer is the issuer of service account tokens where none is given.
 const DefaultIssuer = "https://kubernetes.default.svc.cluster.local"
+
+// Checksum returns the checksum of the files in a Secret.
+func Checksum(files map[string][]byte) string {
+	hash := sha256.New()
+	for _, key := range slices.Sorted(maps.Keys(files)) {
+		fmt.Fprintf(hash, "%s\x00%d\x00", key, len(files[key])) // a hash returns no errors
+		hash.Write(files[key])
+	}
+	return hex.EncodeToString(hash.Sum(nil))
+}
 
 // Labels returns the labels of the Deployment of that role.
 func Labels(role string) map[string]string {

@@ -13,7 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-const crds = "customresourcedefinitions"
+const crds, deletions = "customresourcedefinitions", "/webhooks/validate-crd-deletion"
 
 func deletion(resource string, labels, annotations map[string]string) *admissionv1.AdmissionRequest {
 	old, err := json.Marshal(&metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Name: "x", Labels: labels, Annotations: annotations}})
@@ -33,13 +33,13 @@ func TestAnswers(t *testing.T) {
 		denied  string
 	}{
 		"any other webhook":                    {"/webhooks/high-availability-config", deletion(crds, protected, nil), ""},
-		"a protected CustomResourceDefinition": {"/webhooks/validate-crd-deletion", deletion(crds, protected, nil), "confirmation.gardener.cloud/deletion"},
-		"with a confirmation":                  {"/webhooks/validate-crd-deletion", deletion(crds, protected, confirmed), ""},
-		"another CustomResourceDefinition":     {"/webhooks/validate-crd-deletion", deletion(crds, nil, nil), ""},
-		"an extension resource":                {"/webhooks/validate-crd-deletion", deletion("infrastructures", nil, nil), "must have a"},
-		"an extension resource, confirmed":     {"/webhooks/validate-crd-deletion", deletion("infrastructures", nil, confirmed), ""},
-		"a deletion of what cannot be read":    {"/webhooks/validate-crd-deletion", &admissionv1.AdmissionRequest{Operation: admissionv1.Delete}, "reading"},
-		"what is not deleted at that webhook":  {"/webhooks/validate-crd-deletion", &admissionv1.AdmissionRequest{Operation: admissionv1.Update}, ""},
+		"a protected CustomResourceDefinition": {deletions, deletion(crds, protected, nil), "confirmation.gardener.cloud/deletion"},
+		"with a confirmation":                  {deletions, deletion(crds, protected, confirmed), ""},
+		"another CustomResourceDefinition":     {deletions, deletion(crds, nil, nil), ""},
+		"an extension resource":                {deletions, deletion("infrastructures", nil, nil), "must have a"},
+		"an extension resource, confirmed":     {deletions, deletion("infrastructures", nil, confirmed), ""},
+		"a deletion of what cannot be read":    {deletions, &admissionv1.AdmissionRequest{Operation: admissionv1.Delete}, "reading"},
+		"what is not deleted at that webhook":  {deletions, &admissionv1.AdmissionRequest{Operation: admissionv1.Update}, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			body, err := json.Marshal(&admissionv1.AdmissionReview{Request: test.request})
@@ -63,7 +63,7 @@ func TestAnswers(t *testing.T) {
 func TestRefusesWhatIsNoReview(t *testing.T) {
 	for _, body := range []string{"", "{", "{}", strings.Repeat("[", 100), `{"request": "` + strings.Repeat("x", maxBody) + `"}`} {
 		w := httptest.NewRecorder()
-		serve(w, httptest.NewRequest(http.MethodPost, "/webhooks/validate-crd-deletion", strings.NewReader(body)))
+		serve(w, httptest.NewRequest(http.MethodPost, deletions, strings.NewReader(body)))
 		if w.Code != http.StatusBadRequest {
 			t.Errorf("code %d for %.20q", w.Code, body)
 		}

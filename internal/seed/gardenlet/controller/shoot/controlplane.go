@@ -3,10 +3,7 @@ package shoot
 import (
 	"cmp"
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"fmt"
-	"maps"
 	"net"
 	"slices"
 	"strconv"
@@ -60,15 +57,6 @@ func (b *botanist) clientBundle() []byte {
 	return b.authorities[shootsecrets.CAClient].Bundle(shootsecrets.KeyCertificate)
 }
 
-func checksum(data map[string][]byte) string {
-	hash := sha256.New()
-	for _, key := range slices.Sorted(maps.Keys(data)) {
-		fmt.Fprintf(hash, "%s\x00%d\x00", key, len(data[key])) // a hash returns no errors
-		hash.Write(data[key])
-	}
-	return hex.EncodeToString(hash.Sum(nil))
-}
-
 // deployAPIServer writes the Secret and the Deployment of the API server.
 func (b *botanist) deployAPIServer(ctx context.Context) error {
 	files, err := b.serverFiles()
@@ -83,7 +71,7 @@ func (b *botanist) deployAPIServer(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return b.deployPlane(ctx, spec.APIServer, spec.RoleAPIServer, checksum(files))
+	return b.deployPlane(ctx, spec.APIServer, spec.RoleAPIServer, spec.Checksum(files))
 }
 
 // deployControllerManager writes the Deployment of Kubernetes' controllers.
@@ -92,7 +80,7 @@ func (b *botanist) deployControllerManager(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return b.deployPlane(ctx, spec.ControllerManager, spec.RoleControllerManager, checksum(files))
+	return b.deployPlane(ctx, spec.ControllerManager, spec.RoleControllerManager, spec.Checksum(files))
 }
 
 func (b *botanist) deployPlane(ctx context.Context, name, role, checksum string) error {
@@ -164,8 +152,8 @@ func (b *botanist) deployService(ctx context.Context) error {
 // deployGenericKubeconfig writes the kubeconfig with which components of the control plane reach the shoot. Each mounts it
 // together with a Secret of its own, into which the resource manager writes a token.
 func (b *botanist) deployGenericKubeconfig(ctx context.Context) error {
-	kubeconfig, err := controllerutils.Kubeconfig(&rest.Config{Host: "https://" + b.endpoint, TLSClientConfig: rest.TLSClientConfig{CAData: b.bundle()}},
-		b.namespace(), &clientcmdapi.AuthInfo{TokenFile: genericTokenFile})
+	server := &rest.Config{Host: "https://" + b.endpoint, TLSClientConfig: rest.TLSClientConfig{CAData: b.bundle()}}
+	kubeconfig, err := controllerutils.Kubeconfig(server, b.namespace(), &clientcmdapi.AuthInfo{TokenFile: genericTokenFile})
 	if err != nil {
 		return err
 	}

@@ -11,6 +11,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/gardenlite/gardenlite/internal/shootplane/spec"
 )
 
 var errKilled = errors.New("killed")
@@ -134,7 +136,7 @@ func (w *world) secrets() map[string]string {
 	}
 	all := map[string]string{}
 	for _, secret := range list.Items {
-		all[secret.Name] = checksum(secret.Data)
+		all[secret.Name] = spec.Checksum(secret.Data)
 	}
 	return all
 }

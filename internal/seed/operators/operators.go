@@ -1,8 +1,8 @@
 // Package operators simulates the operators of custom resources that Gardener's gardenlet creates in a seed: it writes the status
 // of Etcd, Prometheus and Alertmanager as etcd-druid and prometheus-operator do once everything runs. Nothing runs for them.
 //
-// A kind is watched once it is defined. In a seed with gardenlite's own gardenlet, none is. The controllers run in the resource
-// manager of the seed, which has all rights there.
+// An operator starts once it is deployed. In a seed with gardenlite's own gardenlet, none is. The controllers run in the resource
+// manager of the seed, which has all rights there and caches the metadata of Deployments.
 package operators
 
 import (
@@ -12,9 +12,8 @@ import (
 	"time"
 
 	"github.com/gardener/gardener/pkg/apis/core/v1beta1/constants"
-	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	appsv1 "k8s.io/api/apps/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/utils/clock"
@@ -36,20 +35,19 @@ type kind struct {
 	status func(obj *unstructured.Unstructured, replicas int64) map[string]any
 }
 
-// kinds has the kinds by the names of their CustomResourceDefinitions.
-var kinds = map[string]kind{
-	"etcds.druid.gardener.cloud": {
+// kinds has the kinds by the names of the Deployments of their operators.
+var kinds = map[string][]kind{
+	"etcd-druid": {{
 		schema.GroupVersionKind{Group: "druid.gardener.cloud", Version: "v1alpha1", Kind: "Etcd"},
 		[]string{"Ready", "AllMembersReady", "AllMembersUpdated", "BackupReady", "DataVolumesReady"}, etcdStatus,
-	},
-	"prometheuses.monitoring.coreos.com": {
+	}},
+	"prometheus-operator": {{
 		schema.GroupVersionKind{Group: "monitoring.coreos.com", Version: "v1", Kind: "Prometheus"},
 		[]string{"Available", "Reconciled"}, monitoringStatus,
-	},
-	"alertmanagers.monitoring.coreos.com": {
+	}, {
 		schema.GroupVersionKind{Group: "monitoring.coreos.com", Version: "v1", Kind: "Alertmanager"},
 		[]string{"Available", "Reconciled"}, monitoringStatus,
-	},
+	}},
 }
 
 func etcdStatus(obj *unstructured.Unstructured, replicas int64) map[string]any {
@@ -65,32 +63,42 @@ func monitoringStatus(_ *unstructured.Unstructured, replicas int64) map[string]a
 		"unavailableReplicas": int64(0)}
 }
 
-// AddToManager adds the controller that watches the CustomResourceDefinitions to a manager.
+// AddToManager adds the controller that starts operators to a manager.
 func AddToManager(mgr manager.Manager, clk clock.PassiveClock) error {
-	started := sync.Map{}
-	known := predicate.NewPredicateFuncs(func(obj client.Object) bool { _, ok := kinds[obj.GetName()]; return ok })
-	definition := &metav1.PartialObjectMetadata{}
-	definition.SetGroupVersionKind(apiextensionsv1.SchemeGroupVersion.WithKind("CustomResourceDefinition"))
-	return component.NewControllerBuilder(mgr, "operators").For(definition, builder.WithPredicates(known)).
+	started := sync.Map{} // of schema.GroupVersionKind
+	known := predicate.NewPredicateFuncs(func(obj client.Object) bool {
+		return obj.GetNamespace() == constants.GardenNamespace && len(kinds[obj.GetName()]) > 0
+	})
+	return component.NewControllerBuilder(mgr, "operators").
+		For(&appsv1.Deployment{}, builder.OnlyMetadata, builder.WithPredicates(known)).
 		Complete(reconcile.Func(func(_ context.Context, request reconcile.Request) (reconcile.Result, error) {
-			kind := kinds[request.Name]
-			if _, err := mgr.GetRESTMapper().RESTMapping(kind.GroupKind(), kind.Version); err != nil {
-				return reconcile.Result{RequeueAfter: time.Second}, nil // it is not served yet
-			}
-			if _, running := started.LoadOrStore(request.Name, true); running {
-				return reconcile.Result{}, nil
-			}
-			obj := &unstructured.Unstructured{}
-			obj.SetGroupVersionKind(kind.GroupVersionKind)
-			err := component.NewControllerBuilder(mgr, kind.Kind).For(obj, builder.WithPredicates(predicate.Or[client.Object](
-				predicate.GenerationChangedPredicate{}, predicate.AnnotationChangedPredicate{}))).
-				Complete(&reconciler{mgr.GetClient(), clk, kind})
-			if err != nil {
-				started.Delete(request.Name)
-				return reconcile.Result{}, fmt.Errorf("adding the operator of %s: %w", kind.Kind, err)
+			for _, kind := range kinds[request.Name] {
+				if _, running := started.Load(kind.GroupVersionKind); running {
+					continue
+				}
+				if _, err := mgr.GetRESTMapper().RESTMapping(kind.GroupKind(), kind.Version); err != nil {
+					return reconcile.Result{RequeueAfter: time.Second}, nil // it is not served yet
+				}
+				if err := start(mgr, clk, kind); err != nil {
+					return reconcile.Result{}, err
+				}
+				started.Store(kind.GroupVersionKind, true)
 			}
 			return reconcile.Result{}, nil
 		}))
+}
+
+// start starts the operator of a kind.
+func start(mgr manager.Manager, clk clock.PassiveClock, kind kind) error {
+	obj := &unstructured.Unstructured{}
+	obj.SetGroupVersionKind(kind.GroupVersionKind)
+	changed := predicate.Or[client.Object](predicate.GenerationChangedPredicate{}, predicate.AnnotationChangedPredicate{})
+	err := component.NewControllerBuilder(mgr, kind.Kind).For(obj, builder.WithPredicates(changed)).
+		Complete(&reconciler{mgr.GetClient(), clk, kind})
+	if err != nil {
+		return fmt.Errorf("adding the operator of %s: %w", kind.Kind, err)
+	}
+	return nil
 }
 
 type reconciler struct {

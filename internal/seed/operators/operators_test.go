@@ -1,6 +1,8 @@
 package operators
 
 import (
+	"maps"
+	"slices"
 	"testing"
 	"time"
 
@@ -25,8 +27,8 @@ func object(k kind, replicas int64) *unstructured.Unstructured {
 
 // TestStatus: each kind gets the status that says that everything runs, once, and the operation is taken.
 func TestStatus(t *testing.T) {
-	for name, k := range kinds {
-		t.Run(name, func(t *testing.T) {
+	for _, k := range slices.Concat(slices.Collect(maps.Values(kinds))...) {
+		t.Run(k.Kind, func(t *testing.T) {
 			mapper := meta.NewDefaultRESTMapper(nil)
 			mapper.Add(k.GroupVersionKind, meta.RESTScopeNamespace)
 			scheme := runtime.NewScheme()
@@ -72,7 +74,7 @@ func TestStatus(t *testing.T) {
 }
 
 func TestEtcdIsReady(t *testing.T) {
-	obj := object(kinds["etcds.druid.gardener.cloud"], 1)
+	obj := object(kinds["etcd-druid"][0], 1)
 	status := etcdStatus(obj, 1)
 	if status["ready"] != true || status["observedGeneration"] != int64(3) || status["readyReplicas"] != int64(1) {
 		t.Errorf("the status is %v", status)

@@ -16,7 +16,6 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
-	"github.com/gardenlite/gardenlite/internal/component/kubeconfig"
 	"github.com/gardenlite/gardenlite/internal/garden/shootclient"
 	"github.com/gardenlite/gardenlite/internal/landscape"
 	"github.com/gardenlite/gardenlite/internal/statedir"
@@ -246,13 +245,9 @@ func (k *kubeconfigFlags) runShoot(ctx context.Context, g *globals, args []strin
 
 // writeShoot prints or merges a kubeconfig for a shoot, which the garden makes for the landscape's administrator.
 func (k *kubeconfigFlags) writeShoot(ctx context.Context, g *globals, client *shootclient.Client, key shootclient.Key) error {
-	data, expires, err := client.Kubeconfig(ctx, key, k.viewer, k.expiration)
+	config, expires, err := client.Kubeconfig(ctx, key, k.viewer, k.expiration)
 	if err != nil {
 		return explainShoot(g, err)
-	}
-	config, err := kubeconfig.Load(data)
-	if err != nil {
-		return fmt.Errorf("reading the kubeconfig for the shoot %s: %w", key, err)
 	}
 	note := ""
 	if left := time.Until(expires); left < k.expiration-time.Minute {
@@ -260,7 +255,10 @@ func (k *kubeconfigFlags) writeShoot(ctx context.Context, g *globals, client *sh
 	}
 	printf(g.err, "Valid until %s%s.\n", moment(expires), note)
 	if !k.merge {
-		_, err = g.out.Write(data)
+		data, err := clientcmd.Write(*config)
+		if err == nil {
+			_, err = g.out.Write(data)
+		}
 		return err
 	}
 	return mergeFromCluster(g, config, "shoot "+key.String())

@@ -13,7 +13,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 
-	"github.com/gardenlite/gardenlite/internal/component/kubeconfig"
 	"github.com/gardenlite/gardenlite/internal/garden/shootclient"
 )
 
@@ -172,13 +171,9 @@ func updated(nodes []corev1.Node, before, wanted map[string]string) (names []str
 // nodeConfigurations returns the checksums of the wanted configurations by the names of their Secrets, and the
 // nodes.
 func nodeConfigurations(ctx context.Context, client *shootclient.Client, key shootclient.Key) (map[string]string, []corev1.Node, error) {
-	data, _, err := client.Kubeconfig(ctx, key, false, 10*time.Minute)
+	config, err := client.ShootConfig(ctx, key, 10*time.Minute)
 	if err != nil {
 		return nil, nil, err
-	}
-	config, err := kubeconfig.RESTConfig(data)
-	if err != nil {
-		return nil, nil, fmt.Errorf("reading the kubeconfig of shoot %s: %w", key, err)
 	}
 	shoot, err := kubernetes.NewForConfig(config)
 	if err != nil {

@@ -43,33 +43,47 @@ func newShoot(g *globals) *cobra.Command {
 
 // gardenConfig returns the administrator's client configuration for the garden. The landscape has to run.
 func (g *globals) gardenConfig(ctx context.Context) (*rest.Config, error) {
+	config, _, err := g.garden(ctx)
+	return config, err
+}
+
+// garden returns the administrator's client configuration for the garden, and the URL of the proxy to API servers of shoots.
+func (g *globals) garden(ctx context.Context) (config *rest.Config, proxy string, err error) {
 	running, _, err := g.connect()
 	if err != nil {
-		return nil, err
+		return nil, "", err
 	}
-	if status, err := running.Status(ctx, false); err != nil {
-		return nil, err
-	} else if status.State == control.StateStarting {
-		return nil, g.starting()
+	status, err := running.Status(ctx, false)
+	if err != nil {
+		return nil, "", err
+	}
+	if status.State == control.StateStarting {
+		return nil, "", g.starting()
 	}
 	file, err := g.gardenKubeconfig()
 	if err != nil {
-		return nil, err
+		return nil, "", err
 	}
-	config, err := readKubeconfig(file, "")
+	kubeconfig, err := readKubeconfig(file, "")
 	if err != nil {
-		return nil, err
+		return nil, "", err
 	}
-	return clientcmd.NewDefaultClientConfig(*config, &clientcmd.ConfigOverrides{}).ClientConfig()
+	config, err = clientcmd.NewDefaultClientConfig(*kubeconfig, &clientcmd.ConfigOverrides{}).ClientConfig()
+	return config, fmt.Sprintf("http://127.0.0.1:%d", status.ProxyPort), err
 }
 
 // shootClient returns a client for the landscape's Shoots, as the administrator.
 func (g *globals) shootClient(ctx context.Context) (*shootclient.Client, error) {
-	config, err := g.gardenConfig(ctx)
+	config, proxy, err := g.garden(ctx)
 	if err != nil {
 		return nil, err
 	}
-	return shootclient.New(config)
+	client, err := shootclient.New(config)
+	if err != nil {
+		return nil, err
+	}
+	client.Proxy = proxy
+	return client, nil
 }
 
 // shoots returns the landscape's Shoots.

@@ -161,9 +161,9 @@ func nodeNames(ctx context.Context, g *globals, shoot string) (names []string) {
 
 // sshClient returns a client for the landscape's Bastions, as the administrator.
 func (g *globals) sshClient(ctx context.Context) (*sshclient.Client, error) {
-	config, err := g.gardenConfig(ctx)
+	config, proxy, err := g.garden(ctx)
 	if err != nil {
 		return nil, err
 	}
-	return sshclient.New(config, clock.RealClock{})
+	return sshclient.New(config, proxy, clock.RealClock{})
 }

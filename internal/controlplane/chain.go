@@ -158,6 +158,9 @@ func newChainConfig(s *Server, opts options.CompletedOptions) (*chainConfig, err
 		return nil, fmt.Errorf("configuring the API server: %w", err)
 	}
 	c.generic = common.config
+	if s.cfg.NodeAgents {
+		c.generic.Authorization.Authorizer = withNodeAgents(c.generic.Authorization.Authorizer)
+	}
 	if s.cfg.Authenticator != nil {
 		c.generic.Authentication.Authenticator = s.cfg.Authenticator(c.generic.Authentication.Authenticator)
 	}

@@ -29,9 +29,7 @@ const (
 	issuer = "https://kubernetes.default.svc.cluster.local"
 	// authorizationModes are the authorizers, in the order in which they are asked.
 	authorizationModes = "RBAC,Node"
-	// kubeletClientName is the name of the certificate with which the API server authenticates to kubelets as
-	// kubeletClientUser.
-	kubeletClientName = "kube-apiserver-kubelet"
+	// kubeletClientUser is the user as whom the API server authenticates to kubelets.
 	kubeletClientUser = "system:kube-apiserver:kubelet"
 )
 
@@ -60,7 +58,7 @@ func serverOptions(ctx context.Context, s *Server, listener net.Listener) (optio
 			return func(ctx context.Context, _, address string) (net.Conn, error) { return dial(ctx, address) }, nil
 		}
 		if !s.cfg.PrivateNodes {
-			client, err := s.pki.Client(kubeletClientName, kubeletClientUser)
+			client, err := s.pki.KubeletClient(kubeletClientUser)
 			if err != nil {
 				return none, fmt.Errorf("making the certificate for kubelets: %w", err)
 			}

@@ -54,6 +54,8 @@ type Config struct {
 	// Services maps the namespace/name of services that this process serves to their URLs, which webhooks and
 	// aggregated APIs use. The serving certificate is also valid for the names of these services.
 	Services map[string]*url.URL
+	// NodeAgents says that machines and nodes may read the OperatingSystemConfigs of Gardener's gardenlet, without objects of RBAC.
+	NodeAgents bool
 	// StandIns are functions that connect to what answers webhooks: by the namespace/name of Services, while none of their Pods is
 	// a process, and by the host:port of URLs.
 	StandIns map[string]func(context.Context) (net.Conn, error)

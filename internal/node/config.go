@@ -14,13 +14,15 @@ import (
 	"github.com/gardenlite/gardenlite/internal/plainyaml"
 )
 
-// AgentConfig is the configuration of gardener-node-agent. All fields are required.
+// AgentConfig is the configuration of gardener-node-agent. All fields but Lease are required.
 type AgentConfig struct {
 	// APIServer is the URL of the shoot's API server, CA its certificate authority (PEM, several during a rotation).
 	APIServer string `json:"apiServer"`
 	CA        string `json:"ca"`
 	// SecretName is the name of the Secret in kube-system with the OperatingSystemConfig of the pool.
 	SecretName string `json:"secretName"`
+	// Lease says that the agent renews a Lease of its own in kube-system, of which Gardener's gardenlet sees that it runs.
+	Lease bool `json:"lease,omitempty"`
 }
 
 // KubeletConfig is the configuration of the kubelet. APIServer, CA and KubernetesVersion are required.
@@ -47,10 +49,13 @@ type KubeletConfig struct {
 	Architecture string `json:"architecture,omitempty"`
 	// OSImage is the OS image in the status of the Node, such as "Garden Linux 1592.1".
 	OSImage string `json:"osImage,omitempty"`
-	// Capacity contains the resources of the machine type (cpu, memory, ephemeral-storage, …). Allocatable contains the
+	// Capacity contains the resources of the machine type (cpu, memory, ephemeral-storage, …); without it, they are those of the
+	// machine's metadata. Allocatable contains the
 	// part of them that is available for pods; resources that are missing there are allocatable as a whole.
 	Capacity    corev1.ResourceList `json:"capacity,omitempty"`
 	Allocatable corev1.ResourceList `json:"allocatable,omitempty"`
+	// Reserved is what is not allocatable of a Capacity that only the machine knows.
+	Reserved corev1.ResourceList `json:"reserved,omitempty"`
 	// MaxPods is 110 if it is 0.
 	MaxPods int64 `json:"maxPods,omitempty"`
 }

@@ -1,5 +1,7 @@
 package node
 
+import "github.com/gardener/gardener/pkg/apis/core/v1beta1/constants"
+
 // Paths of the programs, as units name them.
 const (
 	PathNodeAgent = "/opt/bin/gardener-node-agent"
@@ -45,6 +47,14 @@ const (
 const (
 	PlaceholderBootstrapToken = "<<BOOTSTRAP_TOKEN>>"
 	PlaceholderMachineName    = "<<MACHINE_NAME>>"
+)
+
+// The Lease of gardener-node-agent, and the user as whom it renews it.
+const (
+	// LeasePrefix is followed by the name of the Node.
+	LeasePrefix = "gardener-node-agent-"
+	// AgentUserPrefix is followed by the name of the machine, which is that of the Node.
+	AgentUserPrefix = constants.NodeAgentUserNamePrefix
 )
 
 // Names for the OperatingSystemConfigs in the shoot.

@@ -11,6 +11,7 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 
@@ -21,6 +22,7 @@ import (
 
 	"github.com/gardenlite/gardenlite/internal/component/shootowner"
 	"github.com/gardenlite/gardenlite/internal/fsutil"
+	"github.com/gardenlite/gardenlite/internal/shootplane/spec"
 )
 
 // startsAtOnce is how many control planes start at the same time. A higher number does not help: the creation of an
@@ -157,6 +159,21 @@ func (h *Host) Status(id string) (Status, bool) {
 		return Status{}, false
 	}
 	return p.observe(), true
+}
+
+// StatusOf returns the status of the control plane whose API server has a name, and false if none has.
+func (h *Host) StatusOf(name string) (Status, bool) {
+	if service, ok := strings.CutSuffix(name, ".svc"); ok {
+		return h.Status(strings.TrimPrefix(service, spec.ServiceName+"."))
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for _, p := range h.planes {
+		if desired, _, _ := p.spec(); slices.Contains(strings.Fields(desired.Hosts), name) {
+			return p.observe(), true
+		}
+	}
+	return Status{}, false
 }
 
 // Watch calls changed for each change of a seed's control planes, until the returned function is called.

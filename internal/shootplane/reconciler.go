@@ -120,8 +120,8 @@ func (r *Reconciler) readDescription(ctx context.Context, found objects) error {
 	if err := r.Client.Get(ctx, key, secret); err != nil {
 		return fmt.Errorf("reading Secret %s: %w", key, err)
 	}
-	if secret.Annotations[spec.AnnotationGeneration] != strconv.FormatInt(found.apiServer.Generation, 10) {
-		return fmt.Errorf("secret %s does not describe the Deployment as it is now", key)
+	if secret.Annotations[spec.AnnotationGeneration] != spec.Generation(found.apiServer, found.controllers) {
+		return fmt.Errorf("secret %s does not describe the Deployments as they are now", key)
 	}
 	found.apiServer.Annotations = labels.Merge(found.apiServer.Annotations, secret.Annotations)
 	template := &found.apiServer.Spec.Template
@@ -185,6 +185,9 @@ func desiredState(found objects) (DesiredState, error) {
 		Checksum:  deployment.Spec.Template.Annotations[spec.AnnotationChecksum],
 		Version:   spec.Version(deployment),
 		Issuers:   deployment.Annotations[spec.AnnotationIssuers],
+		Hosts:     deployment.Annotations[spec.AnnotationHosts],
+
+		NodeAgents: spec.IsGardeners(deployment),
 	}
 	d.Controllers = d.APIServer && found.controllers != nil && found.controllers.DeletionTimestamp == nil && replicas(found.controllers) > 0
 	var err error

@@ -62,10 +62,11 @@ func (h *Host) start(ctx context.Context, id string, desired DesiredState) (*run
 		standIns["gardener-resource-manager."+id+":443"] = func(ctx context.Context) (net.Conn, error) { return h.cfg.DialWebhooks(ctx, id) }
 	}
 	server, err := controlplane.Start(ctx, controlplane.Config{
-		StandIns: standIns,
-		Name:     id, DialNode: dial, ServesPod: h.cfg.ServesPod, PKIDir: h.pkiDir(id), DataDir: h.dataDir(id),
+		StandIns: standIns, NodeAgents: desired.NodeAgents,
+		Name: id, DialNode: dial, ServesPod: h.cfg.ServesPod, PKIDir: h.pkiDir(id), DataDir: h.dataDir(id),
 		Datastore: h.cfg.Datastore, Prefix: h.cfg.Prefix(id),
-		BindAddress: address, Port: port, Hosts: []string{spec.ServiceName + "." + id + ".svc"}, AuditLog: h.cfg.AuditLog(id), Clock: h.cfg.Clock,
+		BindAddress: address, Port: port, Hosts: append([]string{spec.ServiceName + "." + id + ".svc"}, strings.Fields(desired.Hosts)...),
+		AuditLog: h.cfg.AuditLog(id), Clock: h.cfg.Clock,
 		Authorities: desired.authorities(), KubernetesVersion: desired.Version, ServiceCIDR: desired.ServiceCIDR, LowMemory: true,
 		Issuers: strings.Fields(cmp.Or(desired.Issuers, spec.DefaultIssuer)), EncryptionConfig: encryption,
 	})

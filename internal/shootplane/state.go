@@ -24,6 +24,10 @@ type DesiredState struct {
 	NodeMask int
 	// Issuers are the issuers of service account tokens, with spaces in between; the default if empty.
 	Issuers string
+	// Hosts are further names of the API server, with spaces in between.
+	Hosts string
+	// NodeAgents says that Gardener's gardenlet configures the machines: what they read is not in their RBAC.
+	NodeAgents bool
 	// Files are the files of the Secret, by the keys in package spec.
 	Files map[string][]byte
 }
@@ -31,7 +35,8 @@ type DesiredState struct {
 // sameServer reports whether both are for the same API server.
 func (d DesiredState) sameServer(other DesiredState) bool {
 	return d.APIServer == other.APIServer && d.Checksum == other.Checksum && d.Version == other.Version &&
-		d.ServiceCIDR == other.ServiceCIDR && d.Issuers == other.Issuers
+		d.ServiceCIDR == other.ServiceCIDR && d.Issuers == other.Issuers && d.Hosts == other.Hosts &&
+		d.NodeAgents == other.NodeAgents
 }
 
 func (d DesiredState) authorities() *pki.Authorities {
@@ -39,6 +44,7 @@ func (d DesiredState) authorities() *pki.Authorities {
 		CA:                   pki.KeyPair{Cert: d.Files[spec.KeyCA], Key: d.Files[spec.KeyCAKey]},
 		ClientCA:             pki.KeyPair{Cert: d.Files[spec.KeyClientCA], Key: d.Files[spec.KeyClientCAKey]},
 		FrontProxyCA:         pki.KeyPair{Cert: d.Files[spec.KeyFrontProxyCA], Key: d.Files[spec.KeyFrontProxyCAKey]},
+		KubeletClient:        pki.KeyPair{Cert: d.Files[spec.KeyKubeletClient], Key: d.Files[spec.KeyKubeletClientKey]},
 		CABundle:             d.Files[spec.KeyCABundle],
 		ClientCABundle:       d.Files[spec.KeyClientCABundle],
 		ServiceAccountKey:    d.Files[spec.KeyServiceAccountKey],

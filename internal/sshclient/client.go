@@ -27,8 +27,8 @@ type Client struct {
 	clock  clock.WithTicker
 }
 
-// New returns a client for the garden of a configuration. It sends no requests yet.
-func New(config *rest.Config, clk clock.WithTicker) (*Client, error) {
+// New returns a client for the garden of a configuration. It sends no requests yet. proxy is that of shootclient.Client.
+func New(config *rest.Config, proxy string, clk clock.WithTicker) (*Client, error) {
 	config = rest.CopyConfig(config)
 	config.WarningHandler = rest.NoWarnings{}
 	scheme, err := newScheme()
@@ -39,7 +39,9 @@ func New(config *rest.Config, clk clock.WithTicker) (*Client, error) {
 	if err != nil {
 		return nil, fmt.Errorf("making a client for the garden: %w", err)
 	}
-	return newClient(c, clk), nil
+	made := newClient(c, clk)
+	made.shoots.Proxy = proxy
+	return made, nil
 }
 
 func newClient(c client.WithWatch, clk clock.WithTicker) *Client {

@@ -18,7 +18,6 @@ import (
 	nodeutil "k8s.io/component-helpers/node/util"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/gardenlite/gardenlite/internal/component/kubeconfig"
 	"github.com/gardenlite/gardenlite/internal/garden/shootclient"
 )
 
@@ -41,13 +40,9 @@ func (n Node) Endpoint() string { return net.JoinHostPort(n.Address, sshPort) }
 
 // Nodes returns the nodes of a Shoot, sorted by name.
 func (c *Client) Nodes(ctx context.Context, key shootclient.Key) ([]Node, error) {
-	data, _, err := c.shoots.Kubeconfig(ctx, key, false, kubeconfigLife)
+	config, err := c.shoots.ShootConfig(ctx, key, kubeconfigLife)
 	if err != nil {
 		return nil, err
-	}
-	config, err := kubeconfig.RESTConfig(data)
-	if err != nil {
-		return nil, fmt.Errorf("reading the kubeconfig for the shoot %s: %w", key, err)
 	}
 	shoot, err := kubernetes.NewForConfig(config)
 	if err != nil {

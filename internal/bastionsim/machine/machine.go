@@ -32,6 +32,9 @@ type Program func(ctx context.Context, m *Machine, args []string) error
 // that wraps sshd.ErrProhibited means that a rule forbids the connection.
 type Forward func(ctx context.Context, host string, port uint32) (net.Conn, error)
 
+// TagCapacity is the tag with the resources of the instance type, a resource list in JSON.
+const TagCapacity = "capacity"
+
 // Metadata is what a cloud tells a machine about itself. Unknown values are empty.
 type Metadata struct {
 	InstanceID, ProviderID, Network, Zone, InstanceType, Image string

@@ -32,6 +32,8 @@ var unitPath = []string{unitDir, "/run/systemd/system", "/usr/lib/systemd/system
 var builtin = map[string]string{
 	sshUnit: "[Unit]\nDescription=OpenBSD Secure Shell server\n[Service]\nExecStart=" + sshdProgram + " -D\nRestart=on-failure\n" +
 		"[Install]\nWantedBy=multi-user.target\n",
+	"systemd-sysctl.service": "[Unit]\nDescription=Apply Kernel Variables\n[Service]\nType=oneshot\nRemainAfterExit=yes\n" +
+		"ExecStart=/usr/sbin/sysctl --system\n[Install]\nWantedBy=multi-user.target\n",
 }
 
 var aliases = map[string]string{"sshd.service": sshUnit}

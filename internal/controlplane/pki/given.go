@@ -23,11 +23,24 @@ type KeyPair struct{ Cert, Key []byte }
 type Authorities struct {
 	// CA signs the serving certificate, ClientCA client certificates, FrontProxyCA the client certificate of the aggregator.
 	CA, ClientCA, FrontProxyCA KeyPair
+	// KubeletClient is what the API server shows to kubelets. It is optional: by default, it is signed by ClientCA.
+	KubeletClient KeyPair
 	// CABundle are the authorities that clients trust, ClientCABundle those whose client certificates are accepted.
 	// During a rotation, they contain the old and the new authority.
 	CABundle, ClientCABundle []byte
 	// ServiceAccountKey signs service account tokens; ServiceAccountBundle has the keys whose tokens are accepted.
 	ServiceAccountKey, ServiceAccountBundle []byte
+}
+
+// kubeletClientName is the name of the files with a given client certificate for kubelets.
+const kubeletClientName = "kubelet-client"
+
+// KubeletClient returns the client certificate that the API server shows to kubelets: the given one, or one for the user.
+func (p *PKI) KubeletClient(user string) (Client, error) {
+	if given := p.cfg.Given; given != nil && len(given.KubeletClient.Cert) > 0 {
+		return Client{CertFile: p.file(kubeletClientName + ".crt"), KeyFile: p.file(kubeletClientName + ".key"), User: user}, nil
+	}
+	return p.Client("kube-apiserver-kubelet", user)
 }
 
 // takeGiven writes the given authorities and keys to the files of the PKI. It does not write files that have not
@@ -46,9 +59,10 @@ func (p *PKI) takeGiven() error {
 		{"front-proxy-ca.key", given.FrontProxyCA.Key}, {"front-proxy-ca.crt", given.FrontProxyCA.Cert},
 		{"service-account.key", given.ServiceAccountKey}, {serviceAccountBundleFile, given.ServiceAccountBundle},
 		{clientCABundleFile, given.ClientCABundle},
+		{kubeletClientName + ".key", given.KubeletClient.Key}, {kubeletClientName + ".crt", given.KubeletClient.Cert},
 	} {
 		current, err := os.ReadFile(p.file(file.name))
-		if err == nil && bytes.Equal(current, file.data) {
+		if err == nil && bytes.Equal(current, file.data) || len(file.data) == 0 { // the optional ones
 			continue
 		}
 		if err := writeFile(p.file(file.name), file.data); err != nil {

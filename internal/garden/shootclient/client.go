@@ -6,6 +6,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net"
+	"net/url"
 	"slices"
 	"strings"
 	"time"
@@ -20,9 +22,12 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/gardenlite/gardenlite/internal/component/kubeconfig"
 	"github.com/gardenlite/gardenlite/internal/retry"
 )
 
@@ -34,6 +39,8 @@ type Client struct {
 	client.Client
 	// PollInterval is DefaultPollInterval by default.
 	PollInterval time.Duration
+	// Proxy is the URL of a proxy to API servers that have a name instead of an IP address, "" if there is none.
+	Proxy string
 }
 
 // New returns a client for the garden of this configuration. It sends no request.
@@ -218,7 +225,34 @@ func (c *Client) RequestOperation(ctx context.Context, key Key, operation string
 
 // Kubeconfig returns a kubeconfig for a Shoot, with the rights of an administrator or of a viewer, and its expiration
 // time. It is valid no longer than life.
-func (c *Client) Kubeconfig(ctx context.Context, key Key, viewer bool, life time.Duration) ([]byte, time.Time, error) {
+func (c *Client) Kubeconfig(ctx context.Context, key Key, viewer bool, life time.Duration) (*clientcmdapi.Config, time.Time, error) {
+	data, expires, err := c.request(ctx, key, viewer, life)
+	if err != nil {
+		return nil, expires, err
+	}
+	config, err := kubeconfig.Load(data)
+	if err != nil {
+		return nil, expires, fmt.Errorf("reading the kubeconfig for the shoot %s: %w", key, err)
+	}
+	for _, cluster := range config.Clusters {
+		server, err := url.Parse(cluster.Server)
+		if err == nil && net.ParseIP(server.Hostname()) == nil {
+			cluster.ProxyURL = c.Proxy
+		}
+	}
+	return config, expires, nil
+}
+
+// ShootConfig returns the client configuration of an administrator of a Shoot, which is valid for as long as life.
+func (c *Client) ShootConfig(ctx context.Context, key Key, life time.Duration) (*rest.Config, error) {
+	config, _, err := c.Kubeconfig(ctx, key, false, life)
+	if err != nil {
+		return nil, err
+	}
+	return clientcmd.NewDefaultClientConfig(*config, &clientcmd.ConfigOverrides{}).ClientConfig()
+}
+
+func (c *Client) request(ctx context.Context, key Key, viewer bool, life time.Duration) ([]byte, time.Time, error) {
 	shoot, err := c.Shoot(ctx, key)
 	if err != nil {
 		return nil, time.Time{}, err

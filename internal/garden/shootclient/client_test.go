@@ -13,6 +13,8 @@ import (
 	"github.com/gardener/gardener/pkg/apis/core/v1beta1/constants"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
@@ -47,9 +49,9 @@ func garden(t *testing.T, onGet func(reads int, shoot *corev1beta1.Shoot), objec
 				_ ...client.SubResourceCreateOption) error {
 				switch r := request.(type) {
 				case *authenticationv1alpha1.AdminKubeconfigRequest:
-					r.Status.Kubeconfig = []byte(name + " " + time.Duration(*r.Spec.ExpirationSeconds*int64(time.Second)).String())
+					r.Status.Kubeconfig = kubeconfigOf(name + " " + time.Duration(*r.Spec.ExpirationSeconds*int64(time.Second)).String())
 				case *authenticationv1alpha1.ViewerKubeconfigRequest:
-					r.Status.Kubeconfig = []byte(name)
+					r.Status.Kubeconfig = kubeconfigOf(name)
 				}
 				return nil
 			},
@@ -361,6 +363,19 @@ func testDelete(t *testing.T) {
 	}
 }
 
+// kubeconfigOf returns a kubeconfig with a context of this name, of servers with a name and with an address.
+func kubeconfigOf(context string) []byte {
+	config := clientcmdapi.NewConfig()
+	config.Clusters["name"] = &clientcmdapi.Cluster{Server: "https://api.a.example.com"}
+	config.Clusters["ip"] = &clientcmdapi.Cluster{Server: "https://127.0.0.1:1"}
+	config.CurrentContext = context
+	data, err := clientcmd.Write(*config)
+	if err != nil {
+		panic(err)
+	}
+	return data
+}
+
 func TestListAndKubeconfig(t *testing.T) {
 	c := garden(t, nil)
 	ctx := t.Context()
@@ -373,9 +388,14 @@ func TestListAndKubeconfig(t *testing.T) {
 	if err != nil || len(all) != 2 || all[0].Name != "a" || all[0].Project != "dev" || all[0].Nodes() != "2-3" || all[0].State != "Pending" {
 		t.Errorf("%+v, %v", all, err)
 	}
+	c.Proxy = "http://127.0.0.1:7"
 	for viewer, want := range map[bool]string{false: "adminkubeconfig 10m0s", true: "viewerkubeconfig"} {
-		if data, _, err := c.Kubeconfig(ctx, Key{"dev", "a"}, viewer, 10*time.Minute); string(data) != want || err != nil {
-			t.Errorf("%s, %v", data, err)
+		config, _, err := c.Kubeconfig(ctx, Key{"dev", "a"}, viewer, 10*time.Minute)
+		if err != nil || config.CurrentContext != want {
+			t.Fatalf("%+v, %v", config, err)
+		}
+		if byName, byIP := config.Clusters["name"].ProxyURL, config.Clusters["ip"].ProxyURL; byName != c.Proxy || byIP != "" {
+			t.Errorf("through the proxies %q and %q", byName, byIP)
 		}
 	}
 	if _, _, err := c.Kubeconfig(ctx, key, false, time.Hour); !errors.Is(err, ErrNotFound) {

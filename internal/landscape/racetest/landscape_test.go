@@ -45,7 +45,7 @@ func TestLandscape(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	client, err := sshclient.New(env.Config(), clock.RealClock{})
+	client, err := sshclient.New(env.Config(), "", clock.RealClock{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -37,11 +37,13 @@ type Agent struct {
 	host host.Host
 	// pending are the units that have changed and have not been restarted since.
 	pending map[string]bool
+	// node is the UID of the Node, once it is known.
+	node types.UID
 }
 
 // Run runs gardener-node-agent until the context ends. It retries after every error but an invalid configuration.
 func Run(ctx context.Context, h host.Host) error {
-	a := &Agent{h, map[string]bool{}}
+	a := &Agent{host: h, pending: map[string]bool{}}
 	backoff := host.Backoff{First: retryFirst, Max: retryMax}
 	for {
 		config, err := a.config()
@@ -64,7 +66,9 @@ func (a *Agent) config() (node.AgentConfig, error) {
 	if err != nil {
 		return node.AgentConfig{}, fmt.Errorf("reading the configuration of gardener-node-agent: %w", err)
 	}
-	return node.ParseAgentConfig(data)
+	config, err := node.ParseAgentConfig(data)
+	config.APIServer = a.host.Server(config.APIServer)
+	return config, err
 }
 
 // follow applies the Secret and each change of it, until the watch ends or an error occurs.
@@ -109,6 +113,9 @@ func (a *Agent) watch(ctx context.Context, client *apiclient.Client, config node
 		return fmt.Errorf("watching the OperatingSystemConfig of the node: %w", err)
 	}
 	defer w.Stop()
+	if err := a.renewLease(ctx, client, config); err != nil {
+		return err
+	}
 	ticker := a.host.Clock.NewTicker(checkInterval)
 	defer ticker.Stop()
 	for {
@@ -116,7 +123,7 @@ func (a *Agent) watch(ctx context.Context, client *apiclient.Client, config node
 		case <-ctx.Done():
 			return context.Cause(ctx)
 		case <-ticker.C():
-			if err := a.restoreFiles(applied); err != nil {
+			if err := errors.Join(a.restoreFiles(applied), a.renewLease(ctx, client, config)); err != nil {
 				return err
 			}
 			continue
@@ -203,8 +210,9 @@ func (a *Agent) report(ctx context.Context, client *apiclient.Client, secret *co
 	}
 	backoff := host.Backoff{First: pollFirst, Max: pollMax}
 	for {
-		_, err := client.Core.Nodes().Patch(ctx, a.host.Hostname, types.MergePatchType, patch, metav1.PatchOptions{})
+		is, err := client.Core.Nodes().Patch(ctx, a.host.Hostname, types.MergePatchType, patch, metav1.PatchOptions{})
 		if err == nil {
+			a.node = is.UID
 			a.host.Logf("the node has what Secret %s/%s says", node.SecretNamespace, secret.Name)
 			break
 		}

@@ -70,7 +70,7 @@ func newWorld(t *testing.T) *world {
 	if err != nil {
 		t.Fatal(err)
 	}
-	config, err := decode(files[0].Content.Inline)
+	config, err := node.Content(files[0])
 	if err != nil || files[0].Path != node.PathAgentConfig {
 		t.Fatal(err, files[0].Path)
 	}
@@ -326,15 +326,4 @@ func TestSurvivesOutages(t *testing.T) {
 	w.until("a few attempts", func() bool { return w.api.Requests("GET "+secretPath+" by bootstrap") > 2 })
 	w.api.Refuse("GET "+secretPath, 0)
 	w.applied(sum)
-}
-
-func TestDecode(t *testing.T) {
-	for encoding, test := range map[string]struct{ data, want string }{
-		"": {"a b", "a b"}, "plain": {"a", "a"}, "b64": {"YQ==", "a"}, "gzip": {"", "!"},
-	} {
-		got, err := decode(&extensionsv1alpha1.FileContentInline{Encoding: encoding, Data: test.data})
-		if (err != nil) != (test.want == "!") || err == nil && string(got) != test.want {
-			t.Errorf("%q: %q, %v", encoding, got, err)
-		}
-	}
 }

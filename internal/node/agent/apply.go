@@ -3,7 +3,6 @@ package agent
 import (
 	"bytes"
 	"context"
-	"encoding/base64"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -22,7 +21,9 @@ import (
 const (
 	unitFolder  = "/etc/systemd/system/"
 	defaultMode = 0o600
-	unitMode    = 0o644
+	// serviceSuffix ends the names of the units that machines have: no timers, sockets or paths.
+	serviceSuffix = ".service"
+	unitMode      = 0o644
 )
 
 // apply brings the machine into the state that the Secret describes: first files, then units, then the removal of files
@@ -99,7 +100,10 @@ func oscIn(secret *corev1.Secret) (*extensionsv1alpha1.OperatingSystemConfig, er
 
 func parse(content []byte) (*extensionsv1alpha1.OperatingSystemConfig, error) {
 	osc := &extensionsv1alpha1.OperatingSystemConfig{}
-	return osc, plainyaml.Unmarshal(content, osc)
+	if err := plainyaml.Unmarshal(content, osc); err != nil {
+		return nil, err
+	}
+	return osc, node.Translate(osc)
 }
 
 func (a *Agent) lastApplied() (*extensionsv1alpha1.OperatingSystemConfig, error) {
@@ -123,9 +127,9 @@ func (a *Agent) writeFiles(files []extensionsv1alpha1.File) (written []string, e
 		if ptr.Deref(file.HostName, a.host.Hostname) != a.host.Hostname || file.Content.Inline == nil {
 			continue // for another node, or copied from an image, which is not supported
 		}
-		data, err := decode(file.Content.Inline)
+		data, err := node.Content(*file)
 		if err != nil {
-			return nil, fmt.Errorf("reading the content of the file %s: %w", file.Path, err)
+			return nil, err
 		}
 		changed, err := a.write(file.Path, data, fs.FileMode(ptr.Deref(file.Permissions, defaultMode)))
 		if err != nil {
@@ -136,16 +140,6 @@ func (a *Agent) writeFiles(files []extensionsv1alpha1.File) (written []string, e
 		}
 	}
 	return written, nil
-}
-
-func decode(inline *extensionsv1alpha1.FileContentInline) ([]byte, error) {
-	switch inline.Encoding {
-	case "", "plain":
-		return []byte(inline.Data), nil
-	case "b64", "base64":
-		return base64.StdEncoding.DecodeString(inline.Data)
-	}
-	return nil, fmt.Errorf("the encoding %q is none of plain, b64", inline.Encoding)
 }
 
 // write writes a file if its content differs, and reports whether it did.
@@ -197,6 +191,9 @@ func (a *Agent) applyUnits(ctx context.Context, units []extensionsv1alpha1.Unit,
 		if err != nil {
 			return err
 		}
+		if service, ok := strings.CutSuffix(unit.Name, ".path"); ok && triggers(unit, written) {
+			a.pending[service+serviceSuffix] = true
+		}
 		reload = reload || ofUnit
 		if ofUnit || slices.ContainsFunc(unit.FilePaths, func(path string) bool { return slices.Contains(written, path) }) {
 			a.pending[unit.Name] = true
@@ -210,6 +207,9 @@ func (a *Agent) applyUnits(ctx context.Context, units []extensionsv1alpha1.Unit,
 	var all []error
 	for i := range units {
 		name := units[i].Name
+		if !strings.HasSuffix(name, serviceSuffix) {
+			continue
+		}
 		if err := a.run(ctx, &units[i], a.pending[name]); err != nil {
 			all = append(all, fmt.Errorf("the unit %s: %w", name, err))
 			continue
@@ -217,6 +217,17 @@ func (a *Agent) applyUnits(ctx context.Context, units []extensionsv1alpha1.Unit,
 		delete(a.pending, name)
 	}
 	return errors.Join(all...)
+}
+
+// triggers reports whether a path unit starts its service because of files that were written. The machine has no path units.
+func triggers(unit *extensionsv1alpha1.Unit, written []string) bool {
+	for line := range strings.Lines(ptr.Deref(unit.Content, "")) {
+		path, ok := strings.CutPrefix(strings.TrimSpace(line), "PathChanged=")
+		if ok && slices.Contains(written, path) {
+			return true
+		}
+	}
+	return false
 }
 
 // writeUnit writes the files of a unit, and reports whether any of them differed.

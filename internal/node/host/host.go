@@ -5,6 +5,7 @@
 package host
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -12,9 +13,11 @@ import (
 	"math/rand/v2"
 	"net"
 	"net/netip"
+	"net/url"
 	"time"
 
 	"github.com/go-logr/logr"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/utils/clock"
 )
 
@@ -46,6 +49,8 @@ type Metadata struct {
 	ProviderID, Zone, Region, InstanceType string
 	// Cluster is the name of the cluster's network, which no other cluster of the landscape has.
 	Cluster string
+	// Capacity has the resources of the instance type.
+	Capacity corev1.ResourceList
 }
 
 // Host is a machine, as its programs see it.
@@ -57,12 +62,23 @@ type Host struct {
 	Metadata  Metadata
 	// Listen listens on a port of the machine's address.
 	Listen func(port uint16) (net.Listener, error)
+	// APIServer returns the URL at which the cluster's API server listens, "" if it does not run. It may be nil.
+	APIServer func() string
 	// OnlyAPIServer says that only the API server reaches the listeners: the kubelet need not authenticate clients.
 	OnlyAPIServer bool
 	Clock         clock.WithTicker
 	// Log is the log of the landscape, Journal that of the machine.
 	Log     logr.Logger
 	Journal io.Writer
+}
+
+// Server returns the URL at which an API server is reached. The machines of a landscape do not resolve the names of API servers.
+func (h Host) Server(configured string) string {
+	at, err := url.Parse(configured)
+	if err != nil || h.APIServer == nil || net.ParseIP(at.Hostname()) != nil {
+		return configured
+	}
+	return cmp.Or(h.APIServer(), configured)
 }
 
 // Logf writes a line to the journal, and to the log with verbosity 1.

@@ -86,6 +86,7 @@ func Run(ctx context.Context, h host.Host, runner *process.Runner) error {
 
 // work obtains a certificate if there is none, and registers and updates the Node until an error or a new certificate.
 func (k *Kubelet) work(ctx context.Context, config node.KubeletConfig, backoff *host.Backoff) error {
+	config.APIServer = k.host.Server(config.APIServer)
 	data, cert, err := k.certificate()
 	if err != nil {
 		return err

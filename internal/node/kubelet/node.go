@@ -111,9 +111,16 @@ func mayHave(key string) bool {
 // status returns the status of the Node. Conditions whose status stays keep their transition time.
 func (k *Kubelet) status(config node.KubeletConfig, before []corev1.NodeCondition) corev1.NodeStatus {
 	capacity := corev1.ResourceList{}
+	maps.Copy(capacity, k.host.Metadata.Capacity)
 	maps.Copy(capacity, config.Capacity)
 	capacity[corev1.ResourcePods] = *resource.NewQuantity(cmp.Or(config.MaxPods, defaultMaxPods), resource.DecimalSI)
 	allocatable := capacity.DeepCopy()
+	for name, reserved := range config.Reserved {
+		if left, known := allocatable[name]; known && left.Cmp(reserved) > 0 {
+			left.Sub(reserved)
+			allocatable[name] = left
+		}
+	}
 	maps.Copy(allocatable, config.Allocatable)
 	addresses := make([]corev1.NodeAddress, 0, len(k.host.Addresses)+1)
 	for _, address := range k.host.Addresses {

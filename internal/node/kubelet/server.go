@@ -9,6 +9,7 @@ import (
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"log"
@@ -16,6 +17,7 @@ import (
 	"net"
 	"net/http"
 	"strconv"
+	"strings"
 	"sync"
 	"time"
 
@@ -194,11 +196,15 @@ func (f *flushed) flush() {
 	_, _ = f.Write(nil)
 }
 
-// portForward serves kubectl port-forward for Pods that run as processes.
+const noProgram = "the containers of this Pod are simulated: there is no program to connect to"
+
+// portForward serves kubectl port-forward for Pods that run as processes. Gardener's gardenlet checks that a shoot's API server reaches
+// the nodes with a forwarder to vpn-shoot that connects to nothing.
 func (k *Kubelet) portForward(w http.ResponseWriter, r *http.Request) {
-	pod := k.processes.of(podOf(r))
-	if pod == nil {
-		http.Error(w, "the containers of this Pod are simulated: there is no program to connect to", http.StatusNotImplemented)
+	key := podOf(r)
+	pod := k.processes.of(key)
+	if pod == nil && (key.Namespace != metav1.NamespaceSystem || !strings.HasPrefix(key.Name, "vpn-shoot-")) {
+		http.Error(w, noProgram, http.StatusNotImplemented)
 		return
 	}
 	options, err := portforward.NewV4Options(r)
@@ -206,16 +212,23 @@ func (k *Kubelet) portForward(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, err.Error(), http.StatusBadRequest)
 		return
 	}
-	portforward.ServePortForward(w, r, forwarder{pod}, pod.UID(), pod.UID(), options, forwardIdle, forwardCreation,
+	uid := ""
+	if pod != nil {
+		uid = pod.UID()
+	}
+	portforward.ServePortForward(w, r, forwarder{pod}, uid, uid, options, forwardIdle, forwardCreation,
 		portforward.SupportedProtocols)
 }
 
-// forwarder connects to a port on which a process of the Pod listens.
+// forwarder connects to a port on which a process of the Pod listens. A Pod without processes is nil.
 type forwarder struct{ pod *process.Pod }
 
 // PortForward implements portforward.PortForwarder.
 func (f forwarder) PortForward(ctx context.Context, _ string, _ string, port int32, stream io.ReadWriteCloser) error {
 	defer stream.Close()
+	if f.pod == nil {
+		return errors.New(noProgram)
+	}
 	if !f.pod.Listens(int(port)) {
 		return fmt.Errorf("no process of the Pod listens on port %d", port)
 	}

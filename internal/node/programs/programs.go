@@ -4,10 +4,14 @@ package programs
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
+	"fmt"
 	"io/fs"
 	"path"
 	"strings"
+
+	corev1 "k8s.io/api/core/v1"
 
 	"github.com/gardenlite/gardenlite/internal/bastionsim/machine"
 	"github.com/gardenlite/gardenlite/internal/bastionsim/machine/vfs"
@@ -19,32 +23,54 @@ import (
 )
 
 // New returns the programs of all nodes of a process, by their paths on a machine. The programs of one machine share a
-// connection. Without a runner, all Pods are simulated.
-func New(runner *process.Runner) map[string]machine.Program {
+// connection. Without a runner, all Pods are simulated. apiServer returns the URL of the API server of a network, "" if none runs.
+func New(runner *process.Runner, apiServer func(network string) string) map[string]machine.Program {
 	return map[string]machine.Program{
+		node.PathInitScript: func(ctx context.Context, m *machine.Machine, _ []string) error {
+			return initialize(ctx, hostOf(ctx, m, apiServer))
+		},
 		node.PathNodeAgent: func(ctx context.Context, m *machine.Machine, _ []string) error {
-			return agent.Run(ctx, hostOf(ctx, m))
+			return agent.Run(ctx, hostOf(ctx, m, apiServer))
 		},
 		node.PathKubelet: func(ctx context.Context, m *machine.Machine, _ []string) error {
-			return kubelet.Run(ctx, hostOf(ctx, m), runner)
+			return kubelet.Run(ctx, hostOf(ctx, m, apiServer), runner)
 		},
 	}
 }
 
+// initialize starts gardener-node-agent on a machine of Gardener's gardenlet. The script there downloads the program, which every
+// machine here has.
+func initialize(ctx context.Context, h host.Host) error {
+	if err := h.Files.WriteFile("/etc/systemd/system/"+node.UnitNodeAgent, []byte(node.NodeAgentUnit()), 0o644); err != nil {
+		return fmt.Errorf("writing the unit of gardener-node-agent: %w", err)
+	}
+	if err := h.Units.DaemonReload(ctx); err != nil {
+		return fmt.Errorf("reloading the units: %w", err)
+	}
+	return errors.Join(h.Units.Enable(ctx, node.UnitNodeAgent), h.Units.Start(ctx, node.UnitNodeAgent), h.Units.Disable(ctx, node.UnitNodeInit))
+}
+
 // hostOf returns the interface of the programs to a machine.
-func hostOf(ctx context.Context, m *machine.Machine) host.Host {
+func hostOf(ctx context.Context, m *machine.Machine, apiServer func(network string) string) host.Host {
 	metadata := m.Metadata()
 	if metadata.Zone == "" {
 		if zone, err := m.FS().ReadFile(node.PathZone); err == nil {
 			metadata.Zone = strings.TrimSpace(string(zone))
 		}
 	}
-	return host.Host{
+	var capacity corev1.ResourceList
+	_ = json.Unmarshal([]byte(metadata.Tags[machine.TagCapacity]), &capacity) // without the tag, the kubelet's configuration has it
+	h := host.Host{
 		Hostname: m.Hostname(), Addresses: m.Addresses(), Files: files{m.FS()}, Units: m.Units(), Clock: m.Clock(),
 		Log: m.Log(), Journal: machine.Journal(ctx), Listen: m.Listen,
 		Metadata: host.Metadata{
-			ProviderID: metadata.ProviderID, Cluster: metadata.Network, Zone: metadata.Zone, InstanceType: metadata.InstanceType},
+			ProviderID: metadata.ProviderID, Cluster: metadata.Network, Zone: metadata.Zone, InstanceType: metadata.InstanceType,
+			Capacity: capacity},
 	}
+	if apiServer != nil {
+		h.APIServer = func() string { return apiServer(metadata.Network) }
+	}
+	return h
 }
 
 // folderMode is the mode of folders that WriteFile creates.

@@ -64,7 +64,7 @@ func TestMachineBecomesANode(t *testing.T) {
 		t.Helper()
 		m, err := machine.New(machine.Config{
 			Dir: dir, Hostname: "node-1", Addresses: []netip.Addr{netip.MustParseAddr("10.250.0.7")}, UserData: []byte(userData),
-			Programs: New(nil), Log: testr.New(t),
+			Programs: New(nil, nil), Log: testr.New(t),
 			Metadata: machine.Metadata{ProviderID: "local:///z1/node-1", Zone: "z1", InstanceType: "small"},
 		})
 		if err != nil {

@@ -20,6 +20,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	certutil "k8s.io/client-go/util/cert"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -60,35 +61,43 @@ func (r *Reconciler) AddToManager(mgr manager.Manager) error {
 
 // Reconcile translates one Deployment.
 func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
-	deployment := &appsv1.Deployment{}
-	if err := r.Reader.Get(ctx, request.NamespacedName, deployment); err != nil {
-		return reconcile.Result{}, client.IgnoreNotFound(err)
-	}
+	deployment, err := r.deployment(ctx, request.Namespace, request.Name)
 	switch {
+	case err != nil:
+		return reconcile.Result{}, err
+	case deployment == nil: // the control plane is described without it
 	case !spec.IsGardeners(deployment):
 		return reconcile.Result{}, nil
-	case deployment.DeletionTimestamp != nil:
-		return reconcile.Result{}, r.decide(ctx, deployment)
+	case deployment.DeletionTimestamp == nil:
+		err = r.pods(ctx, deployment)
+	default:
+		err = r.decide(ctx, deployment)
 	}
-	if err := r.pods(ctx, deployment); err != nil {
+	if err != nil {
 		return reconcile.Result{}, err
 	}
-	server := &appsv1.Deployment{}
-	if err := r.Reader.Get(ctx, types.NamespacedName{Namespace: request.Namespace, Name: spec.APIServer}, server); err != nil {
-		return reconcile.Result{}, client.IgnoreNotFound(err)
+	server, err := r.deployment(ctx, request.Namespace, spec.APIServer)
+	if err != nil || server == nil || server.DeletionTimestamp != nil || !spec.IsGardeners(server) {
+		return reconcile.Result{}, err
 	}
-	controllers := &appsv1.Deployment{}
-	if err := r.Reader.Get(ctx, types.NamespacedName{Namespace: request.Namespace, Name: spec.ControllerManager}, controllers); err != nil {
-		if client.IgnoreNotFound(err) != nil {
-			return reconcile.Result{}, err
-		}
-		controllers = nil
+	controllers, err := r.deployment(ctx, request.Namespace, spec.ControllerManager)
+	if err != nil {
+		return reconcile.Result{}, err
 	}
-	err := r.describe(ctx, server, controllers)
+	err = r.describe(ctx, server, controllers)
 	if errors.Is(err, errMissing) {
 		return reconcile.Result{RequeueAfter: secretsPoll}, nil
 	}
 	return reconcile.Result{}, err
+}
+
+// deployment reads a Deployment, nil if there is none.
+func (r *Reconciler) deployment(ctx context.Context, namespace, name string) (*appsv1.Deployment, error) {
+	deployment := &appsv1.Deployment{}
+	if err := r.Reader.Get(ctx, types.NamespacedName{Namespace: namespace, Name: name}, deployment); err != nil {
+		return nil, client.IgnoreNotFound(err)
+	}
+	return deployment, nil
 }
 
 // decide says whether the data of a control plane is deleted with its API server: if the shoot is. In a migration it stays, as a
@@ -118,11 +127,16 @@ func (r *Reconciler) describe(ctx context.Context, server, controllers *appsv1.D
 	if err != nil {
 		return err
 	}
+	hosts, err := r.hosts(ctx, server)
+	if err != nil {
+		return err
+	}
 	annotations := map[string]string{
+		spec.AnnotationHosts:       strings.Join(hosts, " "),
 		spec.AnnotationVersion:     version(server),
 		spec.AnnotationServiceCIDR: first(flags(server)["service-cluster-ip-range"]),
 		spec.AnnotationIssuers:     strings.Join(flags(server)["service-account-issuer"], " "),
-		spec.AnnotationGeneration:  strconv.FormatInt(server.Generation, 10),
+		spec.AnnotationGeneration:  spec.Generation(server, controllers),
 		spec.AnnotationChecksum:    spec.Checksum(files),
 	}
 	if controllers != nil {
@@ -145,19 +159,16 @@ func (r *Reconciler) files(ctx context.Context, server *appsv1.Deployment) (map[
 		{"ca", shootsecrets.KeyBundle, spec.KeyCABundle}, {"ca-client", shootsecrets.KeyBundle, spec.KeyClientCABundle},
 		{"service-account-key", shootsecrets.KeyRSA, spec.KeyServiceAccountKey},
 		{"service-account-key-bundle", shootsecrets.KeyBundleOfKey, spec.KeyServiceAccountBundle},
+		{"kubelet-client", corev1.TLSCertKey, spec.KeyKubeletClient}, {"kubelet-client", corev1.TLSPrivateKeyKey, spec.KeyKubeletClientKey},
 		{"etcd-encryption-secret", "encryption-configuration.yaml", spec.KeyEncryption},
 	} {
-		volumes := server.Spec.Template.Spec.Volumes
-		i := slices.IndexFunc(volumes, func(v corev1.Volume) bool { return v.Name == mounted.volume && v.Secret != nil })
-		if i < 0 {
-			continue
+		data, err := r.mounted(ctx, server, mounted.volume)
+		if err != nil {
+			return nil, err
 		}
-		secret := &corev1.Secret{}
-		key := client.ObjectKey{Namespace: server.Namespace, Name: volumes[i].Secret.SecretName}
-		if err := r.Reader.Get(ctx, key, secret); err != nil {
-			return nil, fmt.Errorf("reading Secret %s of the API server: %w", key, err)
+		if data != nil {
+			files[mounted.as] = data[mounted.key]
 		}
-		files[mounted.as] = secret.Data[mounted.key]
 	}
 	for _, authority := range []struct {
 		name, certificate, key string
@@ -185,6 +196,39 @@ func (r *Reconciler) files(ctx context.Context, server *appsv1.Deployment) (map[
 		return nil, fmt.Errorf("%s of the control plane in namespace %s: %w", strings.Join(missing, ", "), server.Namespace, errMissing)
 	}
 	return files, nil
+}
+
+// mounted returns the data of the Secret that the API server mounts as a volume, nil if there is no such volume.
+func (r *Reconciler) mounted(ctx context.Context, server *appsv1.Deployment, volume string) (map[string][]byte, error) {
+	volumes := server.Spec.Template.Spec.Volumes
+	i := slices.IndexFunc(volumes, func(v corev1.Volume) bool { return v.Name == volume && v.Secret != nil })
+	if i < 0 {
+		return nil, nil
+	}
+	secret := &corev1.Secret{}
+	key := client.ObjectKey{Namespace: server.Namespace, Name: volumes[i].Secret.SecretName}
+	if err := r.Reader.Get(ctx, key, secret); err != nil {
+		return nil, fmt.Errorf("reading Secret %s of the API server: %w", key, err)
+	}
+	return secret.Data, nil
+}
+
+// hosts returns the names in the serving certificate of the API server that the gardenlet advertises.
+func (r *Reconciler) hosts(ctx context.Context, server *appsv1.Deployment) (hosts []string, err error) {
+	data, err := r.mounted(ctx, server, "server")
+	if err != nil || data == nil {
+		return nil, err
+	}
+	certificates, err := certutil.ParseCertsPEM(data[corev1.TLSCertKey])
+	if err != nil {
+		return nil, fmt.Errorf("reading the serving certificate of Deployment %s/%s: %w", server.Namespace, server.Name, err)
+	}
+	for _, name := range certificates[0].DNSNames {
+		if strings.HasPrefix(name, "api.") { // the others are those of Services
+			hosts = append(hosts, name)
+		}
+	}
+	return hosts, nil
 }
 
 // flags returns the values of the arguments of the first container, by the names of the flags.

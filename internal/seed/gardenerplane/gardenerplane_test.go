@@ -108,7 +108,7 @@ func TestDescribes(t *testing.T) {
 	}
 	for annotation, want := range map[string]string{
 		spec.AnnotationVersion: "1.35.2", spec.AnnotationServiceCIDR: "10.12.0.0/16", spec.AnnotationIssuers: "https://a https://b",
-		spec.AnnotationGeneration: "7", spec.AnnotationPodCIDR: "10.3.0.0/16", spec.AnnotationNodeMask: "25",
+		spec.AnnotationGeneration: "7/7", spec.AnnotationPodCIDR: "10.3.0.0/16", spec.AnnotationNodeMask: "25",
 	} {
 		if got := found.Annotations[annotation]; got != want {
 			t.Errorf("%s is %q, not %q", annotation, got, want)

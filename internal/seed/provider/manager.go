@@ -40,6 +40,8 @@ type Config struct {
 	Log   logr.Logger
 	// Cloud contains the networks and instances. If it is nil, the simulator omits the kinds that need it.
 	Cloud Cloud
+	// APIServer returns the URL of the API server of a shoot by its namespace, "" if it does not run.
+	APIServer func(namespace string) string
 	// Lease, if set, makes only one of several simulators of a seed active at a time.
 	Lease *client.ObjectKey
 
@@ -79,7 +81,7 @@ func New(cfg Config) (*component.Manager, error) {
 	if cfg.Cloud == nil {
 		return mgr, nil
 	}
-	if err := machines.AddToManager(mgr, cfg.Cloud, cfg.Clock, cfg.guard); err != nil {
+	if err := machines.AddToManager(mgr, cfg.Cloud, cfg.Clock, cfg.guard, cfg.APIServer); err != nil {
 		return nil, fmt.Errorf("adding the machine controller to the provider simulator: %w", err)
 	}
 	return mgr, nil

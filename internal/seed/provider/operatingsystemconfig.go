@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	"github.com/gardenlite/gardenlite/internal/component/operation"
+	"github.com/gardenlite/gardenlite/internal/node"
 )
 
 const (
@@ -65,6 +66,10 @@ func userDataSecret(osc *extensionsv1alpha1.OperatingSystemConfig) *corev1.Secre
 
 // provisioning returns a script that writes files and units and starts the units.
 func provisioning(ctx context.Context, seed client.Client, osc *extensionsv1alpha1.OperatingSystemConfig) (string, error) {
+	osc = osc.DeepCopy()
+	if err := node.Translate(osc); err != nil {
+		return "", operation.ConfigurationProblem(err)
+	}
 	script := &strings.Builder{}
 	script.WriteString("#!/bin/bash\n")
 	for _, file := range osc.Spec.Files {
@@ -98,15 +103,13 @@ func provisioning(ctx context.Context, seed client.Client, osc *extensionsv1alph
 }
 
 func contentOf(ctx context.Context, seed client.Client, namespace string, file extensionsv1alpha1.File) (string, error) {
-	switch inline := file.Content.Inline; {
-	case inline != nil && inline.Encoding == "b64":
-		text, err := base64.StdEncoding.DecodeString(inline.Data)
+	switch {
+	case file.Content.Inline != nil:
+		content, err := node.Content(file)
 		if err != nil {
-			return "", operation.ConfigurationProblem(fmt.Errorf("the file %s is not in base64: %w", file.Path, err))
+			return "", operation.ConfigurationProblem(err)
 		}
-		return string(text), nil
-	case inline != nil:
-		return inline.Data, nil
+		return string(content), nil
 	case file.Content.SecretRef != nil:
 		secret := &corev1.Secret{}
 		if err := seed.Get(ctx, client.ObjectKey{Namespace: namespace, Name: file.Content.SecretRef.Name}, secret); err != nil {

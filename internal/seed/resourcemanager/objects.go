@@ -127,6 +127,12 @@ func (t *target) prepare(resource *resourcesv1alpha1.ManagedResource, obj *unstr
 		_ = unstructured.SetNestedStringMap(obj.Object, labels.Merge(before, resource.Spec.InjectLabels),
 			"spec", "template", "metadata", "labels")
 	}
+	if !t.watched && obj.GetKind() == "APIService" && obj.GetName() == "v1beta1.metrics.k8s.io" {
+		// The API server of a shoot serves these metrics itself: metrics-server is simulated.
+		for _, field := range []string{"service", "caBundle", "insecureSkipTLSVerify"} {
+			unstructured.RemoveNestedField(obj.Object, "spec", field)
+		}
+	}
 	obj.SetAnnotations(labels.Merge(obj.GetAnnotations(), map[string]string{
 		resourcesv1alpha1.OriginAnnotation:     resource.Namespace + "/" + resource.Name,
 		"resources.gardener.cloud/description": "The resource manager keeps this object as it is: changes to it are undone.",

@@ -66,6 +66,8 @@ func ForeignGardenlet(ctx context.Context, garden *rest.Config, seedKubeconfig, 
 		HealthProbes: &gardenletconfigv1alpha1.Server{BindAddress: "127.0.0.1", Port: 2728},
 		Metrics:      &gardenletconfigv1alpha1.Server{BindAddress: "127.0.0.1", Port: 2729},
 	}
+	// It is the only one of its seed. With an election, it would end when a busy machine renews its Lease late.
+	config.LeaderElection = &componentbaseconfigv1alpha1.LeaderElectionConfiguration{LeaderElect: ptr.To(false)}
 	config.LogLevel, config.LogFormat = "info", "text"
 	fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(config)
 	if err != nil {
@@ -81,7 +83,7 @@ func dropZeros(fields map[string]any) {
 		if inner, ok := value.(map[string]any); ok {
 			dropZeros(inner)
 		}
-		if value == nil || value == "" || value == int64(0) || value == float64(0) {
+		if value == nil || value == "" || value == "0s" || value == int64(0) || value == float64(0) {
 			delete(fields, name)
 		}
 	}

@@ -210,8 +210,8 @@ func (h *Host) startResourceManager(cluster *seed.Cluster) (stop func(), err err
 func (h *Host) startProvider(cluster *seed.Cluster) (stop func(), err error) {
 	return h.startInSeed(providerName, provider.User, cluster, func(name string, config *rest.Config) (supervisor.Runner, error) {
 		return provider.New(provider.Config{
-			REST: config, Cloud: h.cloud.Account(cluster.Name(),
-				h.owners), Clock: h.cfg.Clock, Log: klog.Background().WithName(name), Lease: h.leaseIfShared(providerName),
+			REST: config, Cloud: h.cloud.Account(cluster.Name(), h.owners), APIServer: h.apiServerOf,
+			Clock: h.cfg.Clock, Log: klog.Background().WithName(name), Lease: h.leaseIfShared(providerName),
 		})
 	})
 }

@@ -22,9 +22,9 @@ const (
 	proxyConnections = 1000
 )
 
-// Proxy is an HTTP proxy on the loopback address through which Gardener's gardenlet, which runs outside of its seed here, reaches
-// the API servers of shoots by the names of their Services: kube-apiserver.NAMESPACE.svc:443. It connects to nothing else, and these
-// API servers listen on the loopback address themselves.
+// Proxy is an HTTP proxy on the loopback address through which Gardener's gardenlet, which runs outside of its seed here, and the users
+// of its shoots reach their API servers by name: kube-apiserver.NAMESPACE.svc:443, and what the gardenlet advertises. It connects to
+// nothing else, and these API servers listen on the loopback address themselves.
 type Proxy struct {
 	host     *Host
 	listener net.Listener
@@ -69,7 +69,7 @@ func (p *Proxy) Close() error {
 func (p *Proxy) serve(w http.ResponseWriter, r *http.Request) {
 	address := p.addressOf(r)
 	if address == "" {
-		http.Error(w, "only CONNECT to kube-apiserver.NAMESPACE.svc:443, for the API server of a shoot that runs", http.StatusForbidden)
+		http.Error(w, "only CONNECT to port 443 of a name of the API server of a shoot that runs, such as kube-apiserver.NAMESPACE.svc", http.StatusForbidden)
 		return
 	}
 	select {
@@ -107,12 +107,10 @@ func (p *Proxy) addressOf(r *http.Request) string {
 	if r.Method != http.MethodConnect || err != nil || port != strconv.Itoa(spec.ServicePort) {
 		return ""
 	}
-	namespace, ok := strings.CutPrefix(strings.TrimSuffix(name, ".cluster.local"), spec.ServiceName+".")
-	namespace, isService := strings.CutSuffix(namespace, ".svc")
-	if !ok || !isService || p.host.shoots == nil {
+	if p.host.shoots == nil {
 		return ""
 	}
-	status, found := p.host.shoots.Status(namespace)
+	status, found := p.host.shoots.StatusOf(strings.TrimSuffix(name, ".cluster.local"))
 	if !found || status.Phase != shootplane.Ready {
 		return ""
 	}

@@ -48,6 +48,12 @@ func (h *Host) dialNode(ctx context.Context, id, address string) (net.Conn, erro
 	return h.cloud.Dial(ctx, id, to)
 }
 
+// apiServerOf returns the URL of the API server of a shoot, whose machines are in the network of that name.
+func (h *Host) apiServerOf(network string) string {
+	status, _ := h.shoots.Status(network)
+	return status.URL
+}
+
 // shootDatastore returns the datastore of shoots. If the landscape is in memory, shoots are in files, because a hibernated
 // shoot would lose data in memory.
 func (h *Host) shootDatastore() string {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -55,7 +56,9 @@ const (
 	// AnnotationIssuers at the API server's Deployment are the issuers of service account tokens, separated by spaces:
 	// new tokens have the first issuer, tokens of all issuers are accepted. DefaultIssuer if it is missing.
 	AnnotationIssuers = "gardenlite.dev/service-account-issuers"
-	// AnnotationGeneration at the Secret is the generation of Gardener's Deployment that the Secret describes, with all other
+	// AnnotationHosts at the Secret are the names of the API server of Gardener's gardenlet, separated by spaces.
+	AnnotationHosts = "gardenlite.dev/hosts"
+	// AnnotationGeneration at the Secret is the Generation of Gardener's Deployments that the Secret describes, with all other
 	// annotations of this list.
 	AnnotationGeneration = "gardenlite.dev/generation"
 	// AnnotationAddress at Gardener's Deployment of the API server is its address, as host:port: the Service is no load balancer.
@@ -90,6 +93,10 @@ const (
 	// KeyEncryption is the EncryptionConfiguration of the API server, with the keys that encrypt its data. It is
 	// optional: without it, the data is not encrypted.
 	KeyEncryption = "encryption-configuration.json"
+	// KeyKubeletClient and KeyKubeletClientKey are what the API server shows to kubelets. They are optional: without them, KeyClientCA
+	// signs it.
+	KeyKubeletClient    = "kubelet-client.crt"
+	KeyKubeletClientKey = "kubelet-client.key"
 )
 
 // NotControlPlanes is the label selector of the Deployments that get Pods: all but those of control planes, which run in the process.
@@ -145,6 +152,15 @@ func Version(deployment *appsv1.Deployment) string {
 func IsGardeners(deployment *appsv1.Deployment) bool {
 	containers := deployment.Spec.Template.Spec.Containers
 	return len(containers) > 0 && len(containers[0].Command)+len(containers[0].Args) > 0
+}
+
+// Generation returns the generations of the Deployments of Gardener's gardenlet; there may be no controllers, or they end.
+func Generation(apiServer, controllers *appsv1.Deployment) string {
+	generation := strconv.FormatInt(apiServer.Generation, 10)
+	if controllers != nil && controllers.DeletionTimestamp == nil {
+		generation += "/" + strconv.FormatInt(controllers.Generation, 10)
+	}
+	return generation
 }
 
 // Endpoint returns the address of the API server in the status of its Service, as host:port; "" while there is none.

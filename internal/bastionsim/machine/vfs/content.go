@@ -99,9 +99,9 @@ var Programs = []string{
 	"[", "apt-get", "apt-mark", "base64", "basename", "bash", "cat", "chmod", "chown", "chpasswd", "clear", "containerd",
 	"cp", "curl", "cut", "date", "df", "dirname",
 	"echo", "env", "false", "find", "grep", "head", "hostname", "id", "ip", "iptables", "journalctl", "kill",
-	"less", "ln", "ls", "mkdir", "mkfifo", "mktemp", "modprobe", "mv", "nc", "nohup", "nslookup", "passwd", "ping",
+	"less", "ln", "logrotate", "ls", "mkdir", "mkfifo", "mktemp", "modprobe", "mv", "nc", "nohup", "nslookup", "passwd", "ping",
 	"poweroff", "printf", "ps", "pwd", "readlink", "reboot", "rm", "scp", "sed", "seq", "sftp", "sh",
 	"sha256sum", "shutdown", "sleep", "sort", "ssh", "stat", "su", "sudo", "sync", "sysctl", "systemctl",
-	"tail", "tee", "test", "touch", "tr", "true", "uname", "uptime", "useradd", "wc", "wget", "which",
+	"tail", "tee", "test", "touch", "tr", "true", "uname", "update-ca-certificates", "uptime", "useradd", "wc", "wget", "which",
 	"whoami", "yes", "zypper",
 }

@@ -29,9 +29,9 @@ const (
 )
 
 // AddToManager adds the machine controller to a manager, whose client must read MachineDeployments, MachineSets, Machines,
-// MachineClasses, Workers and Secrets directly from the seed.
-func AddToManager(mgr manager.Manager, c Cloud, clk clock.WithTicker, guard *Guard) error {
-	shoots := &Shoots{Seed: mgr.GetClient(), Clock: clk, Connect: Connect}
+// MachineClasses, Workers, Clusters and Secrets directly from the seed. apiServer is that of Shoots.
+func AddToManager(mgr manager.Manager, c Cloud, clk clock.WithTicker, guard *Guard, apiServer func(namespace string) string) error {
+	shoots := &Shoots{Seed: mgr.GetClient(), Clock: clk, APIServer: apiServer, Connect: Connect}
 	if err := mgr.Add(shoots); err != nil {
 		return fmt.Errorf("adding the clients of shoots: %w", err)
 	}

@@ -12,6 +12,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/gardener/gardener/pkg/apis/core/v1beta1/constants"
 	machinev1alpha1 "github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -183,6 +184,12 @@ func (t *task) syncNode(ctx context.Context, node *corev1.Node, instance cloud.I
 	changed.Annotations = merged(node.Annotations, before.Annotations, wanted.Annotations)
 	changed.Annotations[annotationApplied] = string(text)
 	changed.Spec.Taints = mergedTaints(node.Spec.Taints, before.Taints, wanted.Taints)
+	if isReady(node) {
+		// In Gardener, gardener-resource-manager does it when the critical Pods of the node are ready, which are simulated here.
+		changed.Spec.Taints = slices.DeleteFunc(changed.Spec.Taints, func(taint corev1.Taint) bool {
+			return taint.Key == constants.TaintNodeCriticalComponentsNotReady
+		})
+	}
 	for label, value := range map[string]string{
 		corev1.LabelInstanceTypeStable: instance.Type, corev1.LabelTopologyZone: instance.Zone,
 		corev1.LabelTopologyRegion: instance.Tags[tagRegion],

@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/gardenlite/gardenlite/internal/bastionsim/cloud"
+	"github.com/gardenlite/gardenlite/internal/bastionsim/machine"
 	"github.com/gardenlite/gardenlite/internal/component"
 	"github.com/gardenlite/gardenlite/internal/component/operation"
 )
@@ -178,10 +179,17 @@ func (t *task) instanceSpec(ctx context.Context) (cloud.InstanceSpec, error) {
 	if err := t.Client.Get(ctx, client.ObjectKey{Namespace: m.Namespace, Name: class.SecretRef.Name}, secret); err != nil {
 		return cloud.InstanceSpec{}, fmt.Errorf("reading the user data in Secret %s/%s: %w", m.Namespace, class.SecretRef.Name, err)
 	}
+	capacity := class.NodeTemplate.Capacity.DeepCopy()
+	delete(capacity, "gpu") // of cloud profiles only: no kubelet reports it
+	capacityTag, err := json.Marshal(capacity)
+	if err != nil {
+		return cloud.InstanceSpec{}, fmt.Errorf("reading the capacity of MachineClass %s/%s: %w", class.Namespace, class.Name, err)
+	}
 	return cloud.InstanceSpec{
 		ID: m.Name, Network: m.Namespace, Hostname: m.Name, Zone: class.NodeTemplate.Zone, Type: class.NodeTemplate.InstanceType,
 		Image: provider.Image, UserData: secret.Data[UserDataKey],
-		Tags: map[string]string{cloud.TagMachine: m.Namespace, tagRegion: class.NodeTemplate.Region},
+		Tags: map[string]string{cloud.TagMachine: m.Namespace, tagRegion: class.NodeTemplate.Region,
+			machine.TagCapacity: string(capacityTag)},
 	}, nil
 }
 

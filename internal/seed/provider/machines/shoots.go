@@ -10,10 +10,8 @@ import (
 	"sync"
 	"time"
 
-	"github.com/gardener/gardener/pkg/apis/core/v1beta1/constants"
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/watch"
@@ -44,6 +42,8 @@ type Shoots struct {
 	// Seed reads the Secrets.
 	Seed  client.Reader
 	Clock clock.WithTicker
+	// APIServer returns the URL of the API server of the shoot of a namespace, "" if it does not run.
+	APIServer func(namespace string) string
 	// Connect returns a client for a kubeconfig, and a function that closes its connections.
 	Connect func(kubeconfig []byte) (client.WithWatch, func(), error)
 	// Changed is called for a Node that was created or deleted, or whose readiness has changed, with the namespace in the
@@ -69,27 +69,25 @@ type shoot struct {
 
 // Client returns a client for the shoot of a namespace. It returns errNoAccess if there is no Secret for it.
 func (s *Shoots) Client(ctx context.Context, namespace string) (client.Client, error) {
-	secret := &corev1.Secret{}
-	key := client.ObjectKey{Namespace: namespace, Name: constants.DeploymentNameMachineControllerManager}
-	if err := s.Seed.Get(ctx, key, secret); apierrors.IsNotFound(err) {
-		s.Drop(namespace)
-		return nil, fmt.Errorf("%w: Secret %s is not there", errNoAccess, key)
-	} else if err != nil {
-		return nil, fmt.Errorf("reading the kubeconfig for the shoot in Secret %s: %w", key, err)
+	kubeconfig, err := s.kubeconfig(ctx, namespace)
+	if err != nil {
+		if errors.Is(err, errNoAccess) {
+			s.Drop(namespace)
+		}
+		return nil, err
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.closed {
 		return nil, errors.New("no requests to shoots any more: this controller ends")
 	}
-	kubeconfig := secret.Data[KubeconfigKey]
 	known := s.shoots[namespace]
 	if known != nil && bytes.Equal(known.kubeconfig, kubeconfig) {
 		return known.client, nil
 	}
 	made, disconnect, err := s.Connect(kubeconfig)
 	if err != nil {
-		return nil, fmt.Errorf("making a client for the shoot from Secret %s: %w", key, err)
+		return nil, fmt.Errorf("making a client for the shoot of namespace %s: %w", namespace, err)
 	}
 	fresh := &shoot{kubeconfig: kubeconfig, client: made, disconnect: disconnect, awaited: map[string]struct{}{}}
 	if known != nil {

@@ -141,7 +141,8 @@ func serve(w http.ResponseWriter, r *http.Request) {
 
 // checkDeletion returns an error if a protected object is to be deleted without a confirmation.
 func checkDeletion(request *admissionv1.AdmissionRequest) error {
-	if request.Operation != admissionv1.Delete {
+	// The webhook gets Bastions as well, which Gardener does not protect.
+	if request.Operation != admissionv1.Delete || request.Resource.Resource == "bastions" {
 		return nil
 	}
 	obj := &metav1.PartialObjectMetadata{}

@@ -37,6 +37,7 @@ func TestAnswers(t *testing.T) {
 		"with a confirmation":                  {deletions, deletion(crds, protected, confirmed), ""},
 		"another CustomResourceDefinition":     {deletions, deletion(crds, nil, nil), ""},
 		"an extension resource":                {deletions, deletion("infrastructures", nil, nil), "must have a"},
+		"a Bastion":                            {deletions, deletion("bastions", nil, nil), ""},
 		"an extension resource, confirmed":     {deletions, deletion("infrastructures", nil, confirmed), ""},
 		"a deletion of what cannot be read":    {deletions, &admissionv1.AdmissionRequest{Operation: admissionv1.Delete}, "reading"},
 		"what is not deleted at that webhook":  {deletions, &admissionv1.AdmissionRequest{Operation: admissionv1.Update}, ""},

@@ -49,7 +49,7 @@ func newWorld(t *testing.T) *world {
 	w.api = apitest.New(t, w.clock)
 	w.machine, w.host = hosttest.New(name, w.clock)
 	w.config = node.AgentConfig{APIServer: w.api.URL, CA: string(w.api.CA), SecretName: secretName}
-	w.kubelet = node.KubeletConfig{APIServer: w.api.URL, CA: string(w.api.CA), KubernetesVersion: "1.36.3"}
+	w.kubelet = node.KubeletConfig{APIServer: w.api.URL, CA: string(w.api.CA), KubernetesVersion: "1.36.4"}
 	w.machine.Units.OnStart = func(unit string) {
 		if unit == node.UnitKubelet {
 			w.started <- struct{}{}

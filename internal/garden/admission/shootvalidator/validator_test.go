@@ -323,7 +323,9 @@ func allowPinning(_ *gardencore.Shoot, l *landscape) {
 	l.profile.Spec.ControlPlane = &gardencore.CloudProfileControlPlane{AllowZonePinning: true}
 }
 
-func pinTo(s *gardencore.Shoot, zones ...string) { s.Spec.ControlPlane = &gardencore.ControlPlane{Zones: zones} }
+func pinTo(s *gardencore.Shoot, zones ...string) {
+	s.Spec.ControlPlane = &gardencore.ControlPlane{Zones: zones}
+}
 
 func withCapabilities(l *landscape) {
 	l.profile.Spec.MachineCapabilities = []gardencore.CapabilityDefinition{

@@ -65,6 +65,6 @@ func printGardenletConfig(ctx context.Context, g *globals, seed string, life tim
 	}
 	proxy := fmt.Sprintf("HTTPS_PROXY=http://127.0.0.1:%d", status.ProxyPort)
 	printf(g.err, "Start the gardenlet with %s in its environment: it reaches the API servers of Shoots with it.\n", proxy)
-	printf(g.out, "# Needs %s in the environment.\n%s", proxy, config)
+	printf(g.out, "# Needs %s in the environment.\n%s", proxy, lines(config))
 	return nil
 }

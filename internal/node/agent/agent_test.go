@@ -218,7 +218,7 @@ func TestChangedUnits(t *testing.T) {
 		t.Errorf("a file of the unit has changed: %s", done)
 	}
 
-	w.kubelet.KubernetesVersion = "1.36.4"
+	w.kubelet.KubernetesVersion = "1.36.5"
 	w.applied(w.order(nil))
 	if done := w.machine.Units.Done(); done != "enable kubelet.service, restart kubelet.service, stop x.service, disable x.service" {
 		t.Errorf("the unit goes, and the kubelet has another version: %s", done)

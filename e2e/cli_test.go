@@ -230,7 +230,7 @@ func TestClearErrors(t *testing.T) {
 }
 
 func TestVersionAndCompletion(t *testing.T) {
-	command(t, "", binary, "version").OK(t).Shows(t, "Gardener API v1.149.0", "Kubernetes v1.36.3")
+	command(t, "", binary, "version").OK(t).Shows(t, "Gardener API v1.150.0", "Kubernetes v1.36.4")
 	var v map[string]string
 	must(t, json.Unmarshal([]byte(command(t, "", binary, "version", "-o", "json").OK(t).Stdout), &v))
 	for _, shell := range []string{"bash", "zsh", "fish", "powershell"} {

@@ -129,7 +129,7 @@ func (l *landscape) deployItself(t *testing.T) {
 	started := l.startedControllers(t)
 	l.create(t, "gardenlets",
 		meta("seedmanagement.gardener.cloud/v1alpha1", "Gardenlet", "garden", "local", map[string]any{"spec": map[string]any{
-			"deployment": map[string]any{"helm": map[string]any{"ociRepository": map[string]any{"ref": "registry.example.com/gardenlet:v1.149.0"}}},
+			"deployment": map[string]any{"helm": map[string]any{"ociRepository": map[string]any{"ref": "registry.example.com/gardenlet:v1.150.0"}}},
 			"config": map[string]any{
 				"apiVersion": "gardenlet.config.gardener.cloud/v1alpha1", "kind": "GardenletConfiguration",
 				"controllers": map[string]any{"managedSeed": map[string]any{"waitSyncPeriod": "1s"}},

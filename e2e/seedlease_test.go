@@ -6,8 +6,10 @@ import (
 	"testing"
 	"time"
 
+	gardenletconfigv1alpha1 "github.com/gardener/gardener/pkg/apis/config/gardenlet/v1alpha1"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/yaml"
 )
 
 // seedMonitorPeriod is shorter than Gardener's 40 s, and longer than a busy machine delays the renewals of a
@@ -44,6 +46,7 @@ func (l *landscape) leaseThatStops(t *testing.T) {
 	if now := l.lease(t).Spec.RenewTime.Time; !now.Equal(last) {
 		t.Errorf("the lease is renewed: at %s, before at %s", now, last)
 	}
+	l.configuresGardenlet(t)
 
 	l.restartWithPeriod(t)
 	l.waitGardenletReady(t, "True")
@@ -52,6 +55,17 @@ func (l *landscape) leaseThatStops(t *testing.T) {
 	}
 	if after := l.lease(t); after.UID != before.UID {
 		t.Error("the lease is another one than before")
+	}
+}
+
+// configuresGardenlet checks that the landscape, which has no gardenlet, prints a configuration for Gardener's.
+func (l *landscape) configuresGardenlet(t *testing.T) {
+	t.Helper()
+	out := command(t, "", binary, "gardenlet-config", "local", "--data-dir", l.dir).OK(t).Stdout
+	config := &gardenletconfigv1alpha1.GardenletConfiguration{}
+	must(t, yaml.UnmarshalStrict([]byte(out), config))
+	if config.Kind != "GardenletConfiguration" || config.SeedConfig == nil || config.SeedConfig.Name != "local" {
+		t.Errorf("the configuration is %s", out)
 	}
 }
 

@@ -6,7 +6,7 @@ import (
 )
 
 // The rules of the document, written down a second time: nothing here is taken from the tested code. Which objects that belong to
-// one seed are read is as in Gardener v1.149.
+// one seed are read is as in Gardener v1.150.
 
 // documentRow is a row of "The rules". within has the verbs for objects in namespaces that lead to the seed.
 type documentRow struct{ resources, free, graph, within, sub string }

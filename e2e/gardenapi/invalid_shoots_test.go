@@ -11,6 +11,9 @@ var invalidShoots = []invalidCase{
 	bad("infrastructure in a project", "spec.purpose", "spec.purpose=infrastructure"),
 	bad("an unknown failure tolerance", "spec.controlPlane.highAvailability.failureTolerance.type",
 		"spec.controlPlane.highAvailability.failureTolerance.type=planet"),
+	bad("a control plane in two zones", "spec.controlPlane.zones", "spec.controlPlane.zones=[a, b]"),
+	bad("a control plane in a zone twice", "spec.controlPlane.zones[1]", "spec.controlPlane.zones=[a, a]"),
+	bad("a control plane in a zone that the seed has not", "spec.controlPlane.zones[0]", "spec.controlPlane.zones=[b]"),
 	bad("an extension without a type", "spec.extensions[0].type", `spec.extensions[0].type=""`),
 	bad("an extension twice", "spec.extensions[1].type", "spec.extensions=[{type: a}, {type: a}]"),
 	bad("a resource without a name", "spec.resources[0].name",
@@ -141,6 +144,7 @@ var invalidWorkers = []invalidCase{
 var fixedInShoots = []invalidCase{
 	fixed("spec.region", "other"),
 	fixed("spec.provider.type", "other"),
+	fixed("spec.controlPlane.zones", "[b]"),
 	fixed("spec.networking.type", "other"),
 	fixed("spec.networking.pods", "10.99.0.0/16"),
 	fixed("spec.networking.services", "10.99.0.0/16"),

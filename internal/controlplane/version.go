@@ -9,7 +9,7 @@ import (
 )
 
 // KubernetesVersion is the version of the Kubernetes code in this binary; a test compares it with go.mod.
-const KubernetesVersion = "v1.36.3"
+const KubernetesVersion = "v1.36.4"
 
 // effectiveVersion reports the given version in /version. component-base takes its own from linker flags, and without
 // them has a placeholder that clients cannot parse.

@@ -184,7 +184,7 @@ func TestJoins(t *testing.T) {
 	config := node.AgentConfig{APIServer: url, CA: string(s.server.PKI().CAPEM()), SecretName: secretName}
 	order := func(keys ...string) string {
 		files, err := node.Files(config, node.KubeletConfig{
-			APIServer: config.APIServer, CA: config.CA, KubernetesVersion: "1.36.3",
+			APIServer: config.APIServer, CA: config.CA, KubernetesVersion: "1.36.4",
 			Taints: []corev1.Taint{{Key: "a", Effect: corev1.TaintEffectNoSchedule}},
 			Labels: map[string]string{"worker.gardener.cloud/pool": "p", "node.kubernetes.io/role": "node", "node-role.kubernetes.io/worker": ""},
 		}, keys)

@@ -32,7 +32,7 @@ type KubeletConfig struct {
 	// ClientCA is the authority that signs the certificates of the kubelet's clients (PEM, several during a rotation).
 	// Without it, the kubelet serves its API only on a host.Host with OnlyAPIServer.
 	ClientCA string `json:"clientCA,omitempty"`
-	// KubernetesVersion is the version of the shoot or the pool, such as "1.36.3".
+	// KubernetesVersion is the version of the shoot or the pool, such as "1.36.4".
 	KubernetesVersion string `json:"kubernetesVersion"`
 	// Labels are the labels of the worker pool. The kubelet adds those that every kubelet sets.
 	Labels map[string]string `json:"labels,omitempty"`

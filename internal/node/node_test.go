@@ -12,7 +12,7 @@ import (
 var agent = AgentConfig{APIServer: "https://127.0.0.1:1", CA: "-----BEGIN CERTIFICATE-----\n'$(reboot)`\n", SecretName: "s"}
 
 func TestFilesAreTheSame(t *testing.T) {
-	kubelet := KubeletConfig{APIServer: "https://127.0.0.1:1", CA: "ca", KubernetesVersion: "1.36.3",
+	kubelet := KubeletConfig{APIServer: "https://127.0.0.1:1", CA: "ca", KubernetesVersion: "1.36.4",
 		Labels: map[string]string{"a": "1", "b": "2", "c": "3"}}
 	first, err := Files(agent, kubelet, []string{"k"})
 	second, err2 := Files(agent, kubelet, []string{"k"})

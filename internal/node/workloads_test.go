@@ -92,7 +92,7 @@ func (s *shoot) addNode(name string, address netip.Addr) {
 		s.t.Fatal(err)
 	}
 	config, err := json.Marshal(node.KubeletConfig{
-		APIServer: s.server.URL(), CA: string(s.server.PKI().CAPEM()), ClientCA: string(s.server.PKI().CAPEM()), KubernetesVersion: "1.36.3",
+		APIServer: s.server.URL(), CA: string(s.server.PKI().CAPEM()), ClientCA: string(s.server.PKI().CAPEM()), KubernetesVersion: "1.36.4",
 		Capacity: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("4"), corev1.ResourceMemory: resource.MustParse("8Gi")},
 	})
 	if err != nil {

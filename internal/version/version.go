@@ -10,7 +10,7 @@ import (
 var version string
 
 // GardenerVersion is the version of Gardener whose API is served; a test compares it with go.mod.
-const GardenerVersion = "v1.149.0"
+const GardenerVersion = "v1.150.0"
 
 // Version is the version of this binary: the release's, else the commit it was built from.
 var Version = sync.OnceValue(func() string {

@@ -59,7 +59,7 @@ func (w *world) seedObject(dns, more object) object {
 // gardenletObject returns the Gardenlet of the attacker's seed with the given credentials for DNS.
 func (w *world) gardenletObject(dns object) object {
 	return meta("seedmanagement.gardener.cloud/v1alpha1", "Gardenlet", garden, w.seed, object{"spec": object{
-		"deployment": object{"helm": object{"ociRepository": object{"ref": "registry.example.com/gardenlet:v1.149.0"}}},
+		"deployment": object{"helm": object{"ociRepository": object{"ref": "registry.example.com/gardenlet:v1.150.0"}}},
 		"config": object{"apiVersion": "gardenlet.config.gardener.cloud/v1alpha1", "kind": "GardenletConfiguration",
 			"seedConfig": object{"spec": w.seedSpec(dns)}},
 	}})

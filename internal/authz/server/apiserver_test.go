@@ -269,7 +269,7 @@ func TestConfiguration(t *testing.T) {
 	}
 }
 
-// TestConfigurations checks that the configurations have the webhooks that Gardener v1.149 has in
+// TestConfigurations checks that the configurations have the webhooks that Gardener v1.150 has in
 // pkg/component/gardener/admissioncontroller/webhooks.go, except those for self-hosted Shoots, and that each fails closed.
 func TestConfigurations(t *testing.T) {
 	validating, mutating := Configurations("", []byte("authority"), &Limits{})

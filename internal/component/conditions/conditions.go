@@ -111,12 +111,24 @@ func index(conditions []Condition, kind corev1beta1.ConditionType) int {
 // PatchSeed writes those conditions of a Seed that mutate changes, and no others, with a strategic merge patch by their
 // types: other controllers may write their conditions at the same time.
 func PatchSeed(ctx context.Context, c client.Client, seed *corev1beta1.Seed, mutate func([]Condition) ([]Condition, bool)) error {
+	return patchSeed(ctx, c, seed, &seed.Status.Conditions, mutate)
+}
+
+// PatchSeedConstraints is like PatchSeed, for constraints.
+func PatchSeedConstraints(ctx context.Context, c client.Client, seed *corev1beta1.Seed,
+	mutate func([]Condition) ([]Condition, bool)) error {
+	return patchSeed(ctx, c, seed, &seed.Status.Constraints, mutate)
+}
+
+// patchSeed writes one of the lists of conditions of a Seed.
+func patchSeed(ctx context.Context, c client.Client, seed *corev1beta1.Seed, of *[]Condition,
+	mutate func([]Condition) ([]Condition, bool)) error {
 	before := seed.DeepCopy()
-	all, changed := mutate(seed.Status.Conditions)
+	all, changed := mutate(*of)
 	if !changed {
 		return nil
 	}
-	seed.Status.Conditions = all
+	*of = all
 	if err := c.Status().Patch(ctx, seed, client.StrategicMergeFrom(before)); err != nil {
 		return fmt.Errorf("writing the conditions of Seed %s: %w", seed.Name, err)
 	}

@@ -32,7 +32,7 @@ var deletionFailures = []string{"InstanceDeletionFailed", "InstanceDeletionCheck
 // condition Terminating differs: nothing happens for five minutes. A change of the metadata makes it retry.
 //
 // Upstream: updateCustomResourceDefinition in
-// github.com/kubernetes/kubernetes/blob/v1.36.3/staging/src/k8s.io/apiextensions-apiserver/pkg/controller/finalizer/crd_finalizer.go
+// github.com/kubernetes/kubernetes/blob/v1.36.4/staging/src/k8s.io/apiextensions-apiserver/pkg/controller/finalizer/crd_finalizer.go
 func RetryDeletions(crds informers.CustomResourceDefinitionInformer, client clientset.Interface, after time.Duration) error {
 	retry := func(failed *apiextensionsv1.CustomResourceDefinition) error {
 		patch := fmt.Appendf(nil, `{"metadata":{"resourceVersion":%q,"annotations":{%q:%[1]q}}}`, failed.ResourceVersion, deletionRetryAnnotation)

@@ -17,7 +17,7 @@ import (
 // served for five minutes. A change of the status makes kube-apiserver establish it.
 //
 // Upstream: createCustomResourceDefinition and updateCustomResourceDefinition in
-// github.com/kubernetes/kubernetes/blob/v1.36.3/staging/src/k8s.io/apiextensions-apiserver/pkg/apiserver/customresource_handler.go
+// github.com/kubernetes/kubernetes/blob/v1.36.4/staging/src/k8s.io/apiextensions-apiserver/pkg/apiserver/customresource_handler.go
 func EstablishAfterStart(crds informers.CustomResourceDefinitionInformer, client clientset.Interface, after time.Duration) error {
 	touch := func(added *apiextensionsv1.CustomResourceDefinition) error {
 		changed := added.DeepCopy()

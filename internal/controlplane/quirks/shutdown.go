@@ -27,7 +27,7 @@ func EndShutdown() { time.AfterFunc(aftermath, func() { shutdowns.Add(-1) }) }
 // other control planes may run.
 //
 // Upstream: runPostStartHook in
-// https://github.com/kubernetes/kubernetes/blob/v1.36.3/staging/src/k8s.io/apiserver/pkg/server/hooks.go
+// https://github.com/kubernetes/kubernetes/blob/v1.36.4/staging/src/k8s.io/apiserver/pkg/server/hooks.go
 func UnlessShutdown(exit func(status int)) func(status int) {
 	return func(status int) {
 		if !ShuttingDown() {

@@ -16,7 +16,7 @@ const ReloadProxyCertificate = "aggregator-reload-proxy-client-cert"
 // of the name, ReplaceHook does nothing.
 //
 // Upstream: NewWithDelegate in
-// https://github.com/kubernetes/kubernetes/blob/v1.36.3/staging/src/k8s.io/kube-aggregator/pkg/apiserver/apiserver.go
+// https://github.com/kubernetes/kubernetes/blob/v1.36.4/staging/src/k8s.io/kube-aggregator/pkg/apiserver/apiserver.go
 func ReplaceHook(server *genericapiserver.GenericAPIServer, name string,
 	with func(genericapiserver.PostStartHookFunc) genericapiserver.PostStartHookFunc) {
 	hooks := reflect.ValueOf(server.PostStartHooks())
@@ -36,7 +36,7 @@ func ReplaceHook(server *genericapiserver.GenericAPIServer, name string,
 // there is no option for another. If another version keeps it elsewhere, ReplaceReloader does nothing.
 //
 // Upstream: NewCSRSigningController in
-// https://github.com/kubernetes/kubernetes/blob/v1.36.3/pkg/controller/certificates/signer/signer.go
+// https://github.com/kubernetes/kubernetes/blob/v1.36.4/pkg/controller/certificates/signer/signer.go
 func ReplaceReloader(s *signer.CSRSigningController,
 	with func(dynamiccertificates.ControllerRunner) dynamiccertificates.ControllerRunner) {
 	reloader := fieldOf[dynamiccertificates.ControllerRunner](reflect.ValueOf(s).Elem(), "dynamicCertReloader")

@@ -9,7 +9,7 @@ import (
 	"github.com/gardenlite/gardenlite/internal/garden/admission/plugin"
 )
 
-// TestPlugins checks that the plugins are those of Gardener v1.149, in Gardener's order: each plugin sees what the plugins before
+// TestPlugins checks that the plugins are those of Gardener v1.150, in Gardener's order: each plugin sees what the plugins before
 // it have defaulted.
 func TestPlugins(t *testing.T) {
 	want := []string{

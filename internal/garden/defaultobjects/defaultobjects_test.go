@@ -62,7 +62,7 @@ var scheme = func() *runtime.Scheme {
 
 func TestSetUp(t *testing.T) {
 	client := fake.NewSimpleDynamicClient(scheme)
-	info := Info{GardenerVersion: "v1.149.0", WorkloadIdentityIssuerURL: "https://issuer.example.com"}
+	info := Info{GardenerVersion: "v1.150.0", WorkloadIdentityIssuerURL: "https://issuer.example.com"}
 	if err := setUp(t.Context(), client, info); err != nil {
 		t.Fatal(err)
 	}
@@ -71,7 +71,7 @@ func TestSetUp(t *testing.T) {
 	}
 	description, _, _ := unstructured.NestedString(get(t, client, configMaps, "gardener-system-public", "gardener-info").Object,
 		"data", "gardenerAPIServer")
-	if want := "version: v1.149.0\nworkloadIdentityIssuerURL: https://issuer.example.com\n"; description != want {
+	if want := "version: v1.150.0\nworkloadIdentityIssuerURL: https://issuer.example.com\n"; description != want {
 		t.Errorf("gardener-info says %q, want %q", description, want)
 	}
 	identity, _, _ := unstructured.NestedStringMap(get(t, client, configMaps, "kube-system", "cluster-identity").Object, "data")

@@ -145,6 +145,10 @@ func workersIn(names ...string) func(*gardencorev1beta1.Shoot) {
 	return func(s *gardencorev1beta1.Shoot) { s.Spec.Provider.Workers[0].Zones = names }
 }
 
+func pinned(zones ...string) func(*gardencorev1beta1.Shoot) {
+	return func(s *gardencorev1beta1.Shoot) { s.Spec.ControlPlane = &gardencorev1beta1.ControlPlane{Zones: zones} }
+}
+
 func domain(name string) func(*gardencorev1beta1.Shoot) {
 	return func(s *gardencorev1beta1.Shoot) { s.Spec.DNS = &gardencorev1beta1.DNS{Domain: &name} }
 }
@@ -306,6 +310,12 @@ func TestChooseZonesTaintsAndRoom(t *testing.T) {
 			Usage: map[string]int{"b": 5}}, shoot: workersIn("x"), want: "b"},
 		{name: "preferred zones nowhere", l: Landscape{Seeds: seeds{newSeed("a", prefer), newSeed("b", prefer)}},
 			shoot: workersIn("x"), want: "a"},
+		{name: "pinned", l: Landscape{Seeds: seeds{newSeed("a", enforce, zones("a")), newSeed("b", prefer, zones("a", "b"))}},
+			shoot: func(s *gardencorev1beta1.Shoot) { pinned("b")(s); workersIn("x")(s) }, want: "b"},
+		{name: "pinned nowhere", l: Landscape{Seeds: seeds{newSeed("a", zones("a"))}}, shoot: pinned("b"),
+			message: one("seed has the zones [a], not all of [b], to which the control plane is pinned")},
+		{name: "pinned with high availability over zones", l: Landscape{Seeds: seeds{newSeed("a", zones("a", "b", "c"))}},
+			shoot: func(s *gardencorev1beta1.Shoot) { zonalShoot(s); s.Spec.ControlPlane.Zones = []string{"x", "y", "z"} }, want: "a"},
 		{name: "access restriction", l: Landscape{Seeds: seeds{newSeed("a"), newSeed("b", supports)}}, shoot: restricted, want: "b"},
 		{name: "access restriction nowhere", l: Landscape{Seeds: seeds{newSeed("a")}}, shoot: restricted,
 			message: one(`seed does not support access restriction "eu-access-only"`)},

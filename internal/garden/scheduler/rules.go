@@ -10,6 +10,7 @@ import (
 	v1beta1constants "github.com/gardener/gardener/pkg/apis/core/v1beta1/constants"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/utils/ptr"
 
 	"github.com/gardenlite/gardenlite/internal/component/conditions"
@@ -32,6 +33,7 @@ var rules = []rule{
 	matchesSelector("the Shoot", func(l *Landscape) *gardencorev1beta1.SeedSelector { return l.Shoot.Spec.SeedSelector }),
 	each(offersProvider),
 	each(hasZonesForHighAvailability),
+	each(hasPinnedZones),
 	each(hasEnforcedZones),
 	prefersZones,
 	each(supportsAccessRestrictions),
@@ -142,8 +144,21 @@ func zoneSelection(seed *gardencorev1beta1.Seed) gardencorev1beta1.ZoneSelection
 	return ""
 }
 
-// sharesZone reports whether a seed is in a zone of the workers. It is also true if the workers name no zones, and
-// for a control plane in several zones, which does not depend on the workers' zones.
+// hasPinnedZones refuses seeds that have not all zones to which the control plane is pinned. As in Gardener, it does not
+// apply to a control plane in several zones.
+func hasPinnedZones(l *Landscape, seed *gardencorev1beta1.Seed) string {
+	if zones := seed.Spec.Provider.Zones; !zonal(l.Shoot) && !sets.New(zones...).HasAll(pinnedZones(l.Shoot)...) {
+		return fmt.Sprintf("seed has the zones %v, not all of %v, to which the control plane is pinned", zones, pinnedZones(l.Shoot))
+	}
+	return ""
+}
+
+func pinnedZones(shoot *gardencorev1beta1.Shoot) []string {
+	return ptr.Deref(shoot.Spec.ControlPlane, gardencorev1beta1.ControlPlane{}).Zones
+}
+
+// sharesZone reports whether a seed is in a zone of the workers. It is also true if the workers name no zones, and for a
+// control plane that is pinned to zones or in several zones, which does not depend on the workers' zones.
 func sharesZone(l *Landscape, seed *gardencorev1beta1.Seed) bool {
 	named := false
 	for _, worker := range l.Shoot.Spec.Provider.Workers {
@@ -154,7 +169,7 @@ func sharesZone(l *Landscape, seed *gardencorev1beta1.Seed) bool {
 			}
 		}
 	}
-	return !named || zonal(l.Shoot)
+	return !named || zonal(l.Shoot) || len(pinnedZones(l.Shoot)) > 0
 }
 
 func hasEnforcedZones(l *Landscape, seed *gardencorev1beta1.Seed) string {

@@ -49,7 +49,7 @@ func newWorld(t *testing.T) *world {
 	w.api = apitest.New(t, w.clock)
 	w.machine, w.host = hosttest.New(name, w.clock)
 	w.config = node.AgentConfig{APIServer: w.api.URL, CA: string(w.api.CA), SecretName: secretName}
-	w.kubelet = node.KubeletConfig{APIServer: w.api.URL, CA: string(w.api.CA), KubernetesVersion: "1.36.3"}
+	w.kubelet = node.KubeletConfig{APIServer: w.api.URL, CA: string(w.api.CA), KubernetesVersion: "1.36.4"}
 	w.machine.Units.OnStart = func(unit string) {
 		if unit == node.UnitKubelet {
 			w.started <- struct{}{}
@@ -218,7 +218,7 @@ func TestChangedUnits(t *testing.T) {
 		t.Errorf("a file of the unit has changed: %s", done)
 	}
 
-	w.kubelet.KubernetesVersion = "1.36.4"
+	w.kubelet.KubernetesVersion = "1.36.5"
 	w.applied(w.order(nil))
 	if done := w.machine.Units.Done(); done != "enable kubelet.service, restart kubelet.service, stop x.service, disable x.service" {
 		t.Errorf("the unit goes, and the kubelet has another version: %s", done)

@@ -50,7 +50,7 @@ func newWorld(t *testing.T) *world {
 		t.Fatal(err)
 	}
 	config, err := json.Marshal(node.KubeletConfig{
-		APIServer: w.api.URL, CA: string(w.api.CA), KubernetesVersion: "1.36.3",
+		APIServer: w.api.URL, CA: string(w.api.CA), KubernetesVersion: "1.36.4",
 		Labels:      map[string]string{"worker.gardener.cloud/pool": "p", "node-role.kubernetes.io/worker": "", "node.kubernetes.io/x": "y"},
 		Taints:      []corev1.Taint{{Key: "a", Effect: corev1.TaintEffectNoSchedule}},
 		Capacity:    corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("4")},
@@ -135,7 +135,7 @@ func TestRegisters(t *testing.T) {
 	if _, has := n.Labels["node-role.kubernetes.io/worker"]; has {
 		t.Error("the node gives itself a label that it may not have")
 	}
-	if n.Spec.ProviderID != "local:///z1/node-1" || len(n.Spec.Taints) != 1 || n.Status.NodeInfo.KubeletVersion != "v1.36.3" {
+	if n.Spec.ProviderID != "local:///z1/node-1" || len(n.Spec.Taints) != 1 || n.Status.NodeInfo.KubeletVersion != "v1.36.4" {
 		t.Errorf("spec %+v, kubelet %s", n.Spec, n.Status.NodeInfo.KubeletVersion)
 	}
 	if cpu := n.Status.Allocatable[corev1.ResourceCPU]; cpu.String() != "3900m" || n.Status.Capacity.Pods().Value() != defaultMaxPods {

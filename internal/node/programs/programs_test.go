@@ -47,7 +47,7 @@ func userData(t *testing.T, config node.AgentConfig) string {
 func TestMachineBecomesANode(t *testing.T) {
 	api := apitest.New(t, clock.RealClock{})
 	config := node.AgentConfig{APIServer: api.URL, CA: string(api.CA), SecretName: secretName}
-	files, err := node.Files(config, node.KubeletConfig{APIServer: api.URL, CA: string(api.CA), KubernetesVersion: "1.36.3"}, []string{sshKey})
+	files, err := node.Files(config, node.KubeletConfig{APIServer: api.URL, CA: string(api.CA), KubernetesVersion: "1.36.4"}, []string{sshKey})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -145,6 +145,26 @@ func (r *request) validateAccessRestrictions() field.ErrorList {
 	return errs
 }
 
+// validateControlPlaneZones checks that the CloudProfile allows to pin the control plane to zones if it was not pinned before,
+// and that the seed has changed zones. Like Gardener, it does not look at the seed when a Shoot is bound.
+func (r *request) validateControlPlaneZones() field.ErrorList {
+	path := specPath.Child("controlPlane", "zones")
+	zones, before := validation.ControlPlaneZones(&r.shoot.Spec), validation.ControlPlaneZones(&r.old.Spec)
+	allowed := r.profile.ControlPlane != nil && r.profile.ControlPlane.AllowZonePinning
+	if len(zones) > 0 && len(before) == 0 && !allowed {
+		return field.ErrorList{field.Forbidden(path, "must not be set unless spec.controlPlane.allowZonePinning of the CloudProfile is true")}
+	}
+	if r.seed == nil || slices.Equal(zones, before) && r.shoot.Spec.Region == r.old.Spec.Region {
+		return nil
+	}
+	var errs field.ErrorList
+	for i, zone := range zones {
+		errs = append(errs, validation.InvalidIf(!slices.Contains(r.seed.Spec.Provider.Zones, zone), path.Index(i), zone,
+			fmt.Sprintf("seed %q has no such zone", r.seed.Name))...)
+	}
+	return errs
+}
+
 // validateLimits checks that the minimums of the worker pools are within the limits of the CloudProfile.
 func (r *request) validateLimits() field.ErrorList {
 	limits := r.profile.Limits

@@ -72,6 +72,10 @@ func TestUpdate(t *testing.T) {
 			func(s *gardencore.Shoot, _ *landscape) {
 				s.Spec.CloudProfile = &gardencore.CloudProfileReference{Kind: "NamespacedCloudProfile", Name: "mine"}
 			}, "spec.cloudProfile"},
+		"pinned without permission": {none, func(s *gardencore.Shoot, _ *landscape) { pinTo(s, "1") }, "spec.controlPlane.zones"},
+		"stays pinned":              {func(s *gardencore.Shoot, _ *landscape) { pinTo(s, "2") }, annotate("x"), ""},
+		"pinned to more zones": {func(s *gardencore.Shoot, _ *landscape) { pinTo(s, "1") },
+			func(s *gardencore.Shoot, _ *landscape) { pinTo(s, "1", "2", "3") }, "spec.controlPlane.zones[1] spec.controlPlane.zones[2]"},
 		"same secret, new binding":      {none, credentials("credentials"), ""},
 		"other secret, new binding":     {none, credentials("others"), "spec.credentialsBindingName"},
 		"credentials of others":         {credentials("credentials"), credentials("others"), "spec.credentialsBindingName"},
@@ -161,6 +165,10 @@ func TestBinding(t *testing.T) {
 		"internal domain": {func(_ *gardencore.Shoot, l *landscape) {
 			l.seed2.Spec.DNS.Internal = &gardencore.SeedDNSProviderConfig{Domain: "x"}
 		}, "seed2", "spec.seedName"},
+		"pinned to a zone that the new seed has not": {func(s *gardencore.Shoot, l *landscape) {
+			pinTo(s, "1")
+			l.seed2.Spec.Provider.Zones = nil
+		}, "seed2", ""},
 		"default domain": {func(_ *gardencore.Shoot, l *landscape) { l.seed2.Spec.DNS.Defaults = nil }, "seed2", "spec.seedName"},
 		"networks in use": {func(s *gardencore.Shoot, _ *landscape) {
 			s.Status.Networking = &gardencore.NetworkingStatus{Nodes: []string{"242.0.0.0/8"}}

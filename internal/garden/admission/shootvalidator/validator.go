@@ -112,6 +112,7 @@ func (r *request) validate(ctx context.Context) error {
 		errs = append(errs, r.validateRegion()...)
 		errs = append(errs, r.validateAccessRestrictions()...)
 		errs = append(errs, r.validateProvider()...)
+		errs = append(errs, r.validateControlPlaneZones()...)
 		errs = append(errs, r.validateAdmissionPlugins(ctx)...)
 		errs = append(errs, r.validateLimits()...)
 	}

@@ -277,6 +277,18 @@ func TestCreate(t *testing.T) {
 		"expired kubelet": {func(s *gardencore.Shoot, _ *landscape) {
 			s.Spec.Provider.Workers[0].Kubernetes = &gardencore.WorkerKubernetes{Version: new("1.33.2")}
 		}, firstPool + ".kubernetes.version"},
+		"pinned to a zone": {func(s *gardencore.Shoot, l *landscape) { allowPinning(s, l); pinTo(s, "1") }, ""},
+		"pinned to a zone that the seed has not": {func(s *gardencore.Shoot, l *landscape) { allowPinning(s, l); pinTo(s, "2") },
+			"spec.controlPlane.zones[0]"},
+		"pinned to a zone of no seed yet": {func(s *gardencore.Shoot, l *landscape) {
+			allowPinning(s, l)
+			pinTo(s, "2")
+			s.Spec.SeedName = nil
+		}, ""},
+		"pinned without permission": {func(s *gardencore.Shoot, l *landscape) {
+			pinTo(s, "1")
+			l.profile.Spec.ControlPlane = &gardencore.CloudProfileControlPlane{}
+		}, "spec.controlPlane.zones"},
 		"too many nodes": {func(_ *gardencore.Shoot, l *landscape) {
 			l.profile.Spec.Limits = &gardencore.Limits{MaxNodesTotal: new(int32(1))}
 		}, "spec.provider.workers"},
@@ -307,6 +319,14 @@ func withKubeconfig(secret string) *gardencore.KubeAPIServerConfig {
 }
 
 // withCapabilities gives all images a capability that no machine type has.
+func allowPinning(_ *gardencore.Shoot, l *landscape) {
+	l.profile.Spec.ControlPlane = &gardencore.CloudProfileControlPlane{AllowZonePinning: true}
+}
+
+func pinTo(s *gardencore.Shoot, zones ...string) {
+	s.Spec.ControlPlane = &gardencore.ControlPlane{Zones: zones}
+}
+
 func withCapabilities(l *landscape) {
 	l.profile.Spec.MachineCapabilities = []gardencore.CapabilityDefinition{
 		{Name: "architecture", Values: []string{"amd64"}}, {Name: "boot", Values: []string{"bios", "uefi"}}}

@@ -26,7 +26,7 @@ const (
 	LiveControlPlaneMigration featuregate.Feature = "LiveControlPlaneMigration"
 )
 
-// FeatureGate contains these feature gates, with the defaults of Gardener v1.149.
+// FeatureGate contains these feature gates, with the defaults of Gardener v1.150.
 var FeatureGate = func() featuregate.MutableFeatureGate {
 	gate := featuregate.NewFeatureGate()
 	utilruntime.Must(gate.Add(map[featuregate.Feature]featuregate.FeatureSpec{

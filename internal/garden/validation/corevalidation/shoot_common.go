@@ -122,6 +122,15 @@ func FailureToleranceType(spec *gardencore.ShootSpec) *gardencore.FailureToleran
 	return &spec.ControlPlane.HighAvailability.FailureTolerance.Type
 }
 
+func toleratesZoneFailure(spec *gardencore.ShootSpec) bool {
+	return ptr.Deref(FailureToleranceType(spec), "") == gardencore.FailureToleranceTypeZone
+}
+
+// ControlPlaneZones returns the zones of the seed to which the control plane is pinned.
+func ControlPlaneZones(spec *gardencore.ShootSpec) []string {
+	return ptr.Deref(spec.ControlPlane, gardencore.ControlPlane{}).Zones
+}
+
 func failureToleranceTypePath() *field.Path {
 	return field.NewPath("spec", "controlPlane", "highAvailability", "failureTolerance", "type")
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 
+	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/utils/ptr"
@@ -35,6 +36,7 @@ func validateShootSpec(namespace string, annotations map[string]string, spec *ga
 		validateHibernation(spec.Hibernation, annotations, selfHosted, path.Child("hibernation")),
 		validateBindingNames(spec, workerless, selfHosted, path),
 		validateSchedulingFields(spec, path),
+		validateControlPlaneZones(spec, path.Child("controlPlane", "zones")),
 		validatePurpose(spec.Purpose, options.inTemplate || namespace == constants.GardenNamespace, path.Child("purpose")),
 		ValidateTolerations(spec.Tolerations, path.Child("tolerations")),
 		validateSystemComponents(spec.SystemComponents, workerless, path.Child("systemComponents")),
@@ -101,6 +103,24 @@ func validateSchedulingFields(spec *gardencore.ShootSpec, path *field.Path) fiel
 		Optional(spec.SeedSelector, path.Child("seedSelector"), validateSeedSelector),
 		Optional(spec.SchedulerName, path.Child("schedulerName"), validateDNSLabel),
 	)
+}
+
+// validateControlPlaneZones checks that the zones to which a control plane is pinned are as many as it runs in.
+func validateControlPlaneZones(spec *gardencore.ShootSpec, path *field.Path) field.ErrorList {
+	zones := ControlPlaneZones(spec)
+	if len(zones) == 0 {
+		return nil
+	}
+	var errs field.ErrorList
+	different := sets.New[string]()
+	for i, zone := range zones {
+		errs = append(errs, Distinct(path.Index(i), different, zone)...)
+	}
+	wanted, detail := 1, "must be one zone, unless the failure of a zone is to be tolerated"
+	if toleratesZoneFailure(spec) {
+		wanted, detail = 3, "must be three zones to tolerate the failure of one"
+	}
+	return append(errs, InvalidIf(different.Len() != wanted, path, zones, detail)...)
 }
 
 func validatePurpose(purpose *gardencore.ShootPurpose, mayBeInfrastructure bool, path *field.Path) field.ErrorList {

@@ -53,6 +53,17 @@ func selfHostedShoot() *shoot {
 	return s
 }
 
+// pinnedTo pins the control plane of a shoot to zones, with high availability if it has to tolerate failures.
+func pinnedTo(tolerates gardencore.FailureToleranceType, zones ...string) func(*shoot) {
+	return func(s *shoot) {
+		s.Spec.ControlPlane = &gardencore.ControlPlane{Zones: zones}
+		if tolerates != "" {
+			s.Spec.ControlPlane.HighAvailability = &gardencore.HighAvailability{
+				FailureTolerance: gardencore.FailureTolerance{Type: tolerates}}
+		}
+	}
+}
+
 func TestValidateShoot(t *testing.T) {
 	runMutations(t, exampleShoot, ValidateShoot, []mutation[shoot]{
 		{"nothing", func(*shoot) {}, nil},
@@ -73,6 +84,12 @@ func TestValidateShoot(t *testing.T) {
 			s.Spec.ControlPlane = &gardencore.ControlPlane{
 				HighAvailability: &gardencore.HighAvailability{FailureTolerance: gardencore.FailureTolerance{Type: "x"}}}
 		}, []string{"NotSupported spec.controlPlane.highAvailability.failureTolerance.type"}},
+		{"pinned to a zone", pinnedTo("", "a"), nil},
+		{"pinned to two zones", pinnedTo("node", "a", "b"), []string{"Invalid spec.controlPlane.zones"}},
+		{"pinned to a zone twice", pinnedTo("", "a", "a"), []string{"Duplicate spec.controlPlane.zones[1]"}},
+		{"pinned to three zones", pinnedTo("zone", "a", "b", "c"), nil},
+		{"pinned to two zones, one twice", pinnedTo("zone", "a", "b", "a"),
+			[]string{"Duplicate spec.controlPlane.zones[2]", "Invalid spec.controlPlane.zones"}},
 		{"exposure class, scheduler", func(s *shoot) { s.Spec.ExposureClassName, s.Spec.SchedulerName = ptr.To("A"), ptr.To("B") },
 			[]string{"Invalid spec.exposureClassName", "Invalid spec.schedulerName"}},
 		{"extensions", func(s *shoot) { s.Spec.Extensions = []gardencore.Extension{{Type: "a"}, {Type: "a"}, {}} },

@@ -7,6 +7,7 @@ import (
 
 	"github.com/Masterminds/semver/v3"
 	apivalidation "k8s.io/apimachinery/pkg/api/validation"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/utils/ptr"
 
@@ -25,6 +26,7 @@ func validateShootSpecUpdate(newSpec, oldSpec *gardencore.ShootSpec, inDeletion 
 	errs := slices.Concat(
 		immutable(newSpec.Region, oldSpec.Region, path.Child("region")),
 		validateCloudProfileReference(newSpec, path),
+		validateControlPlaneZonesUpdate(newSpec, oldSpec, path.Child("controlPlane", "zones")),
 		validateBindingNamesUpdate(newSpec, oldSpec, path),
 		validateDNSUpdate(newSpec.DNS, oldSpec.DNS, newSpec.SeedName != nil, path.Child("dns")),
 		validateKubernetesUpdate(newSpec, oldSpec, path.Child("kubernetes")),
@@ -58,6 +60,19 @@ func validateBindingNamesUpdate(newSpec, oldSpec *gardencore.ShootSpec, path *fi
 		errs = append(errs, immutable(newSpec.SecretBindingName, oldSpec.SecretBindingName, path.Child("secretBindingName"))...)
 	}
 	return errs
+}
+
+// validateControlPlaneZonesUpdate refuses to pin a control plane to other zones. The zones may be unset, and be added to when
+// the failure of a zone is to be tolerated from now on.
+func validateControlPlaneZonesUpdate(newSpec, oldSpec *gardencore.ShootSpec, path *field.Path) field.ErrorList {
+	newZones, oldZones := ControlPlaneZones(newSpec), ControlPlaneZones(oldSpec)
+	switch becomesTolerant := toleratesZoneFailure(newSpec) && !toleratesZoneFailure(oldSpec); {
+	case len(newZones) == 0 || slices.Equal(newZones, oldZones):
+		return nil
+	case len(oldZones) > 0 && becomesTolerant:
+		return ForbiddenIf(!sets.New(newZones...).HasAll(oldZones...), path, "must contain the zones of before")
+	}
+	return field.ErrorList{field.Forbidden(path, "must not be changed")}
 }
 
 // validateSchedulerNameUpdate refuses to change the scheduler, except from none to the default scheduler.

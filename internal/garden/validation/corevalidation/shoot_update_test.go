@@ -60,6 +60,23 @@ func TestValidateShootUpdate(t *testing.T) {
 				ETCDEncryptionKey: &gardencore.ETCDEncryptionKeyRotation{Phase: gardencore.RotationPreparing}}}
 		}, []string{"Forbidden spec.hibernation.enabled"}},
 	})
+	const zones = "spec.controlPlane.zones"
+	runMutations(t, plain, after(plain, ValidateShootUpdate), []mutation[shoot]{
+		{"pinned from now on", pinnedTo("", "a"), []string{"Forbidden " + zones}},
+	})
+	pinned := existing(func() *shoot {
+		s := exampleShoot()
+		pinnedTo("", "a")(s)
+		return s
+	})
+	runMutations(t, pinned, after(pinned, ValidateShootUpdate), []mutation[shoot]{
+		{"pinned to another zone", pinnedTo("", "b"), []string{"Forbidden " + zones}},
+		{"not pinned any more", pinnedTo(""), nil},
+		{"no control plane section any more", func(s *shoot) { s.Spec.ControlPlane = nil }, nil},
+		{"pinned to more zones for high availability", pinnedTo("zone", "c", "b", "a"), nil},
+		{"pinned to other zones for high availability", pinnedTo("zone", "b", "c", "d"), []string{"Forbidden " + zones}},
+		{"pinned to more zones for nothing", pinnedTo("node", "a", "b", "c"), []string{"Forbidden " + zones, "Invalid " + zones}},
+	})
 	pending := func(s *shoot) {
 		s.Status.InPlaceUpdates.PendingWorkerUpdates = &gardencore.PendingWorkerUpdates{AutoInPlaceUpdate: []string{"a"}}
 	}

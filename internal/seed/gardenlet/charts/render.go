@@ -25,7 +25,7 @@ type Request struct {
 	Archive []byte
 	// Release and Namespace are .Release.Name and .Release.Namespace.
 	Release, Namespace string
-	// KubeVersion is the version of the cluster, such as v1.36.3.
+	// KubeVersion is the version of the cluster, such as v1.36.4.
 	KubeVersion string
 	// Values override those of the chart.
 	Values map[string]any

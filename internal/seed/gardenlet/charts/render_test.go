@@ -29,7 +29,7 @@ func template(t *testing.T, text string) []byte {
 }
 
 func request(archive []byte) Request {
-	return Request{Archive: archive, Release: "r", Namespace: "ns", KubeVersion: "v1.36.3"}
+	return Request{Archive: archive, Release: "r", Namespace: "ns", KubeVersion: "v1.36.4"}
 }
 
 const configMap = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a, namespace: {{ .Release.Namespace }}}\n"
@@ -68,7 +68,7 @@ func TestRender(t *testing.T) {
 	if version, _, _ := unstructured.NestedString(objects[3].Object, "spec", "version"); version != "1.2.3" {
 		t.Errorf("the version of Gardener is %q", version)
 	}
-	if data, _, _ := unstructured.NestedStringMap(objects[2].Object, "data"); data["v"] != "v1.36.3" || data["vpa"] != "false" {
+	if data, _, _ := unstructured.NestedStringMap(objects[2].Object, "data"); data["v"] != "v1.36.4" || data["vpa"] != "false" {
 		t.Errorf("capabilities %v", data)
 	}
 }

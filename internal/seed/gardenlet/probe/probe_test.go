@@ -67,7 +67,7 @@ func TestVersionAndResources(t *testing.T) {
 	probe, _ := serve(t, func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
 		_, _ = fmt.Fprint(w, map[string]string{
-			"/version":     `{"gitVersion":"v1.36.3"}`,
+			"/version":     `{"gitVersion":"v1.36.4"}`,
 			"/api":         `{"kind":"APIVersions","versions":["v1"]}`,
 			"/api/v1":      `{"kind":"APIResourceList","groupVersion":"v1","resources":[{"name":"pods"}]}`,
 			"/apis":        `{"kind":"APIGroupList","groups":[{"name":"g.x","versions":[{"groupVersion":"g.x/v2","version":"v2"}]}]}`,
@@ -75,7 +75,7 @@ func TestVersionAndResources(t *testing.T) {
 			"/apis/g.x/v2": `{"kind":"APIResourceList","groupVersion":"g.x/v2","resources":[{"name":"things"},{"name":"things/status"}]}`,
 		}[r.URL.Path])
 	})
-	if version, err := probe.Version(t.Context()); err != nil || version != "v1.36.3" {
+	if version, err := probe.Version(t.Context()); err != nil || version != "v1.36.4" {
 		t.Errorf("version %q, %v", version, err)
 	}
 	resources, err := probe.Resources(t.Context())

@@ -1,7 +1,6 @@
 package registration
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -70,7 +69,7 @@ func (r *Registrar) ensure(ctx context.Context) (created bool, err error) {
 }
 
 // apply writes the template into a Seed, as Gardener does: it keeps other annotations, but replaces all labels. It keeps
-// DNS settings of the Seed that the template does not have, because the garden does not allow to remove them.
+// the default domains of the Seed if the template has none.
 func (r *Registrar) apply(seed *corev1beta1.Seed) {
 	template := r.Template.DeepCopy()
 	if seed.Annotations == nil && len(template.Annotations) > 0 {
@@ -79,11 +78,10 @@ func (r *Registrar) apply(seed *corev1beta1.Seed) {
 	maps.Copy(seed.Annotations, template.Annotations)
 	seed.Labels = map[string]string{constants.GardenRole: constants.GardenRoleSeed}
 	maps.Copy(seed.Labels, template.Labels)
-	dns := seed.Spec.DNS
+	defaults := seed.Spec.DNS.Defaults
 	seed.Spec = template.Spec
-	seed.Spec.DNS.Internal = cmp.Or(seed.Spec.DNS.Internal, dns.Internal)
 	if seed.Spec.DNS.Defaults == nil {
-		seed.Spec.DNS.Defaults = dns.Defaults
+		seed.Spec.DNS.Defaults = defaults
 	}
 }
 

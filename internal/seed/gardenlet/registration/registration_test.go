@@ -119,12 +119,12 @@ func TestNewSeed(t *testing.T) {
 }
 
 func TestSeedFromBefore(t *testing.T) {
-	internal := &corev1beta1.SeedDNSProviderConfig{Type: "local", Domain: "internal.example"}
+	domain := corev1beta1.SeedDNSProviderConfig{Type: "local", Domain: "example.org"}
 	w := newWorld(t, template(), &corev1beta1.Seed{
 		ObjectMeta: metav1.ObjectMeta{Name: "a", Finalizers: []string{"gardener"}, Labels: map[string]string{"old": "1"},
 			Annotations: map[string]string{"note": "old", "theirs": "1"}},
 		Spec: corev1beta1.SeedSpec{Provider: corev1beta1.SeedProvider{Type: "local", Region: "old"},
-			DNS: corev1beta1.SeedDNS{Internal: internal}},
+			DNS: corev1beta1.SeedDNS{Internal: &domain, Defaults: []corev1beta1.SeedDNSProviderConfig{domain}}},
 	})
 	if err := w.registrar.Register(t.Context()); err != nil {
 		t.Fatal(err)
@@ -136,7 +136,7 @@ func TestSeedFromBefore(t *testing.T) {
 	if seed.Labels["old"] != "" || seed.Labels["mine"] != "1" || len(seed.Finalizers) != 1 {
 		t.Errorf("the Seed is %+v", seed.ObjectMeta)
 	}
-	if seed.Spec.Provider.Region != "r" || seed.Spec.DNS.Internal == nil || seed.Spec.DNS.Internal.Domain != "internal.example" {
+	if seed.Spec.Provider.Region != "r" || seed.Spec.DNS.Internal != nil || len(seed.Spec.DNS.Defaults) != 1 {
 		t.Errorf("the specification is %+v", seed.Spec)
 	}
 	if strings.Join(w.writes, " ") != "patch" || w.asked != 1 {

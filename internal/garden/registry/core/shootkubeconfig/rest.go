@@ -109,14 +109,14 @@ var (
 	_ rest.GroupVersionKindProvider = &REST{}
 )
 
-// asAdmin returns the subject of an administrator, that of GEP-16. In Gardener v1.149, administrators have a prefix and
+// asAdmin returns the subject of an administrator, that of GEP-16. In Gardener v1.150, administrators have a prefix and
 // groups as well.
 func asAdmin(_ context.Context, _ authorizer.Authorizer, caller user.Info) (name, group string, err error) {
 	return caller.GetName(), user.SystemPrivilegedGroup, nil
 }
 
 // asViewer returns the subject of a viewer: with a name to which no role is bound by mistake, and the group of viewers of
-// all Shoots for users who see all Projects. Like Gardener v1.149, it asks for a resource by its kind, which only users have
+// all Shoots for users who see all Projects. Like Gardener v1.150, it asks for a resource by its kind, which only users have
 // that may list everything.
 func asViewer(ctx context.Context, authz authorizer.Authorizer, caller user.Info) (name, group string, err error) {
 	name = viewerPrefix + caller.GetName()

@@ -23,9 +23,11 @@ func (r *Reconciler) delete(ctx context.Context, entry *corev1beta1.BackupEntry)
 	}
 	t := operation.DueOperationType(entry, entry.Status.LastOperation)
 	if wait := r.grace(entry); wait > 0 {
-		at := r.Clock.Now().Add(wait)
-		return wait, r.report(ctx, entry, t, corev1beta1.LastOperationStatePending,
-			fmt.Sprintf("Deletion of backup entry is scheduled for %s", at))
+		scheduled := fmt.Sprintf("Deletion of backup entry is scheduled for %s", entry.DeletionTimestamp.Add(r.DeletionGracePeriod))
+		if last := entry.Status.LastOperation; operation.Is(last, t, corev1beta1.LastOperationStatePending) && last.Description == scheduled {
+			return wait, nil
+		}
+		return wait, r.report(ctx, entry, t, corev1beta1.LastOperationStatePending, scheduled)
 	}
 	if err := r.start(ctx, entry, t); err != nil {
 		return 0, err

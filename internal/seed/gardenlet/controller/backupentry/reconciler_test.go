@@ -159,8 +159,13 @@ func TestLife(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.settle("a", 1)
-	w.expect("Delete", "Pending", "a")
-	w.clock.Step(49 * time.Hour)
+	pending := w.expect("Delete", "Pending", "a")
+	w.clock.Step(time.Hour)
+	w.settle("a", 1)
+	if again := w.expect("Delete", "Pending", "a"); again.ResourceVersion != pending.ResourceVersion {
+		t.Errorf("written again: %q", again.Status.LastOperation.Description)
+	}
+	w.clock.Step(48 * time.Hour)
 	w.settle("a", 2)
 	if err := w.garden.Get(t.Context(), key, entry); !apierrors.IsNotFound(err) || w.extension("a") != nil || w.hasSecret("a") {
 		t.Errorf("something is left: %v", err)

@@ -48,7 +48,7 @@ func newWorld(t *testing.T, deployment *gardencorev1.ControllerDeployment) world
 			DeploymentRef: &corev1.ObjectReference{Name: deployment.Name},
 		}}
 	seed := &corev1beta1.Seed{ObjectMeta: metav1.ObjectMeta{Name: "local"}}
-	seed.Spec.Provider.Zones, seed.Status.ClusterIdentity, seed.Status.KubernetesVersion = []string{"a", "b"}, ptr.To("id"), ptr.To("v1.36.3")
+	seed.Spec.Provider.Zones, seed.Status.ClusterIdentity, seed.Status.KubernetesVersion = []string{"a", "b"}, ptr.To("id"), ptr.To("v1.36.4")
 	identity := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "kube-system", Name: "cluster-identity"},
 		Data: map[string]string{"cluster-identity": "garden-id"}}
 	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: "seed-local", Name: "extension-x-1"}}

@@ -68,8 +68,8 @@ func newWorld(t *testing.T, objects ...client.Object) *world {
 	w.reconciler = &Reconciler{
 		Base: controllerutils.Base{GardenClient: w.garden, GardenReader: w.garden, SeedClient: w.seed, SeedReader: w.seed, Clock: w.clock,
 			SeedName: "a", Recorder: w.events},
-		Identity: &corev1beta1.Gardener{ID: "id", Name: "gardenlet-0", Version: "v1.149.0"},
-		Version:  func(context.Context) (string, error) { return "v1.36.3", nil },
+		Identity: &corev1beta1.Gardener{ID: "id", Name: "gardenlet-0", Version: "v1.150.0"},
+		Version:  func(context.Context) (string, error) { return "v1.36.4", nil },
 	}
 	return w
 }
@@ -178,7 +178,7 @@ func TestReconcile(t *testing.T) {
 	status := seed.Status
 	if len(seed.Finalizers) != 1 || seed.Finalizers[0] != "gardener" || status.ObservedGeneration != 3 ||
 		status.Gardener.Name != "gardenlet-0" ||
-		ptr.Deref(status.KubernetesVersion, "") != "v1.36.3" || ptr.Deref(status.ClusterIdentity, "") != "seed-uid" ||
+		ptr.Deref(status.KubernetesVersion, "") != "v1.36.4" || ptr.Deref(status.ClusterIdentity, "") != "seed-uid" ||
 		!status.ClientCertificateExpirationTimestamp.Time.Equal(until) {
 		t.Errorf("the Seed is %+v", seed)
 	}

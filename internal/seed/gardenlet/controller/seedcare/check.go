@@ -16,6 +16,7 @@ import (
 
 	"github.com/gardenlite/gardenlite/internal/component/conditions"
 	"github.com/gardenlite/gardenlite/internal/manifest"
+	"github.com/gardenlite/gardenlite/internal/seed/gardenlet/controllerutils"
 	"github.com/gardenlite/gardenlite/manifests"
 )
 
@@ -101,12 +102,12 @@ func (r *Reconciler) resources(ctx context.Context) (*problem, error) {
 // managedResources checks the ManagedResources with a class, which belong to the seed itself. A missing condition is no
 // problem: the ManagedResource may be new.
 func (r *Reconciler) managedResources(ctx context.Context) (*problem, error) {
-	list := &resourcesv1alpha1.ManagedResourceList{}
-	if err := r.SeedReader.List(ctx, list, client.InNamespace(constants.GardenNamespace)); err != nil {
-		return nil, fmt.Errorf("listing the ManagedResources of the seed: %w", err)
+	list, err := r.list(ctx, constants.GardenNamespace)
+	if err != nil {
+		return nil, err
 	}
-	slices.SortFunc(list.Items, func(a, b resourcesv1alpha1.ManagedResource) int { return strings.Compare(a.Name, b.Name) })
-	for _, resource := range list.Items {
+	slices.SortFunc(list, func(a, b resourcesv1alpha1.ManagedResource) int { return strings.Compare(a.Name, b.Name) })
+	for _, resource := range list {
 		if resource.Spec.Class == nil {
 			continue
 		}
@@ -117,4 +118,24 @@ func (r *Reconciler) managedResources(ctx context.Context) (*problem, error) {
 		}
 	}
 	return nil, nil
+}
+
+// honored returns the constraint that no ManagedResource of the seed is ignored.
+func (r *Reconciler) honored(ctx context.Context) conditions.Condition {
+	all, err := r.list(ctx, constants.GardenNamespace, constants.IstioSystemNamespace)
+	if err != nil {
+		return conditions.Unchecked(corev1beta1.SeedManagedResourcesHonored, err)
+	}
+	return controllerutils.ManagedResourcesHonored(all)
+}
+
+func (r *Reconciler) list(ctx context.Context, namespaces ...string) (all []resourcesv1alpha1.ManagedResource, err error) {
+	for _, namespace := range namespaces {
+		list := &resourcesv1alpha1.ManagedResourceList{}
+		if err := r.SeedReader.List(ctx, list, client.InNamespace(namespace)); err != nil {
+			return nil, fmt.Errorf("listing the ManagedResources in the namespace %s of the seed: %w", namespace, err)
+		}
+		all = append(all, list.Items...)
+	}
+	return all, nil
 }

@@ -2,6 +2,7 @@ package seedcare
 
 import (
 	"context"
+	"errors"
 	"strconv"
 	"time"
 
@@ -89,6 +90,14 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 		all, alsoChanged := r.emergency(seed, all)
 		return all, changed || alsoChanged
 	})
+	honored := r.honored(ctx)
+	err = errors.Join(err, conditions.PatchSeedConstraints(ctx, r.GardenClient, seed,
+		func(all []conditions.Condition) ([]conditions.Condition, bool) {
+			if honored.Status == corev1beta1.ConditionTrue {
+				return conditions.Without(all, honored.Type)
+			}
+			return conditions.Set(all, honored, r.Clock)
+		}))
 	return reconcile.Result{RequeueAfter: syncPeriod}, err
 }
 

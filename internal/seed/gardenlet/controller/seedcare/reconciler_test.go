@@ -177,6 +177,28 @@ func TestEmergencyStop(t *testing.T) {
 	}
 }
 
+func TestIgnoredManagedResources(t *testing.T) {
+	w := newWorld(t)
+	ignored := managedResource("x", ptr.To("seed"))
+	ignored.Namespace, ignored.Annotations = "istio-system", map[string]string{resourcesv1alpha1.Ignore: "true"}
+	if err := w.seed.Create(t.Context(), ignored); err != nil {
+		t.Fatal(err)
+	}
+	w.checkComponents()
+	all := w.read().Status.Constraints
+	if c := conditions.Find(all, "ManagedResourcesHonored"); c.Status != corev1beta1.ConditionFalse || !strings.HasSuffix(c.Message, ": x") {
+		t.Errorf("the constraint is %+v", c)
+	}
+	ignored.Annotations[resourcesv1alpha1.Ignore] = "false"
+	if err := w.seed.Update(t.Context(), ignored); err != nil {
+		t.Fatal(err)
+	}
+	w.checkComponents()
+	if all := w.read().Status.Constraints; len(all) > 0 {
+		t.Errorf("no ManagedResource is ignored, and there are the constraints %+v", all)
+	}
+}
+
 func TestSeedThatIsGone(t *testing.T) {
 	w := newWorld(t)
 	result, err := w.reconciler.Reconcile(t.Context(), reconcile.Request{NamespacedName: client.ObjectKey{Name: "b"}})

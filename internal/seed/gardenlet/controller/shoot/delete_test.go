@@ -147,6 +147,7 @@ func TestZones(t *testing.T) {
 		seed      []string
 		settings  *corev1beta1.SeedSettings
 		workers   []string
+		pinned    []string
 		tolerates corev1beta1.FailureToleranceType
 		has       []string
 		wanted    int
@@ -161,9 +162,15 @@ func TestZones(t *testing.T) {
 		"not preferred":     {seed: []string{"a", "b"}, settings: settings("Prefer"), workers: []string{"z"}, wanted: 1},
 		"must be, is not":   {seed: []string{"a", "b"}, settings: settings("Enforce"), workers: []string{"z"}},
 		"as its workers do": {seed: []string{"a", "b"}, workers: []string{"z"}, wanted: 1},
+		"pinned": {seed: []string{"a", "b", "c"}, settings: settings("Enforce"), workers: []string{"a"}, pinned: []string{"c"},
+			wanted: 1, contains: "c"},
+		"pinned later":          {seed: []string{"a", "b"}, has: []string{"a"}, pinned: []string{"b"}, wanted: 1, contains: "a"},
+		"pinned, stands zones":  {seed: []string{"a", "b", "c", "d"}, tolerates: "zone", pinned: []string{"d", "c", "b"}, wanted: 3, contains: "d"},
+		"pinned to too few for": {seed: []string{"a", "b", "c"}, tolerates: "zone", pinned: []string{"a"}},
 	} {
 		a := &gardenData{seed: aSeed(), shoot: aShoot(func(s *corev1beta1.Shoot) {
 			s.Spec.Provider.Workers, s.Status.UID = []corev1beta1.Worker{{Zones: test.workers}}, "u"
+			s.Spec.ControlPlane = &corev1beta1.ControlPlane{Zones: test.pinned}
 		})}
 		a.seed.Spec.Provider.Zones, a.seed.Spec.Settings = test.seed, test.settings
 		got, err := chooseZones(a, test.tolerates, slices.Clone(test.has))

@@ -86,8 +86,9 @@ func (r *Reconciler) extensionTypes(ctx context.Context, shoot *corev1beta1.Shoo
 	return slices.Sorted(maps.Keys(types)), nil
 }
 
-// setZones sets the zones of the control plane: three of the seed's zones if it has to tolerate the failure of a zone,
-// and one otherwise. They are chosen once, and again if the failure tolerance changes, which keeps the existing ones.
+// setZones sets the zones of the control plane: three if it has to tolerate the failure of a zone, and one otherwise, of
+// those to which it is pinned, or else of the seed's. They are chosen once, and again if the failure tolerance changes, which
+// keeps the existing ones.
 func setZones(namespace *corev1.Namespace, a *gardenData) error {
 	var tolerates corev1beta1.FailureToleranceType
 	if plane := a.shoot.Spec.ControlPlane; plane != nil && plane.HighAvailability != nil {
@@ -113,10 +114,15 @@ func setZones(namespace *corev1.Namespace, a *gardenData) error {
 // chooseZones adds zones to those that a control plane has. The choice depends on the Shoot's UID, so that the control
 // planes of many Shoots are spread over all zones, and is the same for the same Shoot.
 func chooseZones(a *gardenData, tolerates corev1beta1.FailureToleranceType, zones []string) ([]string, error) {
-	pool, wanted := slices.Clone(a.seed.Spec.Provider.Zones), 1
+	offered := a.seed.Spec.Provider.Zones
+	pinned := ptr.Deref(a.shoot.Spec.ControlPlane, corev1beta1.ControlPlane{}).Zones
+	if len(pinned) > 0 {
+		offered = pinned
+	}
+	pool, wanted := slices.Clone(offered), 1
 	if tolerates == corev1beta1.FailureToleranceTypeZone {
 		wanted = 3
-	} else if settings := a.seed.Spec.Settings; settings != nil && settings.ZoneSelection != nil {
+	} else if settings := a.seed.Spec.Settings; settings != nil && settings.ZoneSelection != nil && len(pinned) == 0 {
 		ofWorkers := slices.DeleteFunc(slices.Clone(pool), func(zone string) bool {
 			return !slices.ContainsFunc(a.shoot.Spec.Provider.Workers, func(w corev1beta1.Worker) bool { return slices.Contains(w.Zones, zone) })
 		})
@@ -133,7 +139,7 @@ func chooseZones(a *gardenData, tolerates corev1beta1.FailureToleranceType, zone
 	_, _ = hash.Write([]byte(a.shoot.Status.UID)) // it cannot fail
 	for len(zones) < wanted {
 		if len(pool) == 0 {
-			return nil, flow.WithCodes(fmt.Errorf("the control plane needs %d zones, and the seed has %v", wanted, a.seed.Spec.Provider.Zones),
+			return nil, flow.WithCodes(fmt.Errorf("the control plane needs %d zones, and can have %v", wanted, offered),
 				corev1beta1.ErrorConfigurationProblem)
 		}
 		i := int(hash.Sum32() % uint32(len(pool))) // there are few zones

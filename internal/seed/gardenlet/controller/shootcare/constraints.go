@@ -4,12 +4,10 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
 	corev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
-	resourcesv1alpha1 "github.com/gardener/gardener/pkg/apis/resources/v1alpha1"
 	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -18,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/gardenlite/gardenlite/internal/component/conditions"
+	"github.com/gardenlite/gardenlite/internal/seed/gardenlet/controllerutils"
 )
 
 // minimumValidity is the remaining validity below which CAs should be rotated. They are created for ten years.
@@ -34,7 +33,7 @@ func (c *care) constraints(ctx context.Context) []conditions.Condition {
 		c.constraint(corev1beta1.ShootCACertificateValiditiesAcceptable, func() (*problem, error) { return c.expiring(ctx) }),
 		c.constraint(corev1beta1.ShootCRDsWithProblematicConversionWebhooks, func() (*problem, error) { return c.conversions(ctx) }),
 		c.constraint(corev1beta1.ShootManualInPlaceWorkersUpdated, func() (*problem, error) { return c.pendingInPlace(), nil }),
-		c.constraint(corev1beta1.ShootHasIgnoredManagedResources, func() (*problem, error) { return c.ignored(), nil }),
+		controllerutils.ManagedResourcesHonored(c.managed),
 		c.constraint(corev1beta1.ShootPreservedFailedMachinesAbsent, func() (*problem, error) { return c.preserved(ctx) }),
 		constraint(corev1beta1.ShootAutomaticCredentialsRotationPossible, rotationProblem(c.shoot, c.Clock.Now())),
 	} {
@@ -126,18 +125,6 @@ func (c *care) pendingInPlace() *problem {
 	return problemOf("WorkerPoolsWithManualInPlaceUpdateStrategyPending",
 		"Some worker pools with the update strategy ManualInPlaceUpdate wait for their update: ",
 		slices.Clone(updates.PendingWorkerUpdates.ManualInPlaceUpdate))
-}
-
-// ignored reports the ManagedResources with the annotation that excludes them from reconciliation.
-func (c *care) ignored() *problem {
-	var names []string
-	for i := range c.managed {
-		if ignore, _ := strconv.ParseBool(c.managed[i].Annotations[resourcesv1alpha1.Ignore]); ignore {
-			names = append(names, c.managed[i].Name)
-		}
-	}
-	return problemOf("ManagedResourcesIgnored",
-		"Some ManagedResources are annotated with "+resourcesv1alpha1.Ignore+"=true, so nothing is done for them: ", names)
 }
 
 // machineDeployments are read as they are: the types of the API module do not have the field that counts preserved

@@ -184,8 +184,9 @@ var (
 		corev1beta1.ShootHibernationPossible, corev1beta1.ShootMaintenancePreconditionsSatisfied,
 		corev1beta1.ShootCACertificateValiditiesAcceptable,
 		corev1beta1.ShootCRDsWithProblematicConversionWebhooks, corev1beta1.ShootManualInPlaceWorkersUpdated,
-		corev1beta1.ShootHasIgnoredManagedResources, corev1beta1.ShootPreservedFailedMachinesAbsent,
+		corev1beta1.ShootManagedResourcesHonored, corev1beta1.ShootPreservedFailedMachinesAbsent,
 		corev1beta1.ShootAutomaticCredentialsRotationPossible,
+		"HasIgnoredManagedResources", // the name of ManagedResourcesHonored before Gardener v1.150
 	}
 )
 

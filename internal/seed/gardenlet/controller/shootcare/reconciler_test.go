@@ -66,7 +66,7 @@ func newWorld(t *testing.T) *world {
 	shoot := &corev1beta1.Shoot{
 		ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name},
 		Spec: corev1beta1.ShootSpec{
-			SeedName: ptr.To("seed"), Kubernetes: corev1beta1.Kubernetes{Version: "1.36.3"},
+			SeedName: ptr.To("seed"), Kubernetes: corev1beta1.Kubernetes{Version: "1.36.4"},
 			Provider: corev1beta1.Provider{Workers: []corev1beta1.Worker{{Name: "p", Minimum: 1, Maximum: 1}}},
 		},
 		Status: corev1beta1.ShootStatus{
@@ -92,7 +92,7 @@ func newWorld(t *testing.T) *world {
 		Name: "n", Labels: map[string]string{"worker.gardener.cloud/pool": "p", "worker.gardener.cloud/gardener-node-agent-secret-name": "osc"},
 		Annotations: map[string]string{node.AnnotationChecksum: "sum"},
 	}}
-	w.node.Status.NodeInfo.KubeletVersion = "v1.36.3"
+	w.node.Status.NodeInfo.KubeletVersion = "v1.36.4"
 	w.node.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue},
 		{Type: corev1.NodeDiskPressure, Status: corev1.ConditionFalse}}
 	w.lease = coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: "n"},
@@ -184,6 +184,24 @@ func TestAllWell(t *testing.T) {
 	}
 	if w.server.Open() != 1 {
 		t.Errorf("%d connections", w.server.Open())
+	}
+}
+
+// TestIgnoredManagedResources checks that the constraint replaces the one of another name that a Shoot of before has.
+func TestIgnoredManagedResources(t *testing.T) {
+	w := newWorld(t)
+	w.change(func(s *corev1beta1.Shoot) {
+		s.Status.Constraints = append(s.Status.Constraints, conditions.Condition{Type: "HasIgnoredManagedResources", Status: no})
+	})
+	managed := &resourcesv1alpha1.ManagedResource{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "m",
+		Annotations: map[string]string{resourcesv1alpha1.Ignore: "true"}}}
+	if err := w.seed.Create(t.Context(), managed); err != nil {
+		t.Fatal(err)
+	}
+	w.reconcile()
+	w.says("ManagedResourcesHonored", no, "ManagedResourcesIgnored")
+	if conditions.Get(w.shoot().Status.Constraints, "HasIgnoredManagedResources") != nil {
+		t.Error("the constraint of before is still there")
 	}
 }
 

@@ -160,7 +160,7 @@ func (l *landscape) seedReady(ctx context.Context) error {
 		return fmt.Errorf("the last operation is %+v", last)
 	}
 	return allTrue(seed.Status.Conditions, gardencorev1beta1.GardenletReady, gardencorev1beta1.SeedSystemComponentsHealthy,
-		gardencorev1beta1.SeedBackupBucketsReady, gardencorev1beta1.SeedExtensionsReady)
+		gardencorev1beta1.SeedExtensionsReady)
 }
 
 func allTrue(conditions []gardencorev1beta1.Condition, wanted ...gardencorev1beta1.ConditionType) error {

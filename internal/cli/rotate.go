@@ -171,7 +171,7 @@ func updated(nodes []corev1.Node, before, wanted map[string]string) (names []str
 // nodeConfigurations returns the checksums of the wanted configurations by the names of their Secrets, and the
 // nodes.
 func nodeConfigurations(ctx context.Context, client *shootclient.Client, key shootclient.Key) (map[string]string, []corev1.Node, error) {
-	config, err := client.ShootConfig(ctx, key, 10*time.Minute)
+	config, err := client.ShootConfig(ctx, key, false, 10*time.Minute)
 	if err != nil {
 		return nil, nil, err
 	}

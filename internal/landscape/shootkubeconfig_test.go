@@ -78,11 +78,11 @@ func TestShootKubeconfigs(t *testing.T) {
 func expires(ctx context.Context, t *testing.T, garden *shootclient.Client, key shootclient.Key, moved *movedClock) {
 	ask := func() (client func() kubernetes.Interface, expires time.Time) {
 		t.Helper()
-		data, expires, err := garden.Kubeconfig(ctx, key, false, 10*time.Minute)
+		kubeconfig, expires, err := garden.Kubeconfig(ctx, key, false, 10*time.Minute)
 		if err != nil {
 			t.Fatal(err)
 		}
-		config, err := clientcmd.RESTConfigFromKubeConfig(data)
+		config, err := clientcmd.NewDefaultClientConfig(*kubeconfig, nil).ClientConfig()
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -40,7 +40,7 @@ func (n Node) Endpoint() string { return net.JoinHostPort(n.Address, sshPort) }
 
 // Nodes returns the nodes of a Shoot, sorted by name.
 func (c *Client) Nodes(ctx context.Context, key shootclient.Key) ([]Node, error) {
-	config, err := c.shoots.ShootConfig(ctx, key, kubeconfigLife)
+	config, err := c.shoots.ShootConfig(ctx, key, false, kubeconfigLife)
 	if err != nil {
 		return nil, err
 	}

@@ -8,7 +8,6 @@ import (
 
 	corev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
 	"k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/gardenlite/gardenlite/internal/garden/shootclient"
 )
@@ -130,11 +129,7 @@ func (s *Shoot) config(ctx context.Context, viewer bool) (*rest.Config, error) {
 	if _, err := s.env.shoots.Wait(ctx, s.key, nil); err != nil {
 		return nil, err
 	}
-	data, _, err := s.env.shoots.Kubeconfig(ctx, s.key, viewer, credentialsLife)
-	if err != nil {
-		return nil, err
-	}
-	return clientcmd.RESTConfigFromKubeConfig(data)
+	return s.env.shoots.ShootConfig(ctx, s.key, viewer, credentialsLife)
 }
 
 // Delete deletes the Shoot and waits until it is gone. It is no error if the Shoot does not exist.

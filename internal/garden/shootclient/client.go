@@ -243,9 +243,9 @@ func (c *Client) Kubeconfig(ctx context.Context, key Key, viewer bool, life time
 	return config, expires, nil
 }
 
-// ShootConfig returns the client configuration of an administrator of a Shoot, which is valid for as long as life.
-func (c *Client) ShootConfig(ctx context.Context, key Key, life time.Duration) (*rest.Config, error) {
-	config, _, err := c.Kubeconfig(ctx, key, false, life)
+// ShootConfig returns the client configuration of Kubeconfig.
+func (c *Client) ShootConfig(ctx context.Context, key Key, viewer bool, life time.Duration) (*rest.Config, error) {
+	config, _, err := c.Kubeconfig(ctx, key, viewer, life)
 	if err != nil {
 		return nil, err
 	}

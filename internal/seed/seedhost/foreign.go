@@ -53,6 +53,8 @@ func ForeignGardenlet(ctx context.Context, garden *rest.Config, seedKubeconfig, 
 		return nil, fmt.Errorf("in seed %s: %w", name, err)
 	}
 	config := gardenletConfiguration(name)
+	// It asks etcd for backups at addresses that resolve in a cluster only.
+	config.SeedConfig.Spec.Backup = nil
 	config.TypeMeta = metav1.TypeMeta{APIVersion: gardenletconfigv1alpha1.SchemeGroupVersion.String(), Kind: "GardenletConfiguration"}
 	config.GardenClientConnection = &gardenletconfigv1alpha1.GardenClientConnection{
 		GardenClusterAddress: &garden.Host,

@@ -316,7 +316,7 @@ func (s *Server) ClientConfig(component, user string, groups ...string) (*rest.C
 // certificates and keys, and the leader election.
 func (s *Server) StartControllers(cfg kubecontrollers.Config) (*kubecontrollers.Running, error) {
 	defer quirks.EnterLogOrigin(quirks.LogOrigin{Component: "kube-controller-manager", Cluster: s.cfg.Name})()
-	cfg.ClientConfig, cfg.Idle, cfg.LeaderElection = s.ClientConfig, s.Idle, s.Shared()
+	cfg.ClientConfig, cfg.Idle, cfg.LeaderElection = s.ClientConfig, s.Idle, cfg.LeaderElection || s.Shared()
 	cfg.RootCA, cfg.ServiceAccountKeyFile = s.pki.CAPEM(), s.pki.ServiceAccountKeyFile()
 	cfg.SigningCertFile, cfg.SigningKeyFile = s.pki.SigningCertFile(), s.pki.SigningKeyFile()
 	return kubecontrollers.Start(cfg)

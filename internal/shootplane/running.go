@@ -119,6 +119,7 @@ func (r *running) startControllers(ctx context.Context, desired DesiredState, de
 	controllers, err := r.server.StartControllers(kubecontrollers.Config{
 		Nodes: true, Workloads: true, PodCIDR: desired.PodCIDR, NodeMask: desired.NodeMask, DeleteVolume: deleteVolume,
 		DeploymentSelector: spec.NotControlPlanes, // a shoot can be a seed
+		LeaderElection:     desired.NodeAgents,    // Gardener's gardenlet reads their Lease
 	})
 	if err != nil {
 		return fmt.Errorf("starting the controllers: %w", err)

@@ -98,13 +98,12 @@ func (b *edgeBuilder) fromShootReferences(shoot *gardencorev1beta1.Shoot) {
 	}
 }
 
-// issuerSecretName returns the name of the Secret with the shoot's public service account keys, if the garden serves
-// its issuer: "<project>--<uid of the shoot>". The project is taken from the technical ID, which contains it whatever
+// issuerSecretName returns the name of the Secret with the shoot's public service account keys, which exists if the garden
+// serves its issuer: "<project>--<uid of the shoot>". The gardenlet deletes it with every shoot. The project is taken from the technical ID, which contains it whatever
 // the name of the namespace, or else from the namespace. A wrong project does no harm: the name ends with the UID of
 // this shoot.
 func issuerSecretName(shoot *gardencorev1beta1.Shoot) string {
-	if shoot.Annotations[v1beta1constants.AnnotationAuthenticationIssuer] != v1beta1constants.AnnotationAuthenticationIssuerManaged ||
-		shoot.UID == "" {
+	if shoot.UID == "" {
 		return ""
 	}
 	project := strings.TrimPrefix(shoot.Namespace, "garden-")

@@ -109,7 +109,7 @@ func TestEdgesOfShootWithManagedIssuer(t *testing.T) {
 		"technical ID of another shoot": {"managed", "1-2", "shoot--other--b",
 			`Secret gardener-system-shoot-issuer/dev--1-2 → Shoot garden-dev/a`},
 		"no UID":     {"managed", "", "shoot--dev--a", ""},
-		"own issuer": {"own", "1-2", "shoot--dev--a", ""},
+		"own issuer": {"own", "1-2", "shoot--dev--a", `Secret gardener-system-shoot-issuer/dev--1-2 → Shoot garden-dev/a`},
 	} {
 		cases = append(cases, edgeCase{name, aShoot(func(s *gardencorev1beta1.Shoot) {
 			s.Annotations = map[string]string{"authentication.gardener.cloud/issuer": c.issuer}

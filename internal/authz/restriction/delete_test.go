@@ -158,7 +158,7 @@ func TestDeleteExisting(t *testing.T) {
 		{"on its way", secrets, issuerSecret("dev--uid-to-b", "garden-dev", "to-b"), allow, allow, refuse, ""},
 		{"of a shoot that has gone", secrets, issuerSecret("dev--uid-gone", "garden-dev", "gone"), allow, allow, refuse, ""},
 		{"of a shoot that was made again", secrets, issuerSecret("dev--before", "garden-dev", "on-b"), allow, allow, refuse, ""},
-		{"without labels", secrets, inSecret(corev1beta1.GardenerShootIssuerNamespace, "dev--uid-on-a"), refuse, refuse, refuse, path},
+		{"without labels", secrets, inSecret(corev1beta1.GardenerShootIssuerNamespace, "dev--uid-on-a"), allow, refuse, refuse, ""},
 		{"without UID", secrets, issuerSecret("keys", "garden-dev", "gone"), refuse, refuse, refuse, path},
 
 		// Objects of a deleted shoot, by the rules of the garbage collector.

@@ -55,7 +55,7 @@ func printGardenletConfig(ctx context.Context, g *globals, seed string, life tim
 			return usage.Errorf("the landscape runs its own gardenlet for seed %s: start it with --controllers='*,-gardenlet'", seed)
 		}
 	}
-	garden, err := g.gardenConfig(ctx)
+	garden, proxy, err := g.garden(ctx)
 	if err != nil {
 		return err
 	}
@@ -63,8 +63,7 @@ func printGardenletConfig(ctx context.Context, g *globals, seed string, life tim
 	if err != nil {
 		return fmt.Errorf("configuring a gardenlet for seed %s: %w", seed, err)
 	}
-	proxy := fmt.Sprintf("HTTPS_PROXY=http://127.0.0.1:%d", status.ProxyPort)
-	printf(g.err, "Start the gardenlet with %s in its environment: it reaches the API servers of Shoots with it.\n", proxy)
-	printf(g.out, "# Needs %s in the environment.\n%s", proxy, lines(config))
+	printf(g.err, "Start the gardenlet with HTTPS_PROXY=%s in its environment: it reaches the API servers of Shoots with it.\n", proxy)
+	printf(g.out, "# Needs HTTPS_PROXY=%s in the environment.\n%s", proxy, lines(config))
 	return nil
 }

@@ -50,11 +50,8 @@ type KubeletConfig struct {
 	// OSImage is the OS image in the status of the Node, such as "Garden Linux 1592.1".
 	OSImage string `json:"osImage,omitempty"`
 	// Capacity contains the resources of the machine type (cpu, memory, ephemeral-storage, …); without it, they are those of the
-	// machine's metadata. Allocatable contains the
-	// part of them that is available for pods; resources that are missing there are allocatable as a whole.
-	Capacity    corev1.ResourceList `json:"capacity,omitempty"`
-	Allocatable corev1.ResourceList `json:"allocatable,omitempty"`
-	// Reserved is what is not allocatable of a Capacity that only the machine knows.
+	// machine's metadata. Reserved is the part of them that is not allocatable for pods.
+	Capacity corev1.ResourceList `json:"capacity,omitempty"`
 	Reserved corev1.ResourceList `json:"reserved,omitempty"`
 	// MaxPods is 110 if it is 0.
 	MaxPods int64 `json:"maxPods,omitempty"`

@@ -48,8 +48,9 @@ func Translate(osc *extensionsv1alpha1.OperatingSystemConfig) error {
 	if err != nil {
 		return err
 	}
-	agent := AgentConfig{APIServer: config.APIServer.Server, CA: string(ca), SecretName: config.Controllers.OperatingSystemConfig.SecretName,
-		Lease: true}
+	agent := AgentConfig{
+		APIServer: config.APIServer.Server, CA: string(ca), SecretName: config.Controllers.OperatingSystemConfig.SecretName, Lease: true,
+	}
 	data, err := json.Marshal(agent)
 	if err != nil {
 		return err
@@ -99,10 +100,13 @@ func translateKubelet(files []extensionsv1alpha1.File, unit *extensionsv1alpha1.
 	if err != nil {
 		return nil, err
 	}
-	reserved := config.KubeReserved.DeepCopy()
-	for name, quantity := range config.SystemReserved {
-		quantity.Add(reserved[name])
-		reserved[name] = quantity
+	reserved := corev1.ResourceList{}
+	for _, part := range []corev1.ResourceList{config.KubeReserved, config.SystemReserved} {
+		for name, quantity := range part {
+			sum := reserved[name]
+			sum.Add(quantity)
+			reserved[name] = sum
+		}
 	}
 	kubelet := &KubeletConfig{APIServer: agent.APIServer, CA: agent.CA, ClientCA: string(clientCA), MaxPods: config.MaxPods,
 		Taints: config.RegisterWithTaints, Reserved: reserved, Labels: map[string]string{}}

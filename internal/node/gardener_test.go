@@ -25,7 +25,7 @@ kind: KubeletConfiguration
 authentication: {x509: {clientCAFile: /clients}}
 maxPods: 20
 kubeReserved: {cpu: 80m, memory: 1Gi, pid: 20k}
-systemReserved: {cpu: 20m}
+systemReserved: {cpu: 20m, ephemeral-storage: 2Gi}
 registerWithTaints: [{key: a, effect: NoSchedule}]
 `,
 	} {
@@ -65,7 +65,7 @@ func TestTranslate(t *testing.T) {
 		len(kubelet.Taints) != 1 || kubelet.Taints[0].Effect != corev1.TaintEffectNoSchedule {
 		t.Errorf("kubelet: %+v", kubelet)
 	}
-	if cpu := kubelet.Reserved[corev1.ResourceCPU]; cpu.String() != "100m" {
+	if sum := kubelet.Reserved; sum.Cpu().String() != "100m" || sum.Memory().String() != "1Gi" || sum.StorageEphemeral().String() != "2Gi" {
 		t.Errorf("reserved: %v", kubelet.Reserved)
 	}
 	if paths := osc.Spec.Units[0].FilePaths; len(paths) != 2 || paths[1] != PathKubeletConfig {
@@ -83,6 +83,16 @@ func TestTranslatesWhatIsThere(t *testing.T) {
 		if err := Translate(osc); err != nil || len(osc.Spec.Files) != before+added {
 			t.Errorf("%d files were %d: %v", len(osc.Spec.Files), before, err)
 		}
+	}
+	unreserved := gardeners("")
+	for i := range unreserved.Spec.Files {
+		if file := &unreserved.Spec.Files[i]; file.Path == gardenersKubelet {
+			file.Content.Inline.Data = base64.StdEncoding.EncodeToString([]byte(`authentication: {x509: {clientCAFile: /clients}}
+systemReserved: {cpu: 20m}`))
+		}
+	}
+	if err := Translate(unreserved); err != nil {
+		t.Errorf("without kubeReserved: %v", err)
 	}
 	for _, missing := range []string{"/ca", "/clients", "/var/lib/kubelet/config/kubelet"} {
 		if err := Translate(gardeners(missing)); err == nil || !strings.Contains(err.Error(), missing) {

@@ -294,6 +294,29 @@ func TestRestartsUnitAfterError(t *testing.T) {
 	}
 }
 
+// TestPathUnit: the service of a path unit is restarted when the file that it watches is written.
+func TestPathUnit(t *testing.T) {
+	machine, h := hosttest.New(name, clocktesting.NewFakeClock(time.Now()))
+	a := &Agent{host: h, pending: map[string]bool{}}
+	units := []extensionsv1alpha1.Unit{
+		{Name: "x.path", Content: ptr.To("[Path]\nPathChanged=/etc/x\nUnit=x.service\n")},
+		{Name: "x.service", Content: ptr.To("[Service]")},
+	}
+	for _, step := range []struct{ written, done string }{
+		{"/etc/other", "start x.service"}, {"/etc/other", ""}, {"/etc/x", "restart x.service"}, {"", ""},
+	} {
+		if err := a.applyUnits(t.Context(), units, []string{step.written}); err != nil {
+			t.Fatal(err)
+		}
+		if done := machine.Units.Done(); done != step.done {
+			t.Errorf("%q is written: units %q, not %q", step.written, done, step.done)
+		}
+	}
+	if len(a.pending) > 0 {
+		t.Errorf("it waits for %v", a.pending)
+	}
+}
+
 func TestFollowsANewSecret(t *testing.T) {
 	w := newWorld(t)
 	w.applied(w.order(nil))

@@ -191,10 +191,13 @@ func (a *Agent) applyUnits(ctx context.Context, units []extensionsv1alpha1.Unit,
 		if err != nil {
 			return err
 		}
-		if service, ok := strings.CutSuffix(unit.Name, ".path"); ok && triggers(unit, written) {
-			a.pending[service+serviceSuffix] = true
-		}
 		reload = reload || ofUnit
+		if service, ok := strings.CutSuffix(unit.Name, ".path"); ok {
+			if triggers(unit, written) {
+				a.pending[service+serviceSuffix] = true
+			}
+			continue
+		}
 		if ofUnit || slices.ContainsFunc(unit.FilePaths, func(path string) bool { return slices.Contains(written, path) }) {
 			a.pending[unit.Name] = true
 		}

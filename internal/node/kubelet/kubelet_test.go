@@ -51,10 +51,11 @@ func newWorld(t *testing.T) *world {
 	}
 	config, err := json.Marshal(node.KubeletConfig{
 		APIServer: w.api.URL, CA: string(w.api.CA), KubernetesVersion: "1.36.4",
-		Labels:      map[string]string{"worker.gardener.cloud/pool": "p", "node-role.kubernetes.io/worker": "", "node.kubernetes.io/x": "y"},
-		Taints:      []corev1.Taint{{Key: "a", Effect: corev1.TaintEffectNoSchedule}},
-		Capacity:    corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("4")},
-		Allocatable: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("3900m")},
+		Labels:   map[string]string{"worker.gardener.cloud/pool": "p", "node-role.kubernetes.io/worker": "", "node.kubernetes.io/x": "y"},
+		Taints:   []corev1.Taint{{Key: "a", Effect: corev1.TaintEffectNoSchedule}},
+		Capacity: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("4")},
+		Reserved: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("100m"), corev1.ResourceMemory: resource.MustParse("1Ti"),
+			"pid": resource.MustParse("20k")},
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -138,7 +139,7 @@ func TestRegisters(t *testing.T) {
 	if n.Spec.ProviderID != "local:///z1/node-1" || len(n.Spec.Taints) != 1 || n.Status.NodeInfo.KubeletVersion != "v1.36.4" {
 		t.Errorf("spec %+v, kubelet %s", n.Spec, n.Status.NodeInfo.KubeletVersion)
 	}
-	if cpu := n.Status.Allocatable[corev1.ResourceCPU]; cpu.String() != "3900m" || n.Status.Capacity.Pods().Value() != defaultMaxPods {
+	if left := n.Status.Allocatable; left.Cpu().String() != "3900m" || !left.Memory().IsZero() || n.Status.Capacity.Pods().Value() != defaultMaxPods {
 		t.Errorf("allocatable %v of %v", n.Status.Allocatable, n.Status.Capacity)
 	}
 	if a := n.Status.Addresses; len(a) != 2 || a[0].Address != "10.250.0.7" || a[1].Address != name {

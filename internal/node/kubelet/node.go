@@ -116,12 +116,14 @@ func (k *Kubelet) status(config node.KubeletConfig, before []corev1.NodeConditio
 	capacity[corev1.ResourcePods] = *resource.NewQuantity(cmp.Or(config.MaxPods, defaultMaxPods), resource.DecimalSI)
 	allocatable := capacity.DeepCopy()
 	for name, reserved := range config.Reserved {
-		if left, known := allocatable[name]; known && left.Cmp(reserved) > 0 {
+		if left, known := allocatable[name]; known {
 			left.Sub(reserved)
+			if left.Sign() < 0 {
+				left.Set(0)
+			}
 			allocatable[name] = left
 		}
 	}
-	maps.Copy(allocatable, config.Allocatable)
 	addresses := make([]corev1.NodeAddress, 0, len(k.host.Addresses)+1)
 	for _, address := range k.host.Addresses {
 		addresses = append(addresses, corev1.NodeAddress{Type: corev1.NodeInternalIP, Address: address.String()})

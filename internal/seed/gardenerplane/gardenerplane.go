@@ -155,19 +155,21 @@ func (r *Reconciler) describe(ctx context.Context, server, controllers *appsv1.D
 // Gardener's secrets manager labels with their names.
 func (r *Reconciler) files(ctx context.Context, server *appsv1.Deployment) (map[string][]byte, error) {
 	files := map[string][]byte{}
-	for _, mounted := range []struct{ volume, key, as string }{
-		{"ca", shootsecrets.KeyBundle, spec.KeyCABundle}, {"ca-client", shootsecrets.KeyBundle, spec.KeyClientCABundle},
-		{"service-account-key", shootsecrets.KeyRSA, spec.KeyServiceAccountKey},
-		{"service-account-key-bundle", shootsecrets.KeyBundleOfKey, spec.KeyServiceAccountBundle},
-		{"kubelet-client", corev1.TLSCertKey, spec.KeyKubeletClient}, {"kubelet-client", corev1.TLSPrivateKeyKey, spec.KeyKubeletClientKey},
-		{"etcd-encryption-secret", "encryption-configuration.yaml", spec.KeyEncryption},
+	for volume, keys := range map[string]map[string]string{
+		"ca": {shootsecrets.KeyBundle: spec.KeyCABundle}, "ca-client": {shootsecrets.KeyBundle: spec.KeyClientCABundle},
+		"service-account-key":        {shootsecrets.KeyRSA: spec.KeyServiceAccountKey},
+		"service-account-key-bundle": {shootsecrets.KeyBundleOfKey: spec.KeyServiceAccountBundle},
+		"kubelet-client":             {corev1.TLSCertKey: spec.KeyKubeletClient, corev1.TLSPrivateKeyKey: spec.KeyKubeletClientKey},
+		"etcd-encryption-secret":     {"encryption-configuration.yaml": spec.KeyEncryption},
 	} {
-		data, err := r.mounted(ctx, server, mounted.volume)
+		data, err := r.mounted(ctx, server, volume)
 		if err != nil {
 			return nil, err
 		}
 		if data != nil {
-			files[mounted.as] = data[mounted.key]
+			for key, as := range keys {
+				files[as] = data[key]
+			}
 		}
 	}
 	for _, authority := range []struct {

@@ -250,27 +250,23 @@ func (b *botanist) kubeletConfig(p pool) node.KubeletConfig {
 	if kubelet := b.kubelet(p.Worker); kubelet != nil {
 		config.MaxPods = int64(ptr.Deref(kubelet.MaxPods, 0))
 		if kubelet.KubeReserved != nil {
-			config.Allocatable = allocatable(config.Capacity, *kubelet.KubeReserved)
+			config.Reserved = reserved(kubelet.KubeReserved)
 		}
 	}
 	return config
 }
 
-// allocatable returns what is left of a machine's resources for Pods.
-func allocatable(capacity corev1.ResourceList, reserved corev1beta1.KubeletConfigReserved) corev1.ResourceList {
-	left := capacity.DeepCopy()
+// reserved returns what is not for Pods of a machine's resources.
+func reserved(kubelet *corev1beta1.KubeletConfigReserved) corev1.ResourceList {
+	list := corev1.ResourceList{}
 	for name, part := range map[corev1.ResourceName]*resource.Quantity{
-		corev1.ResourceCPU: reserved.CPU, corev1.ResourceMemory: reserved.Memory, corev1.ResourceEphemeralStorage: reserved.EphemeralStorage,
+		corev1.ResourceCPU: kubelet.CPU, corev1.ResourceMemory: kubelet.Memory, corev1.ResourceEphemeralStorage: kubelet.EphemeralStorage,
 	} {
-		if rest, known := left[name]; known && part != nil {
-			rest.Sub(*part)
-			if rest.Sign() < 0 {
-				rest.Set(0)
-			}
-			left[name] = rest
+		if part != nil {
+			list[name] = *part
 		}
 	}
-	return left
+	return list
 }
 
 // authorizedKeys returns the SSH keys that may log in to the machines: the current one, and the previous one.

@@ -19,6 +19,11 @@ func TestKubeReserved(t *testing.T) {
 	resources := func(cpu, memory string) corev1.ResourceList {
 		return corev1.ResourceList{corev1.ResourceCPU: resource.MustParse(cpu), corev1.ResourceMemory: resource.MustParse(memory)}
 	}
+	reserved := func(cpu, memory string) corev1.ResourceList {
+		list := resources(cpu, memory)
+		list[corev1.ResourceEphemeralStorage] = resource.MustParse("1Gi")
+		return list
+	}
 	machine := &corev1beta1.MachineType{CPU: resource.MustParse("2"), Memory: resource.MustParse("4Gi")}
 	for name, test := range map[string]struct {
 		shoot, worker *corev1beta1.KubeletConfig
@@ -26,12 +31,11 @@ func TestKubeReserved(t *testing.T) {
 	}{
 		"none":                             {nil, nil, nil},
 		"another field":                    {&corev1beta1.KubeletConfig{}, nil, nil},
-		"the Shoot's":                      {kubelet("80m", "1Gi"), nil, resources("1920m", "3Gi")},
-		"the pool's":                       {kubelet("80m", "1Gi"), kubelet("1", "2Gi"), resources("1", "2Gi")},
+		"the Shoot's":                      {kubelet("80m", "1Gi"), nil, reserved("80m", "1Gi")},
+		"the pool's":                       {kubelet("80m", "1Gi"), kubelet("1", "3Gi"), reserved("1", "3Gi")},
 		"the pool's without a reservation": {kubelet("80m", "1Gi"), &corev1beta1.KubeletConfig{}, nil},
-		"more than all":                    {kubelet("3", "5Gi"), nil, resources("0", "0")},
 		"only one": {&corev1beta1.KubeletConfig{KubeReserved: &corev1beta1.KubeletConfigReserved{CPU: new(resource.MustParse("500m"))}}, nil,
-			resources("1500m", "4Gi")},
+			corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("500m")}},
 	} {
 		shoot := aShoot(func(s *corev1beta1.Shoot) {
 			s.Spec.Kubernetes.Kubelet = test.shoot
@@ -39,8 +43,8 @@ func TestKubeReserved(t *testing.T) {
 		})
 		b := &botanist{gardenData: gardenData{shoot: shoot}}
 		config := b.kubeletConfig(pool{Worker: shoot.Spec.Provider.Workers[0], machineType: machine})
-		if !equality.Semantic.DeepEqual(config.Allocatable, test.want) || !equality.Semantic.DeepEqual(config.Capacity, resources("2", "4Gi")) {
-			t.Errorf("%s: %v of %v, want %v", name, config.Allocatable, config.Capacity, test.want)
+		if !equality.Semantic.DeepEqual(config.Reserved, test.want) || !equality.Semantic.DeepEqual(config.Capacity, resources("2", "4Gi")) {
+			t.Errorf("%s: %v of %v reserved, want %v", name, config.Reserved, config.Capacity, test.want)
 		}
 	}
 }

@@ -251,15 +251,22 @@ func (l *landscape) forbidden(log string) (requests []string) {
 	if err != nil {
 		l.Fatal(err)
 	}
+	all := 0
 	for line := range strings.Lines(string(data)) {
 		var event auditv1.Event
 		if json.Unmarshal([]byte(line), &event) != nil { // the last line is being written
 			continue
 		}
-		if strings.HasPrefix(event.User.Username, "gardener.cloud:system:seed:") && event.ResponseStatus != nil &&
-			event.ResponseStatus.Code == http.StatusForbidden {
+		if !strings.HasPrefix(event.User.Username, "gardener.cloud:system:seed:") {
+			continue
+		}
+		all++
+		if event.ResponseStatus != nil && event.ResponseStatus.Code == http.StatusForbidden {
 			requests = append(requests, event.RequestReceivedTimestamp.Format(time.TimeOnly)+" "+event.Verb+" "+event.RequestURI)
 		}
+	}
+	if all == 0 {
+		l.Error("the audit log has no requests of the gardenlet")
 	}
 	return requests
 }

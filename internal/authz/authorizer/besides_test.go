@@ -75,6 +75,23 @@ func TestBesidesInSeedNamespace(t *testing.T) {
 		{"get", "namespaces", "garden/", false, false},
 		{"get", "namespaces", "garden/kube-system", false, false},
 
+		// Gardenlets are created in garden only.
+		{"create", "gardenlets.seedmanagement.gardener.cloud", "garden/", true, false},
+		{"create", "gardenlets.seedmanagement.gardener.cloud", "garden-x/", false, false},
+		{"create", "gardenlets.seedmanagement.gardener.cloud", "", false, false},
+
+		// The ManagedSeed of the seed: get, list, watch free.
+		{"get", "managedseeds.seedmanagement.gardener.cloud", "garden/a", true, true},
+		{"watch", "managedseeds.seedmanagement.gardener.cloud", "garden/a", true, true},
+		{"watch", "managedseeds.seedmanagement.gardener.cloud", "garden/b", false, false},
+		{"watch", "managedseeds.seedmanagement.gardener.cloud", "garden-x/a", false, false},
+		{"patch", "managedseeds.seedmanagement.gardener.cloud", "garden/a", false, false},
+
+		// ConfigMap gardener-info: get free.
+		{"get", "configmaps", "gardener-system-public/gardener-info", true, true},
+		{"get", "configmaps", "gardener-system-public/other", false, false},
+		{"list", "configmaps", "gardener-system-public/gardener-info", false, false},
+
 		// Secrets in seed-<seed>: get, list, watch free.
 		{"get", "secrets", "seed-a/x", true, true},
 		{"list", "secrets", "seed-a/x", true, true},

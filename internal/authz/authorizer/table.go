@@ -44,8 +44,8 @@ const read = "get list watch"
 // may write has a comment with the reason.
 var ruleTable = []row{
 	{resources: "backupbuckets",
-		gardenlet: grant{free: "create get list watch", graph: "update patch delete", sub: "status"},
-		extension: grant{free: read, sub: "status"}},
+		gardenlet: grant{free: "create get list watch", graph: "update patch delete", sub: "status finalizers"},
+		extension: grant{free: read, sub: "status finalizers"}},
 	{resources: "backupentries",
 		gardenlet: grant{free: read, graph: "update patch delete", within: "create", sub: "status"},
 		extension: grant{free: read, sub: "status"}},
@@ -70,8 +70,9 @@ var ruleTable = []row{
 	{resources: "controllerregistrations", both: grant{free: "get list watch"}},
 	{resources: "events events.events.k8s.io", both: grant{free: "create patch"}}, // extensions report what they do
 	{resources: "gardenlets",
-		gardenlet: grant{free: "create", graph: "get list watch update patch", all: read, sub: "status"},
+		gardenlet: grant{graph: "get list watch update patch", all: read, sub: "status"},
 		extension: grant{graph: read, all: read, sub: "status"}},
+	{resources: "gardenlets", namespace: "garden", gardenlet: grant{free: "create", sub: "status"}},
 	{resources: "leases", gardenlet: grant{graph: "get list watch update patch", within: "create"}},
 	{resources: "managedseeds",
 		gardenlet: grant{graph: "get list watch update patch", selected: "list watch", all: read, sub: "status"},
@@ -87,7 +88,7 @@ var ruleTable = []row{
 		extension: grant{graph: "get"}},
 	{resources: "shoots",
 		gardenlet: grant{graph: "get list watch update patch", selected: "list watch", all: read, sub: "status finalizers"},
-		extension: extensionReads},
+		extension: grant{graph: read, selected: "list watch", all: read, sub: "status finalizers"}},
 	// Extensions use tokens of WorkloadIdentities to access the infrastructure.
 	{resources: "workloadidentities", both: grant{graph: "create get list watch", sub: "token"}},
 
@@ -96,7 +97,9 @@ var ruleTable = []row{
 	{resources: "gardenlets", namespace: "garden", name: "<seed>", both: grant{free: "list watch", sub: "status"}},
 	// A gardenlet looks whether its seed is a ManagedSeed. In Gardener it may if there is one, which has a path to its
 	// Seed.
-	{resources: "managedseeds", namespace: "garden", name: "<seed>", both: grant{free: "get"}},
+	{resources: "managedseeds", namespace: "garden", name: "<seed>", both: grant{free: read, sub: "status"}},
+	// Every user may read it, by RBAC.
+	{resources: "configmaps", namespace: "gardener-system-public", name: "gardener-info", both: grant{free: "get"}},
 	{resources: "namespaces", name: "garden", both: grant{free: "get"}},
 	// Every garden has these namespaces, so the answer does not reveal whether they exist.
 	{resources: "secrets configmaps internalsecrets shootstates serviceaccounts backupentries bastions leases", namespace: "garden",

@@ -30,6 +30,9 @@ var expectations = []expectation{
 	{"backupbuckets.core.gardener.cloud/status", "gardenlet", "create get list watch update patch delete",
 		"create get list watch", "create get list watch", "create get list watch"},
 	{"backupbuckets.core.gardener.cloud/status", "extension", "get list watch", "get list watch", "get list watch", "get list watch"},
+	{"backupbuckets.core.gardener.cloud/finalizers", "gardenlet", "create get list watch update patch delete",
+		"create get list watch", "create get list watch", "create get list watch"},
+	{"backupbuckets.core.gardener.cloud/finalizers", "extension", "get list watch", "get list watch", "get list watch", "get list watch"},
 
 	{"backupentries.core.gardener.cloud", "gardenlet", "create get list watch update patch delete", "get list watch",
 		"get list watch", "create get list watch"},
@@ -91,11 +94,11 @@ var expectations = []expectation{
 	{"events.events.k8s.io", "gardenlet", "create patch", "create patch", "create patch", "create patch"},
 	{"events.events.k8s.io", "extension", "create patch", "create patch", "create patch", "create patch"},
 
-	{"gardenlets.seedmanagement.gardener.cloud", "gardenlet", "create get list watch update patch", "create get list watch",
-		"create get list watch", "create get list watch"},
+	{"gardenlets.seedmanagement.gardener.cloud", "gardenlet", "get list watch update patch", "get list watch", "get list watch",
+		"get list watch"},
 	{"gardenlets.seedmanagement.gardener.cloud", "extension", "get list watch", "get list watch", "get list watch", "get list watch"},
-	{"gardenlets.seedmanagement.gardener.cloud/status", "gardenlet", "create get list watch update patch",
-		"create get list watch", "create get list watch", "create get list watch"},
+	{"gardenlets.seedmanagement.gardener.cloud/status", "gardenlet", "get list watch update patch", "get list watch", "get list watch",
+		"get list watch"},
 	{"gardenlets.seedmanagement.gardener.cloud/status", "extension", "get list watch", "get list watch", "get list watch", "get list watch"},
 
 	{"internalsecrets.core.gardener.cloud", "gardenlet", "create get list watch update patch delete", "", "", "create"},
@@ -130,7 +133,7 @@ var expectations = []expectation{
 	{"shoots.core.gardener.cloud/status", "extension", "get list watch", "get list watch", "get list watch", "get list watch"},
 	{"shoots.core.gardener.cloud/finalizers", "gardenlet", "get list watch update patch", "get list watch",
 		"get list watch", "get list watch"},
-	{"shoots.core.gardener.cloud/finalizers", "extension", "", "", "", ""},
+	{"shoots.core.gardener.cloud/finalizers", "extension", "get list watch", "get list watch", "get list watch", "get list watch"},
 
 	{"shootstates.core.gardener.cloud", "gardenlet", "create get list watch update patch delete", "", "", "create"},
 	{"shootstates.core.gardener.cloud", "extension", "get list watch", "", "", ""},

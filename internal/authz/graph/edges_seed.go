@@ -4,6 +4,7 @@ import (
 	gardencorev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
 	v1beta1constants "github.com/gardener/gardener/pkg/apis/core/v1beta1/constants"
 	seedmanagementv1alpha1 "github.com/gardener/gardener/pkg/apis/seedmanagement/v1alpha1"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/json"
@@ -31,7 +32,7 @@ func seedEdges(seed *gardencorev1beta1.Seed) *edgeBuilder {
 		b.fromCredentials(&seed.Spec.DNS.Defaults[i].CredentialsRef)
 	}
 	for _, resource := range seed.Spec.Resources {
-		b.fromResource(v1beta1constants.GardenNamespace, resource.ResourceRef, KindSecret, KindConfigMap)
+		b.fromResource(v1beta1constants.GardenNamespace, resource.ResourceRef, KindSecret, KindConfigMap, KindWorkloadIdentity)
 	}
 	return b
 }
@@ -47,7 +48,9 @@ func managedSeedEdges(managedSeed *seedmanagementv1alpha1.ManagedSeed, ctx Objec
 		return b
 	}
 	b.from(KindSeed, "", managedSeed.Name)
-	b.fromBackupOfTemplate(managedSeed.Spec.Gardenlet.Config)
+	template := templateOf(managedSeed.Spec.Gardenlet.Config)
+	b.fromBackup(template)
+	b.toSeedOfTemplate(managedSeed.Name, template)
 	if managedSeed.Spec.Gardenlet.Bootstrap == nil || bootstrapped(managedSeed, ctx) {
 		return b
 	}
@@ -69,34 +72,60 @@ func gardenletEdges(gardenlet *seedmanagementv1alpha1.Gardenlet, ctx Objects) *e
 		return b
 	}
 	b.to(KindSeed, "", gardenlet.Name)
-	b.fromBackupOfTemplate(gardenlet.Spec.Config)
+	b.fromBackup(templateOf(gardenlet.Spec.Config))
+	chart := &gardenlet.Spec.Deployment.Helm.OCIRepository
+	for _, ref := range []*corev1.LocalObjectReference{chart.PullSecretRef, chart.CABundleSecretRef} {
+		if ref != nil {
+			b.from(KindSecret, gardenlet.Namespace, ref.Name)
+		}
+	}
 	if !bootstrapped(gardenlet, ctx) {
 		b.from(KindSecret, metav1.NamespaceSystem, bootstraprules.TokenSecret(gardenlet.Namespace, gardenlet.Name))
 	}
 	return b
 }
 
-// fromBackupOfTemplate adds an edge from the backup credentials of the seed in a gardenlet's configuration. An invalid
-// configuration causes no edge.
-func (b *edgeBuilder) fromBackupOfTemplate(config runtime.RawExtension) {
+// seedTemplate has what causes edges of the seed in a gardenlet's configuration.
+type seedTemplate struct {
+	Backup    *gardencorev1beta1.Backup                  `json:"backup"`
+	Resources []gardencorev1beta1.NamedResourceReference `json:"resources"`
+}
+
+// templateOf returns the seed in a gardenlet's configuration, which is empty if the configuration is invalid.
+func templateOf(config runtime.RawExtension) seedTemplate {
 	raw := config.Raw
 	if len(raw) == 0 && config.Object != nil {
 		var err error
 		if raw, err = json.Marshal(config.Object); err != nil {
-			return
+			return seedTemplate{}
 		}
 	}
 	var gardenlet struct {
 		SeedConfig struct {
-			Spec struct {
-				Backup *gardencorev1beta1.Backup `json:"backup"`
-			} `json:"spec"`
+			Spec seedTemplate `json:"spec"`
 		} `json:"seedConfig"`
 	}
-	if len(raw) == 0 || json.Unmarshal(raw, &gardenlet) != nil || gardenlet.SeedConfig.Spec.Backup == nil {
-		return
+	if len(raw) == 0 || json.Unmarshal(raw, &gardenlet) != nil {
+		return seedTemplate{}
 	}
-	b.fromCredentials(gardenlet.SeedConfig.Spec.Backup.CredentialsRef)
+	return gardenlet.SeedConfig.Spec
+}
+
+// fromBackup adds an edge from the backup credentials of the seed.
+func (b *edgeBuilder) fromBackup(template seedTemplate) {
+	if template.Backup != nil {
+		b.fromCredentials(template.Backup.CredentialsRef)
+	}
+}
+
+// toSeedOfTemplate adds edges from the resources of a ManagedSeed's template to the Seed, which its gardenlet reads before it
+// registers the Seed.
+func (b *edgeBuilder) toSeedOfTemplate(name string, template seedTemplate) {
+	seed := edgesFor(KindSeed, "", name)
+	for _, resource := range template.Resources {
+		seed.fromResource(v1beta1constants.GardenNamespace, resource.ResourceRef, KindSecret, KindConfigMap, KindWorkloadIdentity)
+	}
+	b.edges = append(b.edges, seed.edges...)
 }
 
 // bootstrapped reports whether the gardenlet of the Seed with the object's name is bootstrapped, true if ctx is nil.

@@ -6,6 +6,7 @@ import (
 
 	gardencorev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
 	seedmanagementv1alpha1 "github.com/gardener/gardener/pkg/apis/seedmanagement/v1alpha1"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
@@ -42,16 +43,21 @@ func TestEdgesOfSeed(t *testing.T) {
 		Secret garden/default → Seed x
 		WorkloadIdentity garden/default → Seed x`)
 	add("resources", spec{Resources: []gardencorev1beta1.NamedResourceReference{
-		resource("v1 Secret s"), resource("v1 ConfigMap c"), resource("apps/v1 Deployment no"),
+		resource("v1 Secret s"), resource("v1 ConfigMap c"), resource("security.gardener.cloud/v1alpha1 WorkloadIdentity w"),
+		resource("apps/v1 Deployment no"),
 	}}, `
 		Secret garden/s → Seed x
-		ConfigMap garden/c → Seed x`)
+		ConfigMap garden/c → Seed x
+		WorkloadIdentity garden/w → Seed x`)
 	runEdgeCases(t, cases)
 }
 
 const (
 	withBackup = `{"apiVersion":"gardenlet.config.gardener.cloud/v1alpha1","kind":"GardenletConfiguration","seedConfig":
 		{"spec":{"backup":{"provider":"local","credentialsRef":{"apiVersion":"v1","kind":"Secret","namespace":"garden","name":"backup"}}}}}`
+	withResources = `{"seedConfig":{"spec":{"resources":[
+		{"name":"s","resourceRef":{"apiVersion":"v1","kind":"Secret","name":"s"}},
+		{"name":"w","resourceRef":{"apiVersion":"security.gardener.cloud/v1alpha1","kind":"WorkloadIdentity","name":"w"}}]}}}`
 	renew = "gardener.cloud/operation"
 	// the first 6 hex digits of the SHA-256 of "garden--x"
 	tokenOfX = "bootstrap-token-f43453"
@@ -98,6 +104,9 @@ func TestEdgesOfManagedSeed(t *testing.T) {
 	add("another operation", valid, managedSeedOf("garden", token, "", "reconcile"), always)
 	add("backup of its seed template", valid, managedSeedOf("garden", token, withBackup, ""),
 		always+`Secret garden/backup → ManagedSeed garden/x`)
+	add("resources of its seed template", garden{}, managedSeedOf("garden", none, withResources, ""), always+`
+		Secret garden/s → Seed x
+		WorkloadIdentity garden/w → Seed x`)
 	add("configuration that is none", valid, managedSeedOf("garden", token, `{"seedConfig":[]}`, ""), always)
 	add("field names in another case", valid, managedSeedOf("garden", token,
 		`{"SEEDCONFIG":{"spec":{"backup":{"credentialsRef":{"apiVersion":"v1","kind":"Secret","namespace":"n","name":"s"}}}}}`, ""), always)
@@ -122,12 +131,20 @@ func TestEdgesOfGardenlet(t *testing.T) {
 	const token = "Secret kube-system/" + tokenOfX + " → Gardenlet garden/x\n"
 	valid := gardenWith("x", noon.Add(time.Hour))
 	const owner = "Gardenlet garden/x"
+	withChart := func(namespace string) *seedmanagementv1alpha1.Gardenlet {
+		g := gardenlet(namespace, "", "")
+		g.Spec.Deployment.Helm.OCIRepository.PullSecretRef = &corev1.LocalObjectReference{Name: "pull"}
+		g.Spec.Deployment.Helm.OCIRepository.CABundleSecretRef = &corev1.LocalObjectReference{Name: "ca"}
+		return g
+	}
 	runEdgeCases(t, []edgeCase{
 		{"no Seed yet", gardenlet("garden", "", ""), garden{}, owner, always + token},
 		{"bootstrapped", gardenlet("garden", "", ""), valid, owner, always},
 		{"certificate expired", gardenlet("garden", "", ""), gardenWith("x", noon.Add(-time.Second)), owner, always + token},
 		{"kubeconfig to be renewed", gardenlet("garden", "", "renew-kubeconfig"), valid, owner, always + token},
 		{"backup of its seed template", gardenlet("garden", withBackup, ""), valid, owner, always + "Secret garden/backup → Gardenlet garden/x"},
+		{"chart", withChart("garden"), valid, owner, always + "Secret garden/pull → Gardenlet garden/x\nSecret garden/ca → Gardenlet garden/x"},
+		{"chart in another namespace", withChart("garden-dev"), valid, "Gardenlet garden-dev/x", ""},
 		{"in another namespace", gardenlet("garden-dev", withBackup, ""), garden{}, "Gardenlet garden-dev/x", ""},
 	})
 }

@@ -24,7 +24,7 @@ func References(obj any) (refs []Vertex, err error) {
 		refs, err = templateReferences(o.Name, o.Spec.Config)
 		chart := &o.Spec.Deployment.Helm.OCIRepository
 		for _, ref := range []*corev1.LocalObjectReference{chart.PullSecretRef, chart.CABundleSecretRef} {
-			if ref != nil {
+			if ref != nil { // also in namespaces in which it causes no edge
 				refs = append(refs, Vertex{Kind: KindSecret, Namespace: o.Namespace, Name: ref.Name})
 			}
 		}

@@ -81,7 +81,9 @@ func TestMatrixShowsAccessWithinNamespaces(t *testing.T) {
 		}
 	}
 	want := map[string]string{"create": Within, "get": Graph, "deletecollection": None,
-		"create in garden": Free, "get in garden": Graph, "deletecollection in garden": None}
+		"create in garden": Free, "get in garden": Graph, "deletecollection in garden": None,
+		"create gardener-system-public/gardener-info": Within, "get gardener-system-public/gardener-info": Free,
+		"deletecollection gardener-system-public/gardener-info": None}
 	if !maps.Equal(got, want) {
 		t.Errorf("%v, expected %v", got, want)
 	}

@@ -14,7 +14,7 @@ UNIT_TESTS = $(filter-out $(shell $(GO) list $(SERVER_TESTS) $(RACE_TEST) ./e2e/
 # Those of them that do not link Kubernetes.
 RACE_UNIT_TESTS = $(filter $(UNIT_TESTS),$(shell $(GO) list -test -f '{{.ForTest}} {{join .Deps " "}}' ./... | grep -v ' k8s.io/kubernetes/' | cut -d' ' -f1))
 
-.PHONY: all build up test check soak soak-kill soak-datastores soak-upgrade soak-extension soak-release soak-fuzz soak-units soak-servers soak-e2e unit smoke smoke-nocgo race servers e2e vet staticcheck format conformance conformance-api conformance-suites conformance-programs conformance-shoot bench bench-up bench-shoot bench-kubeconfig bench-bastion bench-scale bench-workloads bench-stacks bench-authz generate verify-generate release release-check release-pages clean
+.PHONY: all build up test check soak soak-kill soak-datastores soak-upgrade soak-extension soak-release soak-fuzz soak-units soak-servers soak-e2e unit smoke smoke-nocgo race servers e2e vet staticcheck format conformance conformance-api conformance-authorizer conformance-suites conformance-programs conformance-gardenctl conformance-shoot bench bench-up bench-shoot bench-kubeconfig bench-bastion bench-scale bench-workloads bench-stacks bench-authz generate verify-generate release release-check release-pages clean
 
 all: build
 
@@ -108,16 +108,41 @@ $(BIN)/older:
 	src=$$(mktemp -d) && trap 'rm -rf "$$src"' EXIT && git archive $(OLDER) | tar -x -C "$$src" && \
 	  (cd "$$src" && $(GO) build -ldflags '-s -w' -o $(CURDIR)/$@ ./cmd/gardenlite)
 
-conformance: conformance-api conformance-suites conformance-programs ## all of these
+# The parts of conformance, and the folder with a file of figures of each.
+CONFORMANCE := api authorizer suites programs gardenctl
+FIGURES := $(CURDIR)/artifacts/conformance
+
+conformance: ## all of these one after another, also after one that fails, and a table of their figures
+	@rm -rf $(FIGURES) && mkdir -p $(FIGURES); failed=; \
+	for part in $(CONFORMANCE); do \
+	  if $(MAKE) conformance-$$part; then state=passed; else state=FAILED; failed=1; fi; \
+	  figures=$$(cat $(FIGURES)/$$part 2>/dev/null || echo 'it did not run'); \
+	  case $$figures in 'left out'*) state=-;; esac; \
+	  printf '%-12s%-8s%s\n' $$part $$state "$$figures" >>$(FIGURES)/table; \
+	done; \
+	cat $(FIGURES)/table; test -z "$$failed"
+
+# The tests of a part, which write its figures.
+conformance_tests = mkdir -p $(FIGURES) && rm -f $(FIGURES)/$(1) && cd conformance && \
+  CONFORMANCE_RESULT=$(FIGURES)/$(1) $(GO) test -vet=off -count=1 -v
 
 conformance-api: build $(BIN)/baseline ## the same requests to Gardener's own garden and to this one
-	cd conformance && $(GO) test -vet=off -count=1 -v ./api -args -gardenlite $(CURDIR)/$(BIN)/gardenlite -baseline $(CURDIR)/$(BIN)/baseline
+	$(call conformance_tests,api) ./api -args -gardenlite $(CURDIR)/$(BIN)/gardenlite -baseline $(CURDIR)/$(BIN)/baseline
+
+conformance-authorizer: build ## the same requests to Gardener's SeedAuthorizer and to this one
+	$(call conformance_tests,authorizer) -timeout 20m ./authorizer -args -gardenlite $(CURDIR)/$(BIN)/gardenlite
 
 conformance-suites: build ## Gardener's integration tests against bare gardens; SUITES=name of some
-	cd conformance && $(GO) test -vet=off -count=1 -v -timeout 60m -parallel 2 ./suites -args -gardenlite $(CURDIR)/$(BIN)/gardenlite -suites '$(SUITES)'
+	$(call conformance_tests,suites) -timeout 60m -parallel 2 ./suites -args -gardenlite $(CURDIR)/$(BIN)/gardenlite -suites '$(SUITES)'
 
 conformance-programs: build $(BIN)/gardener ## Gardener's gardenlet in place of gardenlite's
-	cd conformance && $(GO) test -vet=off -count=1 -v -timeout 60m ./programs -args -gardenlite $(CURDIR)/$(BIN)/gardenlite -gardener $(CURDIR)/$(BIN)/gardener
+	$(call conformance_tests,programs) -timeout 60m ./programs -args -gardenlite $(CURDIR)/$(BIN)/gardenlite -gardener $(CURDIR)/$(BIN)/gardener
+
+# The programs themselves are not on the module proxy.
+conformance-gardenctl: build $(BIN)/kubectl ## gardenctl and kubectl-gardenlogin, which have to be in PATH, with what a user does
+	@if command -v gardenctl >/dev/null && command -v kubectl-gardenlogin >/dev/null; then $(call conformance_tests,gardenctl) -timeout 20m ./gardenctl -args \
+	    -gardenlite $(CURDIR)/$(BIN)/gardenlite -kubectl $(CURDIR)/$(BIN)/kubectl; \
+	  else mkdir -p $(FIGURES) && echo "left out: gardenctl or kubectl-gardenlogin is not in PATH" | tee $(FIGURES)/gardenctl; fi
 
 $(BIN)/gardener: conformance/go.mod
 	mkdir -p $@

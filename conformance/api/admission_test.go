@@ -46,7 +46,7 @@ func TestAdmissionController(t *testing.T) {
 		}
 		t.Logf("%s: %s", a.about, answers[0])
 	}
-	t.Logf("%d of %d requests are answered alike, or differently for a reason", alike, len(all))
+	count(t, alike, len(all))
 }
 
 func secretsPath(namespace string) string { return "/api/v1/namespaces/" + namespace + "/secrets" }

@@ -18,6 +18,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/gardenlite/gardenlite/bench/harness"
+	"github.com/gardenlite/gardenlite/conformance/result"
 )
 
 // garden is an API server to which requests are sent.
@@ -156,6 +157,19 @@ func compare(t *testing.T, about string, r request) (answers [2]answer, differin
 	}
 	_ = harness.Poll(t.Context(), wait, func() (bool, error) { send(); return len(differing) == 0, nil })
 	return answers, differing
+}
+
+// counted are the requests of all tests.
+var counted struct{ alike, all int }
+
+// count adds the requests of a test.
+func count(t *testing.T, alike, all int) {
+	t.Helper()
+	t.Logf("%d of %d requests are answered alike, or differently for a reason", alike, all)
+	counted.alike += alike
+	counted.all += all
+	result.Set(t, "%d requests: %.2f %% answered alike, or differently for a reason", counted.all,
+		100*float64(counted.alike)/float64(counted.all))
 }
 
 // changes returns what differs, one line for each field.

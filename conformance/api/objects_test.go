@@ -34,7 +34,7 @@ func TestObjects(t *testing.T) {
 			})
 		}
 	}
-	t.Logf("%d of %d requests are answered alike (%.1f %%)", alike, all, 100*float64(alike)/float64(all))
+	count(t, alike, all)
 }
 
 // requestsWith are the requests that create and update an object that has another value at a path.

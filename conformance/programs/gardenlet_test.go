@@ -27,6 +27,8 @@ import (
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/tools/clientcmd"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/gardenlite/gardenlite/conformance/result"
 )
 
 var (
@@ -99,6 +101,9 @@ func (l *landscape) start(environment []string, program string, args ...string) 
 	})
 }
 
+// steps are those that succeeded.
+var steps int
+
 // eventually waits until check returns no error.
 func (l *landscape) eventually(what string, check func(context.Context) error) {
 	l.Helper()
@@ -111,7 +116,8 @@ func (l *landscape) eventually(what string, check func(context.Context) error) {
 	if err != nil {
 		l.Fatalf("%s: %v: %v", what, err, last)
 	}
-	l.Logf("%s after %s", what, time.Since(begin).Round(time.Second))
+	steps++
+	result.Set(l.T, "Gardener's gardenlet: %d steps, the last: %s after %s", steps, what, time.Since(begin).Round(time.Second))
 }
 
 // TestGardenlet: Gardener's gardenlet, with the file of gardenlet-config and the proxy that it names, brings its Seed and a Shoot with

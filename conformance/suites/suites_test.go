@@ -10,6 +10,8 @@ import (
 	"testing"
 
 	"github.com/onsi/ginkgo/v2/types"
+
+	"github.com/gardenlite/gardenlite/conformance/result"
 )
 
 // tally counts specs.
@@ -36,7 +38,7 @@ func TestSuites(t *testing.T) {
 			})
 		}
 	})
-	t.Logf("%d suites, %d specs: %d passed (%.1f %%), %d failed for known reasons, %d for none", len(all), total.specs, total.passed,
+	result.Set(t, "%d suites, %d specs: %d passed (%.1f %%), %d failed for known reasons, %d for none", len(all), total.specs, total.passed,
 		100*float64(total.passed)/float64(max(1, total.specs)), total.explained, total.specs-total.passed-total.explained)
 	for _, f := range failures {
 		if *only == "" && !f.used {

@@ -76,9 +76,6 @@ var differences = []*difference{
 				c.request.Resource == "secrets" && c.seed() == "child" &&
 					slices.Contains([]string{"managed-backup-west", "bootstrap-token-" + tokenID("child")}, c.request.Name)
 		}},
-	{reason: "gardenlets do not change WorkloadIdentities", is: func(c *comparison) bool {
-		return c.request.Verb == "patch" && c.request.Resource == "workloadidentities"
-	}},
 	{reason: "subresources that a resource does not have are not allowed", is: func(c *comparison) bool {
 		return c.request.Subresource != "" && !slices.Contains(c.resource().subresources, c.request.Subresource)
 	}},

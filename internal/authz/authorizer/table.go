@@ -90,7 +90,9 @@ var ruleTable = []row{
 		gardenlet: grant{graph: "get list watch update patch", selected: "list watch", all: read, sub: "status finalizers"},
 		extension: grant{graph: read, selected: "list watch", all: read, sub: "status finalizers"}},
 	// Extensions use tokens of WorkloadIdentities to access the infrastructure.
-	{resources: "workloadidentities", both: grant{graph: "create get list watch", sub: "token"}},
+	{resources: "workloadidentities",
+		gardenlet: grant{graph: "create get list watch patch", sub: "token"},
+		extension: grant{graph: "create get list watch", sub: "token"}},
 
 	// Further rules.
 	// A gardenlet waits for the Gardenlet of its name before there is one.

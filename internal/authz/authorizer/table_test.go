@@ -138,9 +138,9 @@ var expectations = []expectation{
 	{"shootstates.core.gardener.cloud", "gardenlet", "create get list watch update patch delete", "", "", "create"},
 	{"shootstates.core.gardener.cloud", "extension", "get list watch", "", "", ""},
 
-	{"workloadidentities.security.gardener.cloud", "gardenlet", "create get list watch", "", "", ""},
+	{"workloadidentities.security.gardener.cloud", "gardenlet", "create get list watch patch", "", "", ""},
 	{"workloadidentities.security.gardener.cloud", "extension", "create get list watch", "", "", ""},
-	{"workloadidentities.security.gardener.cloud/token", "gardenlet", "create get list watch", "", "", ""},
+	{"workloadidentities.security.gardener.cloud/token", "gardenlet", "create get list watch patch", "", "", ""},
 	{"workloadidentities.security.gardener.cloud/token", "extension", "create get list watch", "", "", ""},
 }
 

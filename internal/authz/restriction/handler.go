@@ -117,7 +117,7 @@ func (h *Handler) restrict(ctx context.Context, identity seedidentity.Identity, 
 // extensionsWrite reports whether extensions may write the resource: leases for their leader election, and tokens for
 // their infrastructure.
 func extensionsWrite(rule *resourceRule) bool {
-	return rule.resource == leases.resource || rule.resource == workloadIdentityTokens.resource
+	return rule.resource == leases.resource || rule.created != ""
 }
 
 // alreadyExists returns AlreadyExists if the object exists and the user may read it, instead of the refusal. It does

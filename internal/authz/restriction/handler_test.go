@@ -87,6 +87,7 @@ func TestOperationsPerResource(t *testing.T) {
 		"serviceaccounts":            {true, true, false, false},
 		"shoots":                     {false, true, true, false},
 		"shootstates":                {true, false, false, true},
+		"workloadidentities":         {false, true, false, false},
 		"workloadidentities/token":   {true, false, false, false},
 	}
 	registered := map[string]ops{}

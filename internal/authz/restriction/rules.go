@@ -56,10 +56,11 @@ var (
 	leases          = restrict[coordinationv1.Lease](coordinationv1.SchemeGroupVersion, "leases", "Lease")
 	managedSeeds    = restrict[seedmanagementv1alpha1.ManagedSeed](seedmanagementv1alpha1.SchemeGroupVersion,
 		"managedseeds", "ManagedSeed")
-	secrets         = restrict[corev1.Secret](corev1.SchemeGroupVersion, "secrets", "Secret")
-	seeds           = restrict[corev1beta1.Seed](corev1beta1.SchemeGroupVersion, "seeds", "Seed")
-	serviceAccounts = restrict[corev1.ServiceAccount](corev1.SchemeGroupVersion, "serviceaccounts", "ServiceAccount")
-	shoots          = restrict[corev1beta1.Shoot](corev1beta1.SchemeGroupVersion, "shoots", "Shoot")
+	secrets            = restrict[corev1.Secret](corev1.SchemeGroupVersion, "secrets", "Secret")
+	seeds              = restrict[corev1beta1.Seed](corev1beta1.SchemeGroupVersion, "seeds", "Seed")
+	serviceAccounts    = restrict[corev1.ServiceAccount](corev1.SchemeGroupVersion, "serviceaccounts", "ServiceAccount")
+	shoots             = restrict[corev1beta1.Shoot](corev1beta1.SchemeGroupVersion, "shoots", "Shoot")
+	workloadIdentities = restrict[securityv1alpha1.WorkloadIdentity](securityv1alpha1.SchemeGroupVersion, "workloadidentities", "WorkloadIdentity")
 	// A token is created as a subresource of a WorkloadIdentity.
 	workloadIdentityTokens = restrict[securityv1alpha1.TokenRequest](securityv1alpha1.SchemeGroupVersion, "workloadidentities", "TokenRequest")
 	shootStates            = restrict[corev1beta1.ShootState](corev1beta1.SchemeGroupVersion, "shootstates", "ShootState")
@@ -100,15 +101,20 @@ func rules() []*resourceRule {
 		row(serviceAccounts, createServiceAccount, updateServiceAccount, only, nil),
 		row(shoots, nil, updateShoot, withStatus, nil),
 		row(shootStates, ownShootState, nil, only, deleteExisting(shootStates.resource, ownShootState)),
+		row(workloadIdentities, nil, updateWorkloadIdentity, only, nil),
 		token,
 	}
 }
 
-// byResource has the rules by resource. It is immutable.
+// byResource has the rules by resource, RESOURCE/SUBRESOURCE for those of a subresource that is created. It is immutable.
 var byResource = func() map[schema.GroupResource]*resourceRule {
 	index := map[schema.GroupResource]*resourceRule{}
 	for _, rule := range rules() {
-		index[rule.resource.GroupResource()] = rule
+		key := rule.resource.GroupResource()
+		if rule.created != "" {
+			key.Resource += "/" + rule.created
+		}
+		index[key] = rule
 	}
 	return index
 }()
@@ -116,7 +122,10 @@ var byResource = func() map[schema.GroupResource]*resourceRule {
 // ruleFor returns the check for a request, or an error if the request is unexpected.
 func ruleFor(req *admissionv1.AdmissionRequest) (*resourceRule, check, error) {
 	resource := schema.GroupVersionResource(req.Resource)
-	rule, known := byResource[resource.GroupResource()]
+	rule, known := byResource[schema.GroupResource{Group: resource.Group, Resource: resource.Resource + "/" + req.SubResource}]
+	if !known {
+		rule, known = byResource[resource.GroupResource()]
+	}
 	switch {
 	case !known:
 		return nil, nil, badRequest("unexpected resource: %q", resource.GroupResource())

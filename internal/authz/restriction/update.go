@@ -8,6 +8,7 @@ import (
 	corev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
 	"github.com/gardener/gardener/pkg/apis/core/v1beta1/constants"
 	operationsv1alpha1 "github.com/gardener/gardener/pkg/apis/operations/v1alpha1"
+	securityv1alpha1 "github.com/gardener/gardener/pkg/apis/security/v1alpha1"
 	seedmanagementv1alpha1 "github.com/gardener/gardener/pkg/apis/seedmanagement/v1alpha1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -313,6 +314,17 @@ func updateInternalSecret(ctx context.Context, r *request) error {
 		return nil
 	}
 	return createInternalSecret(ctx, r)
+}
+
+// updateWorkloadIdentity allows finalizers, which a gardenlet sets on the credentials of backups: other seeds may use the same
+// WorkloadIdentity.
+func updateWorkloadIdentity(_ context.Context, r *request) error {
+	identity, old := r.obj.(*securityv1alpha1.WorkloadIdentity), r.old.(*securityv1alpha1.WorkloadIdentity)
+	if same(identity.Spec, old.Spec) && same(identity.Labels, old.Labels) && same(identity.Annotations, old.Annotations) &&
+		sameOwners(identity, old) {
+		return nil
+	}
+	return forbidden("only finalizers of a WorkloadIdentity are for gardenlets to change")
 }
 
 // keepsSeedLabels refuses to set the labels that allow a seed to refer to an object (namedForSeed), and the one by which the

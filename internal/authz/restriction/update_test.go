@@ -6,6 +6,7 @@ import (
 	corev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
 	"github.com/gardener/gardener/pkg/apis/core/v1beta1/constants"
 	operationsv1alpha1 "github.com/gardener/gardener/pkg/apis/operations/v1alpha1"
+	securityv1alpha1 "github.com/gardener/gardener/pkg/apis/security/v1alpha1"
 	seedmanagementv1alpha1 "github.com/gardener/gardener/pkg/apis/seedmanagement/v1alpha1"
 	admissionv1 "k8s.io/api/admission/v1"
 	authenticationv1 "k8s.io/api/authentication/v1"
@@ -320,6 +321,23 @@ func TestUpdateAccounts(t *testing.T) {
 			crb, allow, refuse, refuse, allow, noReason},
 		{"another binding", clusterRoleBindings, "", named[rbacv1.ClusterRoleBinding]("", "x"),
 			named("", "x", func(b *rbacv1.ClusterRoleBinding) { b.Subjects = crb.Subjects }), refuse, refuse, refuse, allow, belongs},
+	})
+}
+
+func TestUpdateWorkloadIdentity(t *testing.T) {
+	identity := named("garden", "wi", func(i *securityv1alpha1.WorkloadIdentity) {
+		i.Spec.Audiences, i.Labels, i.Finalizers = []string{"x"}, map[string]string{"x": "y"}, []string{"other"}
+	})
+	with := func(change func(*securityv1alpha1.WorkloadIdentity)) object { return changed(identity, change) }
+	checkUpdates(t, []updateCase{
+		{"finalizer", workloadIdentities, "", identity, changed(identity, withFinalizer[*securityv1alpha1.WorkloadIdentity]),
+			allow, allow, refuse, allow, noReason},
+		{"finalizer of others", workloadIdentities, "", identity, with(func(i *securityv1alpha1.WorkloadIdentity) { i.Finalizers = nil }),
+			refuse, refuse, refuse, allow, "finalizer other"},
+		{"audience", workloadIdentities, "", identity, with(func(i *securityv1alpha1.WorkloadIdentity) { i.Spec.Audiences[0] = "z" }),
+			refuse, refuse, refuse, allow, "only finalizers"},
+		{"label", workloadIdentities, "", identity, with(func(i *securityv1alpha1.WorkloadIdentity) { i.Labels["x"] = "z" }),
+			refuse, refuse, refuse, allow, "only finalizers"},
 	})
 }
 

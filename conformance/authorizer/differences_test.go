@@ -10,6 +10,7 @@ import (
 	"github.com/gardener/gardener/pkg/utils/kubernetes/bootstraptoken"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/selection"
 	"k8s.io/apiserver/pkg/authorization/authorizer"
 )
@@ -48,7 +49,9 @@ var differences = []*difference{
 			return !c.gardenlite && !gardenletName.MatchString(c.request.User.GetName()) && !c.isExtension()
 		}},
 	{reason: "extensions write Events, Leases and tokens of WorkloadIdentities, and read everything else", is: func(c *comparison) bool {
-		return c.isExtension() && !slices.Contains(reads, c.request.Verb)
+		r := c.request
+		written := r.Resource == "events" || r.Resource == "leases" || r.Resource == "workloadidentities" && r.Verb == "create"
+		return c.isExtension() && !slices.Contains(reads, r.Verb) && !written
 	}},
 	{reason: "objects are created in namespaces of the seed", is: func(c *comparison) bool {
 		return c.request.Verb == "create" && c.resource().namespaced && !c.gardenerWould(func(r *authorizer.AttributesRecord) {
@@ -65,7 +68,11 @@ var differences = []*difference{
 	}},
 	{reason: "a label selector for the seed has one value", is: func(c *comparison) bool {
 		return slices.Contains(lists, c.request.Verb) && slices.Contains([]string{"seeds", "shoots", "managedseeds"}, c.request.Resource) &&
-			!c.gardenerWould(func(r *authorizer.AttributesRecord) { r.LabelSelectorRequirements = nil })
+			!c.gardenerWould(func(r *authorizer.AttributesRecord) {
+				r.LabelSelectorRequirements = slices.DeleteFunc(slices.Clone(r.LabelSelectorRequirements), func(one labels.Requirement) bool {
+					return one.Operator() != selection.In || len(one.ValuesUnsorted()) != 1
+				})
+			})
 	}},
 	{reason: "the Shoot garden/SEED needs a path to the seed", is: func(c *comparison) bool {
 		return c.request.Verb == "get" && c.request.Resource == "shoots" && c.request.Namespace == "garden" && c.request.Name == c.seed()

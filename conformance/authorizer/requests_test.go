@@ -234,7 +234,7 @@ var labelOperators = map[selection.Operator]metav1.LabelSelectorOperator{
 // addSelectors adds up to two requirements of each kind. The API server takes the name of a request from its field selector.
 func (w *world) addSelectors(random *rand.Rand, r *authorizer.AttributesRecord) {
 	for range random.IntN(3) {
-		field := fields.Requirement{Field: pick(random, []string{"metadata.name", "spec.seedName", "spec.seedRef.name", "status.seedName"}),
+		field := fields.Requirement{Field: pick(random, []string{"metadata.name", "metadata.name", "spec.seedName", "spec.seedRef.name", "status.seedName"}),
 			Operator: selection.Equals, Value: pick(random, seeds)}
 		if random.IntN(6) == 0 {
 			field.Operator = notEquals
@@ -243,8 +243,8 @@ func (w *world) addSelectors(random *rand.Rand, r *authorizer.AttributesRecord) 
 			if random.IntN(3) > 0 && r.Name != "" {
 				field.Value = r.Name
 			}
-			if field.Operator == selection.Equals && random.IntN(8) > 0 {
-				r.Name = field.Value
+			if field.Operator == selection.Equals {
+				r.Name = pick(random, []string{field.Value, field.Value, field.Value, field.Value, "", r.Name})
 			}
 		}
 		r.FieldSelectorRequirements = append(r.FieldSelectorRequirements, field)

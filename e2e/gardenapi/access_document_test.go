@@ -13,7 +13,7 @@ type documentRow struct{ resources, free, graph, within, sub string }
 
 // rulesOfDocument are the rules for gardenlets.
 var rulesOfDocument = []documentRow{
-	{"backupbuckets", "create get list watch", "update patch delete", "", "status"},
+	{"backupbuckets", "create get list watch", "update patch delete", "", "status finalizers"},
 	{"backupentries", "get list watch", "update patch delete", "create", "status"},
 	{"bastions", "", "get list watch update patch", "create", "status"},
 	{"certificatesigningrequests", "create", "get list watch", "", "seedclient"},
@@ -24,14 +24,14 @@ var rulesOfDocument = []documentRow{
 	{"controllerinstallations", "", "get list watch update patch", "", "status"},
 	{"controllerregistrations", "get list watch", "", "", ""},
 	{"events events.events.k8s.io", "create patch", "", "", ""},
-	{"gardenlets", "create", "get list watch update patch", "", "status"},
+	{"gardenlets", "", "get list watch update patch", "", "status"},
 	{"leases", "", "get list watch update patch", "create", ""},
 	{"managedseeds", "", "get list watch update patch", "", "status"},
 	{"secrets", "", "get update patch delete", "create", ""},
 	{"seeds", "create", "get list watch update patch delete", "", "status"},
 	{"serviceaccounts", "", "get update patch", "create", ""},
 	{"shoots", "", "get list watch update patch", "", "status finalizers"},
-	{"workloadidentities", "", "get list watch create", "", "token"},
+	{"workloadidentities", "", "get list watch create patch", "", "token"},
 }
 
 // exceptionsForExtensions replace rows of rulesOfDocument for extensions.
@@ -39,7 +39,7 @@ var exceptionsForExtensions = []documentRow{
 	{"certificatesigningrequests", "", "get list watch", "", ""},
 	{"clusterrolebindings serviceaccounts", "", "get", "", ""},
 	{"leases", "", "", "", ""},
-	{"shoots", "", "get list watch", "", "status"},
+	{"shoots", "", "get list watch", "", "status finalizers"},
 	{"events events.events.k8s.io", "create patch", "", "", ""},
 	{"workloadidentities", "", "get list watch create", "", "token"},
 }
@@ -91,10 +91,15 @@ func besides(kind accessKind, seed string, landscape paths, r accessRequest) boo
 		return true
 	}
 	switch r.resource {
-	case "gardenlets": // The Gardenlet of the seed is watched before there is one.
+	case "gardenlets": // The Gardenlet of the seed is watched before there is one, and Gardenlets are created in `garden` only.
+		if kind == aGardenlet && r.verb == "create" && r.namespace == "garden" && (r.sub == "" || r.sub == "status") {
+			return true
+		}
 		return hasWord(" status", r.sub) && r.namespace == "garden" && r.name == seed && hasWord("list watch", r.verb)
 	case "managedseeds": // A gardenlet looks whether its seed is a ManagedSeed.
-		return r.sub == "" && r.namespace == "garden" && r.name == seed && r.verb == "get"
+		return (r.sub == "" || r.sub == "status") && r.namespace == "garden" && r.name == seed && hasWord("get list watch", r.verb)
+	case "configmaps": // It is read by all users.
+		return r.sub == "" && r.namespace == "gardener-system-public" && r.name == "gardener-info" && r.verb == "get"
 	case "namespaces": // Namespace `garden`: `get` is free.
 		return r.sub == "" && r.name == "garden" && r.verb == "get"
 	case "secrets":

@@ -116,13 +116,15 @@ conformance-api: build $(BIN)/baseline ## the same requests to Gardener's own ga
 conformance-suites: build ## Gardener's integration tests against bare gardens; SUITES=name of some
 	cd conformance && $(GO) test -vet=off -count=1 -v -timeout 60m -parallel 2 ./suites -args -gardenlite $(CURDIR)/$(BIN)/gardenlite -suites '$(SUITES)'
 
-conformance-programs: build $(BIN)/gardener ## Gardener's gardenlet in place of gardenlite's
+conformance-programs: build $(BIN)/gardener ## Gardener's programs, each in place of gardenlite's
 	cd conformance && $(GO) test -vet=off -count=1 -v -timeout 60m ./programs -args -gardenlite $(CURDIR)/$(BIN)/gardenlite -gardener $(CURDIR)/$(BIN)/gardener
+
+GARDENER_PROGRAMS := gardenlet gardener-controller-manager gardener-scheduler gardener-resource-manager
 
 $(BIN)/gardener: conformance/go.mod
 	mkdir -p $@
 	cd conformance && version=$$($(GO) list -m -f '{{.Version}}' github.com/gardener/gardener) && \
-	  $(GO) build -ldflags "-X k8s.io/component-base/version.gitVersion=$$version" -o ../$@/gardenlet github.com/gardener/gardener/cmd/gardenlet
+	  $(GO) build -ldflags "-X k8s.io/component-base/version.gitVersion=$$version" -o ../$@/ $(addprefix github.com/gardener/gardener/cmd/,$(GARDENER_PROGRAMS))
 
 conformance-shoot: build $(BIN)/kubectl $(BIN)/e2e.test ## the conformance tests of Kubernetes that need no container runtime; FOCUS=name of some
 	hack/conformance/run.sh $(BIN)/gardenlite $(BIN)/kubectl $(BIN)/e2e.test '$(FOCUS)'

@@ -18,6 +18,7 @@ func TestScript(t *testing.T) {
 		"<!-- test: NODE=$(x) -->\n" + fence + "sh\none \"NODE\" NODE2\n" + fence:      "||one \"$(x)\" NODE2|",
 		"<!-- test: until: is up -->\n" + fence + "sh\none\n" + fence:                  "|{|one|} >.output-4 2>&1 & until_shown 'is up' .output-4",
 		"<!-- test: needs: a b -->\n" + fence + "sh\none\n" + fence:                    "|if type a b >.needs; then|one|fi",
+		"<!-- test: needs: a -->\n<!-- test: until: up -->\n" + fence + "sh\na\n" + fence: "||if type a >.needs; then {|a|} >.output-5 2>&1 & until_shown 'up' .output-5; fi",
 		"<!-- test: save: a.yaml -->\n" + fence + "yaml\na: NAME\n" + fence:            "|cat >a.yaml <<'" + fence + "'|a: NAME|" + fence,
 		fence + "yaml\na: NAME\n" + fence:                                              "||",
 		fence + "sh\nA=1 one $HOME ${PWD} ERR_CODE # and NAME\n" + fence:               "|A=1 one $HOME ${PWD} ERR_CODE # and NAME|",

@@ -116,8 +116,9 @@ conformance-api: build $(BIN)/baseline ## the same requests to Gardener's own ga
 conformance-suites: build ## Gardener's integration tests against bare gardens; SUITES=name of some
 	cd conformance && $(GO) test -vet=off -count=1 -v -timeout 60m -parallel 2 ./suites -args -gardenlite $(CURDIR)/$(BIN)/gardenlite -suites '$(SUITES)'
 
-conformance-programs: build $(BIN)/gardener ## Gardener's programs, each in place of gardenlite's
+conformance-programs: build $(BIN)/kubectl $(BIN)/gardener ## Gardener's programs, each in place of gardenlite's, and their page in docs
 	cd conformance && $(GO) test -vet=off -count=1 -v -timeout 60m ./programs -args -gardenlite $(CURDIR)/$(BIN)/gardenlite -gardener $(CURDIR)/$(BIN)/gardener
+	PATH=$(CURDIR)/$(BIN)/gardener:$$PATH $(E2E) -v -run '^TestPages$$/^develop-gardener$$' ./e2e/pages
 
 GARDENER_PROGRAMS := gardenlet gardener-controller-manager gardener-scheduler gardener-resource-manager
 

@@ -92,14 +92,14 @@ soak-upgrade: build $(BIN)/kubectl ## a landscape of an older binary
 	@if git cat-file -e '$(OLDER)^{commit}' 2>/dev/null; then $(MAKE) $(BIN)/older && $(SOAK) -run '^TestUpgrade' ./e2e; \
 	  else echo "left out: this clone has no commit $(OLDER), whose landscapes the binary has to open"; fi
 
-soak-extension: build $(BIN)/kubectl ## a published extension of Gardener
-	$(SOAK) -run '^TestSUSECHost' ./e2e
+soak-extension: build $(BIN)/kubectl ## published extensions of Gardener
+	$(SOAK) -run '^Test(SUSECHost|RegistryCache)' ./e2e
 
 soak-release: $(BIN)/kubectl ## the First steps of the README with an archive of release-check
 	$(SOAK) -run '^TestRelease' ./e2e/smoke
 
 soak-e2e: build $(BIN)/kubectl ## the long forms of the suite
-	$(SOAK) -p 1 -shuffle on -skip '^Test(Killed|Datastores|Upgrade|SUSECHost)' $(E2E_TESTS)
+	$(SOAK) -p 1 -shuffle on -skip '^Test(Killed|Datastores|Upgrade|SUSECHost|RegistryCache)' $(E2E_TESTS)
 
 # The commit whose landscapes the binary has to open.
 OLDER := 0acbda5d

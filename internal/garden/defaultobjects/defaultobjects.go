@@ -54,7 +54,8 @@ func EnsureGardenObjects(ctx context.Context, config *rest.Config, info Info) er
 	return setUp(ctx, client, info)
 }
 
-// EnsureBareObjects creates what gardener-apiserver creates by itself: two namespaces, and the identity of the garden.
+// EnsureBareObjects creates what gardener-apiserver and kube-apiserver create by themselves: two namespaces, the identity of the
+// garden, and the endpoint of the Service kubernetes.
 func EnsureBareObjects(ctx context.Context, config *rest.Config, info Info) error {
 	client, err := dynamic.NewForConfig(manifest.ForWriting(config))
 	if err != nil {
@@ -64,7 +65,11 @@ func EnsureBareObjects(ctx context.Context, config *rest.Config, info Info) erro
 	if err != nil {
 		return err
 	}
-	objects := []manifest.Object{identity}
+	objects, err := manifest.LoadFS(manifests.Seed, "seed/default")
+	if err != nil {
+		return err
+	}
+	objects = append(objects, identity)
 	for _, name := range []string{gardencorev1beta1.GardenerSeedLeaseNamespace, gardencorev1beta1.GardenerShootIssuerNamespace} {
 		objects = append(objects, manifest.Object{Source: "a namespace of the garden", Unstructured: &unstructured.Unstructured{
 			Object: map[string]any{"apiVersion": "v1", "kind": "Namespace", "metadata": map[string]any{"name": name}}}})

@@ -116,8 +116,8 @@ conformance-api: build $(BIN)/baseline ## the same requests to Gardener's own ga
 conformance-suites: build ## Gardener's integration tests against bare gardens; SUITES=name of some
 	cd conformance && $(GO) test -vet=off -count=1 -v -timeout 60m -parallel 2 ./suites -args -gardenlite $(CURDIR)/$(BIN)/gardenlite -suites '$(SUITES)'
 
-conformance-programs: build $(BIN)/kubectl $(BIN)/gardener ## Gardener's programs, each in place of gardenlite's, and their page in docs
-	cd conformance && $(GO) test -vet=off -count=1 -v -timeout 60m ./programs -args -gardenlite $(CURDIR)/$(BIN)/gardenlite -gardener $(CURDIR)/$(BIN)/gardener
+conformance-programs: build $(BIN)/kubectl $(BIN)/gardener $(BIN)/extensions ## Gardener's programs, each in place of gardenlite's, and their page in docs
+	cd conformance && $(GO) test -vet=off -count=1 -v -timeout 60m ./programs -args -gardenlite $(CURDIR)/$(BIN)/gardenlite -gardener $(CURDIR)/$(BIN)/gardener -extensions $(CURDIR)/$(BIN)/extensions
 	PATH=$(CURDIR)/$(BIN)/gardener:$$PATH $(E2E) -v -run '^TestPages$$/^develop-gardener$$' ./e2e/pages
 
 GARDENER_PROGRAMS := gardenlet gardener-controller-manager gardener-scheduler gardener-resource-manager
@@ -126,6 +126,11 @@ $(BIN)/gardener: conformance/go.mod
 	mkdir -p $@
 	cd conformance && version=$$($(GO) list -m -f '{{.Version}}' github.com/gardener/gardener) && \
 	  $(GO) build -ldflags "-X k8s.io/component-base/version.gitVersion=$$version" -o ../$@/ $(addprefix github.com/gardener/gardener/cmd/,$(GARDENER_PROGRAMS))
+
+$(BIN)/extensions: hack/os-suse-chost/go.mod hack/registry-cache/go.mod
+	mkdir -p $@
+	for name in os-suse-chost registry-cache; do \
+	  (cd hack/$$name && $(GO) build -ldflags '-s -w' -o ../../$@/ github.com/gardener/gardener-extension-$$name/cmd/gardener-extension-$$name) || exit 1; done
 
 conformance-shoot: build $(BIN)/kubectl $(BIN)/e2e.test ## the conformance tests of Kubernetes that need no container runtime; FOCUS=name of some
 	hack/conformance/run.sh $(BIN)/gardenlite $(BIN)/kubectl $(BIN)/e2e.test '$(FOCUS)'

@@ -62,7 +62,7 @@ func (l *landscape) runsExtension(t *testing.T, name string) {
 }
 
 // buildExtension builds an extension in a module of its own, and returns the folder of its module and its program.
-// The program serves no metrics and no health: it would listen on all addresses, at ports that may be in use.
+// The program serves no metrics, and health on loopback only where a probe needs it: it would listen on all addresses.
 func buildExtension(t *testing.T, name string) (module, program string) {
 	t.Helper()
 	begin := time.Now()
@@ -80,7 +80,8 @@ func buildExtension(t *testing.T, name string) (module, program string) {
 	build("build", "-ldflags=-s -w", "-o", built, path+"/cmd/gardener-extension-"+name)
 	module = build("list", "-m", "-f", "{{.Dir}}", path)
 	program = filepath.Join(folder, "program")
-	script := fmt.Sprintf("#!/bin/sh\nexec '%s' \"$@\" --metrics-bind-address=0 --health-bind-address=0\n", built)
+	script := fmt.Sprintf("#!/bin/sh\nexec '%s' \"$@\" --metrics-bind-address=0 --health-bind-address=%s\n", built,
+		map[string]string{"os-suse-chost": "0", "registry-cache": "127.0.0.1:8081"}[name]) // a probe of its chart needs it
 	must(t, os.WriteFile(program, []byte(script), 0o700))
 	t.Logf("the extension was built in %s", time.Since(begin).Round(time.Second))
 	return module, program

@@ -92,14 +92,14 @@ soak-upgrade: build $(BIN)/kubectl ## a landscape of an older binary
 	@if git cat-file -e '$(OLDER)^{commit}' 2>/dev/null; then $(MAKE) $(BIN)/older && $(SOAK) -run '^TestUpgrade' ./e2e; \
 	  else echo "left out: this clone has no commit $(OLDER), whose landscapes the binary has to open"; fi
 
-soak-extension: build $(BIN)/kubectl ## a published extension of Gardener
-	$(SOAK) -run '^TestSUSECHost' ./e2e
+soak-extension: build $(BIN)/kubectl ## published extensions of Gardener
+	$(SOAK) -run '^Test(SUSECHost|RegistryCache)' ./e2e
 
 soak-release: $(BIN)/kubectl ## the First steps of the README with an archive of release-check
 	$(SOAK) -run '^TestRelease' ./e2e/smoke
 
 soak-e2e: build $(BIN)/kubectl ## the long forms of the suite
-	$(SOAK) -p 1 -shuffle on -skip '^Test(Killed|Datastores|Upgrade|SUSECHost)' $(E2E_TESTS)
+	$(SOAK) -p 1 -shuffle on -skip '^Test(Killed|Datastores|Upgrade|SUSECHost|RegistryCache)' $(E2E_TESTS)
 
 # The commit whose landscapes the binary has to open.
 OLDER := 0acbda5d
@@ -135,8 +135,10 @@ conformance-authorizer: build ## the same requests to Gardener's SeedAuthorizer 
 conformance-suites: build ## Gardener's integration tests against bare gardens; SUITES=name of some
 	$(call conformance_tests,suites) -timeout 60m -parallel 2 ./suites -args -gardenlite $(CURDIR)/$(BIN)/gardenlite -suites '$(SUITES)'
 
-conformance-programs: build $(BIN)/gardener ## Gardener's gardenlet in place of gardenlite's
-	$(call conformance_tests,programs) -timeout 60m ./programs -args -gardenlite $(CURDIR)/$(BIN)/gardenlite -gardener $(CURDIR)/$(BIN)/gardener
+conformance-programs: build $(BIN)/kubectl $(BIN)/gardener $(BIN)/extensions ## Gardener's programs, each in place of gardenlite's, and their page in docs
+	$(call conformance_tests,programs) -timeout 60m ./programs -args -gardenlite $(CURDIR)/$(BIN)/gardenlite -gardener $(CURDIR)/$(BIN)/gardener \
+	  -extensions $(CURDIR)/$(BIN)/extensions
+	PATH=$(CURDIR)/$(BIN)/gardener:$$PATH $(E2E) -v -run '^TestPages$$/^develop-gardener$$' ./e2e/pages
 
 # The programs themselves are not on the module proxy.
 conformance-gardenctl: build $(BIN)/kubectl ## gardenctl and kubectl-gardenlogin, which have to be in PATH, with what a user does
@@ -144,10 +146,17 @@ conformance-gardenctl: build $(BIN)/kubectl ## gardenctl and kubectl-gardenlogin
 	    -gardenlite $(CURDIR)/$(BIN)/gardenlite -kubectl $(CURDIR)/$(BIN)/kubectl; \
 	  else mkdir -p $(FIGURES) && echo "left out: gardenctl or kubectl-gardenlogin is not in PATH" | tee $(FIGURES)/gardenctl; fi
 
+GARDENER_PROGRAMS := gardenlet gardener-controller-manager gardener-scheduler gardener-resource-manager
+
 $(BIN)/gardener: conformance/go.mod
 	mkdir -p $@
 	cd conformance && version=$$($(GO) list -m -f '{{.Version}}' github.com/gardener/gardener) && \
-	  $(GO) build -ldflags "-X k8s.io/component-base/version.gitVersion=$$version" -o ../$@/gardenlet github.com/gardener/gardener/cmd/gardenlet
+	  $(GO) build -ldflags "-X k8s.io/component-base/version.gitVersion=$$version" -o ../$@/ $(addprefix github.com/gardener/gardener/cmd/,$(GARDENER_PROGRAMS))
+
+$(BIN)/extensions: hack/os-suse-chost/go.mod hack/registry-cache/go.mod
+	mkdir -p $@
+	for name in os-suse-chost registry-cache; do \
+	  (cd hack/$$name && $(GO) build -ldflags '-s -w' -o ../../$@/ github.com/gardener/gardener-extension-$$name/cmd/gardener-extension-$$name) || exit 1; done
 
 conformance-shoot: build $(BIN)/kubectl $(BIN)/e2e.test ## the conformance tests of Kubernetes that need no container runtime; FOCUS=name of some
 	hack/conformance/run.sh $(BIN)/gardenlite $(BIN)/kubectl $(BIN)/e2e.test '$(FOCUS)'

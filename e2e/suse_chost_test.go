@@ -20,18 +20,13 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-const suseCHost = "github.com/gardener/gardener-extension-os-suse-chost"
-
 // TestSUSECHost installs a real extension from its published module and chart, both unchanged: its image is mapped
 // to its program, and a Shoot with its operating system becomes healthy, with the user data that the extension
 // wrote.
 func TestSUSECHost(t *testing.T) {
 	t.Parallel()
-	module, program := buildSUSECHost(t)
 	l := newLandscape(t)
-	gardenlite(t, l.dir, "image", "run", imageOfChart(t, module), program).OK(t)
-	registration := filepath.Join(module, "example", "controller-registration.yaml")
-	command(t, "", kubectlBinary, "--kubeconfig", filepath.Join(l.dir, "kubeconfig"), "apply", "-f", registration).OK(t)
+	l.installExtension(t, "os-suse-chost")
 	l.addMachineImage(t, "suse-chost")
 
 	s := l.newShoot(t, "suse", func(spec map[string]any) {
@@ -42,24 +37,38 @@ func TestSUSECHost(t *testing.T) {
 	s.waitForSucceeded(t)
 	s.healthy(t)
 	s.nodes(t, clientOf(t, s.admin(t)), 1)
-	p := &programs{l: l}
-	all := p.running(t)
-	if !slices.ContainsFunc(all, func(s statusProcess) bool { return strings.HasPrefix(s.Pod, "gardener-extension-os-suse-chost-") }) {
-		t.Errorf("the extension is no process: %v", all)
-	}
+	l.runsExtension(t, "os-suse-chost")
 	s.checkSUSE(t)
 	s.delete(t)
 	s.waitGone(t)
 }
 
-// buildSUSECHost builds the extension in a module of its own, and returns the folder of its module and its program.
-// The program serves no metrics and no health: it would listen on all addresses, at ports that may be in use.
-func buildSUSECHost(t *testing.T) (module, program string) {
+// installExtension maps the image of a published extension to its program, and applies its registration with the chart.
+func (l *landscape) installExtension(t *testing.T, name string) {
+	t.Helper()
+	module, program := buildExtension(t, name)
+	gardenlite(t, l.dir, "image", "run", imageOfChart(t, module, name), program).OK(t)
+	registration := filepath.Join(module, "example", "controller-registration.yaml")
+	command(t, "", kubectlBinary, "--kubeconfig", filepath.Join(l.dir, "kubeconfig"), "apply", "-f", registration).OK(t)
+}
+
+// runsExtension expects that an extension is a process.
+func (l *landscape) runsExtension(t *testing.T, name string) {
+	t.Helper()
+	all := (&programs{l: l}).running(t)
+	if !slices.ContainsFunc(all, func(s statusProcess) bool { return strings.HasPrefix(s.Pod, "gardener-extension-"+name+"-") }) {
+		t.Errorf("the extension %s is no process: %v", name, all)
+	}
+}
+
+// buildExtension builds an extension in a module of its own, and returns the folder of its module and its program.
+// The program serves no metrics, and health on loopback only where a probe needs it: it would listen on all addresses.
+func buildExtension(t *testing.T, name string) (module, program string) {
 	t.Helper()
 	begin := time.Now()
-	own := filepath.Join("..", "hack", "os-suse-chost")
+	own, path := filepath.Join("..", "hack", name), "github.com/gardener/gardener-extension-"+name
 	folder := t.TempDir()
-	built := filepath.Join(folder, "os-suse-chost")
+	built := filepath.Join(folder, name)
 	build := func(args ...string) string {
 		t.Helper()
 		cmd := exec.CommandContext(t.Context(), "go", args...)
@@ -68,19 +77,20 @@ func buildSUSECHost(t *testing.T) (module, program string) {
 		must(t, err)
 		return strings.TrimSpace(string(out))
 	}
-	build("build", "-ldflags=-s -w", "-o", built, suseCHost+"/cmd/gardener-extension-os-suse-chost")
-	module = build("list", "-m", "-f", "{{.Dir}}", suseCHost)
+	build("build", "-ldflags=-s -w", "-o", built, path+"/cmd/gardener-extension-"+name)
+	module = build("list", "-m", "-f", "{{.Dir}}", path)
 	program = filepath.Join(folder, "program")
-	script := fmt.Sprintf("#!/bin/sh\nexec '%s' \"$@\" --metrics-bind-address=0 --health-bind-address=0\n", built)
+	script := fmt.Sprintf("#!/bin/sh\nexec '%s' \"$@\" --metrics-bind-address=0 --health-bind-address=%s\n", built,
+		map[string]string{"os-suse-chost": "0", "registry-cache": "127.0.0.1:8081"}[name]) // a probe of its chart needs it
 	must(t, os.WriteFile(program, []byte(script), 0o700))
 	t.Logf("the extension was built in %s", time.Since(begin).Round(time.Second))
 	return module, program
 }
 
 // imageOfChart returns the image that the extension's chart names.
-func imageOfChart(t *testing.T, module string) string {
+func imageOfChart(t *testing.T, module, name string) string {
 	t.Helper()
-	data, err := os.ReadFile(filepath.Join(module, "charts", "gardener-extension-os-suse-chost", "values.yaml"))
+	data, err := os.ReadFile(filepath.Join(module, "charts", "gardener-extension-"+name, "values.yaml"))
 	must(t, err)
 	var values struct{ Image struct{ Repository string } }
 	must(t, yaml.Unmarshal(data, &values))

@@ -4,9 +4,10 @@ package manifests
 
 import "embed"
 
-// FS has the folders charts, cluster, garden, landscape, samples and shoot. What is in cluster, every cluster of a landscape has.
+// FS has the folders charts, cluster, garden, landscape, programs, samples and shoot. What is in cluster, every cluster of a
+// landscape has; what is in programs, a garden has whose component of that name is Gardener's.
 //
-//go:embed charts cluster garden landscape samples shoot
+//go:embed charts cluster garden landscape programs samples shoot
 var FS embed.FS
 
 // VolumeProvisioner is the provisioner of the StorageClass in the folder cluster. Each control plane runs it.

@@ -115,7 +115,13 @@ func mirror(suite, work string) (dir string, files []string, _ error) {
 			if link == filepath.Join(work, "test") {
 				continue
 			}
-			if err := os.Symlink(filepath.Join(from, entry.Name()), link); err != nil {
+			target := filepath.Join(from, entry.Name())
+			if from == original && entry.IsDir() { // what is embedded must be no link
+				err = os.CopyFS(link, os.DirFS(target))
+			} else {
+				err = os.Symlink(target, link)
+			}
+			if err != nil {
 				return "", nil, err
 			}
 		}

@@ -63,8 +63,9 @@ func run(t *testing.T, suite string) types.Report {
 	if err != nil {
 		t.Fatal(err)
 	}
-	args := append([]string{"exec", "--bare"}, flags...)
-	args = append(args, "--", filepath.Join(dir, binary), "--ginkgo.json-report="+report, "--ginkgo.timeout=5m", "-test.timeout=10m")
+	// ServiceAccount is off in envtest, too.
+	args := append([]string{"exec", "--bare", "--disable-admission-plugins=ServiceAccount"}, flags...)
+	args = append(args, "--", filepath.Join(dir, binary), "--ginkgo.json-report="+report, "--ginkgo.timeout=10m", "-test.timeout=15m")
 	cmd := exec.CommandContext(running, program, args...)
 	cmd.Dir, cmd.Env = dir, environment()
 	out, runErr := cmd.CombinedOutput()

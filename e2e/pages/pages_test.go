@@ -37,6 +37,8 @@ until_shown() {
   cat "$2"; grep -qF -e "$1" "$2"
   set -x
 }
+# end_started ends what blocks before have started and that goes on.
+end_started() { for job in $(jobs -p); do pkill -P "$job" || true; done; wait || true; }
 `
 
 func TestMain(m *testing.M) {

@@ -128,13 +128,14 @@ func (s *script) begin(b *block) (string, error) {
 	case b.language == "":
 		return "", fmt.Errorf("the block has no language: console has commands after $, text has none")
 	}
-	switch {
-	case b.until != "":
-		return "{", nil
-	case b.needs != "":
-		return fmt.Sprintf("if type %s >.needs; then", b.needs), nil
+	command := ""
+	if b.needs != "" {
+		command = fmt.Sprintf("if type %s >.needs; then ", b.needs)
 	}
-	return "", nil
+	if b.until != "" {
+		command += "{"
+	}
+	return strings.TrimSpace(command), nil
 }
 
 // end returns the command in place of a block's last line.
@@ -144,15 +145,17 @@ func (b *block) end(number int) (string, error) {
 			return "", fmt.Errorf("the block has no %s, which its marker replaces", r.word)
 		}
 	}
-	switch {
-	case b.file != "":
+	if b.file != "" {
 		return "```", nil
-	case b.until != "":
-		return fmt.Sprintf("} >.output-%d 2>&1 & until_shown '%s' .output-%[1]d", number, b.until), nil
-	case b.needs != "":
-		return "fi", nil
 	}
-	return "", nil
+	var commands []string
+	if b.until != "" {
+		commands = append(commands, fmt.Sprintf("} >.output-%d 2>&1 & until_shown '%s' .output-%[1]d", number, b.until))
+	}
+	if b.needs != "" {
+		commands = append(commands, "fi")
+	}
+	return strings.Join(commands, "; "), nil
 }
 
 // inside returns the command in place of a line of a block, and keeps what the line shows of an output.

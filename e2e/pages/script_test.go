@@ -10,18 +10,19 @@ const fence = "```"
 // TestScript: commands stay in their lines, and all else of a page is left out.
 func TestScript(t *testing.T) {
 	for page, want := range map[string]string{
-		"text\n" + fence + "sh\none\ntwo \\\n  three\n" + fence + "\nmore":             "||one|two \\|  three||",
-		fence + "console\n$ one\nits output\n$ two \\\n  three\n" + fence:              "|one||two \\|  three|",
-		fence + "console\n$ one\nError: no\n" + fence:                                  "|if one|then echo \"there is no error\"; exit 1; fi|",
-		"<!-- test: skip: it needs Docker -->\n" + fence + "sh\none NAME\n" + fence:    "|||",
-		"<!-- test: before: zero -->\n" + fence + "sh\none\n" + fence:                  "zero||one|",
-		"<!-- test: NODE=$(x) -->\n" + fence + "sh\none \"NODE\" NODE2\n" + fence:      "||one \"$(x)\" NODE2|",
-		"<!-- test: until: is up -->\n" + fence + "sh\none\n" + fence:                  "|{|one|} >.output-4 2>&1 & until_shown 'is up' .output-4",
-		"<!-- test: needs: a b -->\n" + fence + "sh\none\n" + fence:                    "|if type a b >.needs; then|one|fi",
-		"<!-- test: save: a.yaml -->\n" + fence + "yaml\na: NAME\n" + fence:            "|cat >a.yaml <<'" + fence + "'|a: NAME|" + fence,
-		fence + "yaml\na: NAME\n" + fence:                                              "||",
-		fence + "sh\nA=1 one $HOME ${PWD} ERR_CODE # and NAME\n" + fence:               "|A=1 one $HOME ${PWD} ERR_CODE # and NAME|",
-		"<!-- another comment -->\n" + fence + "mermaid\n  a --> b\n" + fence + "\n\n": "|||||",
+		"text\n" + fence + "sh\none\ntwo \\\n  three\n" + fence + "\nmore":                "||one|two \\|  three||",
+		fence + "console\n$ one\nits output\n$ two \\\n  three\n" + fence:                 "|one||two \\|  three|",
+		fence + "console\n$ one\nError: no\n" + fence:                                     "|if one|then echo \"there is no error\"; exit 1; fi|",
+		"<!-- test: skip: it needs Docker -->\n" + fence + "sh\none NAME\n" + fence:       "|||",
+		"<!-- test: before: zero -->\n" + fence + "sh\none\n" + fence:                     "zero||one|",
+		"<!-- test: NODE=$(x) -->\n" + fence + "sh\none \"NODE\" NODE2\n" + fence:         "||one \"$(x)\" NODE2|",
+		"<!-- test: until: is up -->\n" + fence + "sh\none\n" + fence:                     "|{|one|} >.output-4 2>&1 & until_shown 'is up' .output-4",
+		"<!-- test: needs: a b -->\n" + fence + "sh\none\n" + fence:                       "|if type a b >.needs; then|one|fi",
+		"<!-- test: needs: a -->\n<!-- test: until: up -->\n" + fence + "sh\na\n" + fence: "||if type a >.needs; then {|a|} >.output-5 2>&1 & until_shown 'up' .output-5; fi",
+		"<!-- test: save: a.yaml -->\n" + fence + "yaml\na: NAME\n" + fence:               "|cat >a.yaml <<'" + fence + "'|a: NAME|" + fence,
+		fence + "yaml\na: NAME\n" + fence:                                                 "||",
+		fence + "sh\nA=1 one $HOME ${PWD} ERR_CODE # and NAME\n" + fence:                  "|A=1 one $HOME ${PWD} ERR_CODE # and NAME|",
+		"<!-- another comment -->\n" + fence + "mermaid\n  a --> b\n" + fence + "\n\n":    "|||||",
 	} {
 		s, err := newScript(page)
 		if err != nil {

@@ -35,8 +35,8 @@ func newKubeconfig(g *globals) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "kubeconfig [garden | seed NAME | shoot PROJECT/NAME]",
 		Short: "Print a kubeconfig for the landscape",
-		Long: `Print a kubeconfig for the garden: the administrator's, or with --user that of another user, with a certificate that
-is made for it and not kept. Or the administrator's for the cluster of a seed. Or one for a shoot, which the garden makes
+		Long: `Print a kubeconfig for the garden or for the cluster of a seed: the administrator's, or with --user that of another user,
+with a certificate that is made for it and not kept. Or one for a shoot, which the garden makes
 anew each time and which expires: after an hour, or --expiration.`,
 		Example: `  export KUBECONFIG=$(gardenlite kubeconfig --path)
   gardenlite kubeconfig --merge && kubectl --context gardenlite-default get projects
@@ -99,11 +99,8 @@ func (k *kubeconfigFlags) file(g *globals, dir string, args []string) (string, e
 	if err != nil {
 		return "", err
 	}
-	switch {
-	case len(args) < 2:
+	if len(args) < 2 {
 		return garden, nil
-	case k.user != "":
-		return "", usage.Errorf("--user is for the garden")
 	}
 	if !slices.Contains(statedir.LocalSeeds(dir), args[1]) {
 		return "", nil
@@ -145,11 +142,17 @@ func (k *kubeconfigFlags) run(ctx context.Context, g *globals, args []string) er
 	switch {
 	case err != nil:
 		return err
+	case k.user != "" && file == "":
+		return usage.Errorf("--user: the landscape has no certificate authority of the seed %s, which runs elsewhere", args[1])
 	case k.path:
 		return usage.Errorf("--path: the landscape keeps no kubeconfig of the seed %s, which runs elsewhere", args[1])
 	}
 	if k.user != "" {
-		if config, err = landscape.UserKubeconfig(dir, config, k.user, k.groups, k.expiration); err != nil {
+		cluster := statedir.GardenCluster
+		if len(args) > 1 {
+			cluster = statedir.SeedPrefix + args[1]
+		}
+		if config, err = landscape.UserKubeconfig(dir, cluster, config, k.user, k.groups, k.expiration); err != nil {
 			return err
 		}
 	}
@@ -230,7 +233,7 @@ func (k *kubeconfigFlags) runShoot(ctx context.Context, g *globals, args []strin
 	case len(args) != 1:
 		return usage.Errorf("say which shoot: kubeconfig shoot PROJECT/NAME")
 	case k.user != "" || len(k.groups) > 0:
-		return usage.Errorf("--user and --group are for the garden: a kubeconfig for a shoot is for who asks for it")
+		return usage.Errorf("--user and --group are for the garden and for seeds: a kubeconfig for a shoot is for who asks for it")
 	case k.path:
 		return usage.Errorf("--path is for the garden and for seeds: a kubeconfig for a shoot is not kept")
 	case k.expiration < minShootExpiration:

@@ -42,6 +42,8 @@ type Config struct {
 	Admission admission.Selection
 	// Controllers selects controllers: "*", "name", "-name".
 	Controllers []string
+	// Programs are the components that are left to Gardener's programs, which get the roles that they have in Gardener.
+	Programs []string
 	// Kubeconfigs are the settings of the subresources adminkubeconfig and viewerkubeconfig of Shoots.
 	Kubeconfigs shootkubeconfig.Options
 	// BastionTimeToLive is passed on to registry.Config.
@@ -139,7 +141,7 @@ func (g *Garden) setUp(ctx context.Context, cfg Config, deleted *revocation.Dele
 	if cfg.Bare {
 		create = defaultobjects.EnsureBareObjects
 	}
-	if err := create(ctx, g.admin, defaultobjects.Info{GardenerVersion: version.GardenerVersion}); err != nil {
+	if err := create(ctx, g.admin, defaultobjects.Info{GardenerVersion: version.GardenerVersion, Programs: cfg.Programs}); err != nil {
 		return fmt.Errorf("setting up the garden: %w", err)
 	}
 	cfg.OnPhase("namespaces, RBAC, controllers", cfg.Clock.Since(begin))

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -58,7 +59,8 @@ func (l *Landscape) startGarden(ctx context.Context, run *statedir.Run) error {
 			OnPhase:  func(name string, took time.Duration) { l.store.RecordStep("garden: "+name, took) },
 		},
 		Bare: l.cfg.Bare, Admission: l.cfg.Admission,
-		Controllers: l.cfg.Controllers, Kubeconfigs: l.cfg.Kubeconfigs, BastionTimeToLive: l.cfg.BastionTimeToLive,
+		Controllers: l.cfg.Controllers, Programs: slices.DeleteFunc([]string{controllerManager, schedulerName}, l.selects),
+		Kubeconfigs: l.cfg.Kubeconfigs, BastionTimeToLive: l.cfg.BastionTimeToLive,
 		Region: seedhost.Region, Zones: seedhost.Zones[:1], Processes: l.host.Load().Processes(),
 	})
 	if err != nil {
@@ -256,19 +258,19 @@ func (l *Landscape) startInGarden(ctx context.Context, name, user string, newCom
 	return nil
 }
 
-// UserKubeconfig returns a kubeconfig for another user of the garden, derived from the administrator's. It needs no
-// running landscape: the certificate is signed with the authority's key in the state directory.
-func UserKubeconfig(dir string, admin *clientcmdapi.Config, user string, groups []string, life time.Duration) (
+// UserKubeconfig returns a kubeconfig for another user of a cluster, the garden or a seed, derived from the administrator's. It
+// needs no running landscape: the certificate is signed with the authority's key in the state directory.
+func UserKubeconfig(dir, cluster string, admin *clientcmdapi.Config, user string, groups []string, life time.Duration) (
 	*clientcmdapi.Config, error) {
 	context := admin.Contexts[admin.CurrentContext]
 	if context == nil || admin.Clusters[context.Cluster] == nil {
 		return nil, errors.New("the landscape's kubeconfig has no current context: start the landscape again, and it is written anew")
 	}
-	cluster := admin.Clusters[context.Cluster]
-	authority := filepath.Join(dir, statedir.PKIFolder, statedir.GardenCluster)
+	of := admin.Clusters[context.Cluster]
+	authority := filepath.Join(dir, statedir.PKIFolder, cluster)
 	certPEM, keyPEM, err := pki.IssueFrom(authority, clock.RealClock{}, user, groups, life)
 	if err != nil {
 		return nil, err
 	}
-	return controlplane.Kubeconfig(admin.CurrentContext+"-"+user, cluster.Server, cluster.CertificateAuthorityData, certPEM, keyPEM), nil
+	return controlplane.Kubeconfig(admin.CurrentContext+"-"+user, of.Server, of.CertificateAuthorityData, certPEM, keyPEM), nil
 }

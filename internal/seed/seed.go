@@ -45,6 +45,9 @@ type Config struct {
 	// Region and Zones are those of the Nodes on which Pods run.
 	Region string
 	Zones  []string
+	// ResourceManagerOfGardener says that the resource manager is left to Gardener's program: its ServiceAccount gets the role that it
+	// has in Gardener.
+	ResourceManagerOfGardener bool
 	// Processes runs the containers whose images are mapped to programs; nil if all Pods are simulated.
 	Processes *process.Runner
 }
@@ -121,7 +124,7 @@ func (c *Cluster) setUp(ctx context.Context, cfg Config) (err error) {
 	if c.http, err = rest.HTTPClientFor(c.admin); err != nil {
 		return fmt.Errorf("making a client: %w", err)
 	}
-	if c.identity, err = ensureObjects(ctx, c.admin, c.http); err != nil {
+	if c.identity, err = ensureObjects(ctx, c.admin, c.http, cfg.ResourceManagerOfGardener); err != nil {
 		return err
 	}
 	cfg.OnPhase("custom resources, namespaces", cfg.Clock.Since(begin))
@@ -137,7 +140,8 @@ func (c *Cluster) setUp(ctx context.Context, cfg Config) (err error) {
 }
 
 // ensureObjects creates or updates the objects that every seed has, and returns the cluster's identity.
-func ensureObjects(ctx context.Context, config *rest.Config, httpClient *http.Client) (identity string, err error) {
+func ensureObjects(ctx context.Context, config *rest.Config, httpClient *http.Client, resourceManagerOfGardener bool) (
+	identity string, err error) {
 	config = rest.CopyConfig(config)
 	config.QPS = -1 // many writes at once, in a row
 	core, errCore := kubernetes.NewForConfigAndClient(config, httpClient)
@@ -162,6 +166,11 @@ func ensureObjects(ctx context.Context, config *rest.Config, httpClient *http.Cl
 	})
 	group.Go(func() error {
 		base, err := manifest.LoadFS(manifests.Seed, "seed/base")
+		if err == nil && resourceManagerOfGardener {
+			var roles []manifest.Object
+			roles, err = manifest.LoadFS(manifests.Seed, "seed/programs")
+			base = append(base, roles...)
+		}
 		if err != nil {
 			return err
 		}

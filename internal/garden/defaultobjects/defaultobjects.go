@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"slices"
 
 	gardencorev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
 	v1beta1constants "github.com/gardener/gardener/pkg/apis/core/v1beta1/constants"
@@ -35,6 +36,9 @@ type Info struct {
 	GardenerVersion string
 	// WorkloadIdentityIssuerURL is the URL of the issuer of WorkloadIdentity tokens. It is not published if empty.
 	WorkloadIdentityIssuerURL string
+	// Programs are the components, controller-manager and scheduler, that are left to Gardener's programs: their users get the
+	// roles that they have in Gardener.
+	Programs []string
 	// ClusterIdentity distinguishes a new garden from all others; it is generated if empty. An existing garden keeps
 	// its identity.
 	ClusterIdentity string
@@ -50,7 +54,8 @@ func EnsureGardenObjects(ctx context.Context, config *rest.Config, info Info) er
 	return setUp(ctx, client, info)
 }
 
-// EnsureBareObjects creates what gardener-apiserver creates by itself: two namespaces, and the identity of the garden.
+// EnsureBareObjects creates what gardener-apiserver and kube-apiserver create by themselves: two namespaces, the identity of the
+// garden, and the endpoint of the Service kubernetes.
 func EnsureBareObjects(ctx context.Context, config *rest.Config, info Info) error {
 	client, err := dynamic.NewForConfig(manifest.ForWriting(config))
 	if err != nil {
@@ -60,7 +65,11 @@ func EnsureBareObjects(ctx context.Context, config *rest.Config, info Info) erro
 	if err != nil {
 		return err
 	}
-	objects := []manifest.Object{identity}
+	objects, err := manifest.LoadFS(manifests.Seed, "seed/default")
+	if err != nil {
+		return err
+	}
+	objects = append(objects, identity)
 	for _, name := range []string{gardencorev1beta1.GardenerSeedLeaseNamespace, gardencorev1beta1.GardenerShootIssuerNamespace} {
 		objects = append(objects, manifest.Object{Source: "a namespace of the garden", Unstructured: &unstructured.Unstructured{
 			Object: map[string]any{"apiVersion": "v1", "kind": "Namespace", "metadata": map[string]any{"name": name}}}})
@@ -72,6 +81,16 @@ func setUp(ctx context.Context, client dynamic.Interface, info Info) error {
 	objects, err := manifest.LoadFS(manifests.FS, "garden")
 	if err != nil {
 		return err
+	}
+	for _, program := range info.Programs {
+		roles, err := manifest.LoadFS(manifests.FS, "programs/"+program+".yaml")
+		if err != nil {
+			return err
+		}
+		objects = slices.DeleteFunc(objects, func(obj manifest.Object) bool {
+			return obj.GetKind() == roles[0].GetKind() && obj.GetName() == roles[0].GetName()
+		})
+		objects = append(objects, roles...)
 	}
 	own, err := gardenerInfo(info)
 	if err != nil {

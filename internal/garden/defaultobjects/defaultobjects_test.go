@@ -60,6 +60,22 @@ var scheme = func() *runtime.Scheme {
 	return all
 }()
 
+// TestPrograms checks that a component that is left to Gardener's program has the role of that only as long as it is.
+func TestPrograms(t *testing.T) {
+	client := fake.NewSimpleDynamicClient(scheme)
+	var rules []int
+	for _, programs := range [][]string{nil, {"scheduler", "controller-manager"}, nil} {
+		if err := setUp(t.Context(), client, Info{GardenerVersion: "v1.150.0", Programs: programs}); err != nil {
+			t.Fatal(err)
+		}
+		all, _, _ := unstructured.NestedSlice(get(t, client, clusterRoles, "", "gardener.cloud:system:controller-manager").Object, "rules")
+		rules = append(rules, len(all))
+	}
+	if rules[0] < 10 || rules[1] != 1 || rules[2] != rules[0] {
+		t.Errorf("the controller-manager has %v rules", rules)
+	}
+}
+
 func TestSetUp(t *testing.T) {
 	client := fake.NewSimpleDynamicClient(scheme)
 	info := Info{GardenerVersion: "v1.150.0", WorkloadIdentityIssuerURL: "https://issuer.example.com"}

@@ -41,6 +41,8 @@ type Config struct {
 	Log   logr.Logger
 	// Lease, if set, makes only one of several resource managers of a seed active at a time.
 	Lease *client.ObjectKey
+	// ShootsOnly leaves the ManagedResources of the class "seed" to another resource manager.
+	ShootsOnly bool
 }
 
 // New creates a resource manager. It discovers the API of the seed, and starts nothing.
@@ -54,7 +56,7 @@ func New(cfg Config) (*component.Manager, error) {
 	}
 	clk := cmp.Or[clock.WithTicker](cfg.Clock, clock.RealClock{})
 	shoots := NewShoots(mgr.GetAPIReader(), clk)
-	if err := (&Reconciler{Clock: clk, Shoots: shoots}).AddToManager(mgr); err != nil {
+	if err := (&Reconciler{Clock: clk, Shoots: shoots, ShootsOnly: cfg.ShootsOnly}).AddToManager(mgr); err != nil {
 		return nil, fmt.Errorf("adding the controller %s to the resource manager: %w", ControllerName, err)
 	}
 	if err := shoots.tokens(mgr.GetClient(), clk).AddToManager(mgr, nil); err != nil {

@@ -44,6 +44,8 @@ type Reconciler struct {
 	// Shoots gives access to the shoots of the seed.
 	Shoots *Shoots
 	Clock  clock.WithTicker
+	// ShootsOnly leaves the class "seed" to another resource manager.
+	ShootsOnly bool
 }
 
 // Reconcile reconciles one ManagedResource.
@@ -96,6 +98,9 @@ func (r *Reconciler) responsible(ctx context.Context, resource *resourcesv1alpha
 		target, _, err := r.Shoots.target(ctx, resource.Namespace)
 		return finalizerShoot, target, err
 	case constants.SeedResourceManagerClass:
+		if r.ShootsOnly {
+			return "", nil, nil
+		}
 		return finalizerSeed, r.seed(), nil
 	}
 	return "", nil, nil
@@ -194,7 +199,7 @@ func (r *Reconciler) end(ctx context.Context, resource *resourcesv1alpha1.Manage
 // for which they were applied, except one to keep.
 func (r *Reconciler) release(ctx context.Context, resource *resourcesv1alpha1.ManagedResource, keep string) (time.Duration, error) {
 	for _, former := range []string{finalizerSeed, finalizerShoot} {
-		if former == keep || !slices.Contains(resource.Finalizers, former) {
+		if former == keep || former == finalizerSeed && r.ShootsOnly || !slices.Contains(resource.Finalizers, former) {
 			continue
 		}
 		if wait, err := r.delete(ctx, resource, former); wait > 0 || err != nil {

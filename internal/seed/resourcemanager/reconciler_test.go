@@ -117,6 +117,26 @@ func (w world) setObjects(objects string) {
 	w.must(w.Client.Update(w.Context(), secret))
 }
 
+// TestShootsOnly checks that a seed's ManagedResource is left to another resource manager, in its life and when it is deleted.
+func TestShootsOnly(t *testing.T) {
+	w := newWorld(t, "seed", two)
+	w.ShootsOnly = true
+	if w.run(); w.configMap("a") != nil || len(w.resource().Finalizers) != 0 {
+		t.Errorf("it is handled: %+v", w.resource())
+	}
+	w.ShootsOnly = false
+	w.run()
+	w.ShootsOnly = true
+	w.must(w.Client.Delete(w.Context(), w.resource()))
+	if w.run(); w.configMap("a") == nil || len(w.resource().Finalizers) != 1 {
+		t.Errorf("its objects are deleted: %+v", w.resource())
+	}
+	w.ShootsOnly = false
+	if w.run(); w.configMap("a") != nil {
+		t.Error("its objects are not deleted by the resource manager of the seed")
+	}
+}
+
 func TestAppliesAndDeletes(t *testing.T) {
 	w := newWorld(t, "seed", two)
 	if wait := w.run().RequeueAfter; wait != syncPeriod {

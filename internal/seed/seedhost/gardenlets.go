@@ -39,6 +39,8 @@ const (
 	GardenletName   = "gardenlet"
 	providerName    = "provider-local"
 	resourceManager = "resource-manager"
+	// shootResourceManager runs where resourceManager is left out: only the seed is left to Gardener's program.
+	shootResourceManager = "shoot-resource-manager"
 )
 
 // StartGardenlets starts the components of each seed, and the gardenlets that were deployed.
@@ -200,9 +202,14 @@ func (h *Host) startInSeed(component, user string, cluster *seed.Cluster,
 }
 
 func (h *Host) startResourceManager(cluster *seed.Cluster) (stop func(), err error) {
-	return h.startInSeed(resourceManager, resourcemanager.User, cluster, func(name string, config *rest.Config) (supervisor.Runner, error) {
+	component := resourceManager
+	if !h.cfg.Selects(component) {
+		component = shootResourceManager
+	}
+	return h.startInSeed(component, resourcemanager.User, cluster, func(name string, config *rest.Config) (supervisor.Runner, error) {
 		return resourcemanager.New(resourcemanager.Config{
-			REST: config, Clock: h.cfg.Clock, Log: klog.Background().WithName(name), Lease: h.leaseIfShared(resourceManager),
+			REST: config, Clock: h.cfg.Clock, Log: klog.Background().WithName(name), Lease: h.leaseIfShared(component),
+			ShootsOnly: component == shootResourceManager,
 		})
 	})
 }

@@ -136,7 +136,7 @@ func (h *Host) prefix(cluster string) string {
 
 // ComponentNames returns the names of the components in seeds for Config.Selects.
 func ComponentNames() []string {
-	return []string{GardenletName, providerName, resourceManager, controlPlanes}
+	return []string{GardenletName, providerName, resourceManager, shootResourceManager, controlPlanes}
 }
 
 // startProcesses starts the runner of containers as processes. It ends those that an earlier process has left behind.
@@ -253,6 +253,7 @@ func (h *Host) startSeedCluster(ctx context.Context, name string, port, preferre
 			OnPhase: func(phase string, took time.Duration) { h.cfg.Status.RecordStep("seed "+name+": "+phase, took) },
 		},
 		Region: Region, Zones: Zones, Processes: h.processes,
+		ResourceManagerOfGardener: !h.cfg.Selects(resourceManager),
 	})
 	if err != nil {
 		h.cfg.Status.SetComponentState(cluster, control.StateFailed, err.Error())

@@ -49,7 +49,7 @@ func shoots(clock clock.PassiveClock) resource.Definition[*gardencore.Shoot] {
 		// The Shoot's status is validated only where it can be changed.
 		ValidateUpdate: validation.ValidateShootUpdate,
 		ValidateStatusUpdate: func(shoot, old *gardencore.Shoot) field.ErrorList {
-			return validation.ValidateShootStatusUpdate(shoot.Name, shoot.Status, old.Status)
+			return validation.ValidateShootStatusUpdate(shoot.Status, old.Status)
 		},
 		Canonicalize: canonicalizeShoot,
 		Warnings: func(shoot, old *gardencore.Shoot) []string {

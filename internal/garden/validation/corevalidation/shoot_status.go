@@ -3,20 +3,18 @@ package corevalidation
 import (
 	"fmt"
 	"net/url"
-	"strings"
 
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	gardencore "github.com/gardener/gardener/pkg/apis/core"
-	v1beta1constants "github.com/gardener/gardener/pkg/apis/core/v1beta1/constants"
 )
 
 // ValidateShootStatusUpdate checks the status of the Shoot with this name that the gardenlet reports. The UID, the technical
-// ID and the cluster identity must not change once they are set. The technical ID is shoot--PROJECT--NAME: names on the
-// machines of those who use the Shoot are made from it.
-func ValidateShootStatusUpdate(name string, newStatus, oldStatus gardencore.ShootStatus) field.ErrorList {
+// ID and the cluster identity must not change once they are set. The technical ID is the name of a namespace: files on the
+// machines of those who use the Shoot are named after it. Which one a gardenlet may set is up to SeedRestriction.
+func ValidateShootStatusUpdate(newStatus, oldStatus gardencore.ShootStatus) field.ErrorList {
 	var (
 		errs field.ErrorList
 		path = field.NewPath("status")
@@ -27,10 +25,7 @@ func ValidateShootStatusUpdate(name string, newStatus, oldStatus gardencore.Shoo
 	if oldStatus.TechnicalID != "" {
 		errs = append(errs, immutable(newStatus.TechnicalID, oldStatus.TechnicalID, path.Child("technicalID"))...)
 	} else if id := newStatus.TechnicalID; id != "" {
-		project, prefixed := strings.CutPrefix(id, v1beta1constants.TechnicalIDPrefix+"-")
-		project, suffixed := strings.CutSuffix(project, "--"+name)
-		errs = append(errs, InvalidIf(!prefixed || !suffixed || len(validation.IsDNS1123Label(project)) > 0, path.Child("technicalID"), id,
-			fmt.Sprintf("must be %s-PROJECT--%s", v1beta1constants.TechnicalIDPrefix, name))...)
+		errs = append(errs, InvalidIf(len(validation.IsDNS1123Label(id)) > 0, path.Child("technicalID"), id, "must be the name of a namespace")...)
 	}
 	errs = append(errs, immutableOnceSet(newStatus.ClusterIdentity, oldStatus.ClusterIdentity, path.Child("clusterIdentity"))...)
 	errs = append(errs, validateAdvertisedAddresses(newStatus.AdvertisedAddresses, path.Child("advertisedAddresses"))...)

@@ -229,10 +229,10 @@ func TestForceDeletion(t *testing.T) {
 
 func TestValidateShootStatusUpdate(t *testing.T) {
 	old := gardencore.ShootStatus{UID: "a", TechnicalID: "shoot--dev--x", ClusterIdentity: ptr.To("c")}
-	wantErrors(t, ValidateShootStatusUpdate("x", old, gardencore.ShootStatus{}))
-	wantErrors(t, ValidateShootStatusUpdate("x", gardencore.ShootStatus{}, old), "Invalid status.uid",
+	wantErrors(t, ValidateShootStatusUpdate(old, gardencore.ShootStatus{}))
+	wantErrors(t, ValidateShootStatusUpdate(gardencore.ShootStatus{}, old), "Invalid status.uid",
 		"Invalid status.technicalID", "Invalid status.clusterIdentity")
-	wantErrors(t, ValidateShootStatusUpdate("x", gardencore.ShootStatus{
+	wantErrors(t, ValidateShootStatusUpdate(gardencore.ShootStatus{
 		AdvertisedAddresses: []gardencore.ShootAdvertisedAddress{{URL: "x"}, {Name: "a", URL: "http://a"},
 			{Name: "a", URL: "https://a"}, {Name: "b", URL: "https://a:1"}},
 		Networking: &gardencore.NetworkingStatus{Pods: []string{"x"}, EgressCIDRs: []string{"10.0.0.1/8"}},
@@ -240,8 +240,8 @@ func TestValidateShootStatusUpdate(t *testing.T) {
 		"Required status.advertisedAddresses[0].name", "Invalid status.advertisedAddresses[1].url",
 		"Duplicate status.advertisedAddresses[2].name",
 		"Invalid status.networking.pods[0]", "Invalid status.networking.egressCIDRs[0]")
-	for _, id := range []string{"garden", "kube-system", "../../x", "shoot--dev--y", "shoot----x", "shoot--dev--x\n", "shoot--a\nb--x"} {
-		wantErrors(t, ValidateShootStatusUpdate("x", gardencore.ShootStatus{TechnicalID: id}, gardencore.ShootStatus{}),
+	for _, id := range []string{"../../x", "-x", "shoot--dev--x\n", "shoot--a\nb--x"} {
+		wantErrors(t, ValidateShootStatusUpdate(gardencore.ShootStatus{TechnicalID: id}, gardencore.ShootStatus{}),
 			"Invalid status.technicalID")
 	}
 }

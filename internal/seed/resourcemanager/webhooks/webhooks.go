@@ -1,6 +1,6 @@
 // Package webhooks answers the webhooks of the gardener-resource-managers, of a seed and of its shoots, that Gardener's gardenlet has
-// deployed and that are no processes. They allow everything, because what they add to Pods means nothing for simulated ones, but
-// for the deletion of protected resources, which needs a confirmation as in Gardener.
+// deployed and that are no processes. They allow everything, because most of what they add to Pods means nothing here, but for the
+// deletion of protected resources, which needs a confirmation as in Gardener. Pods get the tokens of their ServiceAccounts.
 //
 // Only the API servers reach it, over connections in memory. It starts with the first one.
 package webhooks
@@ -23,6 +23,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
+	"k8s.io/utils/ptr"
 
 	"github.com/gardenlite/gardenlite/internal/bastionsim/cloud/memnet"
 )
@@ -128,7 +129,12 @@ func serve(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	review.Response = &admissionv1.AdmissionResponse{UID: review.Request.UID, Allowed: true}
-	if r.URL.Path == "/webhooks/validate-crd-deletion" {
+	switch r.URL.Path {
+	case "/webhooks/mount-projected-service-account-token":
+		if review.Response.Patch = mountToken(review.Request.Object.Raw); review.Response.Patch != nil {
+			review.Response.PatchType = ptr.To(admissionv1.PatchTypeJSONPatch)
+		}
+	case "/webhooks/validate-crd-deletion":
 		if err := checkDeletion(review.Request); err != nil {
 			review.Response.Allowed = false
 			review.Response.Result = &metav1.Status{Code: http.StatusForbidden, Message: err.Error()}

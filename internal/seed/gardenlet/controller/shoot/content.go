@@ -37,6 +37,10 @@ func (b *botanist) deployContent(ctx context.Context) error {
 		clusterBinding(constants.ShootSystemAdminsGroupName, "cluster-admin", groups(constants.ShootSystemAdminsGroupName)...),
 		clusterBinding(constants.ShootProjectAdminsGroupName, "cluster-admin", groups(constants.ShootProjectAdminsGroupName)...),
 	}
+	if len(b.shoot.Spec.Extensions) > 0 {
+		objects = append(objects, clusterBinding("gardener.cloud:system:"+constants.SecretNameGardener, "cluster-admin",
+			rbacv1.Subject{Kind: rbacv1.ServiceAccountKind, Namespace: metav1.NamespaceSystem, Name: constants.SecretNameGardener}))
+	}
 	if !b.workerless() {
 		objects = append(objects, node.RBAC()...)
 		objects = append(objects, machineControllerRoles()...)

@@ -18,6 +18,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -162,6 +163,38 @@ func (b *botanist) deployGenericKubeconfig(ctx context.Context) error {
 		secret.Data = map[string][]byte{resourcesv1alpha1.DataKeyKubeconfig: kubeconfig}
 		return nil
 	})
+}
+
+// deployExtensionKubeconfig writes the kubeconfig with which extensions reach the shoot as its administrator, if it has some. The
+// resource manager writes the token.
+func (b *botanist) deployExtensionKubeconfig(ctx context.Context) error {
+	if len(b.shoot.Spec.Extensions) == 0 {
+		return nil
+	}
+	server := &rest.Config{Host: "https://" + b.endpoint, TLSClientConfig: rest.TLSClientConfig{CAData: b.bundle()}}
+	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: b.namespace(), Name: constants.SecretNameGardener}}
+	filled := false
+	err := ensure(ctx, b.SeedClient, b.SeedReader, secret, func(secret *corev1.Secret) error {
+		user := &clientcmdapi.AuthInfo{}
+		if before, err := clientcmd.Load(secret.Data[resourcesv1alpha1.DataKeyKubeconfig]); err == nil && before.AuthInfos[b.namespace()] != nil {
+			user.Token = before.AuthInfos[b.namespace()].Token
+		}
+		filled = user.Token != ""
+		kubeconfig, err := controllerutils.Kubeconfig(server, b.namespace(), user)
+		if err != nil {
+			return err
+		}
+		metav1.SetMetaDataLabel(&secret.ObjectMeta, resourcesv1alpha1.ResourceManagerPurpose, resourcesv1alpha1.LabelPurposeTokenRequest)
+		metav1.SetMetaDataLabel(&secret.ObjectMeta, resourcesv1alpha1.ResourceManagerClass, resourcesv1alpha1.ResourceManagerClassShoot)
+		metav1.SetMetaDataAnnotation(&secret.ObjectMeta, resourcesv1alpha1.ServiceAccountName, constants.SecretNameGardener)
+		metav1.SetMetaDataAnnotation(&secret.ObjectMeta, resourcesv1alpha1.ServiceAccountNamespace, metav1.NamespaceSystem)
+		secret.Data = map[string][]byte{resourcesv1alpha1.DataKeyKubeconfig: kubeconfig}
+		return nil
+	})
+	if err == nil && !filled {
+		err = flow.Pending("Secret %s has no token yet", client.ObjectKeyFromObject(secret))
+	}
+	return err
 }
 
 // genericTokenFile is where components mount their tokens, as in Gardener.

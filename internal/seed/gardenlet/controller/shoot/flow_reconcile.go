@@ -12,44 +12,45 @@ import (
 
 // Steps of a reconciliation on which other steps depend.
 const (
-	stepNamespace      = "Deploying Shoot namespace in Seed"
-	stepCluster        = "Deploying Cluster resource to Seed"
-	stepCloudProvider  = "Deploying cloud provider account secret"
-	stepSecrets        = "Initializing secrets management"
-	stepSSHKeypair     = "Generating SSH keypair"
-	stepObservability  = "Generating observability credentials"
-	stepState          = "Persisting ShootState in garden cluster"
-	stepSourceEntry    = "Deploying source backup entry"
-	stepSourceReady    = "Waiting until the source backup entry has been reconciled"
-	stepEntry          = "Deploying backup entry"
-	stepEntryReady     = "Waiting until the backup entry has been reconciled"
-	stepInfrastructure = "Deploying Shoot infrastructure"
-	stepInfraReady     = "Waiting until Shoot infrastructure has been reconciled"
-	stepBefore         = "Deploying extension resources before kube-apiserver"
-	stepService        = "Deploying Kubernetes API server service in the Seed cluster"
-	stepServer         = "Deploying Kubernetes API server"
-	stepServiceReady   = "Waiting until Kubernetes API server service in the Seed cluster has reported readiness"
-	stepServerReady    = "Waiting until Kubernetes API server rolled out"
-	stepNewKey         = "Waiting until Kubernetes API server encrypts with the new ETCD encryption key"
-	stepConnection     = "Initializing connection to Shoot"
-	stepControllers    = "Deploying Kubernetes controller manager"
-	stepControllersUp  = "Waiting until kube-controller-manager reports readiness"
-	stepEncrypt        = "Rewriting resources to encrypt them with the ETCD encryption key"
-	stepPlane          = "Deploying Shoot control plane"
-	stepPlaneReady     = "Waiting until Shoot control plane has been reconciled"
-	stepNetwork        = "Deploying Shoot network plugin"
-	stepNetworkReady   = "Waiting until Shoot network plugin has been reconciled"
-	stepSystem         = "Deploying Shoot system resources"
-	stepOSC            = "Deploying operating system config resources"
-	stepOSCReady       = "Waiting until operating system config resources are ready"
-	stepNodeAgent      = "Deploying gardener-node-agent secrets"
-	stepMachines       = "Deploying machine-controller-manager"
-	stepAfter          = "Deploying extension resources after kube-apiserver"
-	stepRuntimes       = "Deploying container runtime resources"
-	stepWorker         = "Configuring Shoot worker pools"
-	stepWorkerReady    = "Waiting until Shoot worker nodes have been reconciled"
-	stepNodesUpdated   = "Waiting until all shoot worker nodes have updated the operating system config"
-	stepHibernate      = "Hibernating control plane"
+	stepNamespace       = "Deploying Shoot namespace in Seed"
+	stepCluster         = "Deploying Cluster resource to Seed"
+	stepCloudProvider   = "Deploying cloud provider account secret"
+	stepSecrets         = "Initializing secrets management"
+	stepSSHKeypair      = "Generating SSH keypair"
+	stepObservability   = "Generating observability credentials"
+	stepState           = "Persisting ShootState in garden cluster"
+	stepSourceEntry     = "Deploying source backup entry"
+	stepSourceReady     = "Waiting until the source backup entry has been reconciled"
+	stepEntry           = "Deploying backup entry"
+	stepEntryReady      = "Waiting until the backup entry has been reconciled"
+	stepInfrastructure  = "Deploying Shoot infrastructure"
+	stepInfraReady      = "Waiting until Shoot infrastructure has been reconciled"
+	stepBefore          = "Deploying extension resources before kube-apiserver"
+	stepService         = "Deploying Kubernetes API server service in the Seed cluster"
+	stepServer          = "Deploying Kubernetes API server"
+	stepServiceReady    = "Waiting until Kubernetes API server service in the Seed cluster has reported readiness"
+	stepServerReady     = "Waiting until Kubernetes API server rolled out"
+	stepNewKey          = "Waiting until Kubernetes API server encrypts with the new ETCD encryption key"
+	stepConnection      = "Initializing connection to Shoot"
+	stepControllers     = "Deploying Kubernetes controller manager"
+	stepControllersUp   = "Waiting until kube-controller-manager reports readiness"
+	stepEncrypt         = "Rewriting resources to encrypt them with the ETCD encryption key"
+	stepPlane           = "Deploying Shoot control plane"
+	stepPlaneReady      = "Waiting until Shoot control plane has been reconciled"
+	stepNetwork         = "Deploying Shoot network plugin"
+	stepNetworkReady    = "Waiting until Shoot network plugin has been reconciled"
+	stepSystem          = "Deploying Shoot system resources"
+	stepOSC             = "Deploying operating system config resources"
+	stepOSCReady        = "Waiting until operating system config resources are ready"
+	stepNodeAgent       = "Deploying gardener-node-agent secrets"
+	stepMachines        = "Deploying machine-controller-manager"
+	stepAfter           = "Deploying extension resources after kube-apiserver"
+	stepExtensionAccess = "Deploying access of extensions to the Shoot"
+	stepRuntimes        = "Deploying container runtime resources"
+	stepWorker          = "Configuring Shoot worker pools"
+	stepWorkerReady     = "Waiting until Shoot worker nodes have been reconciled"
+	stepNodesUpdated    = "Waiting until all shoot worker nodes have updated the operating system config"
+	stepHibernate       = "Hibernating control plane"
 )
 
 // reconcileTasks returns the tasks of a reconciliation. While the Shoot is asleep, the tasks that need the API server
@@ -59,6 +60,7 @@ func (b *botanist) reconcileTasks() []flow.Task {
 	return slices.Concat(b.foundationTasks(), b.backupTasks(), []flow.Task{
 		unless(noWorkers || asleep || b.hibernates(), b.task(stepNodesUpdated, b.nodesUpdated, stepWorkerReady, stepNodeAgent)),
 		unless(asleep, b.task("Deploying generic token kubeconfig", b.deployGenericKubeconfig, stepServiceReady)),
+		unless(asleep, b.task(stepExtensionAccess, b.deployExtensionKubeconfig, stepConnection)),
 		b.task("Ensuring advertised addresses for the Shoot", b.advertise, stepServiceReady),
 		unless(asleep, b.task("Deploying external domain DNS record", b.deployDNSRecord, stepServiceReady)),
 		b.task(stepServerReady, b.rolledOut(spec.APIServer), stepServer),
@@ -72,7 +74,7 @@ func (b *botanist) reconcileTasks() []flow.Task {
 		unless(noWorkers, b.task(stepPlaneReady, b.waitOne(b.controlPlaneResource), stepPlane)),
 		unless(!b.hasNetwork(), b.task(stepNetwork, b.deployOne(b.networkResource), stepInfraReady)),
 		unless(!b.hasNetwork(), b.task(stepNetworkReady, b.waitOne(b.networkResource), stepNetwork)),
-		unless(asleep, b.task(stepAfter, b.reconcileExtensions(corev1beta1.AfterKubeAPIServer), stepConnection, stepInfraReady)),
+		unless(asleep, b.task(stepAfter, b.reconcileExtensions(corev1beta1.AfterKubeAPIServer), stepConnection, stepExtensionAccess, stepInfraReady)),
 		unless(noWorkers || asleep, b.task(stepOSC, b.deployOperatingSystemConfigs, stepServiceReady, stepSSHKeypair, stepSecrets, stepCluster)),
 		unless(noWorkers || asleep, b.task(stepOSCReady, b.waitOperatingSystemConfigs, stepOSC)),
 		unless(noWorkers || asleep, b.task(stepNodeAgent, b.deployNodeSecrets, stepOSCReady, stepSystem)),

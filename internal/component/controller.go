@@ -1,6 +1,7 @@
 package component
 
 import (
+	"sync"
 	"time"
 
 	"k8s.io/client-go/util/workqueue"
@@ -9,6 +10,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/gardenlite/gardenlite/internal/landscapeclock"
 )
 
 // maxRetry is the maximum delay between two attempts after errors. With the default of 1000 s an object whose errors
@@ -47,9 +50,39 @@ func ClockOf(mgr manager.Manager) clock.WithTicker {
 func Queue(clk clock.WithTicker) func(
 	string, workqueue.TypedRateLimiter[reconcile.Request]) workqueue.TypedRateLimitingInterface[reconcile.Request] {
 	return func(name string, limiter workqueue.TypedRateLimiter[reconcile.Request]) workqueue.TypedRateLimitingInterface[reconcile.Request] {
-		return workqueue.NewTypedRateLimitingQueueWithConfig(limiter,
-			workqueue.TypedRateLimitingQueueConfig[reconcile.Request]{Name: name, Clock: clk})
+		q := &watchedQueue{clock: clk, TypedRateLimitingInterface: workqueue.NewTypedRateLimitingQueueWithConfig(limiter,
+			workqueue.TypedRateLimitingQueueConfig[reconcile.Request]{Name: name, Clock: clk})}
+		q.remove = landscapeclock.Watch(clk, q)
+		return q
 	}
+}
+
+// watchedQueue tells the clock of a landscape what works, so that an advance of the clock waits for it.
+type watchedQueue struct {
+	workqueue.TypedRateLimitingInterface[reconcile.Request]
+	clock   clock.WithTicker
+	remove  func()
+	working sync.Map // of requests to what ends their work
+}
+
+func (q *watchedQueue) Get() (reconcile.Request, bool) {
+	request, shutdown := q.TypedRateLimitingInterface.Get()
+	if !shutdown {
+		q.working.Store(request, landscapeclock.Work(q.clock))
+	}
+	return request, shutdown
+}
+
+func (q *watchedQueue) Done(request reconcile.Request) {
+	if done, ok := q.working.LoadAndDelete(request); ok {
+		defer done.(func())()
+	}
+	q.TypedRateLimitingInterface.Done(request)
+}
+
+func (q *watchedQueue) ShutDown() {
+	q.remove()
+	q.TypedRateLimitingInterface.ShutDown()
 }
 
 // RequeueAfter returns the result of a reconciliation that is repeated after the given time, or with back-off after an error.

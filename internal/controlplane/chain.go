@@ -208,6 +208,7 @@ func (c *chainConfig) configureAggregator(opts options.CompletedOptions, informe
 	generic.DisabledPostStartHooks = sets.NewString()
 	filters := generic.BuildHandlerChainFunc
 	generic.BuildHandlerChainFunc = func(handler http.Handler, config *genericapiserver.Config) http.Handler {
+		handler = withUsersInTime(handler, s.pki, s.cfg.Clock)
 		handler = withReviewedWatches(handler, config.Authorization.Authorizer, s.cfg.WatchReview, s.cfg.Clock,
 			s.cfg.Revocation)
 		return httpserver.WithEarlyResponse(filters(handler, config))

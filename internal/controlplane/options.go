@@ -22,6 +22,7 @@ import (
 
 	"github.com/gardenlite/gardenlite/internal/controlplane/pki"
 	"github.com/gardenlite/gardenlite/internal/fsutil"
+	"github.com/gardenlite/gardenlite/internal/landscapeclock"
 )
 
 const (
@@ -184,6 +185,6 @@ func newClientAuthorities(file string, clock clock.PassiveClock) (dynamiccertifi
 
 func (a clientAuthorities) VerifyOptions() (x509.VerifyOptions, bool) {
 	options, ok := a.DynamicFileCAContent.VerifyOptions()
-	options.CurrentTime = a.clock.Now()
+	options.CurrentTime = landscapeclock.Real(a.clock)
 	return options, ok
 }

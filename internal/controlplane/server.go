@@ -24,6 +24,7 @@ import (
 	"github.com/gardenlite/gardenlite/internal/controlplane/pki"
 	"github.com/gardenlite/gardenlite/internal/controlplane/quirks"
 	"github.com/gardenlite/gardenlite/internal/datastore"
+	"github.com/gardenlite/gardenlite/internal/landscapeclock"
 )
 
 // renewalCheck is how often the server checks whether certificates have to be renewed.
@@ -251,9 +252,11 @@ func (s *Server) renewCertificates(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case <-ticker.C():
+			done := landscapeclock.Work(s.cfg.Clock)
 			if err := s.pki.Renew(); err != nil {
 				logger(s.cfg.Name).Error(err, "Could not renew certificates; trying again in an hour")
 			}
+			done()
 		}
 	}
 }

@@ -114,7 +114,7 @@ type Config struct {
 	BastionTimeToLive, BastionMaxLifetime time.Duration
 	// Verbose writes the log to standard error as well.
 	Verbose bool
-	// Clock is the landscape's clock; the system's if nil.
+	// Clock is the landscape's clock; one that can be moved if nil.
 	Clock clock.WithTicker
 	// OnEvent is called for every step of the start, from one goroutine at a time.
 	OnEvent func(control.Event)
@@ -144,7 +144,11 @@ func (c *Config) Complete() error {
 		c.Controllers = []string{}
 	}
 	c.ReadyTimeout = cmp.Or(c.ReadyTimeout, DefaultReadyTimeout)
-	c.Clock = cmp.Or[clock.WithTicker](c.Clock, clock.RealClock{})
+	if c.Clock == nil {
+		if c.Clock, err = loadClock(c.Dir, c.Datastore); err != nil {
+			return err
+		}
+	}
 	if c.OnEvent == nil {
 		c.OnEvent = func(control.Event) {}
 	}

@@ -46,6 +46,8 @@ type Landscape struct {
 	supervisor supervisor.Supervisor
 	// changing is held while a seed is added or removed.
 	changing sync.Mutex
+	// advancing is held while the clock is advanced.
+	advancing sync.Mutex
 
 	// stop ends the landscape. done is closed when everything has ended; err is then the error with which it ended.
 	stop func()
@@ -217,6 +219,7 @@ func (l *Landscape) announce() (run, previous *statedir.Run, err error) {
 	l.onClose(control.Serve(socket, l.status, l.stop, map[string]http.Handler{
 		server.InspectPrefix: server.InspectHandler(l.inspected),
 		control.SeedsPath:    control.SeedsHandler(l.addSeed, l.removeSeed),
+		control.ClockPath:    control.ClockHandler(l.clockState, l.changeClock),
 		control.ImagesPath: control.ImagesHandler(func() *process.Images {
 			if h := l.host.Load(); h != nil {
 				return h.Images()

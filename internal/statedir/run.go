@@ -39,6 +39,8 @@ const (
 	ProcessesFolder = "processes"
 	// ImagesFile has the images that were mapped while the landscape ran.
 	ImagesFile = "images.json"
+	// ClockFile has what has become of the clock.
+	ClockFile = "clock.json"
 	// SeedsFile has the seeds that were added and removed while the landscape ran.
 	SeedsFile = "seeds.json"
 	// StacksFolder has packages of stacks.

@@ -1,69 +1,50 @@
 package testenv
 
 import (
-	"sync"
+	"context"
 	"time"
 
-	clocktesting "k8s.io/utils/clock/testing"
+	"github.com/gardenlite/gardenlite/internal/landscape"
 )
 
-// clockPeriod is how exact a Clock is.
-const clockPeriod = 10 * time.Millisecond
+// Clock is the clock of a landscape: the real one until a test moves it. It never goes back.
+type Clock struct{ landscape *landscape.Landscape }
 
-// Clock is the clock of a landscape. It goes with the real clock, and is ahead of it once Advance was called.
-type Clock struct {
-	*clocktesting.FakeClock
-
-	mu    sync.Mutex
-	ahead time.Duration
-	stop  chan struct{}
-	ended sync.WaitGroup
-}
-
-// WithClock gives the landscape a clock of its own, which Env.Clock returns: the test advances it, instead of waiting for Bastions
-// to expire, for maintenance windows, or for hibernation schedules. Certificates that are made after an advance are not valid yet
-// for clients with the real clock: a Shoot that is created or woken then is of no use.
-func WithClock() Option {
+// WithFrozenClock stops the clock once the landscape is ready. It goes while Advance waits for what became due.
+func WithFrozenClock() Option {
 	return func(o *options) {
-		o.ownClock = true
-		o.forStart = append(o.forStart, "WithClock")
+		o.frozen = true
+		o.forStart = append(o.forStart, "WithFrozenClock")
 	}
 }
 
-// Clock returns the clock of WithClock, nil without it.
-func (e *Env) Clock() *Clock { return e.clock }
-
-func startClock() *Clock {
-	c := &Clock{FakeClock: clocktesting.NewFakeClock(time.Now()), stop: make(chan struct{})}
-	c.ended.Go(func() {
-		ticker := time.NewTicker(clockPeriod)
-		defer ticker.Stop()
-		for {
-			select {
-			case <-ticker.C:
-				c.follow(0)
-			case <-c.stop:
-				return
-			}
-		}
-	})
-	return c
-}
-
-// Advance moves the clock ahead. What is due by then happens soon, in no order.
-func (c *Clock) Advance(d time.Duration) { c.follow(max(d, 0)) }
-
-// follow sets the clock to the real time, and so much more than before. It never goes back.
-func (c *Clock) follow(more time.Duration) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.ahead += more
-	if now := time.Now().Add(c.ahead); now.After(c.Now()) {
-		c.SetTime(now)
+// Clock returns the clock of the landscape, nil for one that Start did not start.
+func (e *Env) Clock() *Clock {
+	if e.landscape == nil {
+		return nil
 	}
+	return &Clock{e.landscape}
 }
 
-func (c *Clock) end() {
-	close(c.stop)
-	c.ended.Wait()
+// Now returns the time of the landscape.
+func (c *Clock) Now() time.Time { return c.landscape.Clock().Now() }
+
+// Since returns how long ago a time of the landscape was.
+func (c *Clock) Since(t time.Time) time.Duration { return c.Now().Sub(t) }
+
+// Advance moves the clock ahead. What is due at different times on the way happens in that order, and has happened when it returns: the
+// end of Bastions, maintenance, hibernation schedules, rotations. An error says what has not.
+func (c *Clock) Advance(ctx context.Context, d time.Duration) error {
+	return c.AdvanceTo(ctx, c.Now().Add(d))
 }
+
+// AdvanceTo moves the clock ahead to a time, as Advance does.
+func (c *Clock) AdvanceTo(ctx context.Context, to time.Time) error {
+	return c.landscape.AdvanceClock(ctx, to, func(time.Time) {})
+}
+
+// Set moves the clock ahead to a time at once. What is due happens afterwards, in no order.
+func (c *Clock) Set(to time.Time) error { return c.landscape.Clock().Set(to) }
+
+// SetRate lets a number of seconds pass in a real one: 1 as usual, 0 stops the clock, at most 10,000.
+func (c *Clock) SetRate(rate float64) error { return c.landscape.Clock().SetRate(rate) }

@@ -58,14 +58,13 @@ type Env struct {
 	client    client.Client
 	shoots    *shootclient.Client
 	webhooks  envtest.WebhookInstallOptions
-	clock     *Clock
 }
 
 type options struct {
 	landscape.Config
 	crds, manifests, webhooks []string
 	log                       string
-	ownClock                  bool
+	frozen                    bool
 	existing                  bool
 	existingName              string
 	// forStart are the options that a landscape has to be started with, and that a running one cannot be given.
@@ -256,11 +255,9 @@ func (e *Env) start(ctx context.Context, o *options) (err error) {
 	e.ownsDir = true
 	o.Name, o.Dir = "test-"+strings.ToLower(e.dir[strings.LastIndexByte(e.dir, '-')+1:]), e.dir
 	e.context = landscape.ContextName(o.Name)
-	if o.ownClock {
-		e.clock = startClock()
-		o.Clock = e.clock
+	if e.landscape, err = landscape.Start(ctx, o.Config); err == nil && o.frozen {
+		err = e.landscape.Clock().SetRate(0)
 	}
-	e.landscape, err = landscape.Start(ctx, o.Config)
 	return err
 }
 
@@ -372,9 +369,6 @@ func (e *Env) Stop() error {
 	errs := []error{e.removeWebhooks()}
 	if e.landscape != nil {
 		errs = append(errs, e.landscape.Stop())
-	}
-	if e.clock != nil {
-		e.clock.end()
 	}
 	if e.logFile != nil {
 		errs = append(errs, e.logFile.Close())

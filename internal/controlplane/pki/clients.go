@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"k8s.io/utils/clock"
+
+	"github.com/gardenlite/gardenlite/internal/landscapeclock"
 )
 
 const clientsFolder = "clients"
@@ -38,11 +40,19 @@ func (p *PKI) Client(name, user string, groups ...string) (Client, error) {
 	if err := p.ensureLeaf(p.clientCA, path, client.request()); err != nil {
 		return Client{}, err
 	}
+	p.stored.Insert(user)
 	about, err := json.Marshal(client)
 	if err != nil {
 		return Client{}, err
 	}
 	return client, writeFile(path+".json", about)
+}
+
+// Renews reports whether certificates of a user are stored and renewed here.
+func (p *PKI) Renews(user string) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.stored.Has(user)
 }
 
 // Issue returns a new client certificate and its key. They are not stored.
@@ -54,7 +64,7 @@ func (p *PKI) Issue(user string, groups []string, life time.Duration) (certPEM, 
 	p.mu.Lock()
 	clientCA := p.clientCA
 	p.mu.Unlock()
-	certPEM, err = clientCA.sign(Client{User: user, Groups: groups}.request(), key.Public(), p.cfg.Clock.Now(), life)
+	certPEM, err = clientCA.sign(Client{User: user, Groups: groups}.request(), key.Public(), landscapeclock.Real(p.cfg.Clock), life)
 	return certPEM, keyPEM, err
 }
 

@@ -18,16 +18,18 @@ import (
 	"sync"
 	"time"
 
+	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/utils/clock"
 
 	"github.com/gardenlite/gardenlite/internal/certificates"
+	"github.com/gardenlite/gardenlite/internal/landscapeclock"
 )
 
 const (
 	authorityLife = 10 * 365 * 24 * time.Hour
 	leafLife      = 365 * 24 * time.Hour
 	// backdate lets clocks that are a little behind accept a new certificate.
-	backdate = 5 * time.Minute
+	backdate = certificates.Backdate
 	// renewAt is the fraction of its lifetime after which a certificate is renewed.
 	renewAt = 0.8
 )
@@ -56,6 +58,8 @@ type PKI struct {
 	frontProxy   *authority
 	// bundle has the authorities that clients trust.
 	bundle []byte
+	// stored are the users that have a stored certificate.
+	stored sets.Set[string]
 }
 
 // Load reads the PKI from its folder, and creates what is missing or has to be renewed.
@@ -65,7 +69,7 @@ func Load(cfg Config) (*PKI, error) {
 			return nil, fmt.Errorf("creating the folder for certificates: %w", err)
 		}
 	}
-	p := &PKI{cfg: cfg}
+	p := &PKI{cfg: cfg, stored: sets.Set[string]{}}
 	return p, p.Renew()
 }
 
@@ -160,13 +164,13 @@ func (p *PKI) loadAuthority(name, commonName string) (*authority, error) {
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
 		return nil, fmt.Errorf("reading a certificate authority: %w; put a copy back, or start anew with \"gardenlite reset\"", err)
 	}
-	now := p.cfg.Clock.Now()
+	now := landscapeclock.Real(p.cfg.Clock)
 	if cert != nil && now.Before(cert.NotBefore) {
 		return nil, fmt.Errorf("the clock has gone back: it says %s, and the certificates of this landscape are from %s: "+
 			"set the clock right, or start anew with \"gardenlite reset\"",
 			now.UTC().Format(time.RFC3339), cert.NotBefore.UTC().Format(time.RFC3339))
 	}
-	if cert == nil || !samePublicKey(cert, key) || needsRenewal(cert, now) {
+	if cert == nil || !samePublicKey(cert, key) || needsRenewal(cert, p.cfg.Clock) {
 		if cert, certPEM, err = signAuthority(commonName, key, now); err != nil {
 			return nil, err
 		}
@@ -179,10 +183,9 @@ func (p *PKI) loadAuthority(name, commonName string) (*authority, error) {
 
 // ensureLeaf creates the certificate and key at path.crt and path.key unless there is a valid pair.
 func (p *PKI) ensureLeaf(ca *authority, path string, req request) error {
-	now := p.cfg.Clock.Now()
 	key, keyErr := readKey(path + ".key")
 	cert, _, certErr := readCert(path + ".crt")
-	if keyErr == nil && certErr == nil && samePublicKey(cert, key) && !needsRenewal(cert, now) &&
+	if keyErr == nil && certErr == nil && samePublicKey(cert, key) && !needsRenewal(cert, p.cfg.Clock) &&
 		cert.CheckSignatureFrom(ca.cert) == nil && req.matches(cert) {
 		return nil
 	}
@@ -193,7 +196,7 @@ func (p *PKI) ensureLeaf(ca *authority, path string, req request) error {
 			return err
 		}
 	}
-	certPEM, err := ca.sign(req, key.Public(), now, leafLife)
+	certPEM, err := ca.sign(req, key.Public(), landscapeclock.Real(p.cfg.Clock), leafLife)
 	if err != nil {
 		return err
 	}
@@ -212,9 +215,9 @@ func (p *PKI) ensureSigningKey(file string) error {
 	return nil
 }
 
-func needsRenewal(cert *x509.Certificate, now time.Time) bool {
+func needsRenewal(cert *x509.Certificate, clk clock.PassiveClock) bool {
 	life := cert.NotAfter.Sub(cert.NotBefore)
-	return !certificates.ValidFor(cert, now, time.Duration(float64(life)*(1-renewAt)))
+	return !certificates.ValidFor(cert, clk, time.Duration(float64(life)*(1-renewAt)))
 }
 
 // request describes the certificate to be signed.

@@ -22,6 +22,7 @@ import (
 
 	"github.com/gardenlite/gardenlite/internal/component"
 	"github.com/gardenlite/gardenlite/internal/garden/controllermanager/kit"
+	"github.com/gardenlite/gardenlite/internal/landscapeclock"
 )
 
 // bastionName is the name of the controller, as in Gardener.
@@ -94,6 +95,7 @@ func (r *Bastion) Reconcile(ctx context.Context, bastion *operationsv1alpha1.Bas
 			return reconcile.Result{}, fmt.Errorf("looking at the Shoot of the Bastion %s: %w", client.ObjectKeyFromObject(bastion), err)
 		}
 		if why == "" {
+			landscapeclock.Due(r.Clock, end)
 			return reconcile.Result{RequeueAfter: left}, nil
 		}
 	}
@@ -102,7 +104,7 @@ func (r *Bastion) Reconcile(ctx context.Context, bastion *operationsv1alpha1.Bas
 
 // end returns the time at which a Bastion expires, and the reason.
 func (r *Bastion) end(bastion *operationsv1alpha1.Bastion) (time.Time, string) {
-	end := bastion.CreationTimestamp.Add(cmp.Or(r.MaxLifetime, DefaultBastionMaxLifetime))
+	end := landscapeclock.At(r.Clock, bastion.CreationTimestamp.Time).Add(cmp.Or(r.MaxLifetime, DefaultBastionMaxLifetime))
 	if expiration := bastion.Status.ExpirationTimestamp; expiration != nil && expiration.Time.Before(end) {
 		return expiration.Time, "it has expired without a heartbeat"
 	}

@@ -18,6 +18,7 @@ import (
 
 	"github.com/gardenlite/gardenlite/internal/component"
 	"github.com/gardenlite/gardenlite/internal/garden/controllermanager/kit"
+	"github.com/gardenlite/gardenlite/internal/landscapeclock"
 )
 
 // eventCleanerName is the name of the controller, as in Gardener.
@@ -74,7 +75,7 @@ func (r *EventCleaner) Reconcile(ctx context.Context, request reconcile.Request)
 }
 
 func (r *EventCleaner) left(since time.Time) time.Duration {
-	return since.Add(DefaultEventTTL).Sub(r.Clock.Now())
+	return landscapeclock.At(r.Clock, since).Add(DefaultEventTTL).Sub(r.Clock.Now())
 }
 
 // lastSeen returns the time of the last occurrence of an event. The field depends on the API with which the event was

@@ -23,6 +23,7 @@ import (
 	"github.com/gardenlite/gardenlite/internal/component/conditions"
 	"github.com/gardenlite/gardenlite/internal/component/operation"
 	"github.com/gardenlite/gardenlite/internal/garden/controllermanager/kit"
+	"github.com/gardenlite/gardenlite/internal/landscapeclock"
 )
 
 // gardenletLifecycleName is the name of the controller, as in Gardener.
@@ -101,7 +102,7 @@ func (r *GardenletLifecycle) isAlive(ctx context.Context, seed string) (bool, er
 	if err := r.Reader.Get(ctx, key, lease); client.IgnoreNotFound(err) != nil {
 		return false, fmt.Errorf("reading the lease of the gardenlet of the Seed %q: %w", seed, err)
 	}
-	return lease.Spec.RenewTime != nil && r.Clock.Since(lease.Spec.RenewTime.Time) < r.monitorPeriod(), nil
+	return lease.Spec.RenewTime != nil && landscapeclock.Lived(r.Clock, lease.Spec.RenewTime.Time) < r.monitorPeriod(), nil
 }
 
 // bootstrapAgain triggers a reconciliation of the Seed's ManagedSeed if the certificate of the gardenlet has expired.

@@ -20,6 +20,7 @@ import (
 	"github.com/gardenlite/gardenlite/internal/component"
 	"github.com/gardenlite/gardenlite/internal/component/operation"
 	"github.com/gardenlite/gardenlite/internal/garden/controllermanager/kit"
+	"github.com/gardenlite/gardenlite/internal/landscapeclock"
 )
 
 // projectActivityName is the name of the controller, which is Gardener's.
@@ -56,7 +57,7 @@ func (r *ProjectActivity) AddToManager(mgr manager.Manager) error {
 func (r *ProjectActivity) activity() predicate.Predicate {
 	return predicate.Funcs{
 		CreateFunc: func(e event.CreateEvent) bool {
-			return r.Clock.Since(e.Object.GetCreationTimestamp().Time) <= activityNewFor
+			return r.Clock.Since(landscapeclock.At(r.Clock, e.Object.GetCreationTimestamp().Time)) <= activityNewFor
 		},
 		UpdateFunc: func(e event.UpdateEvent) bool {
 			return e.ObjectOld.GetResourceVersion() != e.ObjectNew.GetResourceVersion()

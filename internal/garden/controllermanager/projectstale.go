@@ -22,6 +22,7 @@ import (
 	"github.com/gardenlite/gardenlite/internal/component"
 	"github.com/gardenlite/gardenlite/internal/component/operation"
 	"github.com/gardenlite/gardenlite/internal/garden/controllermanager/kit"
+	"github.com/gardenlite/gardenlite/internal/landscapeclock"
 )
 
 // projectStaleName is the name of the controller, which is Gardener's.
@@ -92,7 +93,12 @@ func (r *ProjectStale) reconcile(ctx context.Context, project *corev1beta1.Proje
 	if err := r.markStale(ctx, project); err != nil {
 		return err
 	}
-	if at := project.Status.StaleAutoDeleteTimestamp; at == nil || r.Clock.Now().Before(at.Time) {
+	at := project.Status.StaleAutoDeleteTimestamp
+	if at == nil {
+		return nil
+	}
+	if r.Clock.Now().Before(at.Time) {
+		landscapeclock.Due(r.Clock, at.Time)
 		return nil
 	}
 	if by, err := r.usedBy(ctx, r.Reader, project); err != nil || by != "" {
@@ -111,7 +117,7 @@ func (r *ProjectStale) usedBy(ctx context.Context, reader client.Reader, project
 	if skip, _ := strconv.ParseBool(namespace.Annotations[constants.ProjectSkipStaleCheck]); skip {
 		return "its namespace has the annotation " + constants.ProjectSkipStaleCheck, nil
 	}
-	if r.lately(&project.CreationTimestamp) {
+	if r.lately(&metav1.Time{Time: landscapeclock.At(r.Clock, project.CreationTimestamp.Time)}) {
 		return "it is young", nil
 	}
 	if r.lately(project.Status.LastActivityTimestamp) {

@@ -22,6 +22,7 @@ import (
 	"github.com/gardenlite/gardenlite/internal/component/operation"
 	"github.com/gardenlite/gardenlite/internal/component/schedule"
 	"github.com/gardenlite/gardenlite/internal/garden/controllermanager/kit"
+	"github.com/gardenlite/gardenlite/internal/landscapeclock"
 )
 
 // shootHibernationName is the name of the controller, which is Gardener's.
@@ -85,6 +86,7 @@ func (r *ShootHibernation) Reconcile(ctx context.Context, shoot *corev1beta1.Sho
 		}
 	}
 	if wait := untilNext(all, now); wait > 0 {
+		landscapeclock.Due(r.Clock, now.Add(wait+hibernationDelay))
 		return reconcile.Result{RequeueAfter: wait + hibernationDelay}, nil
 	}
 	return reconcile.Result{}, nil
@@ -93,7 +95,7 @@ func (r *ShootHibernation) Reconcile(ctx context.Context, shoot *corev1beta1.Sho
 // earliest returns the time after which scheduled times count: the last trigger or the creation of the Shoot, but not
 // before the trigger deadline.
 func (r *ShootHibernation) earliest(shoot *corev1beta1.Shoot, now time.Time) time.Time {
-	earliest := shoot.CreationTimestamp.Time
+	earliest := landscapeclock.At(r.Clock, shoot.CreationTimestamp.Time)
 	if last := shoot.Status.LastHibernationTriggerTime; last != nil {
 		earliest = last.Time
 	}

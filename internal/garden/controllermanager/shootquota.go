@@ -22,6 +22,7 @@ import (
 	"github.com/gardenlite/gardenlite/internal/component"
 	"github.com/gardenlite/gardenlite/internal/component/operation"
 	"github.com/gardenlite/gardenlite/internal/garden/controllermanager/kit"
+	"github.com/gardenlite/gardenlite/internal/landscapeclock"
 )
 
 // shootQuotaName is the name of the controller, which is Gardener's.
@@ -74,6 +75,7 @@ func (r *ShootQuota) Reconcile(ctx context.Context, shoot *corev1beta1.Shoot) (r
 		return reconcile.Result{}, err
 	}
 	if left := end.Sub(r.Clock.Now()); left >= 0 {
+		landscapeclock.Due(r.Clock, end)
 		again.RequeueAfter = min(again.RequeueAfter, left+1)
 		return again, nil
 	}
@@ -122,7 +124,7 @@ func (r *ShootQuota) quotas(ctx context.Context, shoot *corev1beta1.Shoot) ([]co
 func (r *ShootQuota) end(ctx context.Context, shoot *corev1beta1.Shoot, days int32) (time.Time, error) {
 	text, ok := shoot.Annotations[constants.ShootExpirationTimestamp]
 	if !ok {
-		text = shoot.CreationTimestamp.Add(time.Duration(min(days, maxDays)) * day).Format(time.RFC3339)
+		text = landscapeclock.At(r.Clock, shoot.CreationTimestamp.Time).Add(time.Duration(min(days, maxDays)) * day).Format(time.RFC3339)
 		if err := r.Annotate(ctx, shoot, map[string]string{constants.ShootExpirationTimestamp: text}); err != nil {
 			return time.Time{}, fmt.Errorf("writing when the time of the Shoot %s/%s is up: %w", shoot.Namespace, shoot.Name, err)
 		}

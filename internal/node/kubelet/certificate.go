@@ -48,11 +48,11 @@ func (k *Kubelet) certificate() ([]byte, *x509.Certificate, error) {
 		return nil, nil, fmt.Errorf("reading the certificate of the kubelet: %w", err)
 	}
 	certs, err := certutil.ParseCertsPEM(data)
-	if err != nil || !certificates.ValidFor(certs[0], k.host.Clock.Now(), 0) ||
+	if err != nil || !certificates.ValidFor(certs[0], k.host.Clock, 0) ||
 		certs[0].Subject.CommonName != k.userName() {
 		return nil, nil, nil // an unusable certificate counts as none
 	}
-	return data, certs[0], nil
+	return data, certificates.ByClock(certs[0], k.host.Clock), nil
 }
 
 // bootstrap obtains the first certificate, with the bootstrap token that gardener-node-agent provides.

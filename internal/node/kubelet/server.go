@@ -29,6 +29,7 @@ import (
 	"k8s.io/kubernetes/pkg/api/legacyscheme"
 	"k8s.io/utils/ptr"
 
+	"github.com/gardenlite/gardenlite/internal/landscapeclock"
 	"github.com/gardenlite/gardenlite/internal/node"
 	"github.com/gardenlite/gardenlite/internal/node/host"
 	"github.com/gardenlite/gardenlite/internal/node/process"
@@ -70,7 +71,8 @@ func (k *Kubelet) serveOnce(ctx context.Context, config node.KubeletConfig) erro
 		return err
 	}
 	handler, tlsConfig := k.handler(),
-		&tls.Config{MinVersion: tls.VersionTLS12, Certificates: []tls.Certificate{certificate}, Time: k.host.Clock.Now}
+		&tls.Config{MinVersion: tls.VersionTLS12, Certificates: []tls.Certificate{certificate},
+			Time: func() time.Time { return landscapeclock.Real(k.host.Clock) }}
 	if !k.host.OnlyAPIServer {
 		clients := x509.NewCertPool()
 		if !clients.AppendCertsFromPEM([]byte(config.ClientCA)) {
@@ -98,7 +100,7 @@ func (k *Kubelet) servingCertificate() (tls.Certificate, error) {
 	if err != nil {
 		return tls.Certificate{}, fmt.Errorf("generating the key of the kubelet's API: %w", err)
 	}
-	now := k.host.Clock.Now()
+	now := landscapeclock.Real(k.host.Clock)
 	template := &x509.Certificate{
 		SerialNumber: big.NewInt(now.UnixNano()), Subject: pkix.Name{CommonName: k.host.Hostname}, DNSNames: []string{k.host.Hostname},
 		NotBefore: now.Add(-time.Minute), NotAfter: now.Add(servingLife), ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},

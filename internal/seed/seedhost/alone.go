@@ -219,7 +219,7 @@ func (h *Host) checkGarden(ctx context.Context, cluster *seed.Cluster, bootstrap
 	if err != nil {
 		return fmt.Errorf("making a client for the seed: %w", err)
 	}
-	kept, wanted, err := bootstrap.OtherGarden(ctx, client, cluster.Name(), data, h.cfg.Clock.Now())
+	kept, wanted, err := bootstrap.OtherGarden(ctx, client, cluster.Name(), data, h.cfg.Clock)
 	if err != nil || wanted == "" {
 		return err
 	}

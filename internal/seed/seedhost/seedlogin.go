@@ -154,7 +154,7 @@ func (s *seedLogin) isGood(data []byte) bool {
 	}
 	certs, err := certutil.ParseCertsPEM(user.ClientCertificateData)
 	return err == nil && certs[0].Subject.CommonName == seedLoginUser &&
-		certificates.ValidFor(certs[0], s.clock.Now(), seedLoginLife/2)
+		certificates.ValidFor(certs[0], s.clock, seedLoginLife/2)
 }
 
 // listens reports whether a server accepts connections.

@@ -14,6 +14,8 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/gardenlite/gardenlite/internal/landscapeclock"
 )
 
 // idleTimeout closes unused connections.
@@ -35,7 +37,7 @@ func NewCluster(config *rest.Config, clk clock.PassiveClock, allKinds bool) (*Cl
 	if err != nil {
 		return nil, err
 	}
-	tlsConfig.Time = clk.Now
+	tlsConfig.Time = func() time.Time { return landscapeclock.Real(clk) }
 	transport := &http.Transport{
 		TLSClientConfig: tlsConfig, ForceAttemptHTTP2: true, IdleConnTimeout: idleTimeout, MaxIdleConnsPerHost: 1,
 		TLSHandshakeTimeout: config.Timeout,

@@ -14,6 +14,7 @@ import (
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/gardenlite/gardenlite/internal/landscapeclock"
 	"github.com/gardenlite/gardenlite/internal/seed/shootsecrets"
 	"github.com/gardenlite/gardenlite/internal/shootplane/spec"
 )
@@ -42,7 +43,7 @@ func New(ctx context.Context, seed client.Reader, namespace, user string, clk cl
 		return nil, err
 	}
 	authority := shootsecrets.Pair{Current: signer}.Authority()
-	cert, key, err := authority.Client(user, []string{Group}, clk.Now(), Life)
+	cert, key, err := authority.Client(user, []string{Group}, landscapeclock.Real(clk), Life)
 	if err != nil {
 		return nil, fmt.Errorf("with the authority in Secret %s/%s: %w", namespace, shootsecrets.CAClient, err)
 	}

@@ -16,6 +16,7 @@ import (
 
 	"golang.org/x/crypto/ssh"
 	"k8s.io/client-go/util/keyutil"
+	"k8s.io/utils/clock"
 
 	"github.com/gardenlite/gardenlite/internal/certificates"
 )
@@ -24,7 +25,7 @@ const (
 	// authorityLife is how long the certificate of a CA is valid, as in Gardener.
 	authorityLife = 10 * 365 * 24 * time.Hour
 	// backdate makes new certificates valid for clocks that are a little behind.
-	backdate = 5 * time.Minute
+	backdate = certificates.Backdate
 	// sshBits is the length of the RSA keys for machines. Generating one takes 0.2 s, a third of the time for 4096 bits.
 	sshBits = 3072
 )
@@ -90,13 +91,13 @@ func issue(template, ca *x509.Certificate, signer crypto.Signer) (certificate, k
 }
 
 // Signed reports whether a certificate is signed by this CA, and valid for at least the given time.
-func (a Authority) Signed(certificate []byte, now time.Time, left time.Duration) bool {
+func (a Authority) Signed(certificate []byte, clk clock.PassiveClock, left time.Duration) bool {
 	ca, err := parseCertificate(a.Certificate)
 	if err != nil {
 		return false
 	}
 	leaf, err := parseCertificate(certificate)
-	return err == nil && leaf.CheckSignatureFrom(ca) == nil && certificates.ValidFor(leaf, now, left)
+	return err == nil && leaf.CheckSignatureFrom(ca) == nil && certificates.ValidFor(leaf, clk, left)
 }
 
 func (a Authority) parse() (*x509.Certificate, crypto.Signer, error) {

@@ -15,6 +15,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/gardenlite/gardenlite/internal/landscapeclock"
 )
 
 // Names of the Secrets, as in Gardener.
@@ -90,7 +92,7 @@ func (m *Manager) removeFutureAuthority(ctx context.Context, name string) error 
 		return err
 	}
 	certificate, err := parseCertificate(secret.Data[KeyCertificate])
-	if err != nil || !m.Clock.Now().Before(certificate.NotBefore) {
+	if err != nil || !landscapeclock.Real(m.Clock).Before(certificate.NotBefore) {
 		return nil
 	}
 	return m.remove(ctx, name)
@@ -144,7 +146,7 @@ func (m *Manager) ensure(ctx context.Context, name string, rotation Rotation,
 func (m *Manager) renew(ctx context.Context, name string, current *corev1.Secret, rotation Rotation,
 	make func(time.Time) (map[string][]byte, error)) (*corev1.Secret, error) {
 	now := m.Clock.Now()
-	data, err := make(now)
+	data, err := make(landscapeclock.Real(m.Clock))
 	if err != nil {
 		return nil, err
 	}

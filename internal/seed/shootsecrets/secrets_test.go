@@ -116,8 +116,11 @@ func TestClientCertificate(t *testing.T) {
 	if err != nil || cert.Subject.CommonName != "me" || cert.Subject.Organization[0] != "us" || !cert.NotAfter.Equal(now.Add(time.Hour)) {
 		t.Errorf("%+v, %v", cert, err)
 	}
-	if !mine.Signed(certificate, now, time.Minute) || mine.Signed(certificate, now, 2*time.Hour) ||
-		other.Signed(certificate, now, time.Minute) || mine.Signed(certificate, now.Add(-time.Hour), time.Minute) {
+	signed := func(by Authority, at time.Time, left time.Duration) bool {
+		return by.Signed(certificate, clocktesting.NewFakePassiveClock(at), left)
+	}
+	if !signed(mine, now, time.Minute) || signed(mine, now, 2*time.Hour) || signed(other, now, time.Minute) ||
+		signed(mine, now.Add(-time.Hour), time.Minute) {
 		t.Error("it is not clear whose certificate it is, or for how long it is valid")
 	}
 }

@@ -22,6 +22,7 @@ import (
 
 	"github.com/gardenlite/gardenlite/internal/component"
 	"github.com/gardenlite/gardenlite/internal/component/operation"
+	"github.com/gardenlite/gardenlite/internal/landscapeclock"
 	"github.com/gardenlite/gardenlite/internal/seed/gardenlet/controllerutils"
 )
 
@@ -197,7 +198,7 @@ func (r *Reconciler) renew(ctx context.Context, secret *corev1.Secret, target *T
 	if err != nil {
 		return 0, err
 	}
-	wait := r.Jitter(min(expires.Sub(r.Clock.Now()), maxLife)*renewPercent/100, renewJitter)
+	wait := r.Jitter(min(expires.Sub(landscapeclock.Real(r.Clock)), maxLife)*renewPercent/100, renewJitter)
 	before := secret.DeepCopy()
 	if other := targetSecret(secret); other != nil {
 		for _, key := range []string{resourcesv1alpha1.DataKeyToken, resourcesv1alpha1.DataKeyCABundle, resourcesv1alpha1.DataKeyKubeconfig} {

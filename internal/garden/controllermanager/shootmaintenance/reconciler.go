@@ -23,6 +23,7 @@ import (
 	"github.com/gardenlite/gardenlite/internal/component"
 	"github.com/gardenlite/gardenlite/internal/component/operation"
 	"github.com/gardenlite/gardenlite/internal/garden/controllermanager/kit"
+	"github.com/gardenlite/gardenlite/internal/landscapeclock"
 )
 
 // ControllerName is the name of the controller, which is Gardener's.
@@ -85,7 +86,9 @@ func (r *Reconciler) Reconcile(ctx context.Context, shoot *corev1beta1.Shoot) (r
 			return reconcile.Result{}, fmt.Errorf("maintaining the Shoot %s: %w", client.ObjectKeyFromObject(shoot), err)
 		}
 	}
-	return reconcile.Result{RequeueAfter: window(shoot).RandomDurationUntilNext(now, false)}, nil
+	wait := window(shoot).RandomDurationUntilNext(now, false)
+	landscapeclock.Due(r.Clock, now.Add(wait))
+	return reconcile.Result{RequeueAfter: wait}, nil
 }
 
 func (r *Reconciler) maintain(ctx context.Context, shoot *corev1beta1.Shoot, now time.Time) error {

@@ -13,6 +13,8 @@ import (
 
 	"k8s.io/apimachinery/pkg/util/uuid"
 	"k8s.io/utils/clock"
+
+	"github.com/gardenlite/gardenlite/internal/landscapeclock"
 )
 
 // The shortest and the longest validity of tokens, whatever a request asks for, as in Gardener.
@@ -47,7 +49,7 @@ type claims struct {
 
 // issue returns a signed token and its expiration time.
 func (i *Issuer) issue(subject string, audience []string, seconds int64, claim gardenerClaim) (string, time.Time, error) {
-	now := i.Clock.Now()
+	now := landscapeclock.Real(i.Clock)
 	life := time.Duration(min(seconds, int64(MaxTokenLife/time.Second))) * time.Second
 	expiry := now.Add(max(life, MinTokenLife)).Truncate(time.Second)
 	token, err := i.sign(claims{

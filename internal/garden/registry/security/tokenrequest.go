@@ -17,6 +17,7 @@ import (
 	"github.com/gardenlite/gardenlite/internal/garden/admission/plugin"
 	"github.com/gardenlite/gardenlite/internal/garden/registry/resource"
 	validation "github.com/gardenlite/gardenlite/internal/garden/validation/securityvalidation"
+	"github.com/gardenlite/gardenlite/internal/landscapeclock"
 )
 
 var tokenRequestGVK = securityv1alpha1.SchemeGroupVersion.WithKind("TokenRequest")
@@ -77,7 +78,7 @@ func (t *tokenREST) Create(ctx context.Context, name string, obj runtime.Object,
 		return nil, fmt.Errorf("making a token of the WorkloadIdentity %s/%s: %w", identity.Namespace, identity.Name, err)
 	}
 	request.ObjectMeta = metav1.ObjectMeta{Name: identity.Name, Namespace: identity.Namespace,
-		CreationTimestamp: metav1.NewTime(t.issuer.Clock.Now())}
+		CreationTimestamp: metav1.NewTime(landscapeclock.Real(t.issuer.Clock))}
 	request.Status = gardensecurity.TokenRequestStatus{Token: token, ExpirationTimestamp: metav1.NewTime(expiry)}
 	return request, nil
 }

@@ -13,6 +13,7 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+	"k8s.io/utils/clock"
 
 	"github.com/gardenlite/gardenlite/internal/certificates"
 	"github.com/gardenlite/gardenlite/internal/component/kubeconfig"
@@ -27,7 +28,7 @@ type credential struct {
 }
 
 // newCredential checks that certificate and key match and belong to the seed. It does not check the validity period.
-func newCredential(garden *rest.Config, certPEM, keyPEM []byte, seedName string) (*credential, error) {
+func newCredential(garden *rest.Config, certPEM, keyPEM []byte, seedName string, clk clock.PassiveClock) (*credential, error) {
 	pair, err := tls.X509KeyPair(certPEM, keyPEM)
 	if err != nil {
 		return nil, fmt.Errorf("certificate and key do not go together: %w", err)
@@ -36,11 +37,11 @@ func newCredential(garden *rest.Config, certPEM, keyPEM []byte, seedName string)
 	if subject := pair.Leaf.Subject; subject.CommonName != user || !slices.Contains(subject.Organization, constants.SeedsGroup) {
 		return nil, fmt.Errorf("the certificate is that of %q, not of %s", subject.CommonName, user)
 	}
-	return &credential{endpointOf(garden), certPEM, keyPEM, pair.Leaf}, nil
+	return &credential{endpointOf(garden), certPEM, keyPEM, certificates.ByClock(pair.Leaf, clk)}, nil
 }
 
 func (c *credential) validAt(now time.Time) bool {
-	return certificates.ValidFor(c.leaf, now, 0)
+	return !now.Before(c.leaf.NotBefore) && now.Before(c.leaf.NotAfter)
 }
 
 // config returns a configuration that contains the credential, for a client that does not support rotation.
@@ -56,7 +57,7 @@ func (c *credential) kubeconfig() ([]byte, error) {
 }
 
 // parseCredential reads the credential from a stored kubeconfig.
-func parseCredential(stored []byte, seedName string) (*credential, error) {
+func parseCredential(stored []byte, seedName string, clk clock.PassiveClock) (*credential, error) {
 	config, err := kubeconfig.RESTConfig(stored)
 	if err != nil {
 		return nil, err
@@ -64,7 +65,7 @@ func parseCredential(stored []byte, seedName string) (*credential, error) {
 	if len(config.CertData) == 0 || len(config.KeyData) == 0 {
 		return nil, errors.New("it has no client certificate with its key in it")
 	}
-	return newCredential(config, config.CertData, config.KeyData, seedName)
+	return newCredential(config, config.CertData, config.KeyData, seedName, clk)
 }
 
 // parseBootstrap reads a bootstrap kubeconfig.

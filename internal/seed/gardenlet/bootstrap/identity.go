@@ -87,7 +87,7 @@ func isConflict(err error) bool { return apierrors.IsConflict(err) || apierrors.
 
 // stored returns the credential that is stored in the seed, or an error if it is not valid.
 func (i *Identity) stored(s *store) (*credential, error) {
-	current, err := s.credential(i.cfg.SeedName)
+	current, err := s.credential(i.cfg.SeedName, i.cfg.Clock)
 	if err != nil {
 		return nil, fmt.Errorf("in Secret %s of the seed: %w", KubeconfigSecret, err)
 	}
@@ -196,7 +196,7 @@ func (i *Identity) certify(ctx context.Context, keyPEM []byte, client kubernetes
 	if err != nil {
 		return nil, err
 	}
-	current, err := newCredential(garden, certPEM, keyPEM, i.cfg.SeedName)
+	current, err := newCredential(garden, certPEM, keyPEM, i.cfg.SeedName, i.cfg.Clock)
 	if err != nil {
 		return nil, fmt.Errorf("CertificateSigningRequest %s: %w: %w", csr.Name, err, errRejected)
 	}

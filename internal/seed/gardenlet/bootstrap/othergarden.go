@@ -5,17 +5,17 @@ import (
 	"crypto/x509"
 	"fmt"
 	"slices"
-	"time"
 
 	"k8s.io/client-go/rest"
 	certutil "k8s.io/client-go/util/cert"
+	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
 // OtherGarden returns the addresses of two gardens if the gardenlet of a seed has a certificate of one that is valid now,
 // and a bootstrap kubeconfig is for the other one; empty addresses otherwise. Gardens with the same certificate authority
 // are the same, whatever their addresses are.
-func OtherGarden(ctx context.Context, seed client.Client, seedName string, kubeconfig []byte, now time.Time) (
+func OtherGarden(ctx context.Context, seed client.Client, seedName string, kubeconfig []byte, clk clock.PassiveClock) (
 	kept, wanted string, err error) {
 	config, err := parseKubeconfig(kubeconfig)
 	if err != nil {
@@ -25,8 +25,8 @@ func OtherGarden(ctx context.Context, seed client.Client, seedName string, kubec
 	if err != nil {
 		return "", "", err
 	}
-	current, err := s.credential(seedName)
-	if err != nil || !current.validAt(now) {
+	current, err := s.credential(seedName, clk)
+	if err != nil || !current.validAt(clk.Now()) {
 		return "", "", nil // it is replaced
 	}
 	if garden := endpointOf(config); !sameGarden(current.garden, garden) {

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"k8s.io/client-go/util/cert"
+	clocktesting "k8s.io/utils/clock/testing"
 )
 
 func TestOtherGarden(t *testing.T) {
@@ -45,12 +46,12 @@ func TestOtherGarden(t *testing.T) {
 		"the first":                            {nil, kubeconfig(elsewhere, otherCA), ""},
 	} {
 		seed := seedWith(inSeed(KubeconfigSecret, test.kept))
-		kept, wanted, err := OtherGarden(t.Context(), seed, "a", test.kubeconfig, start)
+		kept, wanted, err := OtherGarden(t.Context(), seed, "a", test.kubeconfig, clocktesting.NewFakePassiveClock(start))
 		if err != nil || wanted != test.want || (kept == g.URL) != (test.want != "") {
 			t.Errorf("%s: %q and %q (%v), want %q", name, kept, wanted, err, test.want)
 		}
 	}
-	if _, _, err := OtherGarden(t.Context(), seedWith(), "a", []byte("token: {4c40cb.0123456789abcdef"), start); err == nil ||
+	if _, _, err := OtherGarden(t.Context(), seedWith(), "a", []byte("token: {4c40cb.0123456789abcdef"), clocktesting.NewFakePassiveClock(start)); err == nil ||
 		!strings.Contains(err.Error(), "bootstrap kubeconfig") || hasSecret(err.Error()) {
 		t.Errorf("a kubeconfig that cannot be read: %v", err)
 	}

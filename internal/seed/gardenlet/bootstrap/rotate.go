@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"k8s.io/client-go/kubernetes"
+
+	"github.com/gardenlite/gardenlite/internal/landscapeclock"
 )
 
 // Run deletes what bootstrapped the identity, and rotates the certificate when it is due, until the context ends. It
@@ -99,6 +101,7 @@ func (i *Identity) successor(s *store, current *credential) *credential {
 
 // rotate gets a new certificate with the current one, or by bootstrapping again if the current one has expired.
 func (i *Identity) rotate(ctx context.Context) error {
+	defer landscapeclock.Work(i.cfg.Clock)()
 	s, err := readStore(ctx, i.cfg.SeedClient)
 	if err != nil {
 		return err

@@ -7,6 +7,7 @@ import (
 	"github.com/gardener/gardener/pkg/apis/core/v1beta1/constants"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/gardenlite/gardenlite/internal/component/kubeconfig"
@@ -35,11 +36,11 @@ func readStore(ctx context.Context, c client.Client) (*store, error) {
 }
 
 // credential returns the stored credential, or an error if it is not one of the seed.
-func (s *store) credential(seedName string) (*credential, error) {
+func (s *store) credential(seedName string, clk clock.PassiveClock) (*credential, error) {
 	if len(s.secret.Data[kubeconfigKey]) == 0 {
 		return nil, fmt.Errorf("there is no kubeconfig in it under %q", kubeconfigKey)
 	}
-	return parseCredential(s.secret.Data[kubeconfigKey], seedName)
+	return parseCredential(s.secret.Data[kubeconfigKey], seedName, clk)
 }
 
 func (s *store) pending() []byte { return s.secret.Data[pendingKey] }

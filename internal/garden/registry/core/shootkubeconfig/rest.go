@@ -28,6 +28,7 @@ import (
 
 	"github.com/gardenlite/gardenlite/internal/garden/scheme"
 	validation "github.com/gardenlite/gardenlite/internal/garden/validation/authentication"
+	"github.com/gardenlite/gardenlite/internal/landscapeclock"
 )
 
 // DefaultMaxExpiration is the default of the longest validity of both kinds of kubeconfigs, as in Gardener.
@@ -223,7 +224,7 @@ func (r *REST) fillStatus(ctx context.Context, request *gardenauthentication.Kub
 	if err != nil {
 		return err
 	}
-	now := r.clock.Now().UTC() // after the wait for the key
+	now := landscapeclock.Real(r.clock).UTC() // after the wait for the key
 	life := r.max
 	if seconds := request.Spec.ExpirationSeconds; seconds < int64(r.max/time.Second) {
 		life = time.Duration(seconds) * time.Second

@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	"github.com/gardenlite/gardenlite/internal/component/operation"
+	"github.com/gardenlite/gardenlite/internal/landscapeclock"
 	"github.com/gardenlite/gardenlite/internal/seed/gardenlet/extensionops"
 )
 
@@ -23,7 +24,7 @@ func (r *Reconciler) delete(ctx context.Context, entry *corev1beta1.BackupEntry)
 	}
 	t := operation.DueOperationType(entry, entry.Status.LastOperation)
 	if wait := r.grace(entry); wait > 0 {
-		scheduled := fmt.Sprintf("Deletion of backup entry is scheduled for %s", entry.DeletionTimestamp.Add(r.DeletionGracePeriod))
+		scheduled := fmt.Sprintf("Deletion of backup entry is scheduled for %s", landscapeclock.At(r.Clock, entry.DeletionTimestamp.Time).Add(r.DeletionGracePeriod))
 		if last := entry.Status.LastOperation; operation.Is(last, t, corev1beta1.LastOperationStatePending) && last.Description == scheduled {
 			return wait, nil
 		}
@@ -65,5 +66,5 @@ func (r *Reconciler) grace(entry *corev1beta1.BackupEntry) time.Duration {
 	if len(purposes) > 0 && purpose != "" && !slices.Contains(purposes, purpose) {
 		return 0
 	}
-	return entry.DeletionTimestamp.Add(r.DeletionGracePeriod).Sub(r.Clock.Now())
+	return landscapeclock.At(r.Clock, entry.DeletionTimestamp.Time).Add(r.DeletionGracePeriod).Sub(r.Clock.Now())
 }

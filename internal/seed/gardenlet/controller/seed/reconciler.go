@@ -21,6 +21,7 @@ import (
 
 	"github.com/gardenlite/gardenlite/internal/component"
 	"github.com/gardenlite/gardenlite/internal/component/operation"
+	"github.com/gardenlite/gardenlite/internal/landscapeclock"
 	"github.com/gardenlite/gardenlite/internal/seed/gardenlet/controllerutils"
 	"github.com/gardenlite/gardenlite/internal/seed/gardenlet/registration"
 )
@@ -99,7 +100,7 @@ func (r *Reconciler) reconcileIfPrepared(ctx context.Context, seed *corev1beta1.
 		return 0, fmt.Errorf("looking for the namespace of Seed %s in the garden: %w", seed.Name, err)
 	case there:
 		return r.reconcileSeed(ctx, seed)
-	case r.Clock.Since(seed.CreationTimestamp.Time) < newSeed:
+	case r.Clock.Since(landscapeclock.At(r.Clock, seed.CreationTimestamp.Time)) < newSeed:
 		return namespaceRetry, nil
 	}
 	return 0, fmt.Errorf("the garden has no namespace %s for Seed %s: see whether the controller-manager runs, which makes it",

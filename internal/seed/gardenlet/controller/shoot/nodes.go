@@ -16,6 +16,7 @@ import (
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/gardenlite/gardenlite/internal/landscapeclock"
 	"github.com/gardenlite/gardenlite/internal/node"
 	"github.com/gardenlite/gardenlite/internal/seed/gardenlet/controllerutils"
 	"github.com/gardenlite/gardenlite/internal/seed/gardenlet/flow"
@@ -144,7 +145,7 @@ func (b *botanist) deployMachineController(ctx context.Context) error {
 		certificate, key := b.currentAccess(secret.Data[kubeconfigKey], authority)
 		if certificate == nil {
 			var err error
-			if certificate, key, err = authority.Client(machineController, nil, b.Clock.Now(), machineControllerLife); err != nil {
+			if certificate, key, err = authority.Client(machineController, nil, landscapeclock.Real(b.Clock), machineControllerLife); err != nil {
 				return err
 			}
 		}
@@ -163,7 +164,7 @@ func (b *botanist) currentAccess(kubeconfig []byte, authority shootsecrets.Autho
 		return nil, nil
 	}
 	for _, info := range config.AuthInfos {
-		if authority.Signed(info.ClientCertificateData, b.Clock.Now(), machineControllerLife/5) {
+		if authority.Signed(info.ClientCertificateData, b.Clock, machineControllerLife/5) {
 			return info.ClientCertificateData, info.ClientKeyData
 		}
 	}

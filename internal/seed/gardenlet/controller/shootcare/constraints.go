@@ -15,6 +15,7 @@ import (
 	certutil "k8s.io/client-go/util/cert"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/gardenlite/gardenlite/internal/certificates"
 	"github.com/gardenlite/gardenlite/internal/component/conditions"
 	"github.com/gardenlite/gardenlite/internal/seed/gardenlet/controllerutils"
 )
@@ -87,7 +88,7 @@ func (c *care) expiring(ctx context.Context) (*problem, error) {
 		if err != nil {
 			return nil, fmt.Errorf("reading the certificate in Secret %s/%s: %w", secret.Namespace, secret.Name, err)
 		}
-		if end := certs[0].NotAfter; end.Sub(c.Clock.Now()) < minimumValidity {
+		if end := certificates.ByClock(certs[0], c.Clock).NotAfter; end.Sub(c.Clock.Now()) < minimumValidity {
 			names = append(names, fmt.Sprintf("%q (until %s)", secret.Labels["name"], end.UTC().Format(time.RFC3339)))
 		}
 	}

@@ -15,6 +15,7 @@ import (
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/gardenlite/gardenlite/internal/landscapeclock"
 	"github.com/gardenlite/gardenlite/internal/node"
 )
 
@@ -167,7 +168,7 @@ func (c *care) expired(nodes []corev1.Node, leases []coordinationv1.Lease) *prob
 	count := 0
 	for _, lease := range leases {
 		renewed, seconds := lease.Spec.RenewTime, ptr.Deref(lease.Spec.LeaseDurationSeconds, 0)
-		if exists[lease.Name] && renewed != nil && int32(c.Clock.Since(renewed.Time).Seconds()) > seconds {
+		if exists[lease.Name] && renewed != nil && int32(landscapeclock.Lived(c.Clock, renewed.Time).Seconds()) > seconds {
 			count++
 		}
 	}

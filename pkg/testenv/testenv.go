@@ -341,7 +341,7 @@ func (e *Env) ConfigFor(user string, groups ...string) (*rest.Config, error) {
 	if err != nil {
 		return nil, err
 	}
-	config, err := landscape.UserKubeconfig(e.dir, admin, user, groups, time.Hour)
+	config, err := landscape.UserKubeconfig(e.dir, statedir.GardenCluster, admin, user, groups, time.Hour)
 	if err != nil {
 		return nil, err
 	}

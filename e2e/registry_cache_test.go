@@ -16,6 +16,8 @@ func TestRegistryCache(t *testing.T) {
 	l := newLandscape(t)
 	l.installExtension(t, "registry-cache")
 	s := l.newShoot(t, "cached", func(spec map[string]any) {
+		// A Shoot has no kind VerticalPodAutoscaler.
+		spec["kubernetes"].(map[string]any)["verticalPodAutoscaler"] = map[string]any{"enabled": false}
 		spec["extensions"] = []any{map[string]any{"type": "registry-cache", "providerConfig": map[string]any{
 			"apiVersion": "registry.extensions.gardener.cloud/v1alpha3", "kind": "RegistryConfig",
 			"caches": []any{map[string]any{"upstream": "docker.io"}}}}}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	corev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
+	"github.com/gardener/gardener/pkg/apis/core/v1beta1/constants"
 	extensionsv1alpha1 "github.com/gardener/gardener/pkg/apis/extensions/v1alpha1"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -15,6 +16,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/utils/clock"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -131,6 +133,34 @@ func (w *world) simulate() {
 	}
 	w.simulatePlane()
 	w.simulateEntries()
+	w.simulateToken()
+}
+
+// simulateToken does what the resource manager is requested to do.
+func (w *world) simulateToken() {
+	w.Helper()
+	secrets := &corev1.SecretList{}
+	if err := w.seed.List(w.Context(), secrets); err != nil {
+		w.Fatal(err)
+	}
+	for i := range secrets.Items {
+		if secrets.Items[i].Name != constants.SecretNameGardener {
+			continue
+		}
+		kubeconfig, err := clientcmd.Load(secrets.Items[i].Data["kubeconfig"])
+		if err != nil {
+			w.Fatal(err)
+		}
+		for _, user := range kubeconfig.AuthInfos {
+			user.Token = "t"
+		}
+		if secrets.Items[i].Data["kubeconfig"], err = clientcmd.Write(*kubeconfig); err != nil {
+			w.Fatal(err)
+		}
+		if err := w.seed.Update(w.Context(), &secrets.Items[i]); err != nil {
+			w.Fatal(err)
+		}
+	}
 }
 
 func (w *world) answer(kind string, obj extensionsv1alpha1.Object) error {

@@ -113,7 +113,8 @@ var differences = []*difference{
 		return c.request.Verb == "get" && c.request.Resource == "namespaces" && c.request.Name == "garden"
 	}},
 	{reason: "the Lease of the election of a gardenlet is each gardenlet's", more: true, is: func(c *comparison) bool {
-		return c.request.Resource == "leases" && c.request.Name == "gardenlet-leader-election"
+		return c.request.Resource == "leases" &&
+			slices.Contains(append(c.selectedNames(), c.request.Name), "gardenlet-leader-election")
 	}},
 	{reason: "a gardenlet bootstraps ManagedSeeds with ServiceAccounts", more: true, is: func(c *comparison) bool {
 		return c.request.Verb == "bind" && c.request.Resource == "clusterroles" && c.request.Name == "gardener.cloud:system:seed-bootstrapper" ||

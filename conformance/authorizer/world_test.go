@@ -78,6 +78,9 @@ func newWorld(t *testing.T) *world {
 		t.Fatal(err)
 	}
 	t.Cleanup(landscape.Remove)
+	if err := os.Remove(landscape.Dir); err != nil {
+		t.Fatal(err)
+	}
 	landscape.Dir = made.Dir
 	if err := landscape.Start(t.Context()); err != nil {
 		t.Fatal(err)

@@ -27,8 +27,10 @@ var extensions = flag.String("extensions", "../../bin/extensions", "folder with 
 // programs. A Shoot has the operating system of the one and the registry cache of the other.
 func TestExtensions(t *testing.T) {
 	l := newLandscape(t, "--controllers", "*,-gardenlet")
+	config := l.run("gardenlet-config", "local")
+	proxy := regexp.MustCompile(`HTTPS_PROXY=\S+`).FindString(config)
 	for _, name := range []string{"os-suse-chost", "registry-cache"} {
-		l.install(name)
+		l.install(name, proxy)
 	}
 	profile := &gardencorev1beta1.CloudProfile{}
 	if err := l.garden.Get(t.Context(), client.ObjectKey{Name: "local"}, profile); err != nil {
@@ -40,8 +42,7 @@ func TestExtensions(t *testing.T) {
 	if err := l.garden.Update(t.Context(), profile); err != nil {
 		t.Fatal(err)
 	}
-	config := l.run("gardenlet-config", "local")
-	l.start([]string{regexp.MustCompile(`HTTPS_PROXY=\S+`).FindString(config)}, "gardenlet", "--config", l.write("gardenlet.yaml", config))
+	l.start([]string{proxy}, "gardenlet", "--config", l.write("gardenlet.yaml", config))
 	l.eventually("the Seed is ready", l.seedReady)
 
 	shoot := &gardencorev1beta1.Shoot{}
@@ -84,8 +85,9 @@ func TestExtensions(t *testing.T) {
 	l.run("shoot", "delete", "one", "--yes", "--wait")
 }
 
-// install maps the image of a published extension to its program, and applies its registration with the chart.
-func (l *landscape) install(name string) {
+// install maps the image of a published extension to its program, which reaches Shoots through the proxy, and applies its
+// registration with the chart.
+func (l *landscape) install(name, proxy string) {
 	l.Helper()
 	list := exec.Command("go", "list", "-m", "-f", "{{.Dir}}", "github.com/gardener/gardener-extension-"+name)
 	list.Dir = filepath.Join("..", "..", "hack", name)
@@ -107,7 +109,7 @@ func (l *landscape) install(name string) {
 		l.Fatal(err)
 	}
 	// Else it listens at all addresses.
-	program := l.write(name, fmt.Sprintf("#!/bin/sh\nexec '%s' \"$@\" --metrics-bind-address=0 --health-bind-address=127.0.0.1:%d\n", binary, map[string]int{"os-suse-chost": 0, "registry-cache": 8081}[name]))
+	program := l.write(name, fmt.Sprintf("#!/bin/sh\nexport %s\nexec '%s' \"$@\" --metrics-bind-address=0 --health-bind-address=127.0.0.1:%d\n", proxy, binary, map[string]int{"os-suse-chost": 0, "registry-cache": 8081}[name]))
 	if err := os.Chmod(program, 0o700); err != nil {
 		l.Fatal(err)
 	}

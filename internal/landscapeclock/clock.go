@@ -110,7 +110,7 @@ func (c *Clock) Set(to time.Time) error {
 	if to.Before(c.now()) {
 		return ErrBack
 	}
-	if to.Sub(time.Now()) > MaxAdvance {
+	if time.Until(to) > MaxAdvance {
 		return errFar
 	}
 	return c.change(to, c.last().Rate)

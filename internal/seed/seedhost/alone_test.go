@@ -29,7 +29,8 @@ func TestBootstrapKubeconfigOfAnotherGarden(t *testing.T) {
 		}
 	}
 	const kept, moved, other = "https://192.0.2.1:443", "https://192.0.2.1:6443", "https://192.0.2.2:443"
-	h := &Host{cfg: Config{Name: "x", Dir: t.TempDir(), BindAddress: "127.0.0.1", Status: &control.Store{}, Clock: clock.RealClock{}}}
+	h := &Host{cfg: Config{Name: "x", Dir: t.TempDir(), BindAddress: "127.0.0.1", Status: &control.Store{}, Clock: clock.RealClock{},
+		Selects: func(string) bool { return true }}}
 	cluster, err := h.startSeedCluster(t.Context(), "a", 0, 0)
 	must(err)
 	defer cluster.Stop()

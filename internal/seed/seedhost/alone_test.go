@@ -19,6 +19,9 @@ import (
 	"github.com/gardenlite/gardenlite/internal/seed/gardenlet/controllerutils"
 )
 
+// all selects each component.
+func all(string) bool { return true }
+
 // TestBootstrapKubeconfigOfAnotherGarden checks that a gardenlet with the certificate of a garden refuses a bootstrap
 // kubeconfig of another one.
 func TestBootstrapKubeconfigOfAnotherGarden(t *testing.T) {
@@ -30,7 +33,7 @@ func TestBootstrapKubeconfigOfAnotherGarden(t *testing.T) {
 	}
 	const kept, moved, other = "https://192.0.2.1:443", "https://192.0.2.1:6443", "https://192.0.2.2:443"
 	h := &Host{cfg: Config{Name: "x", Dir: t.TempDir(), BindAddress: "127.0.0.1", Status: &control.Store{}, Clock: clock.RealClock{},
-		Selects: func(string) bool { return true }}}
+		Selects: all}}
 	cluster, err := h.startSeedCluster(t.Context(), "a", 0, 0)
 	must(err)
 	defer cluster.Stop()

@@ -24,7 +24,7 @@ func TestDeploysAgainAfterFailure(t *testing.T) {
 		t.Fatal(err)
 	}
 	// No seed can be started in a state directory that is a file.
-	d := newDeployer(&Host{cfg: Config{Dir: file, Status: &control.Store{}, Clock: clock.RealClock{}}})
+	d := newDeployer(&Host{cfg: Config{Dir: file, Status: &control.Store{}, Clock: clock.RealClock{}, Selects: all}})
 	g := deployment.Gardenlet{Target: deployment.Target{SeedName: "x"}}
 	deploy := func() (failed bool) {
 		t.Helper()
@@ -57,7 +57,7 @@ func TestDeploysAgainAfterFailure(t *testing.T) {
 // TestDeploysAfterFailedResumption checks that a gardenlet that could not run again after a restart is deployed again.
 func TestDeploysAfterFailedResumption(t *testing.T) {
 	dir := t.TempDir()
-	d := newDeployer(&Host{cfg: Config{Dir: dir, Status: &control.Store{}, Clock: clock.RealClock{}}})
+	d := newDeployer(&Host{cfg: Config{Dir: dir, Status: &control.Store{}, Clock: clock.RealClock{}, Selects: all}})
 	g := deployment.Gardenlet{Target: deployment.Target{SeedName: "x"}}
 	checksum, err := g.Checksum()
 	if err != nil {
@@ -91,7 +91,7 @@ func TestDeploysAfterFailedResumption(t *testing.T) {
 
 // TestStopInterruptsDeployment checks that the landscape does not wait for a deployment when it is stopped.
 func TestStopInterruptsDeployment(t *testing.T) {
-	d := newDeployer(&Host{cfg: Config{Status: &control.Store{}, Clock: clock.RealClock{}},
+	d := newDeployer(&Host{cfg: Config{Status: &control.Store{}, Clock: clock.RealClock{}, Selects: all},
 		shoots: shootplane.NewHost(shootplane.HostConfig{Dir: t.TempDir(), Clock: clock.RealClock{}})})
 	begun := make(chan struct{})
 	d.work(&unit{name: "x"}, func(ctx context.Context) error {

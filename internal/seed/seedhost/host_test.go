@@ -31,7 +31,7 @@ func TestSeedClusterOfSameName(t *testing.T) {
 func testSeedClusterOfSameName(t *testing.T, endpoint string) {
 	t.Helper()
 	h := &Host{cfg: Config{Name: "x", Dir: t.TempDir(), BindAddress: "127.0.0.1", Datastore: endpoint, Status: &control.Store{},
-		Clock: clock.RealClock{}}}
+		Clock: clock.RealClock{}, Selects: all}}
 	folder := filepath.Join(h.cfg.Dir, statedir.ProcessesFolder)
 	var err error
 	h.processes, err = process.Start(process.Config{Dir: folder, Images: &process.Images{}, Clock: h.cfg.Clock, Log: testr.New(t)})
@@ -92,7 +92,7 @@ func TestForgetLastRun(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		h, err := New(Config{Name: "x", Dir: dir, Datastore: kind, Status: &control.Store{}, Clock: clock.RealClock{}})
+		h, err := New(Config{Name: "x", Dir: dir, Datastore: kind, Status: &control.Store{}, Clock: clock.RealClock{}, Selects: all})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -41,10 +41,10 @@ func loadClock(dir, endpoint string) (*landscapeclock.Clock, error) {
 		err = json.Unmarshal(data, &history)
 	}
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return nil, fmt.Errorf("reading the time of the landscape from %s: %w", file, err)
+		return nil, fmt.Errorf("--data-dir: reading the time of the landscape from %s: %w", file, err)
 	}
 	if err := history.Validate(); err != nil {
-		return nil, fmt.Errorf("reading the time of the landscape from %s: %w", file, err)
+		return nil, fmt.Errorf("--data-dir: reading the time of the landscape from %s: %w", file, err)
 	}
 	return landscapeclock.New(history, func(history landscapeclock.History) error {
 		if (datastore.Config{Endpoint: endpoint}).Shared() {

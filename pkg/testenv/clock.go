@@ -10,14 +10,6 @@ import (
 // Clock is the clock of a landscape: the real one until a test moves it. It never goes back.
 type Clock struct{ landscape *landscape.Landscape }
 
-// WithFrozenClock stops the clock once the landscape is ready. It goes while Advance waits for what became due.
-func WithFrozenClock() Option {
-	return func(o *options) {
-		o.frozen = true
-		o.forStart = append(o.forStart, "WithFrozenClock")
-	}
-}
-
 // Clock returns the clock of the landscape, nil for one that Start did not start.
 func (e *Env) Clock() *Clock {
 	if e.landscape == nil {
@@ -46,5 +38,6 @@ func (c *Clock) AdvanceTo(ctx context.Context, to time.Time) error {
 // Set moves the clock ahead to a time at once. What is due happens afterwards, in no order.
 func (c *Clock) Set(to time.Time) error { return c.landscape.Clock().Set(to) }
 
-// SetRate lets a number of seconds pass in a real one: 1 as usual, 0 stops the clock, at most 10,000.
+// SetRate lets a number of seconds pass in a real one: 1 as usual, 0 stops the clock, at most 10,000. While it stands still, nothing that
+// waits for something goes on: no Shoot is created, and only Advance lets it go for what becomes due.
 func (c *Clock) SetRate(rate float64) error { return c.landscape.Clock().SetRate(rate) }

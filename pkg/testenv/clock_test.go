@@ -20,12 +20,15 @@ const publicKey = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIJ3VfYBDSkmgIgOQx7SWpTCGe
 // TestClock: a Bastion that lives for days is gone at once, by the clock of the landscape.
 func TestClock(t *testing.T) {
 	expectClosed(t)
-	env := testenv.Start(t, testenv.WithFrozenClock())
+	env := testenv.Start(t)
 	env.CreateShoot(t, "one", testenv.WithWorkers(1))
 	bastion := &operationsv1alpha1.Bastion{ObjectMeta: metav1.ObjectMeta{Namespace: "garden-dev", Name: "short"}}
 	bastion.Spec.ShootRef, bastion.Spec.SSHPublicKey = corev1.LocalObjectReference{Name: "one"}, publicKey
 	bastion.Spec.Ingress = []operationsv1alpha1.BastionIngressPolicy{{IPBlock: networkingv1.IPBlock{CIDR: "127.0.0.1/32"}}}
 	if err := env.Client().Create(t.Context(), bastion); err != nil {
+		t.Fatal(err)
+	}
+	if err := env.Clock().SetRate(0); err != nil {
 		t.Fatal(err)
 	}
 	before := env.Clock().Now()

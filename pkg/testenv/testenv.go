@@ -64,7 +64,6 @@ type options struct {
 	landscape.Config
 	crds, manifests, webhooks []string
 	log                       string
-	frozen                    bool
 	existing                  bool
 	existingName              string
 	// forStart are the options that a landscape has to be started with, and that a running one cannot be given.
@@ -255,9 +254,7 @@ func (e *Env) start(ctx context.Context, o *options) (err error) {
 	e.ownsDir = true
 	o.Name, o.Dir = "test-"+strings.ToLower(e.dir[strings.LastIndexByte(e.dir, '-')+1:]), e.dir
 	e.context = landscape.ContextName(o.Name)
-	if e.landscape, err = landscape.Start(ctx, o.Config); err == nil && o.frozen {
-		err = e.landscape.Clock().SetRate(0)
-	}
+	e.landscape, err = landscape.Start(ctx, o.Config)
 	return err
 }
 

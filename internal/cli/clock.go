@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -128,9 +127,6 @@ func moveClock(ctx context.Context, g *globals, change control.ClockChange) erro
 		}
 	})
 	progress.close()
-	if errors.Is(err, landscapeclock.ErrBack) {
-		return &usage.Error{Err: err}
-	}
 	if err != nil {
 		return err
 	}

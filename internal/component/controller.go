@@ -1,7 +1,6 @@
 package component
 
 import (
-	"sync"
 	"time"
 
 	"k8s.io/client-go/util/workqueue"
@@ -60,24 +59,21 @@ func Queue(clk clock.WithTicker) func(
 // watchedQueue tells the clock of a landscape what works, so that an advance of the clock waits for it.
 type watchedQueue struct {
 	workqueue.TypedRateLimitingInterface[reconcile.Request]
-	clock   clock.WithTicker
-	remove  func()
-	working sync.Map // of requests to what ends their work
+	clock  clock.WithTicker
+	remove func()
 }
 
 func (q *watchedQueue) Get() (reconcile.Request, bool) {
 	request, shutdown := q.TypedRateLimitingInterface.Get()
 	if !shutdown {
-		q.working.Store(request, landscapeclock.Work(q.clock))
+		landscapeclock.Begin(q.clock)
 	}
 	return request, shutdown
 }
 
 func (q *watchedQueue) Done(request reconcile.Request) {
-	if done, ok := q.working.LoadAndDelete(request); ok {
-		defer done.(func())()
-	}
 	q.TypedRateLimitingInterface.Done(request)
+	landscapeclock.End(q.clock)
 }
 
 func (q *watchedQueue) ShutDown() {

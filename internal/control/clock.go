@@ -9,7 +9,7 @@ import (
 	"net/http"
 	"time"
 
-	"github.com/gardenlite/gardenlite/internal/landscapeclock"
+	"github.com/gardenlite/gardenlite/internal/usage"
 )
 
 // ClockPath is the path of the clock on the control socket.
@@ -47,7 +47,7 @@ func ClockHandler(state func() (Clock, error), change func(context.Context, Cloc
 	mux.HandleFunc("GET "+ClockPath, func(w http.ResponseWriter, _ *http.Request) {
 		now, err := state()
 		if err != nil {
-			http.Error(w, err.Error(), http.StatusConflict)
+			refuse(w, err)
 			return
 		}
 		_ = json.NewEncoder(w).Encode(now)
@@ -55,19 +55,23 @@ func ClockHandler(state func() (Clock, error), change func(context.Context, Cloc
 	mux.HandleFunc("POST "+ClockPath, func(w http.ResponseWriter, r *http.Request) {
 		wanted := ClockChange{}
 		if err := json.NewDecoder(http.MaxBytesReader(w, r.Body, 1<<10)).Decode(&wanted); err != nil {
-			http.Error(w, fmt.Sprintf("reading the change: %v", err), http.StatusBadRequest)
+			refuse(w, usage.Errorf("reading the change: %v", err))
 			return
 		}
-		lines := json.NewEncoder(w)
+		lines, begun := json.NewEncoder(w), false
 		err := change(r.Context(), wanted, func(at time.Time) {
+			begun = true
 			_ = lines.Encode(clockProgress{At: &at})
 			_ = http.NewResponseController(w).Flush()
 		})
-		end := clockProgress{Done: err == nil}
-		if err != nil {
-			end.Error = err.Error()
+		switch {
+		case err == nil:
+			_ = lines.Encode(clockProgress{Done: true})
+		case begun:
+			_ = lines.Encode(clockProgress{Error: err.Error()})
+		default:
+			refuse(w, err)
 		}
-		_ = lines.Encode(end)
 	})
 	return mux
 }
@@ -106,8 +110,6 @@ func (c *Client) ChangeClock(ctx context.Context, change ClockChange, passed fun
 			return errors.New("the landscape has ended while its clock was advanced: start it again, and the clock goes on where it was")
 		case err != nil:
 			return fmt.Errorf("reading how far the clock is: %w", err)
-		case line.Error == landscapeclock.ErrBack.Error():
-			return landscapeclock.ErrBack
 		case line.Error != "":
 			return errors.New(line.Error)
 		case line.Done:

@@ -18,17 +18,21 @@ func SeedsHandler(add, remove func(ctx context.Context, name string) error) http
 	for method, change := range map[string]func(context.Context, string) error{
 		http.MethodPut: add, http.MethodDelete: remove} {
 		mux.HandleFunc(method+" "+SeedsPath+"{name}", func(w http.ResponseWriter, r *http.Request) {
-			err := change(r.Context(), r.PathValue("name"))
-			var wrong *usage.Error
-			switch {
-			case errors.As(err, &wrong):
-				http.Error(w, err.Error(), http.StatusBadRequest)
-			case err != nil:
-				http.Error(w, err.Error(), http.StatusConflict)
+			if err := change(r.Context(), r.PathValue("name")); err != nil {
+				refuse(w, err)
 			}
 		})
 	}
 	return mux
+}
+
+// refuse answers with an error, which is a usage error for Call too if it is one.
+func refuse(w http.ResponseWriter, err error) {
+	code := http.StatusConflict
+	if wrong := (*usage.Error)(nil); errors.As(err, &wrong) {
+		code = http.StatusBadRequest
+	}
+	http.Error(w, err.Error(), code)
 }
 
 // AddSeed adds a seed to the landscape, and returns when it is ready.

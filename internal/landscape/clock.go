@@ -23,6 +23,7 @@ import (
 	"github.com/gardenlite/gardenlite/internal/fsutil"
 	"github.com/gardenlite/gardenlite/internal/landscapeclock"
 	"github.com/gardenlite/gardenlite/internal/statedir"
+	"github.com/gardenlite/gardenlite/internal/usage"
 )
 
 const (
@@ -40,10 +41,10 @@ func loadClock(dir, endpoint string) (*landscapeclock.Clock, error) {
 	if err == nil {
 		err = json.Unmarshal(data, &history)
 	}
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return nil, fmt.Errorf("--data-dir: reading the time of the landscape from %s: %w", file, err)
+	if err == nil {
+		err = history.Validate()
 	}
-	if err := history.Validate(); err != nil {
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("--data-dir: reading the time of the landscape from %s: %w", file, err)
 	}
 	return landscapeclock.New(history, func(history landscapeclock.History) error {
@@ -59,6 +60,8 @@ func loadClock(dir, endpoint string) (*landscapeclock.Clock, error) {
 	}), nil
 }
 
+var errOtherClock = errors.New("the landscape was started with a clock that cannot be changed")
+
 // Clock returns the clock of the landscape, nil if it was started with another one.
 func (l *Landscape) Clock() *landscapeclock.Clock {
 	clock, _ := l.cfg.Clock.(*landscapeclock.Clock)
@@ -70,7 +73,7 @@ func (l *Landscape) Clock() *landscapeclock.Clock {
 func (l *Landscape) AdvanceClock(ctx context.Context, to time.Time, passed func(time.Time)) error {
 	clock := l.Clock()
 	if clock == nil {
-		return errors.New("the clock of this landscape cannot be changed")
+		return errOtherClock
 	}
 	if to.Before(clock.Now()) {
 		return landscapeclock.ErrBack
@@ -142,7 +145,7 @@ func unsettled(ctx context.Context, garden client.Reader) (left []string, err er
 func (l *Landscape) clockState() (control.Clock, error) {
 	clock := l.Clock()
 	if clock == nil {
-		return control.Clock{}, errors.New("the clock of this landscape cannot be changed")
+		return control.Clock{}, errOtherClock
 	}
 	state := control.Clock{Now: clock.Now().UTC(), Ahead: clock.Offset(), Rate: clock.Rate()}
 	if next, ok := clock.NextDate(); ok {
@@ -156,7 +159,7 @@ func (l *Landscape) changeClock(ctx context.Context, change control.ClockChange,
 	clock := l.Clock()
 	switch {
 	case clock == nil:
-		return errors.New("the clock of this landscape cannot be changed")
+		return errOtherClock
 	case l.store.State() != control.StateReady:
 		return errNotReady(l.store.State())
 	case change.Rate != nil:
@@ -166,8 +169,14 @@ func (l *Landscape) changeClock(ctx context.Context, change control.ClockChange,
 	if change.To != nil {
 		to = *change.To
 	}
+	var err error
 	if change.AtOnce {
-		return clock.Set(to)
+		err = clock.Set(to)
+	} else {
+		err = l.AdvanceClock(ctx, to, passed)
 	}
-	return l.AdvanceClock(ctx, to, passed)
+	if errors.Is(err, landscapeclock.ErrBack) {
+		return &usage.Error{Err: err}
+	}
+	return err
 }

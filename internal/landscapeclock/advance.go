@@ -47,14 +47,16 @@ func Watch(clk clock.PassiveClock, q Queue) (remove func()) {
 	}
 }
 
-// Work makes a step of Advance wait until done is called. For a clock that is no landscape's, it does nothing.
-func Work(clk clock.PassiveClock) (done func()) {
-	c, ok := clk.(*Clock)
-	if !ok {
-		return func() {}
+// Begin makes a step of Advance wait until End is called. For a clock that is no landscape's, both do nothing.
+func Begin(clk clock.PassiveClock) { work(clk, 1) }
+
+// End is called once for each Begin.
+func End(clk clock.PassiveClock) { work(clk, -1) }
+
+func work(clk clock.PassiveClock, change int64) {
+	if c, ok := clk.(*Clock); ok {
+		c.activity.working.Add(change)
 	}
-	c.activity.working.Add(1)
-	return func() { c.activity.working.Add(-1) }
 }
 
 func (a *activity) idle() bool {

@@ -161,7 +161,8 @@ func TestAdvance(t *testing.T) {
 		Due(c, start.Add(after))
 		go func() {
 			<-timer.C()
-			defer Work(c)()
+			Begin(c)
+			defer End(c)
 			events <- event{what, c.Now()}
 		}()
 	}

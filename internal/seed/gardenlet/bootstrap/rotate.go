@@ -101,7 +101,8 @@ func (i *Identity) successor(s *store, current *credential) *credential {
 
 // rotate gets a new certificate with the current one, or by bootstrapping again if the current one has expired.
 func (i *Identity) rotate(ctx context.Context) error {
-	defer landscapeclock.Work(i.cfg.Clock)()
+	landscapeclock.Begin(i.cfg.Clock)
+	defer landscapeclock.End(i.cfg.Clock)
 	s, err := readStore(ctx, i.cfg.SeedClient)
 	if err != nil {
 		return err

@@ -11,16 +11,14 @@ import (
 	"github.com/gardenlite/gardenlite/internal/landscapeclock"
 )
 
-// Backdate is how long before they are issued certificates are valid: clocks that are a little behind accept a new one.
+// Backdate is how long before they are issued certificates are valid, those of Kubernetes' signer too: clocks that are a little behind
+// accept a new one. From it follows when one was issued.
 const Backdate = 5 * time.Minute
 
 // ByClock returns a certificate with the time for which it is valid by the clock of a landscape. Its signature is that of the other
 // time, so it is for reading only.
 func ByClock(certificate *x509.Certificate, clk clock.PassiveClock) *x509.Certificate {
-	issued := certificate.NotBefore.Add(Backdate + time.Second - 1) // the precision is a second, in which a clock may move by a lot
-	if now := landscapeclock.Real(clk); issued.After(now) {
-		issued = now
-	}
+	issued := certificate.NotBefore.Add(Backdate)
 	moved := landscapeclock.At(clk, issued).Sub(issued)
 	if moved == 0 {
 		return certificate

@@ -79,14 +79,20 @@ func (c *Clock) Offset() time.Duration {
 	return c.last().at(now).Sub(now)
 }
 
-// At returns when something happened for the landscape that happened at a real time. A time after the real one is the landscape's.
+// At returns when something happened for the landscape that happened at a real time. A time after the real one is the landscape's. Of a
+// time in whole seconds, as Kubernetes and certificates have them, the end of the second counts: the clock may have moved in it.
 func (c *Clock) At(real time.Time) time.Time {
-	if real.After(time.Now()) {
+	now := time.Now()
+	if real.After(now) {
 		return real
+	}
+	moment := real
+	if real.Nanosecond() == 0 {
+		moment = real.Add(min(time.Second-1, now.Sub(real)))
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.history.at(real)
+	return c.history.at(moment).Add(real.Sub(moment))
 }
 
 // Lived returns how long ago a time of the landscape was without the time that was skipped since: how long something that has to be

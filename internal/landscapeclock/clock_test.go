@@ -142,6 +142,26 @@ func TestAt(t *testing.T) {
 	}
 }
 
+// TestAtWholeSeconds: what Kubernetes stamps in the second of an advance happened after it.
+func TestAtWholeSeconds(t *testing.T) {
+	second := time.Now().Add(-time.Minute).Truncate(time.Second)
+	c := New(History{{Real: second.Add(-time.Hour), Time: second.Add(-time.Hour), Rate: 1},
+		{Real: second.Add(900 * time.Millisecond), Time: second.Add(24 * time.Hour), Rate: 1}}, nil)
+	for real, want := range map[time.Duration]time.Duration{
+		-time.Second: -time.Second, 0: 24*time.Hour - 900*time.Millisecond, time.Second: 24*time.Hour + 100*time.Millisecond,
+		500 * time.Millisecond: 500 * time.Millisecond,
+	} {
+		if at := c.At(second.Add(real)); at.Sub(second) != want {
+			t.Errorf("%s after the second began, it was %s after that, want %s", real, at.Sub(second), want)
+		}
+	}
+	late := New(nil, nil)
+	set(t, late, late.Now().Add(24*time.Hour))
+	if now := time.Now().Truncate(time.Second); late.Now().Sub(late.At(now)) > 2*time.Second {
+		t.Errorf("what happened now was %s ago", late.Now().Sub(late.At(now)))
+	}
+}
+
 type queue int
 
 func (q *queue) Len() int { return int(*q) }

@@ -4,8 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -22,12 +20,12 @@ import (
 func TestClock(t *testing.T) {
 	t.Parallel()
 	l := newLandscape(t)
-	old := filepath.Join(t.TempDir(), "kubeconfig")
 	kubeconfig := gardenlite(t, l.dir, "kubeconfig", "--user", "me", "--group", "system:masters").OK(t).Stdout
-	must(t, os.WriteFile(old, []byte(kubeconfig), 0o600))
+	old, err := clientcmd.RESTConfigFromKubeConfig([]byte(kubeconfig))
+	must(t, err)
 
 	// An unused project would be deleted after three months.
-	_, err := l.kube.CoreV1().Namespaces().Patch(t.Context(), shootNamespace, types.MergePatchType,
+	_, err = l.kube.CoreV1().Namespaces().Patch(t.Context(), shootNamespace, types.MergePatchType,
 		[]byte(`{"metadata":{"annotations":{"project.gardener.cloud/skip-stale-check":"true"}}}`), metav1.PatchOptions{})
 	must(t, err)
 	begin := l.clock(t).Now
@@ -36,10 +34,7 @@ func TestClock(t *testing.T) {
 		t.Errorf("it was %s, and is %s, %s ahead", begin, now.Now, now.Ahead)
 	}
 	l.connect(t)
-	config, err := clientcmd.BuildConfigFromFlags("", old)
-	must(t, err)
-	_, err = clientOf(t, config).CoreV1().Namespaces().List(t.Context(), metav1.ListOptions{})
-	if !apierrors.IsUnauthorized(err) || !strings.Contains(err.Error(), "has expired at") {
+	if err := asks(t, old); !apierrors.IsUnauthorized(err) || !strings.Contains(err.Error(), "has expired at") {
 		t.Errorf("a kubeconfig of ten years ago: %v", err)
 	}
 
@@ -49,7 +44,14 @@ func TestClock(t *testing.T) {
 	if r := s.ssh(t, "--", "hostname").OK(t); !strings.Contains(r.Stdout, s.id()) {
 		t.Errorf("ssh: %s", r.Stdout)
 	}
+	old = s.admin(t)
+	if err := asks(t, old); err != nil {
+		t.Errorf("a new kubeconfig of the Shoot: %v", err)
+	}
 	s.hibernatesAndWakes(t)
+	if err := asks(t, old); !apierrors.IsUnauthorized(err) || !strings.Contains(err.Error(), "has expired at") {
+		t.Errorf("a kubeconfig of the Shoot, a day later: %v", err)
+	}
 	s.maintains(t)
 	s.healthy(t)
 	l.neverGoesBack(t)

@@ -43,7 +43,7 @@ var allowed = map[string][]string{
 	// For tests, whose imports are not checked. No other package may import it.
 	"internal/testutil":                {},
 	"internal/datastore/datastoretest": {"internal/testutil"},
-	"internal/garden": {"internal/component", "internal/controlplane", "internal/fsutil",
+	"internal/garden": {"internal/certificates", "internal/component", "internal/controlplane", "internal/fsutil",
 		"internal/manifest", "internal/node/process", "internal/node/clusternodes", "internal/retry", "internal/version", "manifests"},
 	"internal/garbage":     {},
 	"internal/httpserver":  {},
@@ -106,7 +106,8 @@ var allowed = map[string][]string{
 	"internal/garden/validation": {"internal/bastionspec", "internal/garden/scheme"},
 	// Admission reads through an interface, not through the registry.
 	"internal/garden/admission": {"internal/garden/validation", "internal/garden/scheme"},
-	"internal/garden/registry":  {"internal/garden/validation", "internal/garden/scheme", "internal/garden/admission/plugin"},
+	"internal/garden/registry": {"internal/certificates", "internal/garden/validation", "internal/garden/scheme",
+		"internal/garden/admission/plugin"},
 }
 
 // everywhere is the clock, which every package may import as it may import the time.

@@ -16,6 +16,7 @@ import (
 
 	"k8s.io/client-go/util/keyutil"
 
+	"github.com/gardenlite/gardenlite/internal/certificates"
 	"github.com/gardenlite/gardenlite/internal/fsutil"
 )
 
@@ -23,7 +24,7 @@ import (
 func signAuthority(commonName string, key crypto.Signer, now time.Time) (*x509.Certificate, []byte, error) {
 	template := &x509.Certificate{
 		Subject:               pkix.Name{CommonName: commonName},
-		NotBefore:             now.Add(-backdate),
+		NotBefore:             now.Add(-certificates.Backdate),
 		NotAfter:              now.Add(authorityLife),
 		KeyUsage:              x509.KeyUsageCertSign | x509.KeyUsageDigitalSignature | x509.KeyUsageCRLSign,
 		BasicConstraintsValid: true,
@@ -46,7 +47,7 @@ func (a *authority) sign(req request, public crypto.PublicKey, now time.Time, li
 	ips, names := req.ips()
 	template := &x509.Certificate{
 		Subject:               pkix.Name{CommonName: req.commonName, Organization: req.organizations},
-		NotBefore:             now.Add(-backdate),
+		NotBefore:             now.Add(-certificates.Backdate),
 		NotAfter:              notAfter,
 		KeyUsage:              x509.KeyUsageDigitalSignature,
 		ExtKeyUsage:           req.usages,

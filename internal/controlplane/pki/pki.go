@@ -28,8 +28,6 @@ import (
 const (
 	authorityLife = 10 * 365 * 24 * time.Hour
 	leafLife      = 365 * 24 * time.Hour
-	// backdate lets clocks that are a little behind accept a new certificate.
-	backdate = certificates.Backdate
 	// renewAt is the fraction of its lifetime after which a certificate is renewed.
 	renewAt = 0.8
 )

@@ -25,6 +25,7 @@ import (
 	"k8s.io/klog/v2"
 	"k8s.io/utils/clock"
 
+	"github.com/gardenlite/gardenlite/internal/certificates"
 	"github.com/gardenlite/gardenlite/internal/retry"
 )
 
@@ -32,9 +33,6 @@ const (
 	// ConfigMapName is the ConfigMap in the namespace garden with the deletion times of Seeds, by their names.
 	ConfigMapName = "deleted-seeds"
 
-	// backdate is the time by which a certificate's validity begins before it is issued, for Kubernetes' signer and
-	// the project's own.
-	backdate = 5 * time.Minute
 	// keepFor is how long a deletion time is kept. It is longer than the validity of any certificate.
 	keepFor = 3 * 366 * 24 * time.Hour
 	// writeTimeout limits how long the deletion of a Seed waits for the update of the ConfigMap.
@@ -90,7 +88,7 @@ func gardenletOf(state *tls.ConnectionState) (seed string, issued time.Time) {
 	if !named || !slices.Contains(certificate.Subject.Organization, constants.SeedsGroup) {
 		return "", time.Time{}
 	}
-	return seed, certificate.NotBefore.Add(backdate)
+	return seed, certificate.NotBefore.Add(certificates.Backdate)
 }
 
 func (l *DeletedSeeds) revokes(seed string, issued time.Time) bool {

@@ -14,6 +14,8 @@ import (
 	"k8s.io/apiserver/pkg/authentication/user"
 	"k8s.io/client-go/kubernetes/fake"
 	testingclock "k8s.io/utils/clock/testing"
+
+	"github.com/gardenlite/gardenlite/internal/certificates"
 )
 
 var now = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
@@ -21,7 +23,7 @@ var now = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 // issued returns a request with a client certificate that was issued at this time.
 func issued(name, organization string, at time.Time) *http.Request {
 	return &http.Request{TLS: &tls.ConnectionState{PeerCertificates: []*x509.Certificate{{
-		Subject: pkix.Name{CommonName: name, Organization: []string{organization}}, NotBefore: at.Add(-backdate),
+		Subject: pkix.Name{CommonName: name, Organization: []string{organization}}, NotBefore: at.Add(-certificates.Backdate),
 	}}}}
 }
 

@@ -24,8 +24,6 @@ import (
 const (
 	// authorityLife is how long the certificate of a CA is valid, as in Gardener.
 	authorityLife = 10 * 365 * 24 * time.Hour
-	// backdate makes new certificates valid for clocks that are a little behind.
-	backdate = certificates.Backdate
 	// sshBits is the length of the RSA keys for machines. Generating one takes 0.2 s, a third of the time for 4096 bits.
 	sshBits = 3072
 )
@@ -46,7 +44,7 @@ type Authority struct{ Certificate, Key []byte }
 func newAuthority(commonName string, now time.Time) (map[string][]byte, error) {
 	certificate, key, err := issue(&x509.Certificate{
 		Subject:   pkix.Name{CommonName: commonName},
-		NotBefore: now.Add(-backdate), NotAfter: now.Add(authorityLife),
+		NotBefore: now.Add(-certificates.Backdate), NotAfter: now.Add(authorityLife),
 		KeyUsage:              x509.KeyUsageCertSign | x509.KeyUsageDigitalSignature | x509.KeyUsageCRLSign,
 		BasicConstraintsValid: true, IsCA: true,
 	}, nil, nil)
@@ -65,7 +63,7 @@ func (a Authority) Client(user string, groups []string, now time.Time, life time
 	}
 	return issue(&x509.Certificate{
 		Subject:   pkix.Name{CommonName: user, Organization: groups},
-		NotBefore: now.Add(-backdate), NotAfter: end,
+		NotBefore: now.Add(-certificates.Backdate), NotAfter: end,
 		KeyUsage: x509.KeyUsageDigitalSignature, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth},
 		BasicConstraintsValid: true,
 	}, ca, signer)

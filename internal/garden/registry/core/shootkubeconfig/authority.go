@@ -14,10 +14,9 @@ import (
 
 	certutil "k8s.io/client-go/util/cert"
 	"k8s.io/client-go/util/keyutil"
-)
 
-// backdate is how long before now a certificate becomes valid, for clients whose clocks are behind.
-const backdate = time.Minute
+	"github.com/gardenlite/gardenlite/internal/certificates"
+)
 
 // authority signs the client certificates of one Shoot.
 type authority struct {
@@ -60,7 +59,7 @@ func (a *authority) issue(user, group string, public crypto.PublicKey, now, notA
 	der, err := x509.CreateCertificate(rand.Reader, &x509.Certificate{
 		SerialNumber:          serial,
 		Subject:               pkix.Name{CommonName: user, Organization: []string{group}},
-		NotBefore:             now.Add(-backdate).Truncate(time.Second),
+		NotBefore:             now.Add(-certificates.Backdate).Truncate(time.Second),
 		NotAfter:              notAfter,
 		KeyUsage:              x509.KeyUsageDigitalSignature,
 		ExtKeyUsage:           []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth},

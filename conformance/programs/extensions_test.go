@@ -8,7 +8,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"regexp"
 	"strings"
 	"testing"
 
@@ -28,9 +27,9 @@ var extensions = flag.String("extensions", "../../bin/extensions", "folder with 
 func TestExtensions(t *testing.T) {
 	l := newLandscape(t, "--controllers", "*,-gardenlet")
 	config := l.run("gardenlet-config", "local")
-	proxy := regexp.MustCompile(`HTTPS_PROXY=\S+`).FindString(config)
-	for _, name := range []string{"os-suse-chost", "registry-cache"} {
-		l.install(name, proxy)
+	// A port for the health of each: else they would have the same one.
+	for name, port := range map[string]int{"os-suse-chost": 0, "registry-cache": 8081} {
+		l.install(name, proxyIn(config), port)
 	}
 	profile := &gardencorev1beta1.CloudProfile{}
 	if err := l.garden.Get(t.Context(), client.ObjectKey{Name: "local"}, profile); err != nil {
@@ -42,7 +41,7 @@ func TestExtensions(t *testing.T) {
 	if err := l.garden.Update(t.Context(), profile); err != nil {
 		t.Fatal(err)
 	}
-	l.start([]string{proxy}, "gardenlet", "--config", l.write("gardenlet.yaml", config))
+	l.startGardenlet(config)
 	l.eventually("the Seed is ready", l.seedReady)
 
 	shoot := &gardencorev1beta1.Shoot{}
@@ -87,7 +86,7 @@ func TestExtensions(t *testing.T) {
 
 // install maps the image of a published extension to its program, which reaches Shoots through the proxy, and applies its
 // registration with the chart.
-func (l *landscape) install(name, proxy string) {
+func (l *landscape) install(name, proxy string, port int) {
 	l.Helper()
 	list := exec.Command("go", "list", "-m", "-f", "{{.Dir}}", "github.com/gardener/gardener-extension-"+name)
 	list.Dir = filepath.Join("..", "..", "hack", name)
@@ -109,7 +108,8 @@ func (l *landscape) install(name, proxy string) {
 		l.Fatal(err)
 	}
 	// Else it listens at all addresses.
-	program := l.write(name, fmt.Sprintf("#!/bin/sh\nexport %s\nexec '%s' \"$@\" --metrics-bind-address=0 --health-bind-address=127.0.0.1:%d\n", proxy, binary, map[string]int{"os-suse-chost": 0, "registry-cache": 8081}[name]))
+	program := l.write(name, fmt.Sprintf("#!/bin/sh\nexport %s\nexec '%s' \"$@\" --metrics-bind-address=0 --health-bind-address=127.0.0.1:%d\n",
+		proxy, binary, port))
 	if err := os.Chmod(program, 0o700); err != nil {
 		l.Fatal(err)
 	}

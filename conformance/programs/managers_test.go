@@ -2,17 +2,13 @@ package programs
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"net/http"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
-	"syscall"
 	"testing"
 
 	gardencorev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
@@ -20,10 +16,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
-	auditv1 "k8s.io/apiserver/pkg/apis/audit/v1"
-	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
-	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/client-go/util/cert"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
@@ -119,49 +111,6 @@ func TestResourceManager(t *testing.T) {
 	}
 }
 
-// restart starts the landscape again with other flags.
-func (l *landscape) restart(flags ...string) {
-	l.Helper()
-	l.run("down")
-	l.run(append([]string{"up", "-d", "--ready-timeout", "5m"}, flags...)...)
-	l.garden = l.clientOf("kubeconfig")
-}
-
-// clientOf returns a client with the kubeconfig that a command prints.
-func (l *landscape) clientOf(command ...string) client.Client {
-	l.Helper()
-	config, err := clientcmd.RESTConfigFromKubeConfig([]byte(l.run(command...)))
-	if err != nil {
-		l.Fatal(err)
-	}
-	scheme := runtime.NewScheme()
-	add := runtime.NewSchemeBuilder(clientgoscheme.AddToScheme, gardencorev1beta1.AddToScheme, resourcesv1alpha1.AddToScheme)
-	if err := add.AddToScheme(scheme); err != nil {
-		l.Fatal(err)
-	}
-	c, err := client.New(config, client.Options{Scheme: scheme})
-	if err != nil {
-		l.Fatal(err)
-	}
-	return c
-}
-
-// kubeconfigOf writes a kubeconfig for a user of the garden or of another cluster.
-func (l *landscape) kubeconfigOf(user string, cluster ...string) (file string) {
-	l.Helper()
-	args := append(append([]string{"kubeconfig"}, cluster...), "--user", user)
-	return l.write(strings.ReplaceAll(user, ":", "-")+".kubeconfig", l.run(args...))
-}
-
-func (l *landscape) write(name, content string) (file string) {
-	l.Helper()
-	file = filepath.Join(filepath.Dir(l.dir), name)
-	if err := os.WriteFile(file, []byte(content), 0o600); err != nil {
-		l.Fatal(err)
-	}
-	return file
-}
-
 // fromPage returns a file that docs/develop-gardener.md shows.
 func (l *landscape) fromPage(name string) string {
 	l.Helper()
@@ -176,36 +125,11 @@ func (l *landscape) fromPage(name string) string {
 	return string(found[1])
 }
 
-// replace starts a program of Gardener with a configuration, in the folder of the landscape, until stop is called.
+// replace starts a program of Gardener with a configuration, in place of gardenlite's, until stop is called.
 func (l *landscape) replace(program, kubeconfig, config string) (stop func()) {
 	l.Helper()
-	binary, err := filepath.Abs(filepath.Join(*gardener, program))
-	if err != nil {
-		l.Fatal(err)
-	}
-	logFile, err := os.Create(filepath.Join(filepath.Dir(l.dir), program+".log"))
-	if err != nil {
-		l.Fatal(err)
-	}
-	cmd := exec.Command(binary, "--config", l.write(program+".yaml", config))
-	cmd.Env, cmd.Dir = append(os.Environ(), "KUBECONFIG="+kubeconfig, "TARGET_KUBECONFIG="+kubeconfig), filepath.Dir(l.dir)
-	cmd.Stdout, cmd.Stderr = logFile, logFile
-	if err := cmd.Start(); err != nil {
-		l.Fatal(err)
-	}
-	stop = func() {
-		if cmd.ProcessState == nil {
-			_ = cmd.Process.Signal(syscall.SIGTERM)
-			_ = cmd.Wait()
-		}
-	}
-	l.Cleanup(func() {
-		stop()
-		if data, err := os.ReadFile(logFile.Name()); err == nil && l.Failed() {
-			l.Logf("%s: …%s", program, data[max(0, len(data)-5000):])
-		}
-	})
-	return stop
+	environment := []string{"KUBECONFIG=" + kubeconfig, "TARGET_KUBECONFIG=" + kubeconfig}
+	return l.start(environment, program, "--config", l.write(program+".yaml", config))
 }
 
 func (l *landscape) projectReady(ctx context.Context, project *gardencorev1beta1.Project) error {
@@ -214,32 +138,6 @@ func (l *landscape) projectReady(ctx context.Context, project *gardencorev1beta1
 		err = fmt.Errorf("the Project is %q", project.Status.Phase)
 	}
 	return err
-}
-
-// nothingForbidden reports the requests of a user that were forbidden. There have to be some that were not.
-func (l *landscape) nothingForbidden(log, user string) {
-	l.Helper()
-	data, err := os.ReadFile(log)
-	if err != nil {
-		l.Fatal(err)
-	}
-	all, forbidden := 0, 0
-	for line := range strings.Lines(string(data)) {
-		var event auditv1.Event
-		// The last line is being written.
-		if json.Unmarshal([]byte(line), &event) != nil || event.User.Username != user {
-			continue
-		}
-		all++
-		if event.ResponseStatus != nil && event.ResponseStatus.Code == http.StatusForbidden {
-			forbidden++
-			l.Errorf("forbidden to %s: %s %s", user, event.Verb, event.RequestURI)
-		}
-	}
-	if all == 0 {
-		l.Errorf("the audit log has no requests of %s", user)
-	}
-	l.Logf("%d requests of %s, %d forbidden", all, user, forbidden)
 }
 
 func managedResource(name, namespace string) *resourcesv1alpha1.ManagedResource {

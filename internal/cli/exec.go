@@ -18,6 +18,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/gardenlite/gardenlite/internal/control"
+	"github.com/gardenlite/gardenlite/internal/datastore"
 	"github.com/gardenlite/gardenlite/internal/fsutil"
 	"github.com/gardenlite/gardenlite/internal/landscape"
 	"github.com/gardenlite/gardenlite/internal/usage"
@@ -46,6 +47,7 @@ GARDENLITE_DATA_DIR and GARDENLITE_BINARY in its environment. If the landscape d
 end of it is printed; with --keep also if the command fails.`,
 		Example: `  gardenlite exec -- kubectl get cloudprofiles
   gardenlite exec --apply testdata -- go test ./e2e/...
+  gardenlite exec --from landscape.tar.zst -- go test ./e2e/...
   gardenlite exec --keep --run-image registry.example.com/controller=./bin/controller -- ./test.sh`,
 		Args: cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -55,7 +57,13 @@ end of it is printed; with --keep also if the command fails.`,
 				}
 			}
 			completeBare(cmd, &config)
-			var err error
+			if config.From != "" && !cmd.Flags().Changed("datastore") {
+				config.Datastore = datastore.SQLite
+			}
+			err := completeFrom(cmd, &config)
+			if err != nil {
+				return err
+			}
 			if config.Images, err = parseImages(images); err != nil {
 				return err
 			}
@@ -65,7 +73,7 @@ end of it is printed; with --keep also if the command fails.`,
 	f := cmd.Flags()
 	f.SetInterspersed(false)
 	f.IntVar(&config.Seeds, "seeds", landscape.DefaultSeeds, "how many seeds to start (0: the garden alone)")
-	f.StringVar(&config.Datastore, "datastore", "memory", "memory or sqlite")
+	f.StringVar(&config.Datastore, "datastore", "memory", "memory or sqlite (default with --from)")
 	f.StringArrayVar(&config.Apply, "apply", nil,
 		"directory or file with manifests to apply before the command runs; can be given several times")
 	f.StringArrayVar(&images, "run-image", nil, "run containers of an image as a process, as with up")
@@ -73,6 +81,7 @@ end of it is printed; with --keep also if the command fails.`,
 	f.StringSliceVar(&config.Controllers, "controllers", []string{"*"}, "controllers to run, as with up")
 	_ = cmd.RegisterFlagCompletionFunc("controllers", completeControllers)
 	addGardenFlags(cmd, &config)
+	addFromFlag(cmd, &config)
 	f.BoolVar(&config.LoopbackRegistry, loopbackRegistryFlag, false, loopbackRegistryUsage)
 	f.DurationVar(&config.ReadyTimeout, "ready-timeout", landscape.DefaultReadyTimeout, "how long the start may take")
 	return cmd

@@ -283,7 +283,7 @@ func newRoot(s streams) *cobra.Command {
 		newShoot(g), newSSH(g),
 		newSSHHelper(g), newRotate(g), newToken(g), newImage(g), newExtension(g), newExec(g), newReaper(), newVersion(g),
 		newAccess(g), newGraph(g), newLogs(g), newProject(g), newSample(g), newMan(g), newAdmissionController(g),
-		newGardenlet(g), newGardenletConfig(g), newStack(g), newSeed(g), newClock(g))
+		newGardenlet(g), newGardenletConfig(g), newStack(g), newSeed(g), newClock(g), newSnapshot(g))
 	setDefaults(root)
 	return root
 }

@@ -118,6 +118,8 @@ It waits a minute at most for a process that held the landscape before and has n
   gardenlite up -d --kubeconfig-context
   # A second landscape beside the first, with manifests applied once it is ready
   gardenlite up --name test --port 7443 --apply ./manifests
+  # A landscape that begins as one that was saved
+  gardenlite up --name demo --port 0 --from landscape.tar.zst
   # The same from a file, which holds flags by their names: {name: test, port: 7443, apply: [./manifests]}
   gardenlite up -f landscape.yaml`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -127,6 +129,9 @@ It waits a minute at most for a process that held the landscape before and has n
 				}
 			}
 			completeBare(cmd, &flags.config)
+			if err := completeFrom(cmd, &flags.config); err != nil {
+				return err
+			}
 			flags.readOptions(cmd)
 			return flags.run(cmd.Context(), g)
 		},
@@ -158,6 +163,7 @@ It waits a minute at most for a process that held the landscape before and has n
 	_ = cmd.MarkFlagFilename(resourceAdmissionFlag)
 	addReadsFlag(cmd, &c.Reads)
 	addGardenFlags(cmd, c)
+	addFromFlag(cmd, c)
 	f.BoolVar(&c.LoopbackRegistry, loopbackRegistryFlag, false, loopbackRegistryUsage)
 	f.DurationVar(&c.Kubeconfigs.MaxAdmin, "shoot-admin-kubeconfig-max-expiration", landscape.DefaultMaxKubeconfigExpiration,
 		"how long kubeconfigs for administrators of shoots are valid at most (1h to 2^32 seconds)")

@@ -114,6 +114,8 @@ type Config struct {
 	BastionTimeToLive, BastionMaxLifetime time.Duration
 	// Verbose writes the log to standard error as well.
 	Verbose bool
+	// From, if set, is the file of a snapshot: the landscape, which has no data yet, begins as the one that was saved.
+	From string
 	// Clock is the landscape's clock; one that can be moved if nil.
 	Clock clock.WithTicker
 	// OnEvent is called for every step of the start, from one goroutine at a time.
@@ -144,11 +146,6 @@ func (c *Config) Complete() error {
 		c.Controllers = []string{}
 	}
 	c.ReadyTimeout = cmp.Or(c.ReadyTimeout, DefaultReadyTimeout)
-	if c.Clock == nil {
-		if c.Clock, err = loadClock(c.Dir, c.Datastore); err != nil {
-			return err
-		}
-	}
 	if c.OnEvent == nil {
 		c.OnEvent = func(control.Event) {}
 	}
@@ -187,6 +184,8 @@ func (c *Config) validate() error {
 	}
 	err = datastore.Config{Endpoint: c.Datastore}.Validate()
 	check(err == nil, "--datastore: %w", err)
+	check(c.From == "" || DatastoreKind(c.Datastore) == datastore.SQLite, "--from: the data of a snapshot is in sqlite, not in %s",
+		DatastoreKind(c.Datastore))
 	errs = append(errs, c.Admission.Validate())
 	err = corevalidation.CheckFeatureGates(c.FeatureGates)
 	check(err == nil, "--feature-gates: %w", err)

@@ -27,8 +27,10 @@ import (
 	"github.com/gardenlite/gardenlite/internal/garden/bootstraptoken"
 	"github.com/gardenlite/gardenlite/internal/node/process"
 	"github.com/gardenlite/gardenlite/internal/seed/seedhost"
+	"github.com/gardenlite/gardenlite/internal/snapshot"
 	"github.com/gardenlite/gardenlite/internal/statedir"
 	"github.com/gardenlite/gardenlite/internal/supervisor"
+	"github.com/gardenlite/gardenlite/internal/usage"
 	"github.com/gardenlite/gardenlite/internal/version"
 )
 
@@ -68,8 +70,6 @@ func Start(ctx context.Context, cfg Config) (*Landscape, error) {
 	stopping := make(chan struct{})
 	l := &Landscape{cfg: cfg, done: make(chan struct{}), stop: sync.OnceFunc(func() { close(stopping) })}
 	l.store.OnEvent = cfg.OnEvent
-	l.supervisor = supervisor.Supervisor{Status: &l.store, Clock: cfg.Clock}
-
 	startCtx, cancel := context.WithTimeout(ctx, cfg.ReadyTimeout)
 	defer cancel()
 	startCtx, cancelStart := context.WithCancelCause(startCtx)
@@ -126,6 +126,17 @@ func (l *Landscape) start(ctx context.Context) error {
 		return err
 	}
 	l.onClose(held.Unlock)
+	if err := l.restore(); err != nil {
+		return err
+	}
+	if l.cfg.Clock == nil {
+		clock, err := loadClock(l.cfg.Dir, l.cfg.Datastore)
+		if err != nil {
+			return err
+		}
+		l.cfg.Clock = clock
+	}
+	l.supervisor = supervisor.Supervisor{Status: &l.store, Clock: l.cfg.Clock}
 	if l.cfg.Datastore != datastore.Memory {
 		if err := statedir.CheckDisk(l.cfg.Dir); err != nil {
 			return err
@@ -184,6 +195,18 @@ func (l *Landscape) start(ctx context.Context) error {
 		s.ReadyAfter = time.Since(begin)
 	})
 	return nil
+}
+
+// restore ends what a restore of a snapshot has begun, or begins with the snapshot of the configuration.
+func (l *Landscape) restore() error {
+	if l.cfg.From == "" {
+		return snapshot.Finish(l.cfg.Dir)
+	}
+	if _, err := os.Lstat(filepath.Join(l.cfg.Dir, statedir.DataFolder)); err == nil {
+		return &usage.Error{Err: fmt.Errorf("--from: %s has a landscape already: start it without --from, choose another --name, or replace it "+
+			"with \"gardenlite snapshot restore\"", l.cfg.Dir)}
+	}
+	return snapshot.Restore(l.cfg.Dir, l.cfg.From)
 }
 
 // announce opens the control socket and writes run.json, so that other commands find this process from now on.

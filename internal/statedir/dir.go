@@ -109,7 +109,7 @@ func checkKinds(dir string) error {
 	}
 	check(false, "file", LockFile, RunFile, KubeconfigFile, LogFile, PortFile, ImagesFile, SeedsFile)
 	check(true, "directory", DataFolder, PKIFolder, ChartsFolder, CloudFolder, GardenletsFolder, AdmissionFolder,
-		ProcessesFolder, StacksFolder, bastionsFolder)
+		ProcessesFolder, StacksFolder, SnapshotsFolder, bastionsFolder)
 	return errors.Join(errs...)
 }
 

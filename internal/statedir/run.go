@@ -45,6 +45,10 @@ const (
 	SeedsFile = "seeds.json"
 	// StacksFolder has packages of stacks.
 	StacksFolder = "stacks"
+	// SnapshotsFolder has the snapshots of the landscape.
+	SnapshotsFolder = "snapshots"
+	// RestoringFolder has the snapshot that is being restored.
+	RestoringFolder = "restoring"
 	// bastionsFolder has the folders of Bastions that were kept.
 	bastionsFolder = "ssh"
 	// PortFile keeps the port of a gardenlet that runs alone, for the next start.
@@ -158,8 +162,9 @@ func Reset(dir string, end func() error) error {
 	if err := fsutil.RemoveSockets(dir); err != nil {
 		return fmt.Errorf("deleting what a killed landscape has left: %w", err)
 	}
-	for _, name := range []string{DataFolder, PKIFolder, CloudFolder, AdmissionFolder, GardenletsFolder, ProcessesFolder,
-		StacksFolder, ImagesFile, SeedsFile, bastionsFolder, KubeconfigFile, PortFile, ControlSocket} {
+	for _, name := range []string{RestoringFolder, DataFolder, PKIFolder, CloudFolder, AdmissionFolder, GardenletsFolder, ProcessesFolder,
+		StacksFolder, SnapshotsFolder, ImagesFile, SeedsFile, ClockFile, bastionsFolder, KubeconfigFile, PortFile,
+		ControlSocket} {
 		if err := fsutil.RemoveAll(filepath.Join(dir, name)); err != nil {
 			return fmt.Errorf("deleting the landscape's data: %w", err)
 		}

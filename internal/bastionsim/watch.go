@@ -3,6 +3,8 @@ package bastionsim
 import (
 	"context"
 	"fmt"
+	"net/netip"
+	"strconv"
 	"time"
 
 	corev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
@@ -19,6 +21,7 @@ import (
 
 	"github.com/gardenlite/gardenlite/internal/bastionsim/cloud"
 	"github.com/gardenlite/gardenlite/internal/component/conditions"
+	"github.com/gardenlite/gardenlite/internal/component/operation"
 )
 
 // watchPeriod is how often the Watcher compares Bastions with their instances.
@@ -81,7 +84,7 @@ func (w *Watcher) Compare(ctx context.Context) (changed []*extensionsv1alpha1.Ba
 		bastion := &list.Items[n]
 		instance, _ := w.Cloud.Instance(InstanceID(bastion))
 		ready := conditions.Find(bastion.Status.Conditions, operationsv1alpha1.BastionReady)
-		state := fmt.Sprint(ready.Status, " ", instance.State, " ", instance.Message)
+		state := fmt.Sprint(ready.Status, " ", instance.State, " ", instance.Message, " ", instance.PublicAddress)
 		seen[bastion.UID] = state
 		if before, ok := w.seen[bastion.UID]; (!ok || before != state) && w.OutOfSync(bastion) {
 			changed = append(changed, bastion)
@@ -92,7 +95,7 @@ func (w *Watcher) Compare(ctx context.Context) (changed []*extensionsv1alpha1.Ba
 }
 
 // OutOfSync reports whether the instance of a Bastion runs although the status says that it does not, or the other way
-// round. It returns false while the instance boots, and for a Bastion that has no condition BastionReady yet or is
+// round, or has another address. It returns false while the instance boots, and for a Bastion that has no condition BastionReady yet or is
 // being deleted.
 func (b Provider) OutOfSync(obj extensionsv1alpha1.Object) bool {
 	bastion, ok := obj.(*extensionsv1alpha1.Bastion)
@@ -105,5 +108,11 @@ func (b Provider) OutOfSync(obj extensionsv1alpha1.Object) bool {
 		return false
 	}
 	runs := found && instance.Network == bastion.Namespace && instance.State == cloud.Running && instance.Message == ""
-	return runs != (ready.Status == corev1beta1.ConditionTrue)
+	return runs != (ready.Status == corev1beta1.ConditionTrue) || runs && !hasAddress(bastion, instance.PublicAddress)
+}
+
+// hasAddress reports whether a Bastion says that it has an address.
+func hasAddress(bastion *extensionsv1alpha1.Bastion, address netip.AddrPort) bool {
+	return bastion.Status.Ingress != nil && bastion.Status.Ingress.IP == address.Addr().String() &&
+		bastion.Annotations[operation.AnnotationSSHPort] == strconv.Itoa(int(address.Port()))
 }

@@ -24,7 +24,7 @@ const (
 	manyPorts = 12000
 )
 
-// ports assigns ports. A shoot keeps its port for its whole life.
+// ports assigns ports. A shoot keeps its port for its whole life, unless another program takes it while the shoot does not run.
 type ports struct {
 	dir string
 
@@ -46,12 +46,12 @@ func (p *ports) recorded(id string) int {
 	return port
 }
 
-// take reserves and returns a shoot's port: the recorded one, or a new one that no other shoot has and that can be
-// listened on.
+// take reserves and returns a shoot's port: the recorded one, or, if another program listens there, a new one that no other shoot has
+// and that can be listened on.
 func (p *ports) take(id string) (int, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if port := p.recorded(id); port != 0 {
+	if port := p.recorded(id); port != 0 && canListen(port) {
 		p.reserved[port] = id
 		return port, nil
 	}

@@ -147,7 +147,7 @@ func withCondition(conditions []appsv1.DeploymentCondition, c appsv1.DeploymentC
 	return append(conditions, c)
 }
 
-// reportService writes the address of the API server to the Service, from its first start on. The port never changes.
+// reportService writes the address of the API server to the Service, from its first start on.
 func (r *Reconciler) reportService(ctx context.Context, service *corev1.Service, status Status) error {
 	if service == nil || status.Port == 0 || service.DeletionTimestamp != nil || service.Spec.Type != corev1.ServiceTypeLoadBalancer {
 		return nil

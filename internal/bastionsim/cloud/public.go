@@ -3,6 +3,7 @@ package cloud
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net"
 	"net/netip"
@@ -10,6 +11,7 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"time"
 
 	"k8s.io/apimachinery/pkg/labels"
@@ -84,8 +86,8 @@ func (c *Cloud) expose(r *record) (net.Listener, error) {
 	return l, nil
 }
 
-// bind returns the listener on an instance's public address. While another program on the host uses the address, bind
-// says so in the instance's message and tries again: clients know the instance only by this address.
+// bind returns the listener on an instance's public address, or on another one if another program on the host uses that. While it can
+// listen on none, bind says so in the instance's message and tries again.
 func (c *Cloud) bind(ctx context.Context, i *instance) (net.Listener, error) {
 	c.mu.Lock()
 	l := i.public.listener
@@ -93,7 +95,10 @@ func (c *Cloud) bind(ctx context.Context, i *instance) (net.Listener, error) {
 	c.mu.Unlock()
 	for said := ""; l == nil; {
 		var err error
-		if l, err = c.cfg.Public.Open(ctx, i.public.address); err == nil {
+		if l, err = c.cfg.Public.Open(ctx, i.public.address); errors.Is(err, syscall.EADDRINUSE) {
+			l, err = c.move(i)
+		}
+		if err == nil {
 			break
 		}
 		if said != err.Error() {
@@ -110,6 +115,34 @@ func (c *Cloud) bind(ctx context.Context, i *instance) (net.Listener, error) {
 		}
 	}
 	return l, nil
+}
+
+// move gives a bastion another public address, and listens there.
+func (c *Cloud) move(i *instance) (net.Listener, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	r, err := c.readRecord(i.spec.ID)
+	if err != nil {
+		return nil, err
+	}
+	l, err := c.expose(&r)
+	if err != nil {
+		return nil, err
+	}
+	if err := c.saveRecord(r); err != nil {
+		return nil, errors.Join(err, l.Close())
+	}
+	i.public.address, i.message = r.PublicAddress, ""
+	return l, nil
+}
+
+// saveRecord replaces the record of an instance.
+func (c *Cloud) saveRecord(r record) error {
+	data, err := json.Marshal(r)
+	if err != nil {
+		return err
+	}
+	return fsutil.WriteFile(c.recordFile(r.ID), data, 0o600)
 }
 
 // unbind closes the listener if the instance has not taken it.
@@ -242,11 +275,7 @@ func (c *Cloud) setIngress(id string, rules bastionspec.Ingress) (*machine.Machi
 		return i.machine, nil
 	}
 	r.Public.Ingress = rules
-	data, err := json.Marshal(r)
-	if err == nil {
-		err = fsutil.WriteFile(c.recordFile(id), data, 0o600)
-	}
-	return i.machine, err
+	return i.machine, c.saveRecord(r)
 }
 
 // Ready returns a channel that is closed when the instance has booted and, if it is a bastion, can be reached, or when

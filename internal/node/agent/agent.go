@@ -67,7 +67,9 @@ func (a *Agent) config() (node.AgentConfig, error) {
 		return node.AgentConfig{}, fmt.Errorf("reading the configuration of gardener-node-agent: %w", err)
 	}
 	config, err := node.ParseAgentConfig(data)
-	config.APIServer = a.host.Server(config.APIServer)
+	if err == nil {
+		config.APIServer, err = a.host.Server(config.APIServer)
+	}
 	return config, err
 }
 

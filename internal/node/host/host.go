@@ -5,15 +5,14 @@
 package host
 
 import (
-	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"io/fs"
 	"math/rand/v2"
 	"net"
 	"net/netip"
-	"net/url"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -62,8 +61,8 @@ type Host struct {
 	Metadata  Metadata
 	// Listen listens on a port of the machine's address.
 	Listen func(port uint16) (net.Listener, error)
-	// APIServer returns the URL at which the cluster's API server listens, "" if it does not run. It may be nil.
-	APIServer func() string
+	// APIServer returns the URL at which the API server listens that has the configured one, "" if it does not run. It may be nil.
+	APIServer func(configured string) string
 	// OnlyAPIServer says that only the API server reaches the listeners: the kubelet need not authenticate clients.
 	OnlyAPIServer bool
 	Clock         clock.WithTicker
@@ -72,13 +71,16 @@ type Host struct {
 	Journal io.Writer
 }
 
-// Server returns the URL at which an API server is reached. The machines of a landscape do not resolve the names of API servers.
-func (h Host) Server(configured string) string {
-	at, err := url.Parse(configured)
-	if err != nil || h.APIServer == nil || net.ParseIP(at.Hostname()) != nil {
-		return configured
+// Server returns the URL at which an API server is reached. The machines of a landscape do not resolve the names of API servers, and
+// the port of one changes when another program takes it while the landscape is stopped.
+func (h Host) Server(configured string) (string, error) {
+	if h.APIServer == nil {
+		return configured, nil
 	}
-	return cmp.Or(h.APIServer(), configured)
+	if server := h.APIServer(configured); server != "" {
+		return server, nil
+	}
+	return "", errors.New("the API server does not run")
 }
 
 // Logf writes a line to the journal, and to the log with verbosity 1.

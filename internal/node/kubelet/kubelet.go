@@ -86,7 +86,10 @@ func Run(ctx context.Context, h host.Host, runner *process.Runner) error {
 
 // work obtains a certificate if there is none, and registers and updates the Node until an error or a new certificate.
 func (k *Kubelet) work(ctx context.Context, config node.KubeletConfig, backoff *host.Backoff) error {
-	config.APIServer = k.host.Server(config.APIServer)
+	var err error
+	if config.APIServer, err = k.host.Server(config.APIServer); err != nil {
+		return err
+	}
 	data, cert, err := k.certificate()
 	if err != nil {
 		return err

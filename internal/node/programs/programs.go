@@ -24,7 +24,7 @@ import (
 
 // New returns the programs of all nodes of a process, by their paths on a machine. The programs of one machine share a
 // connection. Without a runner, all Pods are simulated. apiServer returns the URL of the API server of a network, "" if none runs.
-func New(runner *process.Runner, apiServer func(network string) string) map[string]machine.Program {
+func New(runner *process.Runner, apiServer func(network, configured string) string) map[string]machine.Program {
 	return map[string]machine.Program{
 		node.PathInitScript: func(ctx context.Context, m *machine.Machine, _ []string) error {
 			return initialize(ctx, hostOf(ctx, m, apiServer))
@@ -51,7 +51,7 @@ func initialize(ctx context.Context, h host.Host) error {
 }
 
 // hostOf returns the interface of the programs to a machine.
-func hostOf(ctx context.Context, m *machine.Machine, apiServer func(network string) string) host.Host {
+func hostOf(ctx context.Context, m *machine.Machine, apiServer func(network, configured string) string) host.Host {
 	metadata := m.Metadata()
 	if metadata.Zone == "" {
 		if zone, err := m.FS().ReadFile(node.PathZone); err == nil {
@@ -68,7 +68,7 @@ func hostOf(ctx context.Context, m *machine.Machine, apiServer func(network stri
 			Capacity: capacity},
 	}
 	if apiServer != nil {
-		h.APIServer = func() string { return apiServer(metadata.Network) }
+		h.APIServer = func(configured string) string { return apiServer(metadata.Network, configured) }
 	}
 	return h
 }

@@ -172,7 +172,7 @@ func (h *Host) forgetLastRun() error {
 // openCloud opens the cloud that all seeds of the process share. It is closed after the components of the seeds.
 func (h *Host) openCloud(ctx context.Context) error {
 	c, err := cloud.Open(cloud.Config{Dir: filepath.Join(h.cfg.Dir, statedir.CloudFolder), Clock: h.cfg.Clock,
-		Log: klog.Background().WithName("cloud"), Programs: programs.New(h.processes, h.apiServerOf)})
+		Log: klog.Background().WithName("cloud"), Programs: programs.New(h.processes, h.apiServerFor)})
 	if err != nil {
 		return fmt.Errorf("opening the simulated cloud: %w", err)
 	}

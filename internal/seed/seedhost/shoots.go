@@ -48,10 +48,20 @@ func (h *Host) dialNode(ctx context.Context, id, address string) (net.Conn, erro
 	return h.cloud.Dial(ctx, id, to)
 }
 
-// apiServerOf returns the URL of the API server of a shoot, whose machines are in the network of that name.
+// apiServerOf returns the URL of the API server of a shoot, whose machines are in the network of that name, "" if it does not run.
 func (h *Host) apiServerOf(network string) string {
-	status, _ := h.shoots.Status(network)
-	return status.URL
+	if status, ok := h.shoots.Status(network); ok && status.Phase == shootplane.Ready {
+		return status.URL
+	}
+	return ""
+}
+
+// apiServerFor returns the URL of the API server for machines, which have another one in their configuration if its port has changed.
+func (h *Host) apiServerFor(network, configured string) string {
+	if server := h.apiServerOf(network); server != "" || !h.shared() {
+		return server
+	}
+	return configured // another process may run it
 }
 
 // shootDatastore returns the datastore of shoots. If the landscape is in memory, shoots are in files, because a hibernated

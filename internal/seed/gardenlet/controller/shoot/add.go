@@ -53,7 +53,7 @@ func (r *Reconciler) AddToManager(mgr manager.Manager, garden cluster.Cluster) e
 		WatchesRawSource(source.Kind[client.Object](mgr.GetCache(), &appsv1.Deployment{},
 			handler.EnqueueRequestsFromMapFunc(r.shootOfNamespace), isPlane(), statusChanged())).
 		WatchesRawSource(source.Kind[client.Object](mgr.GetCache(), &corev1.Service{},
-			handler.EnqueueRequestsFromMapFunc(r.shootOfNamespace), isPlane(), statusChanged())).
+			handler.EnqueueRequestsFromMapFunc(r.ofService), isPlane(), statusChanged())).
 		WatchesRawSource(source.Kind[client.Object](garden.GetCache(), &corev1beta1.BackupEntry{},
 			handler.EnqueueRequestsFromMapFunc(r.ofEntry),
 			predicate.Or(operation.OperationEndedPredicate(ofEntry), predicate.Predicate(component.Deletions()))))
@@ -148,16 +148,25 @@ func (r *Reconciler) ofEntry(_ context.Context, entry client.Object) []reconcile
 
 // ofNamespace maps a namespace of the seed to its Shoot.
 func (r *Reconciler) ofNamespace(ctx context.Context, namespace client.Object) []reconcile.Request {
-	if key, ok := r.botanistCache.of(namespace.GetName()); ok {
+	return r.ofTechnicalID(ctx, namespace.GetName())
+}
+
+// ofService maps the Service of an API server to its Shoot, which is reconciled when the port changes.
+func (r *Reconciler) ofService(ctx context.Context, service client.Object) []reconcile.Request {
+	return r.ofTechnicalID(ctx, service.GetNamespace())
+}
+
+func (r *Reconciler) ofTechnicalID(ctx context.Context, id string) []reconcile.Request {
+	if key, ok := r.botanistCache.of(id); ok {
 		return []reconcile.Request{{NamespacedName: key}}
 	}
 	shoots := &corev1beta1.ShootList{}
 	if err := r.GardenClient.List(ctx, shoots); err != nil {
-		logf.FromContext(ctx).Error(err, "Listing Shoots", "namespace", namespace.GetName())
+		logf.FromContext(ctx).Error(err, "Listing Shoots", "namespace", id)
 		return nil
 	}
 	for i := range shoots.Items {
-		if shoot := &shoots.Items[i]; shoot.Status.TechnicalID == namespace.GetName() && r.isResponsibleFor(shoot) {
+		if shoot := &shoots.Items[i]; shoot.Status.TechnicalID == id && r.isResponsibleFor(shoot) {
 			return []reconcile.Request{{NamespacedName: client.ObjectKeyFromObject(shoot)}}
 		}
 	}

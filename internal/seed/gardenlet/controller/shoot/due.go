@@ -2,21 +2,26 @@ package shoot
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	corev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
+	"github.com/gardener/gardener/pkg/apis/core/v1beta1/constants"
 	"github.com/gardener/gardener/pkg/apis/utils/timewindow"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/gardenlite/gardenlite/internal/shootplane/spec"
 )
 
 // effectiveEnd is how long before the end of a maintenance time window nothing begins any more, as in Gardener.
 const effectiveEnd = 15 * time.Minute
 
 // untilDue returns the time until the next regular reconciliation of a Shoot. It is not positive if a reconciliation is
-// due: regularly, because the Shoot is not as requested, or because its namespace in the seed is missing.
+// due: regularly, because the Shoot is not as requested, because its API server listens at another port, or because its namespace in the
+// seed is missing.
 func (r *Reconciler) untilDue(ctx context.Context, shoot *corev1beta1.Shoot) time.Duration {
 	last := shoot.Status.LastOperation
 	if hasTasks(shoot) || last == nil || last.State != corev1beta1.LastOperationStateSucceeded ||
@@ -27,6 +32,14 @@ func (r *Reconciler) untilDue(ctx context.Context, shoot *corev1beta1.Shoot) tim
 	namespace := &corev1.Namespace{}
 	err := r.SeedClient.Get(ctx, client.ObjectKey{Name: shoot.Status.TechnicalID}, namespace)
 	if apierrors.IsNotFound(err) || namespace.DeletionTimestamp != nil {
+		return 0
+	}
+	service := &corev1.Service{}
+	err = r.SeedClient.Get(ctx, client.ObjectKey{Namespace: shoot.Status.TechnicalID, Name: spec.ServiceName}, service)
+	if endpoint := spec.Endpoint(service); err == nil && endpoint != "" && len(shoot.Status.AdvertisedAddresses) > 0 &&
+		!slices.ContainsFunc(shoot.Status.AdvertisedAddresses, func(a corev1beta1.ShootAdvertisedAddress) bool {
+			return a.Name == constants.AdvertisedAddressExternal && a.URL == "https://"+endpoint
+		}) {
 		return 0
 	}
 	if window := rolloutWindow(shoot); window != nil {

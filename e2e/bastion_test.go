@@ -500,7 +500,7 @@ func (s *shoot) bastionRestarts(t *testing.T) {
 	must(t, err)
 	defer other.Close()
 	s.l.up(t)
-	taken.comesBack(t, other)
+	taken.moves(t, other)
 	if after := key(); !bytes.Equal(before, after) {
 		t.Error("the host key has changed")
 	}

@@ -126,7 +126,7 @@ func check(file *os.File) error {
 	return err
 }
 
-// reader reads the content of a file that has been checked. Whoever made it may have made the checksum, too.
+// reader reads the content of a file whose checksum is right, which says nothing of who made it.
 type reader struct {
 	Manifest
 	zstd *zstd.Decoder

@@ -16,6 +16,13 @@ func exitStatus(status int) func(*Process, flags) int {
 	return func(*Process, flags) int { return status }
 }
 
+func syncProgram(p *Process, _ flags) int {
+	if err := p.fs.FS().Sync(); err != nil {
+		return p.Failf(1, "%v", err)
+	}
+	return 0
+}
+
 // refused returns a program that cannot work here. It ends like the real one, for example without a network.
 func refused(status int, reason string) func(*Process, flags) int {
 	return func(p *Process, _ flags) int { return p.Failf(status, "%s", reason) }

@@ -70,7 +70,7 @@ func init() { // not in the declaration, because programs run programs
 		"true":       {run: exitStatus(0), options: "*"},
 		"false":      {run: exitStatus(1), options: "*"},
 		"clear":      {run: exitStatus(0), options: "*"},
-		"sync":       {run: exitStatus(0), options: "*"},
+		"sync":       {run: syncProgram, options: "*"},
 		"mkfifo":     {run: refused(1, "Operation not permitted: this machine is simulated"), options: "*"},
 		"date":       {run: dateProgram, options: "u|utc d|date:"},
 		"uname":      {run: unameProgram, options: "a|all s n|nodename r|kernel-release m|machine"},

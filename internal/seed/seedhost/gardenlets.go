@@ -48,6 +48,9 @@ func (h *Host) StartGardenlets(ctx context.Context, garden Garden) error {
 	if err := h.openGarden(ctx, garden); err != nil {
 		return err
 	}
+	if err := h.movePorts(ctx); err != nil {
+		return err
+	}
 	for _, name := range h.seedNames() {
 		if err := PrepareSeed(ctx, garden.Admin, name); err != nil {
 			return err
@@ -60,6 +63,23 @@ func (h *Host) StartGardenlets(ctx context.Context, garden Garden) error {
 		return err
 	}
 	return h.reportStoppedSeeds(ctx)
+}
+
+// movePorts gives shoots other ports if other programs have taken theirs, before anything works on the seeds.
+func (h *Host) movePorts(ctx context.Context) error {
+	if h.shared() { // another process of this landscape may run them
+		return nil
+	}
+	for _, name := range h.seedNames() {
+		seed, err := newClient(h.seeds.running[name].AdminConfig())
+		if err != nil {
+			return err
+		}
+		if err := h.shoots.MovePorts(ctx, seed); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // openGarden opens the cloud, and creates the deployer of gardenlets for a garden.

@@ -18,7 +18,6 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/gardenlite/gardenlite/internal/control"
-	"github.com/gardenlite/gardenlite/internal/datastore"
 	"github.com/gardenlite/gardenlite/internal/fsutil"
 	"github.com/gardenlite/gardenlite/internal/landscape"
 	"github.com/gardenlite/gardenlite/internal/usage"
@@ -58,7 +57,7 @@ end of it is printed; with --keep also if the command fails.`,
 			}
 			completeBare(cmd, &config)
 			if config.From != "" && !cmd.Flags().Changed("datastore") {
-				config.Datastore = datastore.SQLite
+				config.Datastore = "sqlite"
 			}
 			err := completeFrom(cmd, &config)
 			if err != nil {

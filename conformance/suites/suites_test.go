@@ -65,7 +65,7 @@ func run(t *testing.T, suite string) types.Report {
 	}
 	// ServiceAccount is off in envtest, too.
 	args := append([]string{"exec", "--bare", "--disable-admission-plugins=ServiceAccount"}, flags...)
-	args = append(args, "--", filepath.Join(dir, binary), "--ginkgo.json-report="+report, "--ginkgo.timeout=10m", "-test.timeout=15m")
+	args = append(args, "--", filepath.Join(dir, binary), "--ginkgo.json-report="+report, "--ginkgo.timeout=20m", "-test.timeout=25m")
 	cmd := exec.CommandContext(running, program, args...)
 	cmd.Dir, cmd.Env = dir, environment()
 	out, runErr := cmd.CombinedOutput()

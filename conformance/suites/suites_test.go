@@ -100,6 +100,11 @@ func (a *tally) add(t *testing.T, suite string, results types.Report) {
 			t.Errorf("%q: %s", spec.FullText(), message(results, spec))
 		}
 	}
+	// Ginkgo reports no specs if a BeforeSuite fails.
+	if missing := results.PreRunStats.SpecsThatWillRun - specs; missing > 0 {
+		specs += missing
+		t.Errorf("%d specs: %s", missing, message(results, types.SpecReport{}))
+	}
 	t.Logf("%d of %d specs pass", passed, specs)
 	a.specs += specs
 	a.passed += passed

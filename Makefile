@@ -133,7 +133,7 @@ conformance-authorizer: build ## the same requests to Gardener's SeedAuthorizer 
 	$(call conformance_tests,authorizer) -timeout 20m ./authorizer -args -gardenlite $(CURDIR)/$(BIN)/gardenlite
 
 conformance-suites: build ## Gardener's integration tests against bare gardens; SUITES=name of some
-	$(call conformance_tests,suites) -timeout 60m -parallel 2 ./suites -args -gardenlite $(CURDIR)/$(BIN)/gardenlite -suites '$(SUITES)'
+	$(call conformance_tests,suites) -timeout 90m -parallel 2 ./suites -args -gardenlite $(CURDIR)/$(BIN)/gardenlite -suites '$(SUITES)'
 
 conformance-programs: build $(BIN)/kubectl $(BIN)/gardener $(BIN)/extensions ## Gardener's programs, each in place of gardenlite's, and their page in docs
 	$(call conformance_tests,programs) -timeout 60m ./programs -args -gardenlite $(CURDIR)/$(BIN)/gardenlite -gardener $(CURDIR)/$(BIN)/gardener \

@@ -65,7 +65,7 @@ func run(t *testing.T, suite string) types.Report {
 	}
 	// ServiceAccount is off in envtest, too.
 	args := append([]string{"exec", "--bare", "--disable-admission-plugins=ServiceAccount"}, flags...)
-	args = append(args, "--", filepath.Join(dir, binary), "--ginkgo.json-report="+report, "--ginkgo.timeout=10m", "-test.timeout=15m")
+	args = append(args, "--", filepath.Join(dir, binary), "--ginkgo.json-report="+report, "--ginkgo.timeout=20m", "-test.timeout=25m")
 	cmd := exec.CommandContext(running, program, args...)
 	cmd.Dir, cmd.Env = dir, environment()
 	out, runErr := cmd.CombinedOutput()
@@ -99,6 +99,11 @@ func (a *tally) add(t *testing.T, suite string, results types.Report) {
 		} else {
 			t.Errorf("%q: %s", spec.FullText(), message(results, spec))
 		}
+	}
+	// Ginkgo reports no specs if a BeforeSuite fails.
+	if missing := results.PreRunStats.SpecsThatWillRun - specs; missing > 0 {
+		specs += missing
+		t.Errorf("%d specs: %s", missing, message(results, types.SpecReport{}))
 	}
 	t.Logf("%d of %d specs pass", passed, specs)
 	a.specs += specs

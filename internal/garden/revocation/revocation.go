@@ -132,10 +132,16 @@ func (l *DeletedSeeds) write(ctx context.Context, client kubernetes.Interface, s
 		}
 	}
 	configMap.Data[seed] = now.Format(time.RFC3339)
-	if missing {
-		_, err = configMaps.Create(ctx, configMap, metav1.CreateOptions{})
-	} else {
+	if !missing {
 		_, err = configMaps.Update(ctx, configMap, metav1.UpdateOptions{})
+		return err
+	}
+	_, err = configMaps.Create(ctx, configMap, metav1.CreateOptions{})
+	if apierrors.IsNotFound(err) { // a bare garden has no such namespace
+		namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: constants.GardenNamespace}}
+		if _, err = client.CoreV1().Namespaces().Create(ctx, namespace, metav1.CreateOptions{}); err == nil {
+			_, err = configMaps.Create(ctx, configMap, metav1.CreateOptions{})
+		}
 	}
 	return err
 }

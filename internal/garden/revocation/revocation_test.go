@@ -9,10 +9,13 @@ import (
 	"testing"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apiserver/pkg/authentication/authenticator"
 	"k8s.io/apiserver/pkg/authentication/user"
 	"k8s.io/client-go/kubernetes/fake"
+	k8stesting "k8s.io/client-go/testing"
 	testingclock "k8s.io/utils/clock/testing"
 
 	"github.com/gardenlite/gardenlite/internal/certificates"
@@ -90,5 +93,20 @@ func TestWrite(t *testing.T) {
 	configMap, err := client.CoreV1().ConfigMaps("garden").Get(t.Context(), ConfigMapName, metav1.GetOptions{})
 	if err != nil || len(configMap.Data) != 2 || configMap.Data["old"] != "" {
 		t.Errorf("%v, %v", configMap, err)
+	}
+}
+
+// TestWriteWithoutNamespace checks that a deletion time is written in a garden without the namespace garden.
+func TestWriteWithoutNamespace(t *testing.T) {
+	client := fake.NewClientset()
+	client.PrependReactor("create", "configmaps", func(action k8stesting.Action) (bool, runtime.Object, error) {
+		_, err := client.Tracker().Get(corev1.SchemeGroupVersion.WithResource("namespaces"), "", action.GetNamespace())
+		return err != nil, nil, err
+	})
+	if err := New(testingclock.NewFakeClock(now)).write(t.Context(), client, "a", now); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := client.CoreV1().ConfigMaps("garden").Get(t.Context(), ConfigMapName, metav1.GetOptions{}); err != nil {
+		t.Error(err)
 	}
 }

@@ -1,0 +1,185 @@
+package e2e
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/dynamic/dynamicinformer"
+	"k8s.io/client-go/tools/cache"
+
+	"github.com/gardenlite/gardenlite/internal/testutil"
+)
+
+// TestClockYear advances two seeds, five Shoots and a Bastion by a year, or a few days if it does not soak.
+func TestClockYear(t *testing.T) {
+	t.Parallel()
+	days := 3
+	if testutil.Soaking() {
+		days = 365
+	}
+	l := newLandscape(t, "--seeds", "2")
+	y := &year{l: l, recorded: map[string][]shootState{}}
+	for i := range 5 {
+		y.newShoot(t, i)
+	}
+	for _, s := range y.shoots {
+		s.waitForSucceeded(t)
+		s.healthy(t)
+	}
+	bastion := y.shoots[0].newBastion(t, "ends", "127.0.0.0/8")
+	day := l.clock(t).Now.Add(24 * time.Hour).Truncate(24 * time.Hour)
+	l.setClock(t, day)
+	before := l.footprint(t)
+	y.record(t)
+	begin := time.Now()
+	gardenlite(t, l.dir, "clock", "advance", fmt.Sprintf("%dh", 24*days+13)).OK(t) // the last one is awake
+	t.Logf("%d days in %s", days, time.Since(begin).Round(time.Second))
+	y.check(t, day, days)
+
+	if _, err := l.at("bastions", shootNamespace).Get(t.Context(), bastion.name, metav1.GetOptions{}); !apierrors.IsNotFound(err) {
+		t.Errorf("the Bastion: %v", err)
+	}
+	for _, s := range y.shoots {
+		s.waitForSucceeded(t)
+		s.healthy(t)
+		if err := asks(t, s.admin(t)); err != nil {
+			t.Errorf("%s: %v", s.name, err)
+		}
+	}
+	if r := y.shoots[0].ssh(t, "--", "hostname").OK(t); !strings.Contains(r.Stdout, y.shoots[0].id()) {
+		t.Errorf("ssh: %s", r.Stdout)
+	}
+	if after := l.footprint(t); after.goroutines > before.goroutines*11/10 || after.heap > before.heap*5/4 {
+		t.Errorf("there were %+v, and are %+v", before, after)
+	}
+}
+
+type year struct {
+	l      *landscape
+	shoots []*shoot
+
+	mu       sync.Mutex
+	recorded map[string][]shootState // by name
+}
+
+// shootState is what a Shoot says of itself at a moment.
+type shootState struct {
+	operation, state, at     string
+	hibernation, keyRotation string
+	ill                      []string // conditions that are not True although nothing goes on
+}
+
+// newShoot creates a Shoot with a node, which has its maintenance at an hour of its own. The keys of the first are rotated each week; the
+// last one sleeps at night.
+func (y *year) newShoot(t *testing.T, n int) {
+	y.shoots = append(y.shoots, y.l.newShoot(t, string(rune('a'+n)), func(spec map[string]any) {
+		spec["seedName"] = y.l.names[n%2]
+		worker := spec["provider"].(map[string]any)["workers"].([]any)[0].(map[string]any)
+		worker["minimum"], worker["maximum"] = 1, 1
+		maintenance := map[string]any{
+			"timeWindow": map[string]any{"begin": fmt.Sprintf("%02d0000+0000", 8+n), "end": fmt.Sprintf("%02d0000+0000", 9+n)},
+			"autoUpdate": map[string]any{"kubernetesVersion": false, "machineImageVersion": false},
+		}
+		if n == 0 {
+			maintenance["autoRotation"] = map[string]any{"credentials": map[string]any{"sshKeypair": map[string]any{"rotationPeriod": "168h"}}}
+		}
+		spec["maintenance"] = maintenance
+		if n == 4 {
+			spec["hibernation"] = map[string]any{"schedules": []any{map[string]any{"start": "0 20 * * *", "end": "0 6 * * *"}}}
+		}
+	}))
+}
+
+// record records each state of the Shoots from now on.
+func (y *year) record(t *testing.T) {
+	t.Helper()
+	keep := func(obj any) {
+		shoot := obj.(*unstructured.Unstructured)
+		state := shootState{}
+		state.operation, state.state, _ = lastOperation(shoot)
+		state.at, _, _ = unstructured.NestedString(shoot.Object, "status", "lastOperation", "lastUpdateTime")
+		state.hibernation, _, _ = unstructured.NestedString(shoot.Object, "status", "lastHibernationTriggerTime")
+		state.keyRotation, _, _ = unstructured.NestedString(shoot.Object, "status", "credentials", "rotation", "sshKeypair",
+			"lastInitiationTime")
+		conditions, _, _ := unstructured.NestedSlice(shoot.Object, "status", "conditions")
+		for _, c := range conditions {
+			if c := c.(map[string]any); c["status"] != "True" && state.state == "Succeeded" {
+				state.ill = append(state.ill, fmt.Sprint(c["type"], " is ", c["status"], ": ", c["message"]))
+			}
+		}
+		y.mu.Lock()
+		defer y.mu.Unlock()
+		y.recorded[shoot.GetName()] = append(y.recorded[shoot.GetName()], state)
+	}
+	informers := dynamicinformer.NewDynamicSharedInformerFactory(y.l.dyn, 0)
+	informer := informers.ForResource(schema.GroupVersionResource{Group: "core.gardener.cloud", Version: "v1beta1", Resource: "shoots"}).Informer()
+	_, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
+		AddFunc: keep, UpdateFunc: func(_, obj any) { keep(obj) },
+	})
+	must(t, err)
+	informers.Start(t.Context().Done())
+	informers.WaitForCacheSync(t.Context().Done())
+}
+
+// check checks what has been recorded: what was due has happened once, in its order and in its time.
+func (y *year) check(t *testing.T, day time.Time, days int) {
+	t.Helper()
+	y.mu.Lock()
+	defer y.mu.Unlock()
+	for n, s := range y.shoots {
+		states := y.recorded[s.name]
+		perDay, hibernations, rotations, last := map[int]int{}, map[string]bool{}, map[string]bool{}, ""
+		for i, state := range states {
+			if state.at < last {
+				t.Errorf("%s: what was done at %s follows what was done at %s", s.name, state.at, last)
+			}
+			last = state.at
+			if len(state.ill) > 0 {
+				t.Errorf("%s, after %s %s at %s: %s", s.name, state.operation, state.state, state.at, strings.Join(state.ill, "; "))
+			}
+			hibernations[state.hibernation], rotations[state.keyRotation] = true, true
+			begins := state.operation == "Reconcile" && state.state == "Processing" && (i == 0 || states[i-1].state != "Processing")
+			at, err := time.Parse(time.RFC3339, state.at)
+			must(t, err)
+			if hour := at.Sub(day) % (24 * time.Hour); begins && hour >= time.Duration(8+n)*time.Hour && hour < time.Duration(9+n)*time.Hour {
+				perDay[int(at.Sub(day)/(24*time.Hour))]++
+			}
+		}
+		for d := range days {
+			if once := perDay[d] == 1; !once && n != 0 || perDay[d] < 1 || perDay[d] > 2 { // a rotation is another reconciliation
+				t.Errorf("%s: %d reconciliations in the maintenance of day %d", s.name, perDay[d], d)
+			}
+		}
+		delete(hibernations, "")
+		delete(rotations, "")
+		if n == 4 && len(hibernations) < 2*days || n != 4 && len(hibernations) > 0 {
+			t.Errorf("%s has hibernated and woken up %d times", s.name, len(hibernations))
+		}
+		if most := days/7 + 1; n == 0 && (len(rotations) < days/7 || len(rotations) > most) {
+			t.Errorf("the keys of %s have been rotated %d times: %v", s.name, len(rotations), slices.Sorted(maps.Keys(rotations)))
+		}
+	}
+}
+
+type footprint struct{ goroutines, heap int }
+
+// footprint returns what the process takes after a garbage collection.
+func (l *landscape) footprint(t *testing.T) footprint {
+	t.Helper()
+	var status struct {
+		Goroutines int
+		Memory     struct{ LiveHeap int }
+	}
+	must(t, json.Unmarshal([]byte(gardenlite(t, l.dir, "status", "--collect-garbage", "-o", "json").OK(t).Stdout), &status))
+	return footprint{status.Goroutines, status.Memory.LiveHeap}
+}

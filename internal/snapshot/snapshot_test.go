@@ -195,7 +195,9 @@ func archive(t *testing.T, manifest any, files ...tar.Header) []byte {
 
 // Who makes a file makes its checksum, too.
 func TestHostile(t *testing.T) {
-	regular := func(name string, size int64) tar.Header { return tar.Header{Typeflag: tar.TypeReg, Name: name, Size: size} }
+	regular := func(name string, size int64) tar.Header {
+		return tar.Header{Typeflag: tar.TypeReg, Name: name, Size: size}
+	}
 	manifest := func(files ...File) Manifest { return Manifest{Format: Format, Files: files} }
 	pki := File{Path: "pki", Mode: fs.ModeDir | 0o700}
 	pkiEntry := tar.Header{Typeflag: tar.TypeDir, Name: "pki/"}

@@ -50,8 +50,10 @@ func adminClient(t *testing.T, s *Server) kubernetes.Interface {
 func TestAuditLogOfStart(t *testing.T) {
 	dir := t.TempDir()
 	log := filepath.Join(dir, "audit.log")
-	server := start(t, Config{Name: "audited", PKIDir: filepath.Join(dir, "pki"), DataDir: filepath.Join(dir, "data"), AuditLog: log})
-	if _, err := adminClient(t, server).CoreV1().Namespaces().Get(t.Context(), "default", metav1.GetOptions{}); err != nil {
+	server := start(t, Config{
+		Name: "audited", PKIDir: filepath.Join(dir, "pki"), DataDir: filepath.Join(dir, "data"), AuditLog: log})
+	namespaces := adminClient(t, server).CoreV1().Namespaces()
+	if _, err := namespaces.Get(t.Context(), "default", metav1.GetOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	data, err := os.ReadFile(log)

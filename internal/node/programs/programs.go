@@ -41,7 +41,8 @@ func New(runner *process.Runner, apiServer func(network string) string) map[stri
 }
 
 // initialize starts gardener-node-agent on a machine of Gardener's gardenlet. The script there downloads the program, which every
-// machine here has. Any extension may have written the user data: the machine has the files of the OperatingSystemConfig as they are.
+// machine here has. Any extension may have written the user data: the machine has the files of the OperatingSystemConfig
+// as they are.
 func initialize(ctx context.Context, disk *vfs.FS, h host.Host) error {
 	if err := configure(disk, h.Files); err != nil {
 		return fmt.Errorf("writing the configuration of gardener-node-agent: %w", err)

@@ -39,7 +39,8 @@ func userData(unit, unitFile string, files map[string]string) string {
 	return script + "systemctl daemon-reload\nsystemctl enable --now " + unit + "\n"
 }
 
-// A machine that boots with the user data of gardenlite's gardenlet becomes a node, and becomes one again after a restart.
+// A machine that boots with the user data of gardenlite's gardenlet becomes a node, and becomes one again after a
+// restart.
 func TestMachineBecomesANode(t *testing.T) {
 	api := apitest.New(t, clock.RealClock{})
 	config := node.AgentConfig{APIServer: api.URL, CA: string(api.CA), SecretName: secretName}
@@ -47,7 +48,8 @@ func TestMachineBecomesANode(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	becomesNode(t, api, config, userData(node.UnitNodeAgent, node.NodeAgentUnit(), map[string]string{node.PathAgentConfig: string(data)}))
+	files := map[string]string{node.PathAgentConfig: string(data)}
+	becomesNode(t, api, config, userData(node.UnitNodeAgent, node.NodeAgentUnit(), files))
 }
 
 // So does one with the user data of Gardener's, which knows the files of Gardener's gardener-node-agent only.
@@ -55,10 +57,11 @@ func TestMachineOfGardenersGardenletBecomesANode(t *testing.T) {
 	api := apitest.New(t, clock.RealClock{})
 	config := node.AgentConfig{APIServer: api.URL, CA: string(api.CA), SecretName: secretName, Lease: true}
 	unit := "[Service]\nExecStart=" + node.PathInitScript + "\nRestart=on-failure\n\n[Install]\nWantedBy=multi-user.target\n"
+	const caFile = "/var/lib/gardener-node-agent/ca.crt"
 	becomesNode(t, api, config, userData(node.UnitNodeInit, unit, map[string]string{
-		node.PathInitScript: "#!/bin/sh\n", "/var/lib/gardener-node-agent/ca.crt": string(api.CA),
-		"/var/lib/gardener-node-agent/config-v1.2.3.yaml": fmt.Sprintf(`{apiServer: {server: %q, caFile: /var/lib/gardener-node-agent/ca.crt},
-controllers: {operatingSystemConfig: {secretName: %s, kubernetesVersion: 1.36.4}}}`, api.URL, secretName)}))
+		node.PathInitScript: "#!/bin/sh\n", caFile: string(api.CA),
+		"/var/lib/gardener-node-agent/config-v1.2.3.yaml": fmt.Sprintf(`{apiServer: {server: %q, caFile: %s},
+controllers: {operatingSystemConfig: {secretName: %s, kubernetesVersion: 1.36.4}}}`, api.URL, caFile, secretName)}))
 }
 
 func becomesNode(t *testing.T, api *apitest.Server, config node.AgentConfig, userData string) {

@@ -76,7 +76,7 @@ func TestResourceManager(t *testing.T) {
 	l.manage(seed, "before", "seed", "garden")
 	l.restart("--audit-log", audit, "--controllers", "*,-resource-manager")
 	seed = l.clientOf("kubeconfig", "seed", "local")
-	stop := l.replaceResourceManager()
+	stop := l.replaceResourceManager(l.fromPage("resource-manager.yaml"))
 
 	l.manage(seed, "meanwhile", "seed", "garden")
 	l.addsObject(seed, "before")
@@ -110,9 +110,12 @@ func TestAllPrograms(t *testing.T) {
 	audit := filepath.Join(t.TempDir(), "audit.log")
 	l := newLandscape(t, "--audit-log", audit,
 		"--controllers", "*,-controller-manager,-scheduler,-gardenlet,-resource-manager")
-	l.replace("gardener-controller-manager", l.kubeconfigOf(controllerManager), l.fromPage("controller-manager.yaml"))
-	l.replace("gardener-scheduler", l.kubeconfigOf(scheduler), l.fromPage("scheduler.yaml"))
-	l.replaceResourceManager()
+	// A slow machine does not renew a Lease in time while the seed gets its CustomResourceDefinitions: the program would end.
+	const alone = "leaderElection: {leaderElect: false}\n"
+	l.replace("gardener-controller-manager", l.kubeconfigOf(controllerManager), l.fromPage("controller-manager.yaml")+alone)
+	l.replace("gardener-scheduler", l.kubeconfigOf(scheduler), l.fromPage("scheduler.yaml")+alone)
+	elected := "leaderElection:\n  resourceNamespace: garden\n"
+	l.replaceResourceManager(strings.Replace(l.fromPage("resource-manager.yaml"), elected, alone, 1))
 	l.startGardenlet(l.run("gardenlet-config", "local"))
 	l.eventually("the Seed is ready", l.seedReady)
 	l.run("shoot", "create", "one", "--workers", "1")
@@ -146,7 +149,7 @@ func (l *landscape) replace(program, kubeconfig, config string) (stop func()) {
 }
 
 // replaceResourceManager starts Gardener's resource-manager in place of gardenlite's.
-func (l *landscape) replaceResourceManager() (stop func()) {
+func (l *landscape) replaceResourceManager(config string) (stop func()) {
 	l.Helper()
 	certificate, key, err := cert.GenerateSelfSignedCertKey("gardener-resource-manager", nil, nil)
 	if err != nil {
@@ -154,8 +157,7 @@ func (l *landscape) replaceResourceManager() (stop func()) {
 	}
 	l.write("tls.crt", string(certificate))
 	l.write("tls.key", string(key))
-	kubeconfig := l.kubeconfigOf(resourceManager, "seed", "local")
-	return l.replace("gardener-resource-manager", kubeconfig, l.fromPage("resource-manager.yaml"))
+	return l.replace("gardener-resource-manager", l.kubeconfigOf(resourceManager, "seed", "local"), config)
 }
 
 func (l *landscape) projectReady(ctx context.Context, project *gardencorev1beta1.Project) error {

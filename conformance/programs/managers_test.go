@@ -76,13 +76,7 @@ func TestResourceManager(t *testing.T) {
 	l.manage(seed, "before", "seed", "garden")
 	l.restart("--audit-log", audit, "--controllers", "*,-resource-manager")
 	seed = l.clientOf("kubeconfig", "seed", "local")
-	certificate, key, err := cert.GenerateSelfSignedCertKey("gardener-resource-manager", nil, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	l.write("tls.crt", string(certificate))
-	l.write("tls.key", string(key))
-	stop := l.replace("gardener-resource-manager", l.kubeconfigOf(resourceManager, "seed", "local"), l.fromPage("resource-manager.yaml"))
+	stop := l.replaceResourceManager(l.fromPage("resource-manager.yaml"))
 
 	l.manage(seed, "meanwhile", "seed", "garden")
 	l.addsObject(seed, "before")
@@ -111,6 +105,28 @@ func TestResourceManager(t *testing.T) {
 	}
 }
 
+// TestAllPrograms: Gardener's four programs run one landscape, each as its own user.
+func TestAllPrograms(t *testing.T) {
+	audit := filepath.Join(t.TempDir(), "audit.log")
+	l := newLandscape(t, "--audit-log", audit,
+		"--controllers", "*,-controller-manager,-scheduler,-gardenlet,-resource-manager")
+	// A slow machine does not renew a Lease in time while the seed gets its CustomResourceDefinitions: the program would end.
+	const alone = "leaderElection: {leaderElect: false}\n"
+	l.replace("gardener-controller-manager", l.kubeconfigOf(controllerManager), l.fromPage("controller-manager.yaml")+alone)
+	l.replace("gardener-scheduler", l.kubeconfigOf(scheduler), l.fromPage("scheduler.yaml")+alone)
+	elected := "leaderElection:\n  resourceNamespace: garden\n"
+	l.replaceResourceManager(strings.Replace(l.fromPage("resource-manager.yaml"), elected, alone, 1))
+	l.startGardenlet(l.run("gardenlet-config", "local"))
+	l.eventually("the Seed is ready", l.seedReady)
+	l.run("shoot", "create", "one", "--workers", "1")
+	l.eventually("the Shoot is healthy", l.shootHealthy)
+	l.run("shoot", "delete", "one", "--yes", "--wait")
+	for _, user := range []string{controllerManager, scheduler, "gardener.cloud:system:seed:local"} {
+		l.nothingForbidden(audit, user)
+	}
+	l.nothingForbidden(audit+".seed-local", resourceManager)
+}
+
 // fromPage returns a file that docs/develop-gardener.md shows.
 func (l *landscape) fromPage(name string) string {
 	l.Helper()
@@ -130,6 +146,18 @@ func (l *landscape) replace(program, kubeconfig, config string) (stop func()) {
 	l.Helper()
 	environment := []string{"KUBECONFIG=" + kubeconfig, "TARGET_KUBECONFIG=" + kubeconfig}
 	return l.start(environment, program, "--config", l.write(program+".yaml", config))
+}
+
+// replaceResourceManager starts Gardener's resource-manager in place of gardenlite's.
+func (l *landscape) replaceResourceManager(config string) (stop func()) {
+	l.Helper()
+	certificate, key, err := cert.GenerateSelfSignedCertKey("gardener-resource-manager", nil, nil)
+	if err != nil {
+		l.Fatal(err)
+	}
+	l.write("tls.crt", string(certificate))
+	l.write("tls.key", string(key))
+	return l.replace("gardener-resource-manager", l.kubeconfigOf(resourceManager, "seed", "local"), config)
 }
 
 func (l *landscape) projectReady(ctx context.Context, project *gardencorev1beta1.Project) error {

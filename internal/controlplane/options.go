@@ -142,11 +142,14 @@ func (s *Server) advertiseAddress() string {
 }
 
 // auditPolicy logs every request after its response, and a watch when it begins. It logs metadata only, because
-// requests and responses contain secrets and tokens.
+// requests and responses contain secrets and tokens. Waiting for the server to start is left out: it is refused until
+// the server has its roles.
 const auditPolicy = `apiVersion: audit.k8s.io/v1
 kind: Policy
 omitStages: [RequestReceived]
 rules:
+- level: None
+  users: ["` + healthUser + `"]
 - level: Metadata
 `
 

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -43,6 +44,30 @@ func adminClient(t *testing.T, s *Server) kubernetes.Interface {
 		t.Fatal(err)
 	}
 	return client
+}
+
+// TestAuditLogOfStart: requests are in the audit log, and a start refuses none.
+func TestAuditLogOfStart(t *testing.T) {
+	dir := t.TempDir()
+	log := filepath.Join(dir, "audit.log")
+	server := start(t, Config{
+		Name: "audited", PKIDir: filepath.Join(dir, "pki"), DataDir: filepath.Join(dir, "data"), AuditLog: log})
+	namespaces := adminClient(t, server).CoreV1().Namespaces()
+	if _, err := namespaces.Get(t.Context(), "default", metav1.GetOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	data, err := os.ReadFile(log)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(string(data), `"user":{"username":"admin"`) {
+		t.Error("the log does not have the request of the administrator")
+	}
+	for line := range strings.Lines(string(data)) {
+		if strings.Contains(line, `"code":403`) {
+			t.Errorf("refused: %s", line)
+		}
+	}
 }
 
 func TestTwoServersAtOnceAndRestart(t *testing.T) {

@@ -199,6 +199,11 @@ func TestDefaultLandscapeOnce(t *testing.T) {
 	if len(r.names) < 6 {
 		t.Errorf("applied only %v", r.names)
 	}
+	deployment := slices.Index(r.names, "ControllerDeployment provider-local")
+	registration := slices.Index(r.names, "ControllerRegistration provider-local")
+	if deployment < 0 || deployment > registration {
+		t.Errorf("the ControllerRegistration, which names the ControllerDeployment, is refused before it: %v", r.names)
+	}
 	r.names = nil
 	if err := defaultLandscape(t.Context(), client, r); err != nil || len(r.names) > 0 {
 		t.Errorf("applied again: %v, error %v", r.names, err)

@@ -11,6 +11,8 @@ import (
 	"path"
 	"strings"
 
+	nodeagentv1alpha1 "github.com/gardener/gardener/pkg/apis/config/nodeagent/v1alpha1"
+	extensionsv1alpha1 "github.com/gardener/gardener/pkg/apis/extensions/v1alpha1"
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/gardenlite/gardenlite/internal/bastionsim/machine"
@@ -27,7 +29,7 @@ import (
 func New(runner *process.Runner, apiServer func(network, configured string) string) map[string]machine.Program {
 	return map[string]machine.Program{
 		node.PathInitScript: func(ctx context.Context, m *machine.Machine, _ []string) error {
-			return initialize(ctx, hostOf(ctx, m, apiServer))
+			return initialize(ctx, m.FS(), hostOf(ctx, m, apiServer))
 		},
 		node.PathNodeAgent: func(ctx context.Context, m *machine.Machine, _ []string) error {
 			return agent.Run(ctx, hostOf(ctx, m, apiServer))
@@ -39,8 +41,12 @@ func New(runner *process.Runner, apiServer func(network, configured string) stri
 }
 
 // initialize starts gardener-node-agent on a machine of Gardener's gardenlet. The script there downloads the program, which every
-// machine here has.
-func initialize(ctx context.Context, h host.Host) error {
+// machine here has. Any extension may have written the user data: the machine has the files of the OperatingSystemConfig
+// as they are.
+func initialize(ctx context.Context, disk *vfs.FS, h host.Host) error {
+	if err := configure(disk, h.Files); err != nil {
+		return fmt.Errorf("writing the configuration of gardener-node-agent: %w", err)
+	}
 	if err := h.Files.WriteFile("/etc/systemd/system/"+node.UnitNodeAgent, []byte(node.NodeAgentUnit()), 0o644); err != nil {
 		return fmt.Errorf("writing the unit of gardener-node-agent: %w", err)
 	}
@@ -48,6 +54,41 @@ func initialize(ctx context.Context, h host.Host) error {
 		return fmt.Errorf("reloading the units: %w", err)
 	}
 	return errors.Join(h.Units.Enable(ctx, node.UnitNodeAgent), h.Units.Start(ctx, node.UnitNodeAgent), h.Units.Disable(ctx, node.UnitNodeInit))
+}
+
+// configure writes the configuration of gardener-node-agent from Gardener's.
+func configure(disk *vfs.FS, files host.Files) error {
+	entries, err := disk.As(vfs.Root).ReadDir(nodeagentv1alpha1.BaseDir)
+	if err != nil {
+		return err
+	}
+	osc := &extensionsv1alpha1.OperatingSystemConfig{}
+	for _, entry := range entries {
+		if !entry.Type().IsRegular() {
+			continue
+		}
+		file := extensionsv1alpha1.File{Path: path.Join(nodeagentv1alpha1.BaseDir, entry.Name())}
+		data, err := disk.ReadFile(file.Path)
+		if err != nil {
+			return err
+		}
+		file.Content.Inline = &extensionsv1alpha1.FileContentInline{Data: string(data)}
+		osc.Spec.Files = append(osc.Spec.Files, file)
+	}
+	before := len(osc.Spec.Files)
+	if err := node.Translate(osc); err != nil {
+		return err
+	}
+	for _, added := range osc.Spec.Files[before:] {
+		data, err := node.Content(added)
+		if err != nil {
+			return err
+		}
+		if err := files.WriteFile(added.Path, data, 0o600); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // hostOf returns the interface of the programs to a machine.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"net/netip"
 	"path"
 	"strings"
@@ -26,27 +27,45 @@ const (
 	sshKey     = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIBl6G6Vxm0h2mVY0X9WJr1a1s2xqkY1m8n0b3c4d5e6f"
 )
 
-// userData returns a script that does what the user data of a machine does: it starts gardener-node-agent.
-func userData(t *testing.T, config node.AgentConfig) string {
-	t.Helper()
+// userData returns a script that does what the user data of a machine does: it writes files, and starts a unit.
+func userData(unit, unitFile string, files map[string]string) string {
+	files = maps.Clone(files)
+	files[node.PathBootstrapToken], files[node.PathMachineName] = apitest.Token, "node-1"
+	files["/etc/systemd/system/"+unit] = unitFile
+	script := "#!/bin/bash\nset -e\nuseradd -m -s /bin/bash " + node.User + "\n"
+	for file, content := range files {
+		script += "mkdir -p " + path.Dir(file) + "\ncat << 'END_OF_FILE' > " + file + "\n" + content + "\nEND_OF_FILE\n"
+	}
+	return script + "systemctl daemon-reload\nsystemctl enable --now " + unit + "\n"
+}
+
+// A machine that boots with the user data of gardenlite's gardenlet becomes a node, and becomes one again after a
+// restart.
+func TestMachineBecomesANode(t *testing.T) {
+	api := apitest.New(t, clock.RealClock{})
+	config := node.AgentConfig{APIServer: api.URL, CA: string(api.CA), SecretName: secretName}
 	data, err := json.Marshal(config)
 	if err != nil {
 		t.Fatal(err)
 	}
-	script := "set -e\nuseradd -m -s /bin/bash " + node.User + "\n"
-	for file, content := range map[string]string{
-		node.PathAgentConfig: string(data), node.PathBootstrapToken: apitest.Token, node.PathMachineName: "node-1",
-		"/etc/systemd/system/" + node.UnitNodeAgent: *node.Units()[1].Content,
-	} {
-		script += "mkdir -p " + path.Dir(file) + "\ncat << 'END_OF_FILE' > " + file + "\n" + content + "\nEND_OF_FILE\n"
-	}
-	return "#!/bin/bash\n" + script + "systemctl daemon-reload\nsystemctl enable --now " + node.UnitNodeAgent + "\n"
+	files := map[string]string{node.PathAgentConfig: string(data)}
+	becomesNode(t, api, config, userData(node.UnitNodeAgent, node.NodeAgentUnit(), files))
 }
 
-// A machine that boots with the user data becomes a node, and becomes one again after a restart.
-func TestMachineBecomesANode(t *testing.T) {
+// So does one with the user data of Gardener's, which knows the files of Gardener's gardener-node-agent only.
+func TestMachineOfGardenersGardenletBecomesANode(t *testing.T) {
 	api := apitest.New(t, clock.RealClock{})
-	config := node.AgentConfig{APIServer: api.URL, CA: string(api.CA), SecretName: secretName}
+	config := node.AgentConfig{APIServer: api.URL, CA: string(api.CA), SecretName: secretName, Lease: true}
+	unit := "[Service]\nExecStart=" + node.PathInitScript + "\nRestart=on-failure\n\n[Install]\nWantedBy=multi-user.target\n"
+	const caFile = "/var/lib/gardener-node-agent/ca.crt"
+	becomesNode(t, api, config, userData(node.UnitNodeInit, unit, map[string]string{
+		node.PathInitScript: "#!/bin/sh\n", caFile: string(api.CA),
+		"/var/lib/gardener-node-agent/config-v1.2.3.yaml": fmt.Sprintf(`{apiServer: {server: %q, caFile: %s},
+controllers: {operatingSystemConfig: {secretName: %s, kubernetesVersion: 1.36.4}}}`, api.URL, caFile, secretName)}))
+}
+
+func becomesNode(t *testing.T, api *apitest.Server, config node.AgentConfig, userData string) {
+	t.Helper()
 	files, err := node.Files(config, node.KubeletConfig{APIServer: api.URL, CA: string(api.CA), KubernetesVersion: "1.36.4"}, []string{sshKey})
 	if err != nil {
 		t.Fatal(err)
@@ -58,7 +77,6 @@ func TestMachineBecomesANode(t *testing.T) {
 	}
 	api.Put(t, "/api/v1/namespaces/kube-system/secrets/"+secretName,
 		&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: secretName}, Data: map[string][]byte{node.DataKeyOSC: osc}})
-	userData := userData(t, config)
 	dir := t.TempDir()
 	boot := func(so func(*corev1.Node) bool) {
 		t.Helper()

@@ -66,10 +66,6 @@ func userDataSecret(osc *extensionsv1alpha1.OperatingSystemConfig) *corev1.Secre
 
 // provisioning returns a script that writes files and units and starts the units.
 func provisioning(ctx context.Context, seed client.Client, osc *extensionsv1alpha1.OperatingSystemConfig) (string, error) {
-	osc = osc.DeepCopy()
-	if err := node.Translate(osc); err != nil {
-		return "", operation.ConfigurationProblem(err)
-	}
 	script := &strings.Builder{}
 	script.WriteString("#!/bin/bash\n")
 	for _, file := range osc.Spec.Files {

@@ -122,10 +122,18 @@ func (t *target) prepare(resource *resourcesv1alpha1.ManagedResource, obj *unstr
 	obj.SetNamespace(t.namespaceOf(obj.GroupVersionKind(), obj.GetNamespace()))
 	obj.SetLabels(labels.Merge(labels.Merge(obj.GetLabels(), resource.Spec.InjectLabels),
 		labels.Set{resourcesv1alpha1.ManagedBy: resourcesv1alpha1.GardenerManager}))
-	if template, ok, _ := unstructured.NestedMap(obj.Object, "spec", "template", "metadata"); ok {
-		before, _, _ := unstructured.NestedStringMap(template, "labels")
-		_ = unstructured.SetNestedStringMap(obj.Object, labels.Merge(before, resource.Spec.InjectLabels),
-			"spec", "template", "metadata", "labels")
+	if template, ok, _ := unstructured.NestedMap(obj.Object, "spec", "template"); ok && template["metadata"] != nil {
+		inject(template, resource.Spec.InjectLabels)
+		_ = unstructured.SetNestedMap(obj.Object, template, "spec", "template")
+	}
+	// A Shoot that is deleted removes claims without such labels, while Pods use them.
+	if claims, ok, _ := unstructured.NestedSlice(obj.Object, "spec", "volumeClaimTemplates"); ok {
+		for _, claim := range claims {
+			if claim, ok := claim.(map[string]any); ok {
+				inject(claim, resource.Spec.InjectLabels)
+			}
+		}
+		_ = unstructured.SetNestedSlice(obj.Object, claims, "spec", "volumeClaimTemplates")
 	}
 	if !t.watched && obj.GetKind() == "APIService" && obj.GetName() == "v1beta1.metrics.k8s.io" {
 		// The API server of a shoot serves these metrics itself: metrics-server is simulated.
@@ -137,6 +145,12 @@ func (t *target) prepare(resource *resourcesv1alpha1.ManagedResource, obj *unstr
 		resourcesv1alpha1.OriginAnnotation:     resource.Namespace + "/" + resource.Name,
 		"resources.gardener.cloud/description": "The resource manager keeps this object as it is: changes to it are undone.",
 	}))
+}
+
+// inject adds labels to a template of an object.
+func inject(template map[string]any, added labels.Set) {
+	before, _, _ := unstructured.NestedStringMap(template, "metadata", "labels")
+	_ = unstructured.SetNestedStringMap(template, labels.Merge(before, added), "metadata", "labels")
 }
 
 // namespaceOf returns the namespace of an object that names this one: none if its kind has none. It stays as it is while the API

@@ -2,6 +2,7 @@ package resourcemanager
 
 import (
 	"context"
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -10,6 +11,7 @@ import (
 	corev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
 	extensionsv1alpha1 "github.com/gardener/gardener/pkg/apis/extensions/v1alpha1"
 	resourcesv1alpha1 "github.com/gardener/gardener/pkg/apis/resources/v1alpha1"
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -170,6 +172,31 @@ func TestAppliesAndDeletes(t *testing.T) {
 	if err := w.Client.Get(t.Context(), client.ObjectKey{Namespace: "garden", Name: "mr"},
 		&resourcesv1alpha1.ManagedResource{}); !apierrors.IsNotFound(err) {
 		t.Errorf("the ManagedResource stays: %v", err)
+	}
+}
+
+// TestInjectsLabelsIntoTemplates: Gardener's gardenlet does not remove claims with a label when it deletes a Shoot.
+func TestInjectsLabelsIntoTemplates(t *testing.T) {
+	w := newWorld(t, "seed", `
+apiVersion: apps/v1
+kind: StatefulSet
+metadata: {name: a, namespace: x}
+spec:
+  template: {metadata: {labels: {app: a}}}
+  volumeClaimTemplates: [{metadata: {name: one, labels: {app: a}}}, {metadata: {name: two}}]
+`)
+	w.run()
+	set := &appsv1.StatefulSet{}
+	w.must(w.Client.Get(t.Context(), client.ObjectKey{Namespace: "x", Name: "a"}, set))
+	one, two := set.Spec.VolumeClaimTemplates[0], set.Spec.VolumeClaimTemplates[1]
+	for name, test := range map[string]struct{ got, want map[string]string }{
+		"the Pods":         {set.Spec.Template.Labels, map[string]string{"app": "a", "in": "jected"}},
+		"the first claim":  {one.Labels, map[string]string{"app": "a", "in": "jected"}},
+		"the second claim": {two.Labels, map[string]string{"in": "jected"}},
+	} {
+		if !maps.Equal(test.got, test.want) {
+			t.Errorf("labels of %s: %v, not %v", name, test.got, test.want)
+		}
 	}
 }
 

@@ -23,7 +23,7 @@ import (
 // TestClockYear advances two seeds, five Shoots and a Bastion by a year, or a few days if it does not soak.
 func TestClockYear(t *testing.T) {
 	t.Parallel()
-	days := 3
+	days := 2
 	if testutil.Soaking() {
 		days = 365
 	}

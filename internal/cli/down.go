@@ -16,6 +16,7 @@ import (
 
 	"github.com/gardenlite/gardenlite/internal/control"
 	"github.com/gardenlite/gardenlite/internal/node/process"
+	"github.com/gardenlite/gardenlite/internal/snapshot"
 	"github.com/gardenlite/gardenlite/internal/statedir"
 	"github.com/gardenlite/gardenlite/internal/usage"
 	"github.com/gardenlite/gardenlite/internal/usercontexts"
@@ -103,7 +104,7 @@ func newReset(g *globals) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "reset",
 		Short: "Delete the landscape's data",
-		Long: "Delete the data of a landscape that has been stopped: its objects, certificates, kubeconfig and logs, and its\n" +
+		Long: "Delete the data of a landscape that has been stopped: its objects, certificates, kubeconfig, logs and snapshots, and its\n" +
 			"contexts in your own kubeconfig. Data in an external datastore stays there.",
 		Example: "  gardenlite reset --yes",
 		RunE:    func(*cobra.Command, []string) error { return reset(g, yes) },
@@ -127,7 +128,11 @@ func reset(g *globals, yes bool) error {
 		return err
 	}
 	if !yes {
-		if err := confirm(g, "reset", fmt.Sprintf("Delete all data of landscape %q in %s?", g.name, dir)); err != nil {
+		question := fmt.Sprintf("Delete all data of landscape %q in %s?", g.name, dir)
+		if count := len(snapshot.Names(dir)); count > 0 {
+			question = fmt.Sprintf("Delete all data of landscape %q in %s, and its snapshots (%d)?", g.name, dir, count)
+		}
+		if err := confirm(g, "reset", question); err != nil {
 			return err
 		}
 	}

@@ -83,7 +83,7 @@ type shootState struct {
 // last one sleeps at night.
 func (y *year) newShoot(t *testing.T, n int) {
 	y.shoots = append(y.shoots, y.l.newShoot(t, string(rune('a'+n)), func(spec map[string]any) {
-		spec["seedName"] = y.l.names[n%2]
+		spec["seedName"] = y.l.names[n%len(y.l.names)]
 		worker := spec["provider"].(map[string]any)["workers"].([]any)[0].(map[string]any)
 		worker["minimum"], worker["maximum"] = 1, 1
 		maintenance := map[string]any{
@@ -134,12 +134,12 @@ func (y *year) record(t *testing.T) {
 // check checks what has been recorded: what was due has happened once, in its order and in its time.
 func (y *year) check(t *testing.T, day time.Time, days int) {
 	t.Helper()
-	y.mu.Lock()
-	defer y.mu.Unlock()
 	for n, s := range y.shoots {
-		states := y.recorded[s.name]
-		perDay, hibernations, rotations, last := map[int]int{}, map[string]bool{}, map[string]bool{}, ""
-		for i, state := range states {
+		y.mu.Lock()
+		states := slices.Clone(y.recorded[s.name])
+		y.mu.Unlock()
+		hibernations, rotations, last := map[string]bool{}, map[string]bool{}, ""
+		for _, state := range states {
 			if state.at < last {
 				t.Errorf("%s: what was done at %s follows what was done at %s", s.name, state.at, last)
 			}
@@ -148,13 +148,8 @@ func (y *year) check(t *testing.T, day time.Time, days int) {
 				t.Errorf("%s, after %s %s at %s: %s", s.name, state.operation, state.state, state.at, strings.Join(state.ill, "; "))
 			}
 			hibernations[state.hibernation], rotations[state.keyRotation] = true, true
-			begins := state.operation == "Reconcile" && state.state == "Processing" && (i == 0 || states[i-1].state != "Processing")
-			at, err := time.Parse(time.RFC3339, state.at)
-			must(t, err)
-			if hour := at.Sub(day) % (24 * time.Hour); begins && hour >= time.Duration(8+n)*time.Hour && hour < time.Duration(9+n)*time.Hour {
-				perDay[int(at.Sub(day)/(24*time.Hour))]++
-			}
 		}
+		perDay := y.maintained(t, s, n, day)
 		for d := range days {
 			if once := perDay[d] == 1; !once && n != 0 || perDay[d] < 1 || perDay[d] > 2 { // a rotation is another reconciliation
 				t.Errorf("%s: %d reconciliations in the maintenance of day %d", s.name, perDay[d], d)
@@ -169,6 +164,23 @@ func (y *year) check(t *testing.T, day time.Time, days int) {
 			t.Errorf("the keys of %s have been rotated %d times: %v", s.name, len(rotations), slices.Sorted(maps.Keys(rotations)))
 		}
 	}
+}
+
+// maintained returns how many reconciliations have begun in the maintenance of each day.
+func (y *year) maintained(t *testing.T, s *shoot, n int, day time.Time) map[int]int {
+	t.Helper()
+	y.mu.Lock()
+	defer y.mu.Unlock()
+	perDay, states := map[int]int{}, y.recorded[s.name]
+	for i, state := range states {
+		at, err := time.Parse(time.RFC3339, state.at)
+		must(t, err)
+		begins := state.operation == "Reconcile" && state.state == "Processing" && (i == 0 || states[i-1].state != "Processing")
+		if hour := at.Sub(day) % (24 * time.Hour); begins && hour >= time.Duration(8+n)*time.Hour && hour < time.Duration(9+n)*time.Hour {
+			perDay[int(at.Sub(day)/(24*time.Hour))]++
+		}
+	}
+	return perDay
 }
 
 type footprint struct{ goroutines, heap int }

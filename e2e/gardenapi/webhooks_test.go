@@ -70,7 +70,13 @@ func TestWebhooks(t *testing.T) {
 	_, err = configMaps.Update(t.Context(), validPolicy, metav1.UpdateOptions{})
 	must(t, err)
 	must(t, patchShoot(policy))
-	_, err = configMaps.Update(t.Context(), refusedPolicy, metav1.UpdateOptions{})
+	err = refusal(t, func() error {
+		_, err := configMaps.Update(t.Context(), refusedPolicy, metav1.UpdateOptions{})
+		return err
+	}, func() error {
+		_, err := configMaps.Update(t.Context(), validPolicy, metav1.UpdateOptions{})
+		return err
+	})
 	refused("audit-policies", "failed to decode the provided audit policy", err)
 
 	_, err = configMaps.Create(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "config"},
@@ -92,8 +98,14 @@ func TestWebhooks(t *testing.T) {
 			"unauthorizedTTL": "30s", "matchConditionSubjectAccessReviewVersion": "v1", "failurePolicy": "Deny"}}]}`}}, created)
 	must(t, err)
 	must(t, patchShoot(authorization("authorization")))
-	_, err = secrets.Patch(t.Context(), "authorizer", types.MergePatchType, patch(map[string]any{"data": map[string]any{"kubeconfig": nil}}),
-		metav1.PatchOptions{})
+	patchAuthorizer := func(change map[string]any) func() error {
+		return func() error {
+			_, err := secrets.Patch(t.Context(), "authorizer", types.MergePatchType, patch(change), metav1.PatchOptions{})
+			return err
+		}
+	}
+	err = refusal(t, patchAuthorizer(map[string]any{"data": map[string]any{"kubeconfig": nil}}),
+		patchAuthorizer(map[string]any{"stringData": map[string]any{"kubeconfig": `{"apiVersion": "v1", "kind": "Config"}`}}))
 	refused("shoot-kubeconfig-secret-ref", "secret is in use by shoots: ["+shoot.GetName()+"]", err)
 
 	restricted := map[string]string{"gardener.cloud/update-restriction": "true"}
@@ -175,4 +187,18 @@ func TestTokenSecrets(t *testing.T) {
 		_, err := writer.Create(ctx, tokenOf("robot"), created)
 		return err
 	})
+}
+
+// refusal returns the error of a change. While the webhook has not seen yet that a Shoot uses the object, as in Gardener a moment later,
+// the change is undone and tried again.
+func refusal(t *testing.T, change, undo func() error) (refused error) {
+	t.Helper()
+	eventually(t, waitTimeout, func(context.Context) error {
+		if refused = change(); refused != nil {
+			return nil
+		}
+		must(t, undo())
+		return errors.New("it is not refused")
+	})
+	return refused
 }

@@ -62,9 +62,11 @@ func Run(ctx context.Context, h host.Host, runner *process.Runner) error {
 	if err != nil {
 		return err
 	}
+	ctx, cancel := context.WithCancel(ctx)
 	var writing sync.WaitGroup
 	writing.Go(func() { k.writeEvents(ctx) })
 	defer writing.Wait()
+	defer cancel() // also in a panic, after which the machine starts the kubelet again
 	defer k.processes.stop()
 	backoff := host.Backoff{First: retryFirst, Max: retryMax}
 	for {

@@ -92,10 +92,10 @@ func (h *Host) openGarden(ctx context.Context, garden Garden) error {
 		}
 		h.owners = shootowner.Reader{Client: reader}
 	}
+	h.shoots = h.newShoots() // before the cloud: machines look for their API servers as soon as they boot
 	if err := h.openCloud(ctx); err != nil {
 		return err
 	}
-	h.shoots = h.newShoots()
 	h.deployer = newDeployer(h)
 	return nil
 }

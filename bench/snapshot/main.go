@@ -20,7 +20,7 @@ import (
 )
 
 const (
-	shoots, saves, starts = 20, 9, 5
+	shoots, saves, starts = 20, 9, 3
 	readyTimeout          = 10 * time.Minute
 )
 

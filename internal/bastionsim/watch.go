@@ -95,8 +95,8 @@ func (w *Watcher) Compare(ctx context.Context) (changed []*extensionsv1alpha1.Ba
 }
 
 // OutOfSync reports whether the instance of a Bastion runs although the status says that it does not, or the other way
-// round, or has another address. It returns false while the instance boots, and for a Bastion that has no condition BastionReady yet or is
-// being deleted.
+// round, or has another address. It returns false while the instance boots, and for a Bastion that has no condition
+// BastionReady yet or is being deleted.
 func (b Provider) OutOfSync(obj extensionsv1alpha1.Object) bool {
 	bastion, ok := obj.(*extensionsv1alpha1.Bastion)
 	if !ok || bastion.DeletionTimestamp != nil {

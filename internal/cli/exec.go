@@ -56,9 +56,6 @@ end of it is printed; with --keep also if the command fails.`,
 				}
 			}
 			completeBare(cmd, &config)
-			if config.From != "" && !cmd.Flags().Changed("datastore") {
-				config.Datastore = "sqlite"
-			}
 			err := completeFrom(cmd, &config)
 			if err != nil {
 				return err

@@ -293,6 +293,9 @@ func completeFrom(cmd *cobra.Command, c *landscape.Config) error {
 	if c.From, err = filepath.Abs(c.From); err != nil {
 		return err
 	}
+	if !cmd.Flags().Changed("datastore") {
+		c.Datastore = "sqlite" // exec's is memory otherwise
+	}
 	seeds, err := strconv.Atoi(manifest.Run.Options["seeds"])
 	if err == nil && !cmd.Flags().Changed("seeds") {
 		c.Seeds = seeds

@@ -10,7 +10,6 @@ import (
 	"io"
 	"io/fs"
 	"os"
-	"path"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -273,8 +272,8 @@ func writeEntry(archive *tar.Writer, c content) error {
 		_, err := archive.Write(c.data)
 		return err
 	}
-	if n, err := io.Copy(archive, io.LimitReader(file, c.Size)); err != nil || n < c.Size {
-		return fmt.Errorf("%s has become shorter while it was saved: %w", path.Base(c.Path), errors.Join(err, io.ErrUnexpectedEOF))
+	if _, err := io.CopyN(archive, file, c.Size); err != nil {
+		return fmt.Errorf("reading %s: %w", c.Path, err)
 	}
 	return nil
 }

@@ -13,7 +13,6 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/leaderelection/resourcelock"
 	"k8s.io/utils/clock"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
@@ -58,12 +57,6 @@ type Config struct {
 	MapperProvider func(*rest.Config, *http.Client) (meta.RESTMapper, error)
 	// Lease, if set, is the lease for leader election: of several such components, only one is active.
 	Lease *client.ObjectKey
-	// Holder, if set, is the identity in the Lease. A component that is started again with the identity of the one before
-	// gets the Lease back at once.
-	Holder string
-	// OtherLeads, if set, is called when another Holder is found to have the Lease. The component does not become the
-	// leader before OtherLeads returns.
-	OtherLeads func()
 }
 
 // Manager is the manager of a component's controllers.
@@ -85,13 +78,6 @@ func New(cfg Config) (*Manager, error) {
 		return nil, fmt.Errorf("putting together the types that the %s knows: %w", cfg.Name, err)
 	}
 	o := options(cfg, scheme)
-	if cfg.Lease != nil && cfg.Holder != "" {
-		lock, err := newLock(cfg)
-		if err != nil {
-			return nil, fmt.Errorf("preparing the election of the %s: %w", cfg.Name, err)
-		}
-		o.LeaderElectionResourceLockInterface = lock
-	}
 	base, stop := context.WithCancel(context.Background())
 	o.BaseContext = func() context.Context { return base }
 	mgr, err := manager.New(WithDefaultRateLimits(cfg.REST), o)
@@ -140,31 +126,6 @@ func options(cfg Config, scheme *runtime.Scheme) manager.Options {
 		o.LeaseDuration, o.RenewDeadline, o.RetryPeriod = ptr.To(LeaseDuration), ptr.To(RenewDeadline), ptr.To(RetryPeriod)
 	}
 	return o
-}
-
-// newLock returns the Lease with the component's own Holder.
-func newLock(cfg Config) (resourcelock.Interface, error) {
-	lock, err := resourcelock.NewFromKubeconfig(resourcelock.LeasesResourceLock, cfg.Lease.Namespace, cfg.Lease.Name,
-		resourcelock.ResourceLockConfig{Identity: cfg.Holder}, cfg.REST, RenewDeadline)
-	if err != nil || cfg.OtherLeads == nil {
-		return lock, err
-	}
-	return &observedLock{lock, cfg.OtherLeads}, nil
-}
-
-// observedLock is a Lease that reports when another one holds it.
-type observedLock struct {
-	resourcelock.Interface
-	otherLeads func()
-}
-
-// Get returns the state of the Lease. The election gets it before each attempt to take it.
-func (l *observedLock) Get(ctx context.Context) (*resourcelock.LeaderElectionRecord, []byte, error) {
-	record, raw, err := l.Interface.Get(ctx)
-	if err == nil && record.HolderIdentity != "" && record.HolderIdentity != l.Identity() {
-		l.otherLeads()
-	}
-	return record, raw, err
 }
 
 // Run runs the controllers until the context ends, or the lease is lost (an error). It can be called once.

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
-	"go.uber.org/zap"
 
 	"github.com/gardenlite/gardenlite/internal/controlplane/pki"
 	"github.com/gardenlite/gardenlite/internal/datastore"
@@ -23,11 +22,6 @@ const (
 	deleteBatch = 500
 )
 
-func newEtcdClient(ctx context.Context, store *datastore.Datastore, dialTimeout time.Duration) (*clientv3.Client, error) {
-	return clientv3.New(
-		clientv3.Config{Endpoints: []string{store.Endpoint}, Context: ctx, DialTimeout: dialTimeout, Logger: zap.NewNop()})
-}
-
 // agreeOnPKI makes all processes that serve a cluster on a shared datastore use the same authorities and the same key
 // for service account tokens: the first process writes its own to the datastore, beside the cluster's prefix, and the
 // others read them. This reveals nothing new: a process that can read the datastore can also read the cluster's
@@ -38,7 +32,7 @@ func (s *Server) agreeOnPKI(ctx context.Context) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
-	client, err := newEtcdClient(ctx, s.datastore, requestTimeout)
+	client, err := s.datastore.NewClient(ctx, requestTimeout)
 	if err != nil {
 		return fmt.Errorf("asking the datastore for the cluster's authorities: %w", err)
 	}
@@ -99,7 +93,7 @@ func DeleteData(ctx context.Context, endpoint, dir, prefix string) error {
 		return fmt.Errorf("deleting a cluster's data: %w", err)
 	}
 	defer store.Stop()
-	client, err := newEtcdClient(ctx, store, requestTimeout)
+	client, err := store.NewClient(ctx, requestTimeout)
 	if err != nil {
 		return fmt.Errorf("deleting a cluster's data: %w", err)
 	}

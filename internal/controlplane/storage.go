@@ -45,7 +45,7 @@ func (s *Server) connect(ctx context.Context) (*sharedConnection, error) {
 	if !s.datastore.Kine {
 		return nil, nil
 	}
-	client, err := newEtcdClient(context.WithoutCancel(ctx), s.datastore, dialTimeout)
+	client, err := s.datastore.NewClient(context.WithoutCancel(ctx), dialTimeout)
 	if err != nil {
 		return nil, fmt.Errorf("connecting to the datastore: %w", err)
 	}

@@ -24,7 +24,7 @@ func (s *Server) CheckDatastore(ctx context.Context) error {
 	if s.connection != nil {
 		return s.connection.check(ctx, s.cfg.Prefix)
 	}
-	client, err := newEtcdClient(ctx, s.datastore, probeTimeout)
+	client, err := s.datastore.NewClient(ctx, probeTimeout)
 	if err != nil {
 		return datastore.ErrNoAnswer
 	}

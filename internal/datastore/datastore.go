@@ -16,6 +16,9 @@ import (
 	"path/filepath"
 	"strings"
 	"time"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"go.uber.org/zap"
 )
 
 const (
@@ -145,6 +148,11 @@ func mysqlEndpoint(endpoint string) string {
 		endpoint += "?" + u.RawQuery
 	}
 	return endpoint
+}
+
+// NewClient returns a client of the datastore. The context is that of all its requests.
+func (d *Datastore) NewClient(ctx context.Context, dialTimeout time.Duration) (*clientv3.Client, error) {
+	return clientv3.New(clientv3.Config{Endpoints: []string{d.Endpoint}, Context: ctx, DialTimeout: dialTimeout, Logger: zap.NewNop()})
 }
 
 // Stop stops the datastore and waits for its end. The API server must have been stopped before.

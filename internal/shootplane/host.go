@@ -16,7 +16,6 @@ import (
 	"sync"
 
 	"github.com/go-logr/logr"
-	"github.com/google/uuid"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
 
@@ -45,6 +44,8 @@ var errStopped = errors.New("the process is being stopped")
 type HostConfig struct {
 	// Dir is the state directory of the landscape: data is kept in data/shoots/<id>, certificates in pki/shoots/<id>.
 	Dir string
+	// Keeper is told of the files with the port and the owner of a control plane; nil if they are in the state directory only.
+	Keeper fsutil.Keeper
 	// Datastore is passed on to controlplane.Config. Prefix returns the prefix of a shoot's data in a shared datastore.
 	Datastore string
 	Prefix    func(id string) string
@@ -76,8 +77,6 @@ type Host struct {
 	ports ports
 	// owning is held while the owner of a control plane is determined.
 	owning sync.Mutex
-	// holder is the identity of the Runners of this Host in their Leases.
-	holder string
 
 	mu       sync.Mutex
 	planes   map[string]*plane
@@ -88,6 +87,7 @@ type Host struct {
 // NewHost returns a Host without control planes.
 func NewHost(cfg HostConfig) *Host {
 	cfg.Clock = cmp.Or[clock.WithTicker](cfg.Clock, clock.RealClock{})
+	cfg.Keeper = cmp.Or[fsutil.Keeper](cfg.Keeper, fsutil.Nowhere{})
 	if cfg.Prefix == nil {
 		cfg.Prefix = func(string) string { return "" }
 	}
@@ -97,10 +97,9 @@ func NewHost(cfg HostConfig) *Host {
 	if cfg.OnChange == nil {
 		cfg.OnChange = func(Status) {}
 	}
-	hostname, _ := os.Hostname()
-	h := &Host{cfg: cfg, slots: make(chan struct{}, startsAtOnce), holder: hostname + "_" + uuid.NewString(),
+	h := &Host{cfg: cfg, slots: make(chan struct{}, startsAtOnce),
 		planes: map[string]*plane{}, watchers: map[string]func(string){}}
-	h.ports = ports{dir: filepath.Join(cfg.Dir, "data", "shoots"), reserved: map[int]string{}}
+	h.ports = ports{dir: filepath.Join(cfg.Dir, "data", "shoots"), keeper: cfg.Keeper, reserved: map[int]string{}}
 	return h
 }
 
@@ -287,7 +286,10 @@ func (h *Host) own(ctx context.Context, id, seed string) error {
 	if err := os.MkdirAll(h.dataDir(id), 0o700); err != nil {
 		return err
 	}
-	return fsutil.WriteFile(file, data, 0o600)
+	if err := fsutil.WriteFile(file, data, 0o600); err != nil {
+		return err
+	}
+	return h.cfg.Keeper.Save(file)
 }
 
 // remove removes a control plane that has ended from the Host.

@@ -17,8 +17,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
-	"k8s.io/utils/ptr"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/gardenlite/gardenlite/internal/shootplane"
 	"github.com/gardenlite/gardenlite/internal/shootplane/spec"
@@ -199,48 +197,6 @@ func checkFolders(t *testing.T, w *world, want map[string]bool) {
 			t.Errorf("the folder %s is there: %t (%v)", folder, err == nil, err)
 		}
 	}
-}
-
-// TestLease checks that control planes run on while their process does not have the Lease, and end when another one has it.
-func TestLease(t *testing.T) {
-	w := newSeed(t)
-	key := client.ObjectKey{Namespace: "garden", Name: "control-planes"}
-	leases := w.seed.CoordinationV1().Leases(key.Namespace)
-	stop := w.run(t, &key)
-	w.create(t, id, authorities(t))
-	w.waitFor(t, id, spec.APIServer, 1)
-	lease, err := leases.Get(t.Context(), key.Name, metav1.GetOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	holder := *lease.Spec.HolderIdentity
-	stop() // as after a renewal that failed
-
-	stop = w.run(t, &key)
-	testutil.EventuallyTrue(t, "the process has its Lease again", func() bool {
-		lease, err = leases.Get(t.Context(), key.Name, metav1.GetOptions{})
-		return err == nil && ptr.Deref(lease.Spec.HolderIdentity, "") == holder
-	})
-	if s, _ := w.host.Status(id); s.Phase != shootplane.Ready || w.stops.Load() > 0 {
-		t.Errorf("the control plane is %s, and was stopped %d times", s.Phase, w.stops.Load())
-	}
-	stop()
-
-	now := metav1.NowMicro()
-	lease, err = leases.Get(t.Context(), key.Name, metav1.GetOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	lease.Spec.HolderIdentity, lease.Spec.RenewTime, lease.Spec.LeaseDurationSeconds = ptr.To("other"), &now, ptr.To[int32](15)
-	if _, err := leases.Update(t.Context(), lease, metav1.UpdateOptions{}); err != nil {
-		t.Fatal(err)
-	}
-	stop = w.run(t, &key)
-	defer stop()
-	testutil.EventuallyTrue(t, "the control plane has ended", func() bool {
-		_, runs := w.host.Status(id)
-		return !runs
-	})
 }
 
 // TestTellsWhatIsWrong checks that the conditions report problems, and that the control plane starts once they are

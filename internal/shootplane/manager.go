@@ -32,20 +32,16 @@ type Config struct {
 	// Clock is the real clock by default.
 	Clock clock.WithTicker
 	Log   logr.Logger
-	// Lease, if set, is the lease for the leader election among several Runners of a seed.
-	Lease *client.ObjectKey
 }
 
 // Runner runs the control planes of a seed.
 type Runner struct{ *component.Manager }
 
 // New creates a Runner. Its controller starts with Run, which leaves the control planes running: the caller stops those
-// of the seed, or the next Runner takes them over. With a Lease, they end when another process has it. While no process
-// has it, because the datastore is slow for example, they continue.
+// of the seed, or the next Runner takes them over.
 func New(cfg Config) (*Runner, error) {
 	mgr, err := component.New(component.Config{
 		Name: "runner of control planes", REST: cfg.REST, Clock: cfg.Clock, Log: cfg.Log,
-		Lease: cfg.Lease, Holder: cfg.Host.holder, OtherLeads: func() { cfg.Host.StopSeed(cfg.Seed) },
 		AddToScheme: runtime.NewSchemeBuilder(clientgoscheme.AddToScheme),
 		Uncached:    []client.Object{&corev1.Secret{}},
 		ByObject: map[client.Object]cache.ByObject{

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"sync"
 	"time"
 
@@ -285,6 +286,11 @@ func (h *Host) clean(ctx context.Context, id string, data bool) error {
 	}
 	if err := controlplane.DeleteData(ctx, h.cfg.Datastore, h.dataDir(id), h.cfg.Prefix(id)); err != nil {
 		return err
+	}
+	for _, name := range []string{portFile, ownerFile} {
+		if err := h.cfg.Keeper.Remove(filepath.Join(h.dataDir(id), name)); err != nil {
+			return err
+		}
 	}
 	if err := os.RemoveAll(h.dataDir(id)); err != nil {
 		return fmt.Errorf("deleting the data: %w", err)

@@ -26,7 +26,8 @@ const (
 
 // ports assigns ports. A shoot keeps its port for its whole life, unless another program takes it while the shoot does not run.
 type ports struct {
-	dir string
+	dir    string
+	keeper fsutil.Keeper
 
 	mu sync.Mutex
 	// reserved are the ports of shoots that start or run.
@@ -74,7 +75,12 @@ func (p *ports) keep(id string, port int) error {
 	if p.recorded(id) == port {
 		return nil
 	}
-	if err := fsutil.WriteFile(filepath.Join(p.dir, id, portFile), []byte(strconv.Itoa(port)+"\n"), 0o600); err != nil {
+	file := filepath.Join(p.dir, id, portFile)
+	err := fsutil.WriteFile(file, []byte(strconv.Itoa(port)+"\n"), 0o600)
+	if err == nil {
+		err = p.keeper.Save(file)
+	}
+	if err != nil {
 		return fmt.Errorf("keeping the port of the API server: %w", err)
 	}
 	return nil

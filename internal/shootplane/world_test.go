@@ -22,7 +22,6 @@ import (
 	"k8s.io/klog/v2"
 	"k8s.io/utils/clock"
 	"k8s.io/utils/ptr"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 	ctrllog "sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/gardenlite/gardenlite/internal/controlplane"
@@ -56,7 +55,7 @@ type world struct {
 func newWorld(t testing.TB) *world {
 	t.Helper()
 	w := newSeed(t)
-	t.Cleanup(w.run(t, nil))
+	t.Cleanup(w.run(t))
 	return w
 }
 
@@ -95,11 +94,11 @@ func newSeed(t testing.TB) *world {
 	return w
 }
 
-// run starts a runner, which may have to have a Lease.
-func (w *world) run(t testing.TB, lease *client.ObjectKey) (stop func()) {
+// run starts a runner.
+func (w *world) run(t testing.TB) (stop func()) {
 	t.Helper()
 	runner, err := shootplane.New(
-		shootplane.Config{REST: w.asRunner, Host: w.host, Seed: "local", Log: klog.Background(), Lease: lease})
+		shootplane.Config{REST: w.asRunner, Host: w.host, Seed: "local", Log: klog.Background()})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -18,6 +18,7 @@ import (
 	"github.com/gardenlite/gardenlite/internal/bastionsim/cloud/public"
 	"github.com/gardenlite/gardenlite/internal/bastionsim/machine"
 	"github.com/gardenlite/gardenlite/internal/bastionsim/machine/cloudinit"
+	"github.com/gardenlite/gardenlite/internal/fsutil"
 )
 
 // Limits of a cloud.
@@ -61,6 +62,7 @@ type Config struct {
 	Log      logr.Logger                // what the operator of the landscape should know
 	Programs map[string]machine.Program // the Go functions that units of instances may run, by absolute path
 	Public   public.Addresses           // assigns the public addresses; by default, from 127.64.0.0/10
+	Keeper   fsutil.Keeper              // of the files in the folder; nil if they are in the folder only
 }
 
 // Cloud is a simulated cloud. Its methods may be called at the same time.
@@ -84,6 +86,7 @@ type Cloud struct {
 // Open opens the cloud in a folder. Instances that ran are started again, in the background.
 func Open(cfg Config) (*Cloud, error) {
 	cfg.Clock = cmp.Or[clock.WithTicker](cfg.Clock, clock.RealClock{})
+	cfg.Keeper = cmp.Or[fsutil.Keeper](cfg.Keeper, fsutil.Nowhere{})
 	c := &Cloud{cfg: cfg, boots: make(chan struct{}, MaxBoots), traffic: newTraffic(cfg.Clock),
 		networks: map[string]*network{}, instances: map[string]*instance{}, damaged: map[string]error{}}
 	if err := c.load(); err != nil {

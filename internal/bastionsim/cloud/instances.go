@@ -232,6 +232,9 @@ func (c *Cloud) saveInstance(r record) error {
 	if err != nil {
 		return errors.Join(err, os.RemoveAll(dir))
 	}
+	if err := c.cfg.Keeper.Save(c.recordFile(r.ID)); err != nil {
+		return errors.Join(err, os.RemoveAll(c.instanceDir(r.ID)))
+	}
 	return nil
 }
 
@@ -367,7 +370,7 @@ func (c *Cloud) open(i *instance) (*machine.Machine, error) {
 	c.mu.Unlock()
 	cfg := machine.Config{
 		Dir: c.machineDir(r.ID), Hostname: r.Hostname, Addresses: []netip.Addr{r.Address}, Network: network,
-		UserData: r.UserData, Programs: c.cfg.Programs, Clock: c.cfg.Clock, Log: c.cfg.Log.WithValues("instance", r.ID),
+		UserData: r.UserData, Programs: c.cfg.Programs, Keeper: c.cfg.Keeper, Clock: c.cfg.Clock, Log: c.cfg.Log.WithValues("instance", r.ID),
 		Metadata: machine.Metadata{
 			InstanceID: r.ID, ProviderID: providerID(r.InstanceSpec), Network: r.Network, Zone: r.Zone,
 			InstanceType: r.Type, Image: r.Image, Tags: i.spec.Tags,
@@ -428,7 +431,11 @@ func (c *Cloud) ended(ctx context.Context, i *instance, err error) {
 		c.cfg.Log.Error(err, "an instance failed", "instance", i.spec.ID)
 	default:
 		i.state, i.message = Stopped, "powered off from within"
-		if err := os.WriteFile(c.stoppedMark(i.spec.ID), nil, 0o600); err != nil {
+		err := os.WriteFile(c.stoppedMark(i.spec.ID), nil, 0o600)
+		if err == nil {
+			err = c.cfg.Keeper.Save(c.stoppedMark(i.spec.ID))
+		}
+		if err != nil {
 			c.cfg.Log.Error(err, "an instance that was powered off will start again", "instance", i.spec.ID)
 		}
 	}
@@ -489,6 +496,9 @@ func (c *Cloud) removeDamaged(id string) error {
 // removeInstance removes the folder of an instance. It renames the folder first, so that a half removed one is never
 // loaded.
 func (c *Cloud) removeInstance(id string) error {
+	if err := c.cfg.Keeper.Remove(c.instanceDir(id)); err != nil {
+		return err
+	}
 	dir := c.unfinished(id)
 	if err := os.RemoveAll(dir); err != nil {
 		return err

@@ -67,7 +67,10 @@ func (c *Cloud) saveNetwork(n *network) error {
 	if err != nil {
 		return err
 	}
-	return fsutil.WriteFile(c.networkFile(n.id), data, 0o600)
+	if err := fsutil.WriteFile(c.networkFile(n.id), data, 0o600); err != nil {
+		return err
+	}
+	return c.cfg.Keeper.Save(c.networkFile(n.id))
 }
 
 func (c *Cloud) loadNetworks() error {
@@ -105,7 +108,11 @@ func (c *Cloud) DeleteNetwork(_ context.Context, id string) error {
 	if len(n.used) > 0 {
 		return fmt.Errorf("deleting network %s: %w: it has %d instances", id, ErrInUse, len(n.used))
 	}
-	if err := os.Remove(c.networkFile(id)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	err := c.cfg.Keeper.Remove(c.networkFile(id))
+	if err == nil {
+		err = os.Remove(c.networkFile(id))
+	}
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("deleting network %s: %w", id, err)
 	}
 	delete(c.networks, id)

@@ -142,7 +142,10 @@ func (c *Cloud) saveRecord(r record) error {
 	if err != nil {
 		return err
 	}
-	return fsutil.WriteFile(c.recordFile(r.ID), data, 0o600)
+	if err := fsutil.WriteFile(c.recordFile(r.ID), data, 0o600); err != nil {
+		return err
+	}
+	return c.cfg.Keeper.Save(c.recordFile(r.ID))
 }
 
 // unbind closes the listener if the instance has not taken it.

@@ -53,6 +53,8 @@ type Config struct {
 	Programs  map[string]Program // the Go functions that units may run, by absolute path
 	Clock     clock.WithTicker   // of everything on the machine; the real clock if nil
 	Log       logr.Logger        // what the operator of the landscape should know; never what users do on the machine
+	// Keeper is told of the files in Dir; nil if they are there only.
+	Keeper fsutil.Keeper
 	// Forward opens connections for SSH clients. If it is nil, forwarding is refused as administratively prohibited.
 	Forward Forward
 	// Listen opens a listener for a program, on a port of the machine's address. If it is nil, no program can listen.
@@ -97,15 +99,21 @@ const (
 // caller must close a machine that it does not run.
 func New(cfg Config) (*Machine, error) {
 	cfg.Clock = cmp.Or[clock.WithTicker](cfg.Clock, clock.RealClock{})
+	cfg.Keeper = cmp.Or[fsutil.Keeper](cfg.Keeper, fsutil.Nowhere{})
 	disk := filepath.Join(cfg.Dir, diskDir)
 	if err := os.MkdirAll(disk, 0o700); err != nil {
 		return nil, fmt.Errorf("making the folder of machine %s: %w", cfg.Hostname, err)
 	}
-	key, err := sshd.ReadHostKey(filepath.Join(cfg.Dir, hostKeyFile), fsutil.WriteFile)
+	key, err := sshd.ReadHostKey(filepath.Join(cfg.Dir, hostKeyFile), func(name string, data []byte, mode os.FileMode) error {
+		if err := fsutil.WriteFile(name, data, mode); err != nil {
+			return err
+		}
+		return cfg.Keeper.Save(name)
+	})
 	if err != nil {
 		return nil, fmt.Errorf("opening machine %s: %w", cfg.Hostname, err)
 	}
-	files, err := vfs.Open(vfs.Config{Dir: disk, Hostname: cfg.Hostname, Clock: cfg.Clock})
+	files, err := vfs.Open(vfs.Config{Dir: disk, Hostname: cfg.Hostname, Clock: cfg.Clock, Keeper: cfg.Keeper})
 	if err != nil {
 		return nil, fmt.Errorf("opening the disk of machine %s: %w", cfg.Hostname, err)
 	}

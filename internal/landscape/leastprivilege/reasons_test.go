@@ -67,7 +67,7 @@ func unseenReasons() map[string]map[string]string {
 		Bootstrapper: {
 			"create certificatesigningrequests.certificates.k8s.io/seedclient": approval,
 		},
-		GardenletInSeed: elected("gardenlet-leader-election", map[string]string{
+		GardenletInSeed: {
 			"kube-system: create configmaps":                       identity,
 			"patch backupentries.extensions.gardener.cloud/status": restored,
 			"patch managedresources.resources.gardener.cloud":      install,
@@ -80,11 +80,10 @@ func unseenReasons() map[string]map[string]string {
 			"patch networks.extensions.gardener.cloud/status":               arrived,
 			"patch operatingsystemconfigs.extensions.gardener.cloud/status": arrived,
 			"patch workers.extensions.gardener.cloud/status":                arrived,
-		}),
-		Provider: elected("provider-local", map[string]string{
+		},
+		Provider: {
 			"update secrets": refreshed,
-		}),
-		ControlPlanes: elected("control-planes", map[string]string{}),
+		},
 	}
 }
 

@@ -61,8 +61,8 @@ type Host struct {
 	Metadata  Metadata
 	// Listen listens on a port of the machine's address.
 	Listen func(port uint16) (net.Listener, error)
-	// APIServer returns the URL at which the API server listens that has the configured one, "" if it does not run. It may be nil.
-	APIServer func(configured string) string
+	// APIServer returns the URL at which the API server listens, "" if it does not run. It may be nil.
+	APIServer func() string
 	// OnlyAPIServer says that only the API server reaches the listeners: the kubelet need not authenticate clients.
 	OnlyAPIServer bool
 	Clock         clock.WithTicker
@@ -77,7 +77,7 @@ func (h Host) Server(configured string) (string, error) {
 	if h.APIServer == nil {
 		return configured, nil
 	}
-	if server := h.APIServer(configured); server != "" {
+	if server := h.APIServer(); server != "" {
 		return server, nil
 	}
 	return "", errors.New("the API server does not run")

@@ -26,7 +26,7 @@ import (
 
 // New returns the programs of all nodes of a process, by their paths on a machine. The programs of one machine share a
 // connection. Without a runner, all Pods are simulated. apiServer returns the URL of the API server of a network, "" if none runs.
-func New(runner *process.Runner, apiServer func(network, configured string) string) map[string]machine.Program {
+func New(runner *process.Runner, apiServer func(network string) string) map[string]machine.Program {
 	return map[string]machine.Program{
 		node.PathInitScript: func(ctx context.Context, m *machine.Machine, _ []string) error {
 			return initialize(ctx, m.FS(), hostOf(ctx, m, apiServer))
@@ -92,7 +92,7 @@ func configure(disk *vfs.FS, files host.Files) error {
 }
 
 // hostOf returns the interface of the programs to a machine.
-func hostOf(ctx context.Context, m *machine.Machine, apiServer func(network, configured string) string) host.Host {
+func hostOf(ctx context.Context, m *machine.Machine, apiServer func(network string) string) host.Host {
 	metadata := m.Metadata()
 	if metadata.Zone == "" {
 		if zone, err := m.FS().ReadFile(node.PathZone); err == nil {
@@ -109,7 +109,7 @@ func hostOf(ctx context.Context, m *machine.Machine, apiServer func(network, con
 			Capacity: capacity},
 	}
 	if apiServer != nil {
-		h.APIServer = func(configured string) string { return apiServer(metadata.Network, configured) }
+		h.APIServer = func() string { return apiServer(metadata.Network) }
 	}
 	return h
 }

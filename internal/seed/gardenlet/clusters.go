@@ -33,9 +33,6 @@ import (
 	"github.com/gardenlite/gardenlite/internal/shootplane/spec"
 )
 
-// leaseName is the name of the Lease of a seed's gardenlets, as in Gardener.
-const leaseName = "gardenlet-leader-election"
-
 // newGarden returns the gardenlet's clients and cache for the garden. The cache of each watched kind is restricted to the
 // objects of the seed. Other kinds are read live, because the SeedAuthorizer does not allow to watch them.
 func (g *Gardenlet) newGarden(identity *bootstrap.Identity) (cluster.Cluster, error) {
@@ -84,9 +81,6 @@ func (g *Gardenlet) newManager() (*component.Manager, error) {
 		// The gardenlet may only read the Services of control planes.
 		ByObject: map[client.Object]cache.ByObject{
 			&corev1.Service{}: {Field: fields.OneTermEqualSelector(metav1.ObjectNameField, spec.ServiceName)}},
-	}
-	if g.cfg.LeaderElection {
-		cfg.Lease = &client.ObjectKey{Namespace: constants.GardenNamespace, Name: leaseName}
 	}
 	return component.New(cfg)
 }

@@ -72,8 +72,6 @@ type Config struct {
 	// Clock defaults to the real clock.
 	Clock clock.WithTicker
 	Log   logr.Logger
-	// LeaderElection makes only one of several gardenlets of a seed active, by Gardener's Lease in the seed.
-	LeaderElection bool
 	// Program returns the program of this machine that containers of an image in the seed run, "" if they are simulated. If it
 	// is nil, all are.
 	Program func(image string) string

@@ -42,8 +42,6 @@ type Config struct {
 	Cloud Cloud
 	// APIServer returns the URL of the API server of a shoot by its namespace, "" if it does not run.
 	APIServer func(namespace string) string
-	// Lease, if set, makes only one of several simulators of a seed active at a time.
-	Lease *client.ObjectKey
 
 	guard *machines.Guard
 }
@@ -61,7 +59,7 @@ var schemes = runtime.NewSchemeBuilder(clientgoscheme.AddToScheme, extensionsv1a
 func New(cfg Config) (*component.Manager, error) {
 	cfg.Clock = cmp.Or[clock.WithTicker](cfg.Clock, clock.RealClock{})
 	mgr, err := component.New(component.Config{
-		Name: "provider simulator", REST: cfg.REST, Clock: cfg.Clock, Log: cfg.Log, Lease: cfg.Lease,
+		Name: "provider simulator", REST: cfg.REST, Clock: cfg.Clock, Log: cfg.Log,
 		AddToScheme: schemes,
 		// Secrets are not cached, Clusters are large, and the number of machines to create depends on the existing ones.
 		Uncached: []client.Object{

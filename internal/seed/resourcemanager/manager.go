@@ -39,8 +39,6 @@ type Config struct {
 	// Clock defaults to the real clock.
 	Clock clock.WithTicker
 	Log   logr.Logger
-	// Lease, if set, makes only one of several resource managers of a seed active at a time.
-	Lease *client.ObjectKey
 	// ShootsOnly leaves the ManagedResources of the class "seed" to another resource manager.
 	ShootsOnly bool
 }
@@ -48,7 +46,7 @@ type Config struct {
 // New creates a resource manager. It discovers the API of the seed, and starts nothing.
 func New(cfg Config) (*component.Manager, error) {
 	mgr, err := component.New(component.Config{
-		Name: "resource manager", REST: cfg.REST, Clock: cfg.Clock, Log: cfg.Log, Lease: cfg.Lease, Uncached: []client.Object{&corev1.Secret{}},
+		Name: "resource manager", REST: cfg.REST, Clock: cfg.Clock, Log: cfg.Log, Uncached: []client.Object{&corev1.Secret{}},
 		AddToScheme: runtime.NewSchemeBuilder(clientgoscheme.AddToScheme, resourcesv1alpha1.AddToScheme, extensionsv1alpha1.AddToScheme),
 	})
 	if err != nil {

@@ -172,19 +172,17 @@ func (h *Host) runGardenlet(ctx context.Context, c GardenletConfig,
 		}
 	}
 	onClose(h.StopGardenlets)
-	err = h.openGarden(ctx, Garden{Bootstrap: func(context.Context, string) ([]byte, error) {
+	garden := Garden{Bootstrap: func(context.Context, string) ([]byte, error) {
 		if c.BootstrapKubeconfig == "" {
 			return nil, nil
 		}
 		return os.ReadFile(c.BootstrapKubeconfig)
-	}})
+	}}
+	if err := h.openGarden(ctx, garden); err != nil {
+		return err
+	}
+	err = h.startWork(ctx, cluster.AdminConfig(), func(context.Context) error { return h.adopt(cluster, configuration) })
 	if err != nil {
-		return err
-	}
-	if err := h.adopt(cluster, configuration); err != nil {
-		return err
-	}
-	if err := h.deployer.resume(); err != nil {
 		return err
 	}
 	if err := h.waitGardenlet(ctx, c.Seed); err != nil {

@@ -69,7 +69,41 @@ func (h *Host) writeChange(name string, isAdded bool) error {
 	if err != nil {
 		return err
 	}
-	return fsutil.WriteFile(filepath.Join(h.cfg.Dir, statedir.SeedsFile), append(data, '\n'), 0o600)
+	file := filepath.Join(h.cfg.Dir, statedir.SeedsFile)
+	if err := fsutil.WriteFile(file, append(data, '\n'), 0o600); err != nil {
+		return err
+	}
+	return h.keeper().Save(file)
+}
+
+// followChanges starts the clusters of the seeds that another process has added, and stops those of the seeds that it has removed.
+func (h *Host) followChanges(ctx context.Context) error {
+	changes, err := h.readChanges()
+	if err != nil {
+		return err
+	}
+	wanted, running := changes.apply(SeedNames(h.count)), h.seedNames()
+	for _, name := range wanted {
+		if slices.Contains(running, name) {
+			continue
+		}
+		cluster, err := h.startSeedCluster(ctx, name, 0, 0)
+		if err != nil {
+			return fmt.Errorf("starting the cluster of seed %s: %w", name, err)
+		}
+		h.seeds.set(name, cluster)
+	}
+	for _, name := range running {
+		if slices.Contains(wanted, name) {
+			continue
+		}
+		cluster := h.seeds.cluster(name)
+		h.seeds.set(name, nil)
+		if err := h.stopSeedCluster(name, cluster); err != nil { // the other process has deleted its data
+			return err
+		}
+	}
+	return nil
 }
 
 // apply returns the names of the seeds after the changes.
@@ -91,6 +125,15 @@ func checkSeedName(name string) error {
 	return nil
 }
 
+// change is that of the deployer, if this process works on the seeds.
+func (h *Host) change(ctx context.Context) (changing context.Context, done func(), err error) {
+	w := h.work.Load()
+	if w == nil {
+		return nil, nil, errNotLeading
+	}
+	return w.deployer.change(ctx)
+}
+
 // change returns a context that also ends when the gardenlets are stopped, which waits until done is called.
 func (d *deployer) change(ctx context.Context) (changing context.Context, done func(), err error) {
 	d.mu.Lock()
@@ -110,12 +153,12 @@ func (h *Host) AddSeed(ctx context.Context, name string) error {
 	if err := checkSeedName(name); err != nil {
 		return err
 	}
-	ctx, done, err := h.deployer.change(ctx)
+	ctx, done, err := h.change(ctx)
 	if err != nil {
 		return err
 	}
 	defer done()
-	if h.deployer.find(name) != nil || h.seeds.running[name] != nil {
+	if h.find(name) != nil || h.seeds.cluster(name) != nil {
 		return fmt.Errorf("seed %s runs already", name)
 	}
 	garden, err := newClient(h.garden.Admin)
@@ -135,7 +178,7 @@ func (h *Host) AddSeed(ctx context.Context, name string) error {
 		h.cfg.Status.Remove(statedir.SeedPrefix + name)
 		return fmt.Errorf("starting the cluster of seed %s: %w", name, err)
 	}
-	h.seeds.running[name] = cluster
+	h.seeds.set(name, cluster)
 	if err := h.writeChange(name, true); err != nil {
 		return err
 	}
@@ -151,7 +194,7 @@ func (h *Host) AddSeed(ctx context.Context, name string) error {
 // RemoveSeed deletes the Seed of a seed that BeginSeeds or AddSeed has started, waits until it is gone, and deletes
 // its cluster. It refuses to while there are Shoots on the seed.
 func (h *Host) RemoveSeed(ctx context.Context, name string) error {
-	ctx, done, err := h.deployer.change(ctx)
+	ctx, done, err := h.change(ctx)
 	if err != nil {
 		return err
 	}
@@ -166,11 +209,11 @@ func (h *Host) RemoveSeed(ctx context.Context, name string) error {
 	if err := deleteSeed(ctx, garden, name); err != nil {
 		return err
 	}
-	if err := h.deployer.forget(name); err != nil {
+	if err := h.work.Load().deployer.forget(name); err != nil {
 		return err
 	}
-	cluster := h.seeds.running[name]
-	delete(h.seeds.running, name)
+	cluster := h.seeds.cluster(name)
+	h.seeds.set(name, nil)
 	// Without its Seed, the rest of it goes also if nobody waits for it any more.
 	return errors.Join(h.writeChange(name, false), h.removeSeedCluster(context.WithoutCancel(ctx), name, cluster))
 }
@@ -199,8 +242,8 @@ func (d *deployer) forget(name string) error {
 
 // checkRemovable returns why a seed cannot be removed.
 func (h *Host) checkRemovable(ctx context.Context, garden client.Client, name string) error {
-	if h.seeds.running[name] == nil {
-		switch u := h.deployer.find(name); {
+	if h.seeds.cluster(name) == nil {
+		switch u := h.find(name); {
 		case u != nil:
 			return fmt.Errorf("seed %s was deployed for a ManagedSeed or a Gardenlet: delete that", name)
 		case slices.Contains(statedir.LocalSeeds(h.cfg.Dir), name):

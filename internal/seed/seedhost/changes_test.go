@@ -98,8 +98,8 @@ func TestCheckRemovable(t *testing.T) {
 	} {
 		h := &Host{cfg: Config{Dir: t.TempDir(), Datastore: test.datastore}, count: 1,
 			seeds: &seedClusters{running: map[string]*seed.Cluster{"free": {}, "local": {}, "busy": {}}}}
-		h.deployer = newDeployer(h)
-		h.deployer.add(&unit{name: "managed", record: record{Managed: true}})
+		h.work.Store(&work{deployer: newDeployer(h)})
+		h.work.Load().deployer.add(&unit{name: "managed", record: record{Managed: true}})
 		if err := os.WriteFile(statedir.SeedKubeconfigPath(h.cfg.Dir, "stopped"), nil, 0o600); err != nil {
 			t.Fatal(err)
 		}

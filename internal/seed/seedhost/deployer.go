@@ -206,18 +206,26 @@ func (d *deployer) start(ctx context.Context, u *unit, g *deployment.Gardenlet) 
 			return err
 		}
 	}
-	data, err := json.MarshalIndent(u.record, "", "  ")
-	if err != nil {
-		return err
-	}
-	if err := os.MkdirAll(filepath.Dir(d.h.recordFile(u.name)), 0o700); err != nil {
-		return err
-	}
-	if err := fsutil.WriteFile(d.h.recordFile(u.name), append(data, '\n'), 0o600); err != nil {
+	if err := d.h.writeRecord(u); err != nil {
 		return err
 	}
 	u.endGardenlet()
 	return d.h.startComponents(u)
+}
+
+func (h *Host) writeRecord(u *unit) error {
+	data, err := json.MarshalIndent(u.record, "", "  ")
+	if err != nil {
+		return err
+	}
+	file := h.recordFile(u.name)
+	if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
+		return err
+	}
+	if err := fsutil.WriteFile(file, append(data, '\n'), 0o600); err != nil {
+		return err
+	}
+	return h.keeper().Save(file)
 }
 
 // remove stops a unit for good, and deletes its cluster if that was created for the gardenlet.
@@ -233,18 +241,26 @@ func (d *deployer) remove(ctx context.Context, u *unit) error {
 			return err // the next Delete tries again, also after a restart
 		}
 	}
+	if err := d.h.keeper().Remove(d.h.recordFile(u.name)); err != nil {
+		return err // as above
+	}
 	if err := os.Remove(d.h.recordFile(u.name)); !errors.Is(err, fs.ErrNotExist) {
 		errs = append(errs, err)
 	}
-	for _, component := range ComponentNames() {
-		d.h.cfg.Status.Remove(component + " " + u.name)
-	}
+	d.h.removeStatus(u)
 	if u.record.Managed { // a unit of the landscape can be deployed again
 		d.mu.Lock()
 		delete(d.units, u.name)
 		d.mu.Unlock()
 	}
 	return errors.Join(errs...)
+}
+
+// removeStatus removes the components of a unit from the status.
+func (h *Host) removeStatus(u *unit) {
+	for _, component := range ComponentNames() {
+		h.cfg.Status.Remove(component + " " + u.name)
+	}
 }
 
 // stop stops everything, including the clusters that were created for gardenlets. The landscape stops the others itself.
@@ -256,10 +272,10 @@ func (d *deployer) stop() error {
 	var errs []error
 	for _, u := range d.units {
 		u.halt()
+		d.h.removeStatus(u)
 		if u.record.Managed && u.cluster != nil {
 			errs = append(errs, u.cluster.Stop())
 		}
 	}
-	d.h.shoots.Stop()
 	return errors.Join(errs...)
 }

@@ -48,30 +48,83 @@ func (h *Host) StartGardenlets(ctx context.Context, garden Garden) error {
 	if err := h.openGarden(ctx, garden); err != nil {
 		return err
 	}
+	return h.startWork(ctx, garden.Admin, h.beginSeeds)
+}
+
+// beginSeeds starts the components of each seed of the landscape.
+func (h *Host) beginSeeds(ctx context.Context) error {
+	if h.files != nil {
+		if err := h.followChanges(ctx); err != nil {
+			return err
+		}
+	}
 	if err := h.movePorts(ctx); err != nil {
 		return err
 	}
 	for _, name := range h.seedNames() {
-		if err := PrepareSeed(ctx, garden.Admin, name); err != nil {
+		if err := PrepareSeed(ctx, h.garden.Admin, name); err != nil {
 			return err
 		}
-		if err := h.adopt(h.seeds.running[name], gardenletConfiguration(name)); err != nil {
+		if err := h.adopt(h.seeds.cluster(name), gardenletConfiguration(name)); err != nil {
 			return err
 		}
-	}
-	if err := h.deployer.resume(); err != nil {
-		return err
 	}
 	return h.reportStoppedSeeds(ctx)
 }
 
-// movePorts gives shoots other ports if other programs have taken theirs, before anything works on the seeds.
-func (h *Host) movePorts(ctx context.Context) error {
-	if h.shared() { // another process of this landscape may run them
+// startWork opens the cloud and lets begin start the components of seeds, and starts the gardenlets that were deployed. If other
+// processes have the same datastore, it does so once this process has the Lease, which is in the given cluster.
+func (h *Host) startWork(ctx context.Context, lease *rest.Config, begin func(context.Context) error) (err error) {
+	if h.files == nil {
+		return h.beginWork(ctx, begin)
+	}
+	lock, err := h.newLock(lease)
+	if err != nil {
+		return err
+	}
+	h.election, err = startElection(lock, seedsLeaseTimes, h.cfg.Status, func(ctx context.Context) error {
+		if err := h.loadFiles(ctx); err != nil {
+			return err
+		}
+		return h.beginWork(ctx, begin)
+	}, h.endWork)
+	return err
+}
+
+func (h *Host) beginWork(ctx context.Context, begin func(context.Context) error) error {
+	c, err := h.openCloud()
+	if err != nil {
+		return err
+	}
+	w := &work{cloud: c, deployer: newDeployer(h)}
+	h.work.Store(w)
+	if h.owners != nil {
+		if err := c.Adopt(ctx, h.owners); err != nil {
+			return err
+		}
+	}
+	h.processes.CleanUp(func(node, _ string) bool { return !isClusterNode(node) && !c.HasHost(node) })
+	if err := begin(ctx); err != nil {
+		return err
+	}
+	return w.deployer.resume()
+}
+
+// endWork stops the components of the seeds, then the cloud.
+func (h *Host) endWork() error {
+	w := h.work.Load()
+	if w == nil {
 		return nil
 	}
+	err := errors.Join(w.deployer.stop(), w.cloud.Close())
+	h.work.Store(nil)
+	return err
+}
+
+// movePorts gives shoots other ports if other programs have taken theirs, before anything works on the seeds.
+func (h *Host) movePorts(ctx context.Context) error {
 	for _, name := range h.seedNames() {
-		seed, err := newClient(h.seeds.running[name].AdminConfig())
+		seed, err := newClient(h.seeds.cluster(name).AdminConfig())
 		if err != nil {
 			return err
 		}
@@ -82,7 +135,7 @@ func (h *Host) movePorts(ctx context.Context) error {
 	return nil
 }
 
-// openGarden opens the cloud, and creates the deployer of gardenlets for a garden.
+// openGarden prepares the work on seeds of a garden.
 func (h *Host) openGarden(ctx context.Context, garden Garden) error {
 	h.garden = garden
 	if garden.Admin != nil {
@@ -92,16 +145,21 @@ func (h *Host) openGarden(ctx context.Context, garden Garden) error {
 		}
 		h.owners = shootowner.Reader{Client: reader}
 	}
-	h.shoots = h.newShoots() // before the cloud: machines look for their API servers as soon as they boot
-	if err := h.openCloud(ctx); err != nil {
-		return err
+	if h.shared() {
+		if err := h.openFiles(ctx); err != nil {
+			return err
+		}
 	}
-	h.deployer = newDeployer(h)
+	h.shoots = h.newShoots() // before the cloud: machines look for their API servers as soon as they boot
 	return nil
 }
 
 // seedNames returns the names of the seeds whose clusters run.
-func (h *Host) seedNames() []string { return slices.Sorted(maps.Keys(h.seeds.running)) }
+func (h *Host) seedNames() []string {
+	h.seeds.mu.Lock()
+	defer h.seeds.mu.Unlock()
+	return slices.Sorted(maps.Keys(h.seeds.running))
+}
 
 // WaitReady waits until every Seed is ready, with a gardenlet that has renewed its Lease since the given time.
 func (h *Host) WaitReady(ctx context.Context, since time.Time) error {
@@ -121,14 +179,18 @@ func (h *Host) WaitReady(ctx context.Context, since time.Time) error {
 
 // StopGardenlets stops what StartGardenlets has started, and the clusters that gardenlets have deployed.
 func (h *Host) StopGardenlets() error {
-	var errs []error
-	if h.deployer != nil {
-		errs = append(errs, h.deployer.stop())
+	end := h.endWork
+	if h.election != nil {
+		end = h.election.stop
 	}
-	if h.cloud != nil {
-		errs = append(errs, h.cloud.Close())
+	err := end()
+	if h.shoots != nil {
+		h.shoots.Stop()
 	}
-	return errors.Join(errs...)
+	if h.files != nil {
+		err = errors.Join(err, h.files.Close())
+	}
+	return err
 }
 
 // unit is a seed that runs in this process: its cluster and its components. Only its worker changes the fields below busy.
@@ -171,7 +233,7 @@ func (h *Host) adopt(cluster *seed.Cluster, configuration *gardenletconfigv1alph
 		}
 	}
 	u.record.Config = cmp.Or(u.record.Config, configuration)
-	h.deployer.add(u)
+	h.work.Load().deployer.add(u)
 	return h.startComponents(u)
 }
 
@@ -228,7 +290,7 @@ func (h *Host) startResourceManager(cluster *seed.Cluster) (stop func(), err err
 	}
 	return h.startInSeed(component, resourcemanager.User, cluster, func(name string, config *rest.Config) (supervisor.Runner, error) {
 		return resourcemanager.New(resourcemanager.Config{
-			REST: config, Clock: h.cfg.Clock, Log: klog.Background().WithName(name), Lease: h.leaseIfShared(component),
+			REST: config, Clock: h.cfg.Clock, Log: klog.Background().WithName(name),
 			ShootsOnly: component == shootResourceManager,
 		})
 	})
@@ -237,18 +299,10 @@ func (h *Host) startResourceManager(cluster *seed.Cluster) (stop func(), err err
 func (h *Host) startProvider(cluster *seed.Cluster) (stop func(), err error) {
 	return h.startInSeed(providerName, provider.User, cluster, func(name string, config *rest.Config) (supervisor.Runner, error) {
 		return provider.New(provider.Config{
-			REST: config, Cloud: h.cloud.Account(cluster.Name(), h.owners), APIServer: h.apiServerOf,
-			Clock: h.cfg.Clock, Log: klog.Background().WithName(name), Lease: h.leaseIfShared(providerName),
+			REST: config, Cloud: h.work.Load().cloud.Account(cluster.Name(), h.owners), APIServer: h.apiServerOf,
+			Clock: h.cfg.Clock, Log: klog.Background().WithName(name),
 		})
 	})
-}
-
-// leaseIfShared returns the Lease of a component in its seed if other processes may run the same landscape, nil otherwise.
-func (h *Host) leaseIfShared(component string) *client.ObjectKey {
-	if !h.shared() {
-		return nil
-	}
-	return &client.ObjectKey{Namespace: constants.GardenNamespace, Name: component}
 }
 
 // startGardenlet starts a gardenlet. If it has a parent, the parent bootstraps it.
@@ -260,7 +314,7 @@ func (h *Host) startGardenlet(cluster *seed.Cluster, configuration *gardenletcon
 			WrapGarden:   func(config *rest.Config) { h.supervisor.CountForbidden(name, config) },
 			ChartLayouts: filepath.Join(h.cfg.Dir, statedir.ChartsFolder),
 			Version:      version.GardenerVersion, Clock: h.cfg.Clock, Log: klog.Background().WithName(name),
-			LeaderElection: h.shared(), Deployer: h.deployer, Program: h.images.Program,
+			Deployer: h.work.Load().deployer, Program: h.images.Program,
 		}
 		if !hasParent {
 			cfg.Bootstrap = func(ctx context.Context) ([]byte, error) { return h.garden.Bootstrap(ctx, cluster.Name()) }
@@ -310,7 +364,7 @@ func (h *Host) reportStoppedSeeds(ctx context.Context) error {
 		return err
 	}
 	for _, name := range statedir.LocalSeeds(h.cfg.Dir) {
-		if h.deployer.find(name) != nil {
+		if h.find(name) != nil {
 			continue
 		}
 		if garden.Get(ctx, client.ObjectKey{Name: name}, &gardencorev1beta1.Seed{}) == nil {

@@ -17,7 +17,7 @@ import (
 // configuration of that after a restart, without fields of the one that the process is started with.
 func TestAdoptsDeployedConfiguration(t *testing.T) {
 	h := &Host{cfg: Config{Dir: t.TempDir(), Status: &control.Store{}, Clock: clock.RealClock{}, Selects: func(string) bool { return false }}}
-	h.deployer = newDeployer(h)
+	h.work.Store(&work{deployer: newDeployer(h)})
 	deployed, given := gardenletConfiguration(""), gardenletConfiguration("")
 	given.SeedConfig.Labels = map[string]string{"former": "label"}
 	given.SeedConfig.Spec.Taints = []gardencorev1beta1.SeedTaint{{Key: gardencorev1beta1.SeedTaintProtected}}
@@ -35,7 +35,7 @@ func TestAdoptsDeployedConfiguration(t *testing.T) {
 	if err := h.adopt(&seed.Cluster{}, given); err != nil {
 		t.Fatal(err)
 	}
-	got := h.deployer.find("").record.Config.SeedConfig
+	got := h.find("").record.Config.SeedConfig
 	if len(got.Labels) > 0 || len(got.Spec.Taints) > 0 || got.Spec.DNS.Provider != nil {
 		t.Errorf("%v %v %v", got.Labels, got.Spec.Taints, got.Spec.DNS.Provider)
 	}

@@ -17,6 +17,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	gardenletconfigv1alpha1 "github.com/gardener/gardener/pkg/apis/config/gardenlet/v1alpha1"
@@ -38,6 +39,7 @@ import (
 	"github.com/gardenlite/gardenlite/internal/control"
 	"github.com/gardenlite/gardenlite/internal/controlplane"
 	"github.com/gardenlite/gardenlite/internal/datastore"
+	"github.com/gardenlite/gardenlite/internal/datastore/sharedfiles"
 	"github.com/gardenlite/gardenlite/internal/fsutil"
 	"github.com/gardenlite/gardenlite/internal/node/process"
 	"github.com/gardenlite/gardenlite/internal/node/programs"
@@ -82,13 +84,38 @@ type Host struct {
 	garden     Garden
 	images     *process.Images
 	processes  *process.Runner
-	cloud      *cloud.Cloud
 	shoots     *shootplane.Host
 	owners     shootowner.Garden // nil for a garden in another process
 	// seeds are the clusters of BeginSeeds, count is the wanted number of them.
-	seeds    *seedClusters
-	count    int
+	seeds *seedClusters
+	count int
+	// work is nil while another process works on the seeds.
+	work atomic.Pointer[work]
+	// election and files are nil if no other process has the datastore.
+	election *election
+	files    *sharedfiles.Files
+}
+
+// work is what only one process of a landscape does at a time: the simulated cloud, and the components of the seeds.
+type work struct {
+	cloud    *cloud.Cloud
 	deployer *deployer
+}
+
+// find returns the unit of a seed, nil if this process does not run it.
+func (h *Host) find(seedName string) *unit {
+	if w := h.work.Load(); w != nil {
+		return w.deployer.find(seedName)
+	}
+	return nil
+}
+
+// keeper returns what keeps the files that another process needs to go on.
+func (h *Host) keeper() fsutil.Keeper {
+	if h.files == nil {
+		return fsutil.Nowhere{}
+	}
+	return h.files
 }
 
 // New creates a Host, and starts the runner of containers as processes.
@@ -169,21 +196,14 @@ func (h *Host) forgetLastRun() error {
 	return nil
 }
 
-// openCloud opens the cloud that all seeds of the process share. It is closed after the components of the seeds.
-func (h *Host) openCloud(ctx context.Context) error {
+// openCloud opens the cloud that all seeds of the process share.
+func (h *Host) openCloud() (*cloud.Cloud, error) {
 	c, err := cloud.Open(cloud.Config{Dir: filepath.Join(h.cfg.Dir, statedir.CloudFolder), Clock: h.cfg.Clock,
-		Log: klog.Background().WithName("cloud"), Programs: programs.New(h.processes, h.apiServerFor)})
+		Log: klog.Background().WithName("cloud"), Programs: programs.New(h.processes, h.apiServerOf), Keeper: h.keeper()})
 	if err != nil {
-		return fmt.Errorf("opening the simulated cloud: %w", err)
+		return nil, fmt.Errorf("opening the simulated cloud: %w", err)
 	}
-	h.cloud = c
-	if h.owners != nil {
-		if err := c.Adopt(ctx, h.owners); err != nil {
-			return err
-		}
-	}
-	h.processes.CleanUp(func(node, _ string) bool { return !isClusterNode(node) && !c.HasHost(node) })
-	return nil
+	return c, nil
 }
 
 // isClusterNode reports whether a Node is the one of the garden or of a seed, which is no instance of the cloud.
@@ -214,6 +234,21 @@ type seedClusters struct {
 	errs     []error
 }
 
+func (s *seedClusters) cluster(name string) *seed.Cluster {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.running[name]
+}
+
+// set sets the cluster of a seed, or removes it if that is nil.
+func (s *seedClusters) set(name string, cluster *seed.Cluster) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.running[name] = cluster; cluster == nil {
+		delete(s.running, name)
+	}
+}
+
 // BeginSeeds starts the clusters of the given number of seeds in the background, without those that were removed and with
 // those that were added. They listen on their former ports, which are given by seed, if these are free.
 func (h *Host) BeginSeeds(ctx context.Context, count int, ports map[string]int) {
@@ -228,13 +263,13 @@ func (h *Host) BeginSeeds(ctx context.Context, count int, ports map[string]int) 
 		h.cfg.Status.SetComponentState(statedir.SeedPrefix+name, control.StateStarting, "")
 		s.starting.Go(func() {
 			cluster, err := h.startSeedCluster(ctx, name, 0, ports[name])
-			s.mu.Lock()
-			defer s.mu.Unlock()
 			if err != nil {
+				s.mu.Lock()
+				defer s.mu.Unlock()
 				s.errs = append(s.errs, err)
 				return
 			}
-			s.running[name] = cluster
+			s.set(name, cluster)
 		})
 	}
 }
@@ -278,11 +313,7 @@ func (h *Host) startSeedCluster(ctx context.Context, name string, port, preferre
 // removeSeedCluster stops the cluster of a seed, if it runs, and deletes its data.
 func (h *Host) removeSeedCluster(ctx context.Context, name string, c *seed.Cluster) error {
 	cluster := statedir.SeedPrefix + name
-	var errs []error
-	if c != nil {
-		h.cfg.Status.SetComponentState(cluster, control.StateStopping, "")
-		errs = append(errs, c.Stop())
-	}
+	errs := []error{h.stopSeedCluster(name, c)}
 	dir := filepath.Join(h.cfg.Dir, statedir.DataFolder, cluster)
 	if err := controlplane.DeleteData(ctx, h.cfg.Datastore, dir, h.prefix(cluster)); err != nil {
 		return errors.Join(append(errs, err)...)
@@ -293,11 +324,21 @@ func (h *Host) removeSeedCluster(ctx context.Context, name string, c *seed.Clust
 	}
 	errs = append(errs, h.processes.DeleteVolumes(cluster))
 	h.processes.CleanUp(func(node, _ string) bool { return node == cluster || strings.HasPrefix(node, cluster+".") })
+	return errors.Join(errs...)
+}
+
+// stopSeedCluster stops the cluster of a seed, if it runs, and removes it from the status.
+func (h *Host) stopSeedCluster(name string, c *seed.Cluster) (err error) {
+	cluster := statedir.SeedPrefix + name
+	if c != nil {
+		h.cfg.Status.SetComponentState(cluster, control.StateStopping, "")
+		err = c.Stop()
+	}
 	h.cfg.Status.Remove(cluster)
 	h.cfg.Status.Update(func(s *control.Status) {
 		s.Clusters = slices.DeleteFunc(s.Clusters, func(c control.Cluster) bool { return c.Kind == "seed" && c.Name == name })
 	})
-	return errors.Join(errs...)
+	return err
 }
 
 // auditLog returns the path of the audit log of a seed's cluster, empty if there is none.

@@ -30,7 +30,7 @@ const kindShoot = "shoot"
 // newShoots creates the host of the control planes of all shoots, which every seed of the process shares.
 func (h *Host) newShoots() *shootplane.Host {
 	return shootplane.NewHost(shootplane.HostConfig{
-		Dir: h.cfg.Dir, Datastore: h.shootDatastore(),
+		Dir: h.cfg.Dir, Keeper: h.keeper(), Datastore: h.shootDatastore(),
 		Prefix: func(id string) string { return h.prefix(path.Join(statedir.ShootsFolder, id)) },
 		Garden: h.owners, AuditLog: h.auditLog, DialNode: h.dialNode, ServesPod: h.processes.ListensAt, DialWebhooks: h.dialWebhooks,
 		DeleteVolume: h.processes.DeleteVolume, DeleteVolumes: h.processes.DeleteVolumes,
@@ -45,7 +45,11 @@ func (h *Host) dialNode(ctx context.Context, id, address string) (net.Conn, erro
 	if err != nil {
 		return nil, fmt.Errorf("connecting to a node: %w", err)
 	}
-	return h.cloud.Dial(ctx, id, to)
+	w := h.work.Load()
+	if w == nil {
+		return nil, errNotLeading
+	}
+	return w.cloud.Dial(ctx, id, to)
 }
 
 // apiServerOf returns the URL of the API server of a shoot, whose machines are in the network of that name, "" if it does not run.
@@ -54,14 +58,6 @@ func (h *Host) apiServerOf(network string) string {
 		return status.URL
 	}
 	return ""
-}
-
-// apiServerFor returns the URL of the API server for machines, which have another one in their configuration if its port has changed.
-func (h *Host) apiServerFor(network, configured string) string {
-	if server := h.apiServerOf(network); server != "" || !h.shared() {
-		return server
-	}
-	return configured // another process may run it
 }
 
 // shootDatastore returns the datastore of shoots. If the landscape is in memory, shoots are in files, because a hibernated
@@ -78,7 +74,6 @@ func (h *Host) startControlPlanes(cluster *seed.Cluster) (stop func(), err error
 	newRunner := func(name string, config *rest.Config) (supervisor.Runner, error) {
 		return shootplane.New(shootplane.Config{
 			REST: config, Host: h.shoots, Seed: cluster.Name(), Clock: h.cfg.Clock, Log: klog.Background().WithName(name),
-			Lease: h.leaseIfShared(controlPlanes),
 		})
 	}
 	stopRunner, err := h.startInSeed(controlPlanes, shootplane.User, cluster, newRunner)
@@ -125,7 +120,7 @@ var shootStates = map[shootplane.Phase]string{
 // dialWebhooks connects to the webhooks of the gardener-resource-manager of a shoot, in the seed that has its control plane.
 func (h *Host) dialWebhooks(ctx context.Context, id string) (net.Conn, error) {
 	if status, ok := h.shoots.Status(id); ok {
-		if u := h.deployer.find(status.Owner); u != nil {
+		if u := h.find(status.Owner); u != nil {
 			return u.cluster.DialWebhooks(ctx, id)
 		}
 	}

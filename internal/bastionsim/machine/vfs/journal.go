@@ -14,6 +14,8 @@ import (
 	"path/filepath"
 	"sync"
 	"time"
+
+	"github.com/gardenlite/gardenlite/internal/fsutil"
 )
 
 // A journal is one file on the host: a header, and then records. A record is its length, the checksum of its content,
@@ -51,8 +53,9 @@ type savedNode struct {
 }
 
 type journal struct {
-	fs   *FS
-	path string
+	fs     *FS
+	path   string
+	keeper fsutil.Keeper
 
 	changed chan struct{} // has an element if something is dirty
 	done    chan struct{}
@@ -61,14 +64,16 @@ type journal struct {
 	mu   sync.Mutex // held while writing
 	file *os.File
 	size int64
+	kept bool // says that the keeper knows the present content
 }
 
 // load reads the journal in a folder, or creates it.
-func (f *FS) load(dir string) error {
+func (f *FS) load(dir string, keeper fsutil.Keeper) error {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return fmt.Errorf("making the folder of a machine's disk: %w", err)
 	}
-	j := &journal{fs: f, path: filepath.Join(dir, journalName), changed: make(chan struct{}, 1), done: make(chan struct{})}
+	j := &journal{fs: f, path: filepath.Join(dir, journalName), keeper: keeper, kept: true,
+		changed: make(chan struct{}, 1), done: make(chan struct{})}
 	_ = os.Remove(j.path + ".new") // of a compaction that was interrupted
 	file, err := os.OpenFile(j.path, os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
@@ -222,6 +227,18 @@ func (j *journal) close() error {
 func (j *journal) flush() error {
 	j.mu.Lock()
 	defer j.mu.Unlock()
+	if err := j.write(); err != nil || j.kept {
+		return err
+	}
+	if err := j.keeper.Save(j.path); err != nil {
+		return err
+	}
+	j.kept = true
+	return nil
+}
+
+// write writes what is dirty.
+func (j *journal) write() error {
 	body, inos, live, err := j.collect()
 	if err != nil || len(inos) == 0 {
 		return err
@@ -232,6 +249,7 @@ func (j *journal) flush() error {
 		maps.Copy(j.fs.dirty, inos)
 		return fmt.Errorf("writing the machine's disk %s: %w", j.path, err)
 	}
+	j.kept = false
 	if j.size > 2*live+compactAbove {
 		return j.compact()
 	}

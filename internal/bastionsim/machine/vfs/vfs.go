@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"k8s.io/utils/clock"
+
+	"github.com/gardenlite/gardenlite/internal/fsutil"
 )
 
 // Limits are the limits of a file system. A zero stands for the default, which the comments name.
@@ -45,6 +47,7 @@ type Config struct {
 	Hostname string           // for /etc/hostname and /etc/hosts of a new file system
 	Clock    clock.WithTicker // for the times of files; required
 	Limits   Limits
+	Keeper   fsutil.Keeper // of the file in Dir; nil if it is there only
 }
 
 // Cred are the credentials of a user.
@@ -82,7 +85,7 @@ func Open(cfg Config) (*FS, error) {
 		nodes: map[uint64]*node{}, opens: map[uint64]int{}, dirty: map[uint64]struct{}{},
 	}
 	if cfg.Dir != "" {
-		if err := f.load(cfg.Dir); err != nil {
+		if err := f.load(cfg.Dir, cmp.Or[fsutil.Keeper](cfg.Keeper, fsutil.Nowhere{})); err != nil {
 			return nil, err
 		}
 	}

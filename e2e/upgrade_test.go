@@ -3,6 +3,7 @@
 package e2e
 
 import (
+	"context"
 	"os/exec"
 	"path/filepath"
 	"strings"
@@ -13,19 +14,45 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/gardenlite/gardenlite/e2e/internal/suite"
+	"github.com/gardenlite/gardenlite/internal/datastore/datastoretest"
 )
 
 // TestUpgrade: a landscape with a Shoot, a node that was changed by hand, a stack and a Bastion that an older binary (OLDER in
 // the Makefile) has created works with this one: with the same nodes, files, kubeconfig, stack and Bastion.
 func TestUpgrade(t *testing.T) {
 	t.Parallel()
+	t.Run("sqlite", func(t *testing.T) {
+		t.Parallel()
+		upgraded(t)
+	})
+	t.Run("etcd", func(t *testing.T) { // its state directory has what is in the datastore now
+		t.Parallel()
+		flags := []string{"--datastore", datastoretest.StartEtcd(t)}
+		l := upgraded(t, flags...)
+		if said := l.output.String(); !strings.Contains(said, "moved from the state directory into the datastore") {
+			t.Errorf("up does not say what has moved: %s", said)
+		}
+		other := stoppedLandscape(t)
+		other.up(t, flags...)
+		l.kill()
+		eventually(t, shootTimeout, func(ctx context.Context) error { return (&shoot{l: other, name: "old"}).answers(ctx) })
+		r := (&shoot{l: other, name: "old"}).ssh(t, "--", "sudo cat /etc/link").OK(t)
+		if strings.TrimSpace(r.Stdout) != "changed" {
+			t.Errorf("after a takeover the node has %q", r.Stdout)
+		}
+	})
+}
+
+// upgraded returns a landscape of the older binary that this one runs.
+func upgraded(t *testing.T, flags ...string) *landscape {
+	t.Helper()
 	older := filepath.Join(suite.Root, "bin", "older")
 	l := stoppedLandscape(t)
 	run := func(args ...string) suite.Result {
 		t.Helper()
 		return suite.Command(t, "", older, append([]string{"--data-dir", l.dir}, args...)...).OK(t)
 	}
-	run("up", "-d", "--port", "0", "--ready-timeout", waitTimeout.String())
+	run(append([]string{"up", "-d", "--port", "0", "--ready-timeout", waitTimeout.String()}, flags...)...)
 	t.Cleanup(func() {
 		if !l.isRunning() { // the older one may run still
 			_ = exec.Command(older, "--data-dir", l.dir, "down").Run()
@@ -41,7 +68,7 @@ func TestUpgrade(t *testing.T) {
 	must(t, err)
 	run("down")
 
-	l.up(t)
+	l.up(t, flags...)
 	gardenlite(t, l.dir, "shoot", "create", "old", "--wait").OK(t) // it is there, and ready
 	nodes, err := clientOf(t, shoot).CoreV1().Nodes().List(t.Context(), metav1.ListOptions{})
 	must(t, err)
@@ -72,5 +99,8 @@ func TestUpgrade(t *testing.T) {
 		t.Errorf("what was changed by hand is %q", got)
 	}
 	gardenlite(t, l.dir, "stack", "describe", "mysql", "--namespace", "infra").OK(t).Shows(t, "READY        True")
-	gardenlite(t, l.dir, "shoot", "delete", "dev/old", "--yes", "--wait").OK(t)
+	if len(flags) == 0 {
+		gardenlite(t, l.dir, "shoot", "delete", "dev/old", "--yes", "--wait").OK(t)
+	}
+	return l
 }

@@ -9,6 +9,7 @@ import (
 	"path"
 	"path/filepath"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/gardener/gardener/pkg/apis/core/v1beta1/constants"
@@ -50,10 +51,16 @@ type election struct {
 	cancel context.CancelFunc
 	ended  chan struct{}
 
-	mu        sync.Mutex // held while the work begins or ends
-	working   bool
-	stopped   bool
-	interrupt context.CancelFunc // of a begin
+	// interrupted says that another process has the Lease, beginning cancels a begin that goes on.
+	interrupted atomic.Bool
+	beginning   atomic.Pointer[context.CancelFunc]
+
+	mu      sync.Mutex // held while the work begins or ends
+	leading bool
+	working bool
+	stopped bool
+	// lose ends the attempt to keep the Lease.
+	lose context.CancelFunc
 }
 
 // newLock returns the Lease in a cluster, with administrator's access to it.
@@ -69,7 +76,7 @@ func (h *Host) newLock(cluster *rest.Config) (resourcelock.Interface, error) {
 // startElection begins to wait for the Lease.
 func startElection(lock resourcelock.Interface, times leaseTimes, status *control.Store, begin func(context.Context) error,
 	end func() error) (*election, error) {
-	e := &election{status: status, retry: times.retry, begin: begin, end: end, ended: make(chan struct{}), interrupt: func() {}}
+	e := &election{status: status, retry: times.retry, begin: begin, end: end, ended: make(chan struct{})}
 	elector, err := leaderelection.NewLeaderElector(leaderelection.LeaderElectionConfig{
 		Lock: &observedLock{lock, e.otherLeads}, Name: seedsLease, ReleaseOnCancel: true,
 		LeaseDuration: times.lease, RenewDeadline: times.renew, RetryPeriod: times.retry,
@@ -81,8 +88,13 @@ func startElection(lock resourcelock.Interface, times leaseTimes, status *contro
 	e.ctx, e.cancel = context.WithCancel(context.Background())
 	go func() {
 		defer close(e.ended)
-		for e.ctx.Err() == nil { // it ends when the Lease is lost
-			elector.Run(e.ctx)
+		for e.ctx.Err() == nil {
+			ctx, cancel := context.WithCancel(e.ctx)
+			e.mu.Lock()
+			e.lose = cancel
+			e.mu.Unlock()
+			elector.Run(ctx) // until the Lease is lost
+			cancel()
 		}
 	}()
 	return e, nil
@@ -99,23 +111,40 @@ func holder(dir string) string {
 func (e *election) lead(ctx context.Context) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	for !e.working && !e.stopped && ctx.Err() == nil {
-		ctx, cancel := context.WithCancel(ctx)
-		e.interrupt = cancel
-		err := e.begin(ctx)
-		cancel()
+	e.interrupted.Store(false)
+	e.leading = true
+	for !e.working && !e.stopped && !e.interrupted.Load() && ctx.Err() == nil {
+		err := e.tryToBegin(ctx)
 		if err == nil {
 			e.working = true
 			e.status.SetComponentState(seedsLease, control.StateReady, "")
 			return
 		}
-		err = errors.Join(err, e.end())
 		klog.Background().Error(err, "Could not begin to work on the seeds", "component", seedsLease)
 		e.status.SetComponentState(seedsLease, control.StateFailed, err.Error())
 		select {
 		case <-ctx.Done():
 		case <-time.After(e.retry):
 		}
+	}
+}
+
+func (e *election) tryToBegin(ctx context.Context) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	e.beginning.Store(&cancel)
+	err := e.begin(ctx)
+	if err != nil {
+		err = errors.Join(err, e.end())
+	}
+	return err
+}
+
+// interrupt makes a begin that goes on fail, and allows no other one.
+func (e *election) interrupt() {
+	e.interrupted.Store(true)
+	if cancel := e.beginning.Load(); cancel != nil {
+		(*cancel)()
 	}
 }
 
@@ -130,6 +159,10 @@ func (e *election) otherLeads() {
 		if err := e.end(); err != nil {
 			klog.Background().Error(err, "The work on the seeds did not end well", "component", seedsLease)
 		}
+	}
+	if e.leading { // else a Lease that is released soon would be kept without work
+		e.leading = false
+		e.lose()
 	}
 	if !e.stopped {
 		e.status.SetComponentState(seedsLease, control.StateReady, "another process of the landscape works on its seeds")
@@ -180,8 +213,10 @@ func (h *Host) openFiles(ctx context.Context) (err error) {
 
 // loadFiles makes the files those of the process that worked on the seeds before.
 func (h *Host) loadFiles(ctx context.Context) error {
+	begin := time.Now()
 	moved, err := h.files.Load(ctx)
 	if err == nil && moved > 0 {
+		h.cfg.Status.RecordStep("machines, networks, ports and seeds moved from the state directory into the datastore", time.Since(begin))
 		klog.Background().Info("The machines, networks, ports and seeds of this landscape are in its datastore now, so that another process can "+
 			"take them over; earlier versions had them in the state directory", "files", moved, "directory", h.cfg.Dir)
 	}

@@ -84,9 +84,16 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	if err != nil {
 		return reconcile.Result{}, err
 	}
+	if controllers != nil && !spec.IsGardeners(controllers) { // that of gardenlite's gardenlet, which is not replaced yet
+		controllers = nil
+	}
 	err = r.describe(ctx, server, controllers)
 	if errors.Is(err, errMissing) {
 		return reconcile.Result{RequeueAfter: secretsPoll}, nil
+	}
+	if err == nil {
+		secrets := &shootsecrets.Manager{Client: r.Client, Reader: r.Reader, Namespace: server.Namespace}
+		err = secrets.HandOver(ctx)
 	}
 	return reconcile.Result{}, err
 }

@@ -6,15 +6,18 @@ import (
 	"time"
 
 	gardenletconfigv1alpha1 "github.com/gardener/gardener/pkg/apis/config/gardenlet/v1alpha1"
+	gardencorev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
 	"github.com/gardener/gardener/pkg/apis/core/v1beta1/constants"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	componentbaseconfigv1alpha1 "k8s.io/component-base/config/v1alpha1"
 	"k8s.io/utils/clock"
 	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
 	"github.com/gardenlite/gardenlite/internal/garden/bootstraptoken"
@@ -34,7 +37,7 @@ func ForeignGardenlet(ctx context.Context, garden *rest.Config, seedKubeconfig, 
 	if err != nil {
 		return nil, fmt.Errorf("reading the kubeconfig of the cluster of seed %s, which must run in this landscape: %w", name, err)
 	}
-	client, err := newClient(seed)
+	inSeed, err := newClient(seed)
 	if err != nil {
 		return nil, err
 	}
@@ -46,15 +49,17 @@ func ForeignGardenlet(ctx context.Context, garden *rest.Config, seedKubeconfig, 
 		return nil, err
 	}
 	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: constants.GardenNamespace, Name: bootstrapSecret}}
-	if err := controllerutils.CreateOrPatch(ctx, client, client, secret, func(secret *corev1.Secret) error {
+	if err := controllerutils.CreateOrPatch(ctx, inSeed, inSeed, secret, func(secret *corev1.Secret) error {
 		secret.Data = map[string][]byte{"kubeconfig": token.Kubeconfig}
 		return nil
 	}); err != nil {
 		return nil, fmt.Errorf("in seed %s: %w", name, err)
 	}
 	config := gardenletConfiguration(name)
-	// It asks etcd for backups at addresses that resolve in a cluster only.
-	config.SeedConfig.Spec.Backup = nil
+	// A Seed that is made by it has no backup: it would ask etcd for it at an address that resolves in a cluster only.
+	if config.SeedConfig.Spec.Backup, err = backupOf(ctx, garden, name); err != nil {
+		return nil, err
+	}
 	config.TypeMeta = metav1.TypeMeta{APIVersion: gardenletconfigv1alpha1.SchemeGroupVersion.String(), Kind: "GardenletConfiguration"}
 	config.GardenClientConnection = &gardenletconfigv1alpha1.GardenClientConnection{
 		GardenClusterAddress: &garden.Host,
@@ -77,6 +82,19 @@ func ForeignGardenlet(ctx context.Context, garden *rest.Config, seedKubeconfig, 
 	}
 	dropZeros(fields)
 	return yaml.Marshal(fields)
+}
+
+// backupOf returns the backup of a Seed, which cannot be removed; nil if there is no such Seed.
+func backupOf(ctx context.Context, garden *rest.Config, name string) (*gardencorev1beta1.Backup, error) {
+	reader, err := newClient(garden)
+	if err != nil {
+		return nil, err
+	}
+	seed := &gardencorev1beta1.Seed{}
+	if err := reader.Get(ctx, types.NamespacedName{Name: name}, seed); client.IgnoreNotFound(err) != nil {
+		return nil, fmt.Errorf("reading Seed %s: %w", name, err)
+	}
+	return seed.Spec.Backup, nil
 }
 
 // dropZeros removes fields that say nothing: types of component-base have no omitempty.

@@ -6,7 +6,9 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -14,6 +16,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/clock"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/gardenlite/gardenlite/internal/landscapeclock"
@@ -38,8 +41,11 @@ const (
 	labelPersist   = "persist"
 	labelRotation  = "last-rotation-initiation-time"
 	labelIssuedAt  = "issued-at-time"
-	managedBy      = "secrets-manager"
-	persist        = "true"
+	labelIdentity  = "manager-identity"
+	// labelUseData lets Gardener's gardenlet take over the data of a Secret, whose own one has a hash in its name.
+	labelUseData = "secrets-manager-use-data-for-name"
+	managedBy    = "secrets-manager"
+	persist      = "true"
 )
 
 // Manager manages the secrets of one shoot.
@@ -123,7 +129,7 @@ func (m *Manager) removeBoth(ctx context.Context, name string) error {
 // ensure creates a secret if it is missing, and renews it if it was not created for the last rotation.
 func (m *Manager) ensure(ctx context.Context, name string, rotation Rotation,
 	make func(now time.Time) (map[string][]byte, error)) (Pair, error) {
-	current, err := m.read(ctx, name)
+	current, err := m.current(ctx, name)
 	if err != nil {
 		return Pair{}, err
 	}
@@ -140,6 +146,76 @@ func (m *Manager) ensure(ctx context.Context, name string, rotation Rotation,
 		return Pair{Current: current.Data}, err
 	}
 	return Pair{current.Data, old.Data}, nil
+}
+
+// current returns the Secret with a name. If Gardener's gardenlet has been here, it takes over the value of that; the one before, too, if
+// there is one.
+func (m *Manager) current(ctx context.Context, name string) (*corev1.Secret, error) {
+	current, err := m.read(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	if isOwn := current != nil && current.Labels[labelIdentity] == ""; isOwn {
+		if current.Labels[labelUseData] != "" {
+			return current, nil
+		}
+		return m.write(ctx, name, current.Data, current.Labels) // of an earlier version
+	}
+	all, err := Named(ctx, m.Reader, m.Namespace, name)
+	if apierrors.IsNotFound(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	labelsOf := func(secret corev1.Secret) map[string]string {
+		labels := map[string]string{labelIssuedAt: strconv.FormatInt(issuedAt(secret), 10)}
+		if initiated := secret.Labels[labelRotation]; initiated != "" {
+			labels[labelRotation] = initiated
+		}
+		return labels
+	}
+	newest := all[len(all)-1]
+	labels := labelsOf(newest)
+	if name == EncryptionKey {
+		if labels[labelEncrypts] = string(EncryptsAll); len(all) > 1 {
+			labels[labelEncrypts] = string(EncryptsNew)
+		}
+	}
+	if len(all) > 1 {
+		before := all[len(all)-2]
+		if _, err := m.write(ctx, name+Old, before.Data, labelsOf(before)); err != nil {
+			return nil, err
+		}
+	}
+	return m.write(ctx, name, newest.Data, labels)
+}
+
+// HandOver deletes the Secrets whose values Gardener's gardenlet has taken over into its own ones.
+func (m *Manager) HandOver(ctx context.Context) error {
+	for _, name := range []string{CA, CAClient, CAFrontProxy, ServiceAccountKey, SSHKeypair, EncryptionKey} {
+		own, err := m.read(ctx, name)
+		if err != nil {
+			return err
+		}
+		if own == nil || own.Labels[labelIdentity] != "" { // there is none, or it is that of Gardener's gardenlet
+			continue
+		}
+		all, err := Named(ctx, m.Reader, m.Namespace, name)
+		if client.IgnoreNotFound(err) != nil {
+			return err
+		}
+		taken := slices.ContainsFunc(all, func(s corev1.Secret) bool {
+			return s.Labels[labelIdentity] != "" && equality.Semantic.DeepEqual(s.Data, own.Data)
+		})
+		if !taken {
+			continue
+		}
+		if err := m.removeBoth(ctx, name); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // renew creates a new value. The old value is written first, so that an interrupted renewal can be repeated.
@@ -171,6 +247,11 @@ func (m *Manager) write(ctx context.Context, name string, data map[string][]byte
 	all := map[string]string{}
 	maps.Copy(all, labels)
 	all[labelName], all[labelManagedBy], all[labelPersist] = name, managedBy, persist
+	if !strings.HasSuffix(name, Old) {
+		all[labelUseData] = name
+	} else {
+		delete(all, labelUseData)
+	}
 	if secret == nil {
 		secret = &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: m.Namespace, Name: name, Labels: all},
 			Type: corev1.SecretTypeOpaque, Data: data}
@@ -180,6 +261,12 @@ func (m *Manager) write(ctx context.Context, name string, data map[string][]byte
 		secret.Labels, secret.Data = all, data
 		if equality.Semantic.DeepEqual(before, secret) {
 			return secret, nil
+		}
+		if ptr.Deref(secret.Immutable, false) { // Gardener's gardenlet has been here
+			if err := m.remove(ctx, name); err != nil {
+				return nil, err
+			}
+			return m.write(ctx, name, data, labels)
 		}
 		err = m.Client.Patch(ctx, secret, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
 	}

@@ -130,7 +130,14 @@ func Checksum(files map[string][]byte) string {
 
 // Labels returns the labels of the Deployment of that role.
 func Labels(role string) map[string]string {
-	return map[string]string{LabelApp: AppKubernetes, LabelRole: role, LabelGardenRole: GardenRoleControlPlane}
+	labels := Selector(role)
+	labels[LabelGardenRole] = GardenRoleControlPlane
+	return labels
+}
+
+// Selector returns the selector of the Deployment of that role. It cannot be changed, so it is that of Gardener's gardenlet.
+func Selector(role string) map[string]string {
+	return map[string]string{LabelApp: AppKubernetes, LabelRole: role}
 }
 
 // Image returns the image of a Deployment's container.

@@ -107,8 +107,14 @@ func (b *botanist) deployPlane(ctx context.Context, name, role, checksum string)
 		if b.hibernates() && ptr.Deref(d.Spec.Replicas, 1) == 0 { // it has been stopped for the hibernation
 			replicas = ptr.To[int32](0)
 		}
-		d.Spec.Replicas, d.Spec.Selector = replicas, &metav1.LabelSelector{MatchLabels: labels}
+		d.Spec.Replicas = replicas
+		if d.Spec.Selector == nil { // it cannot be changed
+			d.Spec.Selector = &metav1.LabelSelector{MatchLabels: spec.Selector(role)}
+		}
 		template := &d.Spec.Template
+		if spec.IsGardeners(d) { // Gardener's gardenlet was here before
+			*template = corev1.PodTemplateSpec{}
+		}
 		template.Labels = labels
 		annotate(template, spec.AnnotationChecksum, checksum)
 		// Fields that the seed's API server has defaulted are kept.

@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	gardencorev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
@@ -61,6 +63,54 @@ func TestGardenlet(t *testing.T) {
 	})
 	l.eventually("the Seed is still ready", l.seedReady)
 	l.nothingForbidden(audit, "gardener.cloud:system:seed:local")
+}
+
+// TestGardenletTakesOver: Gardener's gardenlet takes over a Seed with a Shoot of gardenlite's gardenlet, and gives them back. The Shoot's
+// data, authorities and kubeconfigs stay.
+func TestGardenletTakesOver(t *testing.T) {
+	audit := filepath.Join(t.TempDir(), "audit.log")
+	l := newLandscape(t, "--audit-log", audit)
+	l.run("shoot", "create", "one", "--workers", "1", "--wait")
+	before, err := l.shootClient()
+	if err != nil {
+		t.Fatal(err)
+	}
+	kept := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "kept"}, Data: map[string][]byte{"a": []byte("b")}}
+	if _, err := before.CoreV1().Secrets("default").Create(t.Context(), kept, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	works := func(gardenlet string, id func(gardencorev1beta1.Gardener) bool) {
+		t.Helper()
+		l.eventually(gardenlet+" has reconciled the Shoot", func(ctx context.Context) error {
+			shoot := &gardencorev1beta1.Shoot{}
+			if err := l.garden.Get(ctx, client.ObjectKey{Namespace: "garden-dev", Name: "one"}, shoot); err != nil {
+				return err
+			}
+			if !id(shoot.Status.Gardener) {
+				return fmt.Errorf("it is of %+v, and its last operation is %+v", shoot.Status.Gardener, shoot.Status.LastOperation)
+			}
+			return l.shootHealthy(ctx)
+		})
+		l.eventually("its node is ready", l.nodesReady(1))
+		secret, err := before.CoreV1().Secrets("default").Get(t.Context(), kept.Name, metav1.GetOptions{})
+		if err != nil || string(secret.Data["a"]) != "b" {
+			t.Errorf("with the kubeconfig of before: %v, %v", secret, err)
+		}
+	}
+	ours := func(g gardencorev1beta1.Gardener) bool { return g.Name == "gardenlet-local" }
+
+	l.restart("--audit-log", audit, "--controllers", "*,-gardenlet")
+	stop := l.startGardenlet(l.run("gardenlet-config", "local"))
+	works("Gardener's gardenlet", func(g gardencorev1beta1.Gardener) bool { return !ours(g) })
+	l.eventually("the Seed is ready", l.seedReady)
+	l.nothingForbidden(audit, "gardener.cloud:system:seed:local")
+
+	stop()
+	l.restart("--audit-log", audit)
+	works("gardenlite's gardenlet", ours)
+	l.run("rotate", "ssh-keypair", "dev/one", "--wait")
+	l.run("shoot", "delete", "one", "--yes", "--wait")
+	l.eventually("the Seed is ready", l.seedReady)
 }
 
 // shootIs reports an error unless the Shoot has the state.

@@ -108,9 +108,9 @@ func (l *landscape) start(environment []string, program string, args ...string) 
 }
 
 // startGardenlet starts Gardener's gardenlet with what gardenlet-config prints.
-func (l *landscape) startGardenlet(config string) {
+func (l *landscape) startGardenlet(config string) (stop func()) {
 	l.Helper()
-	l.start([]string{proxyIn(config)}, "gardenlet", "--config", l.write("gardenlet.yaml", config))
+	return l.start([]string{proxyIn(config)}, "gardenlet", "--config", l.write("gardenlet.yaml", config))
 }
 
 // proxyIn returns the variable with the proxy that gardenlet-config prints.

@@ -15,10 +15,14 @@ import (
 	"strings"
 	"time"
 
+	"github.com/gardener/gardener/pkg/apis/core/v1beta1/constants"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	certutil "k8s.io/client-go/util/cert"
 	"k8s.io/utils/ptr"
@@ -67,7 +71,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 		return reconcile.Result{}, err
 	case deployment == nil: // the control plane is described without it
 	case !spec.IsGardeners(deployment):
-		return reconcile.Result{}, nil
+		return reconcile.Result{}, r.leave(ctx, deployment)
 	case deployment.DeletionTimestamp == nil:
 		err = r.pods(ctx, deployment)
 	default:
@@ -122,6 +126,56 @@ func (r *Reconciler) decide(ctx context.Context, server *appsv1.Deployment) erro
 	metav1.SetMetaDataAnnotation(&server.ObjectMeta, spec.AnnotationConfirmDeletion, strconv.FormatBool(purge))
 	if err := r.Client.Patch(ctx, server, client.MergeFrom(before)); err != nil {
 		return fmt.Errorf("deciding on the data of the control plane in namespace %s: %w", server.Namespace, client.IgnoreNotFound(err))
+	}
+	if purge {
+		return r.deleteEtcds(ctx, server.Namespace)
+	}
+	return nil
+}
+
+// leave deletes what only Gardener's gardenlet would delete, once gardenlite's gardenlet has the control plane again.
+func (r *Reconciler) leave(ctx context.Context, deployment *appsv1.Deployment) error {
+	if deployment.Name != spec.APIServer {
+		return nil
+	}
+	secret := &corev1.Secret{}
+	err := r.Reader.Get(ctx, types.NamespacedName{Namespace: deployment.Namespace, Name: spec.SecretName}, secret)
+	if err != nil || secret.Annotations[spec.AnnotationGeneration] == "" { // Gardener's gardenlet was never here
+		return client.IgnoreNotFound(err)
+	}
+	if err := r.deleteEtcds(ctx, deployment.Namespace); err != nil {
+		return err
+	}
+	before := secret.DeepCopy()
+	delete(secret.Annotations, spec.AnnotationGeneration)
+	return client.IgnoreNotFound(r.Client.Patch(ctx, secret, client.MergeFrom(before)))
+}
+
+// deleteEtcds deletes the objects of etcd-druid in a namespace. Their deletion has to be confirmed.
+func (r *Reconciler) deleteEtcds(ctx context.Context, namespace string) error {
+	all := &unstructured.UnstructuredList{}
+	all.SetGroupVersionKind(schema.GroupVersionKind{Group: "druid.gardener.cloud", Version: "v1alpha1", Kind: "EtcdList"})
+	if err := r.Reader.List(ctx, all, client.InNamespace(namespace)); meta.IsNoMatchError(err) {
+		return nil
+	} else if err != nil {
+		return fmt.Errorf("listing the objects of etcd-druid in namespace %s: %w", namespace, err)
+	}
+	for i := range all.Items {
+		etcd := &all.Items[i]
+		before := etcd.DeepCopy()
+		annotations := etcd.GetAnnotations()
+		if annotations == nil {
+			annotations = map[string]string{}
+		}
+		annotations[constants.ConfirmationDeletion] = "true"
+		etcd.SetAnnotations(annotations)
+		err := r.Client.Patch(ctx, etcd, client.MergeFrom(before))
+		if err == nil {
+			err = r.Client.Delete(ctx, etcd)
+		}
+		if client.IgnoreNotFound(err) != nil {
+			return fmt.Errorf("deleting %s in namespace %s: %w", etcd.GetName(), namespace, err)
+		}
 	}
 	return nil
 }

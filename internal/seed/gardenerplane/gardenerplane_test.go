@@ -8,6 +8,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
@@ -171,5 +172,44 @@ func TestOwnStays(t *testing.T) {
 	pods := &corev1.PodList{}
 	if err := w.List(t.Context(), pods); err != nil || len(pods.Items) > 0 || w.description().Name != "" {
 		t.Errorf("%d Pods, %v", len(pods.Items), err)
+	}
+}
+
+// TestControllersOfBefore: while the Deployment of the controllers is still that of gardenlite's gardenlet, it says itself what they need.
+func TestControllersOfBefore(t *testing.T) {
+	w := newWorld(t, append(secrets(), server(), deployment("kube-controller-manager", 1))...)
+	w.run("kube-apiserver")
+	found := w.description().Annotations
+	if _, has := found[spec.AnnotationPodCIDR]; has || found[spec.AnnotationGeneration] != "7" {
+		t.Errorf("the description: %v", found)
+	}
+}
+
+// TestLeaves: when gardenlite's gardenlet has the control plane again, the objects of etcd-druid go, which only Gardener's deletes.
+func TestLeaves(t *testing.T) {
+	etcd := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "druid.gardener.cloud/v1alpha1", "kind": "Etcd",
+		"metadata": map[string]any{"name": "etcd-main", "namespace": namespace, "finalizers": []any{"druid.gardener.cloud/etcd-druid"}}}}
+	exists := func(w *world) bool {
+		t.Helper()
+		err := w.Get(t.Context(), client.ObjectKeyFromObject(etcd), etcd)
+		if client.IgnoreNotFound(err) != nil {
+			t.Fatal(err)
+		}
+		return err == nil && etcd.GetDeletionTimestamp() == nil
+	}
+	description := secret(spec.SecretName, "", 1)
+	w := newWorld(t, etcd.DeepCopy(), description, deployment("kube-apiserver", 1))
+	w.run("kube-apiserver")
+	if !exists(w) {
+		t.Error("it is gone, although Gardener's gardenlet was never here")
+	}
+	description.Annotations = map[string]string{spec.AnnotationGeneration: "7"}
+	w = newWorld(t, etcd.DeepCopy(), description, deployment("kube-apiserver", 1))
+	w.run("kube-apiserver")
+	if exists(w) || etcd.GetAnnotations()["confirmation.gardener.cloud/deletion"] != "true" {
+		t.Errorf("it is there, or its deletion is not confirmed: %v", etcd.GetAnnotations())
+	}
+	if found := w.description(); found.Annotations[spec.AnnotationGeneration] != "" {
+		t.Errorf("the description still says that Gardener's gardenlet is here: %v", found.Annotations)
 	}
 }

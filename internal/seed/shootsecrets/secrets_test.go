@@ -77,7 +77,6 @@ func TestRotationIsCutOff(t *testing.T) {
 
 // TestTravels checks that a ShootState restores the same secrets, and that restoring fails if it has none.
 func TestTravels(t *testing.T) {
-	fine := func() error { return nil }
 	from, to := newManager(t, fine), newManager(t, fine)
 	authorities, err := from.Authorities(t.Context(), Rotation{})
 	if err != nil {

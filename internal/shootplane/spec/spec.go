@@ -161,10 +161,11 @@ func IsGardeners(deployment *appsv1.Deployment) bool {
 	return len(containers) > 0 && len(containers[0].Command)+len(containers[0].Args) > 0
 }
 
-// Generation returns the generations of the Deployments of Gardener's gardenlet; there may be no controllers, or they end.
+// Generation returns the generations of the Deployments of Gardener's gardenlet; there may be no controllers, or they end, or are still
+// those of gardenlite's gardenlet.
 func Generation(apiServer, controllers *appsv1.Deployment) string {
 	generation := strconv.FormatInt(apiServer.Generation, 10)
-	if controllers != nil && controllers.DeletionTimestamp == nil {
+	if controllers != nil && controllers.DeletionTimestamp == nil && IsGardeners(controllers) {
 		generation += "/" + strconv.FormatInt(controllers.Generation, 10)
 	}
 	return generation

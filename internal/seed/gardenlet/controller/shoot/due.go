@@ -26,7 +26,8 @@ func (r *Reconciler) untilDue(ctx context.Context, shoot *corev1beta1.Shoot) tim
 	last := shoot.Status.LastOperation
 	if hasTasks(shoot) || last == nil || last.State != corev1beta1.LastOperationStateSucceeded ||
 		last.Type == corev1beta1.LastOperationTypeMigrate ||
-		shoot.Status.ObservedGeneration != shoot.Generation || shoot.Status.Gardener.Version != r.Identity.Version {
+		shoot.Status.ObservedGeneration != shoot.Generation || shoot.Status.Gardener.Version != r.Identity.Version ||
+		shoot.Status.Gardener.Name != r.Identity.Name { // Gardener's gardenlet was here before
 		return 0
 	}
 	namespace := &corev1.Namespace{}

@@ -113,7 +113,7 @@ func New(cfg Config) (*Machine, error) {
 	if err != nil {
 		return nil, fmt.Errorf("opening machine %s: %w", cfg.Hostname, err)
 	}
-	files, err := vfs.Open(vfs.Config{Dir: disk, Hostname: cfg.Hostname, Clock: cfg.Clock, Keeper: cfg.Keeper})
+	files, err := vfs.Open(vfs.Config{Dir: disk, Hostname: cfg.Hostname, Clock: cfg.Clock, Save: cfg.Keeper.Save})
 	if err != nil {
 		return nil, fmt.Errorf("opening the disk of machine %s: %w", cfg.Hostname, err)
 	}

@@ -14,8 +14,6 @@ import (
 	"path/filepath"
 	"sync"
 	"time"
-
-	"github.com/gardenlite/gardenlite/internal/fsutil"
 )
 
 // A journal is one file on the host: a header, and then records. A record is its length, the checksum of its content,
@@ -53,9 +51,9 @@ type savedNode struct {
 }
 
 type journal struct {
-	fs     *FS
-	path   string
-	keeper fsutil.Keeper
+	fs   *FS
+	path string
+	save func(file string) error // may be nil
 
 	changed chan struct{} // has an element if something is dirty
 	done    chan struct{}
@@ -64,15 +62,16 @@ type journal struct {
 	mu   sync.Mutex // held while writing
 	file *os.File
 	size int64
-	kept bool // says that the keeper knows the present content
+	// saved says that there was no write since the last save.
+	saved bool
 }
 
 // load reads the journal in a folder, or creates it.
-func (f *FS) load(dir string, keeper fsutil.Keeper) error {
+func (f *FS) load(dir string, save func(file string) error) error {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return fmt.Errorf("making the folder of a machine's disk: %w", err)
 	}
-	j := &journal{fs: f, path: filepath.Join(dir, journalName), keeper: keeper, kept: true,
+	j := &journal{fs: f, path: filepath.Join(dir, journalName), save: save, saved: true,
 		changed: make(chan struct{}, 1), done: make(chan struct{})}
 	_ = os.Remove(j.path + ".new") // of a compaction that was interrupted
 	file, err := os.OpenFile(j.path, os.O_RDWR|os.O_CREATE, 0o600)
@@ -227,13 +226,13 @@ func (j *journal) close() error {
 func (j *journal) flush() error {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	if err := j.write(); err != nil || j.kept {
+	if err := j.write(); err != nil || j.saved || j.save == nil {
 		return err
 	}
-	if err := j.keeper.Save(j.path); err != nil {
+	if err := j.save(j.path); err != nil {
 		return err
 	}
-	j.kept = true
+	j.saved = true
 	return nil
 }
 
@@ -249,7 +248,7 @@ func (j *journal) write() error {
 		maps.Copy(j.fs.dirty, inos)
 		return fmt.Errorf("writing the machine's disk %s: %w", j.path, err)
 	}
-	j.kept = false
+	j.saved = false
 	if j.size > 2*live+compactAbove {
 		return j.compact()
 	}

@@ -12,8 +12,6 @@ import (
 	"time"
 
 	"k8s.io/utils/clock"
-
-	"github.com/gardenlite/gardenlite/internal/fsutil"
 )
 
 // Limits are the limits of a file system. A zero stands for the default, which the comments name.
@@ -47,7 +45,8 @@ type Config struct {
 	Hostname string           // for /etc/hostname and /etc/hosts of a new file system
 	Clock    clock.WithTicker // for the times of files; required
 	Limits   Limits
-	Keeper   fsutil.Keeper // of the file in Dir; nil if it is there only
+	// Save, if set, is called with the file in Dir after it was written.
+	Save func(file string) error
 }
 
 // Cred are the credentials of a user.
@@ -85,7 +84,7 @@ func Open(cfg Config) (*FS, error) {
 		nodes: map[uint64]*node{}, opens: map[uint64]int{}, dirty: map[uint64]struct{}{},
 	}
 	if cfg.Dir != "" {
-		if err := f.load(cfg.Dir, cmp.Or[fsutil.Keeper](cfg.Keeper, fsutil.Nowhere{})); err != nil {
+		if err := f.load(cfg.Dir, cfg.Save); err != nil {
 			return nil, err
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -275,6 +276,27 @@ func TestChangesAreWrittenByThemselves(t *testing.T) {
 		return bytes.Contains(data, []byte("written later"))
 	})
 	must(t, f.Close())
+}
+
+// TestSave verifies that each write is told of, and that one that could not be told of is told of again.
+func TestSave(t *testing.T) {
+	dir := t.TempDir()
+	var saved []string
+	fails := errors.New("it cannot be kept")
+	f := open(t, Config{Dir: dir, Clock: clocktesting.NewFakeClock(time.Now()), Save: func(file string) error {
+		if saved = append(saved, file); len(saved) == 1 {
+			return fails
+		}
+		return nil
+	}})
+	must(t, f.WriteFile("/tmp/x", []byte("text"), 0o644))
+	if err := f.Sync(); !errors.Is(err, fails) {
+		t.Errorf("the first write: %v", err)
+	}
+	must(t, f.Sync(), f.Sync(), f.Close())
+	if file := filepath.Join(dir, journalName); !slices.Equal(saved, []string{file, file}) {
+		t.Errorf("it was told of %v", saved)
+	}
 }
 
 // TestShrunkFile verifies that a file that is shortened releases its memory: the disk is not charged for it any more.

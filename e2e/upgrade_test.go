@@ -63,7 +63,9 @@ func upgraded(t *testing.T, flags ...string) *landscape {
 	const kept = "/var/lib/by-hand/kept file"
 	run("ssh", "dev/old", hostname, "--", "sudo mkdir -p /var/lib/by-hand && echo changed | sudo tee '"+kept+"' && sudo chmod 640 '"+kept+
 		"' && sudo ln -s '"+kept+"' /etc/link && sudo rm /etc/motd")
-	run("stack", "install", filepath.Join(suite.Root, "manifests", "stacks", "mysql"), "--namespace", "infra", "--wait")
+	if len(flags) == 0 { // with a datastore that processes share, a seed has no Node for it
+		run("stack", "install", filepath.Join(suite.Root, "manifests", "stacks", "mysql"), "--namespace", "infra", "--wait")
+	}
 	shoot, err := clientcmd.RESTConfigFromKubeConfig([]byte(run("kubeconfig", "shoot", "dev/old").Stdout))
 	must(t, err)
 	run("down")
@@ -98,8 +100,8 @@ func upgraded(t *testing.T, flags ...string) *landscape {
 	if got != "changed\n640\nremoved" {
 		t.Errorf("what was changed by hand is %q", got)
 	}
-	gardenlite(t, l.dir, "stack", "describe", "mysql", "--namespace", "infra").OK(t).Shows(t, "READY        True")
 	if len(flags) == 0 {
+		gardenlite(t, l.dir, "stack", "describe", "mysql", "--namespace", "infra").OK(t).Shows(t, "READY        True")
 		gardenlite(t, l.dir, "shoot", "delete", "dev/old", "--yes", "--wait").OK(t)
 	}
 	return l

@@ -229,11 +229,15 @@ func (h *Host) checkGarden(ctx context.Context, cluster *seed.Cluster, bootstrap
 		bootstrapKubeconfig, wanted, h.cfg.Dir, kept, advice)
 }
 
-// waitGardenlet waits until the gardenlet of a seed is ready. It returns an error the first time that the gardenlet fails.
+// waitGardenlet waits until the gardenlet of a seed is ready, or another process runs it. It returns an error the first time that the
+// gardenlet fails.
 func (h *Host) waitGardenlet(ctx context.Context, seedName string) error {
 	failed := ""
 	err := supervisor.WaitFor(ctx, "the gardenlet", func() bool {
 		all := h.cfg.Status.Components()
+		if slices.ContainsFunc(all, func(c control.Component) bool { return c.Name == seedsLease && c.Message == standby }) {
+			return true
+		}
 		i := slices.IndexFunc(all, func(c control.Component) bool { return c.Name == GardenletName+" "+seedName })
 		if i >= 0 && all[i].State == control.StateFailed {
 			failed = all[i].Message

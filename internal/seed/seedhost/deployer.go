@@ -274,7 +274,7 @@ func (d *deployer) stop() error {
 		u.halt()
 		d.h.removeStatus(u)
 		if u.record.Managed && u.cluster != nil {
-			errs = append(errs, u.cluster.Stop())
+			errs = append(errs, d.h.stopSeedCluster(u.name, u.cluster))
 		}
 	}
 	return errors.Join(errs...)

@@ -33,6 +33,9 @@ type leaseTimes struct{ lease, renew, retry time.Duration }
 
 var seedsLeaseTimes = leaseTimes{lease: 10 * time.Second, renew: 6 * time.Second, retry: time.Second}
 
+// standby is the message of the component in the processes that wait for the Lease.
+const standby = "another process of the landscape works on its seeds"
+
 // errNotLeading says that this process does not work on the seeds.
 var errNotLeading = errors.New("another process of this landscape works on its seeds: run the command with the --data-dir of that one")
 
@@ -165,7 +168,7 @@ func (e *election) otherLeads() {
 		e.lose()
 	}
 	if !e.stopped {
-		e.status.SetComponentState(seedsLease, control.StateReady, "another process of the landscape works on its seeds")
+		e.status.SetComponentState(seedsLease, control.StateReady, standby)
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -72,23 +73,25 @@ type Pair struct{ Current, Old map[string][]byte }
 
 // Authorities ensures the CAs. They are returned by the names CA, CAClient and CAFrontProxy.
 func (m *Manager) Authorities(ctx context.Context, rotation Rotation) (map[string]Pair, error) {
-	all := map[string]Pair{}
-	for name, commonName := range map[string]string{CA: "kubernetes", CAClient: "kubernetes-client", CAFrontProxy: "front-proxy"} {
-		if err := m.removeFutureAuthority(ctx, name); err != nil {
-			return nil, err
-		}
-		pair, err := m.ensure(ctx, name, rotation, func(now time.Time) (map[string][]byte, error) {
-			if rotation.Initiated != nil { // two CAs with the same name could be confused
-				commonName += "-" + unix(*rotation.Initiated)
-			}
-			return newAuthority(commonName, now)
-		})
-		if err != nil {
-			return nil, err
-		}
-		all[name] = pair
+	var ca, client, frontProxy Pair
+	group, ctx := errgroup.WithContext(ctx) // it takes a while to make their keys
+	group.Go(func() (err error) { ca, err = m.authority(ctx, CA, "kubernetes", rotation); return err })
+	group.Go(func() (err error) { client, err = m.authority(ctx, CAClient, "kubernetes-client", rotation); return err })
+	group.Go(func() (err error) { frontProxy, err = m.authority(ctx, CAFrontProxy, "front-proxy", rotation); return err })
+	err := group.Wait()
+	return map[string]Pair{CA: ca, CAClient: client, CAFrontProxy: frontProxy}, err
+}
+
+func (m *Manager) authority(ctx context.Context, name, commonName string, rotation Rotation) (Pair, error) {
+	if err := m.removeFutureAuthority(ctx, name); err != nil {
+		return Pair{}, err
 	}
-	return all, nil
+	return m.ensure(ctx, name, rotation, func(now time.Time) (map[string][]byte, error) {
+		if rotation.Initiated != nil { // two CAs with the same name could be confused
+			commonName += "-" + unix(*rotation.Initiated)
+		}
+		return newAuthority(commonName, now)
+	})
 }
 
 // removeFutureAuthority removes a CA that was made while the clock was ahead: no client or server accepts what it signs.

@@ -76,8 +76,14 @@ func (m *Manager) Authorities(ctx context.Context, rotation Rotation) (map[strin
 	var ca, client, frontProxy Pair
 	group, ctx := errgroup.WithContext(ctx) // it takes a while to make their keys
 	group.Go(func() (err error) { ca, err = m.authority(ctx, CA, "kubernetes", rotation); return err })
-	group.Go(func() (err error) { client, err = m.authority(ctx, CAClient, "kubernetes-client", rotation); return err })
-	group.Go(func() (err error) { frontProxy, err = m.authority(ctx, CAFrontProxy, "front-proxy", rotation); return err })
+	group.Go(func() (err error) {
+		client, err = m.authority(ctx, CAClient, "kubernetes-client", rotation)
+		return err
+	})
+	group.Go(func() (err error) {
+		frontProxy, err = m.authority(ctx, CAFrontProxy, "front-proxy", rotation)
+		return err
+	})
 	err := group.Wait()
 	return map[string]Pair{CA: ca, CAClient: client, CAFrontProxy: frontProxy}, err
 }

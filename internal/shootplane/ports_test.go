@@ -6,11 +6,13 @@ import (
 	"path/filepath"
 	"strconv"
 	"testing"
+
+	"github.com/gardenlite/gardenlite/internal/fsutil"
 )
 
 // TestPorts checks that a shoot keeps its port, and that no other shoot gets it, whether or not it runs.
 func TestPorts(t *testing.T) {
-	p := &ports{dir: t.TempDir(), reserved: map[int]string{}}
+	p := &ports{dir: t.TempDir(), keeper: fsutil.Nowhere{}, reserved: map[int]string{}}
 	first, err := p.take("one")
 	if err != nil {
 		t.Fatal(err)

@@ -256,13 +256,13 @@ func (h *Host) existing(id, owner string) (*plane, error) {
 	return p, nil
 }
 
-// ownerFile is the name of the file with the owner of the data beside it.
-const ownerFile = "owner.json"
+// OwnerFile is the name of the file with the owner of the data beside it.
+const OwnerFile = "owner.json"
 
 // own makes a seed the owner of a control plane's data, if it may be. It deletes the data of an earlier Shoot of the
 // same name.
 func (h *Host) own(ctx context.Context, id, seed string) error {
-	file := filepath.Join(h.dataDir(id), ownerFile)
+	file := filepath.Join(h.dataDir(id), OwnerFile)
 	var before shootowner.Owner
 	data, err := os.ReadFile(file)
 	if err == nil {
@@ -286,10 +286,7 @@ func (h *Host) own(ctx context.Context, id, seed string) error {
 	if err := os.MkdirAll(h.dataDir(id), 0o700); err != nil {
 		return err
 	}
-	if err := fsutil.WriteFile(file, data, 0o600); err != nil {
-		return err
-	}
-	return h.cfg.Keeper.Save(file)
+	return fsutil.WriteKept(h.cfg.Keeper, file, data, 0o600)
 }
 
 // remove removes a control plane that has ended from the Host.

@@ -287,7 +287,7 @@ func (h *Host) clean(ctx context.Context, id string, data bool) error {
 	if err := controlplane.DeleteData(ctx, h.cfg.Datastore, h.dataDir(id), h.cfg.Prefix(id)); err != nil {
 		return err
 	}
-	for _, name := range []string{portFile, ownerFile} {
+	for _, name := range []string{PortFile, OwnerFile} {
 		if err := h.cfg.Keeper.Remove(filepath.Join(h.dataDir(id), name)); err != nil {
 			return err
 		}

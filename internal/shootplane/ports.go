@@ -16,8 +16,8 @@ import (
 const (
 	// address is the address on which the API servers of shoots listen.
 	address = "127.0.0.1"
-	// portFile is the file with a shoot's port, in the folder of its data.
-	portFile = "port"
+	// PortFile is the file with a shoot's port, in the folder of its data.
+	PortFile = "port"
 	// firstPort and manyPorts are the range of ports: below the ephemeral ports of operating systems, so that the port
 	// of a hibernated shoot is not taken by chance.
 	firstPort = 20000
@@ -36,7 +36,7 @@ type ports struct {
 
 // recorded returns the recorded port of a shoot, 0 if there is none.
 func (p *ports) recorded(id string) int {
-	data, err := os.ReadFile(filepath.Join(p.dir, id, portFile))
+	data, err := os.ReadFile(filepath.Join(p.dir, id, PortFile))
 	if err != nil {
 		return 0
 	}
@@ -75,12 +75,7 @@ func (p *ports) keep(id string, port int) error {
 	if p.recorded(id) == port {
 		return nil
 	}
-	file := filepath.Join(p.dir, id, portFile)
-	err := fsutil.WriteFile(file, []byte(strconv.Itoa(port)+"\n"), 0o600)
-	if err == nil {
-		err = p.keeper.Save(file)
-	}
-	if err != nil {
+	if err := fsutil.WriteKept(p.keeper, filepath.Join(p.dir, id, PortFile), []byte(strconv.Itoa(port)+"\n"), 0o600); err != nil {
 		return fmt.Errorf("keeping the port of the API server: %w", err)
 	}
 	return nil

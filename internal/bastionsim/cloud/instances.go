@@ -18,6 +18,7 @@ import (
 
 	"github.com/gardenlite/gardenlite/internal/bastionsim/cloud/memnet"
 	"github.com/gardenlite/gardenlite/internal/bastionsim/machine"
+	"github.com/gardenlite/gardenlite/internal/fsutil"
 )
 
 // State is the state of an instance.
@@ -431,11 +432,7 @@ func (c *Cloud) ended(ctx context.Context, i *instance, err error) {
 		c.cfg.Log.Error(err, "an instance failed", "instance", i.spec.ID)
 	default:
 		i.state, i.message = Stopped, "powered off from within"
-		err := os.WriteFile(c.stoppedMark(i.spec.ID), nil, 0o600)
-		if err == nil {
-			err = c.cfg.Keeper.Save(c.stoppedMark(i.spec.ID))
-		}
-		if err != nil {
+		if err := fsutil.WriteKept(c.cfg.Keeper, c.stoppedMark(i.spec.ID), nil, 0o600); err != nil {
 			c.cfg.Log.Error(err, "an instance that was powered off will start again", "instance", i.spec.ID)
 		}
 	}

@@ -67,10 +67,7 @@ func (c *Cloud) saveNetwork(n *network) error {
 	if err != nil {
 		return err
 	}
-	if err := fsutil.WriteFile(c.networkFile(n.id), data, 0o600); err != nil {
-		return err
-	}
-	return c.cfg.Keeper.Save(c.networkFile(n.id))
+	return fsutil.WriteKept(c.cfg.Keeper, c.networkFile(n.id), data, 0o600)
 }
 
 func (c *Cloud) loadNetworks() error {

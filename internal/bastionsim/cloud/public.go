@@ -142,10 +142,7 @@ func (c *Cloud) saveRecord(r record) error {
 	if err != nil {
 		return err
 	}
-	if err := fsutil.WriteFile(c.recordFile(r.ID), data, 0o600); err != nil {
-		return err
-	}
-	return c.cfg.Keeper.Save(c.recordFile(r.ID))
+	return fsutil.WriteKept(c.cfg.Keeper, c.recordFile(r.ID), data, 0o600)
 }
 
 // unbind closes the listener if the instance has not taken it.

@@ -105,10 +105,7 @@ func New(cfg Config) (*Machine, error) {
 		return nil, fmt.Errorf("making the folder of machine %s: %w", cfg.Hostname, err)
 	}
 	key, err := sshd.ReadHostKey(filepath.Join(cfg.Dir, hostKeyFile), func(name string, data []byte, mode os.FileMode) error {
-		if err := fsutil.WriteFile(name, data, mode); err != nil {
-			return err
-		}
-		return cfg.Keeper.Save(name)
+		return fsutil.WriteKept(cfg.Keeper, name, data, mode)
 	})
 	if err != nil {
 		return nil, fmt.Errorf("opening machine %s: %w", cfg.Hostname, err)

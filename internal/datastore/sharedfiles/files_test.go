@@ -213,7 +213,8 @@ func TestChangedByAnother(t *testing.T) {
 func TestMovesOldFiles(t *testing.T) {
 	start := newDatastore(t)
 	first, second := start(), start()
-	old := map[string][]byte{"cloud/instances/a/disk": bytes.Repeat([]byte("x"), inline+1), "seeds.json": []byte("{}"), "data/shoots/a/port": []byte("1")}
+	old := map[string][]byte{"cloud/instances/a/disk": bytes.Repeat([]byte("x"), inline+1), "seeds.json": []byte("{}"),
+		"data/shoots/a/port": []byte("1")}
 	for name, data := range old {
 		first.write(name, data)
 	}

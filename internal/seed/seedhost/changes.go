@@ -69,11 +69,7 @@ func (h *Host) writeChange(name string, isAdded bool) error {
 	if err != nil {
 		return err
 	}
-	file := filepath.Join(h.cfg.Dir, statedir.SeedsFile)
-	if err := fsutil.WriteFile(file, append(data, '\n'), 0o600); err != nil {
-		return err
-	}
-	return h.keeper().Save(file)
+	return fsutil.WriteKept(h.keeper(), filepath.Join(h.cfg.Dir, statedir.SeedsFile), append(data, '\n'), 0o600)
 }
 
 // followChanges starts the clusters of the seeds that another process has added, and stops those of the seeds that it has removed.

@@ -222,10 +222,7 @@ func (h *Host) writeRecord(u *unit) error {
 	if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
 		return err
 	}
-	if err := fsutil.WriteFile(file, append(data, '\n'), 0o600); err != nil {
-		return err
-	}
-	return h.keeper().Save(file)
+	return fsutil.WriteKept(h.keeper(), file, append(data, '\n'), 0o600)
 }
 
 // remove stops a unit for good, and deletes its cluster if that was created for the gardenlet.

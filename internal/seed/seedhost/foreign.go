@@ -6,18 +6,15 @@ import (
 	"time"
 
 	gardenletconfigv1alpha1 "github.com/gardener/gardener/pkg/apis/config/gardenlet/v1alpha1"
-	gardencorev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
 	"github.com/gardener/gardener/pkg/apis/core/v1beta1/constants"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	componentbaseconfigv1alpha1 "k8s.io/component-base/config/v1alpha1"
 	"k8s.io/utils/clock"
 	"k8s.io/utils/ptr"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
 	"github.com/gardenlite/gardenlite/internal/garden/bootstraptoken"
@@ -57,8 +54,13 @@ func ForeignGardenlet(ctx context.Context, garden *rest.Config, seedKubeconfig, 
 	}
 	config := gardenletConfiguration(name)
 	// A Seed that is made by it has no backup: it would ask etcd for it at an address that resolves in a cluster only.
-	if config.SeedConfig.Spec.Backup, err = backupOf(ctx, garden, name); err != nil {
+	config.SeedConfig.Spec.Backup = nil
+	existing, err := readSeed(ctx, garden, name)
+	if err != nil {
 		return nil, err
+	}
+	if existing != nil {
+		config.SeedConfig.Spec.Backup = existing.Spec.Backup // it cannot be removed
 	}
 	config.TypeMeta = metav1.TypeMeta{APIVersion: gardenletconfigv1alpha1.SchemeGroupVersion.String(), Kind: "GardenletConfiguration"}
 	config.GardenClientConnection = &gardenletconfigv1alpha1.GardenClientConnection{
@@ -82,19 +84,6 @@ func ForeignGardenlet(ctx context.Context, garden *rest.Config, seedKubeconfig, 
 	}
 	dropZeros(fields)
 	return yaml.Marshal(fields)
-}
-
-// backupOf returns the backup of a Seed, which cannot be removed; nil if there is no such Seed.
-func backupOf(ctx context.Context, garden *rest.Config, name string) (*gardencorev1beta1.Backup, error) {
-	reader, err := newClient(garden)
-	if err != nil {
-		return nil, err
-	}
-	seed := &gardencorev1beta1.Seed{}
-	if err := reader.Get(ctx, types.NamespacedName{Name: name}, seed); client.IgnoreNotFound(err) != nil {
-		return nil, fmt.Errorf("reading Seed %s: %w", name, err)
-	}
-	return seed.Spec.Backup, nil
 }
 
 // dropZeros removes fields that say nothing: types of component-base have no omitempty.

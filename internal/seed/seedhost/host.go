@@ -394,15 +394,25 @@ func dnsSecret(seedName string) string    { return statedir.SeedPrefix + seedNam
 
 // SeedExists reports whether a Seed is registered in a garden.
 func SeedExists(ctx context.Context, config *rest.Config, seedName string) (bool, error) {
+	found, err := readSeed(ctx, config, seedName)
+	return found != nil, err
+}
+
+// readSeed reads a Seed in a garden, nil if it is not registered.
+func readSeed(ctx context.Context, config *rest.Config, name string) (*gardencorev1beta1.Seed, error) {
 	garden, err := newClient(config)
 	if err != nil {
-		return false, err
+		return nil, err
 	}
-	err = garden.Get(ctx, client.ObjectKey{Name: seedName}, &gardencorev1beta1.Seed{})
-	if client.IgnoreNotFound(err) != nil {
-		return false, fmt.Errorf("reading Seed %s: %w", seedName, err)
+	found := &gardencorev1beta1.Seed{}
+	err = garden.Get(ctx, client.ObjectKey{Name: name}, found)
+	if apierrors.IsNotFound(err) {
+		return nil, nil
 	}
-	return err == nil, nil
+	if err != nil {
+		return nil, fmt.Errorf("reading Seed %s: %w", name, err)
+	}
+	return found, nil
 }
 
 // PrepareSeed creates the Secrets in a garden that a Seed of the local provider refers to, with the operator's permissions.

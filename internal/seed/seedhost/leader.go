@@ -21,6 +21,7 @@ import (
 	"github.com/gardenlite/gardenlite/internal/control"
 	"github.com/gardenlite/gardenlite/internal/datastore"
 	"github.com/gardenlite/gardenlite/internal/datastore/sharedfiles"
+	"github.com/gardenlite/gardenlite/internal/shootplane"
 	"github.com/gardenlite/gardenlite/internal/statedir"
 )
 
@@ -209,7 +210,8 @@ func (h *Host) openFiles(ctx context.Context) (err error) {
 	h.files, err = sharedfiles.Open(ctx, sharedfiles.Config{
 		Datastore: datastore.Config{Endpoint: h.cfg.Datastore, Dir: filepath.Join(h.cfg.Dir, statedir.DataFolder, "files")},
 		Prefix:    h.prefix("files"), Dir: h.cfg.Dir,
-		Paths: []string{statedir.CloudFolder, statedir.GardenletsFolder, statedir.SeedsFile, path.Join(shoot, "port"), path.Join(shoot, "owner.json")},
+		Paths: []string{statedir.CloudFolder, statedir.GardenletsFolder, statedir.SeedsFile,
+			path.Join(shoot, shootplane.PortFile), path.Join(shoot, shootplane.OwnerFile)},
 	})
 	return err
 }

@@ -36,10 +36,12 @@ func TestTakesOver(t *testing.T) {
 		rotation      Rotation
 		current, last string
 	}{
-		"one":            {map[string][2]string{"ssh-keypair-1": {"a", ""}}, Rotation{}, "a", ""},
-		"with our name":  {map[string][2]string{SSHKeypair: {"a", ""}}, Rotation{}, "a", ""},
-		"in a rotation":  {map[string][2]string{"ssh-keypair-1": {"a", ""}, "ssh-keypair-2": {"b", unix(initiated)}}, Rotation{Initiated: &initiated}, "b", "a"},
-		"of both kinds":  {map[string][2]string{SSHKeypair: {"a", ""}, "ssh-keypair-2": {"b", unix(initiated)}}, Rotation{Initiated: &initiated}, "b", "a"},
+		"one":           {map[string][2]string{"ssh-keypair-1": {"a", ""}}, Rotation{}, "a", ""},
+		"with our name": {map[string][2]string{SSHKeypair: {"a", ""}}, Rotation{}, "a", ""},
+		"in a rotation": {map[string][2]string{"ssh-keypair-1": {"a", ""}, "ssh-keypair-2": {"b", unix(initiated)}},
+			Rotation{Initiated: &initiated}, "b", "a"},
+		"of both kinds": {map[string][2]string{SSHKeypair: {"a", ""}, "ssh-keypair-2": {"b", unix(initiated)}},
+			Rotation{Initiated: &initiated}, "b", "a"},
 		"before the new": {map[string][2]string{SSHKeypair: {"a", ""}}, Rotation{Initiated: &initiated}, "", "a"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -117,6 +117,12 @@ func (s *shoot) maintains(t *testing.T) {
 			t.Errorf("on day %d, the Shoot was reconciled at %s", i, at)
 		}
 	}
+	end := day.Add(71 * time.Hour) // regular reconciliations are due since an hour
+	s.l.setClock(t, end)
+	at, _, _ := unstructured.NestedString(s.must(t).Object, "status", "lastOperation", "lastUpdateTime")
+	if at, err := time.Parse(time.RFC3339, at); err != nil || at.Before(end) {
+		t.Errorf("it is %s, and the Shoot was reconciled at %s", end, at)
+	}
 }
 
 // neverGoesBack: the clock goes on after a kill and can be stopped, and is not set back.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"maps"
 	"reflect"
 	"slices"
 	"strings"
@@ -29,8 +28,15 @@ func TestClockYear(t *testing.T) {
 	}
 	l := newLandscape(t, "--seeds", "2")
 	y := &year{l: l, recorded: map[string][]shootState{}}
-	for i := range 5 {
-		y.newShoot(t, i)
+	for n := range 5 { // the first rotates its keys, the last one sleeps
+		var changes []func(spec map[string]any)
+		switch n {
+		case 0:
+			changes = append(changes, rotates("168h"))
+		case 4:
+			changes = append(changes, sleeps)
+		}
+		y.newShoot(t, n, changes...)
 	}
 	for _, s := range y.shoots {
 		s.waitForSucceeded(t)
@@ -87,25 +93,33 @@ type shootState struct {
 	ill                      []string // conditions that are not True although nothing goes on
 }
 
-// newShoot creates a Shoot with a node, which has its maintenance at an hour of its own. The keys of the first are rotated each week; the
-// last one sleeps at night.
-func (y *year) newShoot(t *testing.T, n int) {
+// newShoot creates a Shoot with a node, which has its maintenance at an hour of its own.
+func (y *year) newShoot(t *testing.T, n int, changes ...func(spec map[string]any)) {
 	y.shoots = append(y.shoots, y.l.newShoot(t, string(rune('a'+n)), func(spec map[string]any) {
 		spec["seedName"] = y.l.names[n%len(y.l.names)]
 		worker := spec["provider"].(map[string]any)["workers"].([]any)[0].(map[string]any)
 		worker["minimum"], worker["maximum"] = 1, 1
-		maintenance := map[string]any{
+		spec["maintenance"] = map[string]any{
 			"timeWindow": map[string]any{"begin": fmt.Sprintf("%02d0000+0000", 8+n), "end": fmt.Sprintf("%02d0000+0000", 9+n)},
 			"autoUpdate": map[string]any{"kubernetesVersion": false, "machineImageVersion": false},
 		}
-		if n == 0 {
-			maintenance["autoRotation"] = map[string]any{"credentials": map[string]any{"sshKeypair": map[string]any{"rotationPeriod": "168h"}}}
-		}
-		spec["maintenance"] = maintenance
-		if n == 4 {
-			spec["hibernation"] = map[string]any{"schedules": []any{map[string]any{"start": "0 20 * * *", "end": "0 6 * * *"}}}
+		for _, change := range changes {
+			change(spec)
 		}
 	}))
+}
+
+// rotates has the SSH keys of a Shoot rotated in its maintenances.
+func rotates(period string) func(spec map[string]any) {
+	return func(spec map[string]any) {
+		spec["maintenance"].(map[string]any)["autoRotation"] = map[string]any{
+			"credentials": map[string]any{"sshKeypair": map[string]any{"rotationPeriod": period}}}
+	}
+}
+
+// sleeps hibernates a Shoot at night.
+func sleeps(spec map[string]any) {
+	spec["hibernation"] = map[string]any{"schedules": []any{map[string]any{"start": "0 20 * * *", "end": "0 6 * * *"}}}
 }
 
 // statePoll is how often the states are read: no operation is faster. A watch is slow to come back when the process is killed.
@@ -157,7 +171,7 @@ func (y *year) check(t *testing.T, day time.Time, days int) {
 		y.mu.Lock()
 		states := slices.Clone(y.recorded[s.name])
 		y.mu.Unlock()
-		hibernations, rotations, last := map[string]bool{}, map[string]bool{}, ""
+		last := ""
 		for _, state := range states {
 			if state.at < last {
 				t.Errorf("%s: what was done at %s follows what was done at %s", s.name, state.at, last)
@@ -166,7 +180,6 @@ func (y *year) check(t *testing.T, day time.Time, days int) {
 			if len(state.ill) > 0 {
 				t.Errorf("%s, after %s %s at %s: %s", s.name, state.operation, state.state, state.at, strings.Join(state.ill, "; "))
 			}
-			hibernations[state.hibernation], rotations[state.keyRotation] = true, true
 		}
 		perDay := y.maintained(t, s, n, day)
 		for d := range days {
@@ -174,13 +187,69 @@ func (y *year) check(t *testing.T, day time.Time, days int) {
 				t.Errorf("%s: %d reconciliations in the maintenance of day %d", s.name, perDay[d], d)
 			}
 		}
-		delete(hibernations, "")
-		delete(rotations, "")
-		if n == 4 && len(hibernations) < 2*days || n != 4 && len(hibernations) > 0 {
-			t.Errorf("%s has hibernated and woken up %d times", s.name, len(hibernations))
+		hibernations, rotations := y.triggered(t, s)
+		if n == 4 {
+			checkNights(t, s, hibernations, day, days)
+		} else if len(hibernations) > 0 {
+			t.Errorf("%s has hibernated and woken up: %v", s.name, hibernations)
 		}
-		if most := days/7 + 1; n == 0 && (len(rotations) < days/7 || len(rotations) > most) {
-			t.Errorf("the keys of %s have been rotated %d times: %v", s.name, len(rotations), slices.Sorted(maps.Keys(rotations)))
+		if n == 0 {
+			checkPeriods(t, s, rotations, 7*24*time.Hour)
+			if len(rotations) < days/8 {
+				t.Errorf("the keys of %s have been rotated %d times: %v", s.name, len(rotations), rotations)
+			}
+		} else if len(rotations) > 0 {
+			t.Errorf("the keys of %s have been rotated: %v", s.name, rotations)
+		}
+	}
+}
+
+// triggered returns when a Shoot was hibernated or woken up, and when a rotation of its SSH keys was initiated.
+func (y *year) triggered(t *testing.T, s *shoot) (hibernations, rotations []time.Time) {
+	t.Helper()
+	y.mu.Lock()
+	defer y.mu.Unlock()
+	add := func(times []time.Time, text string) []time.Time {
+		if text == "" {
+			return times
+		}
+		at, err := time.Parse(time.RFC3339, text)
+		must(t, err)
+		if len(times) > 0 && times[len(times)-1].Equal(at) {
+			return times
+		}
+		return append(times, at)
+	}
+	for _, state := range y.recorded[s.name] {
+		hibernations, rotations = add(hibernations, state.hibernation), add(rotations, state.keyRotation)
+	}
+	return hibernations, rotations
+}
+
+// checkNights checks that a Shoot that sleeps was hibernated and woken up once each day.
+func checkNights(t *testing.T, s *shoot, hibernations []time.Time, day time.Time, days int) {
+	t.Helper()
+	for d := range days {
+		for _, hour := range []int{6, 20} {
+			due, times := day.Add(time.Duration(24*d+hour)*time.Hour), 0
+			for _, at := range hibernations {
+				if late := at.Sub(due); late >= 0 && late < 2*time.Hour { // as long as a schedule is due
+					times++
+				}
+			}
+			if times != 1 {
+				t.Errorf("%s has hibernated or woken up %d times when it was due at %s: %v", s.name, times, due, hibernations)
+			}
+		}
+	}
+}
+
+// checkPeriods checks that each rotation followed the one before in the first maintenance after the period.
+func checkPeriods(t *testing.T, s *shoot, rotations []time.Time, period time.Duration) {
+	t.Helper()
+	for i := range rotations[min(1, len(rotations)):] {
+		if after := rotations[i+1].Sub(rotations[i]); after < period || after > period+25*time.Hour {
+			t.Errorf("the keys of %s were rotated after %s: %v", s.name, after, rotations)
 		}
 	}
 }
@@ -194,12 +263,19 @@ func (y *year) maintained(t *testing.T, s *shoot, n int, day time.Time) map[int]
 	for i, state := range states {
 		at, err := time.Parse(time.RFC3339, state.at)
 		must(t, err)
-		begins := state.operation == "Reconcile" && state.state == "Processing" && (i == 0 || states[i-1].state != "Processing")
-		if hour := at.Sub(day) % (24 * time.Hour); begins && hour >= time.Duration(8+n)*time.Hour && hour < time.Duration(9+n)*time.Hour {
-			perDay[int(at.Sub(day)/(24*time.Hour))]++
+		begins := state.operation == "Reconcile" && i > 0 && states[i-1].state != "Processing" &&
+			(state.state == "Processing" || state.at != states[i-1].at) // or it was over before it was seen
+		if d, in := dayOfWindow(at.Sub(day), n); begins && in {
+			perDay[d]++
 		}
 	}
 	return perDay
+}
+
+// dayOfWindow returns the day of a time, and whether it is in the maintenance of a Shoot.
+func dayOfWindow(since time.Duration, n int) (day int, in bool) {
+	hour := since % (24 * time.Hour)
+	return int(since / (24 * time.Hour)), hour >= time.Duration(8+n)*time.Hour && hour < time.Duration(9+n)*time.Hour
 }
 
 type footprint struct{ goroutines, heap int }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -20,6 +21,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/config"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+
+	"github.com/gardenlite/gardenlite/internal/landscapeclock"
 )
 
 const (
@@ -66,6 +69,9 @@ type Manager struct {
 	clock  clock.WithTicker
 	stop   context.CancelFunc
 	synced atomic.Bool
+	// starting is the number of controllers that do not yet know all objects, begun is called when there is none left.
+	starting atomic.Int64
+	begun    func()
 }
 
 // New returns a manager without controllers. It discovers the API of the API server, and starts nothing.
@@ -87,6 +93,7 @@ func New(cfg Config) (*Manager, error) {
 	}
 	cfg.Clock = cmp.Or[clock.WithTicker](cfg.Clock, clock.RealClock{})
 	m := &Manager{Manager: mgr, name: cfg.Name, clock: cfg.Clock, stop: stop}
+	m.begun = sync.OnceFunc(func() { landscapeclock.End(m.clock) })
 	return m, m.Add(nonLeaderRunnable(func(context.Context) error { m.synced.Store(true); return nil }))
 }
 
@@ -132,6 +139,11 @@ func options(cfg Config, scheme *runtime.Scheme) manager.Options {
 func (m *Manager) Run(ctx context.Context) error {
 	defer m.stop()
 	defer context.AfterFunc(ctx, m.stop)()
+	landscapeclock.Begin(m.clock) // what is due is known when all controllers have begun
+	defer m.begun()
+	if m.starting.Load() == 0 {
+		m.begun()
+	}
 	err := m.Start(ctx)
 	m.GetHTTPClient().CloseIdleConnections()
 	if err != nil {

@@ -1,6 +1,7 @@
 package component
 
 import (
+	"sync"
 	"time"
 
 	"k8s.io/client-go/util/workqueue"
@@ -25,12 +26,26 @@ func NewControllerBuilder(mgr manager.Manager, name string, options ...controlle
 		o = options[0]
 	}
 	if o.NewQueue == nil {
-		o.NewQueue = Queue(ClockOf(mgr))
+		o.NewQueue = Queue(ClockOf(mgr), newController(mgr))
 	}
 	if o.RateLimiter == nil {
 		o.RateLimiter = rateLimiter()
 	}
 	return builder.ControllerManagedBy(mgr).Named(name).WithOptions(o)
+}
+
+// newController tells a manager that New returned of another controller, and returns what to call when the controller knows all objects.
+func newController(mgr manager.Manager) (begun func()) {
+	m, ok := mgr.(*Manager)
+	if !ok {
+		return func() {}
+	}
+	m.starting.Add(1)
+	return func() {
+		if m.starting.Add(-1) == 0 {
+			m.begun()
+		}
+	}
 }
 
 func rateLimiter() workqueue.TypedRateLimiter[reconcile.Request] {
@@ -45,12 +60,14 @@ func ClockOf(mgr manager.Manager) clock.WithTicker {
 	return clock.RealClock{}
 }
 
-// Queue returns a function for the option NewQueue of a controller: its queues wait and back off on the given clock.
-func Queue(clk clock.WithTicker) func(
+// Queue returns a function for the option NewQueue of a controller: its queues wait and back off on the given clock. It calls begun when
+// the controller begins to work, after all objects of its first lists have been added.
+func Queue(clk clock.WithTicker, begun func()) func(
 	string, workqueue.TypedRateLimiter[reconcile.Request]) workqueue.TypedRateLimitingInterface[reconcile.Request] {
 	return func(name string, limiter workqueue.TypedRateLimiter[reconcile.Request]) workqueue.TypedRateLimitingInterface[reconcile.Request] {
-		q := &watchedQueue{clock: clk, TypedRateLimitingInterface: workqueue.NewTypedRateLimitingQueueWithConfig(limiter,
-			workqueue.TypedRateLimitingQueueConfig[reconcile.Request]{Name: name, Clock: clk})}
+		queue := workqueue.NewTypedRateLimitingQueueWithConfig(limiter,
+			workqueue.TypedRateLimitingQueueConfig[reconcile.Request]{Name: name, Clock: clk})
+		q := &watchedQueue{TypedRateLimitingInterface: queue, clock: clk, begun: sync.OnceFunc(begun)}
 		q.remove = landscapeclock.Watch(clk, q)
 		return q
 	}
@@ -60,10 +77,12 @@ func Queue(clk clock.WithTicker) func(
 type watchedQueue struct {
 	workqueue.TypedRateLimitingInterface[reconcile.Request]
 	clock  clock.WithTicker
+	begun  func()
 	remove func()
 }
 
 func (q *watchedQueue) Get() (reconcile.Request, bool) {
+	q.begun()
 	request, shutdown := q.TypedRateLimitingInterface.Get()
 	if !shutdown {
 		landscapeclock.Begin(q.clock)

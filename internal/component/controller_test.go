@@ -18,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
+	"github.com/gardenlite/gardenlite/internal/landscapeclock"
 	"github.com/gardenlite/gardenlite/internal/testutil"
 )
 
@@ -71,9 +72,52 @@ func TestControllerWaitsOnTheClock(t *testing.T) {
 	}
 }
 
+// TestAdvanceWaitsForControllers checks that an advance of the clock does not skip what controllers have not looked at yet.
+func TestAdvanceWaitsForControllers(t *testing.T) {
+	clk := landscapeclock.New(nil, nil)
+	if err := clk.SetRate(0); err != nil {
+		t.Fatal(err)
+	}
+	m, err := New(Config{Name: "x", REST: &rest.Config{Host: "https://127.0.0.1:1"},
+		AddToScheme: runtime.NewSchemeBuilder(scheme.AddToScheme), Clock: clk})
+	if err != nil {
+		t.Fatal(err)
+	}
+	start, began := clk.Now(), make(chan struct{})
+	err = NewControllerBuilder(m, "late").WatchesRawSource(
+		source.Func(func(_ context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
+			close(began)
+			<-time.After(100 * time.Millisecond) // longer than an advance waits when nothing works
+			queue.Add(reconcile.Request{})
+			return nil
+		})).Complete(reconcile.Func(func(context.Context, reconcile.Request) (reconcile.Result, error) {
+		if late := clk.Since(start); late > 0 {
+			t.Errorf("the clock has been advanced by %s before", late)
+		}
+		landscapeclock.Due(clk, start.Add(time.Hour))
+		return reconcile.Result{}, nil
+	}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- m.Run(ctx) }()
+	<-began
+	steps := 0
+	err = clk.Advance(t.Context(), start.Add(2*time.Hour), func(context.Context) error { return nil }, func(time.Time) { steps++ })
+	if err != nil || steps != 2 {
+		t.Errorf("%d steps, %v", steps, err)
+	}
+	cancel()
+	if err := <-ended; err != nil {
+		t.Error(err)
+	}
+}
+
 func TestQueueWaitsOnTheClock(t *testing.T) {
 	clk := clocktesting.NewFakeClock(time.Now())
-	queue := Queue(clk)("test", workqueue.DefaultTypedControllerRateLimiter[reconcile.Request]())
+	queue := Queue(clk, func() {})("test", workqueue.DefaultTypedControllerRateLimiter[reconcile.Request]())
 	defer queue.ShutDown()
 	queue.AddAfter(reconcile.Request{}, 24*time.Hour)
 	if queue.Len() != 0 {

@@ -88,7 +88,9 @@ func (l *Landscape) AdvanceClock(ctx context.Context, to time.Time, passed func(
 	if err := add.AddToScheme(scheme); err != nil {
 		return err
 	}
-	garden, err := client.New(l.garden.AdminConfig(), client.Options{Scheme: scheme})
+	config := l.garden.AdminConfig()
+	config.QPS = -1 // polling limits itself
+	garden, err := client.New(config, client.Options{Scheme: scheme})
 	if err != nil {
 		return fmt.Errorf("connecting to the garden: %w", err)
 	}
@@ -108,9 +110,14 @@ func (l *Landscape) AdvanceClock(ctx context.Context, to time.Time, passed func(
 func settle(ctx context.Context, garden client.Reader) error {
 	var left []string
 	err := wait.PollUntilContextTimeout(ctx, settlePoll, settleTimeout, true, func(ctx context.Context) (bool, error) {
-		var err error
-		left, err = unsettled(ctx, garden)
-		return err == nil && len(left) == 0, err
+		found, err := unsettled(ctx, garden)
+		if ctx.Err() != nil { // what was found before is left
+			return false, ctx.Err()
+		} else if err != nil {
+			return false, err
+		}
+		left = found
+		return len(left) == 0, nil
 	})
 	if len(left) > maxUnsettled {
 		left = append(left[:maxUnsettled], fmt.Sprintf("and %d more", len(left)-maxUnsettled))

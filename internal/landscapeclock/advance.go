@@ -15,6 +15,8 @@ const (
 	maxStep = 30 * 24 * time.Hour
 	// quietFor is how long nothing must work before a step has ended, idlePoll how often that is looked at.
 	quietFor, idlePoll = 30 * time.Millisecond, 5 * time.Millisecond
+	// firstSettle is how long Advance waits before the first step for what goes on.
+	firstSettle = 10 * time.Second
 )
 
 // activity is what works by the clock.
@@ -90,9 +92,20 @@ func (a *activity) waitIdle(ctx context.Context) error {
 	return nil
 }
 
-// Advance moves the clock ahead to a time in steps that end at what is due next, of at most 30 days. After each step it waits
-// until nothing works any more and settled returns nil, and calls passed.
+// Advance moves the clock ahead to a time in steps that end at what is due next, of at most 30 days. After each step it waits until
+// nothing works any more and settled returns nil, and calls passed. Before the first step it waits too, so that what is due is known and
+// what goes on ends in its time, but only for a moment for settled: what goes on may wait for a later time.
 func (c *Clock) Advance(ctx context.Context, to time.Time, settled func(context.Context) error, passed func(time.Time)) error {
+	c.setArrival(to)
+	defer c.setArrival(time.Time{})
+	if err := c.activity.waitIdle(ctx); err != nil {
+		return err
+	}
+	moment, cancel := context.WithTimeout(ctx, firstSettle)
+	defer cancel()
+	if err := settled(moment); err != nil && (moment.Err() == nil || ctx.Err() != nil) {
+		return err
+	}
 	for {
 		now := c.Now()
 		if !now.Before(to) {
@@ -116,4 +129,22 @@ func (c *Clock) Advance(ctx context.Context, to time.Time, settled func(context.
 		}
 		passed(step)
 	}
+}
+
+func (c *Clock) setArrival(to time.Time) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.arrival = to
+}
+
+// UntilArrival returns how far an advance of the clock still has to go, and 0 if there is none or the clock is no landscape's. What a
+// controller only looks at now and then may wait for it.
+func UntilArrival(clk clock.PassiveClock) time.Duration {
+	c, ok := clk.(*Clock)
+	if !ok {
+		return 0
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return max(0, c.arrival.Sub(c.now()))
 }

@@ -30,6 +30,7 @@ type Clock struct {
 	history History
 	waiters waiters
 	dates   dates
+	arrival time.Time // of an advance
 	timer   *time.Timer
 }
 

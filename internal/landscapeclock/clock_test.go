@@ -187,7 +187,12 @@ func TestAdvance(t *testing.T) {
 		}()
 	}
 	steps := 0
-	err := c.Advance(t.Context(), start.Add(60*24*time.Hour), func(context.Context) error { return nil }, func(time.Time) { steps++ })
+	err := c.Advance(t.Context(), start.Add(60*24*time.Hour), func(context.Context) error {
+		if left := UntilArrival(c); !c.Now().Add(left).Equal(start.Add(60 * 24 * time.Hour)) {
+			t.Errorf("it is %s, and %s are left", c.Now().Sub(start), left)
+		}
+		return nil
+	}, func(time.Time) { steps++ })
 	if err != nil || !c.Now().Equal(start.Add(60*24*time.Hour)) {
 		t.Errorf("%v, and it is %s", err, c.Now().Sub(start))
 	}
@@ -198,6 +203,9 @@ func TestAdvance(t *testing.T) {
 			t.Errorf("%s at %s instead of %s", e.what, e.at.Sub(start), what)
 		}
 		last = e.at
+	}
+	if left := UntilArrival(c); left != 0 {
+		t.Errorf("it has arrived, and %s are left", left)
 	}
 	if steps != 5 { // three dates, 30 days after the second one, the end
 		t.Errorf("%d steps", steps)

@@ -13,6 +13,7 @@ import (
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/gardenlite/gardenlite/internal/landscapeclock"
 	"github.com/gardenlite/gardenlite/internal/shootplane/spec"
 )
 
@@ -50,7 +51,11 @@ func (r *Reconciler) untilDue(ctx context.Context, shoot *corev1beta1.Shoot) tim
 		}
 		return r.untilNext(shoot)
 	}
-	return last.LastUpdateTime.Add(r.SyncPeriod).Sub(r.Clock.Now())
+	wait := last.LastUpdateTime.Add(r.SyncPeriod).Sub(r.Clock.Now())
+	if left := landscapeclock.UntilArrival(r.Clock); wait <= 0 && left > time.Second { // what is skipped leaves nothing to repair
+		return min(left-time.Second, r.SyncPeriod) // the queue is a moment late
+	}
+	return wait
 }
 
 // untilNext returns the time until the next regular reconciliation after a success.

@@ -33,8 +33,11 @@ const (
 	requeueWaiting = 5 * time.Second
 	// requeueNodes is the interval between checks of a shoot's nodes, which are not watched.
 	requeueNodes = time.Second
-	// requeueSeed is the delay before the next check whether the seed is ready, as in Gardener.
-	requeueSeed = 15 * time.Second
+	// requeueSeed is the delay before the next check whether the seed is ready: after each of its reconciliations its health is checked
+	// anew, which takes a moment.
+	requeueSeed = time.Second
+	// requeueMigration is the delay before the next check whether a Shoot can be migrated.
+	requeueMigration = 15 * time.Second
 	// conflictRetry is the delay before an object is read again after a conflict.
 	conflictRetry = 50 * time.Millisecond
 )
@@ -262,7 +265,7 @@ func (r *Reconciler) migrate(ctx context.Context, shoot *corev1beta1.Shoot) (tim
 	}
 	if why := migrationBlocker(shoot); why != "" {
 		logf.FromContext(ctx).Info("The Shoot does not move to its other seed yet", "why", why)
-		return requeueSeed, nil
+		return requeueMigration, nil
 	}
 	b, done, wait, err := r.release(ctx, shoot, t, (*botanist).migrateTasks)
 	if !done || err != nil {

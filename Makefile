@@ -14,7 +14,7 @@ UNIT_TESTS = $(filter-out $(shell $(GO) list $(SERVER_TESTS) $(RACE_TEST) ./e2e/
 # Those of them that do not link Kubernetes.
 RACE_UNIT_TESTS = $(filter $(UNIT_TESTS),$(shell $(GO) list -test -f '{{.ForTest}} {{join .Deps " "}}' ./... | grep -v ' k8s.io/kubernetes/' | cut -d' ' -f1))
 
-.PHONY: all build up test check soak soak-kill soak-datastores soak-upgrade soak-extension soak-release soak-fuzz soak-units soak-servers soak-e2e unit smoke smoke-nocgo race servers e2e vet staticcheck format conformance conformance-api conformance-authorizer conformance-suites conformance-programs conformance-gardenctl conformance-shoot bench bench-up bench-shoot bench-kubeconfig bench-bastion bench-scale bench-workloads bench-stacks bench-snapshot bench-authz generate verify-generate release release-check release-pages clean
+.PHONY: all build up test check soak soak-kill soak-datastores soak-upgrade soak-extension soak-release soak-fuzz soak-units soak-servers soak-e2e unit smoke smoke-nocgo race servers e2e vet staticcheck format conformance conformance-api conformance-authorizer conformance-suites conformance-programs conformance-gardenctl conformance-shoot bench bench-up bench-shoot bench-kubeconfig bench-bastion bench-scale bench-workloads bench-stacks bench-snapshot bench-clock bench-authz generate verify-generate release release-check release-pages clean
 
 all: build
 
@@ -177,7 +177,7 @@ $(BIN)/baseline: bench/go.mod
 	cd bench && $(GO) build -o ../$@/etcd go.etcd.io/etcd/server/v3
 	cd bench && $(GO) build -o ../$@/kwok sigs.k8s.io/kwok/cmd/kwok
 
-bench: bench-up bench-shoot bench-kubeconfig bench-bastion bench-scale bench-workloads bench-stacks bench-snapshot bench-authz ## every benchmark
+bench: bench-up bench-shoot bench-kubeconfig bench-bastion bench-scale bench-workloads bench-stacks bench-snapshot bench-clock bench-authz ## every benchmark
 
 bench-up: build $(BIN)/baseline ## start, memory and rest, with a seed and without, beside the three servers of a garden
 	cd bench && $(GO) run ./up -gardenlite $(CURDIR)/$(BIN)/gardenlite -baseline $(CURDIR)/$(BIN)/baseline
@@ -203,6 +203,9 @@ bench-stacks: build ## installing a stack, beside a Deployment, and 100 stacks t
 
 bench-snapshot: build ## saving and restoring 20 Shoots, beside a warm start and a copy of the folder
 	cd bench && $(GO) run ./snapshot -gardenlite $(CURDIR)/$(BIN)/gardenlite
+
+bench-clock: build ## advancing the clock of five Shoots by a day, beside the reconciliations of a day
+	cd bench && $(GO) run ./clock -gardenlite $(CURDIR)/$(BIN)/gardenlite
 
 bench-authz: build ## the resource dependency graph, and both webhooks beside the requests of ordinary users
 	$(GO) test -run '^$$' -bench . ./internal/authz/graph

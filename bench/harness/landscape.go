@@ -180,3 +180,33 @@ func (l *Landscape) CreateShoot(ctx context.Context, name string, nodes int, fie
 	}
 	return err
 }
+
+// AwaitShoots waits until a number of Shoots are ready, all that there are.
+func (l *Landscape) AwaitShoots(ctx context.Context, shoots int) error {
+	const timeout = 10 * time.Minute
+	return Poll(ctx, timeout, func() (bool, error) {
+		out, err := l.Run(ctx, "status", "-o=json")
+		if err != nil {
+			return false, nil //nolint:nilerr // it is asked again
+		}
+		var status struct {
+			Clusters []struct{ Kind, State string }
+			Shoots   []struct{ State string }
+		}
+		if err := json.Unmarshal(out, &status); err != nil {
+			return false, err
+		}
+		ready := 0
+		for _, cluster := range status.Clusters {
+			if cluster.Kind == "shoot" && cluster.State == "Ready" {
+				ready++
+			}
+		}
+		for _, shoot := range status.Shoots {
+			if shoot.State == "Ready" {
+				ready++
+			}
+		}
+		return ready == 2*shoots, nil
+	})
+}

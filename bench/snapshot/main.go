@@ -6,7 +6,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"os/exec"
 	"path/filepath"
@@ -19,10 +18,7 @@ import (
 	"github.com/gardenlite/gardenlite/bench/harness"
 )
 
-const (
-	shoots, saves, starts = 20, 9, 3
-	readyTimeout          = 10 * time.Minute
-)
+const shoots, saves, starts = 20, 9, 3
 
 func main() { harness.Main(run) }
 
@@ -37,42 +33,13 @@ func run(ctx context.Context) error {
 	}); err != nil {
 		return err
 	}
-	if err := awaitShoots(ctx, l); err != nil {
+	if err := l.AwaitShoots(ctx, shoots); err != nil {
 		return err
 	}
 	if err := measureSave(ctx, l); err != nil {
 		return err
 	}
 	return measureRestore(ctx, l)
-}
-
-// awaitShoots waits until all Shoots are ready.
-func awaitShoots(ctx context.Context, l *harness.Landscape) error {
-	return harness.Poll(ctx, readyTimeout, func() (bool, error) {
-		out, err := l.Run(ctx, "status", "-o=json")
-		if err != nil {
-			return false, nil //nolint:nilerr // it is asked again
-		}
-		var status struct {
-			Clusters []struct{ Kind, State string }
-			Shoots   []struct{ State string }
-		}
-		if err := json.Unmarshal(out, &status); err != nil {
-			return false, err
-		}
-		ready := 0
-		for _, cluster := range status.Clusters {
-			if cluster.Kind == "shoot" && cluster.State == "Ready" {
-				ready++
-			}
-		}
-		for _, shoot := range status.Shoots {
-			if shoot.State == "Ready" {
-				ready++
-			}
-		}
-		return ready == 2*shoots, nil
-	})
 }
 
 // measureSave saves the landscape while a client writes all the time.
@@ -135,7 +102,7 @@ func measureRestore(ctx context.Context, l *harness.Landscape) error {
 		if err := l.Start(ctx); err != nil {
 			return err
 		}
-		return awaitShoots(ctx, l)
+		return l.AwaitShoots(ctx, shoots)
 	}
 	stopped := func(do func() error) func(int) (time.Duration, error) {
 		return func(int) (time.Duration, error) {

@@ -4,8 +4,6 @@ import (
 	"bytes"
 	"context"
 	"fmt"
-	"net"
-	"net/url"
 	"time"
 
 	gardencorev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
@@ -40,8 +38,6 @@ const (
 	// because the readiness of the landscape depends on it.
 	seedLoginCheck = 10 * time.Second
 	seedLoginWait  = 100 * time.Millisecond
-	// listenTimeout is the timeout for connecting to the address in the Secret of another process.
-	listenTimeout = 5 * time.Second
 )
 
 // seedLogin maintains the Secret SEED.login of one seed.
@@ -52,9 +48,7 @@ type seedLogin struct {
 	caPEM   []byte
 	issue   func(user string, groups []string, life time.Duration) (certPEM, keyPEM []byte, err error)
 	clock   clock.WithTicker
-	// shared says that other processes may run the same seed, and write their own address into the Secret.
-	shared bool
-	garden client.Client
+	garden  client.Client
 }
 
 // startSeedLogin maintains the Secret of a seed until it is stopped. It uses the garden's administrator, because gardenlets
@@ -70,7 +64,7 @@ func (h *Host) startSeedLogin(cluster *seed.Cluster) (stop func(), err error) {
 	server := cluster.Server()
 	login := &seedLogin{
 		seed: cluster.Name(), context: h.cfg.Context + "-" + statedir.SeedPrefix + cluster.Name(), server: server.URL(),
-		caPEM: server.PKI().CAPEM(), issue: server.PKI().Issue, clock: h.cfg.Clock, shared: server.Shared(), garden: garden,
+		caPEM: server.PKI().CAPEM(), issue: server.PKI().Issue, clock: h.cfg.Clock, garden: garden,
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan struct{})
@@ -146,27 +140,10 @@ func (s *seedLogin) isGood(data []byte) bool {
 		return false
 	}
 	cluster, user := config.Clusters[current.Cluster], config.AuthInfos[current.AuthInfo]
-	if cluster == nil || user == nil || !bytes.Equal(cluster.CertificateAuthorityData, s.caPEM) {
-		return false
-	}
-	if cluster.Server != s.server && (!s.shared || !listens(cluster.Server)) {
+	if cluster == nil || user == nil || cluster.Server != s.server || !bytes.Equal(cluster.CertificateAuthorityData, s.caPEM) {
 		return false
 	}
 	certs, err := certutil.ParseCertsPEM(user.ClientCertificateData)
 	return err == nil && certs[0].Subject.CommonName == seedLoginUser &&
 		certificates.ValidFor(certs[0], s.clock, seedLoginLife/2)
-}
-
-// listens reports whether a server accepts connections.
-func listens(server string) bool {
-	address, err := url.Parse(server)
-	if err != nil {
-		return false
-	}
-	conn, err := net.DialTimeout("tcp", address.Host, listenTimeout)
-	if err != nil {
-		return false
-	}
-	_ = conn.Close()
-	return true
 }

@@ -383,7 +383,7 @@ func TestMigration(t *testing.T) {
 		s.Status.Constraints = []corev1beta1.Condition{{Type: corev1beta1.ShootReadyForMigration, Status: "False"}}
 	}
 	w.change(move)
-	w.must(requeueMigration)
+	w.must(requeueSeed)
 	w.clock.Step(time.Minute)
 	w.wrote = nil
 	shoot := w.requestOperation("", func(s *corev1beta1.Shoot) { s.Status.Constraints[0].Status = "True" })

@@ -33,11 +33,8 @@ const (
 	requeueWaiting = 5 * time.Second
 	// requeueNodes is the interval between checks of a shoot's nodes, which are not watched.
 	requeueNodes = time.Second
-	// requeueSeed is the delay before the next check whether the seed is ready: after each of its reconciliations its health is checked
-	// anew, which takes a moment.
-	requeueSeed = time.Second
-	// requeueMigration is the delay before the next check whether a Shoot can be migrated.
-	requeueMigration = 15 * time.Second
+	// requeueSeed is the delay before the next check whether the seed is ready, as in Gardener.
+	requeueSeed = 15 * time.Second
 	// conflictRetry is the delay before an object is read again after a conflict.
 	conflictRetry = 50 * time.Millisecond
 )
@@ -213,7 +210,8 @@ func (r *Reconciler) unready(seed *corev1beta1.Seed) string {
 		return fmt.Sprintf("the Seed is not up to date (generation %d of %d)", status.ObservedGeneration, seed.Generation)
 	}
 	for _, kind := range []corev1beta1.ConditionType{corev1beta1.GardenletReady, corev1beta1.SeedSystemComponentsHealthy} {
-		if !conditions.IsTrue(status.Conditions, kind) {
+		// It is Progressing for a moment after each reconciliation of the Seed.
+		if c := conditions.Find(status.Conditions, kind); c.Status != corev1beta1.ConditionTrue && c.Status != corev1beta1.ConditionProgressing {
 			return fmt.Sprintf("the Seed's condition %s is not True", kind)
 		}
 	}
@@ -265,7 +263,7 @@ func (r *Reconciler) migrate(ctx context.Context, shoot *corev1beta1.Shoot) (tim
 	}
 	if why := migrationBlocker(shoot); why != "" {
 		logf.FromContext(ctx).Info("The Shoot does not move to its other seed yet", "why", why)
-		return requeueMigration, nil
+		return requeueSeed, nil
 	}
 	b, done, wait, err := r.release(ctx, shoot, t, (*botanist).migrateTasks)
 	if !done || err != nil {

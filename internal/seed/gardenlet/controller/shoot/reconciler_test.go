@@ -297,6 +297,12 @@ func TestSeedNotReady(t *testing.T) {
 		}
 	}
 	seed := aSeed()
+	seed.Status.Conditions[1].Status = "Progressing" // after it was reconciled
+	w := newWorld(t, aShoot(), seed)
+	if _, err := w.reconcile(); err != nil || w.shoot().Status.LastOperation.State == "Error" {
+		t.Errorf("%v, %+v", err, w.shoot().Status.LastOperation)
+	}
+	seed = aSeed()
 	seed.Annotations = map[string]string{"shoot.gardener.cloud/emergency-stop-reconciliations": "true"}
 	if w := newWorld(t, aShoot(), seed); w.must(time.Hour).Status.LastOperation != nil {
 		t.Error("reconciled although it is stopped")

@@ -92,6 +92,7 @@ type shootState struct {
 	operation, state, at     string
 	hibernation, keyRotation string
 	encryptionRotation       string   // each new Shoot has one every 28 days
+	failure                  string   // what an Error says
 	ill                      []string // conditions that are not True although nothing goes on
 }
 
@@ -124,22 +125,28 @@ func sleeps(spec map[string]any) {
 	spec["hibernation"] = map[string]any{"schedules": []any{map[string]any{"start": "0 20 * * *", "end": "0 6 * * *"}}}
 }
 
-// statePoll is how often the states are read: no operation is faster. A watch is slow to come back when the process is killed.
-const statePoll = 50 * time.Millisecond
+// statePoll is how often the states are read: an advance leaves each for longer. A watch is slow to come back when the process is killed.
+const statePoll = 20 * time.Millisecond
 
 // record records the states of the Shoots from now on.
 func (y *year) record(t *testing.T) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
+	look := func() error {
+		shoots, err := y.l.at("shoots", shootNamespace).List(ctx, metav1.ListOptions{})
+		if err == nil {
+			for i := range shoots.Items {
+				y.keep(&shoots.Items[i])
+			}
+		}
+		return err
+	}
+	must(t, look())
 	var group sync.WaitGroup
 	t.Cleanup(func() { cancel(); group.Wait() })
 	group.Go(func() {
 		for ctx.Err() == nil {
-			if shoots, err := y.l.at("shoots", shootNamespace).List(ctx, metav1.ListOptions{}); err == nil { // else it was killed
-				for i := range shoots.Items {
-					y.keep(&shoots.Items[i])
-				}
-			}
+			_ = look() // it fails while the process is killed
 			<-time.After(statePoll)
 		}
 	})
@@ -150,6 +157,9 @@ func (y *year) keep(shoot *unstructured.Unstructured) {
 	state := shootState{}
 	state.operation, state.state, _ = lastOperation(shoot)
 	state.at, _, _ = unstructured.NestedString(shoot.Object, "status", "lastOperation", "lastUpdateTime")
+	if state.state == "Error" {
+		state.failure, _, _ = unstructured.NestedString(shoot.Object, "status", "lastOperation", "description")
+	}
 	state.hibernation, _, _ = unstructured.NestedString(shoot.Object, "status", "lastHibernationTriggerTime")
 	state.keyRotation, _, _ = unstructured.NestedString(shoot.Object, "status", "credentials", "rotation", "sshKeypair", "lastInitiationTime")
 	state.encryptionRotation, _, _ = unstructured.NestedString(shoot.Object,
@@ -195,7 +205,7 @@ func (y *year) check(t *testing.T, day time.Time, days int) {
 				most += 2
 			}
 			if perDay[d] < 1 || perDay[d] > most {
-				t.Errorf("%s: %d reconciliations in the maintenance of day %d", s.name, perDay[d], d)
+				t.Errorf("%s: %d reconciliations in the maintenance of day %d: %+v", s.name, perDay[d], d, y.onDay(t, s, day, d))
 			}
 		}
 		hibernations, rotations := y.triggered(t, s)
@@ -273,9 +283,10 @@ func (y *year) maintained(t *testing.T, s *shoot, n int, day time.Time) (perDay 
 	for i := range states[min(1, len(states)):] {
 		before, state := states[i], states[i+1]
 		at := parse(t, state.at)
-		// One that was over between two looks, or of which only the begin or the end was seen, has another time.
+		// One that was over between two looks, or of which only the begin or the end was seen, has another time. After an Error the same
+		// operation goes on.
 		begins := state.operation == "Reconcile" && (at.Sub(parse(t, before.at)) > time.Hour ||
-			before.state != "Processing" && (state.state == "Processing" || state.at != before.at))
+			before.state == "Succeeded" && (state.state == "Processing" || state.at != before.at))
 		if d, in := dayOfWindow(at.Sub(day), n); begins && in {
 			perDay[d]++
 		}
@@ -285,6 +296,19 @@ func (y *year) maintained(t *testing.T, s *shoot, n int, day time.Time) (perDay 
 		}
 	}
 	return perDay, rotated
+}
+
+// onDay returns what was recorded on a day.
+func (y *year) onDay(t *testing.T, s *shoot, day time.Time, d int) (states []shootState) {
+	t.Helper()
+	y.mu.Lock()
+	defer y.mu.Unlock()
+	for _, state := range y.recorded[s.name] {
+		if int(parse(t, state.at).Sub(day)/(24*time.Hour)) == d {
+			states = append(states, state)
+		}
+	}
+	return states
 }
 
 func parse(t *testing.T, text string) time.Time {

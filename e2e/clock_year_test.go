@@ -185,48 +185,42 @@ func (y *year) check(t *testing.T, day time.Time, days int) {
 		y.mu.Lock()
 		states := slices.Clone(y.recorded[s.name])
 		y.mu.Unlock()
-		perDay, rotated := y.maintained(t, s, n, day)
+		perDay, rotations := y.maintained(t, s, n, day)
 		last := ""
 		for _, state := range states {
 			if state.at < last {
 				t.Errorf("%s: what was done at %s follows what was done at %s", s.name, state.at, last)
 			}
 			last = state.at
-			if d, _ := dayOfWindow(parse(t, state.at).Sub(day), n); len(state.ill) > 0 && !rotated[d] { // its API server is restarted
+			// A rotation of the encryption key restarts the API server.
+			if d, _ := dayOfWindow(parse(t, state.at).Sub(day), n); len(state.ill) > 0 && rotations[d] < ofEncryptionKey {
 				t.Errorf("%s, after %s %s at %s: %s", s.name, state.operation, state.state, state.at, strings.Join(state.ill, "; "))
 			}
 		}
 		for d := range days {
-			most := 1
-			if n == 0 {
-				most = 2 // a rotation is another reconciliation
-			}
-			if rotated[d] {
-				most += 2
-			}
-			if perDay[d] < 1 || perDay[d] > most {
+			if perDay[d] < 1 || perDay[d] > 1+rotations[d] {
 				t.Errorf("%s: %d reconciliations in the maintenance of day %d: %+v", s.name, perDay[d], d, y.onDay(t, s, day, d))
 			}
 		}
-		hibernations, rotations := y.triggered(t, s)
+		hibernations, keyRotations := y.triggered(t, s)
 		if n == 4 {
 			checkNights(t, s, hibernations, day, day.Add(time.Duration(days)*24*time.Hour-11*time.Hour))
 		} else if len(hibernations) > 0 {
 			t.Errorf("%s has hibernated and woken up: %v", s.name, hibernations)
 		}
 		if n == 0 {
-			checkPeriods(t, s, rotations, 7*24*time.Hour)
-			if len(rotations) < days/8 {
-				t.Errorf("the keys of %s have been rotated %d times: %v", s.name, len(rotations), rotations)
+			checkPeriods(t, s, keyRotations, 7*24*time.Hour)
+			if len(keyRotations) < days/8 {
+				t.Errorf("the keys of %s have been rotated %d times: %v", s.name, len(keyRotations), keyRotations)
 			}
-		} else if len(rotations) > 0 {
-			t.Errorf("the keys of %s have been rotated: %v", s.name, rotations)
+		} else if len(keyRotations) > 0 {
+			t.Errorf("the keys of %s have been rotated: %v", s.name, keyRotations)
 		}
 	}
 }
 
 // triggered returns when a Shoot was hibernated or woken up, and when a rotation of its SSH keys was initiated.
-func (y *year) triggered(t *testing.T, s *shoot) (hibernations, rotations []time.Time) {
+func (y *year) triggered(t *testing.T, s *shoot) (hibernations, keyRotations []time.Time) {
 	t.Helper()
 	y.mu.Lock()
 	defer y.mu.Unlock()
@@ -241,9 +235,9 @@ func (y *year) triggered(t *testing.T, s *shoot) (hibernations, rotations []time
 		return append(times, at)
 	}
 	for _, state := range y.recorded[s.name] {
-		hibernations, rotations = add(hibernations, state.hibernation), add(rotations, state.keyRotation)
+		hibernations, keyRotations = add(hibernations, state.hibernation), add(keyRotations, state.keyRotation)
 	}
-	return hibernations, rotations
+	return hibernations, keyRotations
 }
 
 // checkNights checks that a Shoot that sleeps was woken up and hibernated once each day.
@@ -272,13 +266,15 @@ func checkPeriods(t *testing.T, s *shoot, rotations []time.Time, period time.Dur
 	}
 }
 
-// maintained returns how many reconciliations have begun in the maintenance of each day, and on which days the encryption key of the
-// Shoot's etcd was rotated.
-func (y *year) maintained(t *testing.T, s *shoot, n int, day time.Time) (perDay map[int]int, rotated map[int]bool) {
+// Rotations are further reconciliations in a maintenance: one of the SSH keys, two of the encryption key of etcd.
+const ofKeys, ofEncryptionKey = 1, 2
+
+// maintained returns how many reconciliations have begun in the maintenance of each day, and how many of them rotations may be.
+func (y *year) maintained(t *testing.T, s *shoot, n int, day time.Time) (perDay, rotations map[int]int) {
 	t.Helper()
 	y.mu.Lock()
 	defer y.mu.Unlock()
-	perDay, rotated = map[int]int{}, map[int]bool{}
+	perDay, rotations = map[int]int{}, map[int]int{}
 	states := y.recorded[s.name]
 	for i := range states[min(1, len(states)):] {
 		before, state := states[i], states[i+1]
@@ -290,12 +286,16 @@ func (y *year) maintained(t *testing.T, s *shoot, n int, day time.Time) (perDay 
 		if d, in := dayOfWindow(at.Sub(day), n); begins && in {
 			perDay[d]++
 		}
+		if state.keyRotation != before.keyRotation {
+			d, _ := dayOfWindow(parse(t, state.keyRotation).Sub(day), n)
+			rotations[d] += ofKeys
+		}
 		if state.encryptionRotation != before.encryptionRotation {
 			d, _ := dayOfWindow(parse(t, state.encryptionRotation).Sub(day), n)
-			rotated[d] = true
+			rotations[d] += ofEncryptionKey
 		}
 	}
-	return perDay, rotated
+	return perDay, rotations
 }
 
 // onDay returns what was recorded on a day.

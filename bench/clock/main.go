@@ -33,15 +33,15 @@ func run(ctx context.Context) error {
 		return err
 	}
 	reconcile := func(int) error {
-		for i := range shoots {
-			if _, err := l.Run(ctx, "shoot", "reconcile", name(i), "--wait"); err != nil {
+		for _, atOnce := range []int{1, shoots} {
+			if err := harness.InParallel(ctx, atOnce, shoots, func(ctx context.Context, i int) error {
+				_, err := l.Run(ctx, "shoot", "reconcile", name(i), "--wait")
+				return err
+			}); err != nil {
 				return err
 			}
 		}
-		return harness.InParallel(ctx, shoots, shoots, func(ctx context.Context, i int) error {
-			_, err := l.Run(ctx, "shoot", "reconcile", name(i), "--wait")
-			return err
-		})
+		return nil
 	}
 	advance := func(int) error {
 		_, err := l.Run(ctx, "clock", "advance", "1d")

@@ -69,7 +69,7 @@ type Manager struct {
 	clock  clock.WithTicker
 	stop   context.CancelFunc
 	synced atomic.Bool
-	// starting is the number of controllers that do not yet know all objects, begun is called when there is none left.
+	// starting is the number of controllers that have not listed all objects yet. begun is called when there is none left.
 	starting atomic.Int64
 	begun    func()
 }

@@ -26,7 +26,7 @@ func NewControllerBuilder(mgr manager.Manager, name string, options ...controlle
 		o = options[0]
 	}
 	if o.NewQueue == nil {
-		o.NewQueue = Queue(ClockOf(mgr), newController(mgr))
+		o.NewQueue = Queue(ClockOf(mgr), countController(mgr))
 	}
 	if o.RateLimiter == nil {
 		o.RateLimiter = rateLimiter()
@@ -34,8 +34,8 @@ func NewControllerBuilder(mgr manager.Manager, name string, options ...controlle
 	return builder.ControllerManagedBy(mgr).Named(name).WithOptions(o)
 }
 
-// newController tells a manager that New returned of another controller, and returns what to call when the controller knows all objects.
-func newController(mgr manager.Manager) (begun func()) {
+// countController counts a controller of a manager that New returned, and returns what to call once it has all objects of its first lists.
+func countController(mgr manager.Manager) (begun func()) {
 	m, ok := mgr.(*Manager)
 	if !ok {
 		return func() {}

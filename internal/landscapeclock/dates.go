@@ -7,14 +7,17 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// dates are the times at which something is due that Advance has to let happen before it goes on, in whole seconds.
+// dueMargin is how long after a time Advance stops: a controller that waits for that time begins to wait a little later than it says.
+const dueMargin = 100 * time.Millisecond
+
+// dates are the times at which something is due that Advance has to let happen before it goes on, in milliseconds.
 type dates struct {
-	order seconds
+	order milliseconds
 	at    map[int64]bool
 }
 
 func (d *dates) add(t time.Time) {
-	at := t.Unix() + 1
+	at := t.Add(dueMargin).UnixMilli()
 	if !d.at[at] {
 		d.at[at] = true
 		heap.Push(&d.order, at)
@@ -24,7 +27,7 @@ func (d *dates) add(t time.Time) {
 // next returns the first date after a time, and forgets those before.
 func (d *dates) next(after time.Time) (time.Time, bool) {
 	for len(d.order) > 0 {
-		if first := time.Unix(d.order[0], 0); first.After(after) {
+		if first := time.UnixMilli(d.order[0]); first.After(after) {
 			return first, true
 		}
 		delete(d.at, heap.Pop(&d.order).(int64))
@@ -32,16 +35,16 @@ func (d *dates) next(after time.Time) (time.Time, bool) {
 	return time.Time{}, false
 }
 
-// seconds is a heap of Unix times.
-type seconds []int64
+// milliseconds is a heap of Unix times.
+type milliseconds []int64
 
-func (s seconds) Len() int           { return len(s) }
-func (s seconds) Less(i, j int) bool { return s[i] < s[j] }
-func (s seconds) Swap(i, j int)      { s[i], s[j] = s[j], s[i] }
-func (s *seconds) Push(x any)        { *s = append(*s, x.(int64)) }
-func (s *seconds) Pop() any {
-	last := (*s)[len(*s)-1]
-	*s = (*s)[:len(*s)-1]
+func (m milliseconds) Len() int           { return len(m) }
+func (m milliseconds) Less(i, j int) bool { return m[i] < m[j] }
+func (m milliseconds) Swap(i, j int)      { m[i], m[j] = m[j], m[i] }
+func (m *milliseconds) Push(x any)        { *m = append(*m, x.(int64)) }
+func (m *milliseconds) Pop() any {
+	last := (*m)[len(*m)-1]
+	*m = (*m)[:len(*m)-1]
 	return last
 }
 
@@ -52,14 +55,20 @@ func (c *Clock) NextDate() (time.Time, bool) {
 	return c.dates.next(c.now())
 }
 
-// Due makes Advance stop at a time at which a controller has to do something, if the clock is a landscape's. What a controller only
-// looks at now and then needs no date.
+// Due makes Advance stop at a time at which a controller has to do something, if the clock is a landscape's.
 func Due(clk clock.PassiveClock, at time.Time) {
 	if c, ok := clk.(*Clock); ok {
 		c.mu.Lock()
 		defer c.mu.Unlock()
 		c.dates.add(at)
 	}
+}
+
+// UntilDue returns how long a controller has to wait from now on for a time at which it has to do something, and makes Advance stop
+// there. It is more than 0, so that the controller does come back. What a controller only looks at now and then needs no date.
+func UntilDue(clk clock.PassiveClock, at time.Time) time.Duration {
+	Due(clk, at)
+	return max(1, at.Sub(clk.Now()))
 }
 
 // At returns when something happened for the landscape of a clock that happened at a real time.

@@ -88,15 +88,13 @@ func (r *Bastion) Reconcile(ctx context.Context, bastion *operationsv1alpha1.Bas
 		return reconcile.Result{}, nil
 	}
 	end, why := r.end(bastion)
-	left := end.Sub(r.Clock.Now())
-	if left > 0 {
+	if end.After(r.Clock.Now()) {
 		var err error
 		if why, err = r.lost(ctx, bastion); err != nil {
 			return reconcile.Result{}, fmt.Errorf("looking at the Shoot of the Bastion %s: %w", client.ObjectKeyFromObject(bastion), err)
 		}
 		if why == "" {
-			landscapeclock.Due(r.Clock, end)
-			return reconcile.Result{RequeueAfter: left}, nil
+			return reconcile.Result{RequeueAfter: landscapeclock.UntilDue(r.Clock, end)}, nil
 		}
 	}
 	return reconcile.Result{}, r.delete(ctx, bastion, why)

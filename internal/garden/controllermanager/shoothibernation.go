@@ -86,8 +86,7 @@ func (r *ShootHibernation) Reconcile(ctx context.Context, shoot *corev1beta1.Sho
 		}
 	}
 	if wait := untilNext(all, now); wait > 0 {
-		landscapeclock.Due(r.Clock, now.Add(wait+hibernationDelay))
-		return reconcile.Result{RequeueAfter: wait + hibernationDelay}, nil
+		return reconcile.Result{RequeueAfter: landscapeclock.UntilDue(r.Clock, now.Add(wait+hibernationDelay))}, nil
 	}
 	return reconcile.Result{}, nil
 }

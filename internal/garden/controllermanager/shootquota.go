@@ -74,9 +74,8 @@ func (r *ShootQuota) Reconcile(ctx context.Context, shoot *corev1beta1.Shoot) (r
 	if err != nil {
 		return reconcile.Result{}, err
 	}
-	if left := end.Sub(r.Clock.Now()); left >= 0 {
-		landscapeclock.Due(r.Clock, end)
-		again.RequeueAfter = min(again.RequeueAfter, left+1)
+	if !r.Clock.Now().After(end) {
+		again.RequeueAfter = min(again.RequeueAfter, landscapeclock.UntilDue(r.Clock, end.Add(1)))
 		return again, nil
 	}
 	logf.FromContext(ctx).Info("Deleting a Shoot whose time is up", "end", end)

@@ -86,9 +86,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, shoot *corev1beta1.Shoot) (r
 			return reconcile.Result{}, fmt.Errorf("maintaining the Shoot %s: %w", client.ObjectKeyFromObject(shoot), err)
 		}
 	}
-	wait := window(shoot).RandomDurationUntilNext(now, false)
-	landscapeclock.Due(r.Clock, now.Add(wait))
-	return reconcile.Result{RequeueAfter: wait}, nil
+	next := now.Add(window(shoot).RandomDurationUntilNext(now, false))
+	return reconcile.Result{RequeueAfter: landscapeclock.UntilDue(r.Clock, next)}, nil
 }
 
 func (r *Reconciler) maintain(ctx context.Context, shoot *corev1beta1.Shoot, now time.Time) error {

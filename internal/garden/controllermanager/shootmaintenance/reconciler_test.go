@@ -22,6 +22,7 @@ import (
 
 	"github.com/gardenlite/gardenlite/internal/garden/controllermanager/kit"
 	"github.com/gardenlite/gardenlite/internal/garden/controllermanager/kit/kittest"
+	"github.com/gardenlite/gardenlite/internal/landscapeclock"
 )
 
 const day = 24 * time.Hour
@@ -113,6 +114,28 @@ func TestWindow(t *testing.T) {
 				t.Errorf("it is not reconciled: %v", s.Annotations)
 			}
 		})
+	}
+}
+
+// TestNextWindow: the time that a maintenance takes does not delay the next one, which an advance of the clock would miss.
+func TestNextWindow(t *testing.T) {
+	clk, s := landscapeclock.New(nil, nil), shoot(nil)
+	begin := time.Now().Add(day).UTC().Truncate(day).Add(70 * time.Minute)
+	if err := errors.Join(clk.SetRate(0), clk.Set(begin)); err != nil {
+		t.Fatal(err)
+	}
+	g := kittest.New(t, s, profile())
+	r, _ := reconciler(g)
+	r.Clock = clk
+	r.Client = interceptor.NewClient(g.Client.(client.WithWatch), interceptor.Funcs{
+		Patch: func(ctx context.Context, c client.WithWatch, obj client.Object, patch client.Patch, opts ...client.PatchOption) error {
+			return errors.Join(clk.Set(begin.Add(time.Minute)), c.Patch(ctx, obj, patch, opts...))
+		},
+	})
+	result := g.MustReconcile(reconcile.AsReconciler(r.Client, r), s)
+	due, found := clk.NextDate()
+	if at := clk.Now().Add(result.RequeueAfter); !found || at.After(due) || due.Sub(at) > time.Second || at.Before(begin.Add(day-time.Hour)) {
+		t.Errorf("it is maintained at %s, and an advance stops at %s", at, due)
 	}
 }
 

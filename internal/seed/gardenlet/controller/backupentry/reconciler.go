@@ -91,8 +91,8 @@ func (r *Reconciler) reconcile(ctx context.Context, entry *corev1beta1.BackupEnt
 	return 0, r.succeed(ctx, entry, t)
 }
 
-// prepare copies the credentials of the entry's bucket into the seed. It returns no bucket if the bucket is not ready:
-// the next successful operation of the bucket triggers a reconciliation.
+// prepare copies the credentials of the entry's bucket into the seed. It returns no bucket if the bucket is not ready, which is a failure
+// unless its own reconciliation goes on: the next successful operation of the bucket triggers a reconciliation of the entry.
 func (r *Reconciler) prepare(ctx context.Context, entry *corev1beta1.BackupEntry, t corev1beta1.LastOperationType) (
 	bucket *corev1beta1.BackupBucket, since time.Time, changed bool, err error) {
 	bucket = &corev1beta1.BackupBucket{}
@@ -102,6 +102,10 @@ func (r *Reconciler) prepare(ctx context.Context, entry *corev1beta1.BackupEntry
 	}
 	if failure != nil {
 		return nil, since, false, r.fail(ctx, entry, t, failure)
+	}
+	if goesOn(bucket) {
+		return nil, since, false, r.report(ctx, entry, t, corev1beta1.LastOperationStateProcessing,
+			fmt.Sprintf("Waiting until the BackupBucket %s has been reconciled.", bucket.Name))
 	}
 	ref := bucket.Spec.CredentialsRef
 	if generated := bucket.Status.GeneratedSecretRef; generated != nil {
@@ -115,7 +119,7 @@ func (r *Reconciler) prepare(ctx context.Context, entry *corev1beta1.BackupEntry
 	return bucket, since, changed, err
 }
 
-// bucket reads the entry's bucket, and returns why it is not ready, nil if it is.
+// bucket reads the entry's bucket, and returns what is wrong with it, nil if nothing is.
 func (r *Reconciler) bucket(ctx context.Context, entry *corev1beta1.BackupEntry, bucket *corev1beta1.BackupBucket) (
 	*corev1beta1.LastError, error) {
 	problem := func(format string, args ...any) *corev1beta1.LastError {
@@ -132,14 +136,17 @@ func (r *Reconciler) bucket(ctx context.Context, entry *corev1beta1.BackupEntry,
 		failure := problem("error during reconciliation of associated BackupBucket: %s", status.LastError.Description)
 		failure.Codes = status.LastError.Codes
 		return failure, nil
-	case status.ObservedGeneration != bucket.Generation:
-		return problem("observed generation outdated (%d/%d)", status.ObservedGeneration, bucket.Generation), nil
-	case status.LastOperation == nil:
-		return problem("associated BackupBucket did not record a last operation yet"), nil
-	case status.LastOperation.State != corev1beta1.LastOperationStateSucceeded:
+	case !goesOn(bucket) && status.LastOperation.State != corev1beta1.LastOperationStateSucceeded:
 		return problem("associated BackupBucket state is not Succeeded but %s", status.LastOperation.State), nil
 	}
 	return nil, nil
+}
+
+// goesOn reports whether a bucket is being reconciled, or is about to be.
+func goesOn(bucket *corev1beta1.BackupBucket) bool {
+	last := bucket.Status.LastOperation
+	return last == nil || last.State == corev1beta1.LastOperationStateProcessing || last.State == corev1beta1.LastOperationStatePending ||
+		bucket.Status.ObservedGeneration != bucket.Generation
 }
 
 func (r *Reconciler) desiredSpec(entry *corev1beta1.BackupEntry, bucket *corev1beta1.BackupBucket) extensionsv1alpha1.BackupEntrySpec {

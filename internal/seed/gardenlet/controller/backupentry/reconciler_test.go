@@ -246,15 +246,36 @@ func TestMoveFromOutdatedCache(t *testing.T) {
 	w.expect("Migrate", "Succeeded", "")
 }
 
+// TestBucketThatIsReconciled: an entry waits for a bucket that is being reconciled, and does not fail.
+func TestBucketThatIsReconciled(t *testing.T) {
+	for name, change := range map[string]func(*corev1beta1.BackupBucket){
+		"processing": func(b *corev1beta1.BackupBucket) { b.Status.LastOperation.State = "Processing" },
+		"changed":    func(b *corev1beta1.BackupBucket) { b.Generation = 7 },
+		"new":        func(b *corev1beta1.BackupBucket) { b.Status.LastOperation = nil },
+	} {
+		t.Run(name, func(t *testing.T) {
+			bucket := readyBucket()
+			change(bucket)
+			w := newWorld(t, bucket)
+			w.settle("a", 1)
+			status := w.expect("Create", "Processing", "a").Status
+			if status.LastError != nil || !strings.Contains(status.LastOperation.Description, bucket.Name) {
+				t.Errorf("%+v, %+v", status.LastOperation, status.LastError)
+			}
+			if w.extension("a") != nil {
+				t.Error("the extension was asked")
+			}
+		})
+	}
+}
+
 func TestBucketThatIsNotReady(t *testing.T) {
 	for says, change := range map[string]func(*corev1beta1.BackupBucket){
-		"not Succeeded but Processing": func(b *corev1beta1.BackupBucket) { b.Status.LastOperation.State = "Processing" },
+		"not Succeeded but Failed": func(b *corev1beta1.BackupBucket) { b.Status.LastOperation.State = "Failed" },
 		"no quota": func(b *corev1beta1.BackupBucket) {
 			b.Status.LastError = &corev1beta1.LastError{Description: "no quota", Codes: []corev1beta1.ErrorCode{"ERR_INFRA_QUOTA_EXCEEDED"}}
 		},
-		"outdated (0/7)": func(b *corev1beta1.BackupBucket) { b.Generation = 7 },
-		"not record":     func(b *corev1beta1.BackupBucket) { b.Status.LastOperation = nil },
-		"not found":      func(b *corev1beta1.BackupBucket) { b.Name = "other" },
+		"not found": func(b *corev1beta1.BackupBucket) { b.Name = "other" },
 	} {
 		t.Run(says, func(t *testing.T) {
 			bucket := readyBucket()

@@ -94,7 +94,7 @@ func TestAdvanceWaitsForControllers(t *testing.T) {
 		if late := clk.Since(start); late > 0 {
 			t.Errorf("the clock has been advanced by %s before", late)
 		}
-		landscapeclock.Due(clk, start.Add(time.Hour))
+		landscapeclock.UntilDue(clk, start.Add(time.Hour))
 		return reconcile.Result{}, nil
 	}))
 	if err != nil {

@@ -178,7 +178,7 @@ func TestAdvance(t *testing.T) {
 	events := make(chan event, 10)
 	for what, after := range map[string]time.Duration{"third": 50 * 24 * time.Hour, "first": time.Hour, "second": 2 * time.Hour} {
 		timer := c.NewTimer(after)
-		Due(c, start.Add(after))
+		UntilDue(c, start.Add(after))
 		go func() {
 			<-timer.C()
 			Begin(c)

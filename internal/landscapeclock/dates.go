@@ -55,19 +55,14 @@ func (c *Clock) NextDate() (time.Time, bool) {
 	return c.dates.next(c.now())
 }
 
-// Due makes Advance stop at a time at which a controller has to do something, if the clock is a landscape's.
-func Due(clk clock.PassiveClock, at time.Time) {
-	if c, ok := clk.(*Clock); ok {
-		c.mu.Lock()
-		defer c.mu.Unlock()
-		c.dates.add(at)
-	}
-}
-
 // UntilDue returns how long a controller has to wait from now on for a time at which it has to do something, and makes Advance stop
 // there. It is more than 0, so that the controller does come back. What a controller only looks at now and then needs no date.
 func UntilDue(clk clock.PassiveClock, at time.Time) time.Duration {
-	Due(clk, at)
+	if c, ok := clk.(*Clock); ok {
+		c.mu.Lock()
+		c.dates.add(at)
+		c.mu.Unlock()
+	}
 	return max(1, at.Sub(clk.Now()))
 }
 

@@ -75,7 +75,12 @@ func (r *ProjectStale) Reconcile(ctx context.Context, project *corev1beta1.Proje
 	if project.DeletionTimestamp != nil {
 		return reconcile.Result{}, nil
 	}
-	return component.RequeueAfter(DefaultSyncPeriodProjectStale, r.reconcile(ctx, project))
+	err := r.reconcile(ctx, project)
+	wait := DefaultSyncPeriodProjectStale
+	if at := project.Status.StaleAutoDeleteTimestamp; at != nil && at.After(r.Clock.Now()) {
+		wait = min(wait, landscapeclock.UntilDue(r.Clock, at.Time))
+	}
+	return component.RequeueAfter(wait, err)
 }
 
 func (r *ProjectStale) reconcile(ctx context.Context, project *corev1beta1.Project) error {
@@ -93,12 +98,7 @@ func (r *ProjectStale) reconcile(ctx context.Context, project *corev1beta1.Proje
 	if err := r.markStale(ctx, project); err != nil {
 		return err
 	}
-	at := project.Status.StaleAutoDeleteTimestamp
-	if at == nil {
-		return nil
-	}
-	if r.Clock.Now().Before(at.Time) {
-		landscapeclock.Due(r.Clock, at.Time)
+	if at := project.Status.StaleAutoDeleteTimestamp; at == nil || r.Clock.Now().Before(at.Time) {
 		return nil
 	}
 	if by, err := r.usedBy(ctx, r.Reader, project); err != nil || by != "" {

@@ -177,6 +177,9 @@ func TestLifeOfStaleProject(t *testing.T) {
 	r.ExpirationTime = 91 * day
 	want(75*day, 60*day, 151*day, false)
 	want(151*day-time.Second, 60*day, 151*day, false)
+	if again := g.MustReconcile(reconcile.AsReconciler(g, r), p); again.RequeueAfter != time.Second {
+		t.Errorf("a second before its deletion, it is looked at again after %s", again.RequeueAfter)
+	}
 	// The cache does not contain the Shoot yet.
 	r.Reader = kittest.New(t, projectOfAge(0), namespace(), shootWith(staleNamespace, "", "")).Client
 	want(151*day, 60*day, 151*day, false)

@@ -7,7 +7,7 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// dueMargin is how long after a time Advance stops: a controller that waits for that time begins to wait a little later than it says.
+// dueMargin is how long after a date Advance stops, because a controller begins to wait for it a moment after UntilDue has returned.
 const dueMargin = 100 * time.Millisecond
 
 // dates are the times at which something is due that Advance has to let happen before it goes on, in milliseconds.

@@ -91,8 +91,8 @@ func (r *Reconciler) reconcile(ctx context.Context, entry *corev1beta1.BackupEnt
 	return 0, r.succeed(ctx, entry, t)
 }
 
-// prepare copies the credentials of the entry's bucket into the seed. It returns no bucket if the bucket is not ready, which is a failure
-// unless its own reconciliation goes on: the next successful operation of the bucket triggers a reconciliation of the entry.
+// prepare copies the credentials of the entry's bucket into the seed. It returns no bucket if the bucket is not ready: the entry waits
+// while the bucket is being reconciled, and fails otherwise. The end of the bucket's next operation triggers a reconciliation of the entry.
 func (r *Reconciler) prepare(ctx context.Context, entry *corev1beta1.BackupEntry, t corev1beta1.LastOperationType) (
 	bucket *corev1beta1.BackupBucket, since time.Time, changed bool, err error) {
 	bucket = &corev1beta1.BackupBucket{}
@@ -103,7 +103,7 @@ func (r *Reconciler) prepare(ctx context.Context, entry *corev1beta1.BackupEntry
 	if failure != nil {
 		return nil, since, false, r.fail(ctx, entry, t, failure)
 	}
-	if goesOn(bucket) {
+	if inProgress(bucket) {
 		return nil, since, false, r.report(ctx, entry, t, corev1beta1.LastOperationStateProcessing,
 			fmt.Sprintf("Waiting until the BackupBucket %s has been reconciled.", bucket.Name))
 	}
@@ -136,14 +136,14 @@ func (r *Reconciler) bucket(ctx context.Context, entry *corev1beta1.BackupEntry,
 		failure := problem("error during reconciliation of associated BackupBucket: %s", status.LastError.Description)
 		failure.Codes = status.LastError.Codes
 		return failure, nil
-	case !goesOn(bucket) && status.LastOperation.State != corev1beta1.LastOperationStateSucceeded:
+	case !inProgress(bucket) && status.LastOperation.State != corev1beta1.LastOperationStateSucceeded:
 		return problem("associated BackupBucket state is not Succeeded but %s", status.LastOperation.State), nil
 	}
 	return nil, nil
 }
 
-// goesOn reports whether a bucket is being reconciled, or is about to be.
-func goesOn(bucket *corev1beta1.BackupBucket) bool {
+// inProgress reports whether a bucket is being reconciled, or is about to be.
+func inProgress(bucket *corev1beta1.BackupBucket) bool {
 	last := bucket.Status.LastOperation
 	return last == nil || last.State == corev1beta1.LastOperationStateProcessing || last.State == corev1beta1.LastOperationStatePending ||
 		bucket.Status.ObservedGeneration != bucket.Generation
